@@ -30,10 +30,10 @@ def shown_forward(subject: Subject, options: ShowOptions) -> Report:
 def show(options: ShowOptions) -> Report:
     """The forward pass, operation by operation, with shapes: the report of `archcli show`.
 
-    `rows` are operations: `id`, `path`, `op`, `group`, `times` and the numbers of its `layers`; `inputs`, and in
-    `reads` the rows that made them (`id`, `id:1` for a second output, `id:weight`, `input`); `outputs`, `weights`
-    and `params`; `mask`, `cached`, `activation`, `norm`, `rotary_share` and `router_scores`, None where there is
-    none. `totals` have params and recurrences.
+    `rows` are operations: `id`, `path`, `op`, `group`, `times`, the numbers of its `layers`; `inputs`, and
+    in `reads` the rows that made them (`id`, `id:1` for a second output, `id:weight`, `input`); `outputs`,
+    `weights` and `params`; `mask`, `cached`, `activation`, `norm`, `rotary_share` and `router_scores`, None
+    where there is none. `totals` have params and recurrences.
 
     Example: `show("gpt2", seq_len=16).rows[0]["path"]` is positions.
     """

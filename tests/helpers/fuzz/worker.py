@@ -18,6 +18,7 @@ import warnings
 from collections import Counter
 from pathlib import Path
 from time import process_time
+from unittest import mock
 
 sys.path += map(str, Path(__file__).parents[1:3])  # helpers/ and tests/, where a person starts this file
 
@@ -41,8 +42,12 @@ def stop(*_):
 def run(arguments):
     """(exit code, standard output, standard error) of a command, run here."""
     out, err = io.StringIO(), io.StringIO()
-    sys.argv = ["archcli", *arguments]
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with (
+        # put back afterwards: hints name the command of the process
+        mock.patch.object(sys, "argv", ["archcli", *arguments]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
         try:
             main()
             code = 0

@@ -24,7 +24,9 @@ def fig(value: int, key: str = "outputs.0.2") -> Figure:
 
 def node(name: str, role: Any, label: str, reads: str = "", width: int = 0, **more: Any) -> Node:
     """A node; `reads` are ids with spaces between."""
-    return Node(name, role, label, tuple(reads.split()), (f"layers.0.{name}",), fig(width) if width else None, **more)
+    return Node(
+        name, role, label, tuple(reads.split()), (f"layers.0.{name}",), fig(width) if width else None, **more
+    )
 
 
 def causal(window: int = 9) -> Mask:
@@ -138,7 +140,9 @@ def mixture(d: int = 7168, experts: int = 256, inner: int = 2048, groups: int | 
     nodes = (
         node("x", "input", "stream", width=d),
         node("router", "router", "router", "x", experts),
-        node("experts", "experts", "experts", "router x", d, choice=choice, pieces=(Piece(fig(inner), "d_ff"),)),
+        node(
+            "experts", "experts", "experts", "router x", d, choice=choice, pieces=(Piece(fig(inner), "d_ff"),)
+        ),
         node("shared_up", "matrix", "shared", "x", inner, hue="shared"),
         node("shared_down", "matrix", "", "shared_up", d, hue="shared"),
         node("add", "join", "+", "experts shared_down", d),

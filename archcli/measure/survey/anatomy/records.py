@@ -172,11 +172,13 @@ class Cell:
 
 
 class Run(NamedTuple):
-    """Layers under one brace: a run of like ones, or a period that repeats."""
+    """Layers under a brace: runs of `lengths` like ones, `times` in turn. Those of a strip are all of it."""
 
     first: int
     end: int
     label: str
+    lengths: tuple[Figure, ...]
+    times: Figure | None = None
 
 
 @dataclass(frozen=True)

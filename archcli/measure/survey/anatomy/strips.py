@@ -9,7 +9,7 @@ from itertools import groupby
 from archcli.graph.wired_tape import WiredRow, source_row
 from archcli.measure.survey.anatomy.records import Cell, Figure, Hue, Kind, Line, Run, Strip
 from archcli.measure.survey.anatomy.roles import role_of
-from archcli.measure.survey.stacks import FEW_RUNS, Period, periods, stack_kinds
+from archcli.measure.survey.stacks import Period, periods, stack_kinds
 from archcli.modules import Model
 from archcli.modules.spec.kinds import kind_of
 
@@ -32,7 +32,7 @@ def strips_of(model: Model, rows: Sequence[WiredRow], kinds: Iterable[Kind]) -> 
         Strip(
             title=(prefix.rstrip(".") or kind_of(model) or "layers").replace("_", " "),
             cells=tuple(cells_of(order, by_path)),
-            runs=tuple(_runs(number, periods(order))),
+            runs=tuple(_run(number, place, period) for place, period in enumerate(periods(order))),
             n_layers=Figure(len(order), "show", "", f"stacks.{number}.n_layers"),
             before=ends.before(prefix),
             after=ends.after(prefix),
@@ -73,24 +73,17 @@ def _hues(marks: tuple[Marks, Marks]) -> tuple[Marks, Marks]:
     return mixers, networks
 
 
-def _runs(stack: int, found: Sequence[Period]) -> Iterator[Run]:
-    """The braces: of many runs those of several layers."""
-    for place, period in enumerate(found):
-        if period.end - period.first > 1 or len(found) <= FEW_RUNS:
-            yield _run(stack, place, period)
-
-
 def _run(stack: int, place: int, period: Period) -> Run:
     """A brace with its label: `58 ×`, or `12 × (3 + 1)`."""
     key = f"stacks.{stack}.runs.{place}"
     lengths = [Figure(length, "show", "", f"{key}.lengths.{i}") for i, length in enumerate(period.lengths)]
     if period.times == 1:
-        return Run(period.first, period.end, Line(lengths[0], " ×"))
+        return Run(period.first, period.end, Line(lengths[0], " ×"), tuple(lengths))
     pieces: list[str | Figure] = [lengths[0]]
     for length in lengths[1:]:
         pieces += [" + ", length]
     times = Figure(period.times, "show", "", f"{key}.times")
-    return Run(period.first, period.end, Line(times, " × (", *pieces, ")"))
+    return Run(period.first, period.end, Line(times, " × (", *pieces, ")"), tuple(lengths), times)
 
 
 class Ends:

@@ -220,10 +220,8 @@ def _kvcache(free: FreeModel) -> Iterator[Entry]:
         yield Address("kvcache", "", f"as_kind.{name}.elements"), sum(contents.values())
         for dtype in CACHE_DTYPES:
             suffix = "" if dtype == "bf16" else f"@{dtype}"
-            yield (
-                Address("kvcache", "", f"as_kind.{name}.bytes{suffix}"),
-                bytes_held(CacheDtypes(dtype), contents),
-            )
+            held_bytes = bytes_held(CacheDtypes(dtype), contents)
+            yield Address("kvcache", "", f"as_kind.{name}.bytes{suffix}"), held_bytes
 
 
 def bytes_held(dtypes: CacheDtypes, contents: Mapping[StateContent, Any]) -> Any:

@@ -19,8 +19,10 @@ from archcli.render.picture.graphs.layers import Layers, layered
 from archcli.render.picture.graphs.places import Placing, Reach
 from archcli.render.picture.graphs.routes import Line, Routes, Sides
 
-CROWD, CROWDED, SHORT, FLARED = 3, 280.0, 46.0, 400.0
-"""So many products of a rank, whose texts are so wide, have them above their bars: in one line up to a width."""
+TOUCH = 3.0
+"""Units between a pill and the bar that it stands on."""
+CROWD, CROWDED, SHORT, FLARED = 3, 240.0, 46.0, 400.0
+"""So many products of a rank, whose texts are so wide, have them above their bars: lines up to a width."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,9 @@ class Graph:
         """The ranks."""
         # what comes from elsewhere stands under its reader
         inputs = [n.id for n in self.nodes if n.role == "input" and (not self.spine or n.id in self.spine)]
-        return layered({node.id: node.reads for node in self.nodes}, inputs, self.spine)
+        # an expert of all tokens stands beside those that are chosen
+        late = [node.id for node in self.nodes if node.role == "experts" and node.choice is None]
+        return layered({node.id: node.reads for node in self.nodes}, inputs, self.spine, late)
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -54,10 +58,17 @@ class Graph:
         spans = {slot for slot, glyph in self.glyphs.items() if glyph.reach(1).spans}
         many = {slot for slot in spans if len(self.layers.below[slot]) > 1}
         starts = {slot: glyph.height for slot, glyph in self.glyphs.items()}
-        touching = frozenset(
-            rank for rank in range(1, len(self.layers.ranks)) if self._touches(self.layers.ranks[rank])
-        )
+        touching = {
+            rank: self._distance(self.layers.ranks[rank])
+            for rank in range(1, len(self.layers.ranks))
+            if self._touches(self.layers.ranks[rank])
+        }
         return Routes(self.layers, self.blocks, Sides(frozenset(rings), frozenset(many), starts, touching))
+
+    def _distance(self, rank: Sequence[str]) -> float:
+        """Units between a rank and the one that it touches: a trapezoid stands on its bar."""
+        pills = [*rank, *(low for slot in rank for low in self.layers.below[slot])]
+        return TOUCH if any(type(self.glyphs.get(slot)) is Pill for slot in pills) else 0.0
 
     def _touches(self, rank: Sequence[str]) -> bool:
         """Whether all of a rank follow on what they read without an arrow."""
@@ -104,8 +115,10 @@ class Graph:
         places = self.placing(size).places(x, x + width, scale)
         tops, lows = ({rank: y + edge for rank, edge in band.items()} for band in self.bands)
         starts = {slot: glyph.height - glyph.rise(size) for slot, glyph in self.glyphs.items()}
-        routes = replace(self.routes, sides=replace(self.routes.sides, starts=starts))
-        edges = [_edge(line) for line in routes.lines(places, tops, lows)]
+        lowered = frozenset(slot for slot, glyph in self.glyphs.items() if glyph.rise(size))
+        routes = replace(self.routes, sides=replace(self.routes.sides, starts=starts, lowered=lowered))
+        lines = sorted(routes.lines(places, tops, lows), key=lambda line: line.stream)
+        edges = [shape for line in lines for shape in _edge(line)]
         inside = {slot for run in self.shared for slot in run[1:]}
         last = {run[0]: run[-1] for run in self.shared}
         signs: list[Shape | Many] = []
@@ -146,15 +159,30 @@ def _trapezoids(slots: Sequence[str], glyphs: Mapping[str, Glyph]) -> Iterator[T
 def _like(graph: Graph, rank: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Pills side by side that say the same, each on a branch of its own."""
 
-    def sign(slot: str) -> str:
-        glyph = graph.glyphs.get(slot)
-        alone = len(graph.layers.below[slot]) == 1 and slot not in graph.spine
-        return glyph.node.label if type(glyph) is Pill and alone else slot
+    def sign(slot: str) -> tuple[str, ...]:
+        glyph, layers = graph.glyphs.get(slot), graph.layers
+        if type(glyph) is not Pill or len(layers.below[slot]) != 1 or slot in graph.spine:
+            return (slot,)
+        return (glyph.node.label, *_readers(graph, slot))
 
     for _, run in groupby(rank, sign):
         slots = tuple(run)
         if len(slots) > 1:
             yield slots
+
+
+def _readers(graph: Graph, slot: str) -> list[str]:
+    """What reads a slot in the end: past pills and lanes on its branch."""
+    readers = graph.layers.above[slot]
+    while len(readers) == 1 and _is_way(graph, readers[0]):
+        readers = graph.layers.above[readers[0]]
+    return readers
+
+
+def _is_way(graph: Graph, slot: str) -> bool:
+    """Whether a slot is only passed."""
+    pill = type(graph.glyphs.get(slot)) is Pill and len(graph.layers.below[slot]) == 1
+    return pill or graph.layers.slots[slot].passing
 
 
 def _sharing(glyph: Glyph, count: int) -> Glyph:
@@ -165,11 +193,15 @@ def _sharing(glyph: Glyph, count: int) -> Glyph:
             return glyph
 
 
-def _edge(line: Line) -> Shape:
+def _edge(line: Line) -> Shapes:
     (x, y), *rest = line.points
     steps, last = f"M{x:.1f} {y:.1f}", (x, y)
     for point in rest:
         steps += f"V{point[1]:.1f}" if point[0] is last[0] else f"H{point[0]:.1f}"
         last = point
     class_ = "stream s-ink" if line.stream else "edge s-line"
-    return Shape("path", {"d": steps, "class_": class_, "marker_end": "url(#head)" if line.head else None})
+    head = "url(#head)" if line.head else None
+    edge = Shape("path", {"d": steps, "class_": class_, "marker_end": head})
+    if not line.branch:
+        return (edge,)
+    return edge, Shape("circle", {"cx": x, "cy": line.points[1][1], "r": 3, "class_": "ink"})

@@ -178,7 +178,7 @@ def common_scale(rooms: Iterable[tuple[Drawn, float]], largest: float = LARGEST)
         for way in drawn.widest(scale)
         if concrete(way.features) and way.fixed < room
     ]
-    return least(largest, *limits) if limits else largest
+    return least(largest, *limits) if limits else scale
 
 
 def _fit(pairs: list[tuple[Drawn, float]], scale: float) -> bool:

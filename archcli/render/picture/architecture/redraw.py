@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from archcli.measure.survey.anatomy.records import Figure
 from archcli.render.picture.architecture.shapes import Many, Shape, attributes_of
@@ -23,6 +23,14 @@ from archcli.render.picture.architecture.traced import (
 from archcli.render.picture.elements import element, escaped
 
 NUMBERED = "data-n"
+
+
+class Redrawn(NamedTuple):
+    """A drawing as SVG, the script that draws it for other figures, and the figures in the script's order."""
+
+    svg: str
+    script: str
+    figures: tuple[Figure, ...]
 
 
 @dataclass
@@ -111,7 +119,7 @@ def _changing(shape: Shape) -> Iterator[tuple[str, str]]:
         if is_traced(value):
             # an address has the figure itself, exact; a place or size a tenth of a pixel
             exact = value.code.removeprefix("Number(").removesuffix(")")
-            yield name, f"String({exact})" if name == "data-value" else f"fixed({value.code},1)"
+            yield name, f"String({exact})" if name == "data-value" else f"trimmed({value.code},1)"
         elif MARK.search(str(value)):
             yield name, template(str(value))
     if MARK.search(str(shape.content)):

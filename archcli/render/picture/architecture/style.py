@@ -70,9 +70,11 @@ def css() -> str:
     )
     plain = (
         f"text{{font-family:{FONTS};font-variant-numeric:tabular-nums}}{sizes}"
-        ".none{fill:none;fill-opacity:0}.thin{stroke-width:1}.hairline{stroke-width:.5}.edge{stroke-width:1.5;fill:none}"
+        ".none{fill:none;fill-opacity:0}.thin{stroke-width:1}.hairline{stroke-width:.5}"
+        ".edge{stroke-width:1.5;fill:none}"
         ".edge-ring{stroke-width:1.5}.hatched{fill:url(#hatch)}"
-        ".stream{stroke-width:3;fill:none}.held{fill:none;fill-opacity:0;stroke-width:1.5;stroke-dasharray:4 3}"
+        ".stream{stroke-width:3;fill:none;stroke-linecap:square}"
+        ".held{fill:none;fill-opacity:0;stroke-width:1.5;stroke-dasharray:4 3}"
     )
     return f"{plain}\n{light}\n@media (prefers-color-scheme:dark){{{dark}}}"
 
@@ -91,7 +93,7 @@ def _rules(hues: dict[str, tuple[str, str]], scheme: int) -> list[str]:
 
 
 def definitions() -> Shape:
-    """What classes and edges refer to: the hatch over rotated pieces and recurrent layers, heads of arrows."""
+    """What classes and edges refer to: the hatch over rotated pieces, and heads of arrows."""
     stripe = Shape("rect", {"width": 2, "height": 5, "class_": "paper"})
     turned = {"patternUnits": "userSpaceOnUse", "patternTransform": "rotate(45)"}
     pattern = Shape("pattern", {"id": "hatch", "width": 5, "height": 5, **turned}, (stripe,))

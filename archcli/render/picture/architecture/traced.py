@@ -1,6 +1,6 @@
 """Traced: numbers that remember how they were computed, so that a layout can be read as JavaScript.
 
-A traced number is an int or a float with the value of this model; its arithmetic also writes a step of a
+A traced number has the value of this model; its arithmetic also writes a step of a
 script. Printed into a text or an attribute, it leaves a mark that holds the step and the value.
 """
 
@@ -48,7 +48,7 @@ class Scope:
 
 
 class Traced:
-    """What traced ints and floats share: the name of their step, and its scope."""
+    """Arithmetic that writes steps: the name of a number's step, and its scope."""
 
     code: str
     scope: Scope
@@ -94,38 +94,40 @@ class Traced:
 
     def __format__(self, form: str) -> str:
         places = re.fullmatch(r"\.(\d)f", form)
-        code = f"fixed({{}},{places[1] if places else 1})"
+        code = f"trimmed({{}},{places[1] if places else 1})"
         return marked(self, code, format(plain(self), form or ".1f").removesuffix(".0"))
 
     def __str__(self) -> str:
         return format(self)
 
 
-class TracedInt(Traced, int):
-    """A whole number that remembers how it was computed."""
+class TracedNumber(Traced, float):
+    """A number that remembers how it was computed: `exact` is the int or float that it stands for.
 
+    A float, ints too: `1.5 * TracedInt` would be answered by float alone, without a trace.
+    """
 
-class TracedFloat(Traced, float):
-    """A float that remembers how it was computed."""
+    exact: float
+
+    def __index__(self) -> int:
+        return int(self.exact)
 
 
 def traced(value: float, code: str, scope: Scope) -> Any:
     """A number of this value whose step has this name."""
-    number: Any = TracedInt(value) if type(value) in {int, bool, TracedInt} else TracedFloat(value)
-    number.code, number.scope = code, scope
+    number = TracedNumber(value)
+    number.exact, number.code, number.scope = value, code, scope
     return number
 
 
 def is_traced(value: Any) -> bool:
     """Whether a value is a traced number."""
-    return type(value) in {TracedInt, TracedFloat}
+    return type(value) is TracedNumber
 
 
 def plain(number: Any) -> Any:
     """The int or float that a traced number is, without its step."""
-    if type(number) is TracedInt:
-        return int.__add__(number, 0)
-    return float.__add__(number, 0.0) if type(number) is TracedFloat else number
+    return number.exact if type(number) is TracedNumber else number
 
 
 def call(name: str, compute: Callable[..., Any], *numbers: Any) -> Any:
@@ -178,4 +180,4 @@ def _step(code: str, compute: Callable[..., Any], *numbers: Any) -> Any:
 
 
 def _code(number: Any) -> str:
-    return str(number.code) if is_traced(number) else repr(number)
+    return str(number.code) if is_traced(number) else repr(number).replace("inf", "Infinity")

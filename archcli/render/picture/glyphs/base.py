@@ -201,7 +201,7 @@ class PartBox(Glyph):
     @property
     def height(self) -> float:
         """A line for the name and one for each fact."""
-        return 23.0 + LEADING * len(self.facts)
+        return 24.0 + LEADING * len(self.facts)
 
     @property
     def facts(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from archcli.render.picture.glyphs.mixtures import Expert, ExpertGrid
 
 Nodes = Mapping[str, Node]
 BARS = {"input", "matrix", "output"}
+SIGNS: dict[str, type[Glyph]] = {"core": CoreBox, "experts": ExpertGrid, "join": Ring, "part": PartBox}
 
 
 def glyphs_of(nodes: tuple[Node, ...], hue: str) -> tuple[tuple[Node, ...], dict[str, Glyph]]:
@@ -34,18 +35,12 @@ def _glyph(node: Node, nodes: Nodes, hue: str, *, ended: bool) -> Glyph:
     match node.role:
         case "matrix" | "router":
             return Trapezoid(node, own, feed, based=_needs_bar(node, nodes), ended=ended)
-        case "core":
-            return CoreBox(node, own, feed)
-        case "experts":
-            return ExpertGrid(node, own, feed) if node.choice is not None else Expert(node, own, feed)
-        case "join":
-            return Ring(node, own, feed)
-        case "part":
-            return PartBox(node, own, feed)
         case "input" | "output":
             return EndBar(node if node.width is not None else replace(node, width=feed), own, feed)
-        case _:
-            return Pill(node, own, feed)
+        case "experts" if node.choice is None:
+            return Expert(node, own, feed)
+        case role:
+            return SIGNS.get(role, Pill)(node, own, feed)
 
 
 def _width(slot: str, nodes: Nodes) -> Figure | None:
@@ -81,7 +76,7 @@ def _split(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     for node in nodes:
         own = steps.get(node.id, [])
         alike = [_alike(own, other) for slot, other in steps.items() if slot != node.id]
-        length = max(alike, default=0)
+        length = min((same for same in alike if same), default=0)
         if 0 < length < len(own):
             first = f"{node.id}:{length}"
             split.append(replace(node, id=first, label=", ".join(own[:length])))

@@ -36,8 +36,17 @@ class CoreBox(Glyph):
         """Its name, the states that it holds, and facts."""
         states = [_state(held) for held in self.node.held]
         cached = () if self.node.cached is None else (line_of(self.node.cached, " a token", unit="bytes"),)
-        facts = [line_of(line) for line in self.node.lines]
+        facts = [line_of(line) for line in self.node.lines] or self._masked
         return tuple([line_of(self.node.label), *states, *facts, *cached][:5])
+
+    @property
+    def _masked(self) -> list[Words]:
+        """What the mask lets a token read."""
+        mask = self.node.mask
+        if mask is None:
+            return []
+        kind = mask.kind.replace("_", " ")
+        return [line_of(kind) if mask.window is None else line_of(f"{kind} ", mask.window)]
 
     @property
     def needed(self) -> float:

@@ -18,8 +18,8 @@ HELD = 4.0
 """Between a bar and the frame that says that it is cached."""
 MOST_TICKS, LEAST_TICK = 32, 3.0
 """Heads are cut out of a bar where there are few, each at least so wide."""
-INSIDE, SLANT = 8.0, 0.92
-"""Room around a text in a trapezoid, whose narrower side is left behind at the height of the text."""
+INSIDE, SLANT = 8.0, 0.22
+"""Room around a text in a trapezoid, and the share of its slant that lies within the height of a text."""
 FLARE, LONG = 3, 90.0
 """A trapezoid whose output is so many times its input has little room inside or beside it for long texts."""
 CUT, GROUP_CUT = 0.8, 2.4
@@ -44,7 +44,7 @@ class Trapezoid(Glyph):
     def height(self) -> float:
         """The trapezoid between its bars, the frame of what is cached, and the text above."""
         bars = self.bars * (BAR + 2) - 2 + (BAR if self.based else 0)
-        return SLOPE + bars + self.frame + (len(self.above) * LEADING if self.crowded else 0)
+        return self.slope + bars + self.frame + (len(self.above) * LEADING if self.crowded else 0)
 
     @property
     def bars(self) -> int:
@@ -82,9 +82,10 @@ class Trapezoid(Glyph):
     @property
     def name(self) -> Words:
         """Its name and its numbers in a line."""
-        if not self.node.label:
+        label = "router" if self.node.role == "router" else self.node.label
+        if not label:
             return self.numbers
-        return line_of(f"{self.node.label} ", self.numbers) if self.numbers else line_of(self.node.label)
+        return line_of(f"{label} ", self.numbers) if self.numbers else line_of(label)
 
     @property
     def cache(self) -> tuple[Words, ...]:
@@ -107,7 +108,8 @@ class Trapezoid(Glyph):
     @property
     def flared(self) -> bool:
         """Whether it widens so much that its text stands better above its bar."""
-        return concrete(self.out) > FLARE * concrete(self.fed) and width_of(self.name) > LONG
+        wide = concrete(self.out) > FLARE * concrete(self.fed) and width_of(self.name) > LONG
+        return wide and self.node.heads is not None
 
     def _per_head(self) -> bool:
         """Whether the pieces are those of a head, not of the whole bar."""
@@ -115,11 +117,21 @@ class Trapezoid(Glyph):
 
     def within(self, scale: float) -> Words:
         """The text in the trapezoid, where it has room for some."""
-        across = (concrete(self.out) + concrete(self.fed)) / 2 * scale * SLANT - INSIDE
-        for line in (_dotted((self.name, *self.cache)), self.name if not self.cache else line_of()):
-            if line and width_of(line) <= across:
-                return line
-        return line_of()
+        out, fed = concrete(self.out) * scale, concrete(self.fed) * scale
+        line = _dotted((self.name, *self.cache))
+        room = (out + fed) / 2 - SLANT * abs(out - fed) - INSIDE
+        return line if line and max(map(width_of, (line, *self.facts))) <= room else line_of()
+
+    @property
+    def facts(self) -> tuple[Words, ...]:
+        """What else is said of it, such as how equal products meet."""
+        router = (line_of(self.node.label),) if self.node.role == "router" else ()
+        return (*router, *map(line_of, self.node.lines))
+
+    @property
+    def slope(self) -> float:
+        """The height of the trapezoid: higher where two lines may stand in it."""
+        return SLOPE + 12 * min(1, len(self.facts))
 
     def beside(self, scale: float) -> tuple[Words, ...]:
         """The lines on its right."""
@@ -127,8 +139,7 @@ class Trapezoid(Glyph):
             return () if self.node.width is None else (line_of(self.node.width),)
         if self.within(scale) or self.crowded:
             return ()
-        facts = tuple(line_of(line) for line in self.node.lines)
-        return tuple(line for line in (self.name, *self.cache, *facts) if line)
+        return tuple(line for line in (self.name, *self.cache, *self.facts) if line)
 
     def rise(self, scale: float) -> float:
         """Where its text stands inside, there is none between its bar and its edges."""
@@ -154,13 +165,13 @@ class Trapezoid(Glyph):
         low = top + self.bars * (BAR + 2) - 2
         out, fed, x = self.out * scale / 2, self.fed * scale / 2, frame.x
         slope = path(
-            f"M{x - out:.1f} {low:.1f}H{x + out:.1f}L{x + fed:.1f} {low + SLOPE:.1f}H{x - fed:.1f}Z",
+            f"M{x - out:.1f} {low:.1f}H{x + out:.1f}L{x + fed:.1f} {low + self.slope:.1f}H{x - fed:.1f}Z",
             f"tint-{self.hue} s-{self.hue} thin",
             self.title(),
         )
         bars = [self._bar(x - out, top + i * (BAR + 2), scale) for i in range(self.bars)]
         if self.based and self.feed is not None:
-            bars.append(rect(x - fed, low + SLOPE, fed * 2, BAR, f"solid-{self.hue}", None, self.feed))
+            bars.append(rect(x - fed, low + self.slope, fed * 2, BAR, f"solid-{self.hue}", None, self.feed))
         left = x - out
         parts = (
             *self._turned(left, top, scale),
@@ -229,9 +240,15 @@ class Trapezoid(Glyph):
 
     def _text(self, frame: Frame, low: float, scale: float, out: Any) -> Shapes:
         """The line in the trapezoid, and those above or beside it."""
-        middle = low + SLOPE / 2 + 4.5
+        middle = low + self.slope / 2 + 4.5
         within, beside = self.within(scale), self.beside(scale)
-        inside = (text(frame.x, middle, within, anchor="middle"),) if within else ()
+        inside: Shapes = ()
+        if within:
+            lines = (within, *self.facts[:1])
+            first = middle - (len(lines) - 1) * LEADING / 2
+            inside = tuple(
+                text(frame.x, first + i * LEADING, line, anchor="middle") for i, line in enumerate(lines)
+            )
         if self.ended:
             return (*inside, *(text(frame.x + out + BESIDE, low + 0.5, line, ink="muted") for line in beside))
         if self.crowded and not within:

@@ -85,7 +85,8 @@ class Expert(Glyph):
         for width, count, stream in self.stations:
             half = width.value * scale / 2
             if before is not None:
-                steps = f"M{x - before:.1f} {y:.1f}H{x + before:.1f}L{x + half:.1f} {y - SLOPE:.1f}H{x - half:.1f}Z"
+                end = y - SLOPE
+                steps = f"M{x - before:.1f} {y:.1f}H{x + before:.1f}L{x + half:.1f} {end:.1f}H{x - half:.1f}Z"
                 shapes.append(path(steps, f"tint-{self.hue} s-{self.hue} thin", self.title()))
                 y -= SLOPE
             for _ in range(count):
@@ -195,7 +196,7 @@ class ExpertGrid(Glyph):
 
         def example(j: Any) -> Shape:
             # one in each of k equal stretches, at least one cell apart
-            turn = (j + 1) * GOLDEN
+            turn = (j + 1) * (j + 1) * GOLDEN
             return cell(
                 floor(j * count / chosen + (turn - floor(turn)) * (count / chosen - 1)), f"solid-{self.hue}"
             )

@@ -44,23 +44,31 @@ class Layers:
         return {slot: i for rank in self.ranks for i, slot in enumerate(rank)}
 
 
-def layered(reads: Mapping[str, Sequence[str]], inputs: Iterable[str], spine: Sequence[str] = ()) -> Layers:
-    """Nodes in ranks: `reads` are the ids that each one reads, in the order in which they run."""
+def layered(
+    reads: Mapping[str, Sequence[str]],
+    inputs: Iterable[str],
+    spine: Sequence[str] = (),
+    late: Iterable[str] = (),
+) -> Layers:
+    """Nodes in ranks: `reads` are the ids that each one reads, in the order in which they run.
+
+    spine: nodes that stand leftmost, one over the other. late: nodes that stand right under their readers.
+    """
     known = {node: list(dict.fromkeys(r for r in read if r in reads)) for node, read in reads.items()}
-    heights = _heights(known, set(inputs))
+    heights = _heights(known, set(inputs), set(late))
     layers = _slots(known, heights, spine)
     _order(layers)
     return layers
 
 
-def _heights(reads: Mapping[str, Sequence[str]], inputs: set[str]) -> dict[str, int]:
+def _heights(reads: Mapping[str, Sequence[str]], inputs: set[str], late: set[str]) -> dict[str, int]:
     """The longest way from an input to each node; what reads nothing stands under its first reader."""
     heights: dict[str, int] = {}
     for node, read in reads.items():
         heights[node] = max((heights.get(r, 0) + 1 for r in read), default=0)
     for node in reversed([*reads]):
         readers = [heights[reader] for reader, read in reads.items() if node in read]
-        if not reads[node] and node not in inputs and readers:
+        if readers and ((not reads[node] and node not in inputs) or node in late):
             heights[node] = min(readers) - 1
     return heights
 

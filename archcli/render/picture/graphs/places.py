@@ -16,7 +16,7 @@ from archcli.render.picture.graphs.blocks import Blocks
 from archcli.render.picture.graphs.layers import Layers
 
 ROUNDS = 24
-LANE = 5.0
+LANE = 6.0
 """Half the room of an edge that passes by."""
 GAP, WIDEST_GAP = 14.0, 40.0
 """Units between neighbours: at least, and at most where there is room."""
@@ -118,26 +118,28 @@ class Placing:
         side_by_side = max(len(rank) for rank in self.layers.ranks)
         # neighbours share the room that is left over
         gap = min(WIDEST_GAP, GAP + max(0.0, room - needed) / (side_by_side + 1))
-        plain = self._relaxed((concrete(start) + concrete(end)) / 2, size, gap)
-        return self._again(plain, (start + end) / 2, scale, gap)
+        plain = self._relaxed((concrete(start), concrete(end)), size, gap)
+        return self._again(plain, (start, end), scale)
 
     def _sizes(self, scale: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         left = {slot: reach.left.at(scale) for slot, reach in self.reach.items()}
         right = {slot: reach.right.at(scale) for slot, reach in self.reach.items()}
         return left, right
 
-    def _relaxed(self, middle: float, scale: float, gap: float) -> Places:
+    def _relaxed(self, borders: tuple[float, float], scale: float, gap: float) -> Places:
         """Move blocks towards what they are joined to, and apart, until little moves."""
         left, right = ({slot: concrete(x) for slot, x in side.items()} for side in self._sizes(scale))
-        axis: dict[int, Any] = self._apart(dict.fromkeys(self.blocks.order, middle), left, right, gap)
+        middle = sum(borders) / 2
+        axis = self._between(dict.fromkeys(self.blocks.order, middle), left, right, gap, borders)
         for _ in range(ROUNDS):
             wanted = {block: self._wish(block, axis) for block in self.blocks.order}
-            axis = self._apart(wanted, left, right, gap)
-        self._widen(self._slots(axis), left, right)
-        places = Places(self._slots(self._apart(axis, left, right, gap)), left, right)
+            axis = self._between(wanted, left, right, gap, borders)
+        places = Places(self._slots(axis), left, right)
         edges = [places.edges(rank) for rank in self.layers.ranks]
         shift = middle - (min(first for first, _ in edges) + max(last for _, last in edges)) / 2
-        return Places({slot: x + shift for slot, x in places.axis.items()}, left, right)
+        axis = {block: x + shift for block, x in axis.items()}
+        self._widen(self._slots(axis), left, right)
+        return Places(self._slots(self._between(axis, left, right, gap, borders)), left, right)
 
     def _slots(self, axis: Mapping[int, Any]) -> dict[str, Any]:
         return {slot: axis[block] for slot, block in self.blocks.of.items()}
@@ -152,43 +154,66 @@ class Placing:
                     wishes.append((min(others) + max(others)) / 2)
         return sum(wishes) / len(wishes) if wishes else axis[block]
 
-    def _apart(
-        self, wanted: Mapping[int, Any], left: Mapping[str, Any], right: Mapping[str, Any], gap: float
+    def _between(
+        self,
+        wanted: Mapping[int, Any],
+        left: Mapping[str, Any],
+        right: Mapping[str, Any],
+        gap: float,
+        borders: tuple[Any, Any],
     ) -> dict[int, Any]:
-        """Blocks near to where they are wanted and apart: pushed right, pushed left, and the mean of both."""
+        """Blocks near to where they are wanted, apart and between borders: the mean of two ways."""
+        sizes = left, right
+        first = self._pulled(self._pushed(wanted, sizes, gap, borders[0]), sizes, gap, borders[1])
+        second = self._pushed(self._pulled(wanted, sizes, gap, borders[1]), sizes, gap, borders[0])
+        return {block: (first[block] + second[block]) / 2 for block in first}
+
+    def _pushed(
+        self, wanted: Mapping[int, Any], sizes: tuple[Mapping[str, Any], ...], gap: float, border: Any
+    ) -> dict[int, Any]:
+        """Push each block to the right until it is clear of those on its left and of the border."""
+        left, right = sizes
         pushed: dict[int, Any] = {}
         for block in self.blocks.order:
-            limits = [
-                pushed[self.blocks.of[other]] + (right[other] + gap + left[slot])
-                for slot in self.blocks.members[block]
-                if (other := self.blocks.lefts.get(slot, ""))
-            ]
-            pushed[block] = most(wanted[block], *limits) if limits else wanted[block]
+            limits = [wanted[block]]
+            for slot in self.blocks.members[block]:
+                other = self.blocks.lefts.get(slot)
+                start = border if other is None else pushed[self.blocks.of[other]] + (right[other] + gap)
+                limits.append(start + left[slot])
+            pushed[block] = most(*limits)
+        return pushed
+
+    def _pulled(
+        self, wanted: Mapping[int, Any], sizes: tuple[Mapping[str, Any], ...], gap: float, border: Any
+    ) -> dict[int, Any]:
+        """Pull each block to the left until it is clear of those on its right and of the border."""
+        left, right = sizes
         pulled: dict[int, Any] = {}
         for block in reversed(self.blocks.order):
-            limits = [
-                pulled[self.blocks.of[other]] - (left[other] + gap + right[slot])
-                for slot in self.blocks.members[block]
-                if (other := self.blocks.rights.get(slot, ""))
-            ]
-            pulled[block] = least(wanted[block], *limits) if limits else wanted[block]
-        return {block: (pushed[block] + pulled[block]) / 2 for block in pushed}
+            limits = [wanted[block]]
+            for slot in self.blocks.members[block]:
+                other = self.blocks.rights.get(slot)
+                end = border if other is None else pulled[self.blocks.of[other]] - (left[other] + gap)
+                limits.append(end - right[slot])
+            pulled[block] = least(*limits)
+        return pulled
 
     def _widen(self, axis: Mapping[str, Any], left: dict[str, Any], right: dict[str, Any]) -> None:
         """Widen slots until what they read stands under them."""
         for slot, reach in self.reach.items():
             if reach.spans and len(self.layers.below[slot]) > 1:
                 reads = [axis[other] for other in self.layers.below[slot]]
-                left[slot] = most(left[slot], axis[slot] - least(*reads) + GAP)
-                right[slot] = most(right[slot], most(*reads) - axis[slot] + GAP)
+                left[slot] = most(left[slot], axis[slot] - least(*reads) + LANE)
+                right[slot] = most(right[slot], most(*reads) - axis[slot] + LANE)
 
-    def _again(self, plain: Places, middle: Any, scale: Any, gap: float) -> Places:
+    def _again(self, plain: Places, borders: tuple[Any, Any], scale: Any) -> Places:
         """The same places by arithmetic alone: the widest rank side by side, the others by neighbours."""
         left, right = self._sizes(scale)
+        middle = (borders[0] + borders[1]) / 2
         extents = [float(last - first) for first, last in map(plain.edges, self.layers.ranks)]
         widest = extents.index(max(extents))
         axis: dict[int, Any] = {}
-        beside = _side_by_side(self.layers.ranks[widest], left, right, gap)
+        beside = _side_by_side(self.layers.ranks[widest], left, right)
         for slot, place in beside.items():
             axis[self.blocks.of[slot]] = _shifted(middle + place, plain.axis[slot])
         for rank in sorted(range(len(extents)), key=lambda rank: abs(rank - widest)):
@@ -198,8 +223,10 @@ class Placing:
                 between = (least(*known) + most(*known)) / 2 if len(known) > 1 else (*known, middle)[0]
                 axis.setdefault(self.blocks.of[slot], _shifted(between, plain.axis[slot]))
         self._widen(self._slots(axis), left, right)
-        # half a unit less than there is, as sizes that were widened may differ by their last digits
-        return Places(self._slots(self._apart(axis, left, right, GAP - 0.5)), left, right)
+        sizes = left, right
+        # half a unit less than there is, as what is rounded may differ by its last digit
+        axis = self._pushed(axis, sizes, GAP - 0.5, borders[0] - 0.5)
+        return Places(self._slots(self._pulled(axis, sizes, GAP - 0.5, borders[1] + 0.5)), left, right)
 
 
 def _shifted(place: Any, plain: float) -> Any:
@@ -208,16 +235,14 @@ def _shifted(place: Any, plain: float) -> Any:
     return place + offset if offset else place
 
 
-def _side_by_side(
-    rank: Sequence[str], left: Mapping[str, Any], right: Mapping[str, Any], gap: float
-) -> dict[str, Any]:
+def _side_by_side(rank: Sequence[str], left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any]:
     """Places of the slots of a rank, from its middle."""
     ends: Any = 0.0
     places = {}
     for slot in rank:
         places[slot] = ends + left[slot]
-        ends = places[slot] + right[slot] + gap
-    return {slot: place - (ends - gap) / 2 for slot, place in places.items()}
+        ends = places[slot] + right[slot] + GAP
+    return {slot: place - (ends - GAP) / 2 for slot, place in places.items()}
 
 
 def _width(span: Span, scale: float) -> Width:

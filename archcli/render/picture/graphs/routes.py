@@ -12,13 +12,13 @@ from archcli.render.picture.graphs.blocks import Blocks
 from archcli.render.picture.graphs.layers import Layers
 from archcli.render.picture.graphs.places import Places
 
-ARROW, TRACK, TOUCH, LOW = 11.0, 7.0, 3.0, 5.0
-"""Heights between ranks: of an arrow, of each track more, of no arrow, and where no edge ends."""
+ARROW, TRACK, LOW = 11.0, 6.0, 5.0
+"""Heights between ranks: of an arrow, of each track more, and where no edge ends in an arrow."""
 TIP = 3.0
 """A line ends so far from what its arrow touches: the head reaches over it."""
 SIDE = 8.0
 FEW = 4
-INSET = 8.0
+INSET = 6.0
 
 
 class Port(NamedTuple):
@@ -30,24 +30,28 @@ class Port(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A drawn edge: its points, whether it has a head, and whether it is the stream itself."""
+    """A drawn edge: its points, whether it has a head, is the stream itself, or branches off from it."""
 
     points: tuple[tuple[Any, Any], ...]
     head: bool
     stream: bool
+    branch: bool = False
 
 
 @dataclass(frozen=True)
 class Sides:
     """What a layout knows of slots beside their places: rings, and boxes over all that they read.
 
-    starts: units from the lower edge of a rank to where the edges of a slot start. touching: ranks whose slots touch what they read, without an arrow.
+    starts: units from the lower edge of a rank to where the edges of a slot start. touching: ranks
+    whose slots follow on what they read without an arrow, and the units between.
+    lowered: slots whose edges start below their upper edge.
     """
 
     rings: frozenset[str]
     spans: frozenset[str]
     starts: Mapping[str, float]
-    touching: frozenset[int]
+    touching: Mapping[int, float]
+    lowered: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ class Routes:
     def channel(self, rank: int) -> float:
         """Units between a rank and the next."""
         if rank + 1 in self.sides.touching:
-            return TOUCH
+            return self.sides.touching[rank + 1]
         tracks = {port.slot for port in self.ports(rank) if port.way == "track"}
         ends = [port for port in self.ports(rank) if not self.layers.slots[port.reader].passing]
         heads = any(
@@ -105,7 +109,15 @@ class Routes:
             ports = self.ports(rank)
             tracks = self._tracks(ports, places, lows[rank + 1], tops[rank])
             for port in ports:
+                if self._touches(port):
+                    continue
                 yield self._line(port, places, tracks.get(port.slot, 0.0), lows)
+
+    def _touches(self, port: Port) -> bool:
+        """Whether an edge needs no line, as its ends touch."""
+        rank = self.layers.slots[port.reader].rank
+        passing = self.layers.slots[port.reader].passing
+        return rank in self.sides.touching and not passing and port.slot not in self.sides.lowered
 
     def _line(self, port: Port, places: Places, track: float, lows: Mapping[int, float]) -> Line:
         low, high = self.layers.slots[port.slot], self.layers.slots[port.reader]
@@ -124,7 +136,8 @@ class Routes:
             return Line(((x, start), (x, y), (goal, y)), head=True, stream=False)
         if port.way != "straight":
             track = track or (end + lows[low.rank] - self.sides.starts.get(port.slot, 0.0)) / 2
-            return Line(((x, start), (x, track), (goal, track), (goal, stop)), head, stream)
+            branch = port.slot in self.layers.pinned
+            return Line(((x, start), (x, track), (goal, track), (goal, stop)), head, stream, branch)
         if port.reader in self.sides.spans:
             first = places.axis[port.reader] - places.left[port.reader] + INSET
             last = places.axis[port.reader] + places.right[port.reader] - INSET

@@ -21,7 +21,7 @@ from archcli.render.picture.architecture.page.sheet import (
     page,
 )
 from archcli.render.picture.architecture.panels import Drawn, common_scale, panel, wiring
-from archcli.render.picture.architecture.shapes import Many, Shape
+from archcli.render.picture.architecture.shapes import Many, Shape, svg_of
 from archcli.render.picture.architecture.style import LEADING, Word, path, rect, text, width_of
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def svg(anatomies: Sequence[Anatomy], words: Sequence[Difference]) -> str:
     drawn = [([wiring(kind) for kind in it.kinds], [panel(part) for part in it.parts]) for it in anatomies]
     width = _column_width(drawn)
     whole = len(anatomies) * (width + GUTTER) - GUTTER
-    top = max(header.height(anatomy, width) for anatomy in anatomies) + 12
+    top = max(header.height(anatomy, width, beside=False) for anatomy in anatomies) + 12
     strips = max(_strips_height(anatomy) for anatomy in anatomies)
     placed = _placed(anatomies, drawn, width, top, strips)
     end = max([top + strips, *(column.packed.bottom for column in placed)])
@@ -71,7 +71,7 @@ def svg(anatomies: Sequence[Anatomy], words: Sequence[Difference]) -> str:
     bars, y = _bars(anatomies, end + SPACE + legend.HEIGHT, whole)
     lines, bottom = _words(anatomies, words, y, whole)
     name = ", ".join(anatomy.name for anatomy in anatomies)
-    return page(name, iter([*shapes, *bars, *lines]), whole + 2 * MARGIN, bottom + BOTTOM)
+    return svg_of([page(name, iter([*shapes, *bars, *lines]), whole + 2 * MARGIN, bottom + BOTTOM)]) + "\n"
 
 
 def _column_width(drawn: Sequence[tuple[Sequence[Drawn], Sequence[Drawn]]]) -> float:
@@ -142,7 +142,7 @@ def _node_look(node: Node) -> Any:
 
 def _column(column: Column, width: float, top: float, strips: float) -> Drawing:
     """The head and the strips of a model."""
-    yield from header.shapes(column.anatomy, column.x, width)
+    yield from header.shapes(column.anatomy, column.x, width, beside=False)
     yield from strip.column(column.anatomy.strips, column.x, top, strips)
     if column.kinds:
         first = column.packed.kinds[0]

@@ -18,23 +18,25 @@ HEIGHT, ROW = 84.0, 48.0
 Keys = list[tuple[Word, str, float]]
 
 
-def height(anatomy: Anatomy, width: float) -> float:
-    """Units that the header takes on a page of this width between its margins."""
-    below = 0.0 if _beside(anatomy, width) else ROW * len(_rows(_keys(anatomy), width))
-    return HEIGHT + LEADING * (len(_subtitle(anatomy, width)) - 1) + below
+def height(anatomy: Anatomy, width: float, *, beside: bool = True) -> float:
+    """Units that the header takes in this width; key figures stand `beside` the name where they may and fit."""
+    beside = beside and _fits(anatomy, width)
+    below = 0.0 if beside else ROW * len(_rows(_keys(anatomy), width))
+    return HEIGHT + LEADING * (len(_subtitle(anatomy, width, beside)) - 1) + below
 
 
-def shapes(anatomy: Anatomy, x: float, width: float, top: float = 0.0) -> Iterator[Shape | Many]:
-    """The name and the key figures between x and x + width."""
-    yield text(x, top + TITLE, cut(anatomy.name, width, "title"), "title")
-    lines = _subtitle(anatomy, width)
+def shapes(anatomy: Anatomy, x: float, width: float, *, beside: bool = True) -> Iterator[Shape | Many]:
+    """The name and the key figures between x and x + width, from the top of the page."""
+    beside = beside and _fits(anatomy, width)
+    yield text(x, TITLE, cut(anatomy.name, width, "title"), "title")
+    lines = _subtitle(anatomy, width, beside)
     for i, line in enumerate(lines):
-        yield text(x, top + SUBTITLE + LEADING * i, line, "small", "muted")
+        yield text(x, SUBTITLE + LEADING * i, line, "small", "muted")
     keys = _keys(anatomy)
-    if _beside(anatomy, width):
-        yield from _row(keys, x + width, top)
+    if beside:
+        yield from _row(keys, x + width)
         return
-    y = top + HEIGHT - KEY + 20 + LEADING * (len(lines) - 1)
+    y = HEIGHT - KEY + 20 + LEADING * (len(lines) - 1)
     each = max(key[2] for key in keys) + GAP
     for i, row in enumerate(_rows(keys, width)):
         for j, (word, caption, _) in enumerate(row):
@@ -42,19 +44,24 @@ def shapes(anatomy: Anatomy, x: float, width: float, top: float = 0.0) -> Iterat
             yield text(x + j * each, y + CAPTION + ROW * i, caption, ink="muted")
 
 
-def _subtitle(anatomy: Anatomy, width: float) -> list[Words]:
-    beside = sum(key[2] + GAP for key in _keys(anatomy)) if _beside(anatomy, width) else 0.0
-    return lines_of(anatomy.subtitle, width - beside)
+def _subtitle(anatomy: Anatomy, width: float, beside: bool) -> list[Words]:
+    taken = sum(key[2] + GAP for key in _keys(anatomy)) if beside else 0.0
+    return lines_of(anatomy.subtitle, width - taken)
 
 
 def _keys(anatomy: Anatomy) -> Keys:
     """The key figures as text, with the room of each."""
-    words = ((number(figure, form), caption) for figure, caption, form in anatomy.headline)
+    words = ((number(figure, form), caption_of(caption)) for figure, caption, form in anatomy.headline)
     return [(word, caption, max(width_of((word,), "key"), width_of(caption))) for word, caption in words]
 
 
-def _beside(anatomy: Anatomy, width: float) -> bool:
-    """Whether the key figures stand beside the name: both fit."""
+def caption_of(caption: str) -> str:
+    """A caption below a figure that has its unit."""
+    return caption.removeprefix("FLOP ")
+
+
+def _fits(anatomy: Anatomy, width: float) -> bool:
+    """Whether the key figures fit beside the name."""
     keys = _keys(anatomy)
     longest = max(map(width_of, anatomy.subtitle.split("·")), default=0.0)
     words = max(width_of(anatomy.name, "title"), min(longest, width / 3))
@@ -69,9 +76,9 @@ def _rows(keys: Keys, width: float) -> list[Keys]:
     return [keys[i : i + each] for i in range(0, len(keys), each)]
 
 
-def _row(keys: Keys, right: float, top: float) -> Iterator[Shape | Many]:
+def _row(keys: Keys, right: float) -> Iterator[Shape | Many]:
     """A row of key figures that ends at `right`."""
     for word, caption, room in reversed(keys):
-        yield text(right, top + KEY, (word,), "key", anchor="end")
-        yield text(right, top + CAPTION, caption, ink="muted", anchor="end")
+        yield text(right, KEY, (word,), "key", anchor="end")
+        yield text(right, CAPTION, caption, ink="muted", anchor="end")
         right -= room + GAP

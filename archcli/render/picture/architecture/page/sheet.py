@@ -10,6 +10,7 @@ from archcli.render.picture.architecture.page import foot, header, legend, strip
 from archcli.render.picture.architecture.page.packing import GAP, Packed, Room, pack
 from archcli.render.picture.architecture.page.textures import CSS, textures
 from archcli.render.picture.architecture.panels import Drawn, common_scale, panel, wiring
+from archcli.render.picture.architecture.redraw import Redraw, Redrawn
 from archcli.render.picture.architecture.shapes import Many, Shape, svg_of
 from archcli.render.picture.architecture.style import css, definitions, rect, text
 
@@ -63,12 +64,24 @@ def sheet(anatomy: Anatomy) -> Sheet:
 
 def svg(anatomy: Anatomy) -> str:
     """The drawing of one model as an SVG file, for light and dark backgrounds."""
+    return svg_of([drawn(anatomy)]) + "\n"
+
+
+def drawn(anatomy: Anatomy) -> Shape:
+    """The drawing of one model, as one shape."""
     placed = sheet(anatomy)
     return page(anatomy.name, shapes(placed), PAGE, placed.height)
 
 
-def page(name: str, drawn: Iterator[Shape | Many], width: float, height: float) -> str:
-    """Shapes as an SVG file."""
+def redrawn(anatomy: Anatomy) -> Redrawn:
+    """The drawing of one model, and the script that draws it anew for other figures."""
+    redraw = Redraw()
+    svg = redraw.svg([drawn(redraw.traced(anatomy))])
+    return Redrawn(svg, redraw.script(), tuple(redraw.figures.values()))
+
+
+def page(name: str, drawn: Iterator[Shape | Many], width: float, height: float) -> Shape:
+    """Shapes as the one shape of an SVG file."""
     ground = rect(0, 0, width, round(height), "paper")
     inside = (
         Shape("style", content=f"{css()}{CSS}".replace("\n", "")),
@@ -84,7 +97,7 @@ def page(name: str, drawn: Iterator[Shape | Many], width: float, height: float) 
         "height": round(height),
         "role": "img",
     }
-    return svg_of([Shape("svg", attributes, inside, title=f"{name}: architecture")]) + "\n"
+    return Shape("svg", attributes, inside, title=f"{name}: architecture")
 
 
 def shapes(placed: Sheet) -> Drawing:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from archcli.measure.survey.anatomy.records import Cell, Hue, Run, Strip
+from archcli.render.picture.architecture.numbers import concrete, least
 from archcli.render.picture.architecture.page.printed import lines_of, steps
 from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import LEADING, Words, path, rect, text, width_of
@@ -19,8 +21,8 @@ BRACE, LABEL = 128.0, 138.0
 NARROW, BOX, STEP, PILL = 90.0, 10.0, 14.0, 19.0
 """The least width of a box, what it has beside its text, from box to box, and the height of a norm."""
 HEADING, SPACE = 24.0, 16.0
-LEAST_PITCH = 4.0
-"""Below this height of a cell its runs are drawn, not each layer."""
+FEW_BRACES = 3
+"""Of more runs, single layers have no brace."""
 NUMBERED = (10, 20, 50, 100, 200, 500)
 HATCHED: frozenset[Hue] = frozenset({"recurrent"})
 
@@ -57,19 +59,19 @@ def shapes(strip: Strip, x: float, y: float, height: float, title: str = "Layers
     yield from _stacked(reversed(strip.after), middle, top, upwards=True)
     yield from _stacked(reversed(strip.before), middle, top + room, upwards=False)
     yield from _beside(strip.beside, x, y + HEADING)
-    yield from _cells(strip.cells, column)
+    yield from _cells(strip, column)
     yield from _numbers(strip, column)
-    yield from _braces(strip.runs, column)
+    yield from _braces(strip, column)
 
 
 def column(strips: Sequence[Strip], x: float, y: float, height: float) -> Drawing:
     """The stacks of layers one above the other: an encoder stands below its decoder."""
     needed = [least_height(one) for one in strips]
     spare = (height - sum(needed) - SPACE * (len(strips) - 1)) / max(1, len(strips))
-    for one, least in [*zip(strips, needed, strict=True)][::-1]:
+    for one, need in [*zip(strips, needed, strict=True)][::-1]:
         title = one.title[:1].upper() + one.title[1:] if len(strips) > 1 else "Layers"
-        yield from shapes(one, x, y, least + spare, title)
-        y += least + spare + SPACE
+        yield from shapes(one, x, y, need + spare, title)
+        y += need + spare + SPACE
 
 
 def column_height(strips: Sequence[Strip]) -> float:
@@ -132,22 +134,70 @@ def _beside(labels: Sequence[str], x: float, y: float) -> Drawing:
         y += height + 6
 
 
-def _cells(cells: Sequence[Cell], column: Column) -> Drawing:
-    for cell in cells:
-        height = column.pitch * cell.count
-        gap = min(2.0, 0.15 * height)
-        yield _cell(cell, column, column.above(cell.first + cell.count), height - gap)
+def _cells(strip: Strip, column: Column) -> Drawing:
+    """A cell for each layer; of many layers one for each run."""
+    if len(strip.cells) == sum(cell.count for cell in strip.cells):
+        for run in placed_runs(strip):
+            yield from _layers(run, strip, column)
+    else:
+        ends = _run_ends(strip)
+        for cell, first, end in zip(strip.cells, [0, *ends[:-1]], ends, strict=True):
+            yield _cell(cell, column, first, end - first)
 
 
-def _cell(cell: Cell, column: Column, y: Any, height: Any) -> Shape:
-    """A layer, or a run of like ones."""
-    end = cell.first + cell.count - 1
-    title = f"layer {cell.first}" if cell.count == 1 else f"layers {cell.first} to {end}"
+def _run_ends(strip: Strip) -> list[Any]:
+    """Where the runs of a strip end: at its braces where there is one for each, to follow their lengths."""
+    if len(strip.cells) == len(strip.runs):
+        return [run.end for run in placed_runs(strip)]
+    return [cell.first + cell.count for cell in strip.cells]
+
+
+class PlacedRun(NamedTuple):
+    """A run of a strip by the lengths that it has now, and the layers before it and behind it."""
+
+    run: Run
+    first: Any
+    end: Any
+    lengths: tuple[Any, ...]
+
+
+def placed_runs(strip: Strip) -> Iterator[PlacedRun]:
+    """The runs of a strip, from the first layer on."""
+    first: Any = 0
+    for run in strip.runs:
+        lengths = tuple(length.value for length in run.lengths)
+        end = first + (1 if run.times is None else run.times.value) * sum(lengths)
+        yield PlacedRun(run, first, end, lengths)
+        first = end
+
+
+def _layers(placed: PlacedRun, strip: Strip, column: Column) -> Drawing:
+    """The cells of a run or period: those of each length turn by turn."""
+    offset: Any = 0
+    for length in placed.lengths:
+        cell = strip.cells[placed.run.first + int(concrete(offset))]
+        yield Many(
+            (placed.end - placed.first) // sum(placed.lengths) * length,
+            partial(_layer, cell, column, placed.first + offset, length, sum(placed.lengths)),
+        )
+        offset = offset + length
+
+
+def _layer(cell: Cell, column: Column, first: Any, length: Any, period: Any, number: Any) -> Shape:
+    """The cell of a layer that is like another: `length` stand beside each other in each period."""
+    return _cell(cell, column, first + number // length * period + number % length, 1)
+
+
+def _cell(cell: Cell, column: Column, first: Any, count: Any) -> Shape:
+    """A layer, or a run of `count` like ones."""
+    height = column.pitch * count
+    height, y = height - least(2.0, 0.15 * height), column.above(first + count)
+    title = f"layer {first}" if cell.count == 1 else f"layers {first} to {first + count - 1}"
     halves = [(cell.mixers, 0.0, MIXER), (cell.networks, MIXER + 2, WIDE - MIXER - 2)]
     inside = [piece for parts, x, width in halves for piece in _half(parts, column.x + x, y, width, height)]
-    marks = {"class_": "cell", "data_layer": cell.first, "data_layers": cell.count, "data_of": cell.kind}
+    marks = {"class_": "cell", "data_layer": first, "data_layers": count, "data_of": cell.kind}
     if cell.count > 1:
-        marks["data_value"] = cell.count
+        marks["data_value"] = count
     letters = ", ".join(letter for _, letter in (*cell.mixers, *cell.networks))
     return Shape("g", marks, tuple(inside), title=f"{title}: {letters}" if letters else title)
 
@@ -166,24 +216,29 @@ def _half(parts: Sequence[tuple[Hue, str]], x: Any, y: Any, width: float, height
 
 def _numbers(strip: Strip, column: Column) -> Drawing:
     """The index of each tenth layer, from 0 upwards, or of fewer where they lie close."""
-    count = sum(cell.count for cell in strip.cells)
-    pitch = column.height / count
+    pitch = concrete(column.pitch)
     step = next((step for step in NUMBERED if step * pitch >= LEADING), NUMBERED[-1])
-    for layer in range(0, count, step):
-        yield text(column.x - 8, column.above(layer + 0.5) + 4.5, str(layer), ink="muted", anchor="end")
+    # as many as there are layers 0, step, 2 step, …
+    yield Many((strip.n_layers.value + step - 1) // step, partial(_number, column, step))
 
 
-def _braces(runs: Sequence[Run], column: Column) -> Drawing:
-    """The runs and periods, named on the right; those within another stand further left."""
-    below = float("inf")
+def _number(column: Column, step: int, place: Any) -> Shape:
+    layer = place * step
+    return text(column.x - 8, column.above(layer + 0.5) + 4.5, f"{layer}", ink="muted", anchor="end")
+
+
+def _braces(strip: Strip, column: Column) -> Drawing:
+    """The runs and periods, named on the right; of many runs those of several layers."""
+    below: Any = float("inf")
     room = WIDTH - LABEL
-    for run in sorted(runs, key=lambda run: run.first):
-        low, high = column.above(run.first), column.above(run.end)
-        is_within = any(run != other and other.first <= run.first and run.end <= other.end for other in runs)
-        x = column.x - CELLS + BRACE - (7 if is_within else 0)
+    x = column.x - CELLS + BRACE
+    for run, start, end, _ in placed_runs(strip):
+        if run.end - run.first == 1 and len(strip.runs) > FEW_BRACES:
+            continue
+        low, high = column.above(start), column.above(end)
         yield path(steps("M", x, low - 1, "H", x + 5, "V", high + 1, "H", x), "edge s-line")
         lines = lines_of(run.label, room)
-        centre = min((low + high) / 2, below - LEADING * len(lines) / 2)
+        centre = least((low + high) / 2, below - LEADING * len(lines) / 2)
         first = centre - LEADING * len(lines) / 2 + 12.5
         for i, content in enumerate(lines):
             yield text(column.x - CELLS + LABEL, first + i * LEADING, content, "label" if i == 0 else "small")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.measure.survey.anatomy.records import Anatomy, Cell, Kind, Node, Part, Strip
 from archcli.render.picture.architecture.numbers import written
 from archcli.render.picture.architecture.page.foot import TITLES, UNITS, is_single
+from archcli.render.picture.architecture.page.header import caption_of
 from archcli.render.picture.architecture.page.printed import number
 from archcli.render.picture.architecture.page.sheet import kinds_title
 from archcli.render.picture.architecture.page.strip import like_runs
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 NAMED = 24
 """Columns of a name at most."""
 MOST_WORDS = 16
+NARROW = 60
+"""Columns of a terminal below which shares in percent are left out."""
 LONGEST_PERIOD, FEWEST_TIMES = 12, 3
 MOST_RUNS, MOST_KINDS, MOST_NODES = 24, 12, 14
 """Runs of a strip, kinds of layer, and bars of a part that are shown."""
@@ -32,9 +35,42 @@ def outline(
     anatomies: Sequence[Anatomy], words: Sequence[Difference], width: int, signs: Signs
 ) -> list[Line]:
     """Models below each other on one scale, then the words of what tells them apart."""
-    widest = max((_widest(anatomy) for anatomy in anatomies), default=1.0)
-    lines = [line for anatomy in anatomies for line in [*_model(anatomy, widest, width, signs), []]]
+    scale = _scale(anatomies, width)
+    lines = [line for anatomy in anatomies for line in [*_model(anatomy, scale, width, signs), []]]
     return encoded([*lines, *_told(words)] if words else lines[:-1], width, signs)
+
+
+class Scale(NamedTuple):
+    """How names and numbers are set in front of the bars of all parts, and what the bars' room stands for."""
+
+    names: int
+    digits: int
+    room: int
+    widest: float
+
+
+def _scale(anatomies: Sequence[Anatomy], width: int) -> Scale:
+    """One scale for the bars of all models."""
+    nodes = [node for anatomy in anatomies for part in anatomy.parts for node in _barred(part)]
+    most = min(NAMED, width // 4)
+    names = max((cell_width(_name(node)[:most]) for node in nodes), default=0)
+    digits = max((len(_count(node)) for node in nodes), default=0)
+    widest = max((float(node.width.value) for node in nodes if node.width), default=1.0)
+    return Scale(names, digits, max(4, width - names - digits - 5), widest)
+
+
+def _barred(part: Part) -> list[Node]:
+    """The nodes of a part that have a bar: its ends, and what has a matrix or mixes tokens."""
+    nodes = [node for node in part.nodes if node.width is not None and node.role not in {"unary", "join"}]
+    return nodes if len(nodes) <= MOST_NODES else [*nodes[: MOST_NODES - 1], nodes[-1]]
+
+
+def _name(node: Node) -> str:
+    return node.label or {"input": "in", "output": "out"}.get(node.role, node.role)
+
+
+def _count(node: Node) -> str:
+    return number(node.width, "whole").written if node.width else ""
 
 
 def _told(words: Sequence[Difference]) -> Iterator[Line]:
@@ -47,18 +83,16 @@ def _told(words: Sequence[Difference]) -> Iterator[Line]:
         yield [(f"  and {len(words) - MOST_WORDS} more, which archcli compare lists", "dim")]
 
 
-def _widest(anatomy: Anatomy) -> float:
-    nodes = (node for part in anatomy.parts for node in part.nodes)
-    return max((float(node.width.value) for node in nodes if node.width), default=1.0)
-
-
-def _model(anatomy: Anatomy, widest: float, width: int, signs: Signs) -> Iterator[Line]:
+def _model(anatomy: Anatomy, scale: Scale, width: int, signs: Signs) -> Iterator[Line]:
     yield [(anatomy.name, "bold")]
     yield from ([(line, "dim")] for line in _folded(anatomy.subtitle.split(" · "), " · ", width))
-    keys = [f"{number(figure, form).written} {caption}" for figure, caption, form in anatomy.headline]
+    keys = [
+        f"{number(figure, form).written} {caption_of(caption)}" for figure, caption, form in anatomy.headline
+    ]
     yield from ([(line, "")] for line in _folded(keys, "  ", width))
-    for strip in anatomy.strips:
+    for strip in reversed(anatomy.strips):
         yield []
+        yield [(strip.title.capitalize() if len(anatomy.strips) > 1 else "Layers", "bold")]
         yield from _strip(strip, signs)
     if anatomy.kinds:
         yield from ([], [(kinds_title(len(anatomy.kinds)), "bold")])
@@ -68,7 +102,7 @@ def _model(anatomy: Anatomy, widest: float, width: int, signs: Signs) -> Iterato
             yield [(f"{signs.more} and {len(anatomy.kinds) - MOST_KINDS} more kinds", "dim")]
     for part in anatomy.parts[:MOST_KINDS]:
         yield []
-        yield from _part(part, widest, width, signs)
+        yield from _part(part, scale, signs)
     if anatomy.shares:
         yield []
         yield from _shares(anatomy, width, signs)
@@ -88,7 +122,6 @@ def _folded(pieces: Sequence[str], between: str, width: int) -> list[str]:
 
 def _strip(strip: Strip, signs: Signs) -> Iterator[Line]:
     """The runs of like layers, the last on top, between what comes after and before them."""
-    yield [(strip.title, "bold")]
     lines = [*_run_lines(like_runs(strip.cells), signs)]
     room = max((len(name) for name, _ in lines), default=0)
     yield from ([(f"{'':{room}}  {label}", "dim")] for label in reversed(strip.after))
@@ -182,27 +215,17 @@ def _label(node: Node) -> Line:
     return [(f"{node.letter} ", "bold"), (node.label, node.hue)] if node.letter else [(node.label, "")]
 
 
-def _part(part: Part, widest: float, width: int, signs: Signs) -> Iterator[Line]:
+def _part(part: Part, scale: Scale, signs: Signs) -> Iterator[Line]:
     """A mixer or a network: a bar for the width of each tensor, all of a drawing on one scale."""
     params = f"{number(part.params).written} parameters"
     yield [(f"{part.letter} {part.title}  ", part.hue if part.hue != "plain" else "bold"), (params, "dim")]
     yield from ([(f"  {line}", "dim")] for line in part.lines)
-    nodes = [node for node in part.nodes if node.width is not None]
-    if len(nodes) > MOST_NODES:
-        nodes = [node for node in nodes if node.role in {"input", "output", "matrix", "experts"}][:MOST_NODES]
-    texts = [
-        (node.label[: min(NAMED, width // 3)], number(node.width, "whole").written)
-        for node in nodes
-        if node.width
-    ]
-    names = max((cell_width(name) for name, _ in texts), default=0)
-    digits = max((len(count) for _, count in texts), default=0)
-    room = max(4, width - names - digits - 4)
-    for node, (name, count) in zip(nodes, texts, strict=True):
-        share = float(node.width.value) / widest if node.width else 0.0
+    for node in _barred(part):
+        name = _name(node)[: scale.names]
+        share = float(node.width.value) / scale.widest if node.width else 0.0
         hue = "plain" if node.role in {"input", "output"} else node.hue if node.hue != "plain" else part.hue
-        padded = name + " " * (names - cell_width(name))
-        yield [(f"  {padded} {count:>{digits}} ", ""), (bar(share, room, signs), hue)]
+        padded = name + " " * (scale.names - cell_width(name))
+        yield [(f"  {padded} {_count(node):>{scale.digits}} ", ""), (bar(share, scale.room, signs), hue)]
 
 
 def _shares(anatomy: Anatomy, width: int, signs: Signs) -> Iterator[Line]:
@@ -210,10 +233,12 @@ def _shares(anatomy: Anatomy, width: int, signs: Signs) -> Iterator[Line]:
     unit, single = UNITS[anatomy.shown], is_single(anatomy)
     whole = sum(share.stored.value for share in anatomy.shares)
     part = sum(share.read.value for share in anatomy.shares)
-    yield [(TITLES[anatomy.shown], "bold"), (f"  {', '.join(anatomy.foot)}" if anatomy.foot else "", "dim")]
+    yield [(TITLES[anatomy.shown], "bold")]
+    yield from ([(line, "dim")] for line in anatomy.foot)
     if not single:
         yield [(f"{written(part, unit)} ({written(part / whole, 'share')}) read for a token", "dim")]
-    names = [share.name[:NAMED] for share in anatomy.shares]
+    is_narrow = width < NARROW
+    names = [share.name[: 12 if is_narrow else NAMED] for share in anatomy.shares]
     wide = max(map(cell_width, names))
     for share, name in zip(anatomy.shares, names, strict=True):
         padded = name + " " * (wide - cell_width(name))
@@ -226,6 +251,7 @@ def _shares(anatomy: Anatomy, width: int, signs: Signs) -> Iterator[Line]:
             label = padded if i == 0 else " " * wide
             amount = number(figure, unit).written
             word = f"{what:<6} " if what else ""
-            begin = f"  {label} {word}{amount:>9} {written(figure.value / of, 'share'):>6} "
+            of_whole = "" if is_narrow else f"{written(figure.value / of, 'share'):>6} "
+            begin = f"  {label} {word}{amount:>9} {of_whole}"
             drawn = bar(figure.value / whole, max(4, width - cell_width(begin)), signs)
             yield [(begin, ""), (drawn, share.hue)]

@@ -15,9 +15,11 @@ from archcli.api.reporting.speeds import DEVICES, speeds
 from archcli.api.reporting.standing import findings, strips
 from archcli.api.reporting.subjects import ReportedModel
 from archcli.measure.symbolic import required
+from archcli.measure.symbolic.closed.addresses import CACHE_DTYPES, Address
 from archcli.measure.symbolic.closed.calculator import Calculator, calculator, scripts
-from archcli.measure.symbolic.closed.forms import CACHE_DTYPES
 from archcli.recording.classes import label_of
+from archcli.render.picture.architecture.page.sheet import redrawn
+from archcli.render.picture.architecture.redraw import Redrawn
 from archcli.render.report.page import model_code, page
 
 SEQ_LEN = 2048
@@ -39,13 +41,27 @@ def page_of(models: Sequence[ReportedModel], options: ReportOptions) -> str:
     """The page on models. Raises ArchError where sympy is missing, or a device does not exist."""
     required("sympy")
     known = [calculator(model.subject.model, model.again) for model in models]
-    records = [one.record() for one in known]
+    drawing = _drawing(models, options)
+    drawn = [Address(figure.command, figure.path, figure.key) for figure in drawing.figures]
+    # of several models the drawing stands still
+    records = [one.record(drawn) for one in known]
     codes = [_code(one, record) for one, record in zip(known, records, strict=True)]
-    data = _data(models, options, records)
+    data = _data(models, options, records) | {
+        "drawn": [figure.value for figure in drawing.figures],
+        "redraws": bool(drawing.script),
+    }
     names = [model.subject.name for model in models]
-    drawn = DrawOptions("params" if options.profile is None else "time", options.profile)
-    drawing = drawing_of([model.subject for model in models], drawn).svg()
-    return page(", ".join(names), _subtitle(models), archcli.__version__, drawing, data, model_code(codes))
+    code = model_code(codes, drawing.script or "null")
+    return page(", ".join(names), _subtitle(models), archcli.__version__, drawing.svg, data, code)
+
+
+def _drawing(models: Sequence[ReportedModel], options: ReportOptions) -> Redrawn:
+    """The drawing, of one model with the script that draws it anew."""
+    shown = DrawOptions("params" if options.profile is None else "time", options.profile)
+    drawing = drawing_of([model.subject for model in models], shown)
+    if len(models) > 1 or options.profile is not None:
+        return Redrawn(drawing.svg(), "", ())
+    return redrawn(drawing.anatomies[0])
 
 
 def _code(known: Calculator, record: dict[str, Any]) -> str:
@@ -79,7 +95,6 @@ def _data(
         "strips": strips(subjects),
         "measured": _measured(options),
         "words": _words(models, options),
-        "redraws": False,
     }
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from archcli.render.picture.elements import escaped
 
 FOLDER = Path(__file__).parent
-SCRIPTS = ("bigint", "text", "elements", "charts", "inputs", "models", "sections", "page")
+SCRIPTS = ("bigint", "text", "elements", "charts", "inputs", "models", "redraw", "sections", "page")
 """The scripts of the page, in their order."""
 PLACE = re.compile(r"\{\{(\w+)\}\}")
 BLOCK = re.compile(r"<(style|script)(?: [^>]*)?>(.*?)</\1>", re.DOTALL)

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from archcli.measure.symbolic import required
+from archcli.measure.symbolic.closed.addresses import CACHE_DTYPES, DECODE, Address, Forms, form_at
 from archcli.measure.symbolic.closed.conditions import Reload, SizeCondition, conditions, settable
-from archcli.measure.symbolic.closed.forms import (
-    CACHE_DTYPES,
-    DECODE,
-    Address,
-    Forms,
-    closed_forms,
-    form_at,
-)
+from archcli.measure.symbolic.closed.forms import closed_forms
+from archcli.measure.symbolic.closed.fractions import quotient
 from archcli.measure.symbolic.closed.free import FreeModel, FreeSize, free_model
 from archcli.measure.symbolic.closed.javascript import Script, condition, script
 from archcli.measure.symbolic.explain.question import MEANINGS
@@ -41,6 +37,9 @@ class Calculator(NamedTuple):
 
         def place(address: Address) -> int:
             form = form_at(self.forms, address)
+            if form is not None and address.key.endswith("_share"):
+                # a share is no whole number, and drawn as it is
+                form = required("sympy").Function("ratio")(*quotient(form))
             return -1 if form is None else places.setdefault(form, len(places))
 
         record = {

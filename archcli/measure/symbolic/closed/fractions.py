@@ -109,5 +109,6 @@ READERS: Mapping[str, Any] = {
     "Max": _extreme,
     "Mod": _remainder,
     "quotient": _whole,
+    "ratio": _whole,
 }
 """How each kind of expression is read, by the name of its class in sympy."""

@@ -11,7 +11,7 @@ import archcli
 from archcli.api.draw import DrawOptions, drawing_of
 from archcli.api.report import ReportOptions
 from archcli.api.reporting.formulas import formulas
-from archcli.api.reporting.speeds import DEVICES, speeds
+from archcli.api.reporting.speeds import speeds
 from archcli.api.reporting.standing import findings, strips
 from archcli.api.reporting.subjects import ReportedModel
 from archcli.measure.symbolic import required
@@ -25,6 +25,8 @@ from archcli.render.report.page import model_code, page
 SEQ_LEN = 2048
 CONTEXT = 2048
 """Tokens in the cache of a model that does not say how many it was trained for."""
+MOST_CHARACTERS = 400_000
+"""A page that is larger leaves out the script of its drawing."""
 HUES = {
     "attention": "attention",
     "attention_proj": "attention",
@@ -51,8 +53,13 @@ def page_of(models: Sequence[ReportedModel], options: ReportOptions) -> str:
         "redraws": bool(drawing.script),
     }
     names = [model.subject.name for model in models]
-    code = model_code(codes, drawing.script or "null")
-    return page(", ".join(names), _subtitle(models), archcli.__version__, drawing.svg, data, code)
+    title, subtitle = ", ".join(names), _subtitle(models)
+    whole = page(title, subtitle, archcli.__version__, drawing.svg, data, model_code(codes, drawing.script))
+    if len(whole) <= MOST_CHARACTERS or not drawing.script:
+        return whole
+    # a drawing of very many shapes stands still: its script would be as large as all else
+    still = {**data, "redraws": False}
+    return page(title, subtitle, archcli.__version__, drawing.svg, still, model_code(codes, ""))
 
 
 def _drawing(models: Sequence[ReportedModel], options: ReportOptions) -> Redrawn:
@@ -66,10 +73,9 @@ def _drawing(models: Sequence[ReportedModel], options: ReportOptions) -> Redrawn
 
 def _code(known: Calculator, record: dict[str, Any]) -> str:
     """The JavaScript of a model's closed forms and conditions; takes the forms out of the record."""
-    script, needs = scripts(known, record)
+    code = scripts(known, record)
     del record["places"]
-    checks = ",".join(f"s=>{code}" for code in needs)
-    return f"{{...{script.code},needs:[{checks}]}}"
+    return code
 
 
 def _data(
@@ -77,7 +83,6 @@ def _data(
 ) -> dict[str, Any]:
     subjects = [model.subject for model in models]
     sizes = _pass(models)
-    devices = tuple(options.device) or DEVICES
     numbers = range(1, len(models) + 1)
     return {
         "pass": {name: str(size) for name, size in sizes.items()},
@@ -90,7 +95,7 @@ def _data(
             {"number": number, "model": model.subject.name, **row}
             for number, model in zip(numbers, models, strict=True)
             if model.subject.model.caches
-            for row in speeds(model.subject, devices, options.engine)
+            for row in speeds(model.subject, options.device, options.engine)
         ],
         "strips": strips(subjects),
         "measured": _measured(options),

@@ -15,6 +15,7 @@ const ratio = (over, under) => Number(over) / Number(under);
 // the sizes, and the steps of a model's script at them: what its forms are functions of
 const stepped = (script, sizes) => {
   const s = { ...sizes };
+  for (const [name, short] of Object.entries(script.names ?? {})) s[short] = sizes[name];
   script.steps.forEach((step, i) => {
     s[`_${i}`] = step(s);
   });

@@ -71,7 +71,7 @@ def file(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
-def model_code(scripts: Sequence[str], redraw: str = "null") -> str:
+def model_code(scripts: Sequence[str], redraw: str) -> str:
     """The closed forms of the models, in the order of the data, and the script that draws anew."""
     forms = ",\n".join(scripts)
-    return f"const SCRIPTS = [{forms}];\nconst REDRAW = {redraw};"
+    return f"const SCRIPTS = [{forms}];\nconst REDRAW = {redraw or 'null'};"

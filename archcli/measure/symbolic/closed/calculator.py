@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from string import ascii_lowercase
 from typing import Any, NamedTuple
 
 from archcli.measure.symbolic import required
@@ -11,8 +12,9 @@ from archcli.measure.symbolic.closed.conditions import Reload, SizeCondition, co
 from archcli.measure.symbolic.closed.forms import closed_forms
 from archcli.measure.symbolic.closed.fractions import quotient
 from archcli.measure.symbolic.closed.free import FreeModel, FreeSize, free_model
-from archcli.measure.symbolic.closed.javascript import Script, condition, script
+from archcli.measure.symbolic.closed.javascript import condition, script
 from archcli.measure.symbolic.explain.question import MEANINGS
+from archcli.measure.symbolic.symbols import symbol
 from archcli.modules import Model
 
 MEANT = {"==": "must be", "!=": "must not be", "<": "must be below", "<=": "must be at most"}
@@ -132,6 +134,20 @@ def _words(needed: SizeCondition) -> str:
     return f"{left} {MEANT[needed.sign]} {needed.right}"
 
 
-def scripts(known: Calculator, record: Mapping[str, Any]) -> tuple[Script, list[str]]:
-    """The code of the forms of a record, and of the conditions."""
-    return script(record["places"]), [condition(needed) for needed in known.needed]
+def scripts(known: Calculator, record: Mapping[str, Any]) -> str:
+    """The code of the forms of a record and of the conditions, as `stepped` of bigint.js takes it."""
+    forms = record["places"]
+    sizes = {size for form in forms for size in form.free_symbols}
+    sizes |= {symbol(name) for needed in known.needed for name in needed.names}
+    # names as short as they can be: forms have each of them many times
+    short = {size: symbol(_letters(i)) for i, size in enumerate(sorted(sizes, key=str))}
+    code = script([form.xreplace(short) for form in forms]).code
+    needs = ",".join(f"s=>{condition(needed.renamed(short))}" for needed in known.needed)
+    names = ",".join(f"{size}:'{name}'" for size, name in short.items())
+    return f"{{names:{{{names}}},...{code},needs:[{needs}]}}"
+
+
+def _letters(number: int) -> str:
+    """The letters a, b, … z, ba, bb, … of a number."""
+    more, last = divmod(number, len(ascii_lowercase))
+    return (_letters(more) if more else "") + ascii_lowercase[last]

@@ -58,4 +58,5 @@ def _printer() -> Any:
             word.appendChild(self.dom.createTextNode(text))
             return word
 
-    return NamePrinter()
+    # names of several letters side by side would read as one
+    return NamePrinter({"mul_symbol": "dot"})

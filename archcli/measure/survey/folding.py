@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
-from archcli.arith import Number
 from archcli.graph.count_tape import settings_of
 from archcli.graph.op import PLAIN
 from archcli.graph.wired_tape import INPUT, WiredRow, WiredTrace, source_row
@@ -56,7 +55,8 @@ class Folding:
             alike.setdefault(self.renamed(row.id), []).append(row)
         for rows in alike.values():
             first = rows[0]
-            first.layers, first.stored = self._numbers(rows), _stored(rows)
+            # what it stores stays: of layers that share weights the first has them all
+            first.layers = self._numbers(rows)
             first.times = sum(row.times for row in rows)
             first.reads = None if first.reads is None else tuple([self.read(read) for read in first.reads])
             yield first
@@ -157,9 +157,3 @@ def _settings(row: WiredRow, number: int = NO_NUMBER) -> tuple[Any, ...]:  # myp
     ]
     kind = type(row.op), *settings, row.group, row.experts, row.trained, row.states, row.reads is None
     return *kind, row.inputs, row.outputs, tuple(row.weights.items())
-
-
-def _stored(rows: Sequence[WiredRow]) -> Number | None:
-    """How many occurrences of rows that are alike store their weights; None for all."""
-    stored = [row.stored for row in rows if row.stored is not None]
-    return sum(stored) if stored else None

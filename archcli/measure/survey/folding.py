@@ -35,14 +35,15 @@ class Folding:
     """Which rows of a trace stand for which others.
 
     `firsts`: the first layer like each layer, by path. `tables`: of equal rows outside of layers that
-    only such layers read, the first by id; a pattern has a rotary table for each of its places.
+    only such layers read, the first by id; a pattern has a rotary table for each of its places. `made`: what
+    rows outside of layers compute that have no weights.
     """
 
     def __init__(self, trace: WiredTrace, index: LayerIndex) -> None:
         self.trace, self.index = trace, index
         self.layers = index.by_layer(trace.rows)
         self.layer_of = {row.id: path for path, rows in self.layers.items() for row in rows}
-        self.by_id = {row.id: row for row in trace.rows}
+        self.made = {row.id: _made(row) for row in self.layers.get("", ()) if not row.weights}
         self.firsts: dict[str, str] = {}
         self.tables: dict[str, str] = {}
         self._fold_layers()
@@ -94,11 +95,11 @@ class Folding:
             for read in row.reads or ():
                 readers.setdefault(source_row(read), set()).add(self.renamed(row.id))
         first_like: dict[Hashable, str] = {}
-        for row in self.layers.get("", ()):
-            by = readers.get(row.id, set())
-            # what only layers read, and without weights: two of those are two, however equal
-            if by and not row.weights and all(self.layer_of[reader] for reader in by):
-                self.tables[row.id] = first_like.setdefault((frozenset(by), _made(row)), row.id)
+        # without those of weights: two of these are two, however equal
+        for row_id, made in self.made.items():
+            by = readers.get(row_id, set())
+            if by and all(self.layer_of[reader] for reader in by):
+                self.tables[row_id] = first_like.setdefault((frozenset(by), made), row_id)
 
     def _shared_weights(self) -> dict[str, list[tuple[str, str]]]:
         """By layer, the modules in it that share weights, and with which others."""
@@ -129,9 +130,10 @@ class Folding:
         layer = self.layer_of[maker]
         if layer == path:
             return "own", read.removeprefix(path)
-        if layer or self.by_id[maker].weights:
+        # a row of another layer, or of weights, is itself alone
+        if maker not in self.made:
             return "row", self.read(read)
-        return MADE, _made(self.by_id[maker]), read.removeprefix(maker)
+        return MADE, self.made[maker], read.removeprefix(maker)
 
 
 def _made(row: WiredRow) -> Hashable:

@@ -29,10 +29,10 @@ SEQ_LEN = 2048
 
 def anatomy(model: Model, shown: Shown = "params", profile: Mapping[str, Any] | None = None) -> Anatomy:
     """What a drawing of a model says; `shown` is what its bars are of, `profile` a saved one for `time`."""
-    return Counted(model).anatomy(shown, profile)
+    return DrawnModel(model).anatomy(shown, profile)
 
 
-class Counted:
+class DrawnModel:
     """A model with its rows and totals, which its drawing is read off.
 
     The totals are those that the commands print: summed from the same rows, without another trace.

@@ -41,7 +41,7 @@ class Graph:
     @cached_property
     def blocks(self) -> Blocks:
         """What stands straight over one another."""
-        return blocks_of(self.layers, self.rings)
+        return blocks_of(self.layers, self.rings, {node.id for node in self.nodes if node.role == "core"})
 
     @property
     def rings(self) -> frozenset[str]:

@@ -121,20 +121,29 @@ def _sums(shares: Sequence[Share]) -> tuple[Any, Any]:
 def segments(shares: Sequence[Share], x: float, width: float, *, read: bool) -> list[ShareSegment]:
     """The segments of a bar, first what a token reads in part: what it reads is the end of the bar."""
     whole = _sums(shares)[1 if read else 0]
-    drawn, left, before = list[ShareSegment](), x, ""
-    for share in sorted(
+    ordered = sorted(
         shares, key=lambda share: concrete(share.read.value) >= WHOLLY * concrete(share.stored.value)
-    ):
-        figure = share.read if read else share.stored
-        if concrete(figure.value) <= 0:
-            continue
+    )
+    figures = [(share, share.read if read else share.stored) for share in ordered]
+    there = [(share, figure) for share, figure in figures if concrete(figure.value) > 0]
+    drawn, left = list[ShareSegment](), x
+    for (share, figure), texture in zip(there, _textures([share.hue for share, _ in there]), strict=True):
         wide = width * figure.value / whole
-        texture = TEXTURES.get(share.hue, "")
-        if drawn and before == texture and not _differ(drawn[-1].share.hue, share.hue):
-            texture = "barred" if texture != "barred" else "dotted"
         drawn.append(ShareSegment(share, figure, left, wide, figure.value / whole, texture))
-        left, before = left + wide, texture
+        left = left + wide
     return drawn
+
+
+def _textures(hues: Sequence[Hue]) -> list[str]:
+    """Textures of neighbours in a bar, so that two of like lightness differ."""
+    textures = list[str]()
+    # from the right: of two alike the left one, which is the wider, gets a texture
+    for place in reversed(range(len(hues))):
+        texture = TEXTURES.get(hues[place], "")
+        if textures and textures[-1] == texture and not _differ(hues[place], hues[place + 1]):
+            texture = "barred" if texture != "barred" else "dotted"
+        textures.append(texture)
+    return textures[::-1]
 
 
 def _differ(one: Hue, other: Hue) -> bool:

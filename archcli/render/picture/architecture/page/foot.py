@@ -199,8 +199,10 @@ class Label(NamedTuple):
     end: float
 
     def spans(self, x: float) -> bool:
-        """Whether a vertical line passes through the text."""
-        return self.start - 3 < x < self.end + 3
+        """Whether a vertical line passes through the text, or close to its end."""
+        return (
+            self.leader < x < self.end + 3 if self.start == self.leader else self.start - 3 < x < self.leader
+        )
 
 
 def _levels(pieces: Sequence[ShareSegment], x: float, unit: str) -> int:

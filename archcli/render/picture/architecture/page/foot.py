@@ -96,8 +96,7 @@ def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
     below = top + BAR + GAP
     yield path(steps("M", left, top + BAR + 3, "V", below - 10, "H", x, "V", below), "held s-line")
     yield path(steps("M", x + width, top + BAR + 3, "V", below), "held s-line")
-    amount = next((word for word in _headline(anatomy) if word.value == part), None)
-    first = Word(written(part, unit)) if amount is None else number(amount, unit)
+    first = number(_sum_read(anatomy), unit)
     caption = (first, Word(f" ({written(part / whole, 'share')}) read for a token"))
     # beside the lines that lead from the mark to the bar of what is read
     is_left = width_of(caption) + INSET < concrete(left) - x
@@ -109,9 +108,13 @@ def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
     yield from _labels(read, x, below + BAR, unit)
 
 
-def _headline(anatomy: Anatomy) -> Iterator[Figure]:
-    """The key figures, which are the sums of some bars."""
-    return (figure for figure, _, _ in anatomy.headline)
+def _sum_read(anatomy: Anatomy) -> Figure:
+    """What a token reads: the key figure of that value, else the sum of the shares."""
+    reads = [share.read for share in anatomy.shares]
+    part = sum(figure.value for figure in reads)
+    known = (figure for figure, _, _ in anatomy.headline if figure.value == part)
+    keys = "+".join(figure.key for figure in reads)
+    return next(known, reads[0]._replace(value=part, key=keys))
 
 
 def _sums(shares: Sequence[Share]) -> tuple[Any, Any]:

@@ -51,6 +51,8 @@ class Op:
     """The collective by which the ranks of a plan run it forward, by torch's name; empty where none is."""
     collective_back: ClassVar[str] = ""
     """The collective that runs backward."""
+    is_constant: ClassVar[bool] = False
+    """Whether its output goes by its settings alone, not by the values of its inputs."""
     drawn: ClassVar[str] = ""
     """How a drawing shows it, by the names of `archcli.measure.survey.anatomy.roles`; empty for what its
     weights and inputs tell."""

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from archcli.graph.count_tape import Abstract, CountTape, OpAnswer, ShapeTape, StateTape, join
 from archcli.graph.op import Op, Tensor
+from archcli.graph.part import State
 from archcli.graph.row import Row
 
 T = TypeVar("T", bound=CountTape)
 
 INPUT = "input"
 """The id of what a forward is given: tokens, features."""
+
+
+class RowIds:
+    """Ids of rows: each path, with a number where it occurs again."""
+
+    __slots__ = ("seen",)
+
+    def __init__(self) -> None:
+        self.seen: dict[str, int] = {}
+
+    def next(self, path: str) -> str:
+        """The id of the next row of a path."""
+        number = self.seen[path] = self.seen.get(path, 0) + 1
+        return path if number == 1 else f"{path}#{number}"
 
 
 class MadeBy(NamedTuple):
@@ -111,42 +125,47 @@ class WiredTape(ShapeTape):
 
 
 class CachingTape(StateTape):
-    """A StateTape that notes which output of which operation each state holds."""
+    """A StateTape that notes which output of which operation each state holds, by the ids of wired rows.
 
-    __slots__ = ("makers",)
+    cached: the id of each operation that caches something, and what.
+    makers: by id, which operation and which of its outputs made an operation's first input.
+    """
+
+    __slots__ = ("cached", "ids", "makers")
 
     def __init__(self, rows: list[Row], *args: Any, **options: Any) -> None:
         super().__init__(rows, *args, **options)
+        self.cached: list[tuple[str, tuple[State, ...]]] = []
         self.makers: dict[str, tuple[str, int] | None] = {}
+        self.ids = RowIds()
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
-        """Write the op's row if it caches anything, and note what made its first input."""
-        path = join(self.path, op.name)
-        self.makers[path] = xs[0].value.place if xs else None
-        shapes = [x.value.shape for x in xs]
-        answer = self._answer(op, shapes, [], trained=trained)
+        """Note what the op caches, and what made its first input; no row is written."""
+        answer = self._answer(op, [x.value.shape for x in xs], [], trained=trained)
+        row_id = self.ids.next(join(self.path, op.name))
+        self.makers[row_id] = xs[0].value.place if xs else None
         if answer.states:
-            self._row(op, shapes, answer, group)
+            self.cached.append((row_id, answer.states))
         tensors = tuple(
-            [Tensor(self, Abstract(shape, place=(path, i))) for i, shape in enumerate(answer.outputs)]
+            [Tensor(self, Abstract(shape, place=(row_id, i))) for i, shape in enumerate(answer.outputs)]
         )
         return tensors if answer.many else tensors[0]
 
     def _child(self, cls: type[T], **changes: Any) -> T:
         child = super()._child(cls, **changes)
         if isinstance(child, CachingTape):
-            child.makers = self.makers
+            child.cached, child.makers, child.ids = self.cached, self.makers, self.ids
         return child
 
-    def keeper(self, path: str, among: Container[str]) -> tuple[str, tuple[int, ...]]:
-        """The path of the operation among these that made what an operation caches, and which output it is.
+    def keeper(self, row_id: str, among: Container[str]) -> tuple[str, tuple[int, ...]]:
+        """The operation among these that made what an operation caches, and which of its outputs that is.
 
         The operation itself, without an output, where it is one of them.
         """
         output: tuple[int, ...] = ()
-        while path not in among and (maker := self.makers.get(path)) is not None:
-            path, output = maker[0], (maker[1],)
-        return path, output
+        while row_id not in among and (maker := self.makers.get(row_id)) is not None:
+            row_id, output = maker[0], (maker[1],)
+        return row_id, output
 
 
 class WiredTrace(NamedTuple):
@@ -165,7 +184,8 @@ class WiredTrace(NamedTuple):
 
 def wired(rows: Sequence[Row], wiring: Wires) -> WiredTrace:
     """The rows with their ids, and with the ids of what they read."""
-    ids = list(_ids(row.path for row in rows))
+    unique = RowIds()
+    ids = [unique.next(row.path) for row in rows]
     entered = {path: _name(source, ids) for path, source in wiring.entered.items()}
     left = {path: _name(source, ids) for path, source in wiring.left.items()}
     return WiredTrace(tuple(_named(rows, wiring, ids)), entered, wiring.shares, left, wiring.modules)
@@ -189,14 +209,6 @@ def _named(rows: Sequence[Row], wiring: Wires, ids: list[str]) -> Iterator[Wired
 def _copied(row: Row) -> WiredRow:
     values: Any = {of.name: getattr(row, of.name) for of in fields(Row)}
     return WiredRow(**values)
-
-
-def _ids(paths: Iterable[str]) -> Iterator[str]:
-    """Each path, made unique by its number where it occurs again."""
-    seen: Counter[str] = Counter()
-    for path in paths:
-        seen[path] += 1
-        yield path if seen[path] == 1 else f"{path}#{seen[path]}"
 
 
 def _name(source: MadeBy | None, ids: list[str]) -> str:

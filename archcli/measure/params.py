@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -142,19 +142,26 @@ def _stored_totals(weights: Iterable[tuple[Row, WeightBits]]) -> Totals:
     }
 
 
-def _more_by_group(weights: Iterable[tuple[Row, WeightBits]]) -> Totals:
+def active_by_group(rows: Iterable[Row]) -> dict[str, Number]:
+    """Parameters that a token passes through, by group."""
+    active: dict[str, Number] = {}
+    for row in rows:
+        if row.params:
+            active[row.group] = active.get(row.group, 0) + row.active_params
+    return active
+
+
+def _more_by_group(weights: Sequence[tuple[Row, WeightBits]]) -> Totals:
     """What a token reads of each group, and the bytes of each group and of what a token reads of it."""
-    active: Totals = {}
     sizes: dict[str, WeightTotals] = {}
     read: Totals = {}
     for row, bits in weights:
         if row.params:
-            active[row.group] = active.get(row.group, 0) + row.active_params
             sizes[row.group] = sizes.get(row.group, WeightTotals()).with_row(row, bits)
             share = Fraction(row.experts.top_k) / row.experts.n_experts if row.experts else 1
             read[row.group] = read.get(row.group, 0) + bits.bytes * share
     return {
-        "active_by_group": active,
+        "active_by_group": active_by_group(row for row, _ in weights),
         "bytes_by_group": {group: total.whole.bytes for group, total in sizes.items()},
         "active_bytes_by_group": {group: rounded(size) for group, size in read.items()},
     }

@@ -27,10 +27,8 @@ GROUPS = {
     "Design": ("sweep", "scale"),
     "Judge": ("check", "rules", "rule"),
     "Measure": ("profile", "plot", "verify"),
-    "Look": (
-        *("draw", "report", "list", "survey", "show", "explain"),
-        *("families", "devices", "engines", "schema"),
-    ),
+    "Draw": ("draw", "report"),
+    "Look": ("list", "survey", "show", "explain", "families", "devices", "engines", "schema"),
 }
 COMMANDS = {name: group for group, names in GROUPS.items() for name in names}
 BESIDE = ("torch", "transformers")

@@ -115,6 +115,8 @@ class Folding:
         reads = tuple([self._source(read, path) for read in _values_read(row)])
         # the layer's slice of a table for all layers is taken by its number
         by_number = row.op.is_view and reads and all(read[0] == MADE for read in reads)
+        # constants of a layer, as decays that go by its number: a layer stands for others' anyway
+        by_number = by_number or row.op.is_constant
         number = int(path.rpartition(".")[2]) if by_number else NO_NUMBER
         # a layer that uses weights again stores none of them: `_shared_weights` has which
         return row.id.removeprefix(path), *_settings(row, number), row.stored is None, reads

@@ -1,4 +1,4 @@
-"""Order of the layers of a stack: runs of like layers, and patterns that repeat, such as 12 times 3 and 1."""
+"""Order of the layers of a stack: runs of like layers, and patterns that repeat."""
 
 from __future__ import annotations
 
@@ -47,7 +47,14 @@ def periods(kinds: Sequence[Hashable]) -> list[Period]:
     single = _runs(kinds, 0, len(kinds))
     if len(single) <= FEW_RUNS:
         return single
-    pattern = max(_patterns(kinds), key=lambda period: period.end - period.first, default=None)
+
+    def rank(period: Period) -> tuple[int, int, bool]:
+        """The one that covers most; of several places to begin it, one that parts no run."""
+        first = period.first
+        parts_run = first > 0 and kinds[first] == kinds[first - 1]
+        return period.end - first, -len(period.lengths), not parts_run
+
+    pattern = max(_patterns(kinds), key=rank, default=None)
     if pattern is None or pattern.end - pattern.first < LEAST_SHARE * len(kinds):
         return single
     before, after = _runs(kinds, 0, pattern.first), _runs(kinds, pattern.end, len(kinds))

@@ -57,12 +57,11 @@ def _note_cached(model: Model, request: Request, rows: Iterable[WiredRow]) -> No
     """
     tape = CachingTape([])
     _run(tape, model, request)
-    by_path: dict[str, WiredRow] = {}
-    for row in rows:
+    by_id = {row.id: row for row in rows}
+    for row in by_id.values():
         row.states = ()
-        by_path.setdefault(row.path, row)
-    for cached in tape.rows:
-        path, outputs = tape.keeper(cached.path, by_path)
-        if path in by_path:
-            row = by_path[path]
-            row.states, row.kept = (*row.states, *cached.states), (*row.kept, *outputs)
+    for row_id, states in tape.cached:
+        keeper, outputs = tape.keeper(row_id, by_id)
+        if keeper in by_id:
+            row = by_id[keeper]
+            row.states, row.kept = (*row.states, *states), (*row.kept, *outputs)

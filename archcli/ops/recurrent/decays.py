@@ -141,6 +141,7 @@ class HeadDecay(Op):
     `retention`: a_h = 1 - 2^(-5 - h), h from 0 (RetNet, arXiv:2307.08621 section 2.2).
     """
 
+    is_constant: ClassVar[bool] = True
     drawn: ClassVar[str] = "aside"
     component: ClassVar[str] = "recurrence"
     zero_cost_reason: ClassVar[str] = "constants of the model"

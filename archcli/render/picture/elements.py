@@ -122,11 +122,16 @@ def ink_on(ground: str) -> str:
 
     That is at least 4.58 for any, by WCAG 2.2, "contrast ratio".
     """
+    lightness = contrast_of(ground)
+    return "#ffffff" if 1.05 / lightness > lightness / 0.05 else "#000000"
+
+
+def contrast_of(ground: str) -> float:
+    """The relative luminance of a colour `#rrggbb` and 0.05: quotients are contrasts by WCAG 2.2."""
     channels = [int(ground[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     # sRGB to linear light; the weights below are those of BT.709
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]  # noqa: PLR2004
-    luminance = sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-    return "#ffffff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000000"
+    return 0.05 + sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def _attribute(value: Any) -> str:

@@ -100,9 +100,9 @@ def is_rounding(text, value):
     return any(abs(value / scale - float(whole + part)) <= half for scale in scales)
 
 
-UNCOUNTED = {"size-title", "index"}
+UNCOUNTED = {"size-title", "index", "compared"}
 """Classes of texts whose numbers name: the model's name, indices of layers."""
-NAMES = re.compile(r"[Ll]ayers? \d[\d–, …]*|[\d,]+ features|\d[\d.]*%")
+NAMES = re.compile(r"[Ll]ayers? \d[\d–, …]*|[\d,]+ features|\bat [\d,]+|\d[\d.]*%")
 """Numbers that need no address: which layers, the bar of the scale, and the share of a number beside it."""
 
 
@@ -167,7 +167,8 @@ def out_of_scale(svg):
     """Bars whose width is not their value by one scale: that of features, or that of a bar at the foot."""
     groups = defaultdict(list)
     for _, element in addressed(svg):
-        if element.tag == f"{SVG}rect" and element.get("data-layer") is None:
+        frames = {"held", "none"} & set(element.get("class", "").split())
+        if element.tag == f"{SVG}rect" and element.get("data-layer") is None and not frames:
             features = re.match(r"(in|out)puts\.|weights\.", element.get("data-key") or "")
             place = () if features else (element.get("data-command"), element.get("y"), element.get("height"))
             groups[place].append((float(element.get("width", 0)), float(element.get("data-value")), element))

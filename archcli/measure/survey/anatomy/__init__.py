@@ -1,1 +1,1 @@
-"""What a drawing of an architecture says: its kinds of layer, their parts, and shares. Nothing is placed."""
+"""What a drawing of an architecture says: kinds of layer, their parts, shares. Nothing is placed."""

@@ -10,7 +10,6 @@ from archcli.graph.wired_tape import WiredRow
 from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
-from archcli.measure.report import Report
 from archcli.measure.survey.anatomy.figures import output_figure, shown
 from archcli.measure.survey.anatomy.kinds import Kinds
 from archcli.measure.survey.anatomy.parts import Sizes
@@ -18,19 +17,26 @@ from archcli.measure.survey.anatomy.reading import forward_of
 from archcli.measure.survey.anatomy.records import Anatomy, Figure, Line, Share
 from archcli.measure.survey.anatomy.shares import Shown, by_component, by_group, by_layers, by_operator
 from archcli.measure.survey.anatomy.strips import strips_of
+from archcli.measure.survey.anatomy.totals import cache_totals, flops_per_token, parameter_totals
 from archcli.measure.survey.show import recurrence_records
 from archcli.measure.survey.wired import wired_forward
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 
+SEQ_LEN = 2048
+"""Tokens of the forward that is drawn: those of `flops` and `show`, where nothing else is asked."""
+
 
 def anatomy(model: Model, shown: Shown = "params", profile: Mapping[str, Any] | None = None) -> Anatomy:
     """What a drawing of a model says; `shown` is what its bars are of, `profile` a saved one for `time`."""
-    return Counted(model).anatomy(shown, profile)
+    return DrawnModel(model).anatomy(shown, profile)
 
 
-class Counted:
-    """A model with the reports that its drawing is read off."""
+class DrawnModel:
+    """A model with its rows and totals, which its drawing is read off.
+
+    The totals are those that the commands print: summed from the same rows, without another trace.
+    """
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -38,18 +44,17 @@ class Counted:
         self.rows = trace.rows
         layers = {path: rows for path, rows in LayerIndex(model).by_layer(self.rows).items() if path}
         self.kinds = Kinds(forward_of(trace), layers, dict(_sizes(model, self.rows)))
-        self.params, self.flops = count_params(model), count_flops(model)
-        self.cache = count_kv_cache(model) if model.caches else None
+        self.strips = strips_of(model, self.rows, self.kinds.kinds)
+        self.params = parameter_totals(model, self.rows)
 
     def anatomy(self, shown: Shown, profile: Mapping[str, Any] | None) -> Anatomy:
         """What a drawing of it says."""
-        kinds = self.kinds.kinds
         return Anatomy(
             self.model.name,
             self._subtitle(),
             tuple(self._headline()),
-            strips_of(self.model, self.rows, kinds),
-            kinds,
+            self.strips,
+            self.kinds.kinds,
             tuple(self.kinds.parts.values()),
             self._shares(shown, profile),
             shown,
@@ -59,9 +64,8 @@ class Counted:
     def _subtitle(self) -> str:
         """Layers, width and vocabulary."""
         parts: list[str | Figure] = []
-        strips = strips_of(self.model, self.rows, self.kinds.kinds)
-        for strip in strips:
-            word = "layers" if len(strips) == 1 else f"{strip.title} layers"
+        for strip in self.strips:
+            word = "layers" if len(self.strips) == 1 else f"{strip.title} layers"
             parts += [" · "] * bool(parts) + [strip.n_layers, f" {word}"]
         table = next((row for row in self.rows if row.group == "embedding" and row.weights), None)
         if table is not None:
@@ -75,31 +79,30 @@ class Counted:
 
     def _headline(self) -> Iterator[tuple[Figure, str, str]]:
         """The key figures, each with its caption and its form."""
-        yield self._total(self.params, "params"), "parameters", "short"
-        if self.params.totals["active_params"] != self.params.totals["params"]:
-            yield self._total(self.params, "active_params"), "read per token", "short"
-        cache = self.cache.totals if self.cache is not None else {}
-        if self.cache is not None and cache["bytes_per_token"]:
-            yield self._total(self.cache, "bytes_per_token"), "cache per token, bf16", "bytes"
-        if self.cache is not None and cache["state_bytes"]:
-            yield self._total(self.cache, "state_bytes"), "state of a sequence, bf16", "bytes"
-        yield self._total(self.flops, "matmul_flops_per_token"), "FLOP per token at 2,048", "flops"
-
-    def _total(self, report: Report, key: str) -> Figure:
-        command: Any = report.command
-        return Figure(report.totals[key], command, "", key)
+        totals = self.params
+        yield Figure(totals["params"], "params", "", "params"), "parameters", "short"
+        if totals["active_params"] != totals["params"]:
+            yield Figure(totals["active_params"], "params", "", "active_params"), "read per token", "short"
+        growing, constant = cache_totals(self.rows)
+        if self.model.caches and growing:
+            yield Figure(growing, "kvcache", "", "bytes_per_token"), "cache per token, bf16", "bytes"
+        if self.model.caches and constant:
+            yield Figure(constant, "kvcache", "", "state_bytes"), "state of a sequence, bf16", "bytes"
+        flops = flops_per_token(self.rows, SEQ_LEN)
+        yield Figure(flops, "flops", "", "matmul_flops_per_token"), "FLOP per token at 2,048", "flops"
 
     def _shares(self, shown: Shown, profile: Mapping[str, Any] | None) -> tuple[Share, ...]:
-        hues = self.kinds.hues
+        hues, model = self.kinds.hues, self.model
         match shown:
             case "params":
                 return by_group(self.rows, hues, self.params, "by_group", "active_by_group")
             case "bytes":
-                return by_group(self.rows, hues, self.params, "bytes_by_group", "active_bytes_by_group")
+                totals = count_params(model).totals
+                return by_group(self.rows, hues, totals, "bytes_by_group", "active_bytes_by_group")
             case "flops":
-                return by_component(self.rows, hues, self.flops)
+                return by_component(self.rows, hues, count_flops(model))
             case "kv":
-                return () if self.cache is None else by_layers(self.cache)
+                return by_layers(count_kv_cache(model)) if model.caches else ()
             case "time":
                 if profile is None:
                     raise ArchError("time is that of a saved profile", "add --profile p.json")
@@ -107,8 +110,9 @@ class Counted:
 
     def _foot(self) -> Iterator[str]:
         """What the bars leave out."""
-        if self.params.totals["mtp_params"]:
-            yield Line("without the ", self._total(self.params, "mtp_params"), " of multi-token prediction")
+        if self.params["mtp_params"]:
+            apart = Figure(self.params["mtp_params"], "params", "", "mtp_params")
+            yield Line("without the ", apart, " of multi-token prediction")
 
 
 def _sizes(model: Model, rows: Sequence[WiredRow]) -> Iterator[tuple[str, Sizes]]:

@@ -22,7 +22,7 @@ from archcli.measure.survey.anatomy.records import (
 INPUT, OUTPUT = "input", "output"
 
 
-class Port(NamedTuple):
+class Tap(NamedTuple):
     """A node, and which piece of its bar is read; None for all of it."""
 
     node: str
@@ -36,7 +36,7 @@ class Draft:
     id: str
     role: Role
     label: str = ""
-    reads: list[Port] = field(default_factory=list)
+    reads: list[Tap] = field(default_factory=list)
     rows: list[WiredRow] = field(default_factory=list)
     width: Figure | None = None
     pieces: list[Piece] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Draft:
     letter: str = ""
     hue: Hue = "plain"
     lines: tuple[str, ...] = ()
-    ports: dict[str, tuple[Port, ...]] = field(default_factory=dict)
+    ports: dict[str, tuple[Tap, ...]] = field(default_factory=dict)
     """Of a core: where each value that it reads comes from."""
     names: dict[int, str] = field(default_factory=dict)
     """What its pieces are called."""
@@ -113,11 +113,11 @@ class Drafts(dict[str, Draft]):
         readers = self.readers(node)
         return readers[0] if len(readers) == 1 else None
 
-    def replace_reads(self, old: str, new: Iterable[Port]) -> None:
+    def replace_reads(self, old: str, new: Iterable[Tap]) -> None:
         """Let all that read a node read others in its place."""
         ports = list(new)
         for draft in self.values():
-            reads: list[Port] = []
+            reads: list[Tap] = []
             for port in draft.reads:
                 reads += ports if port.node == old else [port]
             draft.reads = list(dict.fromkeys(reads))

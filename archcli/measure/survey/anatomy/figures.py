@@ -1,4 +1,4 @@
-"""Figures: numbers of a drawing, each with its address in the JSON of a command, and how one is looked up.
+"""Figures: numbers of a drawing, each with its address in the JSON of a command.
 
 An address is a row's id, or a module's path, which stands for the sum over the rows below it, or empty for
 the totals; several are joined by +. A key has steps joined by dots; keys joined by * are multiplied, those

@@ -1,10 +1,10 @@
-"""Folds of drafts: nodes that are drawn as one, such as a router's product with its choice, gate with up."""
+"""Folds of drafts: nodes that are drawn as one, such as the gate and up of a gated network."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from archcli.measure.survey.anatomy.draft import Draft, Drafts, Port
+from archcli.measure.survey.anatomy.draft import Draft, Drafts, Tap
 from archcli.measure.survey.anatomy.records import Piece
 
 TWINS = 2
@@ -92,7 +92,7 @@ def _fold_twins(drafts: Drafts, join: Draft, branches: list[list[Draft]]) -> Non
     one.rows = [row for branch in branches for draft in reversed(branch) for row in draft.rows] + join.rows
     for draft in (draft for branch in branches for draft in branch if draft is not one):
         del drafts[draft.id]
-    join.reads = [Port(one.id)]
+    join.reads = [Tap(one.id)]
     drafts.drop(join.id)
 
 
@@ -110,21 +110,19 @@ def fold_halves(drafts: Drafts) -> None:
     for join in [draft for draft in drafts.values() if draft.role == "join"]:
         if len(join.reads) != TWINS:
             continue
-        ends = [_half(drafts, port, join) for port in join.reads]
-        first, second = ends
-        if first is None or second is None or first[0].node != second[0].node:
+        ends = [end for port in join.reads if (end := _half(drafts, port, join)) is not None]
+        if len(ends) != TWINS or ends[0][0].node != ends[1][0].node:
             continue
-        product = drafts[first[0].node]
-        widths = {piece.width.value for piece in product.pieces}
-        if len(product.pieces) != TWINS or len(widths) != 1 or product.heads is not None:
+        product = drafts[ends[0][0].node]
+        equal = len({piece.width.value for piece in product.pieces}) == 1
+        if len(product.pieces) != TWINS or not equal or product.heads is not None:
             continue
-        readers = {draft.id for draft in drafts.readers(product.id)}
-        inside = {join.id, *(draft.id for _, passed in ends if ends for draft in passed)}  # type: ignore[misc]
-        if readers <= inside:
-            _fold_halves(drafts, join, product, [end for end in ends if end is not None])
+        inside = {join.id, *(draft.id for _, passed in ends for draft in passed)}
+        if {draft.id for draft in drafts.readers(product.id)} <= inside:
+            _fold_halves(drafts, join, product, ends)
 
 
-def _half(drafts: Drafts, port: Port, reader: Draft) -> tuple[Port, list[Draft]] | None:
+def _half(drafts: Drafts, port: Tap, reader: Draft) -> tuple[Tap, list[Draft]] | None:
     """The piece of a product that a port leads back to, and what is applied to it on the way."""
     passed: list[Draft] = []
     while port.piece is None:
@@ -136,7 +134,7 @@ def _half(drafts: Drafts, port: Port, reader: Draft) -> tuple[Port, list[Draft]]
     return (port, passed) if drafts[port.node].role == "matrix" else None
 
 
-def _fold_halves(drafts: Drafts, join: Draft, product: Draft, ends: list[tuple[Port, list[Draft]]]) -> None:
+def _fold_halves(drafts: Drafts, join: Draft, product: Draft, ends: list[tuple[Tap, list[Draft]]]) -> None:
     words = []
     for port, passed in ends:
         text = "gate" if passed else "up"
@@ -149,7 +147,7 @@ def _fold_halves(drafts: Drafts, join: Draft, product: Draft, ends: list[tuple[P
     product.rows += join.rows
     product.stacked, product.pieces = list(product.pieces), []
     product.lines = (f" {join.label} ".join(words),)
-    join.reads = [Port(product.id)]
+    join.reads = [Tap(product.id)]
     drafts.drop(join.id)
 
 

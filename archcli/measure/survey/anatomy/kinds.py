@@ -70,7 +70,8 @@ class Kinds:
             drawing = PartDrawing(self.forward, at, modules, inside)
             self.parts[key] = part_of(letter_of(len(self.parts)), drawing, self.sizes.get(layer))
         part = self.parts[key]
-        shared = [f"{at}{node.id[node.id.rfind('.') :]}" for node in part.nodes if node.hue == "shared"]
+        first = part.params.path
+        shared = [f"{at}{node.id.removeprefix(first)}" for node in part.nodes if node.hue == "shared"]
         self.hues |= hues_of_part(inside, part.hue, shared)
         label, is_open = short_title(modules[at]), any(_is_foreign(node) for node in part.nodes)
         box = Draft(at, "part", label, letter=part.letter, hue=part.hue, lines=part.lines[:1])

@@ -97,20 +97,29 @@ class PartDrawing:
 
     def _boxes(self) -> Iterator[tuple[str, Draft]]:
         """Experts, and networks that all tokens pass beside them."""
-        for path, module in self.modules.items():
-            if not path.startswith(f"{self.path}.") or "." in path[len(self.path) + 1 :]:
-                continue
-            rows = [row for row in self.rows if row.path.startswith(f"{path}.")]
-            routed = any(row.experts for row in rows)
-            if routed or (module.family == "ffn" and rows):
-                hue: Hue = "experts" if routed else "shared"
-                yield path, Draft(path, "experts", path.rpartition(".")[2].replace("_", " "), hue=hue)
+        inside = [path for path in self.modules if path.startswith(f"{self.path}.")]
+        routed: list[str] = []
+        for path in inside:
+            rows = self._below(path)
+            within = any(path.startswith(f"{outer}.") for outer in routed)
+            if rows and not within and all(row.experts for row in rows):
+                routed.append(path)
+                yield path, _box(path, "experts")
+        beside = {path.rpartition(".")[0] for path in routed}
+        for path in inside:
+            is_network = self.modules[path].family == "ffn" and path not in routed
+            if is_network and path.rpartition(".")[0] in beside and self._below(path):
+                yield path, _box(path, "shared")
+
+    def _below(self, path: str) -> list[WiredRow]:
+        """The rows of a module within the part."""
+        return [row for row in self.rows if row.path.startswith(f"{path}.")]
 
     def _open(self, path: str, box: Draft, drafts: Drafts) -> None:
         """The nodes within an expert, and how it is chosen."""
-        rows = [row for row in self.rows if row.path.startswith(f"{path}.")]
+        rows = self._below(path)
         within = Reader(self.forward, self.forward.entered[path]).read(rows, self.forward.left[path])
-        box.inner = tuple(replace(node, hue=box.hue) for node in finished(fold(within)))
+        box.inner = tuple(_colored(node, box.hue) for node in finished(fold(within)))
         box.width = within["output"].width
         router = next((of for of in drafts.sources(box) if of.role == "router"), None)
         counted = next((row for row in rows if row.experts), None)
@@ -125,6 +134,10 @@ class PartDrawing:
                 None,
                 router.rows[-1].op.traits(*router.rows[-1].inputs).router_scores,
             )
+
+
+def _box(path: str, hue: Hue) -> Draft:
+    return Draft(path, "experts", path.rpartition(".")[2].replace("_", " "), hue=hue)
 
 
 def describe_core(core: Draft, drafts: Drafts) -> None:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from archcli.graph import StateContent
 from archcli.graph.wired_tape import WiredRow, WiredTrace
-from archcli.measure.survey.anatomy.draft import INPUT, OUTPUT, Draft, Drafts, Port
+from archcli.measure.survey.anatomy.draft import INPUT, OUTPUT, Draft, Drafts, Tap
 from archcli.measure.survey.anatomy.figures import added, cached_figure, output_figure, shown, width_figure
-from archcli.measure.survey.anatomy.labels import foreign_label, label_of, short_name
 from archcli.measure.survey.anatomy.records import Figure, Heads, Piece, Role
 from archcli.measure.survey.anatomy.roles import role_of
+from archcli.measure.survey.anatomy.titles import foreign_label, label_of, short_name
 from archcli.modules.adapters.lora import Adapted
 from archcli.modules.spec.trace import ADAPTERS
 
@@ -71,7 +71,7 @@ class Reader:
     ) -> None:
         self.forward, self.boxes, self.scales = forward, boxes or {}, scales
         self.drafts = Drafts({INPUT: Draft(INPUT, "input", width=forward.width(entry))})
-        self.ports: dict[str, tuple[Port, ...]] = {entry: (Port(INPUT),)}
+        self.ports: dict[str, tuple[Tap, ...]] = {entry: (Tap(INPUT),)}
         self.states: list[WiredRow] = []
 
     def read(self, rows: Iterable[WiredRow], end: str) -> Drafts:
@@ -87,9 +87,11 @@ class Reader:
         ends = list(self.found(end))
         self.drafts[OUTPUT] = Draft(OUTPUT, "output", reads=ends, width=self.forward.width(end))
         self.drafts.prune()
-        return self.drafts
+        # all inputs first: what comes from elsewhere is found when it is read
+        ordered = sorted(self.drafts.items(), key=lambda item: item[1].role != "input")
+        return Drafts(ordered)
 
-    def found(self, value: str) -> tuple[Port, ...]:
+    def found(self, value: str) -> tuple[Tap, ...]:
         """The ports that a value is read from: none for what is left out."""
         if value in self.ports:
             return self.ports[value]
@@ -101,10 +103,10 @@ class Reader:
         if name not in self.drafts:
             label = foreign_label(row.path)
             self.drafts[name] = Draft(name, "input", label, rows=[row], width=self.forward.width(value))
-        self.ports[value] = (Port(name),)
+        self.ports[value] = (Tap(name),)
         return self.ports[value]
 
-    def reads(self, row: WiredRow) -> list[Port]:
+    def reads(self, row: WiredRow) -> list[Tap]:
         """The ports that a row reads, each once."""
         ports = list(dict.fromkeys(port for value in row.reads or () for port in self.found(value)))
         for port in ports:
@@ -113,7 +115,7 @@ class Reader:
                 self.drafts[port.node].names.setdefault(port.piece, short_name(row.path))
         return ports
 
-    def give(self, row: WiredRow, *ports: Iterable[Port]) -> None:
+    def give(self, row: WiredRow, *ports: Iterable[Tap]) -> None:
         """Let the outputs of a row be read from ports: those of its first output first."""
         for i, of_output in enumerate(ports):
             self.ports[f"{row.id}:{i}" if i else row.id] = tuple(of_output)
@@ -135,13 +137,13 @@ class Reader:
             # a table of positions or the like, which the part does not show
             outside = [port for port in outside if not self._is_foreign(port)]
         box.reads = list(dict.fromkeys([*box.reads, *outside]))
-        self.give(row, *[[Port(box.id)]] * len(row.outputs))
+        self.give(row, *[[Tap(box.id)]] * len(row.outputs))
 
     def width(self, row: WiredRow) -> Figure:
         """The features of a row's output; in the wiring of a layer those of one of its streams."""
         return output_figure(row) if self.scales else width_figure(row)
 
-    def _is_foreign(self, port: Port) -> bool:
+    def _is_foreign(self, port: Tap) -> bool:
         """Whether a port is that of a value that comes from elsewhere."""
         return port.node != INPUT and self.drafts[port.node].role == "input"
 
@@ -159,7 +161,7 @@ class Reader:
         draft = self.drafts[row.id] = Draft(row.id, role, label, reads, [row], self.width(row))
         if role == "core":
             draft.ports = {value: self.found(value) for value in row.reads or ()}
-        self.give(row, *[[Port(row.id)]] * len(row.outputs))
+        self.give(row, *[[Tap(row.id)]] * len(row.outputs))
 
     def view(self, row: WiredRow) -> None:
         """The same numbers, read where the first input is read."""
@@ -175,7 +177,7 @@ class Reader:
         self.drafts[row.id] = Draft(
             row.id, "unary", label_of(row), self.reads(row), [row], output_figure(row)
         )
-        self.give(row, [Port(row.id)])
+        self.give(row, [Tap(row.id)])
 
     def heads(self, row: WiredRow) -> None:
         """A bar that is divided into heads."""
@@ -196,7 +198,7 @@ class Reader:
             return
         of.pieces = [Piece(output_figure(row, -1, i), "") for i in range(len(row.outputs))]
         of.rows.append(row)
-        self.give(row, *[[Port(of.id, i)] for i in range(len(row.outputs))])
+        self.give(row, *[[Tap(of.id, i)] for i in range(len(row.outputs))])
 
     def rotate(self, row: WiredRow) -> None:
         """Heads, or a piece of each, that are rotated by position."""

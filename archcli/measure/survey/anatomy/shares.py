@@ -1,4 +1,4 @@
-"""Shares: what is stored and what a token reads, by what the parts are; of parameters, FLOPs, bytes, time."""
+"""Shares of a model: of its parameters, FLOPs, bytes, cache or time, by what its parts are."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Hues = Mapping[str, Hue]
 """The hue of each row, by its id."""
 
 
-class Section(NamedTuple):
+class Component(NamedTuple):
     """A component of the bars: its name and its hue."""
 
     name: str
     hue: Hue
 
 
-class Entry(NamedTuple):
+class Amounts(NamedTuple):
     """A number of what is stored and of what is read, with their addresses, and the section they are of."""
 
     command: Literal["params", "kvcache", "flops", "profile"]
@@ -44,17 +44,17 @@ class Entry(NamedTuple):
     stored: Any
     read_key: str
     read: Any
-    section: Section
+    section: Component
 
 
-def section(names: Mapping[str, Hue], group: str) -> Section:
+def section(names: Mapping[str, Hue], group: str) -> Component:
     """The section of a group or component whose hue is known."""
     hue = names.get(group, "plain")
     if group == SCORES:
-        return Section("attention scores", hue)
+        return Component("attention scores", hue)
     if hue != "plain":
-        return Section(NAMES[hue], hue)
-    return Section(TABLES if group in TABLE_GROUPS else REST, "plain")
+        return Component(NAMES[hue], hue)
+    return Component(TABLES if group in TABLE_GROUPS else REST, "plain")
 
 
 def hues_of(rows: Iterable[WiredRow], hues: Hues, key: Callable[[WiredRow], str]) -> dict[str, Hue]:
@@ -69,16 +69,16 @@ def hues_of(rows: Iterable[WiredRow], hues: Hues, key: Callable[[WiredRow], str]
 
 
 def by_group(
-    rows: Sequence[WiredRow], hues: Hues, report: Report, stored: str, read: str
+    rows: Sequence[WiredRow], hues: Hues, totals: Mapping[str, Any], stored: str, read: str
 ) -> tuple[Share, ...]:
     """Shares by group, of two totals of `params` that have an entry for each."""
     names = hues_of(rows, hues, lambda row: row.group)
-    amounts = report.totals[read]
+    amounts = totals[read]
     return _shares(
-        Entry(
+        Amounts(
             "params", "", f"{stored}.{group}", size, f"{read}.{group}", amounts[group], section(names, group)
         )
-        for group, size in report.totals[stored].items()
+        for group, size in totals[stored].items()
     )
 
 
@@ -87,7 +87,7 @@ def by_component(rows: Sequence[WiredRow], hues: Hues, report: Report) -> tuple[
     names = hues_of(rows, hues, component)
     key = "matmul_flops"
     return _shares(
-        Entry("flops", row["component"], key, row[key], key, row[key], section(names, row["component"]))
+        Amounts("flops", row["component"], key, row[key], key, row[key], section(names, row["component"]))
         for row in report.rows
         if row[key]
     )
@@ -96,7 +96,7 @@ def by_component(rows: Sequence[WiredRow], hues: Hues, report: Report) -> tuple[
 def by_layers(report: Report) -> tuple[Share, ...]:
     """Shares of the cache by kinds of layer of `kvcache`."""
     return _shares(
-        Entry("kvcache", row["first"], "bytes", row["bytes"], "bytes", row["bytes"], _kept(row))
+        Amounts("kvcache", row["first"], "bytes", row["bytes"], "bytes", row["bytes"], _kept(row))
         for row in report.rows
         if row["bytes"]
     )
@@ -108,26 +108,26 @@ def by_operator(rows: Sequence[WiredRow], hues: Hues, profile: Mapping[str, Any]
     groups = {folded_path(row.path): component(row) for row in rows}
     key = "seconds"
     return _shares(
-        Entry("profile", row["path"], key, row[key], key, row[key], _timed(names, groups, row["path"]))
+        Amounts("profile", row["path"], key, row[key], key, row[key], _timed(names, groups, row["path"]))
         for row in profile["rows"]
         if row[key]
     )
 
 
-def _timed(names: Mapping[str, Hue], groups: Mapping[str, str], path: str) -> Section:
+def _timed(names: Mapping[str, Hue], groups: Mapping[str, str], path: str) -> Component:
     group, hue = groups.get(path, ""), names.get(path, "plain")
     return section({group: hue}, group)
 
 
-def _kept(row: Mapping[str, Any]) -> Section:
+def _kept(row: Mapping[str, Any]) -> Component:
     hue: Hue = "attention" if row["elements_per_token"] else "recurrent"
     words = [str(row["attention"])] + ([f"window {row['window']:,}"] if row["window"] else [])
-    return Section(" ".join(words), hue)
+    return Component(" ".join(words), hue)
 
 
-def _shares(entries: Iterable[Entry]) -> tuple[Share, ...]:
+def _shares(entries: Iterable[Amounts]) -> tuple[Share, ...]:
     """The sections, the largest first and the rest last; entries of one section are added up."""
-    merged: dict[Section, list[Entry]] = {}
+    merged: dict[Component, list[Amounts]] = {}
     for entry in entries:
         merged.setdefault(entry.section, []).append(entry)
     shares = [_share(of_section, entries) for of_section, entries in merged.items()]
@@ -136,7 +136,7 @@ def _shares(entries: Iterable[Entry]) -> tuple[Share, ...]:
     )
 
 
-def _share(of_section: Section, entries: Sequence[Entry]) -> Share:
+def _share(of_section: Component, entries: Sequence[Amounts]) -> Share:
     first = entries[0]
     # rows are added up by their paths, totals by their keys
     path = "+".join(entry.path for entry in entries) if first.path else ""

@@ -1,4 +1,4 @@
-"""Strips: all layers of a stack, one cell each or one cell a run, with what comes before and after them."""
+"""Strips: all layers of a stack, a cell for each or for each run, and what comes before and after."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from archcli.measure.survey.anatomy.records import Node
 from archcli.render.picture.architecture.numbers import concrete
 from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import width_of
-from archcli.render.picture.glyphs.base import Frame, Glyph, Pill, Shapes
+from archcli.render.picture.glyphs.base import Frame, Glyph, PartBox, Pill, Shapes
 from archcli.render.picture.glyphs.matrices import Trapezoid
 from archcli.render.picture.graphs.blocks import Blocks, blocks_of
 from archcli.render.picture.graphs.layers import Layers, layered
@@ -34,27 +34,23 @@ class Graph:
 
     nodes: tuple[Node, ...]
     glyphs: Mapping[str, Glyph]
+    layers: Layers
     spine: tuple[str, ...] = ()
     shared: tuple[tuple[str, ...], ...] = ()
 
     @cached_property
-    def layers(self) -> Layers:
-        """The ranks."""
-        # what comes from elsewhere stands under its reader
-        inputs = [n.id for n in self.nodes if n.role == "input" and (not self.spine or n.id in self.spine)]
-        # an expert of all tokens stands beside those that are chosen
-        late = [node.id for node in self.nodes if node.role == "experts" and node.choice is None]
-        return layered({node.id: node.reads for node in self.nodes}, inputs, self.spine, late)
-
-    @cached_property
     def blocks(self) -> Blocks:
         """What stands straight over one another."""
-        return blocks_of(self.layers)
+        return blocks_of(self.layers, self.rings)
+
+    @property
+    def rings(self) -> frozenset[str]:
+        """Sums and products."""
+        return frozenset(node.id for node in self.nodes if node.role == "join")
 
     @cached_property
     def routes(self) -> Routes:
         """The edges."""
-        rings = {node.id for node in self.nodes if node.role == "join"}
         spans = {slot for slot, glyph in self.glyphs.items() if glyph.reach(1).spans}
         many = {slot for slot in spans if len(self.layers.below[slot]) > 1}
         starts = {slot: glyph.height for slot, glyph in self.glyphs.items()}
@@ -63,12 +59,16 @@ class Graph:
             for rank in range(1, len(self.layers.ranks))
             if self._touches(self.layers.ranks[rank])
         }
-        return Routes(self.layers, self.blocks, Sides(frozenset(rings), frozenset(many), starts, touching))
+        return Routes(self.layers, self.blocks, Sides(self.rings, frozenset(many), starts, touching))
 
     def _distance(self, rank: Sequence[str]) -> float:
         """Units between a rank and the one that it touches: a trapezoid stands on its bar."""
-        pills = [*rank, *(low for slot in rank for low in self.layers.below[slot])]
-        return TOUCH if any(type(self.glyphs.get(slot)) is Pill for slot in pills) else 0.0
+        lows = [low for slot in rank for low in self.layers.below[slot]]
+        return 0.0 if self._among({Trapezoid}, rank) and not self._among({Pill}, lows) else TOUCH
+
+    def _among(self, kinds: set[type[Glyph]], slots: Sequence[str]) -> bool:
+        """Whether one of some slots has a glyph of these kinds."""
+        return not kinds.isdisjoint(type(self.glyphs[slot]) for slot in slots if slot in self.glyphs)
 
     def _touches(self, rank: Sequence[str]) -> bool:
         """Whether all of a rank follow on what they read without an arrow."""
@@ -81,6 +81,9 @@ class Graph:
             if not reads or self.layers.slots[reads[0]].passing or len(self.layers.above[reads[0]]) > 1:
                 return False
             if not (self.glyphs[slot].bottom and self.glyphs[reads[0]].top):
+                return False
+            # boxes touch pills alone
+            if self._among({PartBox}, [slot, *reads]) and not self._among({Pill}, [slot, *reads]):
                 return False
         return True
 
@@ -134,7 +137,7 @@ class Graph:
 
 def graph_of(nodes: tuple[Node, ...], glyphs: Mapping[str, Glyph], spine: tuple[str, ...] = ()) -> Graph:
     """A graph whose crowded products have their text above them, and whose like pills are one."""
-    plain = Graph(nodes, glyphs, spine)
+    plain = Graph(nodes, glyphs, _layers(nodes, spine), spine)
     changed, shared = dict(glyphs), list[tuple[str, ...]]()
     for rank in plain.layers.ranks:
         crowd = [slot for slot in rank if type(glyphs.get(slot)) is Trapezoid]
@@ -146,7 +149,15 @@ def graph_of(nodes: tuple[Node, ...], glyphs: Mapping[str, Glyph], spine: tuple[
         for run in _like(plain, rank):
             changed |= {slot: _sharing(glyphs[slot], len(run)) for slot in run}
             shared.append(run)
-    return Graph(nodes, changed, spine, tuple(shared))
+    return Graph(nodes, changed, plain.layers, spine, tuple(shared))
+
+
+def _layers(nodes: tuple[Node, ...], spine: tuple[str, ...]) -> Layers:
+    # what comes from elsewhere stands under its reader
+    inputs = [node.id for node in nodes if node.role == "input" and (not spine or node.id in spine)]
+    # an expert of all tokens stands beside those that are chosen
+    late = [node.id for node in nodes if node.role == "experts" and node.choice is None]
+    return layered({node.id: node.reads for node in nodes}, inputs, spine, late)
 
 
 def _trapezoids(slots: Sequence[str], glyphs: Mapping[str, Glyph]) -> Iterator[Trapezoid]:

@@ -171,14 +171,16 @@ def common_scale(rooms: Iterable[tuple[Drawn, float]], largest: float = LARGEST)
     pairs = [(drawn, room) for drawn, room in rooms if drawn.graph.nodes]
     # a text that finds room inside a bar takes none beside it: what fits at a scale may not fit at a smaller
     scales = (largest * FINER**step for step in range(STEPS))
-    scale = next((scale for scale in scales if _fit(pairs, scale)), largest * FINER**STEPS)
+    scale = next((scale for scale in scales if _fit(pairs, scale)), None)
+    if scale is None:
+        return largest * FINER**STEPS
     limits: list[Any] = [
         (room - way.fixed) / way.features
         for drawn, room in pairs
         for way in drawn.widest(scale)
         if concrete(way.features) and way.fixed < room
     ]
-    return least(largest, *limits) if limits else scale
+    return least(largest, *limits) if limits else largest
 
 
 def _fit(pairs: list[tuple[Drawn, float]], scale: float) -> bool:

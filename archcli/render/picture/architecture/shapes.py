@@ -63,5 +63,6 @@ def _address(figure: Figure | None) -> dict[str, Any]:
         "data-command": figure.command,
         "data-path": figure.path,
         "data-key": figure.key,
-        "data-value": figure.value,
+        # all digits: other attributes are rounded to a tenth
+        "data-value": repr(figure.value) if type(figure.value) is float else figure.value,
     }

@@ -25,6 +25,8 @@ BESIDE = 6.0
 PILL, RING, BADGE = 20.0, 8.0, 9.0
 """The height of a pill, and the radii of rings around signs and letters."""
 PADDING = 10.0
+DROP, RAISED = 5.0, 2.0
+"""How far the number of an input reaches below its bar, and that of an output stands above its foot."""
 LINE, NARROW = 15.0, 84.0
 """From line to line in a pill, and the width at which its text is broken."""
 Shapes = tuple[Shape | Many, ...]
@@ -82,35 +84,40 @@ class Glyph:
 
 @dataclass(frozen=True)
 class EndBar(Glyph):
-    """A grey bar as wide as the stream, its number beside it."""
+    """A grey bar as wide as the stream, its number beside it: clear of what widens above or below it."""
 
     bottom: bool = True
     top: bool = True
 
     @property
     def height(self) -> float:
-        """A line of text, with the bar in its middle at the end where it is read."""
-        return BAR
+        """The bar, and of an input what its number reaches below it."""
+        return BAR if self.node.reads else BAR + DROP
 
     @property
     def words(self) -> Words:
-        """The number of features."""
-        return line_of() if self.node.width is None else line_of(self.node.width)
+        """Where it comes from, unless from the layer's stream, and its features."""
+        name = [f"{self.node.label} "] if self.node.label else []
+        return line_of(*name) if self.node.width is None else line_of(*name, self.node.width)
+
+    @property
+    def features(self) -> Any:
+        """Its width."""
+        return 0 if self.node.width is None else self.node.width.value
 
     def reach(self, scale: float) -> Reach:
         """Half of the bar to the left; to the right also the text."""
-        features = 0 if self.node.width is None else self.node.width.value
-        half = Span(features / 2, 0, 12)
         room = BESIDE + width_of(self.words)
-        return Reach(half, Span(features / 2, room, 12 + room))
+        return Reach(Span(self.features / 2), Span(self.features / 2, room))
 
     def shapes(self, frame: Frame, scale: Any) -> Shapes:
         """The bar and its number."""
-        width = frame.left * 2
+        half = self.features * scale / 2
         bar = rect(
-            frame.x - frame.left, frame.top, width, BAR, "solid-plain", None, self.node.width, self.title()
+            frame.x - half, frame.top, half * 2, BAR, "solid-plain", None, self.node.width, self.title()
         )
-        beside = text(frame.x + frame.left + BESIDE, frame.top + BAR, self.words, ink="muted")
+        base = frame.top + (BAR - RAISED if self.node.reads else BAR + DROP - 1)
+        beside = text(frame.x + half + BESIDE, base, self.words, ink="muted")
         return (bar, beside) if self.words else (bar,)
 
 
@@ -197,6 +204,9 @@ class Ring(Glyph):
 @dataclass(frozen=True)
 class PartBox(Glyph):
     """A mixer or a network within a layer: a box in its hue with its letter, its name and a few facts."""
+
+    bottom: bool = True
+    top: bool = True
 
     @property
     def height(self) -> float:

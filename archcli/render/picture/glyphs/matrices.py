@@ -9,10 +9,10 @@ from archcli.measure.survey.anatomy.records import Figure, Piece
 from archcli.render.picture.architecture.numbers import concrete
 from archcli.render.picture.architecture.shapes import Many
 from archcli.render.picture.architecture.style import LEADING, Words, line_of, path, rect, text, width_of
-from archcli.render.picture.glyphs.base import BAR, BESIDE, Frame, Glyph, Shapes
+from archcli.render.picture.glyphs.base import BAR, BESIDE, RAISED, Frame, Glyph, Shapes
 from archcli.render.picture.graphs.places import Reach, Span
 
-SLOPE = 30.0
+SLOPE = 27.0
 """The height of a trapezoid."""
 HELD = 4.0
 """Between a bar and the frame that says that it is cached."""
@@ -250,7 +250,10 @@ class Trapezoid(Glyph):
                 text(frame.x, first + i * LEADING, line, anchor="middle") for i, line in enumerate(lines)
             )
         if self.ended:
-            return (*inside, *(text(frame.x + out + BESIDE, low + 0.5, line, ink="muted") for line in beside))
+            return (
+                *inside,
+                *(text(frame.x + out + BESIDE, low - RAISED, line, ink="muted") for line in beside),
+            )
         if self.crowded and not within:
             return tuple(
                 text(frame.x, frame.top + 11.5 + i * LEADING, line, anchor="middle")

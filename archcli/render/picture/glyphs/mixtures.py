@@ -203,7 +203,10 @@ class ExpertGrid(Glyph):
 
         cells = Many(count, lambda i: cell(i, f"tint-{self.hue} s-{self.hue} hairline"))
         note = "the experts that a token runs, for example"
-        return cells, Shape("g", {}, (Many(chosen, example),), title=note)
+        return (
+            Shape("g", {}, (cells,), figure=choice.count),
+            Shape("g", {}, (Many(chosen, example),), title=note, figure=choice.chosen),
+        )
 
     def _shared(self, left: Any, top: float) -> Shapes:
         """The tall cell."""
@@ -211,4 +214,4 @@ class ExpertGrid(Glyph):
             return ()
         width, height = self._grid
         place = left + width + TALL / 2
-        return (rect(place, top, TALL, height - 1, "solid-shared", 2, self.node.choice.shared, "shared"),)
+        return (rect(place, top, TALL, height - 1, "solid-shared", 2, None, "shared"),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -23,11 +24,14 @@ class Blocks:
     rights: dict[str, str]
 
 
-def blocks_of(layers: Layers) -> Blocks:
-    """Slots joined by what should be a straight line, of which no two cross."""
+def blocks_of(layers: Layers, rings: AbstractSet[str] = frozenset()) -> Blocks:
+    """Slots joined by what should be a straight line, of which no two cross.
+
+    A ring stands over the first of its branches, and others reach it from its sides.
+    """
     up: dict[str, str] = {}
     taken: set[str] = set()
-    for low, high in sorted(_straight(layers), key=lambda edge: _urgency(layers, *edge)):
+    for low, high in sorted(_straight(layers, rings), key=lambda edge: _urgency(layers, *edge)):
         if low not in up and high not in taken and not _crosses(layers, up, low, high):
             up[low] = high
             taken.add(high)
@@ -44,13 +48,13 @@ def blocks_of(layers: Layers) -> Blocks:
     return Blocks(of, members, _sorted(of, members, lefts), lefts, rights)
 
 
-def _straight(layers: Layers) -> Iterator[tuple[str, str]]:
+def _straight(layers: Layers, rings: AbstractSet[str]) -> Iterator[tuple[str, str]]:
     """Edges that should be straight: the only one at both ends, or that of a lane or of the spine."""
     for low, readers in layers.above.items():
         for high in readers:
             real = [slot for slot in layers.below[high] if not layers.slots[slot].passing]
             lone = len(layers.below[high]) == 1
-            alone = len(readers) == 1 and (lone or real == [low])
+            alone = len(readers) == 1 and (lone or (real[:1] if high in rings else real) == [low])
             onward = lone and layers.slots[low].passing
             pinned = {low, high} & layers.pinned
             if {low, high} == pinned or (not pinned and (alone or onward)):

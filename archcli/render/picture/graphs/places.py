@@ -15,7 +15,8 @@ from archcli.render.picture.architecture.numbers import concrete, least, most
 from archcli.render.picture.graphs.blocks import Blocks
 from archcli.render.picture.graphs.layers import Layers
 
-ROUNDS = 24
+ROUNDS, STILL = 24, 0.05
+"""Blocks are moved so often at most, or until none moves farther."""
 LANE = 6.0
 """Half the room of an edge that passes by."""
 GAP, WIDEST_GAP = 14.0, 40.0
@@ -133,16 +134,14 @@ class Placing:
         axis = self._between(dict.fromkeys(self.blocks.order, middle), left, right, gap, borders)
         for _ in range(ROUNDS):
             wanted = {block: self._wish(block, axis) for block in self.blocks.order}
-            axis = self._between(wanted, left, right, gap, borders)
-        places = Places(self._slots(axis), left, right)
+            before, axis = axis, self._between(wanted, left, right, gap, borders)
+            if max(abs(axis[block] - before[block]) for block in axis) < STILL:
+                break
+        places = Places({slot: axis[block] for slot, block in self.blocks.of.items()}, left, right)
         edges = [places.edges(rank) for rank in self.layers.ranks]
         shift = middle - (min(first for first, _ in edges) + max(last for _, last in edges)) / 2
         axis = {block: x + shift for block, x in axis.items()}
-        self._widen(self._slots(axis), left, right)
-        return Places(self._slots(self._between(axis, left, right, gap, borders)), left, right)
-
-    def _slots(self, axis: Mapping[int, Any]) -> dict[str, Any]:
-        return {slot: axis[block] for slot, block in self.blocks.of.items()}
+        return self._widened(self._between(axis, left, right, gap, borders), (left, right), borders)
 
     def _wish(self, block: int, axis: Mapping[int, Any]) -> Any:
         """Between the outermost of what its slots read, and of what reads them."""
@@ -198,13 +197,23 @@ class Placing:
             pulled[block] = least(*limits)
         return pulled
 
-    def _widen(self, axis: Mapping[str, Any], left: dict[str, Any], right: dict[str, Any]) -> None:
-        """Widen slots until what they read stands under them."""
+    def _widened(
+        self, axis: Mapping[int, Any], sizes: tuple[dict[str, Any], ...], borders: tuple[Any, Any]
+    ) -> Places:
+        """The places of blocks; slots are widened towards what they read, as far as there is room."""
+        places = Places({slot: axis[block] for slot, block in self.blocks.of.items()}, *sizes)
+        start, end = borders
         for slot, reach in self.reach.items():
-            if reach.spans and len(self.layers.below[slot]) > 1:
-                reads = [axis[other] for other in self.layers.below[slot]]
-                left[slot] = most(left[slot], axis[slot] - least(*reads) + LANE)
-                right[slot] = most(right[slot], most(*reads) - axis[slot] + LANE)
+            reads = [places.axis[other] for other in self.layers.below[slot]]
+            if not reach.spans or len(reads) < 2:  # noqa: PLR2004 - one stands under it anyway
+                continue
+            x, other = places.axis[slot], self.blocks.lefts.get(slot, "")
+            edge = places.axis[other] + places.right[other] + GAP if other else start
+            places.left[slot] = most(places.left[slot], least(x - least(*reads) + LANE, x - edge))
+            other = self.blocks.rights.get(slot, "")
+            edge = places.axis[other] - places.left[other] - GAP if other else end
+            places.right[slot] = most(places.right[slot], least(most(*reads) - x + LANE, edge - x))
+        return places
 
     def _again(self, plain: Places, borders: tuple[Any, Any], scale: Any) -> Places:
         """The same places by arithmetic alone: the widest rank side by side, the others by neighbours."""
@@ -222,11 +231,10 @@ class Placing:
                 known = [axis[self.blocks.of[other]] for other in near[slot] if self.blocks.of[other] in axis]
                 between = (least(*known) + most(*known)) / 2 if len(known) > 1 else (*known, middle)[0]
                 axis.setdefault(self.blocks.of[slot], _shifted(between, plain.axis[slot]))
-        self._widen(self._slots(axis), left, right)
         sizes = left, right
         # half a unit less than there is, as what is rounded may differ by its last digit
         axis = self._pushed(axis, sizes, GAP - 0.5, borders[0] - 0.5)
-        return Places(self._slots(self._pulled(axis, sizes, GAP - 0.5, borders[1] + 0.5)), left, right)
+        return self._widened(self._pulled(axis, sizes, GAP - 0.5, borders[1] + 0.5), sizes, borders)
 
 
 def _shifted(place: Any, plain: float) -> Any:

@@ -19,6 +19,8 @@ TIP = 3.0
 SIDE = 8.0
 FEW = 4
 INSET = 6.0
+STRAIGHT = 0.5
+"""A line whose ends are so little apart looks straight."""
 
 
 class Port(NamedTuple):
@@ -85,8 +87,19 @@ class Routes:
         if self.blocks.of[low] == self.blocks.of[high]:
             return "straight"
         if high in self.sides.spans:
-            return "straight"
+            return "straight" if self._under(low, high) else "track"
         return "side" if high in self.sides.rings and self._beside(low, high) else "track"
+
+    def _under(self, low: str, high: str) -> bool:
+        """Whether a slot stands under a box over all that it reads, and under no neighbour of it."""
+        rank = self.layers.ranks[self.layers.slots[high].rank]
+        if any(self.blocks.of[slot] == self.blocks.of[low] for slot in rank):
+            return False
+        order = self.layers.ranks[self.layers.slots[low].rank].index
+        place = rank.index(high)
+        lefts = [order(read) for slot in rank[:place] for read in self.layers.below[slot]]
+        rights = [order(read) for slot in rank[place + 1 :] for read in self.layers.below[slot]]
+        return all(i < order(low) for i in lefts) and all(i > order(low) for i in rights)
 
     def _beside(self, low: str, high: str) -> bool:
         """Whether an edge reaches a ring from its side: nothing stands between, and no other one does."""
@@ -134,18 +147,15 @@ class Routes:
             away = SIDE + TIP
             goal = goal + away if concrete(x) > concrete(goal) else goal - away
             return Line(((x, start), (x, y), (goal, y)), head=True, stream=False)
-        if port.way != "straight":
-            track = track or (end + lows[low.rank] - self.sides.starts.get(port.slot, 0.0)) / 2
-            branch = port.slot in self.layers.pinned
-            return Line(((x, start), (x, track), (goal, track), (goal, stop)), head, stream, branch)
-        if port.reader in self.sides.spans:
-            first = places.axis[port.reader] - places.left[port.reader] + INSET
-            last = places.axis[port.reader] + places.right[port.reader] - INSET
-            inside = least(most(x, first), last)
-            if abs(concrete(inside) - concrete(x)) > 0.5:  # noqa: PLR2004 - a line that looks straight
-                middle = (start + end) / 2
-                return Line(((x, start), (x, middle), (inside, middle), (inside, stop)), head, stream)
-        return Line(((x, start), (x, stop)), head, stream)
+        spans = port.reader in self.sides.spans
+        if spans:
+            first = goal - places.left[port.reader] + INSET
+            goal = least(most(x, first), goal + places.right[port.reader] - INSET)
+        if port.way == "straight" and abs(concrete(goal) - concrete(x)) < STRAIGHT:
+            return Line(((x, start), (x, stop)), head, stream)
+        track = track or (end + start) / 2
+        branch = port.slot in self.layers.pinned
+        return Line(((x, start), (x, track), (goal, track), (goal, stop)), head, stream, branch)
 
     def _tracks(self, ports: Sequence[Port], places: Places, upper: float, lower: float) -> dict[str, float]:
         """The height of each track: those whose lines then cross least."""

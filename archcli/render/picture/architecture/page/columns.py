@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from archcli.measure.survey.anatomy.records import Anatomy, Kind, Node, Part
 from archcli.render.picture.architecture.numbers import concrete, most
 from archcli.render.picture.architecture.page import foot, header, legend, strip
-from archcli.render.picture.architecture.page.packing import GAP, Packed, Place, Room, stack
+from archcli.render.picture.architecture.page.boxes import kind_boxes, part_boxes
+from archcli.render.picture.architecture.page.packing import GAP, Packed, Room, Slot, stack
 from archcli.render.picture.architecture.page.printed import cut, number
 from archcli.render.picture.architecture.page.sheet import (
     BOTTOM,
@@ -20,11 +20,12 @@ from archcli.render.picture.architecture.page.sheet import (
     kinds_title,
     page,
 )
-from archcli.render.picture.architecture.panels import Drawn, common_scale, panel, wiring
+from archcli.render.picture.architecture.panels import Drawn, common_scale
 from archcli.render.picture.architecture.shapes import Many, Shape, svg_of
 from archcli.render.picture.architecture.style import LEADING, Word, path, rect, text, width_of
 
 if TYPE_CHECKING:
+    from archcli.measure.survey.anatomy.records import Anatomy, Kind, Node, Part
     from archcli.measure.survey.compare.differences import Difference
 
 GUTTER = 28.0
@@ -38,7 +39,7 @@ CHIP = 11.0
 Drawing = Iterator[Shape | Many]
 
 
-class Column(NamedTuple):
+class ModelColumn(NamedTuple):
     """A model in its column: the boxes, which of them no other model has, and where they stand."""
 
     anatomy: Anatomy
@@ -51,22 +52,20 @@ class Column(NamedTuple):
 
 def svg(anatomies: Sequence[Anatomy], words: Sequence[Difference]) -> str:
     """The drawing of several models as an SVG file."""
-    drawn = [([wiring(kind) for kind in it.kinds], [panel(part) for part in it.parts]) for it in anatomies]
+    drawn = [(kind_boxes(anatomy), part_boxes(anatomy)) for anatomy in anatomies]
     width = _column_width(drawn)
     whole = len(anatomies) * (width + GUTTER) - GUTTER
     top = max(header.height(anatomy, width, beside=False) for anatomy in anatomies) + 12
     strips = max(_strips_height(anatomy) for anatomy in anatomies)
     placed = _placed(anatomies, drawn, width, top, strips)
     end = max([top + strips, *(column.packed.bottom for column in placed)])
-    shapes = [shape for column in placed for shape in _column(column, width, top, strips)]
     rooms = [
         (box, place.width)
         for column in placed
         for box, place in zip(column.panels, column.packed.panels, strict=True)
     ]
     scale = common_scale(rooms)
-    for column in placed:
-        shapes += _boxes(column, scale)
+    shapes: list[Shape | Many] = [_model(column, width, top, strips, scale) for column in placed]
     shapes += legend.legend(anatomies, MARGIN, end + SPACE, scale, dot=any(column.own for column in placed))
     bars, y = _bars(anatomies, end + SPACE + legend.HEIGHT, whole)
     lines, bottom = _words(anatomies, words, y, whole)
@@ -91,13 +90,13 @@ def _placed(
     width: float,
     top: float,
     strips: float,
-) -> list[Column]:
+) -> list[ModelColumn]:
     """The columns, at one scale: the largest at which each fits."""
     is_beside = width >= BESIDE
     largest = min(
         (concrete(common_scale([(it, width) for it in panels])) for _, panels in drawn if panels), default=inf
     )
-    columns = list[Column]()
+    columns = list[ModelColumn]()
     for i, (anatomy, (kinds, panels)) in enumerate(zip(anatomies, drawn, strict=True)):
         x = MARGIN + i * (width + GUTTER)
         inner = x + strip.WIDTH + GAP
@@ -108,7 +107,7 @@ def _placed(
 
         start = top + HEADING if is_beside else below + HEADING
         packed = stack(kinds, panels, Room(left, x + width, start, largest), below)
-        columns.append(Column(anatomy, kinds, panels, _own(anatomies, i), x, packed))
+        columns.append(ModelColumn(anatomy, kinds, panels, _own(anatomies, i), x, packed))
     return columns
 
 
@@ -140,7 +139,17 @@ def _node_look(node: Node) -> Any:
     return node.role, node.label, node.width.value if node.width else None
 
 
-def _column(column: Column, width: float, top: float, strips: float) -> Drawing:
+def _of(anatomy: Anatomy, shapes: Iterable[Shape | Many]) -> Shape:
+    """Shapes of one of the models, whose name they carry."""
+    return Shape("g", {"data_model": anatomy.name}, tuple(shapes))
+
+
+def _model(column: ModelColumn, width: float, top: float, strips: float, scale: Any) -> Shape:
+    """All of a model's column."""
+    return _of(column.anatomy, [*_column(column, width, top, strips), *_boxes(column, scale)])
+
+
+def _column(column: ModelColumn, width: float, top: float, strips: float) -> Drawing:
     """The head and the strips of a model."""
     yield from header.shapes(column.anatomy, column.x, width, beside=False)
     yield from strip.column(column.anatomy.strips, column.x, top, strips)
@@ -149,14 +158,14 @@ def _column(column: Column, width: float, top: float, strips: float) -> Drawing:
         yield text(first.x, first.y - HEADING + 14, kinds_title(len(column.kinds)), "head")
 
 
-def _boxes(column: Column, scale: Any) -> Drawing:
+def _boxes(column: ModelColumn, scale: Any) -> Drawing:
     names = [*(kind.path for kind in column.anatomy.kinds), *(part.letter for part in column.anatomy.parts)]
     boxes = [*column.kinds, *column.panels]
-    places: list[Place] = [*column.packed.kinds, *column.packed.panels]
+    places: list[Slot] = [*column.packed.kinds, *column.packed.panels]
     for name, box, place in zip(names, boxes, places, strict=True):
         yield from box.shapes(place.x, place.y, place.width, scale, place.height)
         if name in column.own:
-            yield legend.marked(place.x + place.width - 1, place.y + 1)
+            yield legend.marked(place.x + place.width - 1, place.y + 1, "differs")
 
 
 def _bars(anatomies: Sequence[Anatomy], y: float, width: float) -> tuple[list[Shape | Many], float]:
@@ -164,22 +173,25 @@ def _bars(anatomies: Sequence[Anatomy], y: float, width: float) -> tuple[list[Sh
     shapes = list[Shape | Many]()
     most_stored = most(0, *(sum(share.stored.value for share in anatomy.shares) for anatomy in anatomies))
     for anatomy in anatomies:
-        if not anatomy.shares:
-            continue
-        title = f"{anatomy.name}: {foot.TITLES[anatomy.shown][:1].lower()}{foot.TITLES[anatomy.shown][1:]}"
-        shapes.append(text(MARGIN, y + 12, cut(title, width, "head"), "head"))
-        y += foot.HEADING
-        unit, drawn = foot.UNITS[anatomy.shown], [False] if foot.is_single(anatomy) else [False, True]
-        for read in drawn:
-            whole = sum((share.read if read else share.stored).value for share in anatomy.shares)
-            segments = foot.segments(anatomy.shares, MARGIN, width * whole / most_stored, read=read)
-            shapes += foot.bar(segments, y, unit, named=False)
-            y += foot.BAR + 6
-        y += 2
-        chips, y = _chips(anatomy, y, width)
-        shapes += chips
-        y += 14
+        if anatomy.shares:
+            drawn, y = _bars_of(anatomy, y, width, width / most_stored)
+            shapes.append(_of(anatomy, drawn))
     return shapes, y
+
+
+def _bars_of(anatomy: Anatomy, y: float, width: float, scale: Any) -> tuple[list[Shape | Many], float]:
+    """The bars of one model and the names of its shares."""
+    title = f"{anatomy.name}: {foot.TITLES[anatomy.shown][:1].lower()}{foot.TITLES[anatomy.shown][1:]}"
+    shapes: list[Shape | Many] = [text(MARGIN, y + 12, cut(title, width, "head"), "head")]
+    y += foot.HEADING
+    unit = foot.UNITS[anatomy.shown]
+    for read in [False] if foot.is_single(anatomy) else [False, True]:
+        whole = sum((share.read if read else share.stored).value for share in anatomy.shares)
+        segments = foot.segments(anatomy.shares, MARGIN, scale * whole, read=read)
+        shapes += foot.bar(segments, y, unit, named=False)
+        y += foot.BAR + 6
+    chips, y = _chips(anatomy, y + 2, width)
+    return [*shapes, *chips], y + 14
 
 
 def _chips(anatomy: Anatomy, y: float, width: float) -> tuple[list[Shape | Many], float]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import inf
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from archcli.measure.survey.anatomy.records import Anatomy, Figure, Hue, Share
 from archcli.render.picture.architecture.numbers import concrete, written
 from archcli.render.picture.architecture.page.printed import number, steps, words_of
 from archcli.render.picture.architecture.shapes import Many, Shape
-from archcli.render.picture.architecture.style import LEADING, Word, Words, path, rect, text, width_of
+from archcli.render.picture.architecture.style import HUES, LEADING, Word, Words, path, rect, text, width_of
+from archcli.render.picture.elements import contrast_of
+
+if TYPE_CHECKING:
+    from archcli.measure.survey.anatomy.records import Anatomy, Figure, Hue, Share
 
 BAR, TEXTURE = 22.0, 6.0
 """Units of a bar's height, and of the texture along its foot that tells neighbours apart."""
@@ -18,10 +21,14 @@ HEADING, GAP = 22.0, 34.0
 """From the top to the first bar, and from it to the second."""
 INSET = 10.0
 """Room of a text within its segment, on each side."""
+GAP_BETWEEN = 0.4
+"""Units between two segments: less than shows in a width that is to scale."""
 NARROW = 3.0
 """Below this width a segment leaves no gap to the next."""
 WHOLLY = 0.999
 """A share of a component from which on it counts as read as a whole."""
+APART = 1.5
+"""The contrast from which on neighbours need no texture."""
 SAME = 0.999
 """Where a token reads as much as that of all that is stored, one bar says both."""
 TEXTURES = {"recurrent": "hatched", "experts": "dotted", "shared": "barred"}
@@ -37,7 +44,7 @@ TITLES = {
 Drawing = Iterator[Shape | Many]
 
 
-class Segment(NamedTuple):
+class ShareSegment(NamedTuple):
     """A share as it is drawn: what is written of it, its left edge and width, and its texture."""
 
     share: Share
@@ -89,7 +96,9 @@ def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
     below = top + BAR + GAP
     yield path(steps("M", left, top + BAR + 3, "V", below - 10, "H", x, "V", below), "held s-line")
     yield path(steps("M", x + width, top + BAR + 3, "V", below), "held s-line")
-    caption = f"{written(part, unit)} ({written(part / whole, 'share')}) read for a token"
+    amount = next((word for word in _headline(anatomy) if word.value == part), None)
+    first = Word(written(part, unit)) if amount is None else number(amount, unit)
+    caption = (first, Word(f" ({written(part / whole, 'share')}) read for a token"))
     # beside the lines that lead from the mark to the bar of what is read
     is_left = width_of(caption) + INSET < concrete(left) - x
     yield text(
@@ -100,14 +109,19 @@ def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
     yield from _labels(read, x, below + BAR, unit)
 
 
+def _headline(anatomy: Anatomy) -> Iterator[Figure]:
+    """The key figures, which are the sums of some bars."""
+    return (figure for figure, _, _ in anatomy.headline)
+
+
 def _sums(shares: Sequence[Share]) -> tuple[Any, Any]:
     return sum(share.stored.value for share in shares), sum(share.read.value for share in shares)
 
 
-def segments(shares: Sequence[Share], x: float, width: float, *, read: bool) -> list[Segment]:
+def segments(shares: Sequence[Share], x: float, width: float, *, read: bool) -> list[ShareSegment]:
     """The segments of a bar, first what a token reads in part: what it reads is the end of the bar."""
     whole = _sums(shares)[1 if read else 0]
-    drawn, left, before = list[Segment](), x, ""
+    drawn, left, before = list[ShareSegment](), x, ""
     for share in sorted(
         shares, key=lambda share: concrete(share.read.value) >= WHOLLY * concrete(share.stored.value)
     ):
@@ -116,33 +130,45 @@ def segments(shares: Sequence[Share], x: float, width: float, *, read: bool) -> 
             continue
         wide = width * figure.value / whole
         texture = TEXTURES.get(share.hue, "")
-        # neighbours of one hue are told apart by their texture
-        if drawn and drawn[-1].share.hue == share.hue and before == texture:
+        if drawn and before == texture and not _differ(drawn[-1].share.hue, share.hue):
             texture = "barred" if texture != "barred" else "dotted"
-        drawn.append(Segment(share, figure, left, wide, figure.value / whole, texture))
+        drawn.append(ShareSegment(share, figure, left, wide, figure.value / whole, texture))
         left, before = left + wide, texture
     return drawn
 
 
-def _label(segment: Segment, unit: str) -> Words:
+def _differ(one: Hue, other: Hue) -> bool:
+    """Whether two solids are told apart by their lightness alone, by day and by night."""
+    pairs = zip(_lightness(one), _lightness(other), strict=True)
+    return all(max(pair) >= APART * min(pair) for pair in pairs)
+
+
+def _lightness(hue: Hue) -> tuple[float, float]:
+    """What WCAG 2.2 takes for the contrast of a solid, by day and by night."""
+    return contrast_of(HUES[hue].solid), contrast_of(HUES[hue].dark_solid)
+
+
+def _label(segment: ShareSegment, unit: str) -> Words:
     """The name of a share, its figure, and its part of the whole."""
     part = f" {written(segment.part, 'share')}"
     return (Word(f"{segment.share.name} "), number(segment.figure, unit), Word(part))
 
 
-def _is_inside(segment: Segment, unit: str, mark: float = inf) -> bool:
+def _is_inside(segment: ShareSegment, unit: str, mark: float = inf) -> bool:
     """Whether a segment has room for its own label, which no frame that begins at `mark` cuts."""
     end = segment.left + INSET + width_of(_label(segment, unit), "label")
     cut_by = concrete(segment.left) < mark < concrete(end) + 4
     return not cut_by and concrete(end) + INSET <= concrete(segment.left + segment.width)
 
 
-def bar(pieces: Sequence[Segment], y: float, unit: str, mark: float = inf, *, named: bool = True) -> Drawing:
+def bar(
+    pieces: Sequence[ShareSegment], y: float, unit: str, mark: float = inf, *, named: bool = True
+) -> Drawing:
     """A bar, with the labels that its segments have room for."""
     for segment in pieces:
         title = f"{segment.share.name}: {written(segment.figure.value, unit)}"
         look = f"solid-{segment.share.hue}"
-        gap = 1.0 if segment is not pieces[-1] and concrete(segment.width) > NARROW else 0.0
+        gap = GAP_BETWEEN if segment is not pieces[-1] and concrete(segment.width) > NARROW else 0.0
         yield rect(segment.left, y, segment.width - gap, BAR, look, figure=segment.figure, title=title)
         if segment.texture:
             yield rect(segment.left, y + BAR - TEXTURE, segment.width - gap, TEXTURE, segment.texture)
@@ -158,7 +184,7 @@ def _ink(hue: Hue) -> str:
 class Label(NamedTuple):
     """The label of a narrow segment: its leader, and the ends of its text, which is left or right of that."""
 
-    segment: Segment
+    segment: ShareSegment
     leader: float
     start: float
     end: float
@@ -168,12 +194,12 @@ class Label(NamedTuple):
         return self.start - 3 < x < self.end + 3
 
 
-def _levels(pieces: Sequence[Segment], x: float, unit: str) -> int:
+def _levels(pieces: Sequence[ShareSegment], x: float, unit: str) -> int:
     """Rows of labels below a bar."""
     return max((level for _, level in _placed(pieces, x, unit)), default=-1) + 1
 
 
-def _placed(pieces: Sequence[Segment], x: float, unit: str) -> list[tuple[Label, int]]:
+def _placed(pieces: Sequence[ShareSegment], x: float, unit: str) -> list[tuple[Label, int]]:
     """Labels of narrow segments with their rows: no leader passes through a text, no two texts overlap."""
     waiting = _beside(pieces, x, unit)
     placed = list[tuple[Label, int]]()
@@ -193,7 +219,7 @@ def _placed(pieces: Sequence[Segment], x: float, unit: str) -> list[tuple[Label,
     return placed
 
 
-def _beside(pieces: Sequence[Segment], x: float, unit: str) -> list[Label]:
+def _beside(pieces: Sequence[ShareSegment], x: float, unit: str) -> list[Label]:
     """Labels left of their leaders; right of them near the left edge, or where they would cut such a one."""
     labels = list[Label]()
     for segment in pieces:
@@ -208,7 +234,7 @@ def _beside(pieces: Sequence[Segment], x: float, unit: str) -> list[Label]:
     return labels
 
 
-def _labels(pieces: Sequence[Segment], x: float, y: float, unit: str) -> Drawing:
+def _labels(pieces: Sequence[ShareSegment], x: float, y: float, unit: str) -> Drawing:
     """Labels below a bar, each beside a leader from its segment."""
     for label, level in _placed(pieces, x, unit):
         centre = label.segment.left + label.segment.width / 2

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from archcli.measure.survey.anatomy.records import Anatomy
-from archcli.render.picture.architecture.page.printed import cut, lines_of, number
+from archcli.render.picture.architecture.page.printed import cut, lines_of, number, words_of
 from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import LEADING, Word, Words, text, width_of
+
+if TYPE_CHECKING:
+    from archcli.measure.survey.anatomy.records import Anatomy
 
 GAP = 28.0
 """Units between two key figures."""
@@ -15,11 +18,11 @@ TITLE, SUBTITLE, KEY, CAPTION = 44.0, 70.0, 42.0, 62.0
 """Baselines from the top of the page."""
 HEIGHT, ROW = 84.0, 48.0
 """Units of a header, and of key figures that stand below it, as a long name leaves no room beside it."""
-Keys = list[tuple[Word, str, float]]
+Keys = list[tuple[Word, Words, float]]
 
 
 def height(anatomy: Anatomy, width: float, *, beside: bool = True) -> float:
-    """Units that the header takes in this width; key figures stand `beside` the name where they may and fit."""
+    """Units that the header takes in this width; key figures stand `beside` the name where they fit."""
     beside = beside and _fits(anatomy, width)
     below = 0.0 if beside else ROW * len(_rows(_keys(anatomy), width))
     return HEIGHT + LEADING * (len(_subtitle(anatomy, width, beside)) - 1) + below
@@ -37,11 +40,14 @@ def shapes(anatomy: Anatomy, x: float, width: float, *, beside: bool = True) -> 
         yield from _row(keys, x + width)
         return
     y = HEIGHT - KEY + 20 + LEADING * (len(lines) - 1)
-    each = max(key[2] for key in keys) + GAP
-    for i, row in enumerate(_rows(keys, width)):
-        for j, (word, caption, _) in enumerate(row):
-            yield text(x + j * each, y + KEY + ROW * i, (word,), "key")
-            yield text(x + j * each, y + CAPTION + ROW * i, caption, ink="muted")
+    rows = _rows(keys, width)
+    each = max(key[2] for key in keys)
+    for i, row in enumerate(rows):
+        left = x
+        for word, caption, room in row:
+            yield text(left, y + KEY + ROW * i, (word,), "key")
+            yield text(left, y + CAPTION + ROW * i, caption, ink="muted")
+            left += (room if len(rows) == 1 else each) + GAP
 
 
 def _subtitle(anatomy: Anatomy, width: float, beside: bool) -> list[Words]:
@@ -55,9 +61,10 @@ def _keys(anatomy: Anatomy) -> Keys:
     return [(word, caption, max(width_of((word,), "key"), width_of(caption))) for word, caption in words]
 
 
-def caption_of(caption: str) -> str:
-    """A caption below a figure that has its unit."""
-    return caption.removeprefix("FLOP ")
+def caption_of(caption: str) -> Words:
+    """A caption below a figure that has its unit, with the figures that it names."""
+    first, *further = words_of(caption)
+    return (first._replace(content=first.content.removeprefix("FLOP ")), *further)
 
 
 def _fits(anatomy: Anatomy, width: float) -> bool:
@@ -69,7 +76,9 @@ def _fits(anatomy: Anatomy, width: float) -> bool:
 
 
 def _rows(keys: Keys, width: float) -> list[Keys]:
-    """Key figures in rows of equal length, as many in each as fit."""
+    """Key figures in one row where they fit, else in rows of equal length."""
+    if sum(key[2] + GAP for key in keys) - GAP <= width:
+        return [keys]
     most = max(1, int((width + GAP) // (max(key[2] for key in keys) + GAP)))
     rows = -(-len(keys) // most)
     each = -(-len(keys) // rows)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from archcli.measure.survey.anatomy.records import Anatomy
 from archcli.render.picture.architecture.numbers import concrete
 from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import rect, text, width_of
+
+if TYPE_CHECKING:
+    from archcli.measure.survey.anatomy.records import Anatomy
 
 HEIGHT = 30.0
 SCALED = 60.0
@@ -26,13 +28,13 @@ def legend(
     features = _round_below(SCALED / concrete(scale))
     yield rect(x, y - 4, features * scale, 5, "ink")
     words = f"{features:,} features: the scale of all bars"
-    yield text(x + features * scale + 8, y + 3, words, ink="muted")
+    yield text(x + features * scale + 8, y + 3, words, ink="muted index")
     x += SCALED + 8 + width_of(words) + GAP
     if any(node.cached for node in nodes) or any(piece.cached for piece in pieces):
         yield rect(x, y - 8, SWATCH, 13, "held s-ink", 4.0)
         yield text(x + SWATCH + 8, y + 3, "cached", ink="muted")
         x += SWATCH + 8 + width_of("cached") + GAP
-    if any(piece.rotated for piece in pieces):
+    if any(piece.rotated for piece in pieces) or any(node.turned for node in nodes):
         yield rect(x, y - 6, SWATCH, 9, "solid-attention")
         yield rect(x, y - 6, SWATCH, 9, "hatched")
         yield text(x + SWATCH + 8, y + 3, "rotated by position", ink="muted")
@@ -42,9 +44,9 @@ def legend(
         yield text(x + 18, y + 3, "another model has no such part", ink="muted")
 
 
-def marked(x: Any, y: Any) -> Shape:
+def marked(x: Any, y: Any, title: str = "") -> Shape:
     """The dot of what differs."""
-    return Shape("circle", {"cx": x, "cy": y, "r": 5, "class_": "solid-experts"}, title="differs")
+    return Shape("circle", {"cx": x, "cy": y, "r": 5, "class_": "solid-experts"}, title=title)
 
 
 def _round_below(number: float) -> int:

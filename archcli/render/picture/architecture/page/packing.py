@@ -13,13 +13,15 @@ GAP = 12.0
 """Units between two boxes."""
 FACTORS = (1.0, 0.85, 0.7, 0.55, 0.42, 0.3)
 """Shares of the largest scale that are tried: with a smaller one more panels stand beside each other."""
+MOST_BESIDE, MOST_TRIED = 8, 40
+"""Kinds that may stand in a column, and panels of which several scales are tried."""
 SMALL = 420.0
 """Units of height that it is worth to draw at the largest scale instead of near none."""
 Edge = Callable[[float], float]
 """The left edge of the page's room at a height: beside the strip, or below it."""
 
 
-class Place(NamedTuple):
+class Slot(NamedTuple):
     """Where a box stands: its left upper corner, its width, and its height."""
 
     x: float
@@ -31,8 +33,8 @@ class Place(NamedTuple):
 class Packed(NamedTuple):
     """Boxes in their places, and where they end."""
 
-    kinds: list[Place]
-    panels: list[Place]
+    kinds: list[Slot]
+    panels: list[Slot]
     bottom: float
 
 
@@ -77,11 +79,13 @@ def _beside(
     first = room.left(room.top)
     wide = max([column, *(kind.natural(0.0)[0] for kind in kinds)])
     beside = first + wide + GAP
-    if room.right - beside < max((panel.natural(0.0)[0] for panel in panels), default=0.0):
+    if len(kinds) > MOST_BESIDE or room.right - beside < max(
+        (panel.natural(0.0)[0] for panel in panels), default=0.0
+    ):
         return
-    placed, y = list[Place](), room.top
+    placed, y = list[Slot](), room.top
     for kind in kinds:
-        placed.append(Place(first, y, wide, kind.height(wide)))
+        placed.append(Slot(first, y, wide, kind.height(wide)))
         y += placed[-1].height + GAP
 
     def left(height: float) -> float:
@@ -100,17 +104,17 @@ def _above(
         yield scale, Packed(placed, drawn, low)
 
 
-def _tried(panels: Sequence[Drawn], room: Room) -> Iterator[tuple[float, list[Place], float]]:
+def _tried(panels: Sequence[Drawn], room: Room) -> Iterator[tuple[float, list[Slot], float]]:
     """Panels in rows at shares of the largest scale, and where they end."""
     wide = room.right - room.left(room.top)
     scale = min(room.largest, concrete(common_scale([(panel, wide) for panel in panels])))
-    for factor in FACTORS if len(panels) > 1 else FACTORS[:1]:
+    for factor in FACTORS if 1 < len(panels) <= MOST_TRIED else FACTORS[:1]:
         yield scale * factor, *flow(panels, scale * factor, room)
 
 
-def flow(boxes: Sequence[Drawn], scale: float, room: Room) -> tuple[list[Place], float]:
+def flow(boxes: Sequence[Drawn], scale: float, room: Room) -> tuple[list[Slot], float]:
     """Boxes in rows, in their order; each row is as wide as its room, and as high as its highest box."""
-    places, y = list[Place](), room.top
+    places, y = list[Slot](), room.top
     natural = [(box, box.natural(scale)[0]) for box in boxes]
     while natural:
         x, taken = room.left(y), 1
@@ -120,7 +124,7 @@ def flow(boxes: Sequence[Drawn], scale: float, room: Room) -> tuple[list[Place],
         spare = (room.right - x - GAP * (taken - 1) - sum(width for _, width in row)) / taken
         height = max(box.height(width + spare) for box, width in row)
         for _, width in row:
-            places.append(Place(x, y, width + spare, height))
+            places.append(Slot(x, y, width + spare, height))
             x += width + spare + GAP
         y += height + GAP
     return places, y

@@ -34,7 +34,10 @@ def cut(content: str, width: float, size: str = "small") -> str:
 def lines_of(content: str, width: float, size: str = "small") -> list[Words]:
     """A text in lines of at most a width, broken between words; a longer word is cut."""
     lines: list[Words] = [()]
-    for token in _tokens(words_of(content)):
+    whole = [*_tokens(words_of(content), glued=True)]
+    # what stands in parentheses stays together where it fits
+    fits = all(width_of(token, size) <= width for token in whole)
+    for token in whole if fits else _tokens(words_of(content), glued=False):
         longer = (*lines[-1], Word(" "), *token) if lines[-1] else token
         if lines[-1] and width_of(longer, size) > width:
             lines.append(token)
@@ -43,15 +46,18 @@ def lines_of(content: str, width: float, size: str = "small") -> list[Words]:
     return [_joined(line, width, size) for line in lines]
 
 
-def _tokens(words: Words) -> Iterator[Words]:
-    """What stands between spaces."""
-    token = list[Word]()
+def _tokens(words: Words, *, glued: bool) -> Iterator[Words]:
+    """What stands between spaces; `glued`: those in parentheses do not part."""
+    token, is_open = list[Word](), False
     for word in words:
         pieces = word.content.split(" ") if word.figure is None else [""]
         for i, piece in enumerate(pieces):
-            if i and token:
+            if i and token and is_open:
+                token.append(Word(" "))
+            elif i and token:
                 yield tuple(token)
                 token = []
+            is_open = glued and (is_open or "(" in piece) and ")" not in piece
             if piece or word.figure is not None:
                 token.append(word._replace(content=piece))
     if token:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from archcli.measure.survey.anatomy.records import Cell, Hue, Run, Strip
 from archcli.render.picture.architecture.numbers import concrete, least
 from archcli.render.picture.architecture.page.printed import lines_of, steps
 from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import LEADING, Words, path, rect, text, width_of
+
+if TYPE_CHECKING:
+    from archcli.measure.survey.anatomy.records import Cell, Hue, Run, Strip
 
 WIDTH = 198.0
 """Units of a strip with the numbers on its left and the braces on its right."""
@@ -29,7 +31,7 @@ HATCHED: frozenset[Hue] = frozenset({"recurrent"})
 Drawing = Iterator[Shape | Many]
 
 
-class Column(NamedTuple):
+class CellColumn(NamedTuple):
     """Where cells stand: the left and upper edge, the height of all, and of one layer."""
 
     x: float
@@ -54,7 +56,7 @@ def shapes(strip: Strip, x: float, y: float, height: float, title: str = "Layers
     yield text(x, y + 14, title, "head")
     top = y + HEADING + _boxes(strip.after)
     room = height - HEADING - _boxes(strip.after) - _boxes(strip.before)
-    column = Column(x + CELLS, top, room, room / strip.n_layers.value)
+    column = CellColumn(x + CELLS, top, room, room / strip.n_layers.value)
     middle = column.x + WIDE / 2
     yield from _stacked(reversed(strip.after), middle, top, upwards=True)
     yield from _stacked(reversed(strip.before), middle, top + room, upwards=False)
@@ -134,7 +136,7 @@ def _beside(labels: Sequence[str], x: float, y: float) -> Drawing:
         y += height + 6
 
 
-def _cells(strip: Strip, column: Column) -> Drawing:
+def _cells(strip: Strip, column: CellColumn) -> Drawing:
     """A cell for each layer; of many layers one for each run."""
     if len(strip.cells) == sum(cell.count for cell in strip.cells):
         for run in placed_runs(strip):
@@ -171,7 +173,7 @@ def placed_runs(strip: Strip) -> Iterator[PlacedRun]:
         first = end
 
 
-def _layers(placed: PlacedRun, strip: Strip, column: Column) -> Drawing:
+def _layers(placed: PlacedRun, strip: Strip, column: CellColumn) -> Drawing:
     """The cells of a run or period: those of each length turn by turn."""
     offset: Any = 0
     for length in placed.lengths:
@@ -183,12 +185,12 @@ def _layers(placed: PlacedRun, strip: Strip, column: Column) -> Drawing:
         offset = offset + length
 
 
-def _layer(cell: Cell, column: Column, first: Any, length: Any, period: Any, number: Any) -> Shape:
+def _layer(cell: Cell, column: CellColumn, first: Any, length: Any, period: Any, number: Any) -> Shape:
     """The cell of a layer that is like another: `length` stand beside each other in each period."""
     return _cell(cell, column, first + number // length * period + number % length, 1)
 
 
-def _cell(cell: Cell, column: Column, first: Any, count: Any) -> Shape:
+def _cell(cell: Cell, column: CellColumn, first: Any, count: Any) -> Shape:
     """A layer, or a run of `count` like ones."""
     height = column.pitch * count
     height, y = height - least(2.0, 0.15 * height), column.above(first + count)
@@ -214,7 +216,7 @@ def _half(parts: Sequence[tuple[Hue, str]], x: Any, y: Any, width: float, height
             yield rect(left, y, wide, height, "hatched")
 
 
-def _numbers(strip: Strip, column: Column) -> Drawing:
+def _numbers(strip: Strip, column: CellColumn) -> Drawing:
     """The index of each tenth layer, from 0 upwards, or of fewer where they lie close."""
     pitch = concrete(column.pitch)
     step = next((step for step in NUMBERED if step * pitch >= LEADING), NUMBERED[-1])
@@ -222,12 +224,12 @@ def _numbers(strip: Strip, column: Column) -> Drawing:
     yield Many((strip.n_layers.value + step - 1) // step, partial(_number, column, step))
 
 
-def _number(column: Column, step: int, place: Any) -> Shape:
+def _number(column: CellColumn, step: int, place: Any) -> Shape:
     layer = place * step
-    return text(column.x - 8, column.above(layer + 0.5) + 4.5, f"{layer}", ink="muted", anchor="end")
+    return text(column.x - 8, column.above(layer + 0.5) + 4.5, f"{layer}", ink="muted index", anchor="end")
 
 
-def _braces(strip: Strip, column: Column) -> Drawing:
+def _braces(strip: Strip, column: CellColumn) -> Drawing:
     """The runs and periods, named on the right; of many runs those of several layers."""
     below: Any = float("inf")
     room = WIDTH - LABEL

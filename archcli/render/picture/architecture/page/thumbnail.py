@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
-from archcli.measure.survey.anatomy.records import Anatomy, Cell, Strip
 from archcli.render.picture.architecture.numbers import concrete, written
 from archcli.render.picture.architecture.page import foot
 from archcli.render.picture.architecture.page.printed import cut, number
 from archcli.render.picture.architecture.page.strip import HATCHED
 from archcli.render.picture.architecture.shapes import Shape, svg_of
 from archcli.render.picture.architecture.style import FONTS, GROUNDS, HUES, rect, text
+
+if TYPE_CHECKING:
+    from archcli.measure.survey.anatomy.records import Anatomy, Cell, Strip
 
 WIDTH, HEIGHT, INSET = 300.0, 132.0, 12.0
 LAYERS, HIGH, BARS = 58.0, 34.0, 108.0
@@ -51,11 +54,11 @@ def _drawn(anatomy: Anatomy) -> Iterator[Shape]:
     wide = WIDTH - 2 * INSET
     yield text(INSET, 24, cut(anatomy.name, wide, "head"), "head")
     layers = " + ".join(written(strip.n_layers.value, "whole") for strip in anatomy.strips)
-    keys = [
-        f"{number(figure, form).written} {caption.split()[0]}"
-        for figure, caption, form in anatomy.headline[:2]
-    ]
-    yield text(INSET, 44, cut(" · ".join([f"{layers} layers", *keys]), wide), ink="muted")
+    (total, _, form), *further = anatomy.headline
+    read = [number(figure, form).written for figure, caption, form in further if caption.startswith("read")]
+    sizes = [number(total, form).written, *(f"{figure} read" for figure in read)]
+    words = " · ".join([f"{layers} layers", sizes[0] if read else f"{sizes[0]} parameters", *sizes[1:]])
+    yield text(INSET, 44, cut(words, wide), ink="muted")
     each = (wide - 6 * (len(anatomy.strips) - 1)) / max(1, len(anatomy.strips))
     for i, strip in enumerate(anatomy.strips):
         yield from _strip(strip, INSET + i * (each + 6), each)

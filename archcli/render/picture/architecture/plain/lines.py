@@ -34,6 +34,13 @@ BLOCKS = Signs("▏▎▍▌▋▊▉", "█", "│", "├─", "⊕", "◄─�
 ASCII = Signs("", "#", "|", "|-", "+", "<-'", " - ", "x", "-", "|", "...")
 
 
+TABLE = {
+    ord(sign): plain
+    for sign, plain in {"·": "|", "×": "x", "–": "-", "−": "-", "→": "->", "…": "...", "σ": "sigma"}.items()
+}
+"""What is written for signs that an encoding lacks."""
+
+
 def signs_for(encoding: str | None) -> Signs:
     """The signs that an encoding has; plain ones where it lacks any."""
     try:
@@ -67,12 +74,12 @@ def fitted(line: Line, width: int, signs: Signs) -> Line:
 
 def encoded(lines: Iterable[Line], width: int, signs: Signs) -> list[Line]:
     """Lines as they are printed: cut, and without characters that a terminal would act on."""
-    table = {ord("·"): signs.dot, ord("×"): signs.times, ord("–"): signs.dash, ord("→"): "->"}
-    translated = table if signs is ASCII else {}
-    return [
-        fitted([(sanitize(text).translate(translated), style) for text, style in line], width, signs)
-        for line in lines
-    ]
+    known = sanitize if signs is BLOCKS else _ascii
+    return [fitted([(known(text), style) for text, style in line], width, signs) for line in lines]
+
+
+def _ascii(text: str) -> str:
+    return sanitize(text).translate(TABLE).encode("ascii", "replace").decode()
 
 
 def plain(lines: Sequence[Line]) -> str:

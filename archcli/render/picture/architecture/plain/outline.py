@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from archcli.measure.survey.anatomy.records import Anatomy, Cell, Kind, Node, Part, Strip
 from archcli.render.picture.architecture.numbers import written
 from archcli.render.picture.architecture.page.foot import TITLES, UNITS, is_single
-from archcli.render.picture.architecture.page.header import caption_of
 from archcli.render.picture.architecture.page.printed import number
 from archcli.render.picture.architecture.page.sheet import kinds_title
 from archcli.render.picture.architecture.page.strip import like_runs
@@ -19,6 +17,7 @@ MIXER, NETWORK = 4, 8
 """Columns of a run of layers in the strip: of its mixers and of its networks."""
 
 if TYPE_CHECKING:
+    from archcli.measure.survey.anatomy.records import Anatomy, Cell, Kind, Node, Part, Strip
     from archcli.measure.survey.compare.differences import Difference
 
 NAMED = 24
@@ -40,7 +39,7 @@ def outline(
     return encoded([*lines, *_told(words)] if words else lines[:-1], width, signs)
 
 
-class Scale(NamedTuple):
+class BarScale(NamedTuple):
     """How names and numbers are set in front of the bars of all parts, and what the bars' room stands for."""
 
     names: int
@@ -49,14 +48,14 @@ class Scale(NamedTuple):
     widest: float
 
 
-def _scale(anatomies: Sequence[Anatomy], width: int) -> Scale:
+def _scale(anatomies: Sequence[Anatomy], width: int) -> BarScale:
     """One scale for the bars of all models."""
     nodes = [node for anatomy in anatomies for part in anatomy.parts for node in _barred(part)]
     most = min(NAMED, width // 4)
     names = max((cell_width(_name(node)[:most]) for node in nodes), default=0)
     digits = max((len(_count(node)) for node in nodes), default=0)
     widest = max((float(node.width.value) for node in nodes if node.width), default=1.0)
-    return Scale(names, digits, max(4, width - names - digits - 5), widest)
+    return BarScale(names, digits, max(4, width - names - digits - 5), widest)
 
 
 def _barred(part: Part) -> list[Node]:
@@ -83,11 +82,12 @@ def _told(words: Sequence[Difference]) -> Iterator[Line]:
         yield [(f"  and {len(words) - MOST_WORDS} more, which archcli compare lists", "dim")]
 
 
-def _model(anatomy: Anatomy, scale: Scale, width: int, signs: Signs) -> Iterator[Line]:
+def _model(anatomy: Anatomy, scale: BarScale, width: int, signs: Signs) -> Iterator[Line]:
     yield [(anatomy.name, "bold")]
     yield from ([(line, "dim")] for line in _folded(anatomy.subtitle.split(" · "), " · ", width))
     keys = [
-        f"{number(figure, form).written} {caption_of(caption)}" for figure, caption, form in anatomy.headline
+        f"{number(figure, form).written} {caption.removeprefix('FLOP ')}"
+        for figure, caption, form in anatomy.headline
     ]
     yield from ([(line, "")] for line in _folded(keys, "  ", width))
     for strip in reversed(anatomy.strips):
@@ -215,7 +215,7 @@ def _label(node: Node) -> Line:
     return [(f"{node.letter} ", "bold"), (node.label, node.hue)] if node.letter else [(node.label, "")]
 
 
-def _part(part: Part, scale: Scale, signs: Signs) -> Iterator[Line]:
+def _part(part: Part, scale: BarScale, signs: Signs) -> Iterator[Line]:
     """A mixer or a network: a bar for the width of each tensor, all of a drawing on one scale."""
     params = f"{number(part.params).written} parameters"
     yield [(f"{part.letter} {part.title}  ", part.hue if part.hue != "plain" else "bold"), (params, "dim")]

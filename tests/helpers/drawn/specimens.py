@@ -39,13 +39,13 @@ def llama(d: int = 4096, heads: int = 32, groups: int = 8, size: int = 128) -> P
     """Grouped-query attention."""
     keys = Heads(fig(groups), fig(size))
     nodes = (
-        node("x", "input", "stream", width=d),
+        node("x", "input", "", width=d),
         node("q", "matrix", "q", "x", heads * size, heads=Heads(fig(heads), fig(size), fig(groups))),
         node("k", "matrix", "k", "x", groups * size, heads=keys, cached=fig(2048)),
         node("v", "matrix", "v", "x", groups * size, heads=keys, cached=fig(2048)),
         node("attend", "core", "softmax", "q k v", heads * size, mask=causal(), lines=("causal",)),
         node("o", "matrix", "o", "attend", d),
-        node("y", "output", "stream", "o", d),
+        node("y", "output", "", "o", d),
     )
     return Part("A", "attention", "Grouped-query attention", fig(41943040), nodes, ("32 heads on 8", "RoPE"))
 
@@ -53,7 +53,7 @@ def llama(d: int = 4096, heads: int = 32, groups: int = 8, size: int = 128) -> P
 def mla() -> Part:
     """Multi-head latent attention of DeepSeek-V3."""
     nodes = (
-        node("x", "input", "stream", width=7168),
+        node("x", "input", "", width=7168),
         node("q_a", "matrix", "latent", "x", 1536),
         node("q_norm", "unary", "RMSNorm", "q_a", 1536),
         node(
@@ -86,7 +86,7 @@ def mla() -> Part:
         ),
         node("attend", "core", "softmax", "q_b kv_b kv_a", 16384, mask=causal(), lines=("causal",)),
         node("o", "matrix", "o", "attend", 7168),
-        node("y", "output", "stream", "o", 7168),
+        node("y", "output", "", "o", 7168),
     )
     return Part("A", "attention", "Multi-head latent attention", fig(187107328), nodes)
 
@@ -94,7 +94,7 @@ def mla() -> Part:
 def delta(d: int = 2048) -> Part:
     """A gated delta net of Qwen3-Next."""
     nodes = (
-        node("x", "input", "stream", width=d),
+        node("x", "input", "", width=d),
         node("q", "matrix", "q", "x", 2048, heads=Heads(fig(16), fig(128))),
         node("k", "matrix", "k", "x", 2048, heads=Heads(fig(16), fig(128))),
         node("v", "matrix", "v", "x", 4096, heads=Heads(fig(32), fig(128))),
@@ -115,7 +115,7 @@ def delta(d: int = 2048) -> Part:
         node("act", "unary", "SiLU", "g", 4096),
         node("times", "join", "×", "norm act", 4096),
         node("o", "matrix", "o", "times", d),
-        node("y", "output", "stream", "o", d),
+        node("y", "output", "", "o", d),
     )
     return Part("B", "recurrent", "Gated DeltaNet", fig(33718464), nodes, ("32 heads",))
 
@@ -123,30 +123,52 @@ def delta(d: int = 2048) -> Part:
 def network(d: int = 4096, inner: int = 14336) -> Part:
     """A SwiGLU network."""
     nodes = (
-        node("x", "input", "stream", width=d),
+        node("x", "input", "", width=d),
         node("gate", "matrix", "gate", "x", inner),
         node("act", "unary", "SiLU", "gate", inner),
         node("up", "matrix", "up", "x", inner),
         node("times", "join", "×", "act up", inner),
         node("down", "matrix", "down", "times", d),
-        node("y", "output", "stream", "down", d),
+        node("y", "output", "", "down", d),
     )
     return Part("B", "dense", "SwiGLU network", fig(176160768), nodes)
 
 
+def gated(d: int = 4096, inner: int = 14336) -> Part:
+    """A SwiGLU network whose equal products are drawn as one."""
+    stacked = (Piece(fig(inner), "gate"), Piece(fig(inner), "up"))
+    nodes = (
+        node("x", "input", "", width=d),
+        node("up", "matrix", "gate, up", "x", inner, stacked=stacked, lines=("SiLU(gate) × up",)),
+        node("down", "matrix", "down", "up", d),
+        node("y", "output", "", "down", d),
+    )
+    return Part("B", "dense", "SwiGLU network", fig(176160768), nodes, ("d_ff 14,336",))
+
+
 def mixture(d: int = 7168, experts: int = 256, inner: int = 2048, groups: int | None = 8) -> Part:
     """A mixture of experts with a shared one."""
-    choice = Choice(fig(experts), fig(8), fig(groups) if groups else None, fig(1), "sigmoid")
-    nodes = (
-        node("x", "input", "stream", width=d),
-        node("router", "router", "router", "x", experts),
+    choice = Choice(fig(experts), fig(8), fig(groups) if groups else None, None, "sigmoid")
+    within = (
+        node("x", "input", "", width=d),
         node(
-            "experts", "experts", "experts", "router x", d, choice=choice, pieces=(Piece(fig(inner), "d_ff"),)
+            "up",
+            "matrix",
+            "gate, up",
+            "x",
+            inner,
+            stacked=(Piece(fig(inner), "gate"), Piece(fig(inner), "up")),
         ),
-        node("shared_up", "matrix", "shared", "x", inner, hue="shared"),
-        node("shared_down", "matrix", "", "shared_up", d, hue="shared"),
-        node("add", "join", "+", "experts shared_down", d),
-        node("y", "output", "stream", "add", d),
+        node("down", "matrix", "down", "up", d),
+        node("y", "output", "", "down", d),
+    )
+    nodes = (
+        node("x", "input", "", width=d),
+        node("router", "router", "sigmoid", "x", experts),
+        node("experts", "experts", "experts", "x router", d, choice=choice, inner=within, hue="experts"),
+        node("shared", "experts", "shared", "x", d, hue="shared", inner=within, lines=("gated by σ",)),
+        node("add", "join", "+", "experts shared", d),
+        node("y", "output", "", "add", d),
     )
     return Part("C", "experts", "Mixture of experts", fig(11317280768), nodes, ("8 of 256, 4 of 8 groups",))
 
@@ -154,7 +176,7 @@ def mixture(d: int = 7168, experts: int = 256, inner: int = 2048, groups: int | 
 def rwkv(d: int = 768) -> Part:
     """A time mixer with token shifts, as in RWKV."""
     names = ("r", "k", "v", "w", "g")
-    nodes = [node("x", "input", "stream", width=d), node("shift", "unary", "token shift", "x", d)]
+    nodes = [node("x", "input", "", width=d), node("shift", "unary", "token shift", "x", d)]
     for name in names:
         nodes += [
             node(f"{name}_mix", "join", "+", "x shift", d),
@@ -176,7 +198,7 @@ def rwkv(d: int = 768) -> Part:
         node("times", "join", "×", "norm act", d),
         node("o", "matrix", "o", "times", d),
         node("bonus", "join", "+", "o x", d),
-        node("y", "output", "stream", "bonus", d),
+        node("y", "output", "", "bonus", d),
     ]
     return Part("A", "recurrent", "RWKV time mixing", fig(4718592), tuple(nodes))
 
@@ -194,14 +216,14 @@ def kind(title: str, nodes: tuple[Node, ...], spine: str, path: str = "layers.0"
 def pre_norm() -> Kind:
     """Pre-norm, as in Llama."""
     nodes = (
-        node("x", "input", "stream"),
+        node("x", "input", ""),
         node("n1", "unary", "RMSNorm", "x"),
         part_box("att", "grouped-query attention", "n1", "A", "attention", "32 heads on 8"),
         node("add1", "join", "+", "x att"),
         node("n2", "unary", "RMSNorm", "add1"),
         part_box("ffn", "SwiGLU", "n2", "B", "dense", "d_ff 14,336"),
         node("add2", "join", "+", "add1 ffn"),
-        node("y", "output", "stream", "add2"),
+        node("y", "output", "", "add2"),
     )
     return kind("layers 0–31", nodes, "x add1 add2 y")
 
@@ -209,7 +231,7 @@ def pre_norm() -> Kind:
 def sandwich() -> Kind:
     """Norms before and after, as in Gemma 2."""
     nodes = (
-        node("x", "input", "stream"),
+        node("x", "input", ""),
         node("n1", "unary", "RMSNorm", "x"),
         part_box("att", "attention", "n1", "A", "attention", "window 4,096"),
         node("p1", "unary", "RMSNorm", "att"),
@@ -218,7 +240,7 @@ def sandwich() -> Kind:
         part_box("ffn", "GeGLU", "n2", "B", "dense", "d_ff 14,336"),
         node("p2", "unary", "RMSNorm", "ffn"),
         node("add2", "join", "+", "add1 p2"),
-        node("y", "output", "stream", "add2"),
+        node("y", "output", "", "add2"),
     )
     return kind("even layers", nodes, "x add1 add2 y")
 
@@ -226,14 +248,14 @@ def sandwich() -> Kind:
 def post_norm() -> Kind:
     """Norms after the sums, on the stream itself, as in BERT."""
     nodes = (
-        node("x", "input", "stream"),
+        node("x", "input", ""),
         part_box("att", "attention", "x", "A", "attention", "12 heads"),
         node("add1", "join", "+", "x att"),
         node("n1", "unary", "LayerNorm", "add1"),
         part_box("ffn", "network", "n1", "B", "dense", "d_ff 3,072"),
         node("add2", "join", "+", "n1 ffn"),
         node("n2", "unary", "LayerNorm", "add2"),
-        node("y", "output", "stream", "n2"),
+        node("y", "output", "", "n2"),
     )
     return kind("layers 0–11", nodes, "x add1 n1 add2 n2 y")
 
@@ -241,12 +263,12 @@ def post_norm() -> Kind:
 def parallel() -> Kind:
     """Attention and network beside each other, as in Falcon."""
     nodes = (
-        node("x", "input", "stream"),
+        node("x", "input", ""),
         node("n1", "unary", "LayerNorm", "x"),
         part_box("att", "attention", "n1", "A", "attention", "71 heads on 1"),
         part_box("ffn", "network", "n1", "B", "dense", "d_ff 18,176"),
         node("add", "join", "+", "x att ffn"),
-        node("y", "output", "stream", "add"),
+        node("y", "output", "", "add"),
     )
     return kind("layers 0–31", nodes, "x add y")
 
@@ -254,7 +276,7 @@ def parallel() -> Kind:
 def cross() -> Kind:
     """A decoder's layer with three sublayers; the second reads the encoder."""
     nodes = (
-        node("x", "input", "stream"),
+        node("x", "input", ""),
         node("memory", "input", "encoder"),
         node("n1", "unary", "RMSNorm", "x"),
         part_box("att", "self-attention", "n1", "A", "attention", "12 heads"),
@@ -265,7 +287,7 @@ def cross() -> Kind:
         node("n3", "unary", "RMSNorm", "add2"),
         part_box("ffn", "network", "n3", "C", "dense", "d_ff 3,072"),
         node("add3", "join", "+", "add2 ffn"),
-        node("y", "output", "stream", "add3"),
+        node("y", "output", "", "add3"),
     )
     return kind("layers 0–11", nodes, "x add1 add2 add3 y")
 
@@ -275,6 +297,7 @@ PARTS = {
     "mla": mla(),
     "delta": delta(),
     "network": network(),
+    "gated": gated(),
     "mixture": mixture(),
     "rwkv": rwkv(),
 }

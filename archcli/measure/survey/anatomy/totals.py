@@ -1,0 +1,44 @@
+"""Totals of a model as its commands print them, from the rows of the forward that is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from archcli.arith import Number, rounded
+from archcli.graph import OpClass, StateKind
+from archcli.graph.wired_tape import WiredRow
+from archcli.measure.params import active_by_group, param_totals, prediction_totals
+from archcli.measure.survey.show import cached_record
+from archcli.modules import Model
+
+
+def parameter_totals(model: Model, rows: Sequence[WiredRow]) -> dict[str, Any]:
+    """Totals of `params`, those of multi-token prediction included."""
+    counts = param_totals(model, rows) | {"active_by_group": active_by_group(rows)}
+    return counts | (prediction_totals(model, rows) if model.mtp_depth else {"mtp_params": 0})
+
+
+def cache_totals(rows: Iterable[WiredRow]) -> tuple[Number, Number]:
+    """Bytes that `kvcache` counts of a sequence: for each token, and of states that do not grow."""
+    growing: Number = 0
+    constant: Number = 0
+    for row in rows:
+        kinds = {state.kind for state in row.states}
+        # what is made of an encoder's output neither grows nor is a state
+        if kinds and StateKind.SOURCE not in kinds:
+            cached = cached_record(row)
+            growing += cached["bytes_per_token"] * row.times
+            constant += cached["layer_bytes"] * row.times if StateKind.FIXED in kinds else 0
+    return growing, constant
+
+
+def flops_per_token(rows: Iterable[WiredRow], tokens: int) -> Number:
+    """FLOPs of matrix products for each token of a forward."""
+    total: Number = 0
+    for row in rows:
+        if row.reads is not None:
+            parts = (part for part in row.op.parts(*row.inputs) if not part.training)
+            total += row.times * sum(part.flops for part in parts if part.op_class is OpClass.CONTRACTION)
+    total = rounded(total)
+    return total // tokens if total % tokens == 0 else total / tokens

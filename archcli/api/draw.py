@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -114,7 +114,9 @@ def drawing_of(subjects: Sequence[Subject], options: DrawOptions) -> Architectur
     from archcli.measure.survey.anatomy.anatomy import anatomy
 
     timed = _profile_of(subjects, options)
-    anatomies = [anatomy(subject.model, options.show, timed) for subject in subjects]
+    anatomies = [
+        replace(anatomy(subject.model, options.show, timed), name=subject.name) for subject in subjects
+    ]
     return ArchitectureDrawing(anatomies, _told_apart(subjects) if len(subjects) > 1 else ())
 
 

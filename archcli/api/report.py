@@ -34,7 +34,8 @@ Devices = Annotated[
     Sequence[str],
     Conversion("a list, each text", _names),
     Option(
-        "A device that the page predicts for: 8xh100-sxm. Repeatable. [default: five of all sizes]",
+        "A device that the page predicts for. Repeatable. [default: rtx-4090, h100-sxm, b200-sxm, and where "
+        "none holds the model 8xh100-sxm and 8xb200-sxm]",
         metavar="[Nx]NAME",
         completes="devices",
     ),

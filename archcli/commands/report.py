@@ -35,8 +35,8 @@ def run(
     """Write a page on one to four models that calculates.
 
     One file, without a network: key figures, the drawing, parameters, FLOPs, cache, predicted speed, where it
-    fits, design rules and formulas. Contexts, batches and all sizes of a model can be changed in it, and every
-    count follows exactly, as with --set.
+    fits, design rules and formulas. Contexts, batches and all sizes of a model can be changed in it, and
+    every count follows exactly, as with --set.
     """
     given = models or []
     check_models(len(given))

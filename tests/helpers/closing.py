@@ -14,8 +14,9 @@ from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
 from archcli.measure.survey.show import list_rows
+from archcli.measure.symbolic.closed.addresses import CACHE_DTYPES
 from archcli.measure.symbolic.closed.conditions import all_hold, conditions, settable
-from archcli.measure.symbolic.closed.forms import CACHE_DTYPES, closed_forms
+from archcli.measure.symbolic.closed.forms import closed_forms
 from archcli.measure.symbolic.closed.free import free_model
 from archcli.measure.symbolic.closed.javascript import condition, script
 from archcli.modules.spec.request import Request
@@ -33,7 +34,8 @@ class Engine:
         self.settings = settable(free, self.load)
         self.conditions = conditions(free, self.load)
         self.values = free.values
-        forms = closed_forms(free)
+        # shares are no whole numbers; a page has them as floats
+        forms = {at: form for at, form in closed_forms(free).items() if not at.key.endswith("_share")}
         distinct = list(dict.fromkeys(forms.values()))
         self.places = {address: distinct.index(form) for address, form in forms.items()}
         self.context = quickjs.Context()

@@ -11,18 +11,22 @@ import archcli
 from archcli.api.draw import DrawOptions, drawing_of
 from archcli.api.report import ReportOptions
 from archcli.api.reporting.formulas import formulas
-from archcli.api.reporting.speeds import DEVICES, speeds
+from archcli.api.reporting.speeds import speeds
 from archcli.api.reporting.standing import findings, strips
 from archcli.api.reporting.subjects import ReportedModel
 from archcli.measure.symbolic import required
+from archcli.measure.symbolic.closed.addresses import CACHE_DTYPES, Address
 from archcli.measure.symbolic.closed.calculator import Calculator, calculator, scripts
-from archcli.measure.symbolic.closed.forms import CACHE_DTYPES
 from archcli.recording.classes import label_of
+from archcli.render.picture.architecture.page.sheet import redrawn
+from archcli.render.picture.architecture.redraw import Redrawn
 from archcli.render.report.page import model_code, page
 
 SEQ_LEN = 2048
 CONTEXT = 2048
 """Tokens in the cache of a model that does not say how many it was trained for."""
+MOST_CHARACTERS = 400_000
+"""A page that is larger leaves out the script of its drawing."""
 HUES = {
     "attention": "attention",
     "attention_proj": "attention",
@@ -39,21 +43,39 @@ def page_of(models: Sequence[ReportedModel], options: ReportOptions) -> str:
     """The page on models. Raises ArchError where sympy is missing, or a device does not exist."""
     required("sympy")
     known = [calculator(model.subject.model, model.again) for model in models]
-    records = [one.record() for one in known]
+    drawing = _drawing(models, options)
+    drawn = [Address(figure.command, figure.path, figure.key) for figure in drawing.figures]
+    # of several models the drawing stands still
+    records = [one.record(drawn) for one in known]
     codes = [_code(one, record) for one, record in zip(known, records, strict=True)]
-    data = _data(models, options, records)
+    data = _data(models, options, records) | {
+        "drawn": [figure.value for figure in drawing.figures],
+        "redraws": bool(drawing.script),
+    }
     names = [model.subject.name for model in models]
-    drawn = DrawOptions("params" if options.profile is None else "time", options.profile)
-    drawing = drawing_of([model.subject for model in models], drawn).svg()
-    return page(", ".join(names), _subtitle(models), archcli.__version__, drawing, data, model_code(codes))
+    title, subtitle = ", ".join(names), _subtitle(models)
+    whole = page(title, subtitle, archcli.__version__, drawing.svg, data, model_code(codes, drawing.script))
+    if len(whole) <= MOST_CHARACTERS or not drawing.script:
+        return whole
+    # a drawing of very many shapes stands still: its script would be as large as all else
+    still = {**data, "redraws": False}
+    return page(title, subtitle, archcli.__version__, drawing.svg, still, model_code(codes, ""))
+
+
+def _drawing(models: Sequence[ReportedModel], options: ReportOptions) -> Redrawn:
+    """The drawing, of one model with the script that draws it anew."""
+    shown = DrawOptions("params" if options.profile is None else "time", options.profile)
+    drawing = drawing_of([model.subject for model in models], shown)
+    if len(models) > 1 or options.profile is not None:
+        return Redrawn(drawing.svg(), "", ())
+    return redrawn(drawing.anatomies[0])
 
 
 def _code(known: Calculator, record: dict[str, Any]) -> str:
     """The JavaScript of a model's closed forms and conditions; takes the forms out of the record."""
-    script, needs = scripts(known, record)
+    code = scripts(known, record)
     del record["places"]
-    checks = ",".join(f"s=>{code}" for code in needs)
-    return f"{{...{script.code},needs:[{checks}]}}"
+    return code
 
 
 def _data(
@@ -61,7 +83,6 @@ def _data(
 ) -> dict[str, Any]:
     subjects = [model.subject for model in models]
     sizes = _pass(models)
-    devices = tuple(options.device) or DEVICES
     numbers = range(1, len(models) + 1)
     return {
         "pass": {name: str(size) for name, size in sizes.items()},
@@ -74,12 +95,11 @@ def _data(
             {"number": number, "model": model.subject.name, **row}
             for number, model in zip(numbers, models, strict=True)
             if model.subject.model.caches
-            for row in speeds(model.subject, devices, options.engine)
+            for row in speeds(model.subject, options.device, options.engine)
         ],
         "strips": strips(subjects),
         "measured": _measured(options),
         "words": _words(models, options),
-        "redraws": False,
     }
 
 
@@ -114,7 +134,9 @@ def _titled(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _subtitle(models: Sequence[ReportedModel]) -> str:
     sources = " · ".join(dict.fromkeys(model.subject.source for model in models))
-    return f"{sources} · counted by archcli {archcli.__version__} from one forward; every figure has its command"
+    return (
+        f"{sources} · counted by archcli {archcli.__version__} from one forward; every figure has its command"
+    )
 
 
 def _measured(options: ReportOptions) -> list[dict[str, Any]]:
@@ -129,9 +151,10 @@ def _measured(options: ReportOptions) -> list[dict[str, Any]]:
 
 
 def _words(models: Sequence[ReportedModel], options: ReportOptions) -> dict[str, str]:
+    file = "" if options.profile is None else Path(options.profile).name
     kinds = "Thick: this model. Thin: the same heads with other kinds of attention."
     return {
         "strips": "A dot for each series of presets, a line at the median. Of the model as it is.",
         "cache": kinds if len(models) == 1 and models[0].subject.model.caches else "",
-        "measured": "" if options.profile is None else f"By class of operation, of {Path(options.profile).name}.",
+        "measured": f"By class of operation, of {file}.",
     }

@@ -44,7 +44,7 @@ def _printer() -> Any:
     class NamePrinter(MathMLPresentationPrinter):  # type: ignore[misc]
         """d_model is a d with an index, kv_lora_rank one word."""
 
-        def _print_Symbol(self, sym: Any, style: str = "plain") -> Any:  # noqa: ARG002, N802
+        def _print_Symbol(self, sym: Any, style: str = "plain") -> Any:  # noqa: N802
             first, _, rest = sym.name.partition("_")
             if len(first) > 1 or not rest:
                 return self._word(sym.name)
@@ -58,4 +58,5 @@ def _printer() -> Any:
             word.appendChild(self.dom.createTextNode(text))
             return word
 
-    return NamePrinter()
+    # names of several letters side by side would read as one
+    return NamePrinter({"mul_symbol": "dot"})

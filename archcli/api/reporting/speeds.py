@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from archcli.api.asking.subject import Subject
 from archcli.api.fit import fit_report
 from archcli.api.fitting.question import FitOptions
 from archcli.errors import ArchError
+from archcli.measure.memory.engine import EngineName
 
-DEVICES = ("rtx-4090", "h100-sxm", "8xh100-sxm", "8xb200-sxm", "8xmi300x")
-"""Devices of a report that names none: a card of a desktop, one of a server, and servers of eight."""
+SINGLE = ("rtx-4090", "h100-sxm", "b200-sxm")
+SERVERS = ("8xh100-sxm", "8xb200-sxm")
+"""Devices of a report that names none; servers of eight where no single device holds the model."""
 
 
-def speeds(subject: Subject, devices: tuple[str, ...], engine: str | None) -> list[dict[str, Any]]:
+def speeds(subject: Subject, devices: Sequence[str], engine: EngineName | None) -> list[dict[str, Any]]:
     """A record for each device: fits (None where that cannot be said, and why), format, context, rates."""
-    return [_speed(subject, device, engine) for device in devices]
+    records = [_speed(subject, device, engine) for device in devices or SINGLE]
+    if not devices and not any(record["fits"] for record in records):
+        records += [_speed(subject, device, engine) for device in SERVERS]
+    return records
 
 
-def _speed(subject: Subject, device: str, engine: str | None) -> dict[str, Any]:
+def _speed(subject: Subject, device: str, engine: EngineName | None) -> dict[str, Any]:
     empty = {"device": device, "fits": None, "words": "", "format": "", "context": 0}
     empty |= {"memory": None, "rate": None}
     try:

@@ -31,7 +31,12 @@ def strips(subjects: Sequence[Subject]) -> list[dict[str, Any]]:
     for column, title in TITLES.items():
         own = [(name, values[column]) for name, values in judged if values[column]]
         names = {name for name, _ in own}
-        others = [(it["name"], it[column]) for it in index if it[column] and it["name"] not in names]
+        others = [
+            # five digits place a dot
+            (it["name"], float(f"{it[column]:.5g}"))
+            for it in index
+            if it[column] and it["name"] not in names
+        ]
         if own and others:
             found.append({"name": title, "own": own, "others": others})
     return found

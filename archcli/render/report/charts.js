@@ -5,6 +5,9 @@ const powers = (low, high) => {
   for (let x = low; x < high; x *= 2) found.push(x);
   return [...found, high];
 };
+// three lengths between each two powers, so that a curve is none of straight pieces
+const between = (xs) =>
+  xs.flatMap((x, i) => (i ? [0.25, 0.5, 0.75].map((part) => Math.round(xs[i - 1] * (x / xs[i - 1]) ** part)).concat(x) : [x]));
 const tokens = (x) => (x >= 2 ** 20 && x % 2 ** 20 === 0 ? `${x / 2 ** 20}M` : x >= 1024 && x % 1024 === 0 ? `${exact(x / 1024)}K` : exact(x));
 
 // a scale of places for values, even or by powers
@@ -67,7 +70,7 @@ const side = (ticks, place, left, right, unit) =>
   ]);
 
 // what components add up to, one on the other
-const areas = (width, xs, series, name) => {
+const areas = (width, xs, ticks, series, name) => {
   const [left, right, top, bottom] = [84, width - 8, 12, HEIGHT - 40];
   const sums = xs.map((_, i) => series.reduce((sum, one) => sum + one.values[i], 0));
   const most = Math.max(...sums);
@@ -78,10 +81,10 @@ const areas = (width, xs, series, name) => {
     const high = low.map((value, i) => value + one.values[i]);
     const forth = xs.map((x, i) => `${fix(px(x))} ${fix(py(high[i]))}`);
     const back = xs.map((x, i) => `${fix(px(x))} ${fix(py(low[i]))}`).reverse();
-    shapes.push(shape("path", { d: `M${[...forth, ...back].join("L")}Z`, class: `${one.hue} solid` }, titled(one.name)));
+    shapes.push(shape("path", { d: `M${[...forth, ...back].join("L")}Z`, class: `${one.hue} ${one.pale ? "pale" : "solid"}` }, titled(one.name)));
     low = high;
   }
-  shapes.push(...foot(xs, px, left, right, HEIGHT - 20), label(right, HEIGHT - 3, "tokens of the sequence", { class: "soft", "text-anchor": "end" }));
+  shapes.push(...foot(ticks, px, left, right, HEIGHT - 20), label(right, HEIGHT - 3, "tokens of the sequence", { class: "soft", "text-anchor": "end" }));
   return chart(width, HEIGHT, name, ...shapes);
 };
 
@@ -140,11 +143,14 @@ const strip = (width, entry) => {
   shapes.push(...entry.others.map(([name, value]) => shape("circle", { cx: fix(place(value)), cy: 34, r: 4, class: "other" }, titled(`${name}: ${three(value)}`))));
   shapes.push(rule(place(median), 24, place(median), 44, "median"));
   entry.own.forEach(([name, value]) => shapes.push(shape("circle", { cx: fix(place(value)), cy: 34, r: 6, class: "experts solid" }, titled(`${name}: ${three(value)}`))));
-  const own = entry.own.map(([name, value]) => (entry.own.length > 1 ? `${name} ${three(value)}` : three(value))).join(", ");
+  // several models are named below
+  const own = entry.own.length > 1 ? "" : `${three(entry.own[0][1])}; `;
   shapes.push(label(0, 14, entry.name, { class: "bold" }));
-  shapes.push(label(width, 14, `${own}; median ${three(median)}`, { class: "soft", "text-anchor": "end" }));
+  shapes.push(label(width, 14, `${own}median ${three(median)}`, { class: "soft", "text-anchor": "end" }));
   shapes.push(label(8, 58, three(low), { class: "soft" }), label(width - 8, 58, three(high), { class: "soft", "text-anchor": "end" }));
-  return chart(width, 66, `${entry.name} among the presets`, ...shapes);
+  const drawn = chart(width, 66, `${entry.name} among the presets`, ...shapes);
+  if (entry.own.length === 1) return [drawn];
+  return [drawn, node("p", { class: "soft" }, entry.own.map(([name, value]) => `${name} ${three(value)}`).join(" · "))];
 };
 
 const shares = (width, entries, name) => {

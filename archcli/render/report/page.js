@@ -60,11 +60,11 @@ const showFigures = () => {
 // the drawing for other sizes, by the script of its layout
 const drawAgain = (current) => {
   if (!data.redraws) return;
-  const values = current.flatMap((state) => {
-    const value = state.model.at(state.sizes);
-    return state.model.drawn.map(([place, usual]) => value(place) ?? BigInt(usual));
-  });
-  REDRAW(values, document.querySelector("#drawing svg"));
+  const [state] = current;
+  const value = state.model.at(state.sizes);
+  // a figure without a closed form is that of the model
+  const usual = (i) => (Number.isInteger(data.drawn[i]) ? BigInt(data.drawn[i]) : data.drawn[i]);
+  REDRAW(state.model.drawn.map((place, i) => value(place) ?? usual(i)), document.querySelector("#drawing svg"));
 };
 
 const fromAddress = () => {

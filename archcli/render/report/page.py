@@ -11,13 +11,14 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 from archcli.render.picture.elements import escaped
 
 FOLDER = Path(__file__).parent
-SCRIPTS = ("bigint", "text", "elements", "charts", "inputs", "models", "sections", "page")
+SCRIPTS = ("bigint", "text", "elements", "charts", "inputs", "models", "redraw", "sections", "page")
 """The scripts of the page, in their order."""
 PLACE = re.compile(r"\{\{(\w+)\}\}")
 BLOCK = re.compile(r"<(style|script)(?: [^>]*)?>(.*?)</\1>", re.DOTALL)
@@ -49,7 +50,9 @@ def policy(text: str) -> str:
     """A content security policy that allows the styles and scripts of a page, and nothing else."""
     hashes: dict[str, list[str]] = {"style": [], "script": []}
     for kind, content in BLOCK.findall(text):
-        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        # within an svg a style sheet is text like any other: a browser reads its &quot; as a quote
+        read = unescape(content) if kind == "style" else content
+        digest = base64.b64encode(hashlib.sha256(read.encode()).digest()).decode()
         hashes[kind].append(f"'sha256-{digest}'")
     allowed = [f"{kind}-src {' '.join(dict.fromkeys(found))}" for kind, found in hashes.items()]
     return "; ".join(["default-src 'none'", *allowed, "base-uri 'none'", "form-action 'none'"])
@@ -68,6 +71,7 @@ def file(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
-def model_code(scripts: Sequence[str], redraw: str = "null") -> str:
+def model_code(scripts: Sequence[str], redraw: str) -> str:
     """The closed forms of the models, in the order of the data, and the script that draws anew."""
-    return f"const SCRIPTS = [{',\n'.join(scripts)}];\nconst REDRAW = {redraw};"
+    forms = ",\n".join(scripts)
+    return f"const SCRIPTS = [{forms}];\nconst REDRAW = {redraw or 'null'};"

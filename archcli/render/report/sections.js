@@ -62,17 +62,21 @@ const overtakes = (state, longest) => {
 
 const flopCharts = (states, width) => {
   const most = Math.max(131072, ...states.map((state) => Number(state.sizes.seq_len)));
-  const xs = powers(512, Math.min(most, 2 ** 40));
+  const ticks = powers(512, Math.min(most, 2 ** 40));
   if (states.length > 1) {
+    const xs = ticks;
     const series = states.map((state, i) => ({ name: state.model.name, hue: LINES[i], thick: true, values: xs.map((x) => perToken(state, state.model.figures.flops, x)) }));
     return [curves(width, xs, series, "flops", "FLOPs of a token by sequence length", "tokens of the sequence")];
   }
   const [state] = states;
-  const series = state.model.components.map((one) => ({ name: one.title, hue: one.hue, values: xs.map((x) => perToken(state, one.flops, x)) }));
+  const xs = between(ticks);
+  const series = state.model.components.map((one) => ({ name: one.title, hue: one.hue, pale: one.name === SCORES, values: xs.map((x) => perToken(state, one.flops, x)) }));
+  // the largest at the bottom, and on top what grows with the length
+  series.sort((a, b) => a.pale - b.pale || b.values[0] - a.values[0]);
   const from = overtakes(state, BigInt(xs.at(-1)));
   const words = from === null ? "Attention scores stay below all else at these lengths." : `Attention scores are more than all else from ${exact(from)} tokens on.`;
-  const named = [...series].reverse().map((one) => [one.name, one.hue]);
-  return [areas(width, xs, series, "FLOPs of a token by sequence length"), legend(named), ...(state.model.components.some((one) => one.name === SCORES) ? [node("p", { class: "soft" }, words)] : [])];
+  const named = [...series].reverse().map((one) => [one.name, `${one.hue}${one.pale ? " light" : ""}`]);
+  return [areas(width, xs, ticks, series, "FLOPs of a token by sequence length"), legend(named), ...(state.model.components.some((one) => one.name === SCORES) ? [node("p", { class: "soft" }, words)] : [])];
 };
 const LINES = ["attention", "experts", "recurrent", "shared"];
 const KIND_LINES = { mha: "experts", gqa: "dense", mqa: "recurrent", mla: "shared", "attention only": "plain" };
@@ -93,7 +97,7 @@ const speedCharts = (data, width) => [ranges(width, data.speeds.map((row) => ({ 
 
 const fitTable = (data, states) => {
   const several = states.length > 1;
-  const head = [...(several ? ["model"] : []), "device", "memory", "largest format that fits", "longest context", "weights + cache now"];
+  const head = [...(several ? ["model"] : []), "device", "memory", "format", "context", "needed now"];
   const rows = data.speeds.map((row) => {
     const state = states.find((one) => one.model.number === row.number);
     const value = state.model.at(state.sizes);
@@ -106,7 +110,7 @@ const fitTable = (data, states) => {
   return node("table", {}, node("thead", {}, line(head, "th")), node("tbody", {}, ...rows.map((row) => line(row, "td"))));
 };
 
-const stripCharts = (data, width) => data.strips.map((entry) => strip(width, entry));
+const stripCharts = (data, width) => data.strips.flatMap((entry) => strip(width, entry));
 
 const findingLists = (data) =>
   data.models.flatMap((model) => [

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from string import ascii_lowercase
 from typing import Any, NamedTuple
 
+from archcli.measure.symbolic import required
+from archcli.measure.symbolic.closed.addresses import CACHE_DTYPES, DECODE, Address, Forms, form_at
 from archcli.measure.symbolic.closed.conditions import Reload, SizeCondition, conditions, settable
-from archcli.measure.symbolic.closed.forms import (
-    CACHE_DTYPES,
-    DECODE,
-    Address,
-    Forms,
-    closed_forms,
-    form_at,
-)
+from archcli.measure.symbolic.closed.forms import closed_forms
+from archcli.measure.symbolic.closed.fractions import quotient
 from archcli.measure.symbolic.closed.free import FreeModel, FreeSize, free_model
-from archcli.measure.symbolic.closed.javascript import Script, condition, script
+from archcli.measure.symbolic.closed.javascript import condition, script
 from archcli.measure.symbolic.explain.question import MEANINGS
+from archcli.measure.symbolic.symbols import symbol
 from archcli.modules import Model
 
 MEANT = {"==": "must be", "!=": "must not be", "<": "must be below", "<=": "must be at most"}
@@ -41,12 +39,14 @@ class Calculator(NamedTuple):
 
         def place(address: Address) -> int:
             form = form_at(self.forms, address)
+            if form is not None and address.key.endswith("_share"):
+                # a share is no whole number, and drawn as it is
+                form = required("sympy").Function("ratio")(*quotient(form))
             return -1 if form is None else places.setdefault(form, len(places))
 
         record = {
-            "sizes": [_size(size) for size in self.sizes],
             "values": {name: str(value) for name, value in self.free.values.items()},
-            "needs": [_words(needed) for needed in self.needed],
+            "needs": [{"text": _words(needed), "names": sorted(needed.names)} for needed in self.needed],
             "figures": {name: place(address) for name, address in self._headline().items()},
             "groups": [
                 {"name": name, **{key: place(at) for key, at in addresses.items()}}
@@ -62,7 +62,10 @@ class Calculator(NamedTuple):
             ],
             "drawn": [place(address) for address in drawn],
         }
-        return {**record, "places": list(places)}
+        used = {str(name) for form in places for name in form.free_symbols}
+        used |= {name for needed in self.needed for name in needed.names}
+        sizes = [_size(size) for size in self.sizes if size.name in used]
+        return {**record, "sizes": sizes, "places": list(places)}
 
     def _headline(self) -> Mapping[str, Address]:
         """The key figures of the page."""
@@ -131,6 +134,20 @@ def _words(needed: SizeCondition) -> str:
     return f"{left} {MEANT[needed.sign]} {needed.right}"
 
 
-def scripts(known: Calculator, record: Mapping[str, Any]) -> tuple[Script, list[str]]:
-    """The code of the forms of a record, and of the conditions."""
-    return script(record["places"]), [condition(needed) for needed in known.needed]
+def scripts(known: Calculator, record: Mapping[str, Any]) -> str:
+    """The code of the forms of a record and of the conditions, as `stepped` of bigint.js takes it."""
+    forms = record["places"]
+    sizes = {size for form in forms for size in form.free_symbols}
+    sizes |= {symbol(name) for needed in known.needed for name in needed.names}
+    # names as short as they can be: forms have each of them many times
+    short = {size: symbol(_letters(i)) for i, size in enumerate(sorted(sizes, key=str))}
+    code = script([form.xreplace(short) for form in forms]).code
+    needs = ",".join(f"s=>{condition(needed.renamed(short))}" for needed in known.needed)
+    names = ",".join(f"{size}:'{name}'" for size, name in short.items())
+    return f"{{names:{{{names}}},...{code},needs:[{needs}]}}"
+
+
+def _letters(number: int) -> str:
+    """The letters a, b, … z, ba, bb, … of a number."""
+    more, last = divmod(number, len(ascii_lowercase))
+    return (_letters(more) if more else "") + ascii_lowercase[last]

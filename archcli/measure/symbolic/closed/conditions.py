@@ -24,6 +24,15 @@ class SizeCondition(NamedTuple):
     sign: str
     right: Any
 
+    @property
+    def names(self) -> set[str]:
+        """The names of the sizes that are compared."""
+        return {str(size) for size in self.left.free_symbols | self.right.free_symbols}
+
+    def renamed(self, names: Mapping[Any, Any]) -> SizeCondition:
+        """The same of sizes of other names."""
+        return SizeCondition(self.left.xreplace(names), self.sign, self.right.xreplace(names))
+
     def holds(self, values: Mapping[str, int]) -> bool:
         """Whether it holds at these values."""
         numbers = {symbol(name): value for name, value in values.items()}
@@ -147,12 +156,7 @@ def compared(free: FreeModel) -> list[SizeCondition]:
     for _, spec in find(model, Spec):
         for _ in spec.check():
             pass  # the model as it is has no conflicts
-    return [condition for condition in log if _names(condition)]
-
-
-def _names(condition: SizeCondition) -> set[str]:
-    free = set(condition.left.free_symbols) | set(condition.right.free_symbols)
-    return {str(name) for name in free}
+    return [condition for condition in log if condition.names]
 
 
 def conditions(free: FreeModel, reload: Reload) -> list[SizeCondition]:
@@ -167,7 +171,7 @@ def _is_needed(condition: SizeCondition, free: FreeModel, reload: Reload) -> boo
     """Whether a model that does not meet the condition is refused."""
     known = {setting.name: setting for setting in free.settings}
     tried = 0
-    for name in sorted(_names(condition)):
+    for name in sorted(condition.names):
         setting = known[name]
         for value in _near(setting, free):
             if tried < MOST_TRIED and not condition.holds({**free.values, name: value}):

@@ -3,41 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from archcli.arith import ELEMENT_BITS, Number
+from archcli.arith import ELEMENT_BITS
 from archcli.graph import OpClass, Row, StateContent, StateKind
 from archcli.measure.flops import component
 from archcli.measure.kvcache.cache_size import OWN, CacheDtypes, state_contents
 from archcli.measure.kvcache.kvcache import kinds_of
 from archcli.measure.params import param_counts, prediction_totals
 from archcli.measure.passes import GROWING, cache_pass, count_pass, shape_pass
-from archcli.measure.survey.folding import Folding
-from archcli.measure.survey.wired import caching_forward
 from archcli.measure.symbolic import required
+from archcli.measure.symbolic.closed.addresses import CACHE_DTYPES, DECODE, Address, Entry, Forms
 from archcli.measure.symbolic.closed.free import FreeModel
+from archcli.measure.symbolic.closed.held import bytes_held
+from archcli.measure.symbolic.closed.rows import show_forms
 from archcli.measure.symbolic.symbols import symbol
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex, folded_path
 from archcli.modules.spec.request import Request
-
-CACHE_DTYPES = ("bf16", "fp8", "fp32", "q8_0", "q4_0")
-"""The dtypes of a cache that have a closed form."""
-DECODE = "decode"
-"""In the place of a command: FLOPs of the token behind a context, as `flops --phase decode` counts them."""
-
-
-class Address(NamedTuple):
-    """Where the JSON of a command has a number: the path of a row, empty for a total, and keys by dots."""
-
-    command: str
-    path: str
-    key: str
-
-
-Forms: TypeAlias = dict[Address, Any]
-Sizes: TypeAlias = Mapping[str, Number]
 
 
 def closed_forms(free: FreeModel) -> Forms:
@@ -47,87 +31,16 @@ def closed_forms(free: FreeModel) -> Forms:
     adds sees context - 1 others).
     """
     forms: Forms = {}
-    for reading in (_show, _params, _kvcache, _flops):
+    for reading in (show_forms, _params, _kvcache, _flops):
         for address, expression in reading(free):
             forms.setdefault(address, required("sympy").sympify(expression))
     return forms
 
 
-def form_at(forms: Forms, address: Address) -> Any:
-    """The closed form of a number that is drawn; None where it has none.
-
-    Paths and keys joined by + are added up; the path of a module is the sum over the rows below it.
-    """
-    found = [
-        form
-        for path in address.path.split("+")
-        for key in address.key.split("+")
-        for form in _forms_below(forms, Address(address.command, path, key))
-    ]
-    return required("sympy").Add(*found) if found else None
-
-
-def _forms_below(forms: Forms, address: Address) -> list[Any]:
-    if address in forms or not address.path:
-        return [forms[address]] if address in forms else []
-    below = f"{address.path}."
-    like = (at for at in forms if at.command == address.command and at.key == address.key)
-    return [forms[at] for at in like if at.path.startswith(below)]
-
-
-Entry: TypeAlias = tuple[Address, Any]
-
-
-def _show(free: FreeModel) -> Iterator[Entry]:
-    """The sizes of each row of a forward, which stands for all layers that are alike."""
-    batch_size = symbol("batch_size")
-    numeric = caching_forward(free.numeric, 2, 8)
-    symbolic = caching_forward(free.symbolic, batch_size, symbol("seq_len"))
-    folding = Folding(numeric, LayerIndex(free.numeric))
-    alike: dict[str, list[Row]] = {}
-    for at, row in zip(numeric.rows, symbolic.rows, strict=True):
-        alike.setdefault(folding.renamed(at.id), []).append(row)
-    for row_id, rows in alike.items():
-        yield from ((Address("show", row_id, key), size) for key, size in _row_sizes(rows, batch_size))
-
-
-def _row_sizes(rows: list[Row], batch_size: Any) -> Iterator[tuple[str, Any]]:
-    """(key, size) of a row that stands for several that are alike."""
-    add, first = required("sympy").Add, rows[0]
-    yield "times", add(*(row.times for row in rows))
-    yield "params", add(*(row.params for row in rows))
-    yield "layer_params", first.unit_params * (1 if first.experts is None else first.experts.n_experts)
-    if first.experts is not None:
-        yield "experts", first.experts.n_experts
-    mask = first.op.traits(*first.inputs).mask
-    if mask is not None and mask.window is not None:
-        yield "mask.window", mask.window
-    shapes = {f"inputs.{i}": shape for i, shape in enumerate(first.inputs)}
-    shapes |= {f"outputs.{i}": shape for i, shape in enumerate(first.outputs)}
-    shapes |= {f"weights.{name}": shape for name, shape in first.weights.items()}
-    for key, shape in shapes.items():
-        yield from ((f"{key}.{i}", size) for i, size in enumerate(shape))
-    if first.states:
-        contents = state_contents(rows, tuple(StateKind))
-        per_token = (s.elements / (batch_size * s.tokens) for s in first.states if s.tokens is not None)
-        yield "cached.elements", add(*contents.values())
-        yield "cached.bytes", CacheDtypes("bf16").bytes_of(contents)
-        yield "cached.elements_per_token", add(*per_token)
-
-
-Rows: TypeAlias = Callable[[Model, Sizes], Iterable[Row]]
-
-
-def _paired(free: FreeModel, read: Rows) -> Iterator[tuple[Row, Row]]:
-    """(row in whole numbers, the same row in symbols): both traces run the same operations."""
-    symbols = {name: symbol(name) for name in ("batch_size", "seq_len", "context")}
-    usual = dict.fromkeys(symbols, 8)
-    yield from zip(read(free.numeric, usual), read(free.symbolic, symbols), strict=True)
-
-
 def _params(free: FreeModel) -> Iterator[Entry]:
     """Totals, groups and paths of `archcli params`."""
-    pairs = [*_paired(free, lambda model, _: shape_pass(model).rows)]
+    # both traces run the same operations
+    pairs = list(zip(shape_pass(free.numeric).rows, shape_pass(free.symbolic).rows, strict=True))
     rows = [row for _, row in pairs]
     totals = _param_totals(free.symbolic, rows) | prediction_totals(free.symbolic, rows)
     yield from _totals("params", totals)
@@ -210,19 +123,17 @@ def _kvcache(free: FreeModel) -> Iterator[Entry]:
     for dtype in CACHE_DTYPES:
         # of bf16, the usual dtype, under the keys of the JSON themselves
         suffix, dtypes = "" if dtype == "bf16" else f"@{dtype}", CacheDtypes(dtype)
-        yield Address("kvcache", "", f"bytes_per_token{suffix}"), dtypes.bytes_of(growth)
+        yield Address("kvcache", "", f"bytes_per_token{suffix}"), bytes_held(dtypes, growth)
         for name in kinds:
-            yield Address("kvcache", "", f"{name}bytes{suffix}"), dtypes.bytes_of(held[name])
+            yield Address("kvcache", "", f"{name}bytes{suffix}"), bytes_held(dtypes, held[name])
     yield from _cache_rows(free, batch_size, context)
     for name, changed in kinds_of(free.symbolic):
         contents = state_contents(cache_pass(changed, Request("prefill", batch_size, context)).rows)
         yield Address("kvcache", "", f"as_kind.{name}.elements"), sum(contents.values())
         for dtype in CACHE_DTYPES:
             suffix = "" if dtype == "bf16" else f"@{dtype}"
-            yield (
-                Address("kvcache", "", f"as_kind.{name}.bytes{suffix}"),
-                CacheDtypes(dtype).bytes_of(contents),
-            )
+            held_bytes = bytes_held(CacheDtypes(dtype), contents)
+            yield Address("kvcache", "", f"as_kind.{name}.bytes{suffix}"), held_bytes
 
 
 def _symbolic(contents: Mapping[StateContent, Any]) -> Iterator[tuple[StateContent, Any]]:
@@ -230,21 +141,15 @@ def _symbolic(contents: Mapping[StateContent, Any]) -> Iterator[tuple[StateConte
 
 
 def _cache_rows(free: FreeModel, batch_size: Any, context: Any) -> Iterator[Entry]:
-    """Rows of the cache: those of each first layer, as long as no other layer's are alike."""
+    """Elements that a layer caches of each token, of the first of each set of layers that cache alike."""
     numeric, symbolic = LayerIndex(free.numeric), LayerIndex(free.symbolic)
     rows = symbolic.by_layer(cache_pass(free.symbolic, Request("prefill", batch_size, context)).rows)
     for at, layer in zip(numeric, symbolic, strict=True):
         states = [state for row in rows.get(layer.path, ()) for state in row.states if state.kind in OWN]
-        per_token = sum(
-            state.elements / (batch_size * state.tokens) for state in states if state.tokens is not None
-        )
+        growing = [state for state in states if state.tokens is not None]
         if states:
-            contents: Counter[StateContent] = Counter()
-            for state in states:
-                contents[state.holds] += state.elements
+            per_token = sum(state.elements / (batch_size * state.tokens) for state in growing)
             yield Address("kvcache", at.path, "elements_per_token"), per_token
-            yield Address("kvcache", at.path, "elements_of_layer"), sum(contents.values())
-            yield Address("kvcache", at.path, "bytes_of_layer"), CacheDtypes("bf16").bytes_of(contents)
 
 
 def _flops(free: FreeModel) -> Iterator[Entry]:
@@ -271,3 +176,6 @@ def _costs(free: FreeModel, command: str, request: Request) -> Iterator[Entry]:
     for (path, key), expression in sums.totals():
         # rounded only behind the sums: a share of targets or of zero experts makes FLOPs fractions
         yield Address(command, path, key), expression
+        if (path, key) == ("", "matmul_flops"):
+            tokens = request.batch_size * request.seq_len
+            yield Address(command, path, "matmul_flops_per_token"), expression / tokens

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.render.picture.architecture.numbers import concrete, most
 from archcli.render.picture.architecture.page import foot, header, legend, strip
+from archcli.render.picture.architecture.page.boxes import kind_boxes, part_boxes
 from archcli.render.picture.architecture.page.packing import GAP, Packed, Room, Slot, stack
 from archcli.render.picture.architecture.page.printed import cut, number
 from archcli.render.picture.architecture.page.sheet import (
@@ -19,7 +20,7 @@ from archcli.render.picture.architecture.page.sheet import (
     kinds_title,
     page,
 )
-from archcli.render.picture.architecture.panels import Drawn, common_scale, panel, wiring
+from archcli.render.picture.architecture.panels import Drawn, common_scale
 from archcli.render.picture.architecture.shapes import Many, Shape, svg_of
 from archcli.render.picture.architecture.style import LEADING, Word, path, rect, text, width_of
 
@@ -51,7 +52,7 @@ class ModelColumn(NamedTuple):
 
 def svg(anatomies: Sequence[Anatomy], words: Sequence[Difference]) -> str:
     """The drawing of several models as an SVG file."""
-    drawn = [([wiring(kind) for kind in it.kinds], [panel(part) for part in it.parts]) for it in anatomies]
+    drawn = [(kind_boxes(anatomy), part_boxes(anatomy)) for anatomy in anatomies]
     width = _column_width(drawn)
     whole = len(anatomies) * (width + GUTTER) - GUTTER
     top = max(header.height(anatomy, width, beside=False) for anatomy in anatomies) + 12

@@ -40,11 +40,14 @@ def shapes(anatomy: Anatomy, x: float, width: float, *, beside: bool = True) -> 
         yield from _row(keys, x + width)
         return
     y = HEIGHT - KEY + 20 + LEADING * (len(lines) - 1)
-    each = max(key[2] for key in keys) + GAP
-    for i, row in enumerate(_rows(keys, width)):
-        for j, (word, caption, _) in enumerate(row):
-            yield text(x + j * each, y + KEY + ROW * i, (word,), "key")
-            yield text(x + j * each, y + CAPTION + ROW * i, caption, ink="muted")
+    rows = _rows(keys, width)
+    each = max(key[2] for key in keys)
+    for i, row in enumerate(rows):
+        left = x
+        for word, caption, room in row:
+            yield text(left, y + KEY + ROW * i, (word,), "key")
+            yield text(left, y + CAPTION + ROW * i, caption, ink="muted")
+            left += (room if len(rows) == 1 else each) + GAP
 
 
 def _subtitle(anatomy: Anatomy, width: float, beside: bool) -> list[Words]:
@@ -73,7 +76,9 @@ def _fits(anatomy: Anatomy, width: float) -> bool:
 
 
 def _rows(keys: Keys, width: float) -> list[Keys]:
-    """Key figures in rows of equal length, as many in each as fit."""
+    """Key figures in one row where they fit, else in rows of equal length."""
+    if sum(key[2] + GAP for key in keys) - GAP <= width:
+        return [keys]
     most = max(1, int((width + GAP) // (max(key[2] for key in keys) + GAP)))
     rows = -(-len(keys) // most)
     each = -(-len(keys) // rows)

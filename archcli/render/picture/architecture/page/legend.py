@@ -34,7 +34,7 @@ def legend(
         yield rect(x, y - 8, SWATCH, 13, "held s-ink", 4.0)
         yield text(x + SWATCH + 8, y + 3, "cached", ink="muted")
         x += SWATCH + 8 + width_of("cached") + GAP
-    if any(piece.rotated for piece in pieces):
+    if any(piece.rotated for piece in pieces) or any(node.turned for node in nodes):
         yield rect(x, y - 6, SWATCH, 9, "solid-attention")
         yield rect(x, y - 6, SWATCH, 9, "hatched")
         yield text(x + SWATCH + 8, y + 3, "rotated by position", ink="muted")

@@ -13,6 +13,8 @@ GAP = 12.0
 """Units between two boxes."""
 FACTORS = (1.0, 0.85, 0.7, 0.55, 0.42, 0.3)
 """Shares of the largest scale that are tried: with a smaller one more panels stand beside each other."""
+MOST_BESIDE, MOST_TRIED = 8, 40
+"""Kinds that may stand in a column, and panels of which several scales are tried."""
 SMALL = 420.0
 """Units of height that it is worth to draw at the largest scale instead of near none."""
 Edge = Callable[[float], float]
@@ -77,7 +79,9 @@ def _beside(
     first = room.left(room.top)
     wide = max([column, *(kind.natural(0.0)[0] for kind in kinds)])
     beside = first + wide + GAP
-    if room.right - beside < max((panel.natural(0.0)[0] for panel in panels), default=0.0):
+    if len(kinds) > MOST_BESIDE or room.right - beside < max(
+        (panel.natural(0.0)[0] for panel in panels), default=0.0
+    ):
         return
     placed, y = list[Slot](), room.top
     for kind in kinds:
@@ -104,7 +108,7 @@ def _tried(panels: Sequence[Drawn], room: Room) -> Iterator[tuple[float, list[Sl
     """Panels in rows at shares of the largest scale, and where they end."""
     wide = room.right - room.left(room.top)
     scale = min(room.largest, concrete(common_scale([(panel, wide) for panel in panels])))
-    for factor in FACTORS if len(panels) > 1 else FACTORS[:1]:
+    for factor in FACTORS if 1 < len(panels) <= MOST_TRIED else FACTORS[:1]:
         yield scale * factor, *flow(panels, scale * factor, room)
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.render.picture.architecture.page import foot, header, legend, strip
+from archcli.render.picture.architecture.page.boxes import kind_boxes, part_boxes
 from archcli.render.picture.architecture.page.packing import GAP, Packed, Room, pack
 from archcli.render.picture.architecture.page.textures import CSS, textures
-from archcli.render.picture.architecture.panels import Drawn, common_scale, panel, wiring
+from archcli.render.picture.architecture.panels import Drawn, common_scale
 from archcli.render.picture.architecture.redraw import Redraw, Redrawn
 from archcli.render.picture.architecture.shapes import Many, Shape, svg_of
 from archcli.render.picture.architecture.style import css, definitions, rect, text
@@ -54,7 +55,7 @@ def sheet(anatomy: Anatomy) -> Sheet:
     """Place everything."""
     top = header.height(anatomy, PAGE - 2 * MARGIN) + 12
     needed = strip.column_height(anatomy.strips)
-    kinds, panels = [wiring(kind) for kind in anatomy.kinds], [panel(part) for part in anatomy.parts]
+    kinds, panels = kind_boxes(anatomy), part_boxes(anatomy)
     beside = MARGIN + strip.WIDTH + GAP if anatomy.strips else MARGIN
     below = top + max(needed, LOWEST)
     room = Room(lambda y: beside if y < below else MARGIN, PAGE - MARGIN, top + HEADING)

@@ -74,7 +74,6 @@ def fitted(line: Line, width: int, signs: Signs) -> Line:
 
 def encoded(lines: Iterable[Line], width: int, signs: Signs) -> list[Line]:
     """Lines as they are printed: cut, and without characters that a terminal would act on."""
-
     known = sanitize if signs is BLOCKS else _ascii
     return [fitted([(known(text), style) for text, style in line], width, signs) for line in lines]
 

@@ -1,0 +1,25 @@
+"""Held: bytes of cached elements as closed forms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from archcli.graph import StateContent
+from archcli.measure.kvcache.cache_size import CacheDtypes
+from archcli.measure.symbolic import required
+from archcli.measure.symbolic.closed.fractions import quotient
+from archcli.measure.symbolic.symbols import symbol
+
+
+def bytes_held(dtypes: CacheDtypes, contents: Mapping[StateContent, Any]) -> Any:
+    """Bytes of this many elements, with `quotient(a, b)` in the place of a / b rounded down.
+
+    sympy looks for whole parts in every floor of a sum: of a symbol that is done at once, of all summands
+    it takes longer than the trace.
+    """
+    sympy = required("sympy")
+    numbers = {content: symbol(f"elements/{content.value}") for content in contents}
+    size = sympy.sympify(dtypes.bytes_of(numbers))
+    whole = size.replace(sympy.floor, lambda inner: sympy.Function("quotient")(*quotient(inner)))
+    return whole.xreplace({numbers[content]: sympy.sympify(n) for content, n in contents.items()})

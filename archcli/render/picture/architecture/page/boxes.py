@@ -1,0 +1,39 @@
+"""What is drawn of an architecture in boxes: its kinds of layer and its parts; of very many, their names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from archcli.render.picture.architecture.graph import graph_of
+from archcli.render.picture.architecture.panels import Drawn, panel, wiring
+from archcli.render.picture.architecture.style import line_of
+
+if TYPE_CHECKING:
+    from archcli.measure.survey.anatomy.records import Anatomy, Kind, Part
+
+NOTHING = graph_of((), {})
+MOST = 48
+"""Kinds of layer, and parts, that are drawn in full; the further ones are named."""
+
+
+def kind_boxes(anatomy: Anatomy) -> Sequence[Drawn]:
+    """The distinct kinds of layer."""
+    return [*map(wiring, anatomy.kinds[:MOST]), *map(_named_kind, anatomy.kinds[MOST:])]
+
+
+def part_boxes(anatomy: Anatomy) -> Sequence[Drawn]:
+    """The distinct mixers and networks."""
+    return [*map(panel, anatomy.parts[:MOST]), *map(_named_part, anatomy.parts[MOST:])]
+
+
+def _named_kind(kind: Kind) -> Drawn:
+    """The layers of a kind and the letters of its parts, without its wiring."""
+    letters = ", ".join(node.letter for node in kind.nodes if node.letter)
+    return Drawn(line_of(kind.title), line_of(letters), (), NOTHING, path=kind.path)
+
+
+def _named_part(part: Part) -> Drawn:
+    """The letter, name and parameters of a part, without its nodes."""
+    right = line_of(part.params, unit="count")
+    return Drawn(line_of(part.title), right, (), NOTHING, part.letter, part.hue)

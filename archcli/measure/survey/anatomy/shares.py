@@ -64,7 +64,7 @@ def hues_of(rows: Iterable[WiredRow], hues: Hues, key: Callable[[WiredRow], str]
         of_key = tally.setdefault(key(row), {})
         hue = hues.get(row.id, "plain")
         params, number = of_key.get(hue, (0, 0))
-        of_key[hue] = params + row.params, number + 1
+        of_key[hue] = params + (row.params if row.weights else 0), number + 1
     return {name: max(of_key, key=of_key.__getitem__) for name, of_key in tally.items()}
 
 

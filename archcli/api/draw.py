@@ -62,10 +62,12 @@ class ArchitectureDrawing:
 
     def svg(self) -> str:
         """The drawing as an SVG file."""
-        from archcli.render.picture.architecture.page import columns, sheet
-
         if len(self.anatomies) == 1:
+            from archcli.render.picture.architecture.page import sheet
+
             return sheet.svg(self.anatomies[0])
+        from archcli.render.picture.architecture.page import columns
+
         return columns.svg(self.anatomies, self.words)
 
     def text(self, width: int = SCREEN, encoding: str | None = None, *, coloured: bool = False) -> str:

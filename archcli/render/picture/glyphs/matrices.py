@@ -1,4 +1,4 @@
-"""The glyph of a product with a weight: a trapezoid between the bars of its inputs and outputs, to scale."""
+"""The glyph of a product with a weight: a trapezoid between the bars of its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from archcli.render.picture.architecture.numbers import concrete
 from archcli.render.picture.architecture.shapes import Many
 from archcli.render.picture.architecture.style import LEADING, Words, line_of, path, rect, text, width_of
 from archcli.render.picture.glyphs.base import BAR, BESIDE, RAISED, Frame, Glyph, Shapes
-from archcli.render.picture.graphs.places import Reach, Span
+from archcli.render.picture.graphs.places import Reach, SideRoom
 
 SLOPE = 27.0
 """The height of a trapezoid."""
@@ -18,9 +18,9 @@ HELD = 4.0
 """Between a bar and the frame that says that it is cached."""
 MOST_TICKS, LEAST_TICK = 32, 3.0
 """Heads are cut out of a bar where there are few, each at least so wide."""
-INSIDE, SLANT = 8.0, 0.22
-"""Room around a text in a trapezoid, and the share of its slant that lies within the height of a text."""
-FLARE, LONG = 3, 90.0
+INSIDE, SLANTS = 8.0, (0.22, 0.42)
+"""Room around a text in a trapezoid, and the share of its slant within the height of one line and of two."""
+FLARE, LONG = 3, 60.0
 """A trapezoid whose output is so many times its input has little room inside or beside it for long texts."""
 CUT, GROUP_CUT = 0.8, 2.4
 NARROWEST = 3.0
@@ -119,7 +119,7 @@ class Trapezoid(Glyph):
         """The text in the trapezoid, where it has room for some."""
         out, fed = concrete(self.out) * scale, concrete(self.fed) * scale
         line = _dotted((self.name, *self.cache))
-        room = (out + fed) / 2 - SLANT * abs(out - fed) - INSIDE
+        room = (out + fed) / 2 - SLANTS[min(1, len(self.facts))] * abs(out - fed) - INSIDE
         return line if line and max(map(width_of, (line, *self.facts))) <= room else line_of()
 
     @property
@@ -152,12 +152,12 @@ class Trapezoid(Glyph):
         least = NARROWEST
         if self.crowded and not self.within(scale):
             least = max(map(width_of, self.above), default=0.0) / 2
-        left = Span(features, self.frame, least)
+        left = SideRoom(features, self.frame, least)
         beside = self.beside(scale)
         if not beside:
             return Reach(left, left)
         room = BESIDE + max(map(width_of, beside))
-        return Reach(left, Span(features, self.frame + room, least + room))
+        return Reach(left, SideRoom(features, self.frame + room, least + room))
 
     def shapes(self, frame: Frame, scale: Any) -> Shapes:
         """The trapezoid, its bars, heads, pieces, frame and text."""
@@ -236,7 +236,7 @@ class Trapezoid(Glyph):
         """The frame of what is cached."""
         off = HELD - 0.75
         width, height = end - start + 2 * off, BAR + 2 * off
-        return rect(start - off, top - off, width, height, "held s-ink", 3, self.node.cached, "cached")
+        return rect(start - off, top - off, width, height, "held s-ink", 3, None, "cached")
 
     def _text(self, frame: Frame, low: float, scale: float, out: Any) -> Shapes:
         """The line in the trapezoid, and those above or beside it."""

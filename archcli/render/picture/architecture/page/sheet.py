@@ -36,6 +36,7 @@ class Sheet(NamedTuple):
     kinds: Sequence[Drawn]
     panels: Sequence[Drawn]
     packed: Packed
+    width: float
     top: float
     strips: float
     end: float
@@ -48,21 +49,22 @@ class Sheet(NamedTuple):
     @property
     def height(self) -> float:
         """Units of the page."""
-        return self.foot + foot.height(self.anatomy, PAGE - 2 * MARGIN) + BOTTOM
+        return self.foot + foot.height(self.anatomy, self.width - 2 * MARGIN) + BOTTOM
 
 
 def sheet(anatomy: Anatomy) -> Sheet:
     """Place everything."""
-    top = header.height(anatomy, PAGE - 2 * MARGIN) + 12
-    needed = strip.column_height(anatomy.strips)
     kinds, panels = kind_boxes(anatomy), part_boxes(anatomy)
+    width = max([PAGE, *(box.natural(0.0)[0] + 2 * MARGIN for box in (*kinds, *panels))])
+    top = header.height(anatomy, width - 2 * MARGIN) + 12
+    needed = strip.column_height(anatomy.strips)
     beside = MARGIN + strip.WIDTH + GAP if anatomy.strips else MARGIN
     below = top + max(needed, LOWEST)
-    room = Room(lambda y: beside if y < below else MARGIN, PAGE - MARGIN, top + HEADING)
+    room = Room(lambda y: beside if y < below else MARGIN, width - MARGIN, top + HEADING, low=below)
     packed = pack(kinds, panels, room, KINDS)
     # what ends beside the strip has one foot with it
     strips = max(needed, min(packed.bottom, below) - top)
-    return Sheet(anatomy, kinds, panels, packed, top, strips, max(top + strips, packed.bottom))
+    return Sheet(anatomy, kinds, panels, packed, width, top, strips, max(top + strips, packed.bottom))
 
 
 def svg(anatomy: Anatomy) -> str:
@@ -73,7 +75,7 @@ def svg(anatomy: Anatomy) -> str:
 def drawn(anatomy: Anatomy) -> Shape:
     """The drawing of one model, as one shape."""
     placed = sheet(anatomy)
-    return page(anatomy.name, shapes(placed), PAGE, placed.height)
+    return page(anatomy.name, shapes(placed), placed.width, placed.height)
 
 
 def redrawn(anatomy: Anatomy) -> Redrawn:
@@ -106,7 +108,7 @@ def page(name: str, drawn: Iterator[Shape | Many], width: float, height: float) 
 def shapes(placed: Sheet) -> Drawing:
     """Everything on a page."""
     anatomy = placed.anatomy
-    yield from header.shapes(anatomy, MARGIN, PAGE - 2 * MARGIN)
+    yield from header.shapes(anatomy, MARGIN, placed.width - 2 * MARGIN)
     yield from strip.column(anatomy.strips, MARGIN, placed.top, placed.strips)
     rooms = [place.width for place in placed.packed.panels]
     scale = common_scale(zip(placed.panels, rooms, strict=True))
@@ -118,7 +120,7 @@ def shapes(placed: Sheet) -> Drawing:
         yield from drawn.shapes(place.x, place.y, place.width, scale, place.height)
     if placed.panels:
         yield from legend.legend([anatomy], MARGIN, placed.end + SPACE, scale)
-    yield from foot.shapes(anatomy, MARGIN, placed.foot, PAGE - 2 * MARGIN)
+    yield from foot.shapes(anatomy, MARGIN, placed.foot, placed.width - 2 * MARGIN)
 
 
 def kinds_title(count: int) -> str:

@@ -102,7 +102,9 @@ def is_rounding(text, value):
 
 UNCOUNTED = {"size-title", "index", "compared"}
 """Classes of texts whose numbers name: the model's name, indices of layers."""
-NAMES = re.compile(r"[Ll]ayers? \d[\d–, …]*|[\d,]+ features|\b(?:at|window) [\d,]+|\d[\d.]*%")
+NAMES = re.compile(
+    r"\b[A-Za-z][\w.]*(?:-[\w.]+)+|[Ll]ayers? \d[\d–, …]*|[\d,]+ features|\b(?:at|window) [\d,]+|\d[\d.]*%"
+)
 """Numbers that need no address: which layers, the bar of the scale, and the share of a number beside it."""
 
 

@@ -50,6 +50,8 @@ class Amounts(NamedTuple):
 def section(names: Mapping[str, Hue], group: str) -> Component:
     """The section of a group or component whose hue is known."""
     hue = names.get(group, "plain")
+    if hue == "dense" and "experts" not in names.values():
+        return Component("FFN", hue)
     if group == SCORES:
         return Component("attention scores", hue)
     if hue != "plain":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.render.picture.architecture.page import foot, header, legend, strip
@@ -21,8 +22,8 @@ PAGE, MARGIN = 1000.0, 24.0
 KINDS = 216.0
 """Units of the column of kinds."""
 HEADING = 24.0
-LOWEST = 1100.0
-"""The strip grows as high as what stands beside it, up to this or to what it needs itself."""
+LOWEST = (1100.0, 800.0, 600.0)
+"""The strip grows as high as what stands beside it, up to one of these or to what it needs itself."""
 SPACE, BOTTOM = 20.0, 14.0
 """Units between sections, and below the foot."""
 Drawing = Iterator[Shape | Many]
@@ -58,13 +59,32 @@ def sheet(anatomy: Anatomy) -> Sheet:
     width = max([PAGE, *(box.natural(0.0)[0] + 2 * MARGIN for box in (*kinds, *panels))])
     top = header.height(anatomy, width - 2 * MARGIN) + 12
     needed = strip.column_height(anatomy.strips)
-    beside = MARGIN + strip.WIDTH + GAP if anatomy.strips else MARGIN
-    below = top + max(needed, LOWEST)
-    room = Room(lambda y: beside if y < below else MARGIN, width - MARGIN, top + HEADING, low=below)
-    packed = pack(kinds, panels, room, KINDS)
+    packed, below = _packed(anatomy, kinds, panels, width, top)
     # what ends beside the strip has one foot with it
     strips = max(needed, min(packed.bottom, below) - top)
     return Sheet(anatomy, kinds, panels, packed, width, top, strips, max(top + strips, packed.bottom))
+
+
+def _packed(
+    anatomy: Anatomy, kinds: Sequence[Drawn], panels: Sequence[Drawn], width: float, top: float
+) -> tuple[Packed, float]:
+    """The boxes in their places beside the strip and below it, and where that may end."""
+    beside = MARGIN + strip.WIDTH + GAP if anatomy.strips else MARGIN
+    needed = strip.column_height(anatomy.strips)
+    tried = list[tuple[Packed, float]]()
+    for lowest in LOWEST:
+        below = top + max(needed, lowest)
+        room = Room(partial(_left, beside, below), width - MARGIN, top + HEADING, low=below)
+        tried.append((pack(kinds, panels, room, KINDS), below))
+        # all stands beside the strip: a shorter one would leave room below it
+        if tried[-1][0].bottom <= below:
+            break
+    return min(tried, key=lambda it: max(it[0].bottom, it[1]))
+
+
+def _left(beside: float, below: float, y: float) -> float:
+    """The left edge of the boxes' room: right of the strip, or that of the page below it."""
+    return beside if y < below else MARGIN
 
 
 def svg(anatomy: Anatomy) -> str:

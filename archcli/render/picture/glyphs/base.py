@@ -29,6 +29,8 @@ DROP, RAISED = 5.0, 2.0
 """How far the number of an input reaches below its bar, and that of an output stands above its foot."""
 LINE, NARROW = 15.0, 84.0
 """From line to line in a pill, and the width at which its text is broken."""
+GROWTH = 6.0
+"""Room for a digit more, where a drawing is drawn anew for other figures."""
 Shapes = tuple[Shape | Many, ...]
 
 
@@ -221,7 +223,7 @@ class PartBox(Glyph):
     def needed(self) -> float:
         """The width that its text takes."""
         lines = [width_of(self.node.label, "label"), *map(width_of, self.facts)]
-        return max(lines) + self.indent + PADDING
+        return max(lines) + self.indent + PADDING + GROWTH
 
     @property
     def indent(self) -> float:

@@ -115,12 +115,17 @@ class Trapezoid(Glyph):
         """Whether the pieces are those of a head, not of the whole bar."""
         return sum(concrete(piece.width.value) for piece in self.node.pieces) < concrete(self.out)
 
-    def within(self, scale: float) -> Words:
-        """The text in the trapezoid, where it has room for some."""
+    def within(self, scale: float) -> tuple[Words, ...]:
+        """The lines in the trapezoid: all of its text, or its name, or nothing, by the room that there is."""
+        whole = (_dotted((self.name, *self.cache)), *self.facts[:1])
+        if self._fits(whole, scale):
+            return whole
+        return (self.name,) if not self.crowded and self._fits((self.name,), scale) else ()
+
+    def _fits(self, lines: tuple[Words, ...], scale: float) -> bool:
         out, fed = concrete(self.out) * scale, concrete(self.fed) * scale
-        line = _dotted((self.name, *self.cache))
-        room = (out + fed) / 2 - SLANTS[min(1, len(self.facts))] * abs(out - fed) - INSIDE
-        return line if line and max(map(width_of, (line, *self.facts))) <= room else line_of()
+        room = (out + fed) / 2 - SLANTS[len(lines) - 1] * abs(out - fed) - INSIDE
+        return 0 < max(map(width_of, lines)) <= room
 
     @property
     def facts(self) -> tuple[Words, ...]:
@@ -134,12 +139,15 @@ class Trapezoid(Glyph):
         return SLOPE + 12 * min(1, len(self.facts))
 
     def beside(self, scale: float) -> tuple[Words, ...]:
-        """The lines on its right."""
+        """The lines on its right: what does not stand in it."""
         if self.ended:
             return () if self.node.width is None else (line_of(self.node.width),)
-        if self.within(scale) or self.crowded:
+        if self.crowded:
             return ()
-        return tuple(line for line in (self.name, *self.cache, *self.facts) if line)
+        within = self.within(scale)
+        if within == (self.name,):
+            return (*self.cache, *self.facts)
+        return () if within else tuple(line for line in (self.name, *self.cache, *self.facts) if line)
 
     def rise(self, scale: float) -> float:
         """Where its text stands inside, there is none between its bar and its edges."""
@@ -242,13 +250,10 @@ class Trapezoid(Glyph):
         """The line in the trapezoid, and those above or beside it."""
         middle = low + self.slope / 2 + 4.5
         within, beside = self.within(scale), self.beside(scale)
-        inside: Shapes = ()
-        if within:
-            lines = (within, *self.facts[:1])
-            first = middle - (len(lines) - 1) * LEADING / 2
-            inside = tuple(
-                text(frame.x, first + i * LEADING, line, anchor="middle") for i, line in enumerate(lines)
-            )
+        upper = middle - (len(within) - 1) * LEADING / 2
+        inside = tuple(
+            text(frame.x, upper + i * LEADING, line, anchor="middle") for i, line in enumerate(within)
+        )
         if self.ended:
             return (
                 *inside,

@@ -118,6 +118,8 @@ def _order(layers: Layers) -> None:
         for rank in range(len(layers.ranks)):
             _improve(layers, rank)
         cost = sum(crossings(layers, rank) for rank in range(len(layers.ranks) - 1))
+        if best is not None and cost >= best[0] and sweep > 1:
+            break
         if best is None or cost < best[0]:
             best = cost, [list(rank) for rank in layers.ranks]
         if not cost:

@@ -2,6 +2,7 @@
 
 import re
 from collections import defaultdict
+from itertools import groupby
 from math import prod
 from xml.etree import ElementTree as ET
 
@@ -141,13 +142,17 @@ def distinct_layers(show):
     return {match[1]: None for row in show["rows"] if (match := LAYER.match(row["path"]))}
 
 
-def layers_of(show):
-    """How many layers the stacks have, {path of the stack: number}."""
-    indices = defaultdict(set)
+MOST_CELLS = 110
+"""A stack of more layers has a cell for each run of like layers."""
+
+
+def stacks_of(show):
+    """The kinds of the layers of each stack, from the first to the last."""
+    stacks = defaultdict(dict)
     for row in show["rows"]:
         if match := LAYER.match(row["path"]):
-            indices[match[1].rpartition(".")[0]] |= set(row.get("layers") or ())
-    return {stack: len(layers) for stack, layers in indices.items()}
+            stacks[match[1].rpartition(".")[0]] |= dict.fromkeys(row.get("layers") or (), match[1])
+    return [[kind for _, kind in sorted(layers.items())] for layers in stacks.values()]
 
 
 def misplaced(svg, shows):
@@ -158,11 +163,22 @@ def misplaced(svg, shows):
     for path in sorted({*kinds, *expected}):
         if kinds.count(path) != expected.count(path):
             yield "kinds", f"{path}: {kinds.count(path)} blocks for {expected.count(path)} distinct layers"
-    cells = [element for element in elements if element.get("data-layer")]
-    whole = sum(int(cell.get("data-value", 1)) for cell in cells)
-    layers = sum(sum(layers_of(show).values()) for show in shows)
-    if whole != layers:
-        yield "cells", f"{len(cells)} cells for {whole} of {layers} layers"
+    drawn = [
+        (int(element.get("data-layer")), element.get("data-value"))
+        for element in elements
+        if element.get("data-layer")
+    ]
+    cells = [cell for show in shows for layers in stacks_of(show) for cell in cells_of(layers)]
+    if sorted(drawn, key=str) != sorted(cells, key=str):
+        yield "cells", f"{sorted(drawn)[:4]} … are {len(drawn)} cells for {len(cells)}: {sorted(cells)[:4]} …"
+
+
+def cells_of(layers):
+    """The first layer of each cell and, where it is a run, how many it stands for."""
+    if len(layers) <= MOST_CELLS:
+        return [(i, None) for i in range(len(layers))]
+    runs = [[i for i, _ in run] for _, run in groupby(enumerate(layers), key=lambda layer: layer[1])]
+    return [(run[0], str(len(run))) for run in runs]
 
 
 def out_of_scale(svg):

@@ -1,4 +1,4 @@
-"""Words of a drawing: titles of mixers and networks by the field's terms, their facts, labels of nodes."""
+"""Words of a drawing: titles of mixers and networks by the field's terms, facts, and labels."""
 
 from __future__ import annotations
 

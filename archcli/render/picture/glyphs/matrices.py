@@ -23,7 +23,7 @@ INSIDE, SLANTS = 8.0, (0.22, 0.42)
 FLARE, LONG = 3, 60.0
 """A trapezoid whose output is so many times its input has little room inside or beside it for long texts."""
 CUT, GROUP_CUT = 0.8, 2.4
-NARROWEST = 3.0
+NARROWEST, FEW_LINES = 3.0, 2
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,9 @@ class Trapezoid(Glyph):
 
     @property
     def slope(self) -> float:
-        """The height of the trapezoid: higher where two lines may stand in it."""
-        return SLOPE + 12 * min(1, len(self.facts))
+        """The height of the trapezoid: higher where two lines may stand in it, or more beside it."""
+        lines = 0 if self.ended or self.crowded else 1 + len(self.cache) + len(self.facts)
+        return max(SLOPE + 12 * min(1, len(self.facts)), LEADING * lines - BAR)
 
     def beside(self, scale: float) -> tuple[Words, ...]:
         """The lines on its right: what does not stand in it."""
@@ -265,7 +266,7 @@ class Trapezoid(Glyph):
                 for i, line in enumerate(self.above)
             )
         start = frame.x + frame.right - max(map(width_of, beside), default=0)
-        first = middle - (len(beside) - 1) * LEADING / 2
+        first = middle - (len(beside) - 1) * LEADING / 2 - (BAR / 2 if len(beside) > FEW_LINES else 0)
         return (*inside, *(text(start, first + i * LEADING, line) for i, line in enumerate(beside)))
 
 

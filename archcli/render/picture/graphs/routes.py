@@ -144,7 +144,7 @@ class Routes:
         head = not high.passing and not stream and high.rank not in self.sides.touching
         stop = end + (TIP if head else 0)
         goal = places.axis[port.reader]
-        if port.way == "side" and abs(concrete(x) - concrete(goal)) > 2 * SIDE:
+        if port.way == "side" and self._is_clear(port, places):
             y = end - SIDE
             away = SIDE + TIP
             goal = goal + away if concrete(x) > concrete(goal) else goal - away
@@ -158,6 +158,19 @@ class Routes:
         track = track or (end + start) / 2
         branch = port.slot in self.layers.pinned
         return EdgeLine(((x, start), (x, track), (goal, track), (goal, stop)), head, stream, branch)
+
+    def _is_clear(self, port: EdgeEnd, places: Places) -> bool:
+        """Whether an edge that ends at the side of a ring passes no neighbour of the ring on its way."""
+        x, ring = concrete(places.axis[port.slot]), concrete(places.axis[port.reader])
+        if abs(x - ring) <= 2 * SIDE:
+            return False
+        other = (self.blocks.rights if x > ring else self.blocks.lefts).get(port.reader)
+        if other is None:
+            return True
+        near = (
+            places.axis[other] - places.left[other] if x > ring else places.axis[other] + places.right[other]
+        )
+        return x < concrete(near) if x > ring else x > concrete(near)
 
     def _tracks(
         self, ports: Sequence[EdgeEnd], places: Places, upper: float, lower: float

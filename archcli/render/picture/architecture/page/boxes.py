@@ -1,4 +1,4 @@
-"""What is drawn of an architecture in boxes: its kinds of layer and its parts; of very many, their names."""
+"""The boxes of a drawing: kinds of layer and parts; of very many the further ones are named alone."""
 
 from __future__ import annotations
 

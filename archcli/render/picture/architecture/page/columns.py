@@ -1,4 +1,4 @@
-"""Two to four architectures as columns on one scale, what differs marked, and what they state differently."""
+"""Two to four architectures as columns on one scale: what differs is marked and listed."""
 
 from __future__ import annotations
 

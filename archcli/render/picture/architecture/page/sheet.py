@@ -135,8 +135,8 @@ def shapes(placed: Sheet) -> Drawing:
     if placed.kinds:
         first = placed.packed.kinds[0]
         yield text(first.x, first.y - HEADING + 14, kinds_title(len(placed.kinds)), "head")
-    everything = [*zip(placed.kinds, placed.packed.kinds), *zip(placed.panels, placed.packed.panels)]  # noqa: B905
-    for drawn, place in everything:
+    boxes, places = (*placed.kinds, *placed.panels), (*placed.packed.kinds, *placed.packed.panels)
+    for drawn, place in zip(boxes, places, strict=True):
         yield from drawn.shapes(place.x, place.y, place.width, scale, place.height)
     if placed.panels:
         yield from legend.legend([anatomy], MARGIN, placed.end + SPACE, scale)

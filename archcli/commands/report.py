@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import webbrowser
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from archcli.api.asking.question import Option
 from archcli.api.asking.subject import subjects
-from archcli.api.report import ReportOptions, check_models, report_of
+from archcli.api.report import check_models, report_of
+from archcli.api.reporting.options import ReportOptions
 from archcli.api.reporting.subjects import ReportedModel
 from archcli.commands.line.options import asking
 from archcli.commands.line.several import SetOne, assigned, models_argument
@@ -49,4 +51,4 @@ def run(
     if descriptor(output) is None:
         tell(sanitize(str(output)))
         if opened:
-            webbrowser.open(output.resolve().as_uri())
+            typer.launch(output.resolve().as_uri())

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import archcli
 from archcli.api.draw import DrawOptions, drawing_of
-from archcli.api.report import ReportOptions
-from archcli.api.reporting.formulas import formulas
+from archcli.api.reporting.options import ReportOptions
 from archcli.api.reporting.speeds import speeds
 from archcli.api.reporting.standing import findings, strips
 from archcli.api.reporting.subjects import ReportedModel
+from archcli.load.saved import page_file
 from archcli.measure.symbolic import required
 from archcli.measure.symbolic.closed.addresses import CACHE_DTYPES, Address
 from archcli.measure.symbolic.closed.calculator import Calculator, calculator, scripts
+from archcli.measure.symbolic.closed.mathml import formulas
 from archcli.recording.classes import label_of
 from archcli.render.picture.architecture.page.sheet import redrawn
 from archcli.render.picture.architecture.redraw import Redrawn
@@ -54,12 +54,12 @@ def page_of(models: Sequence[ReportedModel], options: ReportOptions) -> str:
     }
     names = [model.subject.name for model in models]
     title, subtitle = ", ".join(names), _subtitle(models)
-    whole = page(title, subtitle, archcli.__version__, drawing.svg, data, model_code(codes, drawing.script))
+    whole = page(title, subtitle, drawing.svg, data, model_code(codes, drawing.script), page_file)
     if len(whole) <= MOST_CHARACTERS or not drawing.script:
         return whole
     # a drawing of very many shapes stands still: its script would be as large as all else
     still = {**data, "redraws": False}
-    return page(title, subtitle, archcli.__version__, drawing.svg, still, model_code(codes, ""))
+    return page(title, subtitle, drawing.svg, still, model_code(codes, ""), page_file)
 
 
 def _drawing(models: Sequence[ReportedModel], options: ReportOptions) -> Redrawn:
@@ -134,9 +134,7 @@ def _titled(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _subtitle(models: Sequence[ReportedModel]) -> str:
     sources = " · ".join(dict.fromkeys(model.subject.source for model in models))
-    return (
-        f"{sources} · counted by archcli {archcli.__version__} from one forward; every figure has its command"
-    )
+    return f"{sources} · counted by archcli from one forward; every figure has its command"
 
 
 def _measured(options: ReportOptions) -> list[dict[str, Any]]:

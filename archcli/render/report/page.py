@@ -9,32 +9,33 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
 from html import unescape
-from pathlib import Path
 from typing import Any
 
 from archcli.render.picture.elements import escaped
 
-FOLDER = Path(__file__).parent
 SCRIPTS = ("bigint", "text", "elements", "charts", "inputs", "models", "redraw", "sections", "page")
 """The scripts of the page, in their order."""
 PLACE = re.compile(r"\{\{(\w+)\}\}")
 BLOCK = re.compile(r"<(style|script)(?: [^>]*)?>(.*?)</\1>", re.DOTALL)
 
 
-def page(title: str, subtitle: str, version: str, drawing: str, data: Mapping[str, Any], code: str) -> str:
-    """The page; `code` are the closed forms and the drawing's own script, as JavaScript."""
+def page(
+    title: str, subtitle: str, drawing: str, data: Mapping[str, Any], code: str, file: Callable[[str], str]
+) -> str:
+    """The page; `code` are the closed forms and the drawing's own script, as JavaScript.
+
+    `file` reads a file that lies beside this one.
+    """
     parts = {
         "title": escaped(title),
         "subtitle": escaped(subtitle),
-        "version": escaped(version),
         "style": file("page.css"),
         "drawing": drawing,
         # </script> within a name must not end the data
         "data": json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
-        "script": _script(code),
+        "script": _script(code, file),
     }
     template = file("template.html")
     whole = filled(template, {**parts, "policy": "{{policy}}"})
@@ -58,17 +59,11 @@ def policy(text: str) -> str:
     return "; ".join(["default-src 'none'", *allowed, "base-uri 'none'", "form-action 'none'"])
 
 
-def _script(code: str) -> str:
+def _script(code: str, file: Callable[[str], str]) -> str:
     """All scripts as one, which leaves no name behind."""
     texts = [file(f"{name}.js") for name in SCRIPTS]
     # the closed forms come behind the functions that they call
     return "\n".join(['(() => {\n"use strict";', texts[0], code, *texts[1:], "})();"])
-
-
-@cache
-def file(name: str) -> str:
-    """A file that lies beside this one."""
-    return (FOLDER / name).read_text(encoding="utf-8")
 
 
 def model_code(scripts: Sequence[str], redraw: str) -> str:

@@ -24,10 +24,19 @@ const fixed = (number, places) => {
 // three figures: 4.38, 43.8, 438
 const decimals = (number) => (Math.abs(number) < 9.995) + (Math.abs(number) < 99.95);
 
+// the float nearest to a quotient of BigInts: 58 digits of it, and one that says whether there are more
+const divided = (over, under) => {
+  const digits = (number) => number.toString(2).length;
+  const shift = BigInt(Math.max(0, 58 + digits(under) - digits(over)));
+  const cut = (over << shift) / under;
+  const isCut = cut * under !== over << shift;
+  return Number(2n * cut + (isCut ? 1n : 0n)) / 2 ** Number(shift + 1n);
+};
+
 const scaled = (number, base, prefixes, gap) => {
   const value = Number(number);
   let power = 0;
-  const at = (n) => value / base ** n;
+  const at = (n) => (typeof number === "bigint" ? divided(number, BigInt(base) ** BigInt(n)) : value / base ** n);
   while (power + 1 < prefixes.length && Number(fixed(Math.abs(at(power)), decimals(at(power)))) >= 1000) power += 1;
   const shown = at(power);
   const text = fixed(shown, power ? decimals(shown) : Number.isInteger(value) ? 0 : 1);

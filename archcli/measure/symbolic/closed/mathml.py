@@ -1,10 +1,9 @@
-"""Formulas: the components of `archcli explain` in MathML."""
+"""MathML: the components of `archcli explain` as formulas of a page."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from archcli.measure.symbolic import required
 from archcli.measure.symbolic.explain.answer import answered
 from archcli.measure.symbolic.explain.question import Question
 from archcli.modules import Model
@@ -13,7 +12,6 @@ from archcli.modules.spec.request import Request
 
 def formulas(model: Model, batch_size: int, seq_len: int, context: int) -> list[dict[str, Any]]:
     """The components of each quantity: their names and closed forms."""
-    required("sympy")
     questions = [
         ("Parameters", Question("params")),
         ("FLOPs of matrix products, forward", Question("flops", Request("forward", batch_size, seq_len))),

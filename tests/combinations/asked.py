@@ -17,7 +17,6 @@ ASKED = {
     "survey": ("survey", "--no-presets"),
     "compare": ("compare", "gpt2"),
     "show": ("show",),
-    "draw": ("draw",),
     "sweep": ("sweep", "--vary", "vocab_size=1000,70000", "--where", "params > 0", "--minimize", "flops"),
     "explain": ("explain",),
     "explain flops": ("explain", "flops", "-s", "7"),
@@ -33,6 +32,11 @@ GENERATES = {
     "profile decode",
 }
 """What is asked of models alone that generate."""
+PICTURES = {
+    "draw": ("draw", "-o", "-"),
+    "report": ("report", "--device", "rtx-4090", "-o", "-"),
+}
+"""What answers with a picture or a page, and no JSON."""
 OF_NO_MODEL = {"list", "families", "devices", "engines", "rule", "rules", "schema", "plot"}
 TORCH = {
     "verify": ("verify", "-s", "5"),

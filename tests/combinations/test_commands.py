@@ -6,7 +6,7 @@ import pytest
 
 from archcli.commands.line.application import COMMANDS
 from archcli.modules.spec.kinds import kinds
-from combinations.asked import ASKED, GENERATES, OF_NO_MODEL, TORCH
+from combinations.asked import ASKED, GENERATES, OF_NO_MODEL, PICTURES, TORCH
 from combinations.mixers import ENCODING, MIXERS, encoder, model
 from commands.conftest import cli
 
@@ -52,13 +52,24 @@ def test_every_kind_and_every_command_is_here():
     assert {text.strip("{}").split(",")[0].removeprefix("kind: ").strip() for text in EVERY.values()} == set(
         kinds("attention")
     )
-    assert {asked[0] for asked in (ASKED | TORCH).values()} | OF_NO_MODEL == set(COMMANDS)
+    assert {asked[0] for asked in (ASKED | PICTURES | TORCH).values()} | OF_NO_MODEL == set(COMMANDS)
 
 
 @pytest.mark.sample(1, per=lambda mixer, **_: mixer)
 @of_all(ASKED)
 def test_every_command_answers(answered, mixer, asked):
     assert answered(asked, mixer)["command"] == asked[0]
+
+
+@pytest.mark.sample(1, per=lambda mixer, **_: mixer)
+@of_all(PICTURES)
+def test_every_picture_is_drawn(cli, tmp_path, mixer, asked):
+    path = tmp_path / "model.yaml"
+    path.write_text(yaml(mixer))
+    verb, *options = asked
+    done = cli(verb, path, *options)
+    assert (done.code, done.err) == (0, "")
+    assert "<svg" in done.out
 
 
 @pytest.mark.parametrize("mixer", ENCODING)

@@ -1,4 +1,4 @@
-"""`archcli report`: one file, which allows nothing but its own scripts and styles, and bad input in a line."""
+"""`archcli report`: one file that allows nothing but its own scripts and styles; bad input is a line."""
 
 import base64
 import hashlib

@@ -115,20 +115,28 @@ const ranges = (width, rows, name) => {
   const most = Math.max(...rows.map((row) => row.rate?.floor ?? 0), 1);
   const [left, right] = [2, width - 12];
   const place = linear(0, most, left, right);
+  const spoken = (row) => {
+    if (!row.rate) return row.words;
+    const floor = exact(Math.round(row.rate.floor));
+    return row.rate.expected === null ? `no kernels measured: limit ${floor}` : `${row.format}: ${exact(Math.round(row.rate.expected))} of at most ${floor}`;
+  };
+  // on a phone the words stand below the name
+  const step = rows.every((row) => fits(`${row.name}   ${spoken(row)}`, width)) ? 0 : 18;
+  const pitch = 50 + step;
   const shapes = rows.flatMap((row, i) => {
-    const y = i * 50;
-    const told = [label(0, y + 16, row.name, { class: "bold" })];
-    const text = (words) => label(right, y + 16, words, { class: "soft", "text-anchor": "end" });
-    if (!row.rate) return [...told, text(row.words)];
-    const mid = y + 32;
+    const y = i * pitch;
+    const words = step ? label(0, y + 34, spoken(row), { class: "soft" }) : label(right, y + 16, spoken(row), { class: "soft", "text-anchor": "end" });
+    const told = [label(0, y + 16, row.name, { class: "bold" }), words];
+    if (!row.rate) return told;
+    const mid = y + 32 + step;
     told.push(rule(left, mid, right, mid, "axis"));
     told.push(shape("g", { class: "tick" }, titled(`limit of the datasheet: ${fixed(row.rate.floor, 1)}`), rule(place(row.rate.floor), mid - 7, place(row.rate.floor), mid + 7, "tick")));
-    if (row.rate.expected === null) return [...told, text(`no kernels measured: limit ${exact(Math.round(row.rate.floor))}`)];
+    if (row.rate.expected === null) return told;
     told.push(shape("g", { class: "attention" }, titled(`${fixed(row.rate.low, 1)} to ${fixed(row.rate.high, 1)}`), rule(place(row.rate.low), mid, place(row.rate.high), mid, "range"),
       shape("circle", { cx: fix(place(row.rate.expected)), cy: fix(mid), r: 5, class: "solid" })));
-    return [...told, text(`${row.format}: ${exact(Math.round(row.rate.expected))} of at most ${exact(Math.round(row.rate.floor))}`)];
+    return told;
   });
-  return chart(width, rows.length * 50, name, ...shapes);
+  return chart(width, rows.length * pitch, name, ...shapes);
 };
 
 // a dot for each preset, the median, and the models of the page

@@ -10,8 +10,10 @@ const set = (element, name, value) => {
   else if (name === "text") {
     element.textContent = value;
     if (title) element.prepend(title);
-  } else element.setAttribute(name, value);
+  } else element.setAttribute(name, EXTENTS.has(name) && value.startsWith("-") ? "0" : value);
 };
+// what is narrower than the gap behind it has no width, and no negative one
+const EXTENTS = new Set(["width", "height", "r"]);
 
 // as many like elements as a figure says: each is a copy of the first with changes [place within it, name, value]
 const patterns = new WeakMap();

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.flops import component
 from archcli.measure.report import Report
-from archcli.measure.survey.anatomy.records import Figure, Hue, Share
+from archcli.measure.survey.anatomy.records import Figure, Hue, Line, Share
 from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.trace import ADAPTERS
 
@@ -24,6 +24,8 @@ NAMES: Mapping[Hue, str] = {
 TABLES, REST = "embedding, head", "norms and more"
 TABLE_GROUPS = ("embedding", "lm_head", "position_embedding", "token_type_embedding", "per_layer_embedding")
 SCORES = "attention_scores"
+LETTERS = 4
+"""Kinds of attention with as many letters are abbreviations."""
 Hues = Mapping[str, Hue]
 """The hue of each row, by its id."""
 
@@ -118,13 +120,18 @@ def by_operator(rows: Sequence[WiredRow], hues: Hues, profile: Mapping[str, Any]
 
 def _timed(names: Mapping[str, Hue], groups: Mapping[str, str], path: str) -> ShareName:
     group, hue = groups.get(path, ""), names.get(path, "plain")
-    return section({group: hue}, group)
+    return section({**names, group: hue}, group)
 
 
 def _kept(row: Mapping[str, Any]) -> ShareName:
+    """Layers of `kvcache` by their kind and window: `GQA window 512`."""
     hue: Hue = "attention" if row["elements_per_token"] else "recurrent"
-    words = [str(row["attention"])] + ([f"window {row['window']:,}"] if row["window"] else [])
-    return ShareName(" ".join(words), hue)
+    kind = str(row["attention"]).replace("_", " ")
+    name = kind.upper() if len(kind) <= LETTERS else kind
+    if row["window"] is None:
+        return ShareName(name, hue)
+    window = Figure(row["window"], "kvcache", row["first"], "window")
+    return ShareName(Line(f"{name} window ", window), hue)
 
 
 def _shares(entries: Iterable[Amounts]) -> tuple[Share, ...]:

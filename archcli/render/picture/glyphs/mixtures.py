@@ -75,7 +75,7 @@ class Expert(Glyph):
         """The bars, the trapezoids between them, and the text."""
         top = frame.top + self.height - self.tall
         start = frame.x + frame.right - max(map(width_of, self.lines))
-        first = top + self.tall / 2 + 4.5 - (len(self.lines) - 1) * LEADING / 2
+        first = frame.top + self.height / 2 + 4.5 - (len(self.lines) - 1) * LEADING / 2
         return (*self.drawn(frame.x, top, scale), *lines_at(start, first, self.lines))
 
     def drawn(self, x: Any, top: float, scale: Any) -> Shapes:

@@ -126,7 +126,7 @@ class Routes:
             for port in ports:
                 if self._touches(port):
                     continue
-                yield self._line(port, places, tracks.get(port.slot, 0.0), lows)
+                yield self._line(port, places, tracks.get(port.slot, (lows[rank + 1] + tops[rank]) / 2), lows)
 
     def _touches(self, port: EdgeEnd) -> bool:
         """Whether an edge needs no line, as its ends touch."""
@@ -155,7 +155,6 @@ class Routes:
             goal = least(most(x, first), goal + places.right[port.reader] - INSET)
         if port.way == "straight" and abs(concrete(goal) - concrete(x)) < STRAIGHT:
             return EdgeLine(((x, start), (x, stop)), head, stream)
-        track = track or (end + start) / 2
         branch = port.slot in self.layers.pinned
         return EdgeLine(((x, start), (x, track), (goal, track), (goal, stop)), head, stream, branch)
 

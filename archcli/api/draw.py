@@ -62,10 +62,12 @@ class ArchitectureDrawing:
 
     def svg(self) -> str:
         """The drawing as an SVG file."""
-        from archcli.render.picture.architecture.page import columns, sheet
-
         if len(self.anatomies) == 1:
+            from archcli.render.picture.architecture.page import sheet
+
             return sheet.svg(self.anatomies[0])
+        from archcli.render.picture.architecture.page import columns
+
         return columns.svg(self.anatomies, self.words)
 
     def text(self, width: int = SCREEN, encoding: str | None = None, *, coloured: bool = False) -> str:
@@ -132,13 +134,24 @@ def _profile_of(subjects: Sequence[Subject], options: DrawOptions) -> Any:
             f"--profile has times, and --show {options.show} has no use of them", "add --show time"
         )
     from archcli.api.profiling.saved_profile import read_profile
+    from archcli.measure.profile.schema import is_comparison
 
     document = read_profile(Path(options.profile))
-    names = document["model"]["name"], *(subject.name for subject in subjects)
-    if len(set(names)) > 1:
-        what = f"a profile of {quote(names[0])}, not of {quote(next(it for it in names if it != names[0]))}"
+    if is_comparison(document):
+        what = "a profile with --vs compares, and a drawing has the times of one model"
+        raise ArchError(Problem(what, "profile the model alone", path=str(options.profile)))
+    profiled = _asked(document["model"]["name"], document["inputs"].get("set"))
+    drawn = (_asked(subject.name, subject.overrides) for subject in subjects)
+    other = next((name for name in drawn if name != profiled), None)
+    if other is not None:
+        what = f"a profile of {quote(profiled)}, not of {quote(other)}"
         raise ArchError(Problem(what, "profile the model that is drawn", path=str(options.profile)))
     return document
+
+
+def _asked(name: str, overrides: Sequence[str] | None) -> str:
+    """A model as it is asked for: its name and the fields that are set."""
+    return " ".join([name, *(f"--set {text}" for text in sorted(overrides or ()))])
 
 
 def _told_apart(subjects: Sequence[Subject]) -> list[Difference]:

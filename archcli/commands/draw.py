@@ -34,7 +34,7 @@ def run(
     overrides: SetOne = None,
     output: PictureFile = None,
 ) -> None:
-    """Draw architectures to scale: every layer, each kind of layer, and what they are made of.
+    """Draw architectures to scale: every layer, and what it is made of.
 
     The width of a bar is the width of its tensor, by one scale in the whole drawing. All layers stand in the
     strip, each distinct layer and each distinct mixer and network is drawn once, and at the foot stands what

@@ -146,7 +146,7 @@ def active_by_group(rows: Iterable[Row]) -> dict[str, Number]:
     """Parameters that a token passes through, by group."""
     active: dict[str, Number] = {}
     for row in rows:
-        if row.params:
+        if row.weights:
             active[row.group] = active.get(row.group, 0) + row.active_params
     return active
 
@@ -156,7 +156,7 @@ def _more_by_group(weights: Sequence[tuple[Row, WeightBits]]) -> Totals:
     sizes: dict[str, WeightTotals] = {}
     read: Totals = {}
     for row, bits in weights:
-        if row.params:
+        if row.weights:
             sizes[row.group] = sizes.get(row.group, WeightTotals()).with_row(row, bits)
             share = Fraction(row.experts.top_k) / row.experts.n_experts if row.experts else 1
             read[row.group] = read.get(row.group, 0) + bits.bytes * share

@@ -135,7 +135,7 @@ class Einsum(Op):
     `bthn,hnr->bthr` (absorbed MLA).
     """
 
-    drawn: ClassVar[str] = "join"
+    drawn: ClassVar[str] = "unary"
     sign: ClassVar[str] = "mix"
     name: str
     equation: str

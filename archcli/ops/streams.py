@@ -83,7 +83,7 @@ SQUARE_AND_ADD = 2
 class StackStreams(Op):
     """n tensors [B, T, D] as one [B, T, n, D]."""
 
-    drawn: ClassVar[str] = "join"
+    drawn: ClassVar[str] = "unary"
     sign: ClassVar[str] = "streams"
     name: str
 

@@ -117,6 +117,10 @@ def test_several_models_are_columns(cli):
         (("gpt2", "--profile", PROFILE), "--profile has times, and --show params has no use of them"),
         (("gpt2", "--show", "time", "--profile", PROFILE), "a profile of 'ivanov', not of 'gpt2'"),
         (
+            ("ivanov", "--set", "d_ff=8", "--show", "time", "--profile", PROFILE),
+            "a profile of 'ivanov', not of 'ivanov --set d_ff=8'",
+        ),
+        (
             ("gpt2", "--show", "time", "--profile", "none.json"),
             "none.json: error: cannot be read: No such file or directory",
         ),

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
-from archcli.arith import Number
 from archcli.graph.count_tape import settings_of
 from archcli.graph.op import PLAIN
 from archcli.graph.wired_tape import INPUT, WiredRow, WiredTrace, source_row
@@ -36,14 +35,15 @@ class Folding:
     """Which rows of a trace stand for which others.
 
     `firsts`: the first layer like each layer, by path. `tables`: of equal rows outside of layers that
-    only such layers read, the first by id; a pattern has a rotary table for each of its places.
+    only such layers read, the first by id; a pattern has a rotary table for each of its places. `made`: what
+    rows outside of layers compute that have no weights.
     """
 
     def __init__(self, trace: WiredTrace, index: LayerIndex) -> None:
         self.trace, self.index = trace, index
         self.layers = index.by_layer(trace.rows)
         self.layer_of = {row.id: path for path, rows in self.layers.items() for row in rows}
-        self.by_id = {row.id: row for row in trace.rows}
+        self.made = {row.id: _made(row) for row in self.layers.get("", ()) if not row.weights}
         self.firsts: dict[str, str] = {}
         self.tables: dict[str, str] = {}
         self._fold_layers()
@@ -56,7 +56,8 @@ class Folding:
             alike.setdefault(self.renamed(row.id), []).append(row)
         for rows in alike.values():
             first = rows[0]
-            first.layers, first.stored = self._numbers(rows), _stored(rows)
+            # what it stores stays: of layers that share weights the first has them all
+            first.layers = self._numbers(rows)
             first.times = sum(row.times for row in rows)
             first.reads = None if first.reads is None else tuple([self.read(read) for read in first.reads])
             yield first
@@ -94,11 +95,11 @@ class Folding:
             for read in row.reads or ():
                 readers.setdefault(source_row(read), set()).add(self.renamed(row.id))
         first_like: dict[Hashable, str] = {}
-        for row in self.layers.get("", ()):
-            by = readers.get(row.id, set())
-            # what only layers read, and without weights: two of those are two, however equal
-            if by and not row.weights and all(self.layer_of[reader] for reader in by):
-                self.tables[row.id] = first_like.setdefault((frozenset(by), _made(row)), row.id)
+        # without those of weights: two of these are two, however equal
+        for row_id, made in self.made.items():
+            by = readers.get(row_id, set())
+            if by and all(self.layer_of[reader] for reader in by):
+                self.tables[row_id] = first_like.setdefault((frozenset(by), made), row_id)
 
     def _shared_weights(self) -> dict[str, list[tuple[str, str]]]:
         """By layer, the modules in it that share weights, and with which others."""
@@ -131,9 +132,10 @@ class Folding:
         layer = self.layer_of[maker]
         if layer == path:
             return "own", read.removeprefix(path)
-        if layer or self.by_id[maker].weights:
+        # a row of another layer, or of weights, is itself alone
+        if maker not in self.made:
             return "row", self.read(read)
-        return MADE, _made(self.by_id[maker]), read.removeprefix(maker)
+        return MADE, self.made[maker], read.removeprefix(maker)
 
 
 def _made(row: WiredRow) -> Hashable:
@@ -159,9 +161,3 @@ def _settings(row: WiredRow, number: int = NO_NUMBER) -> tuple[Any, ...]:  # myp
     ]
     kind = type(row.op), *settings, row.group, row.experts, row.trained, row.states, row.reads is None
     return *kind, row.inputs, row.outputs, tuple(row.weights.items())
-
-
-def _stored(rows: Sequence[WiredRow]) -> Number | None:
-    """How many occurrences of rows that are alike store their weights; None for all."""
-    stored = [row.stored for row in rows if row.stored is not None]
-    return sum(stored) if stored else None

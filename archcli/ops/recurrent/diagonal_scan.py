@@ -75,7 +75,7 @@ class GatedDecay(Op):
     Lambda [W]. The first token has b = x: nothing came before. Griffin, arXiv:2402.19427 section 2.4.
     """
 
-    drawn: ClassVar[str] = "join"
+    drawn: ClassVar[str] = "unary"
     sign: ClassVar[str] = "decay"
     component: ClassVar[str] = "recurrence"
     scale: ClassVar[float] = 8.0

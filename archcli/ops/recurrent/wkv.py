@@ -50,7 +50,7 @@ class TokenShift(Op):
 class Interpolate(Op):
     """y = b + w (a - b) for each channel: a and b [B, T, D], weight [D]."""
 
-    drawn: ClassVar[str] = "join"
+    drawn: ClassVar[str] = "unary"
     sign: ClassVar[str] = "mix"
     name: str
 

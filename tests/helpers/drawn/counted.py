@@ -2,6 +2,7 @@
 
 import re
 from collections import defaultdict
+from itertools import groupby
 from math import prod
 from xml.etree import ElementTree as ET
 
@@ -40,25 +41,35 @@ def _addressed(element, model):
         yield from _addressed(child, model)
 
 
-def document_value(document, path, key):
-    """The number at an address in the JSON of a command; KeyError where there is none.
+class Addresses:
+    """The numbers of a command's JSON by their addresses."""
 
-    `path` is that of a row, or of a module, for the rows below it, or empty for totals; several are joined
-    by +, as keys that are added up are. Keys joined by * are multiplied.
-    """
-    rows = [row for name in path.split("+") for row in _rows(document, name)]
-    if not rows:
-        raise KeyError(path)
-    sums = [[_walk(row, factor) for factor in term.split("*")] for row in rows for term in key.split("+")]
-    return sum(map(prod, sums))
+    def __init__(self, document):
+        self.totals = document["totals"]
+        self.named, self.below = defaultdict(list), defaultdict(list)
+        for row in document["rows"]:
+            for name in {row[title] for title in ROW_NAMES if isinstance(row.get(title), str)}:
+                self.named[name].append(row)
+            steps = row.get("path", "").split(".")
+            for end in range(1, len(steps)):
+                self.below[".".join(steps[:end])].append(row)
 
+    def value(self, path, key):
+        """The number at an address; KeyError and its like where there is none.
 
-def _rows(document, name):
-    if not name:
-        return [document["totals"]]
-    rows = [row for row in document["rows"] if name in {row.get(title) for title in ROW_NAMES}]
-    below = [row for row in document["rows"] if row.get("path", "").startswith(f"{name}.")]
-    return rows or below or [value for value in (document["totals"].get(name),) if value is not None]
+        `path` is that of a row, or of a module, for the rows below it, or empty for totals; several are
+        joined by +, as keys that are added up are. Keys joined by * are multiplied.
+        """
+        rows = [row for name in path.split("+") for row in self._rows(name)]
+        if not rows:
+            raise KeyError(path)
+        sums = [[_walk(row, factor) for factor in term.split("*")] for row in rows for term in key.split("+")]
+        return sum(map(prod, sums))
+
+    def _rows(self, name):
+        if not name:
+            return [self.totals]
+        return self.named.get(name) or self.below.get(name) or [self.totals[name]]
 
 
 def _walk(value, key):
@@ -71,6 +82,7 @@ def _walk(value, key):
 
 def miscounted(svg, documents):
     """Elements whose value is not what a command says; `documents(command, model)` gives its JSON."""
+    known = {}
     for model, element in addressed(svg):
         if "data-layer" in element.attrib:  # a run of layers, which are counted elsewhere
             continue
@@ -80,7 +92,9 @@ def miscounted(svg, documents):
             yield "address incomplete", told
             continue
         try:
-            counted = document_value(documents(command, model), path, key)
+            if (command, model) not in known:
+                known[command, model] = Addresses(documents(command, model))
+            counted = known[command, model].value(path, key)
         except (KeyError, IndexError, ValueError, TypeError):
             yield "no such address", told
             continue
@@ -102,7 +116,10 @@ def is_rounding(text, value):
 
 UNCOUNTED = {"size-title", "index", "compared"}
 """Classes of texts whose numbers name: the model's name, indices of layers."""
-NAMES = re.compile(r"[Ll]ayers? \d[\d–, …]*|[\d,]+ features|\bat [\d,]+|\d[\d.]*%")
+NAMES = re.compile(
+    r"\b[A-Za-z][\w.]*(?:-[\w.]+)+|[Ll]ayers? \d[\d–, …]*"
+    r"|[\d,]+ (?:features|kinds)|\b(?:at|window) [\d,]+|\d[\d.]*%"
+)
 """Numbers that need no address: which layers, the bar of the scale, and the share of a number beside it."""
 
 
@@ -139,13 +156,17 @@ def distinct_layers(show):
     return {match[1]: None for row in show["rows"] if (match := LAYER.match(row["path"]))}
 
 
-def layers_of(show):
-    """How many layers the stacks have, {path of the stack: number}."""
-    indices = defaultdict(set)
+MOST_CELLS = 110
+"""A stack of more layers has a cell for each run of like layers."""
+
+
+def stacks_of(show):
+    """The kinds of the layers of each stack, from the first to the last."""
+    stacks = defaultdict(dict)
     for row in show["rows"]:
         if match := LAYER.match(row["path"]):
-            indices[match[1].rpartition(".")[0]] |= set(row.get("layers") or ())
-    return {stack: len(layers) for stack, layers in indices.items()}
+            stacks[match[1].rpartition(".")[0]] |= dict.fromkeys(row.get("layers") or (), match[1])
+    return [[kind for _, kind in sorted(layers.items())] for layers in stacks.values()]
 
 
 def misplaced(svg, shows):
@@ -156,11 +177,27 @@ def misplaced(svg, shows):
     for path in sorted({*kinds, *expected}):
         if kinds.count(path) != expected.count(path):
             yield "kinds", f"{path}: {kinds.count(path)} blocks for {expected.count(path)} distinct layers"
-    cells = [element for element in elements if element.get("data-layer")]
-    whole = sum(int(cell.get("data-value", 1)) for cell in cells)
-    layers = sum(sum(layers_of(show).values()) for show in shows)
-    if whole != layers:
-        yield "cells", f"{len(cells)} cells for {whole} of {layers} layers"
+    drawn = [
+        (int(element.get("data-layer")), element.get("data-value"))
+        for element in elements
+        if element.get("data-layer")
+    ]
+    stacks = [layers for show in shows for layers in stacks_of(show)]
+    cells = [cell for layers in stacks for cell in cells_of(layers)]
+    if len(cells) > MOST_CELLS * len(stacks):  # hardly two layers are alike: those of one look are a run
+        whole, layers = sum(int(value or 1) for _, value in drawn), sum(map(len, stacks))
+        if whole != layers or len(drawn) > MOST_CELLS * len(stacks):
+            yield "cells", f"{len(drawn)} cells for {whole} of {layers} layers"
+    elif sorted(drawn, key=str) != sorted(cells, key=str):
+        yield "cells", f"{sorted(drawn)[:4]} … are {len(drawn)} cells for {len(cells)}: {sorted(cells)[:4]} …"
+
+
+def cells_of(layers):
+    """The first layer of each cell and, where it is a run, how many it stands for."""
+    if len(layers) <= MOST_CELLS:
+        return [(i, None) for i in range(len(layers))]
+    runs = [[i for i, _ in run] for _, run in groupby(enumerate(layers), key=lambda layer: layer[1])]
+    return [(run[0], str(len(run))) for run in runs]
 
 
 def out_of_scale(svg):

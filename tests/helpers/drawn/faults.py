@@ -39,7 +39,8 @@ def unfilled_rectangles(seen):
     """Rectangles of no fill around a text: its ground has no colour, that of a see-through one has."""
     for mark in seen.marks:
         left, top, right, bottom = mark.bounds
-        if mark.tag != "rect" or mark.paint["light"]["fill"] != "none":
+        paint = mark.paint["light"]
+        if mark.tag != "rect" or paint["fill"] != "none" or not paint["filled"]:
             continue
         for i, box in enumerate(seen.placed):
             if left < (box[0] + box[2]) / 2 < right and top < (box[1] + box[3]) / 2 < bottom:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from archcli.api.show import show
-from archcli.graph import StateKind
-from archcli.graph.count_tape import ShapeTape
-from archcli.graph.wired_tape import INPUT, WiredTape, source_row, wired
+from archcli.graph import StateKind, Tensor
+from archcli.graph.count_tape import Abstract, ShapeTape
+from archcli.graph.wired_tape import INPUT, CachingTape, WiredTape, source_row, wired
 from archcli.load.source import load, load_text
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.passes import count_pass, shape_pass
@@ -18,6 +18,7 @@ from archcli.measure.survey.show import list_rows
 from archcli.measure.survey.wired import wired_rows, wired_trace
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.request import Request
+from archcli.ops import Causal, ExtendCache, Linear, Split
 from combinations.hybrids import HYBRIDS, hybrid
 
 PRESETS = sorted(path.stem for path in (Path(__file__).parents[3] / "presets").glob("*.yaml"))
@@ -25,8 +26,27 @@ BATCH, TOKENS = 2, 96
 LAYER = re.compile(r"(\w+\.)?layers\.\d+")
 
 
+HEADS = "kind: gqa, n_heads: 4, n_kv_heads: 2"
+NETWORK = "ffn: {kind: glu, d_ff: 20}"
+PLAIN = "name: small\nvocab_size: 29\nd_model: 16\nnorm: rmsnorm\n"
+# by name, the layers of a pattern: two that lend keys and values, each to the next; values that are the keys
+STATED = {
+    "lent-in-pairs": [
+        f"{{kind: pre_norm, attention: {{{HEADS}, position: rope{reads}}}, {NETWORK}}}"
+        for reads in ("", ", kv_from: 0", "", ", kv_from: 2")
+    ],
+    "values-are-keys": [
+        f"{{kind: pre_norm, attention: {{{HEADS}, position: none, values: keys}}, {NETWORK}}}"
+    ],
+}
+
+
 @cache
 def named(name):
+    if name in STATED:
+        pattern = "".join(f"  - {layer}\n" for layer in STATED[name])
+        text = f"{PLAIN}groups:\n- n_layers: {len(STATED[name])}\n  pattern:\n{pattern}"
+        return load_text(text, name).model
     return load_text(hybrid(name), name).model if name in HYBRIDS else load(name).model
 
 
@@ -35,7 +55,7 @@ def rows_of(name):
     return list_rows(named(name), BATCH, TOKENS).rows
 
 
-def failing(check, names=(*PRESETS, *HYBRIDS)):
+def failing(check, names=(*PRESETS, *HYBRIDS, *STATED)):
     """The names for which a check yields something, with the first of it."""
     return {name: found[0] for name in names if (found := list(check(name)))}
 
@@ -157,6 +177,10 @@ def kinds(name):
         # two blocks whose weights are shared: layers that use one are not like those that use the other
         ("zamba2-7b", {0: 81 - 7 - 6, 6: 7, 11: 6}),
         ("albert-base-v2", {0: 12}),
+        # groups of one and of several layers between attention
+        ("lfm2-8b-a1b", {0: 2, 2: 6, 3: 24 - 2 - 6}),
+        # the second pair is wired as the first is
+        ("lent-in-pairs", {0: 2, 1: 2}),
         ("jamba", {0: 2, 1: 2, 2: 2}),
         ("bamba", {0: 4, 2: 2}),
     ],
@@ -174,6 +198,12 @@ def test_the_layers_of_a_kind_are_listed():
     mixers = row_of("qwen3-next-80b-a3b", "layers.0.mixer.scan")
     assert mixers["layers"] == [number for number in range(48) if number % 4 != 3]
     assert row_of("qwen3-next-80b-a3b", "lm_head")["layers"] is None
+
+
+def test_tables_of_layers_that_are_alike_stand_once():
+    tables = [row for row in rows_of("gemma-3-4b") if row["op"] == "RotaryTable"]
+    # a pattern of six has a table for each place, five of which are alike
+    assert [(row["id"], row["times"]) for row in tables] == [("rotary.0", 5), ("rotary.5", 1)]
 
 
 def test_weights_that_layers_share_are_stored_once():
@@ -296,6 +326,21 @@ def test_what_a_row_leaves_in_the_cache(name, path, cached):
     found = row_of(name, path)["cached"]
     assert {key: found[key] for key in cached} == cached
     assert found["bytes"] == 2 * found["elements"]
+
+
+def test_values_that_are_the_keys_are_cached_with_them():
+    found = row_of("values-are-keys", "layers.0.attention.k_heads")["cached"]
+    assert (found["elements"], found["outputs"]) == (2 * BATCH * TOKENS * 2 * 4, [0, 0])
+
+
+def test_a_piece_that_is_cached_is_named():
+    tape = CachingTape([])
+    fused = Linear("qkv", 12)(Tensor(tape, Abstract((1, 5, 8))))
+    _, keys, _ = Split("pieces", (4, 4, 4))(fused)
+    ExtendCache("k_cache", Causal())(keys)
+    assert [(name, state.elements) for name, (state,) in tape.cached] == [("k_cache", 5 * 4)]
+    assert tape.keeper("k_cache", {"qkv", "pieces"}) == ("pieces", (1,))
+    assert tape.keeper("k_cache", {"k_cache"}) == ("k_cache", ())
 
 
 def test_a_forward_alone_caches_nothing_of_an_encoder():

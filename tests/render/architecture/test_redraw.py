@@ -1,19 +1,15 @@
 """A drawing's script draws, for the figures of this model, what is drawn; for others, what they say."""
 
-import json
 import re
-from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
-import quickjs
 
-import archcli
-from archcli.api.asking.subject import given
+from archcli.load.source import load
 from archcli.measure.survey.anatomy.anatomy import anatomy
 from archcli.render.picture.architecture.page.sheet import redrawn
+from drawn.overlaps import overlaps
+from drawn.scripted import Drawing
 
-SCRIPTS = Path(archcli.__file__).parent / "render" / "report"
 NUMBERS = re.compile(r"-?\d+(?:\.\d+)?")
 MODELS = [
     "deepseek-v3",
@@ -24,38 +20,6 @@ MODELS = [
     "qwen3-next-80b-a3b",
     "whisper-small",
 ]
-
-
-class Drawing:
-    """A drawing whose script runs in a JavaScript engine, its changes noted instead of made."""
-
-    def __init__(self, name):
-        self.drawn = redrawn(anatomy(given(name).model))
-        self.root = ET.fromstring(self.drawn.svg)
-        self.numbered = {
-            int(element.get("data-n")): element for element in self.root.iter() if element.get("data-n")
-        }
-        self.engine = quickjs.Context()
-        for file in ("bigint.js", "text.js", "redraw.js"):
-            self.engine.eval((SCRIPTS / file).read_text())
-        # in place of elements: what would be set, by the number of the element
-        self.engine.eval("""globalThis.noted = [];
-            globalThis.record = (script, figures) => { noted.length = 0;
-              const set = (e, name, value) => noted.push([e, name, value]);
-              const many = (e, count, change) => noted.push(
-                [e, 'many', Array.from({length: count}, (_, i) => change(i))]);
-              const svg = {querySelectorAll: () => Array.from({length: 9999}, (_, i) => i)};
-              return JSON.stringify((eval(script)(figures, svg), noted)); }""")
-        self.engine.eval(f"globalThis.script = {json.dumps(self.drawn.script)}")
-
-    def changes(self, values):
-        """(element, name, value) that the script sets for these figures."""
-        written = ",".join(f"{value}n" if type(value) is int else repr(float(value)) for value in values)
-        return json.loads(self.engine.eval(f"record(script, [{written}])"))
-
-    @property
-    def values(self):
-        return [figure.value for figure in self.drawn.figures]
 
 
 def drawn_now(element, name):
@@ -117,3 +81,27 @@ def test_other_figures_are_drawn_to_one_scale(name):
     width, features = max(bars)
     assert [bar for bar in bars if abs(bar[0] - bar[1] * width / features) > 0.2] == []
     assert {value for _, value in bars} <= set(values)
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("llama-3.1-8b", "d_ff=28672"),
+        ("llama-3.1-8b", "n_heads=64"),
+        ("llama-3.1-8b", "n_kv_heads=32"),
+        ("llama-3.1-8b", "d_model=1024"),
+        ("deepseek-v3", "kv_lora_rank=4096"),
+        ("deepseek-v3", "n_heads=32"),
+        ("deepseek-v3", "n_experts=64"),
+        ("deepseek-v3", "d_model=2048"),
+        ("qwen3-next-80b-a3b", "d_model=8192"),
+        ("qwen3-next-80b-a3b", "d_model=512"),
+    ],
+)
+def test_nothing_overlaps_where_other_figures_are_drawn(name, changed):
+    drawing = Drawing(name)
+    before = {(box.tag, *map(str, box.attributes.values())) for box in drawing.shapes()}
+    assert list(overlaps(drawing.shapes(), 1000, 9999)) == []
+    drawing.change(redrawn(anatomy(load(name, [changed]).model)).figures)
+    assert list(overlaps(drawing.shapes(), 1000, 9999)) == []
+    assert {(box.tag, *map(str, box.attributes.values())) for box in drawing.shapes()} != before

@@ -30,3 +30,25 @@ def test_a_drawing_says_what_the_commands_count(models):
 @pytest.mark.parametrize("name", presets()[::9])
 def test_what_else_is_shown_is_counted(name, shown):
     assert counted_faults(drawing(name, show=shown), name) == {}
+
+
+LAYER = (
+    "  - {{n_layers: 1, layer: {{kind: pre_norm, attention: {{kind: mha, n_heads: 16}},"
+    " ffn: {{kind: mlp, d_ff: {}}}}}}}"
+)
+DIFFERENT = """name: different-layers
+vocab_size: 32000
+d_model: 1024
+max_seq_len: 4096
+norm: {{kind: rmsnorm, eps: 1e-5}}
+embedding: {{tied: false}}
+groups:
+{}
+"""
+
+
+@pytest.mark.parametrize("n", [40, 130, pytest.param(900, marks=pytest.mark.long)])
+def test_layers_that_all_differ_are_drawn(tmp_path, n):
+    file = tmp_path / "different.yaml"
+    file.write_text(DIFFERENT.format("\n".join(LAYER.format(1024 + 64 * i) for i in range(n))))
+    assert counted_faults(drawing(str(file)), str(file)) == {}

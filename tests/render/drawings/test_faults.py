@@ -178,6 +178,20 @@ SHOW = {
 }
 
 
+def test_above_110_layers_a_cell_is_a_run():
+    many = {
+        "rows": [
+            {"path": "layers.0.mixer.q_proj", "layers": [*range(110), 111]},
+            {"path": "layers.110.mixer.q_proj", "layers": [110]},
+        ]
+    }
+    kinds = ("layers.0", "layers.110")
+    runs = (("0", 'data-value="110"'), ("110", 'data-value="1"'), ("111", 'data-value="1"'))
+    assert list(counted.misplaced(strip(kinds, runs), [many])) == []
+    each = [(str(i), "") for i in range(112)]
+    assert [kind for kind, _ in counted.misplaced(strip(kinds, each), [many])] == ["cells"]
+
+
 def strip(kinds, cells):
     blocks = "".join(f'<g data-kind="{kind}"/>' for kind in kinds)
     return f"<svg>{blocks}{''.join(f'<rect data-layer={layer!r} {more}/>' for layer, more in cells)}</svg>"
@@ -187,7 +201,8 @@ def strip(kinds, cells):
     ("kinds", "cells", "faults_of"),
     [
         (("layers.0", "layers.2"), (("0", ""), ("1", ""), ("2", "")), []),
-        (("layers.0", "layers.2"), (("0", 'data-value="2"'), ("2", 'data-value="1"')), []),
+        (("layers.0", "layers.2"), (("0", 'data-value="2"'), ("2", 'data-value="1"')), ["cells"]),
+        (("layers.0", "layers.2"), (("0", ""), ("1", ""), ("1", "")), ["cells"]),
         (("layers.0",), (("0", ""), ("1", ""), ("2", "")), ["kinds"]),
         (("layers.0", "layers.0", "layers.2"), (("0", ""), ("1", ""), ("2", "")), ["kinds"]),
         (("layers.0", "layers.2"), (("0", ""), ("1", "")), ["cells"]),

@@ -7,7 +7,7 @@ import pytest
 
 from archcli.render.picture.graphs.blocks import blocks_of
 from archcli.render.picture.graphs.layers import crossings, layered
-from archcli.render.picture.graphs.places import GAP, Placing, Reach, Span
+from archcli.render.picture.graphs.places import GAP, Placing, Reach, SideRoom
 
 
 def read(text):
@@ -76,7 +76,9 @@ def test_slots_of_any_graph_stand_apart_between_their_borders(seed):
     chance = random.Random(seed)  # noqa: S311 no secret hangs on it
     reach = {
         slot: Reach(
-            Span(chance.randint(0, 2000)), Span(chance.randint(0, 2000), chance.uniform(0, 60)), spans=True
+            SideRoom(chance.randint(0, 2000)),
+            SideRoom(chance.randint(0, 2000), chance.uniform(0, 60)),
+            spans=True,
         )
         for slot in layers.slots
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 from archcli.measure.survey.anatomy.draft import Draft, Drafts, Tap
 from archcli.measure.survey.anatomy.records import Piece
@@ -162,3 +163,35 @@ def fold_chains(drafts: Drafts) -> None:
             draft.reads, draft.rows = before.reads, [*before.rows, *draft.rows]
             draft.held, draft.cached = before.held or draft.held, before.cached or draft.cached
             del drafts[before.id]
+
+
+def fold_asides(drafts: Drafts) -> None:
+    """In the wiring of a layer, products and what is applied to them, one behind the other, are one box."""
+    boxes: dict[str, list[str]] = {}
+    for draft in list(drafts.values()):
+        if draft.role not in ("matrix", "unary") or len(draft.reads) != 1:
+            continue
+        before = drafts[draft.reads[0].node]
+        pair = (before.role, draft.role)
+        alone = len(before.reads) == 1 and drafts.only_reader(before.id) is draft
+        if not alone or "matrix" not in pair or before.role not in ("matrix", "unary"):
+            continue
+        names = [*boxes.pop(before.id, _product(before)), *_product(draft)]
+        boxes[draft.id] = names
+        draft.role, draft.label = "matrix", _joined(names)
+        draft.reads, draft.rows = before.reads, [*before.rows, *draft.rows]
+        draft.heads, draft.pieces = None, []
+        del drafts[before.id]
+
+
+def _product(draft: Draft) -> list[str]:
+    """The name of a product; none for what is applied to one."""
+    return [draft.label] if draft.role == "matrix" else []
+
+
+def _joined(names: list[str]) -> str:
+    """What names begin with, such as laurel; the names themselves where they begin with nothing alike."""
+    common = list(
+        takewhile(lambda words: len(set(words)) == 1, zip(*(name.split() for name in names), strict=False))
+    )
+    return " ".join(words[0] for words in common) or ", ".join(names)

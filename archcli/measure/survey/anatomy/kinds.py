@@ -8,6 +8,7 @@ from typing import Any
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.survey.anatomy.draft import INPUT, OUTPUT, Draft, Drafts
 from archcli.measure.survey.anatomy.figures import shown
+from archcli.measure.survey.anatomy.folds import fold_asides
 from archcli.measure.survey.anatomy.parts import (
     PartDrawing,
     Sizes,
@@ -55,6 +56,7 @@ class Kinds:
         boxes = {at: box for at, box in found.items() if box is not None}
         reader = Reader(self.forward, self.forward.entered[path], boxes, scales=True)
         drafts = reader.read(rows, self.forward.left[path])
+        fold_asides(drafts)
         times = shown(rows[0], "times", rows[0].times)
         numbers = rows[0].layers or ()
         return Kind(path, layers_title(path, rows[0]), times, numbers, finished(drafts), spine_of(drafts))
@@ -110,7 +112,7 @@ def _way(drafts: Drafts, avoided: str) -> tuple[str, ...] | None:
 
 
 def layers_title(path: str, row: WiredRow) -> str:
-    """Which layers a kind stands for: `layers 3–60`, `layers 3, 7 … 47`, `encoder layers 0–11`."""
+    """Which layers a kind stands for: `Layers 3–60`, `Layers 3, 7 … 47`, `Encoder layers 0–11`."""
     numbers = row.layers or ()
     stack = path.partition("layers.")[0].rstrip(".").replace("_", " ")
     word = f"{stack} layer".lstrip() + ("s " if len(numbers) > 1 else " ")
@@ -125,7 +127,7 @@ def layers_title(path: str, row: WiredRow) -> str:
         last = len(parts) - 2 if runs[-1][0] == runs[-1][1] else len(parts) - 4
         parts[last] = " … "
     line = [part for part in parts if part]
-    return Line(word[:1].upper() + word[1:] if not stack else word, *line)
+    return Line(word[:1].upper() + word[1:], *line)
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
+from archcli.arith import Shape
 from archcli.graph.count_tape import settings_of
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.survey.anatomy.draft import Draft, Drafts
@@ -51,14 +52,7 @@ def part_paths(modules: Mapping[str, Any]) -> dict[str, Any]:
 def signature(path: str, rows: Iterable[WiredRow]) -> Hashable:
     """What makes two parts one: their rows but for the path."""
     return tuple(
-        (
-            row.id[len(path) :],
-            row.inputs,
-            row.outputs,
-            tuple(row.weights.items()),
-            row.experts,
-            _settings(row),
-        )
+        (row.id[len(path) :], *_settings(row), *_widths(row), tuple(row.weights.items()))
         for row in rows
         # constants of a layer, such as the decay of its heads, change nothing that is drawn
         if role_of(row) != "aside"
@@ -67,7 +61,13 @@ def signature(path: str, rows: Iterable[WiredRow]) -> Hashable:
 
 def _settings(row: WiredRow) -> tuple[Any, ...]:
     # by repr: masks compare by identity
-    return type(row.op), repr(settings_of(row.op)), row.experts
+    kinds = tuple(state.kind for state in row.states)
+    return type(row.op), repr(settings_of(row.op)), row.experts, kinds
+
+
+def _widths(row: WiredRow) -> tuple[Shape, ...]:
+    """Shapes without batch and tokens, which an encoder and its decoder may have other numbers of."""
+    return tuple(shape[2:] or shape[-1:] for shape in (*row.inputs, *row.outputs))
 
 
 class PartDrawing:

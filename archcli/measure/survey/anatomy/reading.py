@@ -98,6 +98,8 @@ class Reader:
         row, which = self.forward.maker(value)
         if row is None or not which.isdecimal() or role_of(row) == "aside":
             return ()
+        if (box := self._box(row.path)) is not None:
+            return (Tap(box.id),)
         # made elsewhere: the encoder's output, the embeddings, another layer's keys
         name = f"from {row.id}" if which == "0" else f"from {value}"
         if name not in self.drafts:
@@ -131,21 +133,16 @@ class Reader:
     def _into(self, box: Draft, row: WiredRow) -> None:
         """Take a row into a box; what it reads from outside, the box reads."""
         box.rows.append(row)
-        self.drafts.setdefault(box.id, box)
-        outside = [port for port in self.reads(row) if port.node != box.id]
-        if not box.is_open:
-            # a table of positions or the like, which the part does not show
-            outside = [port for port in outside if not self._is_foreign(port)]
-        box.reads = list(dict.fromkeys([*box.reads, *outside]))
-        self.give(row, *[[Tap(box.id)]] * len(row.outputs))
+        if box.id not in self.drafts:
+            self.drafts[box.id] = box
+            box.reads = list(self.found(self.forward.entered[box.id]))
+        if box.is_open:
+            outside = [port for port in self.reads(row) if port.node != box.id]
+            box.reads = list(dict.fromkeys([*box.reads, *outside]))
 
     def width(self, row: WiredRow) -> Figure:
         """The features of a row's output; in the wiring of a layer those of one of its streams."""
         return output_figure(row) if self.scales else width_figure(row)
-
-    def _is_foreign(self, port: Tap) -> bool:
-        """Whether a port is that of a value that comes from elsewhere."""
-        return port.node != INPUT and self.drafts[port.node].role == "input"
 
     def node(self, row: WiredRow) -> None:
         """A row that is a node of its own."""

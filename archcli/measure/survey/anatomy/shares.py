@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.flops import component
 from archcli.measure.report import Report
-from archcli.measure.survey.anatomy.records import Figure, Hue, Share
+from archcli.measure.survey.anatomy.records import Figure, Hue, Line, Share
 from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.trace import ADAPTERS
 
@@ -24,11 +24,13 @@ NAMES: Mapping[Hue, str] = {
 TABLES, REST = "embedding, head", "norms and more"
 TABLE_GROUPS = ("embedding", "lm_head", "position_embedding", "token_type_embedding", "per_layer_embedding")
 SCORES = "attention_scores"
+LETTERS = 4
+"""Kinds of attention with as many letters are abbreviations."""
 Hues = Mapping[str, Hue]
 """The hue of each row, by its id."""
 
 
-class Component(NamedTuple):
+class ShareName(NamedTuple):
     """A component of the bars: its name and its hue."""
 
     name: str
@@ -44,17 +46,19 @@ class Amounts(NamedTuple):
     stored: Any
     read_key: str
     read: Any
-    section: Component
+    section: ShareName
 
 
-def section(names: Mapping[str, Hue], group: str) -> Component:
+def section(names: Mapping[str, Hue], group: str) -> ShareName:
     """The section of a group or component whose hue is known."""
     hue = names.get(group, "plain")
+    if hue == "dense" and "experts" not in names.values():
+        return ShareName("FFN", hue)
     if group == SCORES:
-        return Component("attention scores", hue)
+        return ShareName("attention scores", hue)
     if hue != "plain":
-        return Component(NAMES[hue], hue)
-    return Component(TABLES if group in TABLE_GROUPS else REST, "plain")
+        return ShareName(NAMES[hue], hue)
+    return ShareName(TABLES if group in TABLE_GROUPS else REST, "plain")
 
 
 def hues_of(rows: Iterable[WiredRow], hues: Hues, key: Callable[[WiredRow], str]) -> dict[str, Hue]:
@@ -64,7 +68,7 @@ def hues_of(rows: Iterable[WiredRow], hues: Hues, key: Callable[[WiredRow], str]
         of_key = tally.setdefault(key(row), {})
         hue = hues.get(row.id, "plain")
         params, number = of_key.get(hue, (0, 0))
-        of_key[hue] = params + row.params, number + 1
+        of_key[hue] = params + (row.params if row.weights else 0), number + 1
     return {name: max(of_key, key=of_key.__getitem__) for name, of_key in tally.items()}
 
 
@@ -114,20 +118,25 @@ def by_operator(rows: Sequence[WiredRow], hues: Hues, profile: Mapping[str, Any]
     )
 
 
-def _timed(names: Mapping[str, Hue], groups: Mapping[str, str], path: str) -> Component:
+def _timed(names: Mapping[str, Hue], groups: Mapping[str, str], path: str) -> ShareName:
     group, hue = groups.get(path, ""), names.get(path, "plain")
-    return section({group: hue}, group)
+    return section({**names, group: hue}, group)
 
 
-def _kept(row: Mapping[str, Any]) -> Component:
+def _kept(row: Mapping[str, Any]) -> ShareName:
+    """Layers of `kvcache` by their kind and window: `GQA window 512`."""
     hue: Hue = "attention" if row["elements_per_token"] else "recurrent"
-    words = [str(row["attention"])] + ([f"window {row['window']:,}"] if row["window"] else [])
-    return Component(" ".join(words), hue)
+    kind = str(row["attention"]).replace("_", " ")
+    name = kind.upper() if len(kind) <= LETTERS else kind
+    if row["window"] is None:
+        return ShareName(name, hue)
+    window = Figure(row["window"], "kvcache", row["first"], "window")
+    return ShareName(Line(f"{name} window ", window), hue)
 
 
 def _shares(entries: Iterable[Amounts]) -> tuple[Share, ...]:
     """The sections, the largest first and the rest last; entries of one section are added up."""
-    merged: dict[Component, list[Amounts]] = {}
+    merged: dict[ShareName, list[Amounts]] = {}
     for entry in entries:
         merged.setdefault(entry.section, []).append(entry)
     shares = [_share(of_section, entries) for of_section, entries in merged.items()]
@@ -136,7 +145,7 @@ def _shares(entries: Iterable[Amounts]) -> tuple[Share, ...]:
     )
 
 
-def _share(of_section: Component, entries: Sequence[Amounts]) -> Share:
+def _share(of_section: ShareName, entries: Sequence[Amounts]) -> Share:
     first = entries[0]
     # rows are added up by their paths, totals by their keys
     path = "+".join(entry.path for entry in entries) if first.path else ""

@@ -1,4 +1,4 @@
-"""Words of a drawing: titles of mixers and networks by the field's terms, their facts, labels of nodes."""
+"""Words of a drawing: titles of mixers and networks by the field's terms, facts, and labels."""
 
 from __future__ import annotations
 
@@ -127,9 +127,9 @@ def short_name(path: str) -> str:
 
 
 def foreign_label(path: str) -> str:
-    """What a value is called that comes from elsewhere: `encoder`, `embedding`, `layer 13`."""
+    """What a value is called that comes from elsewhere: `encoder`, `embedding`, `earlier k`."""
     first, *steps = path.split(".")
     if "layers" in (first, *steps[:1]):
-        number = path.partition("layers.")[2].partition(".")[0]
-        return f"layer {number}"
+        # keys and values that layers lend: which layer it is goes by the layer that reads them
+        return f"earlier {short_name(path).partition(' ')[0]}"
     return first.replace("_", " ")

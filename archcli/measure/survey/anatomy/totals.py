@@ -15,8 +15,9 @@ from archcli.modules import Model
 
 def parameter_totals(model: Model, rows: Sequence[WiredRow]) -> dict[str, Any]:
     """Totals of `params`, those of multi-token prediction included."""
-    counts = param_totals(model, rows) | {"active_by_group": active_by_group(rows)}
-    return counts | (prediction_totals(model, rows) if model.mtp_depth else {"mtp_params": 0})
+    weighty = [row for row in rows if row.weights]
+    counts = param_totals(model, weighty) | {"active_by_group": active_by_group(weighty)}
+    return counts | (prediction_totals(model, weighty) if model.mtp_depth else {"mtp_params": 0})
 
 
 def cache_totals(rows: Iterable[WiredRow]) -> tuple[Number, Number]:

@@ -1,4 +1,4 @@
-"""A graph of glyphs: nodes in ranks from the input upwards, the edges between them, and how high it is."""
+"""A graph of glyphs: nodes in ranks from the input upwards, and the edges between them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from archcli.render.picture.glyphs.matrices import Trapezoid
 from archcli.render.picture.graphs.blocks import Blocks, blocks_of
 from archcli.render.picture.graphs.layers import Layers, layered
 from archcli.render.picture.graphs.places import Placing, Reach
-from archcli.render.picture.graphs.routes import Line, Routes, Sides
+from archcli.render.picture.graphs.routes import EdgeLine, Routes, Sides
 
 TOUCH = 3.0
 """Units between a pill and the bar that it stands on."""
@@ -41,7 +41,7 @@ class Graph:
     @cached_property
     def blocks(self) -> Blocks:
         """What stands straight over one another."""
-        return blocks_of(self.layers, self.rings)
+        return blocks_of(self.layers, self.rings, {node.id for node in self.nodes if node.role == "core"})
 
     @property
     def rings(self) -> frozenset[str]:
@@ -204,7 +204,7 @@ def _sharing(glyph: Glyph, count: int) -> Glyph:
             return glyph
 
 
-def _edge(line: Line) -> Shapes:
+def _edge(line: EdgeLine) -> Shapes:
     (x, y), *rest = line.points
     steps, last = f"M{x:.1f} {y:.1f}", (x, y)
     for point in rest:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
-from archcli.measure.survey.anatomy.records import Figure
+from archcli.measure.survey.anatomy.records import Figure, Line
 from archcli.render.picture.architecture.shapes import Many, Shape, attributes_of
 from archcli.render.picture.architecture.traced import (
     MARK,
@@ -48,6 +48,8 @@ class Redraw:
             return self._figure(value)
         if type(value) is tuple:
             return tuple(map(self.traced, value))
+        if type(value) is Line:
+            return Line(*map(self.traced, value.parts))
         if is_dataclass(value):
             record: Any = value
             changed = {item.name: self.traced(getattr(value, item.name)) for item in fields(record)}

@@ -70,11 +70,11 @@ def css() -> str:
     )
     plain = (
         f"text{{font-family:{FONTS};font-variant-numeric:tabular-nums}}{sizes}"
-        ".none{fill:none;fill-opacity:0}.thin{stroke-width:1}.hairline{stroke-width:.5}"
+        ".none{fill:#fff;fill-opacity:0}.thin{stroke-width:1}.hairline{stroke-width:.5}"
         ".edge{stroke-width:1.5;fill:none}"
         ".edge-ring{stroke-width:1.5}.hatched{fill:url(#hatch)}"
         ".stream{stroke-width:3;fill:none;stroke-linecap:square}"
-        ".held{fill:none;fill-opacity:0;stroke-width:1.5;stroke-dasharray:4 3}"
+        ".held{fill:#fff;fill-opacity:0;stroke-width:1.5;stroke-dasharray:4 3}"
     )
     return f"{plain}\n{light}\n@media (prefers-color-scheme:dark){{{dark}}}"
 

@@ -1,1 +1,1 @@
-"""Signs of a drawing of an architecture: what each role of a node looks like, and the room that it takes."""
+"""Signs of a drawing of an architecture: what each role of a node looks like, and its room."""

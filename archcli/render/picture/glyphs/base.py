@@ -16,7 +16,7 @@ from archcli.render.picture.architecture.style import (
     text,
     width_of,
 )
-from archcli.render.picture.graphs.places import Reach, Span
+from archcli.render.picture.graphs.places import Reach, SideRoom
 
 BAR = 8.0
 """The height of a bar."""
@@ -29,6 +29,8 @@ DROP, RAISED = 5.0, 2.0
 """How far the number of an input reaches below its bar, and that of an output stands above its foot."""
 LINE, NARROW = 15.0, 84.0
 """From line to line in a pill, and the width at which its text is broken."""
+GROWTH = 6.0
+"""Room for a digit more, where a drawing is drawn anew for other figures."""
 Shapes = tuple[Shape | Many, ...]
 
 
@@ -67,7 +69,7 @@ class Glyph:
     def reach(self, scale: float) -> Reach:
         """How far it reaches to the left and right of its axis, at about this scale."""
         half = self.least / 2
-        return Reach(Span(0, half), Span(0, half))
+        return Reach(SideRoom(0, half), SideRoom(0, half))
 
     def rise(self, scale: float) -> float:
         """Units from its upper edge to where its edges start."""
@@ -108,7 +110,7 @@ class EndBar(Glyph):
     def reach(self, scale: float) -> Reach:
         """Half of the bar to the left; to the right also the text."""
         room = BESIDE + width_of(self.words)
-        return Reach(Span(self.features / 2), Span(self.features / 2, room))
+        return Reach(SideRoom(self.features / 2), SideRoom(self.features / 2, room))
 
     def shapes(self, frame: Frame, scale: Any) -> Shapes:
         """The bar and its number."""
@@ -153,7 +155,7 @@ class Pill(Glyph):
         """As wide as its text, or as its share of it."""
         needed = max(map(width_of, self.lines)) + 2 * PADDING
         half = max(self.least, needed / self.shared, 2 * PADDING) / 2
-        return Reach(Span(0, half), Span(0, half), spans=True)
+        return Reach(SideRoom(0, half), SideRoom(0, half), spans=True)
 
     def shapes(self, frame: Frame, scale: Any) -> Shapes:
         """The pill, its text in the middle."""
@@ -186,7 +188,7 @@ class Ring(Glyph):
 
     def reach(self, scale: float) -> Reach:
         """The ring itself, and room for the arrows at its sides."""
-        return Reach(Span(0, RING + 6), Span(0, RING + 6))
+        return Reach(SideRoom(0, RING + 6), SideRoom(0, RING + 6))
 
     def shapes(self, frame: Frame, scale: Any) -> Shapes:
         """The ring with its sign, of lines: text would stand in the ring's middle in no font."""
@@ -221,7 +223,7 @@ class PartBox(Glyph):
     def needed(self) -> float:
         """The width that its text takes."""
         lines = [width_of(self.node.label, "label"), *map(width_of, self.facts)]
-        return max(lines) + self.indent + PADDING
+        return max(lines) + self.indent + PADDING + GROWTH
 
     @property
     def indent(self) -> float:
@@ -231,7 +233,7 @@ class PartBox(Glyph):
     def reach(self, scale: float) -> Reach:
         """As wide as its text, or as its like."""
         half = max(self.least, self.needed()) / 2
-        return Reach(Span(0, half), Span(0, half), spans=True)
+        return Reach(SideRoom(0, half), SideRoom(0, half), spans=True)
 
     def shapes(self, frame: Frame, scale: Any) -> Shapes:
         """The box, the letter in a ring, the name and the facts."""

@@ -10,7 +10,7 @@ from archcli.render.picture.architecture.numbers import floor, root, where
 from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import LEADING, Words, line_of, rect, text, width_of
 from archcli.render.picture.glyphs.base import PADDING, Frame, Glyph, Shapes
-from archcli.render.picture.graphs.places import Reach, Span
+from archcli.render.picture.graphs.places import Reach, SideRoom
 
 SIGN = 46.0
 """The side of the square of a mask or of the states."""
@@ -57,7 +57,7 @@ class CoreBox(Glyph):
     def reach(self, scale: float) -> Reach:
         """As wide as its content, or as what it reads."""
         half = max(self.needed, self.least) / 2
-        return Reach(Span(0, half), Span(0, half), spans=True)
+        return Reach(SideRoom(0, half), SideRoom(0, half), spans=True)
 
     def shapes(self, frame: Frame, scale: Any) -> Shapes:
         """The box, its sign and its text, the content in the middle."""

@@ -1,4 +1,4 @@
-"""The glyph of a product with a weight: a trapezoid between the bars of its inputs and outputs, to scale."""
+"""The glyph of a product with a weight: a trapezoid between the bars of its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from archcli.render.picture.architecture.numbers import concrete
 from archcli.render.picture.architecture.shapes import Many
 from archcli.render.picture.architecture.style import LEADING, Words, line_of, path, rect, text, width_of
 from archcli.render.picture.glyphs.base import BAR, BESIDE, RAISED, Frame, Glyph, Shapes
-from archcli.render.picture.graphs.places import Reach, Span
+from archcli.render.picture.graphs.places import Reach, SideRoom
 
 SLOPE = 27.0
 """The height of a trapezoid."""
@@ -18,12 +18,12 @@ HELD = 4.0
 """Between a bar and the frame that says that it is cached."""
 MOST_TICKS, LEAST_TICK = 32, 3.0
 """Heads are cut out of a bar where there are few, each at least so wide."""
-INSIDE, SLANT = 8.0, 0.22
-"""Room around a text in a trapezoid, and the share of its slant that lies within the height of a text."""
-FLARE, LONG = 3, 90.0
+INSIDE, SLANTS = 8.0, (0.22, 0.42)
+"""Room around a text in a trapezoid, and the share of its slant within the height of one line and of two."""
+FLARE, LONG = 3, 60.0
 """A trapezoid whose output is so many times its input has little room inside or beside it for long texts."""
 CUT, GROUP_CUT = 0.8, 2.4
-NARROWEST = 3.0
+NARROWEST, FEW_LINES = 3.0, 2
 
 
 @dataclass(frozen=True)
@@ -115,12 +115,17 @@ class Trapezoid(Glyph):
         """Whether the pieces are those of a head, not of the whole bar."""
         return sum(concrete(piece.width.value) for piece in self.node.pieces) < concrete(self.out)
 
-    def within(self, scale: float) -> Words:
-        """The text in the trapezoid, where it has room for some."""
+    def within(self, scale: float) -> tuple[Words, ...]:
+        """The lines in the trapezoid: all of its text, or its name, or nothing, by the room that there is."""
+        whole = (_dotted((self.name, *self.cache)), *self.facts[:1])
+        if self._fits(whole, scale):
+            return whole
+        return (self.name,) if not self.crowded and self._fits((self.name,), scale) else ()
+
+    def _fits(self, lines: tuple[Words, ...], scale: float) -> bool:
         out, fed = concrete(self.out) * scale, concrete(self.fed) * scale
-        line = _dotted((self.name, *self.cache))
-        room = (out + fed) / 2 - SLANT * abs(out - fed) - INSIDE
-        return line if line and max(map(width_of, (line, *self.facts))) <= room else line_of()
+        room = (out + fed) / 2 - SLANTS[len(lines) - 1] * abs(out - fed) - INSIDE
+        return 0 < max(map(width_of, lines)) <= room
 
     @property
     def facts(self) -> tuple[Words, ...]:
@@ -130,16 +135,20 @@ class Trapezoid(Glyph):
 
     @property
     def slope(self) -> float:
-        """The height of the trapezoid: higher where two lines may stand in it."""
-        return SLOPE + 12 * min(1, len(self.facts))
+        """The height of the trapezoid: higher where two lines may stand in it, or more beside it."""
+        lines = 0 if self.ended or self.crowded else 1 + len(self.cache) + len(self.facts)
+        return max(SLOPE + 12 * min(1, len(self.facts)), LEADING * lines - BAR)
 
     def beside(self, scale: float) -> tuple[Words, ...]:
-        """The lines on its right."""
+        """The lines on its right: what does not stand in it."""
         if self.ended:
             return () if self.node.width is None else (line_of(self.node.width),)
-        if self.within(scale) or self.crowded:
+        if self.crowded:
             return ()
-        return tuple(line for line in (self.name, *self.cache, *self.facts) if line)
+        within = self.within(scale)
+        if within == (self.name,):
+            return (*self.cache, *self.facts)
+        return () if within else tuple(line for line in (self.name, *self.cache, *self.facts) if line)
 
     def rise(self, scale: float) -> float:
         """Where its text stands inside, there is none between its bar and its edges."""
@@ -152,12 +161,12 @@ class Trapezoid(Glyph):
         least = NARROWEST
         if self.crowded and not self.within(scale):
             least = max(map(width_of, self.above), default=0.0) / 2
-        left = Span(features, self.frame, least)
+        left = SideRoom(features, self.frame, least)
         beside = self.beside(scale)
         if not beside:
             return Reach(left, left)
         room = BESIDE + max(map(width_of, beside))
-        return Reach(left, Span(features, self.frame + room, least + room))
+        return Reach(left, SideRoom(features, self.frame + room, least + room))
 
     def shapes(self, frame: Frame, scale: Any) -> Shapes:
         """The trapezoid, its bars, heads, pieces, frame and text."""
@@ -236,19 +245,16 @@ class Trapezoid(Glyph):
         """The frame of what is cached."""
         off = HELD - 0.75
         width, height = end - start + 2 * off, BAR + 2 * off
-        return rect(start - off, top - off, width, height, "held s-ink", 3, self.node.cached, "cached")
+        return rect(start - off, top - off, width, height, "held s-ink", 3, None, "cached")
 
     def _text(self, frame: Frame, low: float, scale: float, out: Any) -> Shapes:
         """The line in the trapezoid, and those above or beside it."""
         middle = low + self.slope / 2 + 4.5
         within, beside = self.within(scale), self.beside(scale)
-        inside: Shapes = ()
-        if within:
-            lines = (within, *self.facts[:1])
-            first = middle - (len(lines) - 1) * LEADING / 2
-            inside = tuple(
-                text(frame.x, first + i * LEADING, line, anchor="middle") for i, line in enumerate(lines)
-            )
+        upper = middle - (len(within) - 1) * LEADING / 2
+        inside = tuple(
+            text(frame.x, upper + i * LEADING, line, anchor="middle") for i, line in enumerate(within)
+        )
         if self.ended:
             return (
                 *inside,
@@ -260,7 +266,7 @@ class Trapezoid(Glyph):
                 for i, line in enumerate(self.above)
             )
         start = frame.x + frame.right - max(map(width_of, beside), default=0)
-        first = middle - (len(beside) - 1) * LEADING / 2
+        first = middle - (len(beside) - 1) * LEADING / 2 - (BAR / 2 if len(beside) > FEW_LINES else 0)
         return (*inside, *(text(start, first + i * LEADING, line) for i, line in enumerate(beside)))
 
 

@@ -10,7 +10,7 @@ from archcli.render.picture.architecture.numbers import concrete, floor, least
 from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import LEADING, Words, line_of, path, rect, text, width_of
 from archcli.render.picture.glyphs.base import BAR, BESIDE, PADDING, Frame, Glyph, Shapes, lines_at
-from archcli.render.picture.graphs.places import Reach, Span
+from archcli.render.picture.graphs.places import Reach, SideRoom
 
 GRID, LOW, LARGEST = 192.0, 80.0, 20.0
 """Units of the grid's width, of its height and of a cell, at most."""
@@ -69,13 +69,13 @@ class Expert(Glyph):
     def reach(self, scale: float) -> Reach:
         """Half of the widest bar, and the text on the right."""
         room = BESIDE + max(map(width_of, self.lines))
-        return Reach(Span(self.wide / 2, 0, 3), Span(self.wide / 2, room, 3 + room))
+        return Reach(SideRoom(self.wide / 2, 0, 3), SideRoom(self.wide / 2, room, 3 + room))
 
     def shapes(self, frame: Frame, scale: Any) -> Shapes:
         """The bars, the trapezoids between them, and the text."""
         top = frame.top + self.height - self.tall
         start = frame.x + frame.right - max(map(width_of, self.lines))
-        first = top + self.tall / 2 + 4.5 - (len(self.lines) - 1) * LEADING / 2
+        first = frame.top + self.height / 2 + 4.5 - (len(self.lines) - 1) * LEADING / 2
         return (*self.drawn(frame.x, top, scale), *lines_at(start, first, self.lines))
 
     def drawn(self, x: Any, top: float, scale: Any) -> Shapes:
@@ -156,7 +156,7 @@ class ExpertGrid(Glyph):
         """The grid and one expert to scale beside each other, or the text under them."""
         grid = self._grid[0] + self._tall + 2 * PADDING
         text_ = max(map(width_of, self.lines)) + 2 * PADDING
-        half = Span(self.one.wide / 2, (grid + 2 * PADDING) / 2, text_ / 2)
+        half = SideRoom(self.one.wide / 2, (grid + 2 * PADDING) / 2, text_ / 2)
         return Reach(half, half, spans=True)
 
     def shapes(self, frame: Frame, scale: Any) -> Shapes:

@@ -6,8 +6,11 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeAlias
 
 from archcli.render.picture.graphs.layers import Layers
+
+Names: TypeAlias = AbstractSet[str]
 
 
 @dataclass(frozen=True)
@@ -24,14 +27,15 @@ class Blocks:
     rights: dict[str, str]
 
 
-def blocks_of(layers: Layers, rings: AbstractSet[str] = frozenset()) -> Blocks:
+def blocks_of(layers: Layers, rings: Names = frozenset(), centred: Names = frozenset()) -> Blocks:
     """Slots joined by what should be a straight line, of which no two cross.
 
-    A ring stands over the first of its branches, and others reach it from its sides.
+    A ring stands over the first of its branches, and others reach it from its sides. What is `centred` stands
+    in the middle of all that it reads.
     """
     up: dict[str, str] = {}
     taken: set[str] = set()
-    for low, high in sorted(_straight(layers, rings), key=lambda edge: _urgency(layers, *edge)):
+    for low, high in sorted(_straight(layers, rings, centred), key=lambda edge: _urgency(layers, *edge)):
         if low not in up and high not in taken and not _crosses(layers, up, low, high):
             up[low] = high
             taken.add(high)
@@ -48,13 +52,14 @@ def blocks_of(layers: Layers, rings: AbstractSet[str] = frozenset()) -> Blocks:
     return Blocks(of, members, _sorted(of, members, lefts), lefts, rights)
 
 
-def _straight(layers: Layers, rings: AbstractSet[str]) -> Iterator[tuple[str, str]]:
+def _straight(layers: Layers, rings: Names, centred: Names) -> Iterator[tuple[str, str]]:
     """Edges that should be straight: the only one at both ends, or that of a lane or of the spine."""
     for low, readers in layers.above.items():
         for high in readers:
             real = [slot for slot in layers.below[high] if not layers.slots[slot].passing]
             lone = len(layers.below[high]) == 1
-            alone = len(readers) == 1 and (lone or (real[:1] if high in rings else real) == [low])
+            first = (real[:1] if high in rings else real) == [low] and high not in centred
+            alone = len(readers) == 1 and (lone or first)
             onward = lone and layers.slots[low].passing
             pinned = {low, high} & layers.pinned
             if {low, high} == pinned or (not pinned and (alone or onward)):

@@ -12,7 +12,7 @@ FEW = 4
 
 
 @dataclass(frozen=True)
-class Slot:
+class RankSlot:
     """A place in a rank: of a node, or of an edge that passes by and carries the output of node `source`."""
 
     id: str
@@ -29,7 +29,7 @@ class Layers:
     pinned: slots that stand leftmost, one over the other (a residual stream).
     """
 
-    slots: dict[str, Slot] = field(default_factory=dict)
+    slots: dict[str, RankSlot] = field(default_factory=dict)
     ranks: list[list[str]] = field(default_factory=list)
     below: dict[str, list[str]] = field(default_factory=dict)
     above: dict[str, list[str]] = field(default_factory=dict)
@@ -77,12 +77,12 @@ def _slots(reads: Mapping[str, Sequence[str]], heights: Mapping[str, int], spine
     """A slot for each node and for each rank that an output passes; an output passes a rank once."""
     layers = Layers(ranks=[[] for _ in range(max(heights.values(), default=0) + 1)])
     for node, height in heights.items():
-        _add(layers, Slot(node, height, node))
+        _add(layers, RankSlot(node, height, node))
     for node, read in reads.items():
         for source in read:
             last = source
             for rank in range(heights[source] + 1, heights[node]):
-                slot = Slot(f"{source}@{rank}", rank, source, passing=True)
+                slot = RankSlot(f"{source}@{rank}", rank, source, passing=True)
                 if slot.id not in layers.slots:
                     _add(layers, slot)
                     _connect(layers, last, slot.id)
@@ -95,7 +95,7 @@ def _slots(reads: Mapping[str, Sequence[str]], heights: Mapping[str, int], spine
     return layers
 
 
-def _add(layers: Layers, slot: Slot) -> None:
+def _add(layers: Layers, slot: RankSlot) -> None:
     layers.slots[slot.id] = slot
     layers.ranks[slot.rank].append(slot.id)
     layers.below[slot.id] = []
@@ -118,6 +118,8 @@ def _order(layers: Layers) -> None:
         for rank in range(len(layers.ranks)):
             _improve(layers, rank)
         cost = sum(crossings(layers, rank) for rank in range(len(layers.ranks) - 1))
+        if best is not None and cost >= best[0] and sweep > 1:
+            break
         if best is None or cost < best[0]:
             best = cost, [list(rank) for rank in layers.ranks]
         if not cost:

@@ -23,7 +23,7 @@ GAP, WIDEST_GAP = 14.0, 40.0
 """Units between neighbours: at least, and at most where there is room."""
 
 
-class Span(NamedTuple):
+class SideRoom(NamedTuple):
     """How far a slot reaches to one side: `features` to scale and `fixed` units, but `least` at least."""
 
     features: Any = 0
@@ -57,8 +57,8 @@ class Reach(NamedTuple):
     `spans` says that it is widened until all that it reads stands under it.
     """
 
-    left: Span = Span(0, LANE)
-    right: Span = Span(0, LANE)
+    left: SideRoom = SideRoom(0, LANE)
+    right: SideRoom = SideRoom(0, LANE)
     spans: bool = False
 
 
@@ -253,7 +253,7 @@ def _side_by_side(rank: Sequence[str], left: Mapping[str, Any], right: Mapping[s
     return {slot: place - (ends - GAP) / 2 for slot, place in places.items()}
 
 
-def _width(span: Span, scale: float) -> Width:
+def _width(span: SideRoom, scale: float) -> Width:
     """Features and units of which a span is the sum, at about this scale."""
     reached = concrete(span.features) * scale + span.fixed
     return Width(0, span.least) if reached < span.least else Width(span.features, span.fixed)

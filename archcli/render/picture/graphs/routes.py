@@ -23,7 +23,7 @@ STRAIGHT = 0.5
 """A line whose ends are so little apart looks straight."""
 
 
-class Port(NamedTuple):
+class EdgeEnd(NamedTuple):
     """How an edge ends: `straight` up, at the `side` of a ring, or on a `track` and then up."""
 
     slot: str
@@ -31,7 +31,7 @@ class Port(NamedTuple):
     way: str
 
 
-class Line(NamedTuple):
+class EdgeLine(NamedTuple):
     """A drawn edge: its points, whether it has a head, is the stream itself, or branches off from it."""
 
     points: tuple[tuple[Any, Any], ...]
@@ -64,10 +64,10 @@ class Routes:
     blocks: Blocks
     sides: Sides
 
-    def ports(self, rank: int) -> list[Port]:
+    def ports(self, rank: int) -> list[EdgeEnd]:
         """How each edge from a rank to the next ends."""
         return [
-            Port(low, high, self._way(low, high))
+            EdgeEnd(low, high, self._way(low, high))
             for low, readers in self.layers.nets(rank).items()
             for high in readers
         ]
@@ -116,7 +116,9 @@ class Routes:
         between = [lows.index(slot) for slot in self.layers.below[beside]]
         return all(i > lows.index(low) if place > middle else i < lows.index(low) for i in between)
 
-    def lines(self, places: Places, tops: Mapping[int, float], lows: Mapping[int, float]) -> Iterator[Line]:
+    def lines(
+        self, places: Places, tops: Mapping[int, float], lows: Mapping[int, float]
+    ) -> Iterator[EdgeLine]:
         """All edges; `tops` and `lows` are the upper and lower edges of ranks."""
         for rank in range(len(self.layers.ranks) - 1):
             ports = self.ports(rank)
@@ -124,15 +126,15 @@ class Routes:
             for port in ports:
                 if self._touches(port):
                     continue
-                yield self._line(port, places, tracks.get(port.slot, 0.0), lows)
+                yield self._line(port, places, tracks.get(port.slot, (lows[rank + 1] + tops[rank]) / 2), lows)
 
-    def _touches(self, port: Port) -> bool:
+    def _touches(self, port: EdgeEnd) -> bool:
         """Whether an edge needs no line, as its ends touch."""
         rank = self.layers.slots[port.reader].rank
         passing = self.layers.slots[port.reader].passing
         return rank in self.sides.touching and not passing and port.slot not in self.sides.lowered
 
-    def _line(self, port: Port, places: Places, track: float, lows: Mapping[int, float]) -> Line:
+    def _line(self, port: EdgeEnd, places: Places, track: float, lows: Mapping[int, float]) -> EdgeLine:
         low, high = self.layers.slots[port.slot], self.layers.slots[port.reader]
         x = places.axis[port.slot]
         # an edge that passes a rank starts at the lower edge of it
@@ -142,22 +144,36 @@ class Routes:
         head = not high.passing and not stream and high.rank not in self.sides.touching
         stop = end + (TIP if head else 0)
         goal = places.axis[port.reader]
-        if port.way == "side" and abs(concrete(x) - concrete(goal)) > 2 * SIDE:
+        if port.way == "side" and self._is_clear(port, places):
             y = end - SIDE
             away = SIDE + TIP
             goal = goal + away if concrete(x) > concrete(goal) else goal - away
-            return Line(((x, start), (x, y), (goal, y)), head=True, stream=False)
+            return EdgeLine(((x, start), (x, y), (goal, y)), head=True, stream=False)
         spans = port.reader in self.sides.spans
         if spans:
             first = goal - places.left[port.reader] + INSET
             goal = least(most(x, first), goal + places.right[port.reader] - INSET)
         if port.way == "straight" and abs(concrete(goal) - concrete(x)) < STRAIGHT:
-            return Line(((x, start), (x, stop)), head, stream)
-        track = track or (end + start) / 2
+            return EdgeLine(((x, start), (x, stop)), head, stream)
         branch = port.slot in self.layers.pinned
-        return Line(((x, start), (x, track), (goal, track), (goal, stop)), head, stream, branch)
+        return EdgeLine(((x, start), (x, track), (goal, track), (goal, stop)), head, stream, branch)
 
-    def _tracks(self, ports: Sequence[Port], places: Places, upper: float, lower: float) -> dict[str, float]:
+    def _is_clear(self, port: EdgeEnd, places: Places) -> bool:
+        """Whether an edge that ends at the side of a ring passes no neighbour of the ring on its way."""
+        x, ring = concrete(places.axis[port.slot]), concrete(places.axis[port.reader])
+        if abs(x - ring) <= 2 * SIDE:
+            return False
+        other = (self.blocks.rights if x > ring else self.blocks.lefts).get(port.reader)
+        if other is None:
+            return True
+        near = (
+            places.axis[other] - places.left[other] if x > ring else places.axis[other] + places.right[other]
+        )
+        return x < concrete(near) if x > ring else x > concrete(near)
+
+    def _tracks(
+        self, ports: Sequence[EdgeEnd], places: Places, upper: float, lower: float
+    ) -> dict[str, float]:
         """The height of each track: those whose lines then cross least."""
         reads: dict[str, list[str]] = {}
         for port in ports:

@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 
+from archcli.errors import ArchError
 from archcli.load.presets import presets
 from archcli.load.source import load, load_text
 from archcli.measure.flops import count_flops
@@ -15,6 +16,8 @@ from archcli.measure.survey.anatomy.anatomy import anatomy
 from archcli.measure.survey.anatomy.figures import value_of
 from archcli.measure.survey.anatomy.records import Figure, Line
 from archcli.measure.survey.show import list_rows
+from archcli.measure.survey.wired import wired_rows
+from archcli.modules.models.layers import folded_path
 from combinations.hybrids import HYBRIDS, hybrid
 
 COMMANDS = {"show": list_rows, "params": count_params, "flops": count_flops, "kvcache": count_kv_cache}
@@ -75,6 +78,26 @@ def test_shares_add_up_to_the_total(name, shown):
     shares = anatomy(model, shown).shares
     assert sum(share.stored.value for share in shares) == total
     assert len(shares) <= 8
+
+
+def test_time_is_that_of_a_saved_profile():
+    model = model_of("deepseek-v3")
+    paths = dict.fromkeys(folded_path(row.path) for row in wired_rows(model))
+    profile = {"rows": [{"path": path, "seconds": 0.25} for path in paths]}
+    shares = anatomy(model, "time", profile).shares
+    assert {share.name for share in shares} >= {
+        "routed experts",
+        "attention",
+        "attention scores",
+        "dense FFN",
+    }
+    assert sum(share.stored.value for share in shares) == 0.25 * len(paths)
+    assert all(value_of(share.stored, profile) == share.stored.value for share in shares)
+
+
+def test_time_without_a_profile_is_refused():
+    with pytest.raises(ArchError, match="time is that of a saved profile"):
+        anatomy(model_of("gpt2"), "time")
 
 
 def test_a_figure_that_is_changed_is_seen():

@@ -1,4 +1,4 @@
-"""What is drawn of an architecture in boxes: its kinds of layer and its parts; of very many, their names."""
+"""The boxes of a drawing: kinds of layer and parts; of very many the further ones are named alone."""
 
 from __future__ import annotations
 
@@ -13,18 +13,24 @@ if TYPE_CHECKING:
     from archcli.measure.survey.anatomy.records import Anatomy, Kind, Part
 
 NOTHING = graph_of((), {})
-MOST = 48
-"""Kinds of layer, and parts, that are drawn in full; the further ones are named."""
+MOST, OF_MANY = 48, 12
+"""Kinds of layer, and parts, that are all drawn in full; of more so many are, and the further ones named."""
 
 
 def kind_boxes(anatomy: Anatomy) -> Sequence[Drawn]:
     """The distinct kinds of layer."""
-    return [*map(wiring, anatomy.kinds[:MOST]), *map(_named_kind, anatomy.kinds[MOST:])]
+    full = _in_full(len(anatomy.kinds))
+    return [*map(wiring, anatomy.kinds[:full]), *map(_named_kind, anatomy.kinds[full:])]
 
 
 def part_boxes(anatomy: Anatomy) -> Sequence[Drawn]:
     """The distinct mixers and networks."""
-    return [*map(panel, anatomy.parts[:MOST]), *map(_named_part, anatomy.parts[MOST:])]
+    full = _in_full(len(anatomy.parts))
+    return [*map(panel, anatomy.parts[:full]), *map(_named_part, anatomy.parts[full:])]
+
+
+def _in_full(count: int) -> int:
+    return count if count <= MOST else OF_MANY
 
 
 def _named_kind(kind: Kind) -> Drawn:

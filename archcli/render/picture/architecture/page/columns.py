@@ -1,4 +1,4 @@
-"""Two to four architectures as columns on one scale, what differs marked, and what they state differently."""
+"""Two to four architectures as columns on one scale: what differs is marked and listed."""
 
 from __future__ import annotations
 
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from archcli.measure.survey.anatomy.records import Anatomy, Kind, Node, Part
     from archcli.measure.survey.compare.differences import Difference
 
-GUTTER = 28.0
-"""Units between two columns."""
-BESIDE = 440.0
-"""The least width of a column in which the strip stands beside the kinds, not above them."""
+GUTTER, ROOMY = 28.0, 90.0
+"""Units between two columns, and those that the widest rank of a box has for its bars at least."""
 TALL = 430.0
 MOST_WORDS = 16
 """Differences that are listed; the rest is counted."""
@@ -76,7 +74,7 @@ def svg(anatomies: Sequence[Anatomy], words: Sequence[Difference]) -> str:
 def _column_width(drawn: Sequence[tuple[Sequence[Drawn], Sequence[Drawn]]]) -> float:
     """Units of each column: the page's part, or as many as its widest box needs."""
     part = (PAGE - 2 * MARGIN - GUTTER * (len(drawn) - 1)) / len(drawn)
-    least = (box.natural(0.0)[0] for kinds, panels in drawn for box in (*kinds, *panels))
+    least = (box.natural(0.0)[0] + ROOMY for kinds, panels in drawn for box in (*kinds, *panels))
     return max([part, strip.WIDTH, *least])
 
 
@@ -92,7 +90,8 @@ def _placed(
     strips: float,
 ) -> list[ModelColumn]:
     """The columns, at one scale: the largest at which each fits."""
-    is_beside = width >= BESIDE
+    widest = max((kind.natural(0.0)[0] for kinds, _ in drawn for kind in kinds), default=0.0)
+    is_beside = width - strip.WIDTH - GAP >= widest
     largest = min(
         (concrete(common_scale([(it, width) for it in panels])) for _, panels in drawn if panels), default=inf
     )
@@ -227,12 +226,14 @@ def _words(
     for word in words[:MOST_WORDS]:
         y += LEADING + 3
         shapes.append(path(f"M {MARGIN} {y - 1.5:.1f} H {MARGIN + width:.1f}", "thin none s-hair"))
-        shapes.append(text(MARGIN, y + 12, cut(word.path, first - 12), ink="muted"))
+        shapes.append(text(MARGIN, y + 12, cut(word.path, first - 12), ink="muted compared"))
         for i, value in enumerate(word.values):
-            shapes.append(text(MARGIN + first + i * each, y + 12, cut(value or "–", each - 12)))
+            shapes.append(
+                text(MARGIN + first + i * each, y + 12, cut(value or "–", each - 12), ink="ink compared")
+            )
     if len(words) > MOST_WORDS:
         y += LEADING + 3
         names = " ".join(anatomy.name for anatomy in anatomies)
         more = f"and {len(words) - MOST_WORDS} more: archcli compare {names}"
-        shapes.append(text(MARGIN, y + 12, cut(more, width), ink="muted"))
+        shapes.append(text(MARGIN, y + 12, cut(more, width), ink="muted compared"))
     return shapes, y + 20

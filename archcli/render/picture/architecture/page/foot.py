@@ -96,8 +96,7 @@ def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
     below = top + BAR + GAP
     yield path(steps("M", left, top + BAR + 3, "V", below - 10, "H", x, "V", below), "held s-line")
     yield path(steps("M", x + width, top + BAR + 3, "V", below), "held s-line")
-    amount = next((word for word in _headline(anatomy) if word.value == part), None)
-    first = Word(written(part, unit)) if amount is None else number(amount, unit)
+    first = number(_sum_read(anatomy), unit)
     caption = (first, Word(f" ({written(part / whole, 'share')}) read for a token"))
     # beside the lines that lead from the mark to the bar of what is read
     is_left = width_of(caption) + INSET < concrete(left) - x
@@ -109,9 +108,13 @@ def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
     yield from _labels(read, x, below + BAR, unit)
 
 
-def _headline(anatomy: Anatomy) -> Iterator[Figure]:
-    """The key figures, which are the sums of some bars."""
-    return (figure for figure, _, _ in anatomy.headline)
+def _sum_read(anatomy: Anatomy) -> Figure:
+    """What a token reads: the key figure of that value, else the sum of the shares."""
+    reads = [share.read for share in anatomy.shares]
+    part = sum(figure.value for figure in reads)
+    known = (figure for figure, _, _ in anatomy.headline if figure.value == part)
+    keys = "+".join(figure.key for figure in reads)
+    return next(known, reads[0]._replace(value=part, key=keys))
 
 
 def _sums(shares: Sequence[Share]) -> tuple[Any, Any]:
@@ -121,20 +124,29 @@ def _sums(shares: Sequence[Share]) -> tuple[Any, Any]:
 def segments(shares: Sequence[Share], x: float, width: float, *, read: bool) -> list[ShareSegment]:
     """The segments of a bar, first what a token reads in part: what it reads is the end of the bar."""
     whole = _sums(shares)[1 if read else 0]
-    drawn, left, before = list[ShareSegment](), x, ""
-    for share in sorted(
+    ordered = sorted(
         shares, key=lambda share: concrete(share.read.value) >= WHOLLY * concrete(share.stored.value)
-    ):
-        figure = share.read if read else share.stored
-        if concrete(figure.value) <= 0:
-            continue
+    )
+    figures = [(share, share.read if read else share.stored) for share in ordered]
+    there = [(share, figure) for share, figure in figures if concrete(figure.value) > 0]
+    drawn, left = list[ShareSegment](), x
+    for (share, figure), texture in zip(there, _textures([share.hue for share, _ in there]), strict=True):
         wide = width * figure.value / whole
-        texture = TEXTURES.get(share.hue, "")
-        if drawn and before == texture and not _differ(drawn[-1].share.hue, share.hue):
-            texture = "barred" if texture != "barred" else "dotted"
         drawn.append(ShareSegment(share, figure, left, wide, figure.value / whole, texture))
-        left, before = left + wide, texture
+        left = left + wide
     return drawn
+
+
+def _textures(hues: Sequence[Hue]) -> list[str]:
+    """Textures of neighbours in a bar, so that two of like lightness differ."""
+    textures = list[str]()
+    # from the right: of two alike the left one, which is the wider, gets a texture
+    for place in reversed(range(len(hues))):
+        texture = TEXTURES.get(hues[place], "")
+        if textures and textures[-1] == texture and not _differ(hues[place], hues[place + 1]):
+            texture = "barred" if texture != "barred" else "dotted"
+        textures.append(texture)
+    return textures[::-1]
 
 
 def _differ(one: Hue, other: Hue) -> bool:
@@ -190,8 +202,10 @@ class Label(NamedTuple):
     end: float
 
     def spans(self, x: float) -> bool:
-        """Whether a vertical line passes through the text."""
-        return self.start - 3 < x < self.end + 3
+        """Whether a vertical line passes through the text, or close to its end."""
+        return (
+            self.leader < x < self.end + 3 if self.start == self.leader else self.start - 3 < x < self.leader
+        )
 
 
 def _levels(pieces: Sequence[ShareSegment], x: float, unit: str) -> int:

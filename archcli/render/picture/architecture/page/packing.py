@@ -39,12 +39,16 @@ class Packed(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Where boxes may stand: from a left edge to a right one, from the top down, and the largest scale."""
+    """Where boxes may stand: from a left edge to a right one, from the top down, and the largest scale.
+
+    From `low` on the room is widest: a box that is too wide for what is left beside the strip stands there.
+    """
 
     left: Edge
     right: float
     top: float
     largest: float = inf
+    low: float = 0.0
 
     def below(self, y: float) -> Room:
         """The same room from a height on."""
@@ -117,6 +121,8 @@ def flow(boxes: Sequence[Drawn], scale: float, room: Room) -> tuple[list[Slot], 
     places, y = list[Slot](), room.top
     natural = [(box, box.natural(scale)[0]) for box in boxes]
     while natural:
+        if natural[0][1] > room.right - room.left(y):
+            y = max(y, room.low)
         x, taken = room.left(y), 1
         while taken < len(natural) and _fits(natural[: taken + 1], room.right - x):
             taken += 1

@@ -1,4 +1,4 @@
-"""Texts of a drawing in the room that there is: cut, or in several lines, with the figures that they name."""
+"""Texts of a drawing in the room that there is: cut, or in lines that keep their figures."""
 
 from __future__ import annotations
 

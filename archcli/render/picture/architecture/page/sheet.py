@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.render.picture.architecture.page import foot, header, legend, strip
@@ -21,8 +22,8 @@ PAGE, MARGIN = 1000.0, 24.0
 KINDS = 216.0
 """Units of the column of kinds."""
 HEADING = 24.0
-LOWEST = 1100.0
-"""The strip grows as high as what stands beside it, up to this or to what it needs itself."""
+LOWEST = (1100.0, 800.0, 600.0)
+"""The strip grows as high as what stands beside it, up to one of these or to what it needs itself."""
 SPACE, BOTTOM = 20.0, 14.0
 """Units between sections, and below the foot."""
 Drawing = Iterator[Shape | Many]
@@ -36,6 +37,7 @@ class Sheet(NamedTuple):
     kinds: Sequence[Drawn]
     panels: Sequence[Drawn]
     packed: Packed
+    width: float
     top: float
     strips: float
     end: float
@@ -48,21 +50,41 @@ class Sheet(NamedTuple):
     @property
     def height(self) -> float:
         """Units of the page."""
-        return self.foot + foot.height(self.anatomy, PAGE - 2 * MARGIN) + BOTTOM
+        return self.foot + foot.height(self.anatomy, self.width - 2 * MARGIN) + BOTTOM
 
 
 def sheet(anatomy: Anatomy) -> Sheet:
     """Place everything."""
-    top = header.height(anatomy, PAGE - 2 * MARGIN) + 12
-    needed = strip.column_height(anatomy.strips)
     kinds, panels = kind_boxes(anatomy), part_boxes(anatomy)
-    beside = MARGIN + strip.WIDTH + GAP if anatomy.strips else MARGIN
-    below = top + max(needed, LOWEST)
-    room = Room(lambda y: beside if y < below else MARGIN, PAGE - MARGIN, top + HEADING)
-    packed = pack(kinds, panels, room, KINDS)
+    width = max([PAGE, *(box.natural(0.0)[0] + 2 * MARGIN for box in (*kinds, *panels))])
+    top = header.height(anatomy, width - 2 * MARGIN) + 12
+    needed = strip.column_height(anatomy.strips)
+    packed, below = _packed(anatomy, kinds, panels, width, top)
     # what ends beside the strip has one foot with it
     strips = max(needed, min(packed.bottom, below) - top)
-    return Sheet(anatomy, kinds, panels, packed, top, strips, max(top + strips, packed.bottom))
+    return Sheet(anatomy, kinds, panels, packed, width, top, strips, max(top + strips, packed.bottom))
+
+
+def _packed(
+    anatomy: Anatomy, kinds: Sequence[Drawn], panels: Sequence[Drawn], width: float, top: float
+) -> tuple[Packed, float]:
+    """The boxes in their places beside the strip and below it, and where that may end."""
+    beside = MARGIN + strip.WIDTH + GAP if anatomy.strips else MARGIN
+    needed = strip.column_height(anatomy.strips)
+    tried = list[tuple[Packed, float]]()
+    for lowest in LOWEST:
+        below = top + max(needed, lowest)
+        room = Room(partial(_left, beside, below), width - MARGIN, top + HEADING, low=below)
+        tried.append((pack(kinds, panels, room, KINDS), below))
+        # all stands beside the strip: a shorter one would leave room below it
+        if tried[-1][0].bottom <= below:
+            break
+    return min(tried, key=lambda it: max(it[0].bottom, it[1]))
+
+
+def _left(beside: float, below: float, y: float) -> float:
+    """The left edge of the boxes' room: right of the strip, or that of the page below it."""
+    return beside if y < below else MARGIN
 
 
 def svg(anatomy: Anatomy) -> str:
@@ -73,7 +95,7 @@ def svg(anatomy: Anatomy) -> str:
 def drawn(anatomy: Anatomy) -> Shape:
     """The drawing of one model, as one shape."""
     placed = sheet(anatomy)
-    return page(anatomy.name, shapes(placed), PAGE, placed.height)
+    return page(anatomy.name, shapes(placed), placed.width, placed.height)
 
 
 def redrawn(anatomy: Anatomy) -> Redrawn:
@@ -106,19 +128,19 @@ def page(name: str, drawn: Iterator[Shape | Many], width: float, height: float) 
 def shapes(placed: Sheet) -> Drawing:
     """Everything on a page."""
     anatomy = placed.anatomy
-    yield from header.shapes(anatomy, MARGIN, PAGE - 2 * MARGIN)
+    yield from header.shapes(anatomy, MARGIN, placed.width - 2 * MARGIN)
     yield from strip.column(anatomy.strips, MARGIN, placed.top, placed.strips)
     rooms = [place.width for place in placed.packed.panels]
     scale = common_scale(zip(placed.panels, rooms, strict=True))
     if placed.kinds:
         first = placed.packed.kinds[0]
         yield text(first.x, first.y - HEADING + 14, kinds_title(len(placed.kinds)), "head")
-    everything = [*zip(placed.kinds, placed.packed.kinds), *zip(placed.panels, placed.packed.panels)]  # noqa: B905
-    for drawn, place in everything:
+    boxes, places = (*placed.kinds, *placed.panels), (*placed.packed.kinds, *placed.packed.panels)
+    for drawn, place in zip(boxes, places, strict=True):
         yield from drawn.shapes(place.x, place.y, place.width, scale, place.height)
     if placed.panels:
         yield from legend.legend([anatomy], MARGIN, placed.end + SPACE, scale)
-    yield from foot.shapes(anatomy, MARGIN, placed.foot, PAGE - 2 * MARGIN)
+    yield from foot.shapes(anatomy, MARGIN, placed.foot, placed.width - 2 * MARGIN)
 
 
 def kinds_title(count: int) -> str:

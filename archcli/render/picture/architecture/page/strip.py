@@ -144,7 +144,7 @@ def _cells(strip: Strip, column: CellColumn) -> Drawing:
     else:
         ends = _run_ends(strip)
         for cell, first, end in zip(strip.cells, [0, *ends[:-1]], ends, strict=True):
-            yield _cell(cell, column, first, end - first)
+            yield _cell(cell, column, first, end - first, is_run=True)
 
 
 def _run_ends(strip: Strip) -> list[Any]:
@@ -190,7 +190,7 @@ def _layer(cell: Cell, column: CellColumn, first: Any, length: Any, period: Any,
     return _cell(cell, column, first + number // length * period + number % length, 1)
 
 
-def _cell(cell: Cell, column: CellColumn, first: Any, count: Any) -> Shape:
+def _cell(cell: Cell, column: CellColumn, first: Any, count: Any, *, is_run: bool = False) -> Shape:
     """A layer, or a run of `count` like ones."""
     height = column.pitch * count
     height, y = height - least(2.0, 0.15 * height), column.above(first + count)
@@ -198,7 +198,7 @@ def _cell(cell: Cell, column: CellColumn, first: Any, count: Any) -> Shape:
     halves = [(cell.mixers, 0.0, MIXER), (cell.networks, MIXER + 2, WIDE - MIXER - 2)]
     inside = [piece for parts, x, width in halves for piece in _half(parts, column.x + x, y, width, height)]
     marks = {"class_": "cell", "data_layer": first, "data_layers": count, "data_of": cell.kind}
-    if cell.count > 1:
+    if is_run:
         marks["data_value"] = count
     letters = ", ".join(letter for _, letter in (*cell.mixers, *cell.networks))
     return Shape("g", marks, tuple(inside), title=f"{title}: {letters}" if letters else title)

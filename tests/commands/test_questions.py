@@ -34,6 +34,7 @@ LINE_ALONE = {
     "memory": {"plot"},
     "plot": set(),
     "predict": {"plot"},
+    "report": {"opened"},
     "profile": {"context", "repeat_process", "allocator", "tp", "dp", "plot", "trace"},
     "scale": {"write_yaml"},
     "schema": {"of"},

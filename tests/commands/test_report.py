@@ -5,6 +5,7 @@ import hashlib
 import html
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -125,3 +126,17 @@ def test_bad_input_is_a_line_and_writes_nothing(cli, arguments, words, tmp_path)
 def test_other_suffixes_are_refused_in_python(tmp_path):
     with pytest.raises(ArchError, match=r"does not end in \.html"):
         archcli.report("gpt2").save(tmp_path / "x.svg")
+
+
+def test_findings_that_a_file_silences_are_not_on_the_page(tmp_path):
+    file, preset = tmp_path / "quiet.yaml", Path(archcli.__file__).parents[1] / "presets" / "gpt2.yaml"
+
+    def codes(text):
+        file.write_text(text)
+        data = data_of(archcli.report(file, device=("rtx-4090",)).html)
+        return [it["code"] for it in data["models"][0]["findings"]]
+
+    loud = preset.read_text()
+    silenced = loud.replace("vocab_size: 50257", "vocab_size: 50257 # archcli: ignore[HWD004]")
+    assert "HWD004" in codes(loud)
+    assert codes(silenced) == [code for code in codes(loud) if code != "HWD004"]

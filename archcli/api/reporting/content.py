@@ -121,14 +121,14 @@ def _model(
         "name": subject.name,
         "asked": model.asked,
         "sets": subject.overrides,
-        "findings": findings(subject),
+        "findings": findings(model),
         "formulas": formulas(subject.model, sizes["batch_size"], sizes["seq_len"], sizes["context"]),
     }
 
 
 def _titled(entry: dict[str, Any]) -> dict[str, Any]:
     name = entry["name"]
-    hue = HUES.get(name) or ("recurrent" if re.search("recurrent|scan|state|conv", name) else "plain")
+    hue = HUES.get(name) or ("recurrent" if re.search("recurren|scan|state|conv", name) else "plain")
     return {**entry, "title": name.replace("_", " "), "hue": hue}
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from archcli.api.asking.subject import Subject
 from archcli.api.check import CheckOptions, FileCheck
+from archcli.api.reporting.subjects import ReportedModel
 from archcli.load.presets import evidence_index
-from archcli.load.source import load_given
-from archcli.load.yaml.writer import to_mapping
 from archcli.rules.base import Parallelism
 from archcli.rules.evidence import COLUMNS, entry
 
@@ -42,11 +41,10 @@ def strips(subjects: Sequence[Subject]) -> list[dict[str, Any]]:
     return found
 
 
-def findings(subject: Subject) -> list[dict[str, str]]:
+def findings(model: ReportedModel) -> list[dict[str, str]]:
     """What `archcli check` remarks on a model."""
     parallel = Parallelism(1, 1, 1)
     check = FileCheck((), CheckOptions().selection(), parallel, strict=True)
-    loaded = load_given(to_mapping(subject.model), strict=False)
     return [
         {
             "code": it.rule.code,
@@ -54,5 +52,5 @@ def findings(subject: Subject) -> list[dict[str, str]]:
             "title": it.rule.title,
             "message": it.finding.message,
         }
-        for it in check.of_model(loaded).diagnostics
+        for it in check.of_model(model.unchecked()).diagnostics
     ]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from archcli.api.asking.subject import Subject
+from archcli.load.loaded import Loaded
 from archcli.load.presets import preset_file
 from archcli.load.source import load, load_given
 from archcli.load.yaml.writer import to_mapping
@@ -31,6 +32,12 @@ class ReportedModel(NamedTuple):
             return load(str(self.given), [*self.subject.overrides, *texts]).model
         # of a name on the hub, standard input or a Model: what was loaded, as a mapping
         return load_given(to_mapping(self.subject.model), texts).model
+
+    def unchecked(self) -> Loaded:
+        """The model with the places of its settings, and conflicts as findings: as check loads it."""
+        if self._has_name:
+            return load(str(self.given), self.subject.overrides, strict=False)
+        return load_given(to_mapping(self.subject.model), strict=False)
 
     @property
     def _has_name(self) -> bool:

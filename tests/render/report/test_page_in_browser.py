@@ -1,7 +1,8 @@
 """The page of a report in a real browser: Debian's chromium, headless.
 
 Random settings give the JSON of the commands; the keyboard reaches every field; nothing is said on the
-console; at the widths of a phone, a tablet and a desktop the page does not scroll sideways, and text has 12.5 px.
+console; at the widths of a phone, a tablet and a desktop the page does not scroll sideways, and text has
+12.5 px.
 """
 
 import shutil
@@ -131,8 +132,9 @@ def test_no_page_scrolls_sideways_and_its_text_is_legible(browser, pages, models
     opened(browser, pages(*models))
     shown = browser.execute_script("""
       const box = (e) => { const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };
-      const texts = [...document.querySelectorAll('.charts svg')]
-        .map((svg) => [...svg.querySelectorAll('text')].map((e) => ({text: e.textContent, box: box(e), size: getComputedStyle(e).fontSize, svg: box(svg)})));
+      const read = (svg) => [...svg.querySelectorAll('text')].map((e) => ({text: e.textContent, box: box(e),
+        size: getComputedStyle(e).fontSize, svg: box(svg)}));
+      const texts = [...document.querySelectorAll('.charts svg')].map(read);
       return {page: [document.documentElement.scrollWidth, innerWidth], texts};
     """)
     assert shown["page"][0] <= shown["page"][1]

@@ -16,7 +16,7 @@ from archcli.measure.survey.anatomy.figures import LAYER_PARAMS, added, cached_f
 from archcli.measure.survey.anatomy.folds import fold
 from archcli.measure.survey.anatomy.reading import Forward, Reader
 from archcli.measure.survey.anatomy.roles import role_of
-from archcli.measure.survey.anatomy.titles import facts_of, hue_of, title_of
+from archcli.measure.survey.anatomy.titles import MASKS, facts_of, hue_of, title_of
 from archcli.measure.survey.show import layer_params
 
 SCORES = {"softmax_after": "softmax"}
@@ -147,7 +147,7 @@ def describe_core(core: Draft, drafts: Drafts) -> None:
     mask = row.op.traits(*row.inputs).mask
     if mask is not None:
         window = None if mask.window is None else shown(row, "mask.window", mask.window)
-        core.mask = MaskExample(mask.kind, window, row.op.seen())
+        core.mask = MaskExample(MASKS.get(mask.kind, mask.kind), window, row.op.seen())
     _name_slots(core, row, drafts)
     headed = [bar for bar in map(drafts.bar, drafts.sources(core)) if bar is not None and bar.heads]
     fewest = min((of.heads.count for of in headed if of.heads), key=lambda count: count.value, default=None)

@@ -18,7 +18,13 @@ MOST_CELLS = 110
 SAME_BEGINNING = 2
 """As many boxes may begin alike; of more there is one: `altup`."""
 NETWORKS: tuple[Hue, ...] = ("dense", "experts", "shared")
-NAMES = {"lm_head": "LM head", "final_norm": "norm", "front_end": "convolutions", "source": "embedding"}
+NAMES = {
+    "lm_head": "LM head",
+    "lm": "LM head",
+    "final_norm": "norm",
+    "front_end": "convolutions",
+    "source": "embedding",
+}
 """What is written on the boxes before and after the layers, where the row's name is not it."""
 Marks = tuple[tuple[Hue, str], ...]
 

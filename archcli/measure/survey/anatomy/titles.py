@@ -62,12 +62,7 @@ def _heads(nodes: tuple[DrawnNode, ...]) -> list[str]:
 
 def _masks(nodes: tuple[DrawnNode, ...]) -> list[str]:
     masks = [node.mask for node in nodes if node.mask is not None]
-    words = {"top_k": "top"}
-    return [
-        NumberedLine(f"{words.get(mask.kind, mask.kind)} ", mask.window)
-        for mask in masks
-        if mask.window is not None
-    ]
+    return [NumberedLine(f"{mask.kind} ", mask.window) for mask in masks if mask.window is not None]
 
 
 def _states(nodes: tuple[DrawnNode, ...]) -> list[str]:
@@ -112,6 +107,10 @@ PRODUCT = re.compile(r"_(proj|projection|linear|heads)$")
 """What names of products end with, which a trapezoid says already."""
 
 
+MASKS = {"top_k": "top", "longformer": "window"}
+"""Kinds of mask by a word that a number follows."""
+
+
 def label_of(row: WiredRow) -> str:
     """What is written on the node of a row: its activation or norm, its sign, or else its name."""
     traits = row.op.traits(*row.inputs)
@@ -131,6 +130,8 @@ def short_name(path: str) -> str:
 def foreign_label(path: str) -> str:
     """What a value is called that comes from elsewhere: `encoder`, `embedding`, `earlier k`."""
     first, *steps = path.split(".")
+    if first == "encoder":
+        return first
     if "layers" in (first, *steps[:1]):
         # keys and values that layers lend: which layer it is goes by the layer that reads them
         return f"earlier {short_name(path).partition(' ')[0]}"

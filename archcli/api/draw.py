@@ -117,9 +117,15 @@ def drawing_of(subjects: Sequence[Subject], options: DrawOptions) -> Architectur
 
     timed = _profile_of(subjects, options)
     anatomies = [
-        replace(anatomy(subject.model, options.show, timed), name=subject.name) for subject in subjects
+        replace(anatomy(subject.model, options.show, timed), name=name)
+        for subject, name in zip(subjects, _distinct([subject.name for subject in subjects]), strict=True)
     ]
     return ArchitectureDrawing(anatomies, _told_apart(subjects) if len(subjects) > 1 else ())
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names, numbered where they are equal."""
+    return [f"{name} #{i}" if names.count(name) > 1 else name for i, name in enumerate(names, 1)]
 
 
 def _profile_of(subjects: Sequence[Subject], options: DrawOptions) -> Any:

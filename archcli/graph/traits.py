@@ -21,6 +21,7 @@ class Traits(NamedTuple):
     norm: the kind of norm.
     rotary_share: how much of the last axis of its input is rotated, from 0 to 1.
     router_scores: what makes scores of a router's logits.
+    router_groups: how many groups the experts are in, where a token may choose from some of them alone.
     """
 
     mask: MaskTrait | None = None
@@ -28,6 +29,7 @@ class Traits(NamedTuple):
     norm: str | None = None
     rotary_share: Number | None = None
     router_scores: str | None = None
+    router_groups: Number | None = None
 
 
 NO_TRAITS = Traits()

@@ -100,6 +100,7 @@ def test_several_models_are_columns(cli):
     assert done.code == 0
     texts = ["".join(node.itertext()) for node in ET.fromstring(done.out).iter(f"{SVG}text")]  # noqa: S314
     assert texts.count("Layers") == 2
+    assert texts.count("gpt2 #1") == texts.count("gpt2 #2") == 2
     assert "groups.0.layer.ffn.d_ff" in texts
     assert {"3072", "1024"} <= {*texts}
     # the attention is the same in both, the network and with it the kind of layer is not

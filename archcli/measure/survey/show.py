@@ -82,6 +82,7 @@ def _record(row: WiredRow, batch_size: int) -> dict[str, Any]:
         "norm": traits.norm,
         "rotary_share": traits.rotary_share,
         "router_scores": traits.router_scores,
+        "router_groups": traits.router_groups,
     }
 
 

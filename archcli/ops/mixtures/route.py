@@ -65,7 +65,7 @@ class Route(Op):
         return (Part("route", OpClass.ROUTING, flops, every, 2 * chosen, (gradient,)),)
 
     def traits(self, *xs: Shape) -> Traits:
-        return Traits(router_scores=self.scores)
+        return Traits(router_scores=self.scores, router_groups=self.groups if self.groups > 1 else None)
 
     @property
     def _divides(self) -> bool:

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from archcli.errors import ArchError, Problem, install
-from archcli.render.picture.drawing import svg
 from archcli.render.picture.elements import escaped
-from archcli.render.picture.page import page
 from archcli.render.write import check_writable, descriptor, write, write_data
 
 SVG = ".svg"
@@ -76,6 +74,9 @@ def save(document: Mapping[str, Any], output: Path) -> None:
 
     Raises ArchError for an unknown suffix, a document without figures, and a PNG without resvg-py.
     """
+    from archcli.render.picture.drawing import svg  # of profiles alone
+    from archcli.render.picture.page import page
+
     try:
         draw(output, lambda: svg(document), lambda: page(document))
     except (KeyError, TypeError, ValueError, AttributeError):  # as in a document that was edited by hand

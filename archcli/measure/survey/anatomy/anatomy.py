@@ -8,7 +8,6 @@ from typing import Any
 from archcli.errors import ArchError
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.flops import count_flops
-from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
 from archcli.measure.survey.anatomy.figures import output_figure, shown
 from archcli.measure.survey.anatomy.kinds import Kinds
@@ -102,6 +101,9 @@ class DrawnModel:
             case "flops":
                 return by_component(self.rows, hues, count_flops(model))
             case "kv":
+                # its imports take as long as all else that is drawn
+                from archcli.measure.kvcache.kvcache import count_kv_cache
+
                 return by_layers(count_kv_cache(model)) if model.caches else ()
             case "time":
                 if profile is None:

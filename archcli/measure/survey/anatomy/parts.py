@@ -123,17 +123,18 @@ class PartDrawing:
         box.width = within["output"].width
         router = next((of for of in drafts.sources(box) if of.role == "router"), None)
         counted = next((row for row in rows if row.experts), None)
-        if router is not None:
-            scores = router.rows[-1].op.traits(*router.rows[-1].inputs).router_scores
-            router.label = router.label if scores is None else SCORES.get(scores, scores)
         if router is not None and counted is not None and counted.experts is not None:
-            box.choice = Choice(
-                shown(counted, "experts", counted.experts.n_experts),
-                output_figure(router.rows[-1]),
-                None,
-                None,
-                router.rows[-1].op.traits(*router.rows[-1].inputs).router_scores,
-            )
+            count = shown(counted, "experts", counted.experts.n_experts)
+            box.choice = _choice(router.rows[-1], count)
+            router.label = box.choice.scores or router.label
+
+
+def _choice(route: WiredRow, count: Figure) -> Choice:
+    """How many of so many experts a router chooses, by which scores and from which groups."""
+    traits = route.op.traits(*route.inputs)
+    groups, scores = traits.router_groups, traits.router_scores or ""
+    of_groups = None if groups is None else shown(route, "router_groups", groups)
+    return Choice(count, output_figure(route), of_groups, None, SCORES.get(scores, scores) or None)
 
 
 def _box(path: str, hue: Hue) -> Draft:

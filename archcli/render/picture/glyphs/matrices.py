@@ -53,9 +53,9 @@ class Trapezoid(Glyph):
 
     @property
     def frame(self) -> float:
-        """Room above the bar for the frame of what is cached."""
+        """Room above the bar for the frame of what is cached, and for the number of the stream."""
         cached = self.node.cached is not None or any(piece.cached for piece in self.node.pieces)
-        return HELD if cached else 0.0
+        return HELD if cached or self.ended else 0.0
 
     @property
     def out(self) -> Any:

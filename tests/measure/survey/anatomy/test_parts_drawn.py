@@ -79,6 +79,7 @@ def test_a_mixture_has_its_router_its_choice_one_expert_and_the_shared_one():
     experts, shared, router = of["experts"], of["shared"], of["route"]
     assert (experts.choice.chosen.value, experts.choice.count.value) == (8, 256)
     assert experts.choice.scores == router.label == "sigmoid"
+    assert experts.choice.groups.value == 8
     assert router.width.value == 256
     assert [node.role for node in experts.inner] == ["input", "matrix", "matrix", "output"]
     assert experts.inner[1].width.value == 2048

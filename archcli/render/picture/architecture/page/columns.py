@@ -55,6 +55,7 @@ def svg(anatomies: Sequence[Anatomy], words: Sequence[Difference]) -> str:
     whole = len(anatomies) * (width + GUTTER) - GUTTER
     top = max(header.height(anatomy, width, beside=False) for anatomy in anatomies) + 12
     strips = max(_strips_height(anatomy) for anatomy in anatomies)
+    pitch = min(strip.pitch_of(anatomy.strips, strips) for anatomy in anatomies)
     placed = _placed(anatomies, drawn, width, top, strips)
     end = max([top + strips, *(column.packed.bottom for column in placed)])
     rooms = [
@@ -63,7 +64,7 @@ def svg(anatomies: Sequence[Anatomy], words: Sequence[Difference]) -> str:
         for box, place in zip(column.panels, column.packed.panels, strict=True)
     ]
     scale = common_scale(rooms)
-    shapes: list[Shape | Many] = [_model(column, width, top, strips, scale) for column in placed]
+    shapes: list[Shape | Many] = [_model(column, width, top, pitch, scale) for column in placed]
     shapes += legend.legend(anatomies, MARGIN, end + SPACE, scale, dot=any(column.own for column in placed))
     bars, y = _bars(anatomies, end + SPACE + legend.HEIGHT, whole)
     lines, bottom = _words(anatomies, words, y, whole)
@@ -143,15 +144,16 @@ def _of(anatomy: Anatomy, shapes: Iterable[Shape | Many]) -> Shape:
     return Shape("g", {"data_model": anatomy.name}, tuple(shapes))
 
 
-def _model(column: ModelColumn, width: float, top: float, strips: float, scale: Any) -> Shape:
+def _model(column: ModelColumn, width: float, top: float, pitch: float, scale: Any) -> Shape:
     """All of a model's column."""
-    return _of(column.anatomy, [*_column(column, width, top, strips), *_boxes(column, scale)])
+    return _of(column.anatomy, [*_column(column, width, top, pitch), *_boxes(column, scale)])
 
 
-def _column(column: ModelColumn, width: float, top: float, strips: float) -> Drawing:
-    """The head and the strips of a model."""
+def _column(column: ModelColumn, width: float, top: float, pitch: float) -> Drawing:
+    """The head and the strips of a model, whose layers are as high as those of the others."""
     yield from header.shapes(column.anatomy, column.x, width, beside=False)
-    yield from strip.column(column.anatomy.strips, column.x, top, strips)
+    heights = strip.heights_at(column.anatomy.strips, pitch)
+    yield from strip.column(column.anatomy.strips, column.x, top, heights)
     if column.kinds:
         first = column.packed.kinds[0]
         yield text(first.x, first.y - HEADING + 14, kinds_title(len(column.kinds)), "head")

@@ -129,7 +129,8 @@ def shapes(placed: Sheet) -> Drawing:
     """Everything on a page."""
     anatomy = placed.anatomy
     yield from header.shapes(anatomy, MARGIN, placed.width - 2 * MARGIN)
-    yield from strip.column(anatomy.strips, MARGIN, placed.top, placed.strips)
+    heights = strip.heights_at(anatomy.strips, strip.pitch_of(anatomy.strips, placed.strips))
+    yield from strip.column(anatomy.strips, MARGIN, placed.top, heights)
     rooms = [place.width for place in placed.packed.panels]
     scale = common_scale(zip(placed.panels, rooms, strict=True))
     if placed.kinds:

@@ -23,6 +23,8 @@ BRACE, LABEL = 128.0, 138.0
 NARROW, BOX, STEP, PILL = 90.0, 10.0, 14.0, 19.0
 """The least width of a box, what it has beside its text, from box to box, and the height of a norm."""
 HEADING, SPACE = 24.0, 16.0
+LEAST_CELLS = 30.0
+"""Units of all cells of a stack at least."""
 FEW_BRACES = 3
 """Of more runs, single layers have no brace."""
 NUMBERED = (10, 20, 50, 100, 200, 500)
@@ -46,9 +48,7 @@ class CellColumn(NamedTuple):
 
 def least_height(strip: Strip) -> float:
     """Units that a strip needs: its boxes, and cells high enough to be seen."""
-    return (
-        HEADING + _boxes(strip.before) + _boxes(strip.after) + min(max(120.0, 9.0 * len(strip.cells)), 340.0)
-    )
+    return _fixed(strip) + min(max(120.0, 9.0 * len(strip.cells)), 340.0)
 
 
 def shapes(strip: Strip, x: float, y: float, height: float, title: str = "Layers") -> Drawing:
@@ -66,14 +66,33 @@ def shapes(strip: Strip, x: float, y: float, height: float, title: str = "Layers
     yield from _braces(strip, column)
 
 
-def column(strips: Sequence[Strip], x: float, y: float, height: float) -> Drawing:
+def column(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float]) -> Drawing:
     """The stacks of layers one above the other: an encoder stands below its decoder."""
-    needed = [least_height(one) for one in strips]
-    spare = (height - sum(needed) - SPACE * (len(strips) - 1)) / max(1, len(strips))
-    for one, need in [*zip(strips, needed, strict=True)][::-1]:
+    for one, height in [*zip(strips, heights, strict=True)][::-1]:
         title = one.title[:1].upper() + one.title[1:] if len(strips) > 1 else "Layers"
-        yield from shapes(one, x, y, need + spare, title)
-        y += need + spare + SPACE
+        yield from shapes(one, x, y, height, title)
+        y += height + SPACE
+
+
+def pitch_of(strips: Sequence[Strip], height: float) -> float:
+    """Units of a layer, the same in all stacks, at which they fill a height."""
+    room = height - sum(map(_fixed, strips)) - SPACE * (len(strips) - 1)
+    counts = [concrete(one.n_layers.value) for one in strips]
+    pitch = room / max(1.0, sum(counts))
+    few = [count for count in counts if count * pitch < LEAST_CELLS]
+    # what has few layers takes no less than can be seen, and leaves less to the others
+    rest = sum(counts) - sum(few)
+    return (room - LEAST_CELLS * len(few)) / rest if few and rest else pitch
+
+
+def heights_at(strips: Sequence[Strip], pitch: float) -> list[float]:
+    """Units of each stack where a layer has so many."""
+    return [_fixed(one) + max(LEAST_CELLS, pitch * concrete(one.n_layers.value)) for one in strips]
+
+
+def _fixed(strip: Strip) -> float:
+    """What stands above and below the cells."""
+    return HEADING + _boxes(strip.before) + _boxes(strip.after)
 
 
 def column_height(strips: Sequence[Strip]) -> float:

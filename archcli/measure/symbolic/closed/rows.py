@@ -84,6 +84,8 @@ def _row_sizes(rows: list[Row], batch_size: Any) -> Iterator[tuple[str, Any]]:
     traits = first.op.traits(*first.inputs)
     if traits.mask is not None and traits.mask.window is not None:
         yield "mask.window", traits.mask.window
+    if traits.router_groups is not None:
+        yield "router_groups", traits.router_groups
     if traits.rotary_share is not None:
         yield "rotary_share", traits.rotary_share
     shapes = {f"inputs.{i}": shape for i, shape in enumerate(first.inputs)}

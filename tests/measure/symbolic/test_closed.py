@@ -3,6 +3,9 @@
 import pytest
 import sympy
 
+from archcli.api.asking.subject import given
+from archcli.measure.symbolic.closed.forms import closed_forms
+from archcli.measure.symbolic.closed.free import free_model
 from archcli.measure.symbolic.closed.javascript import javascript, script
 from archcli.measure.symbolic.symbols import symbol
 from closing import RUNTIME, disagreement, engine
@@ -95,3 +98,14 @@ def test_conditions_are_those_of_the_loader():
         "top_k_groups <= n_groups",
         "top_k <= top_k_groups*floor(n_experts/n_groups)",
     }
+
+
+@pytest.mark.parametrize("n_layers", [12, 24, 48, 96])
+def test_titles_name_the_last_layers_wherever_they_stand(n_layers):
+    forms = closed_forms(free_model(given("qwen3-next-80b-a3b").model))
+    # attention stands in every fourth layer
+    of_attention = {at.key: form for at, form in forms.items() if at.path.startswith("layers.3.")}
+    numbers = {key: form for key, form in of_attention.items() if key.startswith("layers.")}
+    sizes = {symbol("n_layers"): sympy.Integer(n_layers)}
+    assert numbers["layers.0"] == 3
+    assert numbers["layers.11"].xreplace(sizes) == n_layers - 1

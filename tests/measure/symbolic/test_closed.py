@@ -4,6 +4,7 @@ import pytest
 import sympy
 
 from archcli.api.asking.subject import given
+from archcli.load.presets import preset_records
 from archcli.measure.symbolic.closed.forms import closed_forms
 from archcli.measure.symbolic.closed.free import free_model
 from archcli.measure.symbolic.closed.javascript import javascript, script
@@ -30,6 +31,12 @@ SETTINGS = 20
 def test_random_settings_give_the_json_of_the_commands(name):
     wrong = [words for seed in range(SETTINGS) for words in disagreement(name, seed)]
     assert wrong == []
+
+
+@pytest.mark.sample(3, second=40)
+@pytest.mark.parametrize("record", preset_records(), ids=lambda record: record["name"])
+def test_every_preset_has_closed_forms(record):
+    assert [words for seed in range(3) for words in disagreement(record["name"], seed)] == []
 
 
 def test_numbers_are_exact_beyond_floats():

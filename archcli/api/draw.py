@@ -16,7 +16,7 @@ from archcli.modules.spec.calls import checked
 from archcli.modules.spec.values import Conversion, refused
 
 if TYPE_CHECKING:
-    from archcli.measure.survey.anatomy.records import Anatomy
+    from archcli.graph.anatomy import Anatomy
     from archcli.measure.survey.compare.differences import Difference
 
 MOST_MODELS = 4

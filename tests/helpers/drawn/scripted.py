@@ -11,7 +11,7 @@ import archcli
 from archcli.api.asking.subject import given
 from archcli.measure.survey.anatomy.anatomy import anatomy
 from archcli.render.picture.architecture.page.sheet import redrawn
-from archcli.render.picture.architecture.shapes import Shape
+from archcli.render.picture.architecture.shapes import SvgShape
 
 SCRIPTS = Path(archcli.__file__).parent / "render" / "report"
 
@@ -98,7 +98,7 @@ def _shape(element):
     content = (element.text or "") + "".join(child.tail or "" for child in titles)
     inside = tuple(_shape(child) for child in element if child not in titles)
     title = titles[0].text or "" if titles else ""
-    return Shape(element.tag.rpartition("}")[2], attributes, inside, content, title)
+    return SvgShape(element.tag.rpartition("}")[2], attributes, inside, content, title)
 
 
 def _number(value):

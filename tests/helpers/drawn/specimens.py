@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.measure.survey.anatomy.records import (
-    Choice,
+from archcli.graph.anatomy import (
+    DrawnNode,
+    DrawnPart,
+    ExpertChoice,
     Figure,
     Heads,
-    Held,
+    HeldState,
     Kind,
-    Mask,
-    Node,
-    Part,
+    MaskExample,
     Piece,
 )
 
@@ -22,20 +22,20 @@ def fig(value: int, key: str = "outputs.0.2") -> Figure:
     return Figure(value, "show", "layers.0", key)
 
 
-def node(name: str, role: Any, label: str, reads: str = "", width: int = 0, **more: Any) -> Node:
+def node(name: str, role: Any, label: str, reads: str = "", width: int = 0, **more: Any) -> DrawnNode:
     """A node; `reads` are ids with spaces between."""
-    return Node(
+    return DrawnNode(
         name, role, label, tuple(reads.split()), (f"layers.0.{name}",), fig(width) if width else None, **more
     )
 
 
-def causal(window: int = 9) -> Mask:
+def causal(window: int = 9) -> MaskExample:
     """A causal mask of nine tokens, each of which reads `window` keys."""
     cells = tuple(tuple(i - window < j <= i for j in range(9)) for i in range(9))
-    return Mask("causal", None, cells)
+    return MaskExample("causal", None, cells)
 
 
-def llama(d: int = 4096, heads: int = 32, groups: int = 8, size: int = 128) -> Part:
+def llama(d: int = 4096, heads: int = 32, groups: int = 8, size: int = 128) -> DrawnPart:
     """Grouped-query attention."""
     keys = Heads(fig(groups), fig(size))
     nodes = (
@@ -47,10 +47,12 @@ def llama(d: int = 4096, heads: int = 32, groups: int = 8, size: int = 128) -> P
         node("o", "matrix", "o", "attend", d),
         node("y", "output", "", "o", d),
     )
-    return Part("A", "attention", "Grouped-query attention", fig(41943040), nodes, ("32 heads on 8", "RoPE"))
+    return DrawnPart(
+        "A", "attention", "Grouped-query attention", fig(41943040), nodes, ("32 heads on 8", "RoPE")
+    )
 
 
-def mla() -> Part:
+def mla() -> DrawnPart:
     """Multi-head latent attention of DeepSeek-V3."""
     nodes = (
         node("x", "input", "", width=7168),
@@ -88,10 +90,10 @@ def mla() -> Part:
         node("o", "matrix", "o", "attend", 7168),
         node("y", "output", "", "o", 7168),
     )
-    return Part("A", "attention", "Multi-head latent attention", fig(187107328), nodes)
+    return DrawnPart("A", "attention", "Multi-head latent attention", fig(187107328), nodes)
 
 
-def delta(d: int = 2048) -> Part:
+def delta(d: int = 2048) -> DrawnPart:
     """A gated delta net of Qwen3-Next."""
     nodes = (
         node("x", "input", "", width=d),
@@ -108,7 +110,7 @@ def delta(d: int = 2048) -> Part:
             "delta rule",
             "conv a b",
             4096,
-            held=(Held(fig(32), fig(128), fig(128), fig(1114112)),),
+            held=(HeldState(fig(32), fig(128), fig(128), fig(1114112)),),
             lines=("does not grow",),
         ),
         node("norm", "unary", "RMSNorm", "scan", 4096),
@@ -117,10 +119,10 @@ def delta(d: int = 2048) -> Part:
         node("o", "matrix", "o", "times", d),
         node("y", "output", "", "o", d),
     )
-    return Part("B", "recurrent", "Gated DeltaNet", fig(33718464), nodes, ("32 heads",))
+    return DrawnPart("B", "recurrent", "Gated DeltaNet", fig(33718464), nodes, ("32 heads",))
 
 
-def network(d: int = 4096, inner: int = 14336) -> Part:
+def network(d: int = 4096, inner: int = 14336) -> DrawnPart:
     """A SwiGLU network."""
     nodes = (
         node("x", "input", "", width=d),
@@ -131,10 +133,10 @@ def network(d: int = 4096, inner: int = 14336) -> Part:
         node("down", "matrix", "down", "times", d),
         node("y", "output", "", "down", d),
     )
-    return Part("B", "dense", "SwiGLU network", fig(176160768), nodes)
+    return DrawnPart("B", "dense", "SwiGLU network", fig(176160768), nodes)
 
 
-def gated(d: int = 4096, inner: int = 14336) -> Part:
+def gated(d: int = 4096, inner: int = 14336) -> DrawnPart:
     """A SwiGLU network whose equal products are drawn as one."""
     stacked = (Piece(fig(inner), "gate"), Piece(fig(inner), "up"))
     nodes = (
@@ -143,12 +145,12 @@ def gated(d: int = 4096, inner: int = 14336) -> Part:
         node("down", "matrix", "down", "up", d),
         node("y", "output", "", "down", d),
     )
-    return Part("B", "dense", "SwiGLU network", fig(176160768), nodes, ("d_ff 14,336",))
+    return DrawnPart("B", "dense", "SwiGLU network", fig(176160768), nodes, ("d_ff 14,336",))
 
 
-def mixture(d: int = 7168, experts: int = 256, inner: int = 2048, groups: int | None = 8) -> Part:
+def mixture(d: int = 7168, experts: int = 256, inner: int = 2048, groups: int | None = 8) -> DrawnPart:
     """A mixture of experts with a shared one."""
-    choice = Choice(fig(experts), fig(8), fig(groups) if groups else None, None, "sigmoid")
+    choice = ExpertChoice(fig(experts), fig(8), fig(groups) if groups else None, None, "sigmoid")
     within = (
         node("x", "input", "", width=d),
         node(
@@ -170,10 +172,12 @@ def mixture(d: int = 7168, experts: int = 256, inner: int = 2048, groups: int | 
         node("add", "join", "+", "experts shared", d),
         node("y", "output", "", "add", d),
     )
-    return Part("C", "experts", "Mixture of experts", fig(11317280768), nodes, ("8 of 256, 4 of 8 groups",))
+    return DrawnPart(
+        "C", "experts", "Mixture of experts", fig(11317280768), nodes, ("8 of 256, 4 of 8 groups",)
+    )
 
 
-def rwkv(d: int = 768) -> Part:
+def rwkv(d: int = 768) -> DrawnPart:
     """A time mixer with token shifts, as in RWKV."""
     names = ("r", "k", "v", "w", "g")
     nodes = [node("x", "input", "", width=d), node("shift", "unary", "token shift", "x", d)]
@@ -192,7 +196,7 @@ def rwkv(d: int = 768) -> Part:
             "WKV",
             "r_proj k_norm v_proj decay",
             d,
-            held=(Held(fig(12), fig(64), fig(64), fig(196608)),),
+            held=(HeldState(fig(12), fig(64), fig(64), fig(196608)),),
         ),
         node("norm", "unary", "GroupNorm", "wkv", d),
         node("times", "join", "×", "norm act", d),
@@ -200,15 +204,15 @@ def rwkv(d: int = 768) -> Part:
         node("bonus", "join", "+", "o x", d),
         node("y", "output", "", "bonus", d),
     ]
-    return Part("A", "recurrent", "RWKV time mixing", fig(4718592), tuple(nodes))
+    return DrawnPart("A", "recurrent", "RWKV time mixing", fig(4718592), tuple(nodes))
 
 
-def part_box(name: str, label: str, reads: str, letter: str, hue: Any, *lines: str) -> Node:
+def part_box(name: str, label: str, reads: str, letter: str, hue: Any, *lines: str) -> DrawnNode:
     """A part within a layer."""
     return node(name, "part", label, reads, letter=letter, hue=hue, lines=lines)
 
 
-def kind(title: str, nodes: tuple[Node, ...], spine: str, path: str = "layers.0") -> Kind:
+def kind(title: str, nodes: tuple[DrawnNode, ...], spine: str, path: str = "layers.0") -> Kind:
     """A kind of layer."""
     return Kind(path, title, fig(32), tuple(range(32)), nodes, tuple(spine.split()))
 

@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 import archcli
+from archcli.graph.anatomy import Figure, NumberedLine, Share
 from archcli.measure.survey.anatomy.anatomy import anatomy
-from archcli.measure.survey.anatomy.records import Figure, Line, Share
 from archcli.render.picture.architecture.page import foot
 from archcli.render.picture.architecture.page.boxes import MOST, OF_MANY, kind_boxes, part_boxes
 from archcli.render.picture.architecture.page.header import height
@@ -119,7 +119,7 @@ def test_a_long_name_puts_the_key_figures_below_it():
 
 
 def test_lines_break_between_words_and_keep_their_figures():
-    line = Line("vocabulary ", amount(50257), " of ", amount(3), " tables")
+    line = NumberedLine("vocabulary ", amount(50257), " of ", amount(3), " tables")
     lines = lines_of(line, 100.0)
     assert " ".join(map(written, lines)) == "vocabulary 50,257 of 3 tables"
     assert [word.figure.value for words in lines for word in words if word.figure] == [50257, 3]

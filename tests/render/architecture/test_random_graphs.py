@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from archcli.measure.survey.anatomy.records import Choice, Heads, Held, Part
+from archcli.graph.anatomy import DrawnPart, ExpertChoice, Heads, HeldState
 from archcli.render.picture.architecture.panels import common_scale, panel, wiring
 from drawn.overlaps import overlaps
 from drawn.specimens import causal, fig, kind, node
@@ -17,10 +17,12 @@ FACTS = [(), ("a fact",), ("a fact", "one more fact")]
 def details(role, chance):
     """What else a node of a role may say."""
     if role == "experts":
-        choice = Choice(fig(chance.choice((4, 16, 60, 512))), fig(chance.choice((1, 2, 4))), None, None, None)
+        choice = ExpertChoice(
+            fig(chance.choice((4, 16, 60, 512))), fig(chance.choice((1, 2, 4))), None, None, None
+        )
         return {"choice": chance.choice((None, choice))}
     if role == "core":
-        held = Held(fig(chance.choice((1, 8, 64, 200))), fig(64), fig(64), None)
+        held = HeldState(fig(chance.choice((1, 8, 64, 200))), fig(64), fig(64), None)
         return {"mask": chance.choice((None, causal())), "held": chance.choice(((), (held,)))}
     if role == "matrix":
         heads = Heads(fig(chance.choice((4, 32, 128))), fig(64))
@@ -49,7 +51,7 @@ def forged(seed):
 def test_nothing_overlaps_in_a_random_graph(seed):
     nodes, chance = forged(seed), random.Random(seed)  # noqa: S311 no secret hangs on it
     title = chance.choice(("Title", "A title that is rather long for a panel"))
-    drawn = panel(Part("A", "attention", title, fig(10), nodes, chance.choice(FACTS)))
+    drawn = panel(DrawnPart("A", "attention", title, fig(10), nodes, chance.choice(FACTS)))
     for scale in (common_scale([(drawn, 952.0)]), chance.uniform(0.0005, 0.05)):
         width = drawn.natural(scale)[0] + chance.choice((0, 30, 300))
         assert list(overlaps(drawn.shapes(0, 0, width, scale), width, drawn.height(width))) == []

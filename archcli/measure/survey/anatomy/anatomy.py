@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from archcli.errors import ArchError
+from archcli.graph.anatomy import Anatomy, Figure, NumberedLine, Share
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.flops import count_flops
 from archcli.measure.params import count_params
@@ -13,7 +14,6 @@ from archcli.measure.survey.anatomy.figures import output_figure, shown
 from archcli.measure.survey.anatomy.kinds import Kinds
 from archcli.measure.survey.anatomy.parts import Sizes
 from archcli.measure.survey.anatomy.reading import forward_of
-from archcli.measure.survey.anatomy.records import Anatomy, Figure, Line, Share
 from archcli.measure.survey.anatomy.shares import Shown, by_component, by_group, by_layers, by_operator
 from archcli.measure.survey.anatomy.strips import strips_of
 from archcli.measure.survey.anatomy.totals import cache_totals, flops_per_token, parameter_totals
@@ -70,7 +70,7 @@ class DrawnModel:
         if table is not None:
             entries = shown(table, "weights.weight.0", table.weights["weight"][0])
             parts += [" · d_model ", output_figure(self._first()), " · vocabulary ", entries]
-        return Line(*parts)
+        return NumberedLine(*parts)
 
     def _first(self) -> WiredRow:
         """The first row within a layer, whose output is as wide as the stream."""
@@ -114,7 +114,7 @@ class DrawnModel:
         """What the bars leave out."""
         if self.params["mtp_params"]:
             apart = Figure(self.params["mtp_params"], "params", "", "mtp_params")
-            yield Line("without the ", apart, " of multi-token prediction")
+            yield NumberedLine("without the ", apart, " of multi-token prediction")
 
 
 def _sizes(model: Model, rows: Sequence[WiredRow]) -> Iterator[tuple[str, Sizes]]:

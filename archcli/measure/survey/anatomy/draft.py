@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from archcli.graph.wired_tape import WiredRow
-from archcli.measure.survey.anatomy.records import (
-    Choice,
+from archcli.graph.anatomy import (
+    DrawnNode,
+    ExpertChoice,
     Figure,
     Heads,
-    Held,
+    HeldState,
     Hue,
-    Mask,
-    Node,
+    MaskExample,
     Piece,
     Role,
 )
+from archcli.graph.wired_tape import WiredRow
 
 INPUT, OUTPUT = "input", "output"
 
@@ -31,7 +31,7 @@ class Tap(NamedTuple):
 
 @dataclass(eq=False)
 class Draft:
-    """A node that is being put together: see `Node` for what its fields mean."""
+    """A node that is being put together: see `DrawnNode` for what its fields mean."""
 
     id: str
     role: Role
@@ -43,11 +43,11 @@ class Draft:
     stacked: list[Piece] = field(default_factory=list)
     heads: Heads | None = None
     turned: Figure | None = None
-    mask: Mask | None = None
-    held: tuple[Held, ...] = ()
+    mask: MaskExample | None = None
+    held: tuple[HeldState, ...] = ()
     cached: Figure | None = None
-    choice: Choice | None = None
-    inner: tuple[Node, ...] = ()
+    choice: ExpertChoice | None = None
+    inner: tuple[DrawnNode, ...] = ()
     letter: str = ""
     hue: Hue = "plain"
     lines: tuple[str, ...] = ()
@@ -71,14 +71,14 @@ class Draft:
         """Whether it is an operation on one tensor, of which nothing further is said."""
         return self.role == "unary" and len(self.reads) == 1 and not self.held and self.cached is None
 
-    def node(self, params: Figure | None) -> Node:
+    def node(self, params: Figure | None) -> DrawnNode:
         """The node as it is drawn."""
         names = [self.names.get(i, "") for i in range(len(self.pieces))]
         if len(set(names)) == 1:
             # all pieces of a query's head: it is the bar that has the name
             self.label, names = names[0] or self.label, [""] * len(names)
         pieces = (piece._replace(label=name) for piece, name in zip(self.pieces, names, strict=True))
-        return Node(
+        return DrawnNode(
             self.id,
             self.role,
             self.label,

@@ -12,8 +12,8 @@ from math import prod
 from typing import Any
 
 from archcli.arith import Number
+from archcli.graph.anatomy import Figure
 from archcli.graph.wired_tape import WiredRow
-from archcli.measure.survey.anatomy.records import Figure
 from archcli.measure.survey.show import cached_record, layer_params
 
 Document = Mapping[str, Any]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import takewhile
 
+from archcli.graph.anatomy import Piece
 from archcli.measure.survey.anatomy.draft import Draft, Drafts, Tap
-from archcli.measure.survey.anatomy.records import Piece
 
 TWINS = 2
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+from archcli.graph.anatomy import DrawnNode, DrawnPart, Figure, Hue, Kind, NumberedLine
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.survey.anatomy.draft import INPUT, OUTPUT, Draft, Drafts
 from archcli.measure.survey.anatomy.figures import shown
@@ -19,7 +20,6 @@ from archcli.measure.survey.anatomy.parts import (
     signature,
 )
 from archcli.measure.survey.anatomy.reading import Forward, Reader
-from archcli.measure.survey.anatomy.records import Figure, Hue, Kind, Line, Node, Part
 from archcli.measure.survey.anatomy.shares import hues_of_part
 from archcli.measure.survey.anatomy.titles import short_title
 
@@ -40,7 +40,7 @@ class Kinds:
         self.modules: dict[str, dict[str, Any]] = {path: {} for path in layers}
         for at, module in forward.modules.items():
             self._sort(at, module)
-        self.parts: dict[Hashable, Part] = {}
+        self.parts: dict[Hashable, DrawnPart] = {}
         self.hues: dict[str, Hue] = {}
         self.kinds = tuple(self._kind(path, rows) for path, rows in layers.items())
 
@@ -81,7 +81,7 @@ class Kinds:
         return box
 
 
-def _is_foreign(node: Node) -> bool:
+def _is_foreign(node: DrawnNode) -> bool:
     """Whether a node is a value from elsewhere, besides the stream."""
     return node.role == "input" and node.id != INPUT
 
@@ -127,7 +127,7 @@ def layers_title(path: str, row: WiredRow) -> str:
         last = len(parts) - 2 if runs[-1][0] == runs[-1][1] else len(parts) - 4
         parts[last] = " … "
     line = [part for part in parts if part]
-    return Line(word[:1].upper() + word[1:], *line)
+    return NumberedLine(word[:1].upper() + word[1:], *line)
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:

@@ -8,13 +8,13 @@ from functools import reduce
 from typing import Any
 
 from archcli.arith import Shape
+from archcli.graph.anatomy import DrawnNode, DrawnPart, ExpertChoice, Figure, HeldState, Hue, MaskExample
 from archcli.graph.count_tape import settings_of
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.survey.anatomy.draft import Draft, Drafts
 from archcli.measure.survey.anatomy.figures import LAYER_PARAMS, added, cached_figure, output_figure, shown
 from archcli.measure.survey.anatomy.folds import fold
 from archcli.measure.survey.anatomy.reading import Forward, Reader
-from archcli.measure.survey.anatomy.records import Choice, Figure, Held, Hue, Mask, Node, Part
 from archcli.measure.survey.anatomy.roles import role_of
 from archcli.measure.survey.anatomy.titles import facts_of, hue_of, title_of
 from archcli.measure.survey.show import layer_params
@@ -79,7 +79,7 @@ class PartDrawing:
         self.forward, self.path, self.rows = forward, path, rows
         self.module, self.modules = modules[path], modules
 
-    def nodes(self, state: Sizes | None) -> tuple[Node, ...]:
+    def nodes(self, state: Sizes | None) -> tuple[DrawnNode, ...]:
         """The nodes, in the order in which they run; `state` are the sizes of what it carries."""
         boxes = dict(self._boxes())
         reader = Reader(self.forward, self.forward.entered[self.path], boxes)
@@ -88,7 +88,7 @@ class PartDrawing:
             if draft.role == "core":
                 describe_core(draft, drafts)
             if draft.role == "core" and state is not None and draft.rows[-1] in reader.states:
-                draft.held = (Held(*state, state_bytes(reader.states)),)
+                draft.held = (HeldState(*state, state_bytes(reader.states)),)
         fold(drafts)
         for path, box in boxes.items():
             if box.id in drafts:
@@ -129,12 +129,12 @@ class PartDrawing:
             router.label = box.choice.scores or router.label
 
 
-def _choice(route: WiredRow, count: Figure) -> Choice:
+def _choice(route: WiredRow, count: Figure) -> ExpertChoice:
     """How many of so many experts a router chooses, by which scores and from which groups."""
     traits = route.op.traits(*route.inputs)
     groups, scores = traits.router_groups, traits.router_scores or ""
     of_groups = None if groups is None else shown(route, "router_groups", groups)
-    return Choice(count, output_figure(route), of_groups, None, SCORES.get(scores, scores) or None)
+    return ExpertChoice(count, output_figure(route), of_groups, None, SCORES.get(scores, scores) or None)
 
 
 def _box(path: str, hue: Hue) -> Draft:
@@ -147,7 +147,7 @@ def describe_core(core: Draft, drafts: Drafts) -> None:
     mask = row.op.traits(*row.inputs).mask
     if mask is not None:
         window = None if mask.window is None else shown(row, "mask.window", mask.window)
-        core.mask = Mask(mask.kind, window, row.op.seen())
+        core.mask = MaskExample(mask.kind, window, row.op.seen())
     _name_slots(core, row, drafts)
     headed = [bar for bar in map(drafts.bar, drafts.sources(core)) if bar is not None and bar.heads]
     fewest = min((of.heads.count for of in headed if of.heads), key=lambda count: count.value, default=None)
@@ -182,7 +182,7 @@ def state_bytes(rows: Sequence[WiredRow]) -> Figure:
     return reduce(added, others, first)
 
 
-def finished(drafts: Drafts) -> tuple[Node, ...]:
+def finished(drafts: Drafts) -> tuple[DrawnNode, ...]:
     """The nodes of drafts, with their parameters in one layer."""
     return tuple(
         draft.node(None if draft.role == "input" else params_of(draft.rows)) for draft in drafts.values()
@@ -199,16 +199,16 @@ def params_of(rows: Sequence[WiredRow]) -> Figure | None:
     return Figure(total, "show", "+".join(row.id for row in weighty), LAYER_PARAMS)
 
 
-def part_of(letter: str, drawing: PartDrawing, state: Sizes | None) -> Part:
+def part_of(letter: str, drawing: PartDrawing, state: Sizes | None) -> DrawnPart:
     """A part under its letter."""
     nodes = drawing.nodes(state)
     hue = hue_of(drawing.module, nodes)
     params = Figure(sum(map(layer_params, drawing.rows)), "show", drawing.path, LAYER_PARAMS)
     colored = tuple(_colored(node, hue) for node in nodes)
-    return Part(letter, hue, title_of(drawing.module), params, colored, facts_of(nodes, hue))
+    return DrawnPart(letter, hue, title_of(drawing.module), params, colored, facts_of(nodes, hue))
 
 
-def _colored(node: Node, hue: Hue) -> Node:
+def _colored(node: DrawnNode, hue: Hue) -> DrawnNode:
     """A node in the hue of its part, if it has none of its own and is no end of the stream."""
     plain = node.hue == "plain" and node.role not in ("input", "output")
     return replace(node, hue=hue) if plain else node

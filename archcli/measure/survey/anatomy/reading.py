@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from archcli.graph import StateContent
+from archcli.graph.anatomy import Figure, Heads, Piece, Role
 from archcli.graph.wired_tape import WiredRow, WiredTrace
 from archcli.measure.survey.anatomy.draft import INPUT, OUTPUT, Draft, Drafts, Tap
 from archcli.measure.survey.anatomy.figures import added, cached_figure, output_figure, shown, width_figure
-from archcli.measure.survey.anatomy.records import Figure, Heads, Piece, Role
 from archcli.measure.survey.anatomy.roles import role_of
 from archcli.measure.survey.anatomy.titles import foreign_label, label_of, short_name
 from archcli.modules.adapters.lora import Adapted

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from archcli.graph.anatomy import Figure, Hue, NumberedLine, Share
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.flops import component
 from archcli.measure.report import Report
-from archcli.measure.survey.anatomy.records import Figure, Hue, Line, Share
 from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.trace import ADAPTERS
 
@@ -131,7 +131,7 @@ def _kept(row: Mapping[str, Any]) -> ShareName:
     if row["window"] is None:
         return ShareName(name, hue)
     window = Figure(row["window"], "kvcache", row["first"], "window")
-    return ShareName(Line(f"{name} window ", window), hue)
+    return ShareName(NumberedLine(f"{name} window ", window), hue)
 
 
 def _shares(entries: Iterable[Amounts]) -> tuple[Share, ...]:

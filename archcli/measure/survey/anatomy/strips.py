@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
+from archcli.graph.anatomy import Cell, Figure, Hue, Kind, LayerRun, NumberedLine, Strip
 from archcli.graph.wired_tape import WiredRow, source_row
-from archcli.measure.survey.anatomy.records import Cell, Figure, Hue, Kind, Line, Run, Strip
 from archcli.measure.survey.anatomy.roles import role_of
 from archcli.measure.survey.stacks import Period, periods, stack_kinds
 from archcli.modules import Model
@@ -73,17 +73,19 @@ def _hues(marks: tuple[Marks, Marks]) -> tuple[Marks, Marks]:
     return mixers, networks
 
 
-def _run(stack: int, place: int, period: Period) -> Run:
+def _run(stack: int, place: int, period: Period) -> LayerRun:
     """A brace with its label: `58 ×`, or `12 × (3 + 1)`."""
     key = f"stacks.{stack}.runs.{place}"
     lengths = [Figure(length, "show", "", f"{key}.lengths.{i}") for i, length in enumerate(period.lengths)]
     if period.times == 1:
-        return Run(period.first, period.end, Line(lengths[0], " ×"), tuple(lengths))
+        return LayerRun(period.first, period.end, NumberedLine(lengths[0], " ×"), tuple(lengths))
     pieces: list[str | Figure] = [lengths[0]]
     for length in lengths[1:]:
         pieces += [" + ", length]
     times = Figure(period.times, "show", "", f"{key}.times")
-    return Run(period.first, period.end, Line(times, " × (", *pieces, ")"), tuple(lengths), times)
+    return LayerRun(
+        period.first, period.end, NumberedLine(times, " × (", *pieces, ")"), tuple(lengths), times
+    )
 
 
 class Ends:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from archcli.graph.anatomy import DrawnNode, Hue, NumberedLine
 from archcli.graph.wired_tape import WiredRow
-from archcli.measure.survey.anatomy.records import Hue, Line, Node
 
 GATED = {"silu": "SwiGLU", "swish": "SwiGLU", "gelu": "GeGLU", "gelu_tanh": "GeGLU", "relu": "ReGLU"}
 """Gated networks by their activation (Shazeer 2020, arXiv:2002.05202)."""
@@ -36,39 +36,41 @@ def _spaced(module: Any) -> str:
     return " ".join([first, *(word if word.isupper() else word.lower() for word in others)])
 
 
-def hue_of(module: Any, nodes: tuple[Node, ...]) -> Hue:
+def hue_of(module: Any, nodes: tuple[DrawnNode, ...]) -> Hue:
     """The colour of a part: whether it attends, carries a state, or is a network, dense or of experts."""
     if module.family != "ffn":
         return "recurrent" if module.group == "recurrent" else "attention"
     return "experts" if any(node.choice is not None for node in nodes) else "dense"
 
 
-def facts_of(nodes: tuple[Node, ...], hue: Hue) -> tuple[str, ...]:
+def facts_of(nodes: tuple[DrawnNode, ...], hue: Hue) -> tuple[str, ...]:
     """Two or three facts of a part: its heads, its window or state, its hidden width or experts."""
     lines = [*_heads(nodes), *_masks(nodes), *_states(nodes), *_choices(nodes)]
     return tuple(lines or (_widths(nodes) if hue == "dense" else ()))[:3]
 
 
-def _heads(nodes: tuple[Node, ...]) -> list[str]:
+def _heads(nodes: tuple[DrawnNode, ...]) -> list[str]:
     """`32 heads on 8`, of the nodes that are divided into the most heads."""
     headed = [node.heads for node in nodes if node.heads is not None]
     if not any(node.role == "core" and node.mask for node in nodes) or not headed:
         return []
     heads = max(headed, key=lambda heads: heads.count.value)
     if heads.groups is None:
-        return [Line(heads.count, " heads")]
-    return [Line(heads.count, " heads on ", heads.groups)]
+        return [NumberedLine(heads.count, " heads")]
+    return [NumberedLine(heads.count, " heads on ", heads.groups)]
 
 
-def _masks(nodes: tuple[Node, ...]) -> list[str]:
+def _masks(nodes: tuple[DrawnNode, ...]) -> list[str]:
     masks = [node.mask for node in nodes if node.mask is not None]
     words = {"top_k": "top"}
     return [
-        Line(f"{words.get(mask.kind, mask.kind)} ", mask.window) for mask in masks if mask.window is not None
+        NumberedLine(f"{words.get(mask.kind, mask.kind)} ", mask.window)
+        for mask in masks
+        if mask.window is not None
     ]
 
 
-def _states(nodes: tuple[Node, ...]) -> list[str]:
+def _states(nodes: tuple[DrawnNode, ...]) -> list[str]:
     """`32 × 128 × 128`, or `state of 768` where each channel has a number."""
     states = [held for node in nodes for held in node.held]
     if not states:
@@ -76,21 +78,21 @@ def _states(nodes: tuple[Node, ...]) -> list[str]:
     factors = [factor for factor in (states[0].count, states[0].rows, states[0].columns) if factor.value != 1]
     first, *others = factors or [states[0].count]
     if not others:
-        return [Line("state of ", first)]
-    return [Line(first, *(part for factor in others for part in (" × ", factor)))]
+        return [NumberedLine("state of ", first)]
+    return [NumberedLine(first, *(part for factor in others for part in (" × ", factor)))]
 
 
-def _choices(nodes: tuple[Node, ...]) -> list[str]:
+def _choices(nodes: tuple[DrawnNode, ...]) -> list[str]:
     chosen = [node.choice for node in nodes if node.role == "experts" and node.choice is not None]
     shared = ", + shared" if any(node.hue == "shared" for node in nodes) else ""
-    return [Line(choice.chosen, " of ", choice.count, shared) for choice in chosen[:1]]
+    return [NumberedLine(choice.chosen, " of ", choice.count, shared) for choice in chosen[:1]]
 
 
-def _widths(nodes: tuple[Node, ...]) -> list[str]:
+def _widths(nodes: tuple[DrawnNode, ...]) -> list[str]:
     """The hidden width of a network: of the widest product before the last."""
     products = [node for node in nodes if node.role == "matrix"]
     widths = [node.width for node in products[:-1] if node.width is not None]
-    return [Line("d_ff ", max(widths, key=lambda width: width.value))] if widths else []
+    return [NumberedLine("d_ff ", max(widths, key=lambda width: width.value))] if widths else []
 
 
 ACTIVATIONS = {

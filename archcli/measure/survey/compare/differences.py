@@ -221,7 +221,7 @@ RATIOS = (
 """Columns that are compared whether they differ or not."""
 
 
-class Figure(NamedTuple):
+class ComparedFigure(NamedTuple):
     """A figure of a model: its section, key, heading, unit and value."""
 
     section: str
@@ -231,7 +231,7 @@ class Figure(NamedTuple):
     value: Any
 
 
-def figures(name: str, model: Model, request: Request, context: int, dtype: str) -> list[Figure]:
+def figures(name: str, model: Model, request: Request, context: int, dtype: str) -> list[ComparedFigure]:
     """All figures of a model in display order; the KV cache is that of `context` tokens."""
     architecture = architecture_of(model)
     held = cache_pass(model, replace(request, phase="prefill", seq_len=context, past=None))
@@ -243,15 +243,21 @@ def figures(name: str, model: Model, request: Request, context: int, dtype: str)
     ]
 
 
-def _params(model: Model, rows: Sequence[Row], dtype: str) -> Iterator[Figure]:
+def _params(model: Model, rows: Sequence[Row], dtype: str) -> Iterator[ComparedFigure]:
     total = sum(row.params for row in rows)
-    yield Figure("Parameters", "params", "total", "count", total)
-    yield Figure("Parameters", "active_params", "active", "count", sum(row.active_params for row in rows))
-    yield Figure("Parameters", "bytes", f"bytes in {dtype}", "bytes", weight_bytes(model, rows, dtype))
+    yield ComparedFigure("Parameters", "params", "total", "count", total)
+    yield ComparedFigure(
+        "Parameters", "active_params", "active", "count", sum(row.active_params for row in rows)
+    )
+    yield ComparedFigure(
+        "Parameters", "bytes", f"bytes in {dtype}", "bytes", weight_bytes(model, rows, dtype)
+    )
     groups: dict[str, int] = {}
     for row in rows:
         groups[row.group] = groups.get(row.group, 0) + row.params
-    yield from (Figure("Parameters by group", group, group, "count", n) for group, n in groups.items() if n)
+    yield from (
+        ComparedFigure("Parameters by group", group, group, "count", n) for group, n in groups.items() if n
+    )
 
 
 def passes_of(request: Request) -> tuple[Request, Request]:
@@ -262,36 +268,38 @@ def passes_of(request: Request) -> tuple[Request, Request]:
     )
 
 
-def _flops(model: Model, request: Request) -> Iterator[Figure]:
+def _flops(model: Model, request: Request) -> Iterator[ComparedFigure]:
     forward, decode = passes_of(request)
     yield from _pass_figures(f"forward of {request.seq_len:,} tokens", "forward", count_pass(model, forward))
     counted = count_pass(model, decode) if model.caches else None
     yield from _pass_figures(f"a token after {decode.past:,}", "decode", counted)
 
 
-def _pass_figures(what: str, key: str, counted: Pass | None) -> Iterator[Figure]:
+def _pass_figures(what: str, key: str, counted: Pass | None) -> Iterator[ComparedFigure]:
     matmul_flops, other_flops = (None, None) if counted is None else counted.flops()
-    yield Figure("FLOPs", f"{key}_matmul_flops", what, "flops", matmul_flops)
-    yield Figure("FLOPs", f"{key}_other_flops", f"{what}, non-matmul", "flops", other_flops)
+    yield ComparedFigure("FLOPs", f"{key}_matmul_flops", what, "flops", matmul_flops)
+    yield ComparedFigure("FLOPs", f"{key}_other_flops", f"{what}, non-matmul", "flops", other_flops)
 
 
-def _cache(one_token: Pass, held: Pass, dtype: str) -> Iterator[Figure]:
+def _cache(one_token: Pass, held: Pass, dtype: str) -> Iterator[ComparedFigure]:
     # a format of weights alone, such as nf4: engines keep the cache in bf16 beside them
     if dtype in FORMATS and not FORMATS[dtype].cache:
         dtype = "bf16"
     growth = one_token.kv_elements()
-    yield Figure(CACHE, "kv_bytes_per_token", "per token", "bytes", cache_bytes(growth, dtype))
-    yield Figure(CACHE, "kv_bytes", f"at {held.new:,} tokens", "bytes", cache_bytes(held.cached(), dtype))
+    yield ComparedFigure(CACHE, "kv_bytes_per_token", "per token", "bytes", cache_bytes(growth, dtype))
+    yield ComparedFigure(
+        CACHE, "kv_bytes", f"at {held.new:,} tokens", "bytes", cache_bytes(held.cached(), dtype)
+    )
     constant = cache_bytes(held.state_elements(), dtype)
-    yield Figure(CACHE, "state_bytes", "constant, of those", "bytes", constant)
+    yield ComparedFigure(CACHE, "state_bytes", "constant, of those", "bytes", constant)
     cross = cache_bytes(held.cross_cached(), dtype)
-    yield Figure(CACHE, "cross_kv_bytes", "of the source, apart", "bytes", cross)
+    yield ComparedFigure(CACHE, "cross_kv_bytes", "of the source, apart", "bytes", cross)
 
 
-def _columns(record: Mapping[str, Any]) -> Iterator[Figure]:
+def _columns(record: Mapping[str, Any]) -> Iterator[ComparedFigure]:
     for key, column in COLUMNS.items():
         if key in RATIOS:
-            yield Figure("Shape", key, column.title, column.unit, record[key])
+            yield ComparedFigure("Shape", key, column.title, column.unit, record[key])
         elif column.section and not column.is_figure and key not in {"released", "tied"}:
             value = {True: "yes", False: "no"}.get(record[key], record[key])
-            yield Figure("Structure", key, column.title, "text", value)
+            yield ComparedFigure("Structure", key, column.title, "text", value)

@@ -17,7 +17,7 @@ from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.columns import DIFFERING, legend
 from archcli.measure.survey.compare.differences import (
     CACHE,
-    Figure,
+    ComparedFigure,
     ModelSettings,
     aligned,
     differences,
@@ -102,7 +102,7 @@ def _with_distinct_names(models: Sequence[Compared]) -> list[Compared]:
     ]
 
 
-def _side_by_side(models: Sequence[Sequence[Figure]]) -> Iterator[Record]:
+def _side_by_side(models: Sequence[Sequence[ComparedFigure]]) -> Iterator[Record]:
     """A record for each figure with its value in each model, 0 for a group that a model lacks."""
     by_key = [{(figure.section, figure.key): figure for figure in of_model} for of_model in models]
     every = {place: figure for of_model in by_key for place, figure in of_model.items()}
@@ -115,7 +115,7 @@ def _side_by_side(models: Sequence[Sequence[Figure]]) -> Iterator[Record]:
             yield {**figure._asdict(), "values": values}
 
 
-def _worth_showing(figure: Figure, values: Sequence[Any]) -> bool:
+def _worth_showing(figure: ComparedFigure, values: Sequence[Any]) -> bool:
     """Whether to show a figure: structure if the models differ in it, any other if some model has it."""
     if figure.section == "Structure":
         return len(set(values)) > 1
@@ -209,7 +209,7 @@ def _notes_of(model: Model, request: Request, length: int) -> Iterator[str]:
 
 
 def _form_notes(
-    models: Sequence[Compared], of_models: Sequence[Sequence[Figure]], request: Request
+    models: Sequence[Compared], of_models: Sequence[Sequence[ComparedFigure]], request: Request
 ) -> Iterator[str]:
     """Forms without effect, and the FLOPs of each model's passes in their other forms."""
     yield from form_notes([compared.stated.model for compared in models], request.forms)

@@ -8,9 +8,9 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
-from archcli.measure.survey.anatomy.records import Node
+from archcli.graph.anatomy import DrawnNode
 from archcli.render.picture.architecture.numbers import concrete
-from archcli.render.picture.architecture.shapes import Many, Shape
+from archcli.render.picture.architecture.shapes import Many, SvgShape
 from archcli.render.picture.architecture.style import width_of
 from archcli.render.picture.glyphs.base import Frame, Glyph, PartBox, Pill, Shapes
 from archcli.render.picture.glyphs.matrices import Trapezoid
@@ -32,7 +32,7 @@ class Graph:
     shared: slots side by side that have one pill.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[DrawnNode, ...]
     glyphs: Mapping[str, Glyph]
     layers: Layers
     spine: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ class Graph:
         edges = [shape for line in lines for shape in _edge(line)]
         inside = {slot for run in self.shared for slot in run[1:]}
         last = {run[0]: run[-1] for run in self.shared}
-        signs: list[Shape | Many] = []
+        signs: list[SvgShape | Many] = []
         for slot, glyph in self.glyphs.items():
             if slot in inside:
                 continue
@@ -135,7 +135,7 @@ class Graph:
         return (*edges, *signs)
 
 
-def graph_of(nodes: tuple[Node, ...], glyphs: Mapping[str, Glyph], spine: tuple[str, ...] = ()) -> Graph:
+def graph_of(nodes: tuple[DrawnNode, ...], glyphs: Mapping[str, Glyph], spine: tuple[str, ...] = ()) -> Graph:
     """A graph whose crowded products have their text above them, and whose like pills are one."""
     plain = Graph(nodes, glyphs, _layers(nodes, spine), spine)
     changed, shared = dict(glyphs), list[tuple[str, ...]]()
@@ -152,7 +152,7 @@ def graph_of(nodes: tuple[Node, ...], glyphs: Mapping[str, Glyph], spine: tuple[
     return Graph(nodes, changed, plain.layers, spine, tuple(shared))
 
 
-def _layers(nodes: tuple[Node, ...], spine: tuple[str, ...]) -> Layers:
+def _layers(nodes: tuple[DrawnNode, ...], spine: tuple[str, ...]) -> Layers:
     # what comes from elsewhere stands under its reader
     inputs = [node.id for node in nodes if node.role == "input" and (not spine or node.id in spine)]
     # an expert of all tokens stands beside those that are chosen
@@ -212,7 +212,7 @@ def _edge(line: EdgeLine) -> Shapes:
         last = point
     class_ = "stream s-ink" if line.stream else "edge s-line"
     head = "url(#head)" if line.head else None
-    edge = Shape("path", {"d": steps, "class_": class_, "marker_end": head})
+    edge = SvgShape("path", {"d": steps, "class_": class_, "marker_end": head})
     if not line.branch:
         return (edge,)
-    return edge, Shape("circle", {"cx": x, "cy": line.points[1][1], "r": 3, "class_": "ink"})
+    return edge, SvgShape("circle", {"cx": x, "cy": line.points[1][1], "r": 3, "class_": "ink"})

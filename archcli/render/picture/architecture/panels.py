@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from archcli.measure.survey.anatomy.records import Kind, Node, Part
+from archcli.graph.anatomy import DrawnNode, DrawnPart, Kind
 from archcli.render.picture.architecture.graph import Graph, graph_of
 from archcli.render.picture.architecture.numbers import concrete, least
-from archcli.render.picture.architecture.shapes import Shape
+from archcli.render.picture.architecture.shapes import SvgShape
 from archcli.render.picture.architecture.style import LEADING, Word, Words, line_of, rect, text, width_of
 from archcli.render.picture.glyphs.base import (
     BADGE,
@@ -82,7 +82,7 @@ class Drawn:
         top = y + self._top(len(lines)) + (height - own) / 2
         body = self.graph.shapes(x + MARGIN, top, width - 2 * MARGIN, scale)
         shapes = (frame, *ring, heading, right, *words, *body)
-        return shapes if self.path is None else (Shape("g", {"data_kind": self.path}, shapes),)
+        return shapes if self.path is None else (SvgShape("g", {"data_kind": self.path}, shapes),)
 
     def _top(self, lines: int) -> float:
         """From its upper edge to the graph."""
@@ -114,7 +114,7 @@ class Drawn:
         return joined
 
 
-def panel(part: Part) -> Drawn:
+def panel(part: DrawnPart) -> Drawn:
     """A mixer or a network, to scale."""
     nodes, glyphs = glyphs_of(part.nodes, part.hue)
     right = line_of(part.params, unit="count")
@@ -135,7 +135,7 @@ def wiring(kind: Kind) -> Drawn:
     return Drawn(line_of(kind.title), right, (), graph_of(kind.nodes, glyphs, kind.spine), path=kind.path)
 
 
-def _wired(node: Node, stream: bool) -> Glyph:
+def _wired(node: DrawnNode, stream: bool) -> Glyph:
     """The sign of a node in a layer's wiring, which is not to scale."""
     match node.role:
         case "part" | "core" | "router" | "experts" | "matrix":
@@ -163,7 +163,7 @@ class Stub(Glyph):
 
     def shapes(self, frame: Frame, scale: Any) -> Shapes:
         """The end of the line."""
-        return (Shape("path", {"d": f"M{frame.x:.1f} {frame.top:.1f}v4", "class_": "stream s-ink"}),)
+        return (SvgShape("path", {"d": f"M{frame.x:.1f} {frame.top:.1f}v4", "class_": "stream s-ink"}),)
 
 
 def common_scale(rooms: Iterable[tuple[Drawn, float]], largest: float = LARGEST) -> Any:

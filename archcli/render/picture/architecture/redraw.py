@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
-from archcli.measure.survey.anatomy.records import Figure, Line
-from archcli.render.picture.architecture.shapes import Many, Shape, attributes_of
+from archcli.graph.anatomy import Figure, NumberedLine
+from archcli.render.picture.architecture.shapes import Many, SvgShape, attributes_of
 from archcli.render.picture.architecture.traced import (
     MARK,
     Scope,
@@ -48,8 +48,8 @@ class Redraw:
             return self._figure(value)
         if type(value) is tuple:
             return tuple(map(self.traced, value))
-        if type(value) is Line:
-            return Line(*map(self.traced, value.parts))
+        if type(value) is NumberedLine:
+            return NumberedLine(*map(self.traced, value.parts))
         if is_dataclass(value):
             record: Any = value
             changed = {item.name: self.traced(getattr(value, item.name)) for item in fields(record)}
@@ -59,7 +59,7 @@ class Redraw:
             value._replace(**{name: self.traced(getattr(value, name)) for name in names}) if names else value
         )
 
-    def svg(self, shapes: Iterable[Shape | Many]) -> str:
+    def svg(self, shapes: Iterable[SvgShape | Many]) -> str:
         """The shapes as SVG; those that depend on figures are numbered, and their updates noted."""
         return "".join(map(self._svg, shapes))
 
@@ -74,14 +74,14 @@ class Redraw:
         place = list(self.figures).index(address)
         return figure._replace(value=traced(figure.value, f"Number(f[{place}])", self.scope))
 
-    def _svg(self, shape: Shape | Many) -> str:
+    def _svg(self, shape: SvgShape | Many) -> str:
         match shape:
             case Many():
                 return self._many(shape)
-            case Shape():
+            case SvgShape():
                 return self._one(shape)
 
-    def _one(self, shape: Shape) -> str:
+    def _one(self, shape: SvgShape) -> str:
         changing = dict(_changing(shape))
         number = self._number(len(changing) > 0)
         for name, code in changing.items():
@@ -115,7 +115,7 @@ class Redraw:
         return element("g", inside, **{NUMBERED: number})
 
 
-def _changing(shape: Shape) -> Iterator[tuple[str, str]]:
+def _changing(shape: SvgShape) -> Iterator[tuple[str, str]]:
     """Attributes of a shape that depend on figures, and its text as `text`, as JavaScript."""
     for name, value in attributes_of(shape).items():
         if is_traced(value):
@@ -130,26 +130,26 @@ def _changing(shape: Shape) -> Iterator[tuple[str, str]]:
         yield "title", template(shape.title)
 
 
-def _flat(shape: Shape | Many) -> Iterator[Shape]:
+def _flat(shape: SvgShape | Many) -> Iterator[SvgShape]:
     """A shape and all inside it, in the order of the document."""
     match shape:
         case Many():
             raise NotImplementedError("a loop within a loop is not drawn anew")
-        case Shape():
+        case SvgShape():
             yield shape
             for inner in shape.inside:
                 yield from _flat(inner)
 
 
-def _static(shape: Shape | Many) -> str:
+def _static(shape: SvgShape | Many) -> str:
     match shape:
         case Many():
             return element("g", "".join(map(_static, map(shape.shape, range(int(plain(shape.count)))))))
-        case Shape():
+        case SvgShape():
             return _plain_svg(shape, "".join(map(_static, shape.inside)), {})
 
 
-def _plain_svg(shape: Shape, inside: str, extra: dict[str, Any]) -> str:
+def _plain_svg(shape: SvgShape, inside: str, extra: dict[str, Any]) -> str:
     """A shape as SVG, with the numbers of this model."""
     title = element("title", escaped(plain_text(shape.title))) if shape.title else ""
     attributes = {name: _attribute(value) for name, value in attributes_of(shape).items()}

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from archcli.measure.survey.anatomy.records import Figure
+from archcli.graph.anatomy import Figure
 from archcli.render.picture.elements import element, escaped
 
 
 @dataclass(frozen=True)
-class Shape:
+class SvgShape:
     """An SVG element. `figure` is the number that it draws: its address and value stand in its attributes.
 
     An attribute may be a number that depends on figures. `title` is a tooltip, `content` a line of text.
@@ -19,7 +19,7 @@ class Shape:
 
     tag: str
     attributes: dict[str, Any] = field(default_factory=dict)
-    inside: tuple[Shape | Many, ...] = ()
+    inside: tuple[SvgShape | Many, ...] = ()
     content: Any = ""
     title: str = ""
     figure: Figure | None = None
@@ -30,26 +30,26 @@ class Many:
     """As many like shapes as a figure says: layers, heads, experts. `shape(i)` is the i-th."""
 
     count: Any
-    shape: Callable[[Any], Shape]
+    shape: Callable[[Any], SvgShape]
 
 
-def svg_of(shapes: Iterable[Shape | Many]) -> str:
+def svg_of(shapes: Iterable[SvgShape | Many]) -> str:
     """Shapes as SVG."""
     return "".join(map(_svg, shapes))
 
 
-def attributes_of(shape: Shape) -> dict[str, Any]:
+def attributes_of(shape: SvgShape) -> dict[str, Any]:
     """The attributes of a shape by their names in SVG, with the address of its figure."""
     # underscores are dashes, a trailing one is dropped: class_
     given = {name.rstrip("_").replace("_", "-"): value for name, value in shape.attributes.items()}
     return {**given, **_address(shape.figure)}
 
 
-def _svg(shape: Shape | Many) -> str:
+def _svg(shape: SvgShape | Many) -> str:
     match shape:
         case Many():
             return element("g", svg_of(map(shape.shape, range(int(shape.count)))))
-        case Shape():
+        case SvgShape():
             title = element("title", escaped(shape.title)) if shape.title else ""
             inside = title + svg_of(shape.inside) + escaped(shape.content)
             return element(shape.tag, inside, **attributes_of(shape))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-from archcli.measure.survey.anatomy.records import Figure, Line
+from archcli.graph.anatomy import Figure, NumberedLine
 from archcli.render.picture.architecture.numbers import written
-from archcli.render.picture.architecture.shapes import Shape
+from archcli.render.picture.architecture.shapes import SvgShape
 from archcli.render.picture.architecture.traced import plain_text
 from archcli.render.picture.labels import text_width
 
@@ -92,15 +92,15 @@ def _rules(hues: dict[str, tuple[str, str]], scheme: int) -> list[str]:
     return [*tinted, *grounds]
 
 
-def definitions() -> Shape:
+def definitions() -> SvgShape:
     """What classes and edges refer to: the hatch over rotated pieces, and heads of arrows."""
-    stripe = Shape("rect", {"width": 2, "height": 5, "class_": "paper"})
+    stripe = SvgShape("rect", {"width": 2, "height": 5, "class_": "paper"})
     turned = {"patternUnits": "userSpaceOnUse", "patternTransform": "rotate(45)"}
-    pattern = Shape("pattern", {"id": "hatch", "width": 5, "height": 5, **turned}, (stripe,))
+    pattern = SvgShape("pattern", {"id": "hatch", "width": 5, "height": 5, **turned}, (stripe,))
     sizes = {"markerUnits": "userSpaceOnUse", "markerWidth": 8, "markerHeight": 8, "refX": 4, "refY": 4}
     tip = path("M0 0.5L7 4L0 7.5Z", "line")
-    head = Shape("marker", {"id": "head", **sizes, "orient": "auto"}, (tip,))
-    return Shape("defs", {}, (pattern, head))
+    head = SvgShape("marker", {"id": "head", **sizes, "orient": "auto"}, (tip,))
+    return SvgShape("defs", {}, (pattern, head))
 
 
 class Word(NamedTuple):
@@ -124,7 +124,7 @@ def line_of(*pieces: str | Figure | Words, unit: str = "whole") -> Words:
     line: list[Word] = []
     for piece in pieces:
         match piece:
-            case Line():
+            case NumberedLine():
                 line.extend(line_of(*piece.parts))
             case str():
                 line.append(Word(piece))
@@ -150,13 +150,15 @@ def text(
     size: str = "small",
     ink: str = "ink",
     anchor: str = "start",
-) -> Shape:
+) -> SvgShape:
     """A line of text with its baseline at `y`; each number in it has the address of its figure."""
     place = {"x": x, "y": y, "class_": f"size-{size} {ink}", "text_anchor": anchor}
     pieces = line_of(words)
     if len(pieces) == 1:
-        return Shape("text", place, content=pieces[0].written, figure=pieces[0].figure)
-    return Shape("text", place, tuple(Shape("tspan", content=p.written, figure=p.figure) for p in pieces))
+        return SvgShape("text", place, content=pieces[0].written, figure=pieces[0].figure)
+    return SvgShape(
+        "text", place, tuple(SvgShape("tspan", content=p.written, figure=p.figure) for p in pieces)
+    )
 
 
 def rect(  # noqa: PLR0913, PLR0917 - a place, how it is filled, and what it draws
@@ -168,12 +170,12 @@ def rect(  # noqa: PLR0913, PLR0917 - a place, how it is filled, and what it dra
     radius: float | None = None,
     figure: Figure | None = None,
     title: str = "",
-) -> Shape:
+) -> SvgShape:
     """A rectangle from its upper left corner."""
     place = {"x": x, "y": y, "width": width, "height": height, "rx": radius, "class_": class_}
-    return Shape("rect", place, title=title, figure=figure)
+    return SvgShape("rect", place, title=title, figure=figure)
 
 
-def path(d: str, class_: str, title: str = "") -> Shape:
+def path(d: str, class_: str, title: str = "") -> SvgShape:
     """A path; `d` are its steps."""
-    return Shape("path", {"d": d, "class_": class_}, title=title)
+    return SvgShape("path", {"d": d, "class_": class_}, title=title)

@@ -47,7 +47,7 @@ class Scope:
         return "".join(f"const {name}={code};" for name, code in names.items() if name in used)
 
 
-class Traced:
+class TracedArithmetic:
     """Arithmetic that writes steps: the name of a number's step, and its scope."""
 
     code: str
@@ -101,7 +101,7 @@ class Traced:
         return format(self)
 
 
-class TracedNumber(Traced, float):
+class TracedNumber(TracedArithmetic, float):
     """A number that remembers how it was computed: `exact` is the int or float that it stands for.
 
     A float, ints too: `1.5 * TracedInt` would be answered by float alone, without a trace.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from archcli.measure.survey.anatomy.records import Figure, Node
-from archcli.render.picture.architecture.shapes import Many, Shape
+from archcli.graph.anatomy import DrawnNode, Figure
+from archcli.render.picture.architecture.shapes import Many, SvgShape
 from archcli.render.picture.architecture.style import (
     LEADING,
     Words,
@@ -31,7 +31,7 @@ LINE, NARROW = 15.0, 84.0
 """From line to line in a pill, and the width at which its text is broken."""
 GROWTH = 6.0
 """Room for a digit more, where a drawing is drawn anew for other figures."""
-Shapes = tuple[Shape | Many, ...]
+Shapes = tuple[SvgShape | Many, ...]
 
 
 class Frame(NamedTuple):
@@ -54,7 +54,7 @@ class Glyph:
     bottom, top: whether it may touch a bar below or above without an arrow between.
     """
 
-    node: Node
+    node: DrawnNode
     hue: str
     feed: Figure | None = None
     bottom: bool = False
@@ -194,13 +194,13 @@ class Ring(Glyph):
         """The ring with its sign, of lines: text would stand in the ring's middle in no font."""
         x, y = frame.x, frame.top + RING
         place = {"cx": x, "cy": y, "r": RING - 0.5, "class_": "paper s-ink edge-ring"}
-        ring = Shape("circle", place, title=self.title())
+        ring = SvgShape("circle", place, title=self.title())
         product = {"×", "*", "multiply", "product"} & {self.node.label.lower()}
         if product:
             sign = f"M{x - 3:.1f} {y - 3:.1f}l6 6m0 -6l-6 6"
         else:
             sign = f"M{x - 3.5:.1f} {y:.1f}h7m-3.5 -3.5v7"
-        return ring, Shape("path", {"d": sign, "class_": "s-ink edge"})
+        return ring, SvgShape("path", {"d": sign, "class_": "s-ink edge"})
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ class PartBox(Glyph):
 
 def badge(x: Any, y: float, letter: str, hue: str) -> Shapes:
     """A letter in a ring, which names a part."""
-    ring = Shape("circle", {"cx": x, "cy": y, "r": BADGE, "class_": f"paper s-{hue} edge-ring"})
+    ring = SvgShape("circle", {"cx": x, "cy": y, "r": BADGE, "class_": f"paper s-{hue} edge-ring"})
     return ring, text(x, y + 4.5, letter, "label", anchor="middle")
 
 

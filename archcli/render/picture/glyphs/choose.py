@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from archcli.measure.survey.anatomy.records import Figure, Node
+from archcli.graph.anatomy import DrawnNode, Figure
 from archcli.render.picture.glyphs.base import EndBar, Glyph, PartBox, Pill, Ring
 from archcli.render.picture.glyphs.cores import CoreBox
 from archcli.render.picture.glyphs.matrices import Trapezoid
 from archcli.render.picture.glyphs.mixtures import Expert, ExpertGrid
 
-Nodes = Mapping[str, Node]
+Nodes = Mapping[str, DrawnNode]
 BARS = {"input", "matrix", "output"}
 SIGNS: dict[str, type[Glyph]] = {"core": CoreBox, "experts": ExpertGrid, "join": Ring, "part": PartBox}
 
 
-def glyphs_of(nodes: tuple[Node, ...], hue: str) -> tuple[tuple[Node, ...], dict[str, Glyph]]:
+def glyphs_of(nodes: tuple[DrawnNode, ...], hue: str) -> tuple[tuple[DrawnNode, ...], dict[str, Glyph]]:
     """Nodes that are drawn, and their glyphs: an output that only ends a product is its bar."""
     nodes = _split(nodes)
     ends = {node.reads[0]: node for node in nodes if node.role == "output" and len(node.reads) == 1}
@@ -28,7 +28,7 @@ def glyphs_of(nodes: tuple[Node, ...], hue: str) -> tuple[tuple[Node, ...], dict
     return kept, {node.id: _glyph(node, known, hue, ended=node.id in ended) for node in kept}
 
 
-def _glyph(node: Node, nodes: Nodes, hue: str, *, ended: bool) -> Glyph:
+def _glyph(node: DrawnNode, nodes: Nodes, hue: str, *, ended: bool) -> Glyph:
     own = node.hue if node.hue != "plain" else hue
     fed = [slot for slot in node.reads if slot in nodes and nodes[slot].role != "router"]
     feed = _width(fed[0], nodes) if fed else None
@@ -55,7 +55,7 @@ def _width(slot: str, nodes: Nodes) -> Figure | None:
     return None
 
 
-def _needs_bar(node: Node, nodes: Nodes) -> bool:
+def _needs_bar(node: DrawnNode, nodes: Nodes) -> bool:
     """Whether the bar of a product's inputs is drawn with it, as nothing below it is one."""
     slot = node.reads[0] if len(node.reads) == 1 else ""
     while slot in nodes and nodes[slot].role == "unary" and len(nodes[slot].reads) == 1:
@@ -63,7 +63,7 @@ def _needs_bar(node: Node, nodes: Nodes) -> bool:
     return slot in nodes and nodes[slot].role not in BARS
 
 
-def _split(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+def _split(nodes: tuple[DrawnNode, ...]) -> tuple[DrawnNode, ...]:
     """Pills that begin alike on the branches of a core, in two: `convolution, SiLU` and `L2 norm`."""
     steps = {
         node.id: node.label.split(", ")
@@ -72,7 +72,7 @@ def _split(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
         for node in nodes
         if node.id in core.reads and node.role == "unary" and len(node.reads) == 1
     }
-    split: list[Node] = []
+    split: list[DrawnNode] = []
     for node in nodes:
         own = steps.get(node.id, [])
         alike = [_alike(own, other) for slot, other in steps.items() if slot != node.id]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from archcli.measure.survey.anatomy.records import Held
+from archcli.graph.anatomy import HeldState
 from archcli.render.picture.architecture.numbers import floor, root, where
-from archcli.render.picture.architecture.shapes import Many, Shape
+from archcli.render.picture.architecture.shapes import Many, SvgShape
 from archcli.render.picture.architecture.style import LEADING, Words, line_of, rect, text, width_of
 from archcli.render.picture.glyphs.base import PADDING, Frame, Glyph, Shapes
 from archcli.render.picture.graphs.places import Reach, SideRoom
@@ -87,7 +87,7 @@ class CoreBox(Glyph):
         return _states(self.node.held[0], left, top, self.hue) if self.node.held else ()
 
 
-def _mask(cells: tuple[tuple[bool, ...], ...], left: Any, top: float, hue: str, kind: str) -> Shape:
+def _mask(cells: tuple[tuple[bool, ...], ...], left: Any, top: float, hue: str, kind: str) -> SvgShape:
     """Queries from top to bottom, keys from left to right; filled where a query reads a key."""
     pitch = SIGN / max(len(cells), 1)
     side = pitch - 0.8
@@ -98,18 +98,18 @@ def _mask(cells: tuple[tuple[bool, ...], ...], left: Any, top: float, hue: str, 
         if filled
     )
     ground = rect(0, 0, SIGN, SIGN, "paper")
-    squares = Shape("path", {"d": steps, "class_": f"solid-{hue}"})
+    squares = SvgShape("path", {"d": steps, "class_": f"solid-{hue}"})
     place = {"transform": f"translate({left:.1f} {top:.1f})"}
-    return Shape("g", place, (ground, squares), title=f"mask: {kind}, of a few tokens")
+    return SvgShape("g", place, (ground, squares), title=f"mask: {kind}, of a few tokens")
 
 
-def _states(held: Held, left: Any, top: float, hue: str) -> Shapes:
+def _states(held: HeldState, left: Any, top: float, hue: str) -> Shapes:
     """A square for each head's state, in a square of them; one square where there are many."""
     count = where(MOST_STATES + 0.5, held.count.value, 1, held.count.value)
     side = floor(root(count - 0.5)) + 1
     pitch = SIGN / side
 
-    def square(i: Any) -> Shape:
+    def square(i: Any) -> SvgShape:
         row = floor((i + 0.5) / side)
         x = left + (i - row * side) * pitch
         return rect(x, top + row * pitch, pitch * 0.84, pitch * 0.84, f"solid-{hue}")
@@ -117,7 +117,7 @@ def _states(held: Held, left: Any, top: float, hue: str) -> Shapes:
     return (Many(count, square),)
 
 
-def _state(held: Held) -> Words:
+def _state(held: HeldState) -> Words:
     """How many matrices of which size, and the bytes of all of them."""
     size = line_of(held.count, " × ", held.rows, " × ", held.columns)
     return size if held.bytes is None else line_of(size, ": ", line_of(held.bytes, unit="bytes"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from archcli.measure.survey.anatomy.records import Figure, Piece
+from archcli.graph.anatomy import Figure, Piece
 from archcli.render.picture.architecture.numbers import concrete
 from archcli.render.picture.architecture.shapes import Many
 from archcli.render.picture.architecture.style import LEADING, Words, line_of, path, rect, text, width_of

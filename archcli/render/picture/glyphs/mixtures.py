@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from archcli.measure.survey.anatomy.records import Figure
+from archcli.graph.anatomy import Figure
 from archcli.render.picture.architecture.numbers import concrete, floor, least
-from archcli.render.picture.architecture.shapes import Many, Shape
+from archcli.render.picture.architecture.shapes import Many, SvgShape
 from archcli.render.picture.architecture.style import LEADING, Words, line_of, path, rect, text, width_of
 from archcli.render.picture.glyphs.base import BAR, BESIDE, PADDING, Frame, Glyph, Shapes, lines_at
 from archcli.render.picture.graphs.places import Reach, SideRoom
@@ -189,12 +189,12 @@ class ExpertGrid(Glyph):
         rows = floor((count - 1) / columns) + 1
         pitch = least(GRID / columns, LOW / rows, LARGEST)
 
-        def cell(i: Any, class_: str) -> Shape:
+        def cell(i: Any, class_: str) -> SvgShape:
             row = floor((i + 0.5) / columns)
             side = pitch * 0.86
             return rect(left + (i - row * columns) * pitch, top + row * pitch, side, side, class_)
 
-        def example(j: Any) -> Shape:
+        def example(j: Any) -> SvgShape:
             # one in each of k equal stretches, at least one cell apart
             turn = (j + 1) * (j + 1) * GOLDEN
             return cell(
@@ -204,8 +204,8 @@ class ExpertGrid(Glyph):
         cells = Many(count, lambda i: cell(i, f"tint-{self.hue} s-{self.hue} hairline"))
         note = "the experts that a token runs, for example"
         return (
-            Shape("g", {}, (cells,), figure=choice.count),
-            Shape("g", {}, (Many(chosen, example),), title=note, figure=choice.chosen),
+            SvgShape("g", {}, (cells,), figure=choice.count),
+            SvgShape("g", {}, (Many(chosen, example),), title=note, figure=choice.chosen),
         )
 
     def _shared(self, left: Any, top: float) -> Shapes:

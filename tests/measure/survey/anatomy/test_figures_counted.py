@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 
 from archcli.errors import ArchError
+from archcli.graph.anatomy import Figure, NumberedLine
 from archcli.load.presets import presets
 from archcli.load.source import load, load_text
 from archcli.measure.flops import count_flops
@@ -14,7 +15,6 @@ from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
 from archcli.measure.survey.anatomy.anatomy import anatomy
 from archcli.measure.survey.anatomy.figures import value_of
-from archcli.measure.survey.anatomy.records import Figure, Line
 from archcli.measure.survey.show import list_rows
 from archcli.measure.survey.wired import wired_rows
 from archcli.modules.models.layers import folded_path
@@ -32,7 +32,7 @@ def figures(record):
     """All figures of an anatomy, those of its lines included."""
     if type(record) is Figure:
         yield record
-    elif type(record) is Line:
+    elif type(record) is NumberedLine:
         yield from (part for part in record.parts if type(part) is Figure)
     elif is_dataclass(record):
         for field in fields(record):

@@ -10,7 +10,7 @@ from archcli.render.picture.architecture.panels import Drawn, panel, wiring
 from archcli.render.picture.architecture.style import line_of
 
 if TYPE_CHECKING:
-    from archcli.measure.survey.anatomy.records import Anatomy, Kind, Part
+    from archcli.graph.anatomy import Anatomy, DrawnPart, Kind
 
 NOTHING = graph_of((), {})
 MOST, OF_MANY = 48, 12
@@ -39,7 +39,7 @@ def _named_kind(kind: Kind) -> Drawn:
     return Drawn(line_of(kind.title), line_of(letters), (), NOTHING, path=kind.path)
 
 
-def _named_part(part: Part) -> Drawn:
+def _named_part(part: DrawnPart) -> Drawn:
     """The letter, name and parameters of a part, without its nodes."""
     right = line_of(part.params, unit="count")
     return Drawn(line_of(part.title), right, (), NOTHING, part.letter, part.hue)

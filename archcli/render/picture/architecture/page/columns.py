@@ -21,11 +21,11 @@ from archcli.render.picture.architecture.page.sheet import (
     page,
 )
 from archcli.render.picture.architecture.panels import Drawn, common_scale
-from archcli.render.picture.architecture.shapes import Many, Shape, svg_of
+from archcli.render.picture.architecture.shapes import Many, SvgShape, svg_of
 from archcli.render.picture.architecture.style import LEADING, Word, path, rect, text, width_of
 
 if TYPE_CHECKING:
-    from archcli.measure.survey.anatomy.records import Anatomy, Kind, Node, Part
+    from archcli.graph.anatomy import Anatomy, DrawnNode, DrawnPart, Kind
     from archcli.measure.survey.compare.differences import Difference
 
 GUTTER, ROOMY = 28.0, 90.0
@@ -34,7 +34,7 @@ TALL = 430.0
 MOST_WORDS = 16
 """Differences that are listed; the rest is counted."""
 CHIP = 11.0
-Drawing = Iterator[Shape | Many]
+Drawing = Iterator[SvgShape | Many]
 
 
 class ModelColumn(NamedTuple):
@@ -64,7 +64,7 @@ def svg(anatomies: Sequence[Anatomy], words: Sequence[Difference]) -> str:
         for box, place in zip(column.panels, column.packed.panels, strict=True)
     ]
     scale = common_scale(rooms)
-    shapes: list[Shape | Many] = [_model(column, width, top, pitch, scale) for column in placed]
+    shapes: list[SvgShape | Many] = [_model(column, width, top, pitch, scale) for column in placed]
     shapes += legend.legend(anatomies, MARGIN, end + SPACE, scale, dot=any(column.own for column in placed))
     bars, y = _bars(anatomies, end + SPACE + legend.HEIGHT, whole)
     lines, bottom = _words(anatomies, words, y, whole)
@@ -127,7 +127,7 @@ def _looks(anatomy: Anatomy) -> dict[Any, str]:
     return looks
 
 
-def _look_of(part: Part) -> Any:
+def _look_of(part: DrawnPart) -> Any:
     return part.title, part.lines, tuple(map(_node_look, part.nodes))
 
 
@@ -135,16 +135,16 @@ def _kind_look(kind: Kind, parts: dict[str, Any]) -> Any:
     return tuple((node.role, parts.get(node.letter, node.label)) for node in kind.nodes)
 
 
-def _node_look(node: Node) -> Any:
+def _node_look(node: DrawnNode) -> Any:
     return node.role, node.label, node.width.value if node.width else None
 
 
-def _of(anatomy: Anatomy, shapes: Iterable[Shape | Many]) -> Shape:
+def _of(anatomy: Anatomy, shapes: Iterable[SvgShape | Many]) -> SvgShape:
     """Shapes of one of the models, whose name they carry."""
-    return Shape("g", {"data_model": anatomy.name}, tuple(shapes))
+    return SvgShape("g", {"data_model": anatomy.name}, tuple(shapes))
 
 
-def _model(column: ModelColumn, width: float, top: float, pitch: float, scale: Any) -> Shape:
+def _model(column: ModelColumn, width: float, top: float, pitch: float, scale: Any) -> SvgShape:
     """All of a model's column."""
     return _of(column.anatomy, [*_column(column, width, top, pitch), *_boxes(column, scale)])
 
@@ -169,9 +169,9 @@ def _boxes(column: ModelColumn, scale: Any) -> Drawing:
             yield legend.marked(place.x + place.width - 1, place.y + 1, "differs")
 
 
-def _bars(anatomies: Sequence[Anatomy], y: float, width: float) -> tuple[list[Shape | Many], float]:
+def _bars(anatomies: Sequence[Anatomy], y: float, width: float) -> tuple[list[SvgShape | Many], float]:
     """What is stored and read of each model, all to one scale; and where that ends."""
-    shapes = list[Shape | Many]()
+    shapes = list[SvgShape | Many]()
     most_stored = most(0, *(sum(share.stored.value for share in anatomy.shares) for anatomy in anatomies))
     for anatomy in anatomies:
         if anatomy.shares:
@@ -180,10 +180,10 @@ def _bars(anatomies: Sequence[Anatomy], y: float, width: float) -> tuple[list[Sh
     return shapes, y
 
 
-def _bars_of(anatomy: Anatomy, y: float, width: float, scale: Any) -> tuple[list[Shape | Many], float]:
+def _bars_of(anatomy: Anatomy, y: float, width: float, scale: Any) -> tuple[list[SvgShape | Many], float]:
     """The bars of one model and the names of its shares."""
     title = f"{anatomy.name}: {foot.TITLES[anatomy.shown][:1].lower()}{foot.TITLES[anatomy.shown][1:]}"
-    shapes: list[Shape | Many] = [text(MARGIN, y + 12, cut(title, width, "head"), "head")]
+    shapes: list[SvgShape | Many] = [text(MARGIN, y + 12, cut(title, width, "head"), "head")]
     y += foot.HEADING
     unit = foot.UNITS[anatomy.shown]
     for read in [False] if foot.is_single(anatomy) else [False, True]:
@@ -195,9 +195,14 @@ def _bars_of(anatomy: Anatomy, y: float, width: float, scale: Any) -> tuple[list
     return [*shapes, *chips], y + 14
 
 
-def _chips(anatomy: Anatomy, y: float, width: float) -> tuple[list[Shape | Many], float]:
+def _chips(anatomy: Anatomy, y: float, width: float) -> tuple[list[SvgShape | Many], float]:
     """The names of the shares with their colours, what is stored and what is read of each."""
-    shapes, x, unit, single = list[Shape | Many](), MARGIN, foot.UNITS[anatomy.shown], foot.is_single(anatomy)
+    shapes, x, unit, single = (
+        list[SvgShape | Many](),
+        MARGIN,
+        foot.UNITS[anatomy.shown],
+        foot.is_single(anatomy),
+    )
     for segment in foot.segments(anatomy.shares, MARGIN, width, read=False):
         share = segment.share
         words = [Word(f"{share.name} "), number(share.stored, unit)]
@@ -215,11 +220,11 @@ def _chips(anatomy: Anatomy, y: float, width: float) -> tuple[list[Shape | Many]
 
 def _words(
     anatomies: Sequence[Anatomy], words: Sequence[Difference], y: float, width: float
-) -> tuple[list[Shape | Many], float]:
+) -> tuple[list[SvgShape | Many], float]:
     """What the models state differently: a line for each setting, a column for each model."""
     if not words:
         return [text(MARGIN, y + 14, "They state the same.", "head")], y + 24
-    shapes: list[Shape | Many] = [text(MARGIN, y + 14, "What they state differently", "head")]
+    shapes: list[SvgShape | Many] = [text(MARGIN, y + 14, "What they state differently", "head")]
     first = min(max(width_of(word.path) for word in words) + 20, 0.4 * width)
     each = (width - first) / len(anatomies)
     y += 26

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.render.picture.architecture.numbers import concrete, written
 from archcli.render.picture.architecture.page.printed import number, steps, words_of
-from archcli.render.picture.architecture.shapes import Many, Shape
+from archcli.render.picture.architecture.shapes import Many, SvgShape
 from archcli.render.picture.architecture.style import HUES, LEADING, Word, Words, path, rect, text, width_of
 from archcli.render.picture.elements import contrast_of
 
 if TYPE_CHECKING:
-    from archcli.measure.survey.anatomy.records import Anatomy, Figure, Hue, Share
+    from archcli.graph.anatomy import Anatomy, Figure, Hue, Share
 
 BAR, TEXTURE = 22.0, 6.0
 """Units of a bar's height, and of the texture along its foot that tells neighbours apart."""
@@ -41,7 +41,7 @@ TITLES = {
     "kv": "Where the cache is",
     "time": "Where the time goes",
 }
-Drawing = Iterator[Shape | Many]
+Drawing = Iterator[SvgShape | Many]
 
 
 class ShareSegment(NamedTuple):

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from archcli.render.picture.architecture.page.printed import cut, lines_of, number, words_of
-from archcli.render.picture.architecture.shapes import Many, Shape
+from archcli.render.picture.architecture.shapes import Many, SvgShape
 from archcli.render.picture.architecture.style import LEADING, Word, Words, text, width_of
 
 if TYPE_CHECKING:
-    from archcli.measure.survey.anatomy.records import Anatomy
+    from archcli.graph.anatomy import Anatomy
 
 GAP = 28.0
 """Units between two key figures."""
@@ -28,7 +28,7 @@ def height(anatomy: Anatomy, width: float, *, beside: bool = True) -> float:
     return HEIGHT + LEADING * (len(_subtitle(anatomy, width, beside)) - 1) + below
 
 
-def shapes(anatomy: Anatomy, x: float, width: float, *, beside: bool = True) -> Iterator[Shape | Many]:
+def shapes(anatomy: Anatomy, x: float, width: float, *, beside: bool = True) -> Iterator[SvgShape | Many]:
     """The name and the key figures between x and x + width, from the top of the page."""
     beside = beside and _fits(anatomy, width)
     yield text(x, TITLE, cut(anatomy.name, width, "title"), "title")
@@ -85,7 +85,7 @@ def _rows(keys: Keys, width: float) -> list[Keys]:
     return [keys[i : i + each] for i in range(0, len(keys), each)]
 
 
-def _row(keys: Keys, right: float) -> Iterator[Shape | Many]:
+def _row(keys: Keys, right: float) -> Iterator[SvgShape | Many]:
     """A row of key figures that ends at `right`."""
     for word, caption, room in reversed(keys):
         yield text(right, KEY, (word,), "key", anchor="end")

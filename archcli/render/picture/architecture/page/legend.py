@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from archcli.render.picture.architecture.numbers import concrete
-from archcli.render.picture.architecture.shapes import Many, Shape
+from archcli.render.picture.architecture.shapes import Many, SvgShape
 from archcli.render.picture.architecture.style import rect, text, width_of
 
 if TYPE_CHECKING:
-    from archcli.measure.survey.anatomy.records import Anatomy
+    from archcli.graph.anatomy import Anatomy
 
 HEIGHT = 30.0
 SCALED = 60.0
@@ -21,7 +21,7 @@ SWATCH, GAP = 28.0, 24.0
 
 def legend(
     anatomies: Iterable[Anatomy], x: float, y: float, scale: Any, *, dot: bool = False
-) -> Iterator[Shape | Many]:
+) -> Iterator[SvgShape | Many]:
     """The signs that a drawing has, in a line."""
     nodes = [node for anatomy in anatomies for part in anatomy.parts for node in part.nodes]
     pieces = [piece for node in nodes for piece in node.pieces]
@@ -44,9 +44,9 @@ def legend(
         yield text(x + 18, y + 3, "another model has no such part", ink="muted")
 
 
-def marked(x: Any, y: Any, title: str = "") -> Shape:
+def marked(x: Any, y: Any, title: str = "") -> SvgShape:
     """The dot of what differs."""
-    return Shape("circle", {"cx": x, "cy": y, "r": 5, "class_": "solid-experts"}, title=title)
+    return SvgShape("circle", {"cx": x, "cy": y, "r": 5, "class_": "solid-experts"}, title=title)
 
 
 def _round_below(number: float) -> int:

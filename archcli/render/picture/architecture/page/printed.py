@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from archcli.measure.survey.anatomy.records import Figure, Line
+from archcli.graph.anatomy import Figure, NumberedLine
 from archcli.render.picture.architecture.style import Word, Words, line_of, width_of
 
 UNITS = {"short": "count", "exact": "whole"}
@@ -19,7 +19,7 @@ def number(figure: Figure, unit: str = "count") -> Word:
 
 def words_of(line: str) -> Words:
     """A line in words and the figures that it names."""
-    return line_of(*line.parts) if type(line) is Line else line_of(line)
+    return line_of(*line.parts) if type(line) is NumberedLine else line_of(line)
 
 
 def cut(content: str, width: float, size: str = "small") -> str:

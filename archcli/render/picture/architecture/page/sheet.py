@@ -12,11 +12,11 @@ from archcli.render.picture.architecture.page.packing import GAP, Packed, Room, 
 from archcli.render.picture.architecture.page.textures import CSS, textures
 from archcli.render.picture.architecture.panels import Drawn, common_scale
 from archcli.render.picture.architecture.redraw import Redraw, Redrawn
-from archcli.render.picture.architecture.shapes import Many, Shape, svg_of
+from archcli.render.picture.architecture.shapes import Many, SvgShape, svg_of
 from archcli.render.picture.architecture.style import css, definitions, rect, text
 
 if TYPE_CHECKING:
-    from archcli.measure.survey.anatomy.records import Anatomy
+    from archcli.graph.anatomy import Anatomy
 
 PAGE, MARGIN = 1000.0, 24.0
 KINDS = 216.0
@@ -26,7 +26,7 @@ LOWEST = (1100.0, 800.0, 600.0)
 """The strip grows as high as what stands beside it, up to one of these or to what it needs itself."""
 SPACE, BOTTOM = 20.0, 14.0
 """Units between sections, and below the foot."""
-Drawing = Iterator[Shape | Many]
+Drawing = Iterator[SvgShape | Many]
 NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 
 
@@ -92,7 +92,7 @@ def svg(anatomy: Anatomy) -> str:
     return svg_of([drawn(anatomy)]) + "\n"
 
 
-def drawn(anatomy: Anatomy) -> Shape:
+def drawn(anatomy: Anatomy) -> SvgShape:
     """The drawing of one model, as one shape."""
     placed = sheet(anatomy)
     return page(anatomy.name, shapes(placed), placed.width, placed.height)
@@ -105,11 +105,11 @@ def redrawn(anatomy: Anatomy) -> Redrawn:
     return Redrawn(svg, redraw.script(), tuple(redraw.figures.values()))
 
 
-def page(name: str, drawn: Iterator[Shape | Many], width: float, height: float) -> Shape:
+def page(name: str, drawn: Iterator[SvgShape | Many], width: float, height: float) -> SvgShape:
     """Shapes as the one shape of an SVG file."""
     ground = rect(0, 0, width, round(height), "paper")
     inside = (
-        Shape("style", content=f"{css()}{CSS}".replace("\n", "")),
+        SvgShape("style", content=f"{css()}{CSS}".replace("\n", "")),
         definitions(),
         textures(),
         ground,
@@ -122,7 +122,7 @@ def page(name: str, drawn: Iterator[Shape | Many], width: float, height: float) 
         "height": round(height),
         "role": "img",
     }
-    return Shape("svg", attributes, inside, title=f"{name}: architecture")
+    return SvgShape("svg", attributes, inside, title=f"{name}: architecture")
 
 
 def shapes(placed: Sheet) -> Drawing:

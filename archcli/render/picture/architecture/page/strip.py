@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.render.picture.architecture.numbers import concrete, least
 from archcli.render.picture.architecture.page.printed import lines_of, steps
-from archcli.render.picture.architecture.shapes import Many, Shape
+from archcli.render.picture.architecture.shapes import Many, SvgShape
 from archcli.render.picture.architecture.style import LEADING, Words, path, rect, text, width_of
 
 if TYPE_CHECKING:
-    from archcli.measure.survey.anatomy.records import Cell, Hue, Run, Strip
+    from archcli.graph.anatomy import Cell, Hue, LayerRun, Strip
 
 WIDTH = 198.0
 """Units of a strip with the numbers on its left and the braces on its right."""
@@ -30,7 +30,7 @@ FEW_BRACES = 3
 NUMBERED = (10, 20, 50, 100, 200, 500)
 HATCHED: frozenset[Hue] = frozenset({"recurrent"})
 
-Drawing = Iterator[Shape | Many]
+Drawing = Iterator[SvgShape | Many]
 
 
 class CellColumn(NamedTuple):
@@ -176,7 +176,7 @@ def _run_ends(strip: Strip) -> list[Any]:
 class PlacedRun(NamedTuple):
     """A run of a strip by the lengths that it has now, and the layers before it and behind it."""
 
-    run: Run
+    run: LayerRun
     first: Any
     end: Any
     lengths: tuple[Any, ...]
@@ -204,12 +204,12 @@ def _layers(placed: PlacedRun, strip: Strip, column: CellColumn) -> Drawing:
         offset = offset + length
 
 
-def _layer(cell: Cell, column: CellColumn, first: Any, length: Any, period: Any, number: Any) -> Shape:
+def _layer(cell: Cell, column: CellColumn, first: Any, length: Any, period: Any, number: Any) -> SvgShape:
     """The cell of a layer that is like another: `length` stand beside each other in each period."""
     return _cell(cell, column, first + number // length * period + number % length, 1)
 
 
-def _cell(cell: Cell, column: CellColumn, first: Any, count: Any, *, is_run: bool = False) -> Shape:
+def _cell(cell: Cell, column: CellColumn, first: Any, count: Any, *, is_run: bool = False) -> SvgShape:
     """A layer, or a run of `count` like ones."""
     height = column.pitch * count
     height, y = height - least(2.0, 0.15 * height), column.above(first + count)
@@ -220,7 +220,7 @@ def _cell(cell: Cell, column: CellColumn, first: Any, count: Any, *, is_run: boo
     if is_run:
         marks["data_value"] = count
     letters = ", ".join(letter for _, letter in (*cell.mixers, *cell.networks))
-    return Shape("g", marks, tuple(inside), title=f"{title}: {letters}" if letters else title)
+    return SvgShape("g", marks, tuple(inside), title=f"{title}: {letters}" if letters else title)
 
 
 def _half(parts: Sequence[tuple[Hue, str]], x: Any, y: Any, width: float, height: Any) -> Drawing:
@@ -243,7 +243,7 @@ def _numbers(strip: Strip, column: CellColumn) -> Drawing:
     yield Many((strip.n_layers.value + step - 1) // step, partial(_number, column, step))
 
 
-def _number(column: CellColumn, step: int, place: Any) -> Shape:
+def _number(column: CellColumn, step: int, place: Any) -> SvgShape:
     layer = place * step
     return text(column.x - 8, column.above(layer + 0.5) + 4.5, f"{layer}", ink="muted index", anchor="end")
 

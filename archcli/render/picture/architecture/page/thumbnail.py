@@ -10,11 +10,11 @@ from archcli.render.picture.architecture.numbers import concrete, written
 from archcli.render.picture.architecture.page import foot
 from archcli.render.picture.architecture.page.printed import cut, number
 from archcli.render.picture.architecture.page.strip import HATCHED
-from archcli.render.picture.architecture.shapes import Shape, svg_of
+from archcli.render.picture.architecture.shapes import SvgShape, svg_of
 from archcli.render.picture.architecture.style import FONTS, GROUNDS, HUES, rect, text
 
 if TYPE_CHECKING:
-    from archcli.measure.survey.anatomy.records import Anatomy, Cell, Strip
+    from archcli.graph.anatomy import Anatomy, Cell, Strip
 
 WIDTH, HEIGHT, INSET = 300.0, 132.0, 12.0
 LAYERS, HIGH, BARS = 58.0, 34.0, 108.0
@@ -30,10 +30,10 @@ def thumbnail(anatomy: Anatomy) -> str:
     hues = {name for shape in shapes for name in str(shape.attributes.get("class_")).split("-")}
     stripe = rect(0, 0, 2, 5, "paper")
     turned = {"width": 5, "height": 5, "patternUnits": "userSpaceOnUse", "patternTransform": "rotate(45)"}
-    hatch = Shape("defs", {}, (Shape("pattern", {"id": "hatch", **turned}, (stripe,)),))
+    hatch = SvgShape("defs", {}, (SvgShape("pattern", {"id": "hatch", **turned}, (stripe,)),))
     size = {"viewBox": f"0 0 {WIDTH:.0f} {HEIGHT:.0f}", "width": int(WIDTH), "height": int(HEIGHT)}
-    inside = (Shape("style", content=_css(hues)), hatch, rect(0, 0, WIDTH, HEIGHT, "paper", 8), *shapes)
-    root = Shape("svg", {"xmlns": "http://www.w3.org/2000/svg", **size, "role": "img"}, inside)
+    inside = (SvgShape("style", content=_css(hues)), hatch, rect(0, 0, WIDTH, HEIGHT, "paper", 8), *shapes)
+    root = SvgShape("svg", {"xmlns": "http://www.w3.org/2000/svg", **size, "role": "img"}, inside)
     return svg_of([root]) + "\n"
 
 
@@ -50,7 +50,7 @@ def _css(hues: set[str]) -> str:
     return f"text{{font-family:{FONTS}}}{sizes}.hatched{{fill:url(#hatch)}}{light}{DARK}{{{dark}}}"
 
 
-def _drawn(anatomy: Anatomy) -> Iterator[Shape]:
+def _drawn(anatomy: Anatomy) -> Iterator[SvgShape]:
     wide = WIDTH - 2 * INSET
     yield text(INSET, 24, cut(anatomy.name, wide, "head"), "head")
     layers = " + ".join(written(strip.n_layers.value, "whole") for strip in anatomy.strips)
@@ -69,7 +69,7 @@ def _drawn(anatomy: Anatomy) -> Iterator[Shape]:
             yield rect(segment.left, BARS + SLIM / 2, max(wider - 1, 0.3), SLIM / 2, "hatched")
 
 
-def _strip(strip: Strip, x: float, width: float) -> Iterator[Shape]:
+def _strip(strip: Strip, x: float, width: float) -> Iterator[SvgShape]:
     """Layers from left to right, a path for each hue; above what is drawn by layer, runs without gaps."""
     layers = sum(cell.count for cell in strip.cells)
     pitch = width / layers
@@ -85,9 +85,9 @@ def _strip(strip: Strip, x: float, width: float) -> Iterator[Shape]:
                 step = f"M{left + j * each:.1f} {start:.1f}h{each:.2f}v{high:.1f}h-{each:.2f}z"
                 by_hue.setdefault(hue, []).append(step)
         for name, steps in by_hue.items():
-            yield Shape("path", {"d": "".join(steps), "class_": f"solid-{name}"})
+            yield SvgShape("path", {"d": "".join(steps), "class_": f"solid-{name}"})
             if name in HATCHED:
-                yield Shape("path", {"d": "".join(steps), "class_": "hatched"})
+                yield SvgShape("path", {"d": "".join(steps), "class_": "hatched"})
 
 
 def _merged(cells: Sequence[Cell], upper: bool, *, single: bool) -> Iterator[list[Cell]]:

@@ -17,7 +17,7 @@ MIXER, NETWORK = 4, 8
 """Columns of a run of layers in the strip: of its mixers and of its networks."""
 
 if TYPE_CHECKING:
-    from archcli.measure.survey.anatomy.records import Anatomy, Cell, Kind, Node, Part, Strip
+    from archcli.graph.anatomy import Anatomy, Cell, DrawnNode, DrawnPart, Kind, Strip
     from archcli.measure.survey.compare.differences import Difference
 
 NAMED = 24
@@ -58,17 +58,17 @@ def _scale(anatomies: Sequence[Anatomy], width: int) -> BarScale:
     return BarScale(names, digits, max(4, width - names - digits - 5), widest)
 
 
-def _barred(part: Part) -> list[Node]:
+def _barred(part: DrawnPart) -> list[DrawnNode]:
     """The nodes of a part that have a bar: its ends, and what has a matrix or mixes tokens."""
     nodes = [node for node in part.nodes if node.width is not None and node.role not in {"unary", "join"}]
     return nodes if len(nodes) <= MOST_NODES else [*nodes[: MOST_NODES - 1], nodes[-1]]
 
 
-def _name(node: Node) -> str:
+def _name(node: DrawnNode) -> str:
     return node.label or {"input": "in", "output": "out"}.get(node.role, node.role)
 
 
-def _count(node: Node) -> str:
+def _count(node: DrawnNode) -> str:
     return number(node.width, "whole").written if node.width else ""
 
 
@@ -189,7 +189,7 @@ def _kind(kind: Kind, width: int, signs: Signs) -> Iterator[Line]:
             yield [(f"  {signs.stream} ", "bold"), *_label(node)]
 
 
-def _branch(end: str, nodes: dict[str, Node], seen: set[str]) -> list[Node]:
+def _branch(end: str, nodes: dict[str, DrawnNode], seen: set[str]) -> list[DrawnNode]:
     """The nodes that lead to one from the residual stream, in the order in which they run."""
     if end in seen:
         return []
@@ -198,7 +198,7 @@ def _branch(end: str, nodes: dict[str, Node], seen: set[str]) -> list[Node]:
     return [*(before for read in node.reads for before in _branch(read, nodes, seen)), node]
 
 
-def _chain(branch: Sequence[Node], width: int, signs: Signs) -> Iterator[Line]:
+def _chain(branch: Sequence[DrawnNode], width: int, signs: Signs) -> Iterator[Line]:
     """A branch in a line, or in several that are set in."""
     line: Line = [(f"  {signs.fork} ", "bold")]
     for i, node in enumerate(branch):
@@ -211,11 +211,11 @@ def _chain(branch: Sequence[Node], width: int, signs: Signs) -> Iterator[Line]:
     yield line
 
 
-def _label(node: Node) -> Line:
+def _label(node: DrawnNode) -> Line:
     return [(f"{node.letter} ", "bold"), (node.label, node.hue)] if node.letter else [(node.label, "")]
 
 
-def _part(part: Part, scale: BarScale, signs: Signs) -> Iterator[Line]:
+def _part(part: DrawnPart, scale: BarScale, signs: Signs) -> Iterator[Line]:
     """A mixer or a network: a bar for the width of each tensor, all of a drawing on one scale."""
     params = f"{number(part.params).written} parameters"
     yield [(f"{part.letter} {part.title}  ", part.hue if part.hue != "plain" else "bold"), (params, "dim")]

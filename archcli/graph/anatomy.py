@@ -10,7 +10,7 @@ from archcli.arith import Number
 Hue = Literal["attention", "recurrent", "dense", "experts", "shared", "plain"]
 """What a part is, and with it its colour: `plain` are tables, the head and the residual stream."""
 Role = Literal["input", "output", "matrix", "unary", "join", "core", "router", "experts", "part"]
-"""What a node is: see `Node`."""
+"""What a node is: see `DrawnNode`."""
 
 
 class Figure(NamedTuple):
@@ -27,7 +27,7 @@ class Figure(NamedTuple):
     key: str
 
 
-class Line(str):
+class NumberedLine(str):
     """A line of text that names figures: `parts` are its words and its figures, in order.
 
     It reads as plain text, so that a writer that knows nothing of figures writes it as well.
@@ -65,7 +65,7 @@ class Heads:
     groups: Figure | None = None
 
 
-class Mask(NamedTuple):
+class MaskExample(NamedTuple):
     """Which keys a query reads, for a few tokens: the rows of a small matrix, made by the mask itself."""
 
     kind: str
@@ -74,7 +74,7 @@ class Mask(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldState:
     """A state that does not grow: `count` matrices of `rows` by `columns`, and the bytes of all of them."""
 
     count: Figure
@@ -84,7 +84,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ExpertChoice:
     """Routed experts: each token runs `chosen` of `count`, in `groups` of which it may choose from some."""
 
     count: Figure
@@ -95,7 +95,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Node:
+class DrawnNode:
     """Something that is drawn of a part or of a layer's wiring.
 
     role: `input` and `output` are the ends (a grey bar as wide as the stream); `matrix` a product with a
@@ -108,7 +108,7 @@ class Node:
     heads, pieces: how its output bar is divided; where both are there and `heads` has the width of all
     pieces, each head has the pieces. turned: the share of each head that RoPE rotates, where it is the whole
     bar that is rotated. stacked: bars of equal products that meet, one over the other: gate and up.
-    inner: the nodes of one expert. lines: `Line`s where they name figures.
+    inner: the nodes of one expert. lines: `NumberedLine`s where they name figures.
     """
 
     id: str
@@ -120,27 +120,27 @@ class Node:
     params: Figure | None = None
     pieces: tuple[Piece, ...] = ()
     heads: Heads | None = None
-    mask: Mask | None = None
-    held: tuple[Held, ...] = ()
+    mask: MaskExample | None = None
+    held: tuple[HeldState, ...] = ()
     cached: Figure | None = None
-    choice: Choice | None = None
+    choice: ExpertChoice | None = None
     letter: str = ""
     hue: Hue = "plain"
     lines: tuple[str, ...] = ()
     turned: Figure | None = None
     stacked: tuple[Piece, ...] = ()
-    inner: tuple[Node, ...] = ()
+    inner: tuple[DrawnNode, ...] = ()
 
 
 @dataclass(frozen=True)
-class Part:
+class DrawnPart:
     """A distinct mixer or network, drawn once: its nodes, in the order in which they run."""
 
     letter: str
     hue: Hue
     title: str
     params: Figure
-    nodes: tuple[Node, ...]
+    nodes: tuple[DrawnNode, ...]
     lines: tuple[str, ...] = ()
 
 
@@ -156,7 +156,7 @@ class Kind:
     title: str
     times: Figure
     layers: tuple[int, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[DrawnNode, ...]
     spine: tuple[str, ...]
 
 
@@ -171,7 +171,7 @@ class Cell:
     kind: str
 
 
-class Run(NamedTuple):
+class LayerRun(NamedTuple):
     """Layers under a brace: runs of `lengths` like ones, `times` in turn. Those of a strip are all of it."""
 
     first: int
@@ -187,7 +187,7 @@ class Strip:
 
     title: str
     cells: tuple[Cell, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[LayerRun, ...]
     n_layers: Figure
     before: tuple[str, ...]
     after: tuple[str, ...]
@@ -216,7 +216,7 @@ class Anatomy:
     headline: tuple[tuple[Figure, str, str], ...]
     strips: tuple[Strip, ...]
     kinds: tuple[Kind, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[DrawnPart, ...]
     shares: tuple[Share, ...]
     shown: str
     foot: tuple[str, ...] = ()

@@ -34,8 +34,9 @@ class Engine:
         self.settings = settable(free, self.load)
         self.conditions = conditions(free, self.load)
         self.values = free.values
-        # shares are no whole numbers; a page has them as floats
-        forms = {at: form for at, form in closed_forms(free).items() if not at.key.endswith("_share")}
+        # shares are no whole numbers, and a page has them as floats; numbers of layers are for the titles of
+        # a drawing, which names the last one wherever it stands
+        forms = {at: form for at, form in closed_forms(free).items() if not left_out(at)}
         distinct = list(dict.fromkeys(forms.values()))
         self.places = {address: distinct.index(form) for address, form in forms.items()}
         self.context = quickjs.Context()
@@ -61,6 +62,10 @@ class Engine:
     def allows(self, sizes):
         """Whether the conditions hold at these sizes."""
         return all(self.evaluated("JSON.stringify(CHECKS.map(f => f(s)))", sizes))
+
+
+def left_out(address):
+    return address.key.endswith("_share") or address.key.startswith("layers.")
 
 
 @cache

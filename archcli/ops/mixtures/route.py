@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from archcli.arith import Number, Shape, maximum, prod
+from archcli.arith import Number, Shape, is_one, maximum, prod
 from archcli.graph import Op, OpClass, Part, Traits, Workspace
 from archcli.graph.kept import FP32, Call
 from archcli.graph.part import NO_WORKSPACE
@@ -65,7 +65,7 @@ class Route(Op):
         return (Part("route", OpClass.ROUTING, flops, every, 2 * chosen, (gradient,)),)
 
     def traits(self, *xs: Shape) -> Traits:
-        return Traits(router_scores=self.scores, router_groups=self.groups if self.groups > 1 else None)
+        return Traits(router_scores=self.scores, router_groups=None if is_one(self.groups) else self.groups)
 
     @property
     def _divides(self) -> bool:

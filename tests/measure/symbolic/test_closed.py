@@ -3,6 +3,10 @@
 import pytest
 import sympy
 
+from archcli.api.asking.subject import given
+from archcli.load.presets import preset_records
+from archcli.measure.symbolic.closed.forms import closed_forms
+from archcli.measure.symbolic.closed.free import free_model
 from archcli.measure.symbolic.closed.javascript import javascript, script
 from archcli.measure.symbolic.symbols import symbol
 from closing import RUNTIME, disagreement, engine
@@ -27,6 +31,12 @@ SETTINGS = 20
 def test_random_settings_give_the_json_of_the_commands(name):
     wrong = [words for seed in range(SETTINGS) for words in disagreement(name, seed)]
     assert wrong == []
+
+
+@pytest.mark.sample(3, second=40)
+@pytest.mark.parametrize("record", preset_records(), ids=lambda record: record["name"])
+def test_every_preset_has_closed_forms(record):
+    assert [words for seed in range(3) for words in disagreement(record["name"], seed)] == []
 
 
 def test_numbers_are_exact_beyond_floats():
@@ -95,3 +105,14 @@ def test_conditions_are_those_of_the_loader():
         "top_k_groups <= n_groups",
         "top_k <= top_k_groups*floor(n_experts/n_groups)",
     }
+
+
+@pytest.mark.parametrize("n_layers", [12, 24, 48, 96])
+def test_titles_name_the_last_layers_wherever_they_stand(n_layers):
+    forms = closed_forms(free_model(given("qwen3-next-80b-a3b").model))
+    # attention stands in every fourth layer
+    of_attention = {at.key: form for at, form in forms.items() if at.path.startswith("layers.3.")}
+    numbers = {key: form for key, form in of_attention.items() if key.startswith("layers.")}
+    sizes = {symbol("n_layers"): sympy.Integer(n_layers)}
+    assert numbers["layers.0"] == 3
+    assert numbers["layers.11"].xreplace(sizes) == n_layers - 1

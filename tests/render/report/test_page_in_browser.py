@@ -254,3 +254,17 @@ def test_the_drawing_follows(browser, pages):
     drawn, counted = browser.execute_script(read), browser.execute_script(FIGURES)
     assert drawn
     assert {value for value, _ in drawn} == {counted["params"]}
+
+
+def test_a_question_about_the_second_of_two_models_changes_that_one(browser, pages):
+    screen(browser, 1400)
+    read = (
+        """return [...document.querySelectorAll('.key[data-figure="params"]')].map((e) => e.dataset.value)"""
+    )
+    opened(browser, pages("gpt2", "llama-3.1-8b"), "2.n_kv_heads=4")
+    changed = archcli.load("llama-3.1-8b", ["n_kv_heads=4"])
+    assert browser.execute_script(read) == [
+        str(archcli.params(model).totals["params"]) for model in ("gpt2", changed)
+    ]
+    assert "--set n_kv_heads=4" in browser.find_element("id", "same").text
+    assert said(browser) == []

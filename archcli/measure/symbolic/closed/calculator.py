@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from string import ascii_lowercase
 from typing import Any, NamedTuple
@@ -14,7 +15,6 @@ from archcli.measure.symbolic.closed.fractions import quotient
 from archcli.measure.symbolic.closed.free import FreeModel, FreeSize, free_model
 from archcli.measure.symbolic.closed.javascript import condition, script
 from archcli.measure.symbolic.explain.question import MEANINGS
-from archcli.measure.symbolic.symbols import symbol
 from archcli.modules import Model
 
 MEANT = {"==": "must be", "!=": "must not be", "<": "must be below", "<=": "must be at most"}
@@ -134,17 +134,18 @@ def _words(needed: SizeCondition) -> str:
     return f"{left} {MEANT[needed.sign]} {needed.right}"
 
 
+SIZE = re.compile(r"\bs\.([a-zA-Z]\w*)")
+"""A size in printed code; the values of steps begin with _."""
+
+
 def scripts(known: Calculator, record: Mapping[str, Any]) -> str:
     """The code of the forms of a record and of the conditions, as `stepped` of bigint.js takes it."""
-    forms = record["places"]
-    sizes = {size for form in forms for size in form.free_symbols}
-    sizes |= {symbol(name) for needed in known.needed for name in needed.names}
+    needs = ",".join(f"s=>{condition(needed)}" for needed in known.needed)
+    code = f"...{script(record['places']).code},needs:[{needs}]"
     # names as short as they can be: forms have each of them many times
-    short = {size: symbol(_letters(i)) for i, size in enumerate(sorted(sizes, key=str))}
-    code = script([form.xreplace(short) for form in forms]).code
-    needs = ",".join(f"s=>{condition(needed.renamed(short))}" for needed in known.needed)
-    names = ",".join(f"{size}:'{name}'" for size, name in short.items())
-    return f"{{names:{{{names}}},...{code},needs:[{needs}]}}"
+    short = {name: _letters(i) for i, name in enumerate(sorted(set(SIZE.findall(code))))}
+    names = ",".join(f"{name}:'{letters}'" for name, letters in short.items())
+    return f"{{names:{{{names}}},{SIZE.sub(lambda size: f's.{short[size[1]]}', code)}}}"
 
 
 def _letters(number: int) -> str:

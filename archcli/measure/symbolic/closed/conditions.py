@@ -29,10 +29,6 @@ class SizeCondition(NamedTuple):
         """The names of the sizes that are compared."""
         return {str(size) for size in self.left.free_symbols | self.right.free_symbols}
 
-    def renamed(self, names: Mapping[Any, Any]) -> SizeCondition:
-        """The same of sizes of other names."""
-        return SizeCondition(self.left.xreplace(names), self.sign, self.right.xreplace(names))
-
     def holds(self, values: Mapping[str, int]) -> bool:
         """Whether it holds at these values."""
         numbers = {symbol(name): value for name, value in values.items()}

@@ -127,13 +127,22 @@ def _kvcache(free: FreeModel) -> Iterator[Entry]:
         for name in kinds:
             yield Address("kvcache", "", f"{name}bytes{suffix}"), bytes_held(dtypes, held[name])
     yield from _cache_rows(free, batch_size, context)
-    for name, changed in kinds_of(free.symbolic):
+    for name, changed in _other_kinds(free.symbolic):
         contents = state_contents(cache_pass(changed, Request("prefill", batch_size, context)).rows)
         yield Address("kvcache", "", f"as_kind.{name}.elements"), sum(contents.values())
         for dtype in CACHE_DTYPES:
             suffix = "" if dtype == "bf16" else f"@{dtype}"
             held_bytes = bytes_held(CacheDtypes(dtype), contents)
             yield Address("kvcache", "", f"as_kind.{name}.bytes{suffix}"), held_bytes
+
+
+def _other_kinds(model: Model) -> Iterator[tuple[str, Model]]:
+    """The model with other kinds of attention, as far as these do not depend on its sizes."""
+    try:
+        yield from kinds_of(model)
+    except TypeError:
+        # attention in all layers is that of most layers: of several kinds, numbers of layers decide
+        return
 
 
 def _symbolic(contents: Mapping[StateContent, Any]) -> Iterator[tuple[StateContent, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from archcli.graph import StateContent
@@ -18,8 +19,17 @@ def bytes_held(dtypes: CacheDtypes, contents: Mapping[StateContent, Any]) -> Any
     sympy looks for whole parts in every floor of a sum: of a symbol that is done at once, of all summands
     it takes longer than the trace.
     """
+    numbers = {_elements(content): required("sympy").sympify(n) for content, n in contents.items()}
+    return _of_elements(dtypes, tuple(contents)).xreplace(numbers)
+
+
+@cache
+def _of_elements(dtypes: CacheDtypes, contents: tuple[StateContent, ...]) -> Any:
+    """Bytes of a symbol's number of elements of each content."""
     sympy = required("sympy")
-    numbers = {content: symbol(f"elements/{content.value}") for content in contents}
-    size = sympy.sympify(dtypes.bytes_of(numbers))
-    whole = size.replace(sympy.floor, lambda inner: sympy.Function("quotient")(*quotient(inner)))
-    return whole.xreplace({numbers[content]: sympy.sympify(n) for content, n in contents.items()})
+    size = sympy.sympify(dtypes.bytes_of({content: _elements(content) for content in contents}))
+    return size.replace(sympy.floor, lambda inner: sympy.Function("quotient")(*quotient(inner)))
+
+
+def _elements(content: StateContent) -> Any:
+    return symbol(f"elements/{content.value}")

@@ -16,6 +16,7 @@ from archcli.measure.symbolic import required
 from archcli.measure.symbolic.closed.addresses import Address, Entry
 from archcli.measure.symbolic.closed.free import FreeModel
 from archcli.measure.symbolic.closed.held import bytes_held
+from archcli.measure.symbolic.closed.numbering import layer_numbers
 from archcli.measure.symbolic.symbols import symbol
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.models.stack import stacks
@@ -32,7 +33,9 @@ def show_forms(free: FreeModel) -> Iterator[Entry]:
         alike.setdefault(folding.renamed(at.id), []).append(row)
     for row_id, rows in alike.items():
         yield from ((Address("show", row_id, key), size) for key, size in _row_sizes(rows, batch_size))
-    totals = list_rows(free.numeric, 1, 8).totals
+    report = list_rows(free.numeric, 1, 8)
+    yield from layer_numbers(free, report.rows)
+    totals = report.totals
     for i, stack in enumerate(totals["stacks"]):
         for key, size in _stack_sizes(free, stack):
             yield Address("show", "", f"stacks.{i}.{key}"), size
@@ -84,6 +87,8 @@ def _row_sizes(rows: list[Row], batch_size: Any) -> Iterator[tuple[str, Any]]:
     traits = first.op.traits(*first.inputs)
     if traits.mask is not None and traits.mask.window is not None:
         yield "mask.window", traits.mask.window
+    if traits.router_groups is not None:
+        yield "router_groups", traits.router_groups
     if traits.rotary_share is not None:
         yield "rotary_share", traits.rotary_share
     shapes = {f"inputs.{i}": shape for i, shape in enumerate(first.inputs)}

@@ -42,8 +42,13 @@ class ReportPage:
 
         return save_page(lambda: self.html, Path(path))
 
+    @property
+    def name(self) -> str:
+        """The models' names."""
+        return ", ".join(model.subject.name for model in self.models)
+
     def __repr__(self) -> str:
-        return f"ReportPage({', '.join(model.subject.name for model in self.models)})"
+        return f"ReportPage({self.name})"
 
 
 def check_models(count: int) -> None:
@@ -73,7 +78,7 @@ def report(
     `.save("llama.html")` writes it. `device` are those that speeds are predicted for, `engine` what runs the
     model there, `profile` a file of `archcli profile --json` whose times it shows.
 
-    Example: `report("llama-3.1-8b").save("llama.html")` writes that file.
+    Example: `report("llama-3.1-8b").name` is llama-3.1-8b.
     """
     from archcli.api.reporting.subjects import ReportedModel
 

@@ -155,8 +155,9 @@ def text(
     """A line of text with its baseline at `y`; each number in it has the address of its figure."""
     place = {"x": x, "y": y, "class_": f"size-{size} {ink}", "text_anchor": anchor}
     pieces = line_of(words)
-    if len(pieces) == 1:
-        return SvgShape("text", place, (), pieces[0].written, title, pieces[0].figure)
+    # beside a tooltip a number stands in an element of its own
+    if len(pieces) == 1 and not title:
+        return SvgShape("text", place, content=pieces[0].written, figure=pieces[0].figure)
     inside = tuple(SvgShape("tspan", content=p.written, figure=p.figure) for p in pieces)
     return SvgShape("text", place, inside, title=title)
 

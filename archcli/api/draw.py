@@ -32,7 +32,7 @@ def _path(value: Any) -> Path:
 
 Quantity = Annotated[
     Literal["params", "flops", "bytes", "kv", "time"],
-    Option("What the bars at the foot show; time needs --profile."),
+    Option("What the bars at the foot and the tints show; time needs --profile."),
 ]
 Timed = Annotated[
     str | PathLike[str] | None,
@@ -173,7 +173,8 @@ def draw(*models: ModelLike, show: Quantity = "params", profile: Timed = None) -
     """One to four architectures to scale: the drawing of `archcli draw`.
 
     It shows in a notebook, prints as text, and `.save("llama.svg")` writes an .svg, .html or .png. `show`
-    chooses what the bars at the foot are of; `time` needs `profile`, a file of `archcli profile --json`.
+    chooses what the bars at the foot and the tints are of; `time` needs `profile`, a file of
+    `archcli profile --json`.
 
     Example: `draw("llama-3.1-8b").name` is llama-3.1-8b.
     """

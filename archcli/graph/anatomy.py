@@ -134,7 +134,12 @@ class DrawnNode:
 
 @dataclass(frozen=True)
 class DrawnPart:
-    """A distinct mixer or network, drawn once: its nodes, in the order in which they run."""
+    """A distinct mixer or network, drawn once: its nodes, in the order in which they run.
+
+    params: those of one layer. share: what all layers with it have of the quantity shown; None where it has
+    none, as a network has no cache, or where it is not told apart. amount: what of that quantity is printed
+    beside the title where it is not the parameters: the FLOPs of one layer, bytes and seconds of all.
+    """
 
     letter: str
     hue: Hue
@@ -142,6 +147,8 @@ class DrawnPart:
     params: Figure
     nodes: tuple[DrawnNode, ...]
     lines: tuple[str, ...] = ()
+    share: Figure | None = None
+    amount: Figure | None = None
 
 
 @dataclass(frozen=True)

@@ -211,10 +211,18 @@ class CacheSize:
 
     def of_layer(self, path: str, context: int, batch_size: int) -> list[State]:
         """The states of the layer at a path, without those of an encoder's output."""
+        return [*chain.from_iterable(self.by_path(path, context, batch_size).values())]
+
+    def by_path(self, path: str, context: int, batch_size: int) -> dict[str, list[State]]:
+        """The same states by the path of the operation that leaves them."""
         # states of the source are left out below, so that its length does not matter
         sizes = _sizes(context, batch_size, 1)
-        states = chain.from_iterable(row.states for row in self._layers.get(path, ()))
-        return [_evaluated(state, sizes) for state in states if state.kind in OWN]
+        found: dict[str, list[State]] = {}
+        for row in self._layers.get(path, ()):
+            states = [_evaluated(state, sizes) for state in row.states if state.kind in OWN]
+            if states:
+                found.setdefault(row.path, []).extend(states)
+        return found
 
 
 def check_cache(model: Model, dtype: str | None) -> None:

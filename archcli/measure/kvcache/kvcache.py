@@ -72,6 +72,7 @@ def count_kv_cache(  # noqa: PLR0913
         **_growing_and_constant(size, context, batch_size, dtypes),
         **_alternatives(whole, plan, context, batch_size, dtypes),
         "held": {"engine": engine.name, "bytes": held_bytes(size, dtypes, engine, context, batch_size)},
+        "by_path": list(_by_path(model, size, context, batch_size, dtypes)),
     }
     if memory_bytes is not None:
         served = ServedModel(whole, size, dtypes, architecture, plan, engine)
@@ -240,6 +241,18 @@ def _by_layer(
         for state in states:
             entry["contents"][state.holds] += layer.times * state.elements
     return [_record(dtypes, **entry) for entry in sorts.values()]
+
+
+def _by_path(
+    model: Model, size: CacheSize, context: int, batch_size: int, dtypes: CacheDtypes
+) -> Iterator[Record]:
+    """A record per operation that leaves something in the cache: in how many layers, and the bytes there."""
+    for layer in LayerIndex(model):
+        for path, states in size.by_path(layer.path, context, batch_size).items():
+            contents: Counter[StateContent] = Counter()
+            for state in states:
+                contents[state.holds] += layer.times * state.elements
+            yield {"path": path, "layers": layer.times, "bytes": dtypes.bytes_of(contents)}
 
 
 def _record(dtypes: CacheDtypes, contents: Counter[StateContent], **entry: Any) -> Record:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from archcli.arith import Number
-from archcli.graph import StateContent
+from archcli.arith import Number, rounded
+from archcli.graph import OpClass, StateContent
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.kvcache.cache_size import CacheDtypes
 from archcli.measure.notes import context_notes
+from archcli.measure.passes import shape_pass
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.stacks import stack_records
 from archcli.measure.survey.wired import wired_rows
+from archcli.measure.weights.stored_bytes import stored
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.kinds import kind_of
@@ -26,12 +28,15 @@ CONVENTION = (
 
 CACHE_DTYPE = "bf16"
 """The dtype of what is cached: the usual one of `archcli kvcache`."""
+WEIGHTS = "bf16"
+"""The dtype of weights that are not quantized: the usual one of `archcli params`."""
 
 
 def list_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Report:
     """The report of `archcli show`: every row of a forward."""
     wired = wired_rows(model, batch_size, seq_len)
-    rows = [_record(row, batch_size) for row in wired]
+    sizes = stored_bytes(model, wired)
+    rows = [_record(row, batch_size, sizes.get(row.id, 0)) for row in wired]
     params = sum(row["params"] for row in rows)
     recurrences = list(recurrence_records(model, wired))
     columns = (
@@ -60,7 +65,7 @@ def list_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Report:
     )
 
 
-def _record(row: WiredRow, batch_size: int) -> dict[str, Any]:
+def _record(row: WiredRow, batch_size: int, weight_bytes: int) -> dict[str, Any]:
     traits = row.op.traits(*row.inputs)
     return {
         "id": row.id,
@@ -76,6 +81,8 @@ def _record(row: WiredRow, batch_size: int) -> dict[str, Any]:
         "experts": None if row.experts is None else row.experts.n_experts,
         "params": row.params,
         "layer_params": layer_params(row),
+        "layer_flops": rounded(layer_flops(row)),
+        "bytes": weight_bytes,
         "mask": None if traits.mask is None else traits.mask._asdict(),
         "cached": None if not row.states else cached_record(row, batch_size),
         "activation": traits.activation,
@@ -122,6 +129,36 @@ def recurrence_records(model: Model, rows: Sequence[WiredRow]) -> Iterator[dict[
         if facts.recurrence is not None:
             sizes = asdict(facts.recurrence)
             yield {"path": layer.path, "times": len(alike[layer.path]), "mixer": facts.kind, **sizes}
+
+
+def layer_flops(row: WiredRow) -> Number:
+    """FLOPs of the matrix products of a row in one layer; 0 of weights by themselves."""
+    parts = () if row.reads is None else row.op.parts(*row.inputs)
+    of_products = (part for part in parts if not part.training and part.op_class is OpClass.CONTRACTION)
+    return sum(part.flops for part in of_products)
+
+
+def stored_bytes(model: Model, rows: Iterable[WiredRow]) -> dict[str, int]:
+    """Bytes of the weights of rows as they are stored, in all layers, by id; without weights none."""
+    ids: dict[tuple[str, str, str], str] = {}
+    for row in rows:
+        stack, layer, rest = layer_of(row.path)
+        if row.weights:
+            for number in row.layers or (layer,):
+                ids.setdefault((stack, str(number), rest), row.id)
+    sizes: dict[str, int] = {}
+    # of the layers one by one, as those that are drawn as one may be stored in several widths
+    for each, bits in stored(model, shape_pass(model).rows, WEIGHTS):
+        if each.weights and (place := layer_of(each.path)) in ids:
+            sizes[ids[place]] = sizes.get(ids[place], 0) + bits.bytes
+    return sizes
+
+
+def layer_of(path: str) -> tuple[str, str, str]:
+    """The stack that a path is in, the number of its layer, and its way from there; else all is stack."""
+    stack, layers, rest = path.partition("layers.")
+    number, _, inside = rest.partition(".")
+    return stack + layers, number, inside
 
 
 def _tables(recurrences: list[dict[str, Any]]) -> Iterator[Table]:

@@ -12,6 +12,7 @@ from archcli.measure.flops import count_flops
 from archcli.measure.params import count_params
 from archcli.measure.survey.anatomy.figures import output_figure, shown
 from archcli.measure.survey.anatomy.kinds import Kinds
+from archcli.measure.survey.anatomy.part_shares import with_shares
 from archcli.measure.survey.anatomy.parts import Sizes
 from archcli.measure.survey.anatomy.reading import forward_of
 from archcli.measure.survey.anatomy.shares import Shown, by_component, by_group, by_layers, by_operator
@@ -54,7 +55,7 @@ class DrawnModel:
             tuple(self._headline()),
             self.strips,
             self.kinds.kinds,
-            tuple(self.kinds.parts.values()),
+            with_shares(self.kinds.parts.values(), self.kinds.places, shown, self.model, profile),
             self._shares(shown, profile),
             shown,
             tuple(self._foot()),

@@ -10,6 +10,7 @@ from archcli.graph.wired_tape import WiredRow
 from archcli.measure.survey.anatomy.draft import INPUT, OUTPUT, Draft, Drafts
 from archcli.measure.survey.anatomy.figures import shown
 from archcli.measure.survey.anatomy.folds import fold_asides
+from archcli.measure.survey.anatomy.part_shares import PartPlace
 from archcli.measure.survey.anatomy.parts import (
     PartDrawing,
     Sizes,
@@ -41,6 +42,7 @@ class Kinds:
         for at, module in forward.modules.items():
             self._sort(at, module)
         self.parts: dict[Hashable, DrawnPart] = {}
+        self.places: dict[str, list[PartPlace]] = {}
         self.hues: dict[str, Hue] = {}
         self.kinds = tuple(self._kind(path, rows) for path, rows in layers.items())
 
@@ -72,6 +74,7 @@ class Kinds:
             drawing = PartDrawing(self.forward, at, modules, inside)
             self.parts[key] = part_of(letter_of(len(self.parts)), drawing, self.sizes.get(layer))
         part = self.parts[key]
+        self.places.setdefault(part.letter, []).append(PartPlace(at, inside))
         first = part.params.path
         shared = [f"{at}{node.id.removeprefix(first)}" for node in part.nodes if node.hue == "shared"]
         self.hues |= hues_of_part(inside, part.hue, shared)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from archcli.arith import Number, rounded
-from archcli.graph import OpClass, StateKind
+from archcli.graph import StateKind
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.params import active_by_group, param_totals, prediction_totals
-from archcli.measure.survey.show import cached_record
+from archcli.measure.survey.show import cached_record, layer_flops
 from archcli.modules import Model
 
 
@@ -38,8 +38,6 @@ def flops_per_token(rows: Iterable[WiredRow], tokens: int) -> Number:
     """FLOPs of matrix products for each token of a forward."""
     total: Number = 0
     for row in rows:
-        if row.reads is not None:
-            parts = (part for part in row.op.parts(*row.inputs) if not part.training)
-            total += row.times * sum(part.flops for part in parts if part.op_class is OpClass.CONTRACTION)
+        total += row.times * layer_flops(row)
     total = rounded(total)
     return total // tokens if total % tokens == 0 else total / tokens

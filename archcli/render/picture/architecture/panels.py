@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from archcli.graph.anatomy import DrawnNode, DrawnPart, Kind
@@ -47,6 +48,7 @@ class Drawn:
     letter: str = ""
     hue: str = "plain"
     path: str | None = None
+    note: str = ""
     known: dict[float, float] = field(default_factory=dict)
 
     def widest(self, scale: float) -> list[Width]:
@@ -74,14 +76,18 @@ class Drawn:
         ring = badge(x + MARGIN + BADGE, y + 20, self.letter, self.hue) if self.letter else ()
         base = y + (25 if self.letter else 21)
         heading = text(start, base, self.heading, self._size)
-        right = text(x + width - MARGIN, base, self.right, ink="muted", anchor="end")
+        right = (
+            [text(x + width - MARGIN, base, self.right, ink="muted", anchor="end", title=self.note)]
+            if self.right
+            else []
+        )
         words = [
             text(x + MARGIN, y + HEADING + 11 + i * LEADING, line, ink="muted")
             for i, line in enumerate(lines)
         ]
         top = y + self._top(len(lines)) + (height - own) / 2
         body = self.graph.shapes(x + MARGIN, top, width - 2 * MARGIN, scale)
-        shapes = (frame, *ring, heading, right, *words, *body)
+        shapes = (frame, *ring, heading, *right, *words, *body)
         return shapes if self.path is None else (SvgShape("g", {"data_kind": self.path}, shapes),)
 
     def _top(self, lines: int) -> float:
@@ -114,19 +120,20 @@ class Drawn:
         return joined
 
 
-def panel(part: DrawnPart) -> Drawn:
-    """A mixer or a network, to scale."""
+def panel(part: DrawnPart, right: Words | None = None, note: str = "") -> Drawn:
+    """A mixer or a network, to scale; on the right its parameters, or what else is shown of it."""
     nodes, glyphs = glyphs_of(part.nodes, part.hue)
-    right = line_of(part.params, unit="count")
-    return Drawn(line_of(part.title), right, part.lines, graph_of(nodes, glyphs), part.letter, part.hue)
+    right = line_of(part.params, unit="count") if right is None else right
+    graph = graph_of(nodes, glyphs)
+    return Drawn(line_of(part.title), right, part.lines, graph, part.letter, part.hue, note=note)
 
 
-def wiring(kind: Kind) -> Drawn:
-    """How the parts and norms of a kind of layer are wired."""
+def wiring(kind: Kind, tints: Mapping[str, Any] = MappingProxyType({})) -> Drawn:
+    """How the parts and norms of a kind of layer are wired; `tints` is how strong those of parts are."""
     spine = {*kind.spine}
     glyphs: dict[str, Glyph] = {}
     for node in kind.nodes:
-        glyphs[node.id] = _wired(node, node.id in spine)
+        glyphs[node.id] = _wired(node, node.id in spine, tints.get(node.letter, 1))
     widest = max((glyph.needed() for glyph in glyphs.values() if type(glyph) is PartBox), default=0.0)
     glyphs = {
         slot: as_wide(glyph, widest) if type(glyph) is PartBox else glyph for slot, glyph in glyphs.items()
@@ -135,11 +142,11 @@ def wiring(kind: Kind) -> Drawn:
     return Drawn(line_of(kind.title), right, (), graph_of(kind.nodes, glyphs, kind.spine), path=kind.path)
 
 
-def _wired(node: DrawnNode, stream: bool) -> Glyph:
+def _wired(node: DrawnNode, stream: bool, tint: Any) -> Glyph:
     """The sign of a node in a layer's wiring, which is not to scale."""
     match node.role:
         case "part" | "core" | "router" | "experts" | "matrix":
-            return PartBox(node, node.hue)
+            return PartBox(node, node.hue, tint=tint)
         case "join":
             return Ring(node, node.hue)
         case "input" | "output":

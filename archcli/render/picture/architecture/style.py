@@ -150,15 +150,16 @@ def text(
     size: str = "small",
     ink: str = "ink",
     anchor: str = "start",
+    title: str = "",
 ) -> SvgShape:
     """A line of text with its baseline at `y`; each number in it has the address of its figure."""
     place = {"x": x, "y": y, "class_": f"size-{size} {ink}", "text_anchor": anchor}
     pieces = line_of(words)
-    if len(pieces) == 1:
+    # beside a tooltip a number stands in an element of its own
+    if len(pieces) == 1 and not title:
         return SvgShape("text", place, content=pieces[0].written, figure=pieces[0].figure)
-    return SvgShape(
-        "text", place, tuple(SvgShape("tspan", content=p.written, figure=p.figure) for p in pieces)
-    )
+    inside = tuple(SvgShape("tspan", content=p.written, figure=p.figure) for p in pieces)
+    return SvgShape("text", place, inside, title=title)
 
 
 def rect(  # noqa: PLR0913, PLR0917 - a place, how it is filled, and what it draws

@@ -209,6 +209,8 @@ class PartBox(Glyph):
 
     bottom: bool = True
     top: bool = True
+    tint: Any = 1
+    """The opacity of its tint."""
 
     @property
     def height(self) -> float:
@@ -247,6 +249,8 @@ class PartBox(Glyph):
             6,
             title=self.title(),
         )
+        # to a hundredth, as other attributes are to a tenth
+        box = replace(box, attributes={**box.attributes, "fill_opacity": f"{self.tint:.2f}"})
         name = text(left + self.indent, frame.top + 17, self.node.label, "label")
         facts = lines_at(left + self.indent, frame.top + 17 + LEADING, self.facts)
         middle = frame.top + self.height / 2

@@ -84,7 +84,9 @@ def test_time_is_that_of_a_saved_profile():
     model = model_of("deepseek-v3")
     paths = dict.fromkeys(folded_path(row.path) for row in wired_rows(model))
     profile = {"rows": [{"path": path, "seconds": 0.25} for path in paths]}
-    shares = anatomy(model, "time", profile).shares
+    drawn = anatomy(model, "time", profile)
+    shares, parts = drawn.shares, drawn.parts
+    assert all(part.share and value_of(part.share, profile) == part.share.value for part in parts)
     assert {share.name for share in shares} >= {
         "routed experts",
         "attention",
@@ -93,6 +95,39 @@ def test_time_is_that_of_a_saved_profile():
     }
     assert sum(share.stored.value for share in shares) == 0.25 * len(paths)
     assert all(value_of(share.stored, profile) == share.stored.value for share in shares)
+
+
+@pytest.mark.parametrize("shown", ["params", "bytes", "flops", "kv"])
+@pytest.mark.parametrize("name", ["deepseek-v3", "zamba2-7b", "falcon-h1-0.5b", "llama-3.2-3b-lora-3.7bit"])
+def test_parts_have_no_more_than_the_whole(name, shown):
+    drawn = anatomy(model_of(name), shown)
+    total = sum(share.stored.value for share in drawn.shares)
+    parts = sum(part.share.value for part in drawn.parts if part.share is not None)
+    # what no part has are tables, norms and the head, which leave nothing in the cache
+    assert total == parts if shown == "kv" else total / 2 < parts < total
+    if shown == "kv":
+        assert {part.hue for part in drawn.parts if part.share is not None} <= {"attention", "recurrent"}
+
+
+def test_parts_that_a_profile_has_as_one_have_no_time():
+    model = model_of("gemma-3-1b")
+    paths = dict.fromkeys(folded_path(row.path) for row in wired_rows(model))
+    drawn = anatomy(model, "time", {"rows": [{"path": path, "seconds": 0.5} for path in paths]})
+    # attention with a window and without one have one name there
+    assert [(part.hue, part.share is None) for part in drawn.parts] == [
+        ("attention", True),
+        ("dense", False),
+        ("attention", True),
+    ]
+
+
+@pytest.mark.parametrize("name", ["llama-3.2-3b-lora-3.7bit", "deepseek-v3", "gpt-oss-20b", "gemma-3-1b"])
+def test_rows_of_show_have_the_bytes_and_flops_of_all(name):
+    model = model_of(name)
+    rows = list_rows(model).rows
+    assert sum(row["bytes"] for row in rows) == count_params(model).totals["bytes"]
+    flops = sum(row["layer_flops"] * row["times"] for row in rows)
+    assert flops == count_flops(model).totals["matmul_flops"]
 
 
 def test_time_without_a_profile_is_refused():

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from archcli.render.picture.architecture.graph import graph_of
+from archcli.render.picture.architecture.page.tints import amount_of, share_of, tints
 from archcli.render.picture.architecture.panels import Drawn, panel, wiring
-from archcli.render.picture.architecture.style import line_of
+from archcli.render.picture.architecture.style import Words, line_of
 
 if TYPE_CHECKING:
     from archcli.graph.anatomy import Anatomy, DrawnPart, Kind
@@ -20,13 +21,16 @@ MOST, OF_MANY = 48, 12
 def kind_boxes(anatomy: Anatomy) -> Sequence[Drawn]:
     """The distinct kinds of layer."""
     full = _in_full(len(anatomy.kinds))
-    return [*map(wiring, anatomy.kinds[:full]), *map(_named_kind, anatomy.kinds[full:])]
+    strengths = tints(anatomy)
+    drawn = [wiring(kind, strengths) for kind in anatomy.kinds[:full]]
+    return [*drawn, *map(_named_kind, anatomy.kinds[full:])]
 
 
 def part_boxes(anatomy: Anatomy) -> Sequence[Drawn]:
     """The distinct mixers and networks."""
     full = _in_full(len(anatomy.parts))
-    return [*map(panel, anatomy.parts[:full]), *map(_named_part, anatomy.parts[full:])]
+    shown = [(part, amount_of(part, anatomy.shown), share_of(part, anatomy)) for part in anatomy.parts]
+    return [*(panel(*part) for part in shown[:full]), *(_named_part(*part) for part in shown[full:])]
 
 
 def _in_full(count: int) -> int:
@@ -39,7 +43,6 @@ def _named_kind(kind: Kind) -> Drawn:
     return Drawn(line_of(kind.title), line_of(letters), (), NOTHING, path=kind.path)
 
 
-def _named_part(part: DrawnPart) -> Drawn:
+def _named_part(part: DrawnPart, right: Words, note: str) -> Drawn:
     """The letter, name and parameters of a part, without its nodes."""
-    right = line_of(part.params, unit="count")
-    return Drawn(line_of(part.title), right, (), NOTHING, part.letter, part.hue)
+    return Drawn(line_of(part.title), right, (), NOTHING, part.letter, part.hue, note=note)

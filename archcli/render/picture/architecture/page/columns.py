@@ -65,8 +65,9 @@ def svg(anatomies: Sequence[Anatomy], words: Sequence[Difference]) -> str:
     ]
     scale = common_scale(rooms)
     shapes: list[SvgShape | Many] = [_model(column, width, top, pitch, scale) for column in placed]
-    shapes += legend.legend(anatomies, MARGIN, end + SPACE, scale, dot=any(column.own for column in placed))
-    bars, y = _bars(anatomies, end + SPACE + legend.HEIGHT, whole)
+    dot = any(column.own for column in placed)
+    shapes += legend.legend(anatomies, MARGIN, end + SPACE, scale, dot=dot)
+    bars, y = _bars(anatomies, end + SPACE + legend.height(anatomies, dot=dot), whole)
     lines, bottom = _words(anatomies, words, y, whole)
     name = ", ".join(anatomy.name for anatomy in anatomies)
     return svg_of([page(name, iter([*shapes, *bars, *lines]), whole + 2 * MARGIN, bottom + BOTTOM)]) + "\n"

@@ -101,12 +101,12 @@ class ArchitectureDrawing:
         return f"ArchitectureDrawing({self.name})"
 
 
-def check_count(models: int) -> None:
+def check_count(models: int, command: str = "draw") -> None:
     """Raise ArchError where no model is named, or more than fit beside each other."""
     if not models:
-        raise ArchError("draw needs a model, and none is named", "archcli list has presets")
+        raise ArchError(f"{command} needs a model, and none is named", "archcli list has presets")
     if models > MOST_MODELS:
-        what = f"draw takes up to {MOST_MODELS} models, and {models} are named"
+        what = f"{command} takes up to {MOST_MODELS} models, and {models} are named"
         raise ArchError(what, "archcli survey compares many")
 
 

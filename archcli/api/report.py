@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING
 
 from archcli.api.asking.options import Engine
 from archcli.api.asking.subject import given
-from archcli.api.draw import DrawOptions, Timed, drawing_of
+from archcli.api.draw import DrawOptions, Timed, check_count, drawing_of
 from archcli.api.reporting.options import Devices, ReportOptions
-from archcli.errors import ArchError
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.calls import checked
 
 if TYPE_CHECKING:
     from archcli.api.reporting.subjects import ReportedModel
-
-MOST_MODELS = 4
 
 
 class ReportPage:
@@ -51,18 +48,9 @@ class ReportPage:
         return f"ReportPage({self.name})"
 
 
-def check_models(count: int) -> None:
-    """Raise ArchError where no model is named, or more than a page compares."""
-    if not count:
-        raise ArchError("report needs a model, and none is named", "archcli list has presets")
-    if count > MOST_MODELS:
-        what = f"report takes up to {MOST_MODELS} models, and {count} are named"
-        raise ArchError(what, "archcli survey compares many")
-
-
 def report_of(models: Sequence[ReportedModel], options: ReportOptions) -> ReportPage:
     """The page on loaded models. Raises ArchError for none, for five, and for a profile of another model."""
-    check_models(len(models))
+    check_count(len(models), "report")
     if options.profile is not None:
         # reads the profile and compares names: before anything is computed
         drawing_of([model.subject for model in models], DrawOptions("time", options.profile))

@@ -9,7 +9,8 @@ import typer
 
 from archcli.api.asking.question import Option
 from archcli.api.asking.subject import subjects
-from archcli.api.report import check_models, report_of
+from archcli.api.draw import check_count
+from archcli.api.report import report_of
 from archcli.api.reporting.options import ReportOptions
 from archcli.api.reporting.subjects import ReportedModel
 from archcli.commands.line.options import asking
@@ -41,7 +42,7 @@ def run(
     every count follows exactly, as with --set.
     """
     given = models or []
-    check_models(len(given))
+    check_count(len(given), "report")
     if output is None:
         raise ArchError("report needs a file to write", "-o report.html")
     check_page(output)

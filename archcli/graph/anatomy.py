@@ -90,7 +90,6 @@ class ExpertChoice:
     count: Figure
     chosen: Figure
     groups: Figure | None
-    shared: Figure | None
     scores: str | None
 
 

@@ -75,12 +75,12 @@ MOST_TRACES = {
     "memory": 8 + 16,
     "serve": 2 + 3 + 6,
     "train": 1 + 8,
-    "show": 3,
+    "show": 2,
     "survey": 1,
     "compare": 10,
 }
 """How often a command runs the forward: `kvcache` once for the model, and once for each alternative, `show`
-once more for what a prefill caches, and once for the bytes of stored weights.
+once more for what a prefill caches.
 
 What fits beside a prefill is searched for along a line. A table of serving has a prefill for each of six
 contexts, whatever the number of sequences; optimizers and losses are tried on one training step.

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 from archcli.arith import Number, rounded
-from archcli.graph import OpClass, StateContent
+from archcli.graph import OpClass, Row, StateContent
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.kvcache.cache_size import CacheDtypes
 from archcli.measure.notes import context_notes
-from archcli.measure.passes import shape_pass
 from archcli.measure.report import Column, Report, Table
+from archcli.measure.survey.folding import folded
 from archcli.measure.survey.stacks import stack_records
-from archcli.measure.survey.wired import wired_rows
+from archcli.measure.survey.wired import caching_forward
 from archcli.measure.weights.stored_bytes import stored
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
@@ -32,10 +32,20 @@ WEIGHTS = "bf16"
 """The dtype of weights that are not quantized: the usual one of `archcli params`."""
 
 
+class RowPlace(NamedTuple):
+    """Where an operation is: the stack, the number of the layer in it, and the way from there."""
+
+    stack: str
+    layer: str
+    inside: str
+
+
 def list_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Report:
     """The report of `archcli show`: every row of a forward."""
-    wired = wired_rows(model, batch_size, seq_len)
-    sizes = stored_bytes(model, wired)
+    trace = caching_forward(model, batch_size, seq_len)
+    traced = traced_bytes(model, trace.rows)  # before layers are folded, which changes the rows
+    wired = folded(trace, LayerIndex(model)).rows
+    sizes = stored_bytes(wired, traced)
     rows = [_record(row, batch_size, sizes.get(row.id, 0)) for row in wired]
     params = sum(row["params"] for row in rows)
     recurrences = list(recurrence_records(model, wired))
@@ -138,27 +148,37 @@ def layer_flops(row: WiredRow) -> Number:
     return sum(part.flops for part in of_products)
 
 
-def stored_bytes(model: Model, rows: Iterable[WiredRow]) -> dict[str, int]:
-    """Bytes of the weights of rows as they are stored, in all layers, by id; without weights none."""
-    ids: dict[tuple[str, str, str], str] = {}
+def traced_bytes(model: Model, traced: Iterable[Row]) -> Counter[RowPlace]:
+    """Bytes of weights as they are stored, by the place of an operation in each layer that was traced.
+
+    Of the layers one by one, as those that are drawn as one may be stored in several widths.
+    """
+    sizes: Counter[RowPlace] = Counter()
+    for row, bits in stored(model, traced, WEIGHTS):
+        if row.weights:
+            sizes[layer_of(row.path)] += bits.bytes
+    return sizes
+
+
+def stored_bytes(rows: Iterable[WiredRow], sizes: Mapping[RowPlace, int]) -> dict[str, int]:
+    """The same by the ids of rows that stand for several layers; without weights none."""
+    ids: dict[RowPlace, str] = {}
     for row in rows:
         stack, layer, rest = layer_of(row.path)
         if row.weights:
             for number in row.layers or (layer,):
-                ids.setdefault((stack, str(number), rest), row.id)
-    sizes: dict[str, int] = {}
-    # of the layers one by one, as those that are drawn as one may be stored in several widths
-    for each, bits in stored(model, shape_pass(model).rows, WEIGHTS):
-        if each.weights and (place := layer_of(each.path)) in ids:
-            sizes[ids[place]] = sizes.get(ids[place], 0) + bits.bytes
-    return sizes
+                ids.setdefault(RowPlace(stack, str(number), rest), row.id)
+    of_rows: Counter[str] = Counter()
+    for place, row_id in ids.items():
+        of_rows[row_id] += sizes.get(place, 0)
+    return of_rows
 
 
-def layer_of(path: str) -> tuple[str, str, str]:
-    """The stack that a path is in, the number of its layer, and its way from there; else all is stack."""
+def layer_of(path: str) -> RowPlace:
+    """The place that a path is at; outside of layers all is stack."""
     stack, layers, rest = path.partition("layers.")
     number, _, inside = rest.partition(".")
-    return stack + layers, number, inside
+    return RowPlace(stack + layers, number, inside)
 
 
 def _tables(recurrences: list[dict[str, Any]]) -> Iterator[Table]:

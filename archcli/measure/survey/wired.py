@@ -15,11 +15,6 @@ from archcli.modules.spec.request import Request
 from archcli.modules.spec.trace import run_on
 
 
-def wired_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> tuple[WiredRow, ...]:
-    """The rows of `wired_forward`."""
-    return wired_forward(model, batch_size, seq_len).rows
-
-
 def wired_forward(model: Model, batch_size: int = 1, seq_len: int = 2048) -> WiredTrace:
     """A forward, without costs, with what each row reads and what a prefill of it would cache.
 

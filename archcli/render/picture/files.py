@@ -30,7 +30,7 @@ LETTER = (
 )
 NARROW = 340.0
 """Pixels of a drawing on a phone."""
-PAGE = """<!doctype html>
+HEAD = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -38,7 +38,10 @@ PAGE = """<!doctype html>
 <title>{title}</title>
 <style>
 :root {{ color-scheme: light dark }}
-body {{ margin: 0 }}
+"""
+PAGE = (
+    HEAD
+    + """body {{ margin: 0 }}
 svg {{ display: block; max-width: 100%; height: auto }}
 .phone {{ display: none }}
 @media (max-width: 640px) {{ .screen {{ display: none }} .phone {{ display: block }} }}
@@ -50,15 +53,10 @@ svg {{ display: block; max-width: 100%; height: auto }}
 </body>
 </html>
 """
-ALONE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark }}
-body {{ margin: 0; background: #fff }}
+)
+ALONE = (
+    HEAD
+    + """body {{ margin: 0; background: #fff }}
 svg {{ display: block; margin: 0 auto; min-width: 700px; width: 100%; max-width: 1400px; height: auto }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #0d1117 }} }}
 </style>
@@ -67,6 +65,7 @@ svg {{ display: block; margin: 0 auto; min-width: 700px; width: 100%; max-width:
 {drawing}</body>
 </html>
 """
+)
 
 
 def save(document: Mapping[str, Any], output: Path) -> None:

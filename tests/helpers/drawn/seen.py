@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
+from archcli.render.picture import labels
 from drawn.outlines import bounds, outlines, segments, within
 
 PAD = 0.14
@@ -148,18 +149,9 @@ def lettered(places):
 
 
 def crosses(ends, box):
-    """Whether a straight line passes through a box (Liang and Barsky 1984)."""
+    """Whether a straight line passes through a box."""
     (x, y), (x2, y2) = ends
-    across, down = x2 - x, y2 - y
-    start, end = 0.0, 1.0
-    for step, room in ((-across, x - box[0]), (across, box[2] - x), (-down, y - box[1]), (down, box[3] - y)):
-        if step == 0 and room < 0:
-            return False
-        if step < 0:
-            start = max(start, room / step)
-        elif step > 0:
-            end = min(end, room / step)
-    return start <= end
+    return labels.crosses(labels.Segment(x, y, x2, y2), labels.Box(*box))
 
 
 def edges(mark):

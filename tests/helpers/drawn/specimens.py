@@ -150,7 +150,7 @@ def gated(d: int = 4096, inner: int = 14336) -> DrawnPart:
 
 def mixture(d: int = 7168, experts: int = 256, inner: int = 2048, groups: int | None = 8) -> DrawnPart:
     """A mixture of experts with a shared one."""
-    choice = ExpertChoice(fig(experts), fig(8), fig(groups) if groups else None, None, "sigmoid")
+    choice = ExpertChoice(fig(experts), fig(8), fig(groups) if groups else None, "sigmoid")
     within = (
         node("x", "input", "", width=d),
         node(

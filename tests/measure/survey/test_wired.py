@@ -15,7 +15,7 @@ from archcli.load.source import load, load_text
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.passes import count_pass, shape_pass
 from archcli.measure.survey.show import list_rows
-from archcli.measure.survey.wired import wired_rows, wired_trace
+from archcli.measure.survey.wired import wired_forward, wired_trace
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.request import Request
 from archcli.ops import Causal, ExtendCache, Linear, Split
@@ -207,7 +207,7 @@ def test_tables_of_layers_that_are_alike_stand_once():
 
 
 def test_weights_that_layers_share_are_stored_once():
-    rows = wired_rows(named("zamba2-7b"))
+    rows = wired_forward(named("zamba2-7b")).rows
     shared = next(row for row in rows if row.path == "layers.6.shared.attention.q_proj")
     assert (shared.times, shared.stored, shared.params) == (7, 1, shared.unit_params)
 
@@ -361,7 +361,7 @@ def test_weights_by_themselves_read_nothing():
     assert row_of("ernie-4.5-21b-a3b", correction)["reads"] is None
     assert row_of("ernie-4.5-21b-a3b", "layers.1.ffn.route")["reads"][1] == f"{correction}:weight"
     unread = load_text(f"{hybrid('mamba2')}unread: {{spare: 7}}", "spare").model
-    spare = {row.path: (row.reads, row.params) for row in wired_rows(unread) if row.group == "unread"}
+    spare = {row.path: (row.reads, row.params) for row in wired_forward(unread).rows if row.group == "unread"}
     assert spare == {"spare": (None, 7)}
 
 

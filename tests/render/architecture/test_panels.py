@@ -129,7 +129,7 @@ def test_a_block_says_which_kind_of_layer_it_is():
 @pytest.mark.parametrize(("count", "chosen"), [(8, 2), (64, 6), (256, 8), (512, 10), (60, 4), (7, 7), (1, 1)])
 def test_each_expert_has_a_cell_and_a_token_runs_as_many_as_it_chooses(count, chosen):
     part = mixture(experts=count, groups=None)
-    choice = ExpertChoice(fig(count), fig(chosen), None, None, None)
+    choice = ExpertChoice(fig(count), fig(chosen), None, None)
     nodes = tuple(
         node if node.role != "experts" else _with(node, choice=choice, inner=()) for node in part.nodes
     )

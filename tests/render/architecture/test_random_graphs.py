@@ -17,9 +17,7 @@ FACTS = [(), ("a fact",), ("a fact", "one more fact")]
 def details(role, chance):
     """What else a node of a role may say."""
     if role == "experts":
-        choice = ExpertChoice(
-            fig(chance.choice((4, 16, 60, 512))), fig(chance.choice((1, 2, 4))), None, None, None
-        )
+        choice = ExpertChoice(fig(chance.choice((4, 16, 60, 512))), fig(chance.choice((1, 2, 4))), None, None)
         return {"choice": chance.choice((None, choice))}
     if role == "core":
         held = HeldState(fig(chance.choice((1, 8, 64, 200))), fig(64), fig(64), None)

@@ -1,6 +1,7 @@
 """A drawing's script draws, for the figures of this model, what is drawn; for others, what they say."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -105,3 +106,9 @@ def test_nothing_overlaps_where_other_figures_are_drawn(name, changed):
     drawing.change(redrawn(anatomy(load(name, [changed]).model)).figures)
     assert list(overlaps(drawing.shapes(), 1000, 9999)) == []
     assert {(box.tag, *map(str, box.attributes.values())) for box in drawing.shapes()} != before
+
+
+def test_a_name_with_the_signs_of_a_mark_is_never_run():
+    name = "\ue000alert(1)\ue001harmless\ue002"
+    drawn = redrawn(replace(anatomy(load("gpt2").model), name=name))
+    assert "alert" not in drawn.script

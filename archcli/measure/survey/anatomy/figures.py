@@ -7,16 +7,13 @@ joined by + are added up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from math import prod
-from typing import Any
+from collections.abc import Iterable
 
 from archcli.arith import Number
 from archcli.graph.anatomy import Figure
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.survey.show import cached_record, layer_params
 
-Document = Mapping[str, Any]
 LAYER_PARAMS = "layer_params"
 """The key of a row's parameters in one layer."""
 
@@ -60,36 +57,3 @@ def added(first: Figure, second: Figure) -> Figure:
 def below(path: str, rows: Iterable[WiredRow]) -> Figure:
     """Parameters of a module in one layer: the sum over the rows below its path."""
     return Figure(sum(layer_params(row) for row in rows), "show", path, LAYER_PARAMS)
-
-
-def value_of(figure: Figure, document: Document) -> Any:
-    """The number at a figure's address in the JSON of its command."""
-    rows = _rows_of(figure, document)
-    total: Any = 0
-    for key in figure.key.split("+"):
-        total += sum(prod(_looked_up(row, factor) for factor in key.split("*")) for row in rows)
-    return total
-
-
-def _rows_of(figure: Figure, document: Document) -> list[Document]:
-    """The rows, or the totals, that a figure is looked up in."""
-    if not figure.path:
-        return [document["totals"]]
-    return [row for path in figure.path.split("+") for row in _named(path, document["rows"])]
-
-
-def _named(path: str, rows: Sequence[Document]) -> list[Document]:
-    """The row of an id, or those below the path of a module."""
-    named = [row for row in rows if _name(row) == path]
-    return named or [row for row in rows if row["path"].startswith(f"{path}.")]
-
-
-def _name(row: Document) -> Any:
-    """What a command calls its rows by: `show` by id, `kvcache` by the first layer, `flops` by component."""
-    return next((row[key] for key in ("id", "first", "component", "path") if key in row), None)
-
-
-def _looked_up(row: Any, key: str) -> Any:
-    for step in key.split("."):
-        row = row[int(step)] if step.isdecimal() and type(row) is list else row[step]
-    return row

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from archcli.arith import Number, rounded
 from archcli.graph.anatomy import DrawnPart, Figure
 from archcli.graph.wired_tape import WiredRow
+from archcli.measure.passes import shape_pass
 from archcli.measure.survey.anatomy.shares import Shown
-from archcli.measure.survey.show import layer_flops, layer_of, stored_bytes
+from archcli.measure.survey.show import layer_flops, layer_of, stored_bytes, traced_bytes
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
 
@@ -41,7 +42,7 @@ def with_shares(
             return tuple(_with_flops(part, places[part.letter]) for part in parts)
         case "bytes":
             every = [row for of_part in places.values() for place in of_part for row in place.rows]
-            sizes = stored_bytes(model, every)
+            sizes = stored_bytes(every, traced_bytes(model, shape_pass(model).rows))
             return _with(parts, lambda of: _summed(places[of], "bytes", lambda row: sizes.get(row.id, 0)))
         case "kv":
             # its imports take as long as all else that is drawn

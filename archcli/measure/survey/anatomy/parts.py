@@ -134,7 +134,7 @@ def _choice(route: WiredRow, count: Figure) -> ExpertChoice:
     traits = route.op.traits(*route.inputs)
     groups, scores = traits.router_groups, traits.router_scores or ""
     of_groups = None if groups is None else shown(route, "router_groups", groups)
-    return ExpertChoice(count, output_figure(route), of_groups, None, SCORES.get(scores, scores) or None)
+    return ExpertChoice(count, output_figure(route), of_groups, SCORES.get(scores, scores) or None)
 
 
 def _box(path: str, hue: Hue) -> Draft:

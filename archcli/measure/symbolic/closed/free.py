@@ -18,9 +18,6 @@ from archcli.modules import Model, substitute
 from archcli.modules.models.stack import Group
 from archcli.modules.spec.base import find
 
-PASS_SIZES = ("batch_size", "seq_len", "context")
-"""Sizes of a pass that stay symbols beside those of the model."""
-
 
 @dataclass(frozen=True, slots=True)
 class FreeSize:

@@ -10,9 +10,6 @@ from archcli.measure.symbolic.closed.conditions import SizeCondition
 from archcli.measure.symbolic.closed.fractions import quotient
 from archcli.measure.symbolic.symbols import symbol
 
-HELPERS = ("quotient", "remainder", "least", "most", "binary", "power")
-"""Functions of the page's script (`bigint.js`) that printed code calls."""
-
 
 class Script(NamedTuple):
     """Code of several expressions: `steps` that they share, each computed once, and one function for each.

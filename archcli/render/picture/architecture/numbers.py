@@ -50,4 +50,4 @@ def written(number: Any, unit: Any) -> str:
     """
     value = plain(number)
     text = (unit != "whole" and short(value, unit)) or f"{int(value):,}"
-    return marked(number, f"written({{}}, '{unit}')", text) if is_traced(number) else text
+    return marked(number, f"written({{}},'{unit}')", text) if is_traced(number) else text

@@ -14,6 +14,7 @@ from archcli.render.picture.architecture.shapes import Many, SvgShape, attribute
 from archcli.render.picture.architecture.traced import (
     MARK,
     Scope,
+    exact_code,
     is_traced,
     plain,
     plain_text,
@@ -120,8 +121,8 @@ def _changing(shape: SvgShape) -> Iterator[tuple[str, str]]:
     for name, value in attributes_of(shape).items():
         if is_traced(value):
             # an address has the figure itself, exact; a place or size a tenth of a pixel
-            exact = value.code.removeprefix("Number(").removesuffix(")")
-            yield name, f"String({exact})" if name == "data-value" else f"trimmed({value.code},1)"
+            exact = f"String({exact_code(value)})"
+            yield name, exact if name == "data-value" else f"trimmed({value.code},1)"
         elif MARK.search(str(value)):
             yield name, template(str(value))
     if MARK.search(str(shape.content)):

@@ -12,8 +12,15 @@ from dataclasses import dataclass, field
 from operator import add, floordiv, mod, mul, neg, sub, truediv
 from typing import Any
 
-MARK = re.compile("\ue000([^\ue001]*)\ue001([^\ue002]*)\ue002")
-"""A mark in a text: JavaScript, and what it comes to for this model. Private-use characters delimit it."""
+MARK = re.compile(
+    "\ue000"
+    r"((?:written|trimmed)\((?:[tu]\d+|i|f\[\d+\]|Number\(f\[\d+\]\)),(?:\d|'\w+')\))"
+    "\ue001([^\ue002]*)\ue002"
+)
+"""A mark in a text: JavaScript, and what it comes to for this model. Private-use characters delimit it.
+
+Nothing but a step and how it is written: a model's name may hold any characters, and is never run.
+"""
 
 
 STEP = re.compile(r"\b[a-z]\d+\b")
@@ -137,11 +144,13 @@ def call(name: str, compute: Callable[..., Any], *numbers: Any) -> Any:
 
 def marked(number: Any, code: str, text: str) -> str:
     """A traced number in a text: `code` writes it, with {} for the number; `text` is what it comes to."""
-    # figures are BigInts, exact beyond 2^53: a text has them as they are
-    name = (
-        number.code.removeprefix("Number(").removesuffix(")") if code.startswith("written") else number.code
-    )
+    name = exact_code(number) if code.startswith("written") else number.code
     return f"\ue000{code.format(name)}\ue001{text}\ue002"
+
+
+def exact_code(number: Any) -> str:
+    """The code of a traced number; of a figure itself its BigInt, which is exact beyond 2^53."""
+    return str(number.code).removeprefix("Number(").removesuffix(")")
 
 
 def plain_text(text: str) -> str:

@@ -15,7 +15,6 @@ from archcli.render.picture.graphs.places import Reach, SideRoom
 GRID, LOW, LARGEST = 192.0, 80.0, 20.0
 """Units of the grid's width, of its height and of a cell, at most."""
 SLOPE = 20.0
-TALL, TWO = 10.0, 2
 GOLDEN = 0.6180339887498949
 MOST_IN_A_ROW = 40
 ASPECT = 2.6
@@ -146,28 +145,22 @@ class ExpertGrid(Glyph):
         pitch = min(GRID / self._columns, LOW / rows, LARGEST)
         return self._columns * pitch, rows * pitch
 
-    @property
-    def _tall(self) -> float:
-        """Room for the tall cell of shared experts."""
-        shared = self.node.choice is not None and self.node.choice.shared is not None
-        return 2 * TALL if shared else 0.0
-
     def reach(self, scale: float) -> Reach:
         """The grid and one expert to scale beside each other, or the text under them."""
-        grid = self._grid[0] + self._tall + 2 * PADDING
+        grid = self._grid[0] + 2 * PADDING
         text_ = max(map(width_of, self.lines)) + 2 * PADDING
         half = SideRoom(self.one.wide / 2, (grid + 2 * PADDING) / 2, text_ / 2)
         return Reach(half, half, spans=True)
 
     def shapes(self, frame: Frame, scale: Any) -> Shapes:
-        """The box, the grid, the tall cell, one expert, and the text."""
+        """The box, the grid, one expert, and the text."""
         left, width = frame.x - frame.left, frame.left + frame.right
         class_ = f"paper s-{self.hue} thin"
         box = rect(left + 0.5, frame.top + 0.5, width - 1, self.height - 1, class_, 6, None, self.title())
         band = max(self._grid[1], self.one.tall)
         top = frame.top + PADDING
         # grid and expert in the middle of the box
-        half = (self._grid[0] + self._tall + 2 * PADDING) / 2 + self.one.wide * scale / 2
+        half = (self._grid[0] + 2 * PADDING) / 2 + self.one.wide * scale / 2
         start = frame.middle() - half
         expert = self.one.drawn(
             frame.middle() + half - self.one.wide * scale / 2, top + (band - self.one.tall) / 2, scale
@@ -178,7 +171,7 @@ class ExpertGrid(Glyph):
             for i, line in enumerate(self.lines)
         )
         grid = top + (band - self._grid[1]) / 2
-        return (box, *self._cells(start, grid), *self._shared(start, grid), *expert, *words)
+        return (box, *self._cells(start, grid), *expert, *words)
 
     def _cells(self, left: Any, top: float) -> Shapes:
         """All cells in the tint, those of the example in the solid colour."""
@@ -207,11 +200,3 @@ class ExpertGrid(Glyph):
             SvgShape("g", {}, (cells,), figure=choice.count),
             SvgShape("g", {}, (Many(chosen, example),), title=note, figure=choice.chosen),
         )
-
-    def _shared(self, left: Any, top: float) -> Shapes:
-        """The tall cell."""
-        if self.node.choice is None or self.node.choice.shared is None:
-            return ()
-        width, height = self._grid
-        place = left + width + TALL / 2
-        return (rect(place, top, TALL, height - 1, "solid-shared", 2, None, "shared"),)

@@ -9,7 +9,7 @@ from archcli.load.source import load, load_text
 from archcli.measure.survey.anatomy.anatomy import DrawnModel
 from archcli.measure.survey.anatomy.draft import INPUT, OUTPUT
 from archcli.measure.survey.anatomy.roles import role_of
-from archcli.measure.survey.wired import wired_rows
+from archcli.measure.survey.wired import wired_forward
 from archcli.modules.models.layers import LayerIndex
 from combinations.hybrids import HYBRIDS, hybrid
 
@@ -114,4 +114,6 @@ def test_the_spine_leads_past_all_parts():
 def test_layers_that_are_alike_are_those_of_show():
     model = load("minimax-text-01").model
     # seven lightning layers and one of attention, ten times
-    assert Counter(len(row.layers) for row in wired_rows(model) if row.path.endswith("mixer_norm")) == {70: 1}
+    assert Counter(
+        len(row.layers) for row in wired_forward(model).rows if row.path.endswith("mixer_norm")
+    ) == {70: 1}

@@ -21,7 +21,6 @@ LAYERS, HIGH, BARS = 58.0, 34.0, 108.0
 """Where the strip begins, how high it is, and where the bar of shares begins."""
 DARK = "@media (prefers-color-scheme:dark)"
 SLIM = 12.0
-MOST_CELLS = 110
 
 
 def thumbnail(anatomy: Anatomy) -> str:
@@ -73,7 +72,7 @@ def _strip(strip: Strip, x: float, width: float) -> Iterator[SvgShape]:
     """Layers from left to right, a path for each hue; above what is drawn by layer, runs without gaps."""
     layers = sum(cell.count for cell in strip.cells)
     pitch = width / layers
-    gap = min(1.0, 0.2 * pitch) if layers <= MOST_CELLS else 0.0
+    gap = min(1.0, 0.2 * pitch) if layers == len(strip.cells) else 0.0
     for upper, start, high in ((True, LAYERS, HIGH / 3), (False, LAYERS + HIGH / 3 + 1.5, HIGH * 2 / 3)):
         by_hue: dict[str, list[str]] = {}
         for cells in _merged(strip.cells, upper, single=gap > 0):

@@ -15,7 +15,7 @@ from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
 from archcli.measure.survey.show import list_rows
 from archcli.measure.symbolic.closed.addresses import CACHE_DTYPES
-from archcli.measure.symbolic.closed.conditions import all_hold, conditions, settable
+from archcli.measure.symbolic.closed.conditions import conditions, settable
 from archcli.measure.symbolic.closed.forms import closed_forms
 from archcli.measure.symbolic.closed.free import free_model
 from archcli.measure.symbolic.closed.javascript import condition, script
@@ -133,7 +133,7 @@ def disagreement(name, seed):
     sizes |= {"batch_size": rng.randint(1, 9), "seq_len": rng.randint(1, 9_000)}
     sizes["context"] = rng.choice([rng.randint(2, 300_000), rng.randint(2, 10**16)])
     allowed = known.allows(sizes)
-    assert allowed == all_hold(known.conditions, sizes)
+    assert allowed == all(condition.holds(sizes) for condition in known.conditions)
     try:
         model = known.load(texts)
     except ArchError:

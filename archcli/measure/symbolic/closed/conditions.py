@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from archcli.errors import ArchError
@@ -220,8 +220,3 @@ def _changing_alone(
                     return named
                 break
     return None
-
-
-def all_hold(known: Iterable[SizeCondition], values: Mapping[str, int]) -> bool:
-    """Whether a model of these sizes is one that the loader takes, as far as conditions say."""
-    return all(condition.holds(values) for condition in known)

@@ -1,0 +1,106 @@
+"""A run of a module of one's own, as plain data: rows, what was not counted, and the memory of a step.
+
+`runtime` writes it from any nn.Module; `measure` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from archcli.graph import Op, Row
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleCall(Op):
+    """A call of a module, in place of an operation of the vocabulary: its class, and those above it.
+
+    `holders` are the names of the classes on the way from the module itself to this one, both included, one
+    for each step of the path.
+    """
+
+    name: str
+    class_name: str
+    holders: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Uncounted:
+    """An operation that may multiply tensors and that has no formula: its name, its module, how often."""
+
+    op: str
+    path: str
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionCalls:
+    """Calls of attention kernels by what their mask is: none, causal, given or unknown."""
+
+    mask: str
+    calls: int
+    flops: int
+    executed: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepMemory:
+    """The bytes of one pass: what is there before it, the most that lives at once, and where.
+
+    `kept` lives when the forward has ended; `peak` counts weights, buffers and inputs, and the gradients
+    that exist by then. `end` is what a step leaves: those and all gradients.
+    """
+
+    weights: int
+    buffers: int
+    inputs: int
+    gradients: int
+    kept: int
+    peak: int
+    end: int
+    moment: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class PathTime:
+    """Seconds of a module's own operations in one pass, by stage: medians of several passes."""
+
+    path: str
+    class_name: str
+    forward_s: float
+    backward_s: float
+    calls: int
+
+
+@dataclass(frozen=True)
+class ModuleRun:
+    """One watched run of a module: its name, where it came from, its rows, and what is to be said of it.
+
+    `inputs` are the shapes that it was given, as `ids=int64[1,2048]`; `ties` say which weights are others'.
+    """
+
+    name: str
+    source: str
+    phase: str
+    run_on: str
+    inputs: Sequence[str]
+    rows: Sequence[Row]
+    uncounted: Sequence[Uncounted] = ()
+    attention: Sequence[AttentionCalls] = ()
+    ties: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    buffers: int = 0
+    dtypes: Mapping[str, int] = field(default_factory=dict)
+    memory: StepMemory | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class InputForm:
+    """An input by its name (empty: by its place), dtype and shape, as `--input` states it."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]

@@ -8,6 +8,7 @@
     predict, survey, compare   time on a device; many architectures by columns; a few side by side
     check, show, explain       design rules; the forward; where a number comes from, as a formula
     profile, plot, verify      measured on this machine; its picture; counts beside torch's
+    summary, rows              any torch.nn.Module of yours, by its modules; count_… and profile take one, too
     scale                      a family at another size, or for a budget of training
     formula, sweep             closed forms with sympy; which of a million shapes meet conditions, with numpy
     presets, families, devices, engines, design_rules, yaml_schema what archcli knows
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from archcli.api.flops import count_flops
     from archcli.api.kvcache import count_kv_cache
     from archcli.api.memory import count_memory
+    from archcli.api.own import rows, summary
     from archcli.api.params import count_params
     from archcli.api.plot import plot
     from archcli.api.predict import predict
@@ -78,6 +80,7 @@ HOMES = {
     ".api.flops": ["count_flops"],
     ".api.kvcache": ["count_kv_cache"],
     ".api.memory": ["count_memory"],
+    ".api.own": ["rows", "summary"],
     ".api.params": ["count_params"],
     ".api.plot": ["plot"],
     ".api.predict": ["predict"],
@@ -156,8 +159,10 @@ __all__ = [
     "presets",
     "profile",
     "register",
+    "rows",
     "scale",
     "show",
+    "summary",
     "survey",
     "sweep",
     "verify",

@@ -27,7 +27,7 @@ GROUPS = {
     "Design": ("sweep", "scale"),
     "Judge": ("check", "rules", "rule"),
     "Measure": ("profile", "plot", "verify"),
-    "Look": ("list", "survey", "show", "explain", "families", "devices", "engines", "schema"),
+    "Look": ("list", "survey", "show", "summary", "explain", "families", "devices", "engines", "schema"),
 }
 COMMANDS = {name: group for group, names in GROUPS.items() for name in names}
 BESIDE = ("torch", "transformers")

@@ -1,0 +1,258 @@
+"""summary and rows; and what params, flops, memory and show answer of a module of one's own.
+
+A module is run once, on tensors without values, and becomes rows: `archcli.runtime.own` says how.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal, NamedTuple
+
+from archcli.api.asking.device import device_memory
+from archcli.api.asking.options import Depth, Optimizer
+from archcli.api.asking.question import Option
+from archcli.errors import ArchError, quote
+from archcli.graph import Row
+from archcli.load.module_name import ModuleName, module_name
+from archcli.measure.own import flops_report, params_report, show_report, summary_report
+from archcli.measure.report import Report
+from archcli.modules.spec.calls import bound
+from archcli.recording.own import InputForm, ModuleRun
+
+Inputs = Annotated[
+    Sequence[str],
+    Option(
+        "Of a module of yours: an input by name, dtype and shape, 'ids=int64[1,2048]'. Repeatable.",
+        metavar="NAME=DTYPE[SHAPE]",
+    ),
+]
+Call = Annotated[
+    str, Option("Of a module of yours: the method that is run.", metavar="METHOD", default="forward")
+]
+RunOn = Annotated[
+    Literal["meta", "cpu", "cuda"],
+    Option("Of a module of yours: run without values (meta), or with them on a device."),
+]
+AllowUncounted = Annotated[
+    bool, Option("Of a module of yours: note products without a formula in place of refusing them.")
+]
+RunPhase = Annotated[Literal["forward", "train"], Option("A forward, or a forward with its backward.")]
+
+
+@dataclass(frozen=True)
+class ModuleOptions:
+    """How a module of one's own is run: its inputs, the method, where, and what has no formula."""
+
+    input: Inputs = ()
+    call: Call = "forward"
+    run_on: RunOn = "meta"
+    allow_uncounted: AllowUncounted = False
+
+
+@dataclass(frozen=True)
+class SummaryOptions:
+    """What `archcli summary` asks."""
+
+    model: str
+    depth: Depth = 3
+    phase: RunPhase = "forward"
+
+
+@dataclass(frozen=True)
+class ModuleQuestion:
+    """What Python asks of a module, beside its inputs and its loss."""
+
+    call: str = "forward"
+    run_on: RunOn = "meta"
+    allow_uncounted: bool = False
+    depth: Depth = 3
+    phase: RunPhase = "forward"
+    optimizer: Optimizer = "adamw"
+    device: str | None = None
+    memory: str | int | None = None
+    dtype: str | None = None
+
+
+class Asked(NamedTuple):
+    """A module, its inputs, and where both come from."""
+
+    module: Any
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    source: str
+    loss: Callable[..., Any] | None = None
+
+
+def is_module(thing: Any) -> bool:
+    """Whether it is an nn.Module, told without importing torch."""
+    return any(base.__module__ == "torch.nn.modules.module" for base in type(thing).__mro__)
+
+
+def summary(
+    module: Any,
+    *inputs: Any,
+    depth: int = 3,
+    loss: Callable[..., Any] | None = None,
+    named: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Report:
+    """Parameters, shapes and FLOPs of any nn.Module by its modules: the report of `archcli summary`.
+
+    It is run once on fake tensors, so that no weight is read and nothing is computed. `inputs` are what its
+    forward takes, `named` those by name. Equal layers stand once. `phase="train"` counts the backward too;
+    `call`, `run_on`, `allow_uncounted` and `loss` are as in `count_flops` of a module.
+
+    Example: `summary(torch.nn.Linear(3, 4), torch.empty(2, 3)).totals["matmul_flops"]` is 48.
+    """
+    asked = _given(module, inputs, named, loss)
+    question = _question("summary", {**options, "depth": depth})
+    return summary_report(_counted(asked, question), question.depth)
+
+
+def rows(module: Any, inputs: Any = None, *, loss: Callable[..., Any] | None = None, **options: Any) -> list[Row]:
+    """The rows of any nn.Module, as archcli's measures read them: paths, shapes, weights and costs.
+
+    `inputs` are a tensor, a tuple of them, or a dict by name. Options are those of `summary`.
+
+    Example: `rows(torch.nn.Linear(3, 4), torch.empty(2, 3))[0].params` is 16.
+    """
+    args, kwargs = _split(inputs)
+    return list(_counted(_given(module, args, kwargs, loss), _question("rows", options)).rows)
+
+
+def of_module(
+    command: str,
+    module: Any,
+    inputs: Any = None,
+    *,
+    loss: Callable[..., Any] | None = None,
+    **options: Any,
+) -> Report:
+    """What params, flops, memory and show answer of a module and its inputs, in Python."""
+    args, kwargs = _split(inputs)
+    return _answer(command, _given(module, args, kwargs, loss), _question(command, options))
+
+
+def _question(where: str, options: Mapping[str, Any]) -> ModuleQuestion:
+    arguments = bound(ModuleQuestion, (), options, where)
+    return ModuleQuestion(**arguments.arguments)
+
+
+def _split(inputs: Any) -> tuple[tuple[Any, ...], Mapping[str, Any] | None]:
+    """(positional, named) inputs of what a caller gives as inputs."""
+    if inputs is None:
+        return (), None
+    if isinstance(inputs, Mapping):
+        return (), inputs
+    return (tuple(inputs), None) if isinstance(inputs, list | tuple) else ((inputs,), None)
+
+
+def _given(
+    module: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, loss: Callable[..., Any] | None
+) -> Asked:
+    if isinstance(module, str):
+        found = module_name(module)
+        if found is not None:
+            asked = _named(found, (), "forward", "meta")
+            own = (tuple(args), kwargs or {}) if args or kwargs else (asked.args, asked.kwargs)
+            return Asked(asked.module, *own, found.name, loss)
+    if not is_module(module):
+        what = f"{quote(type(module).__name__)} is no torch.nn.Module"
+        raise ArchError(what, "of an architecture ask params, flops or show")
+    return Asked(module, tuple(args), kwargs or {}, type(module).__module__, loss)
+
+
+def _named(found: ModuleName, forms: Sequence[InputForm], method: str, run_on: str) -> Asked:
+    import archcli.runtime  # noqa: F401 - says so where torch is missing
+    from archcli.runtime.own.source import module_named, with_inputs
+
+    made = with_inputs(module_named(found.name, run_on, here=found.here), forms, method, run_on)
+    return Asked(made.module, made.args, made.kwargs, found.name)
+
+
+def _run(asked: Asked, question: ModuleQuestion, *, memory: bool = False) -> ModuleRun:
+    import archcli.runtime  # noqa: F401 - says so where torch is missing
+    from archcli.runtime.own.run import OwnCall, run_module
+
+    call = OwnCall(
+        asked.module, asked.args, asked.kwargs, question.call, question.phase, question.run_on, asked.loss
+    )
+    return run_module(call, asked.source, memory=memory)
+
+
+def _counted(asked: Asked, question: ModuleQuestion) -> ModuleRun:
+    """The run. Raises ArchError for products without a formula, unless they are allowed."""
+    run = _run(asked, question)
+    if run.uncounted and not question.allow_uncounted:
+        missed = [f"{x.op} (in {x.path or run.name}, {x.calls} times)" for x in run.uncounted]
+        raise ArchError(
+            f"no formula for {', '.join(missed)}: FLOPs are not known",
+            "--allow-uncounted (allow_uncounted=True) counts the rest, and says so",
+        )
+    return run
+
+
+def _answer(command: str, asked: Asked, question: ModuleQuestion) -> Report:
+    if command == "memory":
+        from archcli.measure.own_memory import memory_report  # of memory alone
+
+        device = device_memory(question.device, question.memory)
+        run = _run(asked, question, memory=True)
+        assert run.memory is not None
+        return memory_report(run, run.memory, question.optimizer, device)
+    if command == "flops":
+        return flops_report(_counted(asked, question))
+    if command == "summary":
+        return summary_report(_counted(asked, question), question.depth)
+    run = _run(asked, question)
+    return params_report(run, question.depth) if command == "params" else show_report(run)
+
+
+TAKEN = {
+    "params": ("depth",),
+    "flops": ("phase",),
+    "memory": ("phase", "optimizer", "device", "memory"),
+    "show": (),
+    "summary": ("depth", "phase"),
+}
+"""Options of a command that mean something of a module; all others are of architectures."""
+
+
+def asked_of_module(
+    command: str, options: Any, own: ModuleOptions, overrides: Sequence[str] | None = None
+) -> Report | None:
+    """The answer of a command whose MODEL names a module of one's own; None for an architecture.
+
+    Raises ArchError for options that mean nothing of the other kind.
+    """
+    found = module_name(options.model)
+    if found is None:
+        stated = [f.name for f in fields(own) if getattr(own, f.name) != f.default]
+        if stated:
+            what = f"--{stated[0].replace('_', '-')} is for a module of yours, and {quote(options.model)} is none"
+            raise ArchError(what, "pkg.module:function names one")
+        return None
+    given = {f.name: getattr(options, f.name) for f in fields(options) if f.name != "model"}
+    usual = {f.name: f.default for f in fields(options)}
+    beside = [name for name, value in given.items() if value != usual[name] and name not in TAKEN[command]]
+    if beside or overrides:
+        name = "set" if overrides else beside[0].replace("_", "-")
+        raise ArchError(f"--{name} is for an architecture, and {found.name} is a module of yours", "leave it out")
+    asked = _named(found, [_form(text) for text in own.input], own.call, own.run_on)
+    taken = {name: given[name] for name in TAKEN[command]}
+    question = ModuleQuestion(own.call, own.run_on, own.allow_uncounted, **taken)
+    return _answer(command, asked, question)
+
+
+_FORM = re.compile(r"(?:([^\W\d]\w*)=)?([a-z]+\d*\w*)\[(\d+(?:,\d+)*)?\]")
+
+
+def _form(text: str) -> InputForm:
+    """The form of an input that `--input` states."""
+    found = _FORM.fullmatch(text.replace(" ", ""))
+    if found is None:
+        raise ArchError(f"--input {quote(text)} is no input", "'ids=int64[1,2048]' is one: name, dtype, shape")
+    name, dtype, sizes = found.groups()
+    return InputForm(name or "", dtype, tuple(int(size) for size in sizes.split(",")) if sizes else ())

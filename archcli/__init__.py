@@ -40,10 +40,14 @@ if TYPE_CHECKING:
     from archcli.api.families import families
     from archcli.api.fit import fit
     from archcli.api.flops import count_flops
+    from archcli.api.flops import count_flops as flops
     from archcli.api.kvcache import count_kv_cache
+    from archcli.api.kvcache import count_kv_cache as kvcache
     from archcli.api.memory import count_memory
+    from archcli.api.memory import count_memory as memory
     from archcli.api.own import rows, summary
     from archcli.api.params import count_params
+    from archcli.api.params import count_params as params
     from archcli.api.plot import plot
     from archcli.api.predict import predict
     from archcli.api.presets import presets
@@ -63,7 +67,6 @@ if TYPE_CHECKING:
     from archcli.modules.spec.kinds import register
     from archcli.modules.spec.request import Request
 
-    params, flops, kvcache, memory = count_params, count_flops, count_kv_cache, count_memory
 
 __version__ = "0.1.0"  # read by pyproject.toml, too
 

@@ -111,7 +111,9 @@ def summary(
     return summary_report(_counted(asked, question), question.depth)
 
 
-def rows(module: Any, inputs: Any = None, *, loss: Callable[..., Any] | None = None, **options: Any) -> list[Row]:
+def rows(
+    module: Any, inputs: Any = None, *, loss: Callable[..., Any] | None = None, **options: Any
+) -> list[Row]:
     """The rows of any nn.Module, as archcli's measures read them: paths, shapes, weights and costs.
 
     `inputs` are a tensor, a tuple of them, or a dict by name. Options are those of `summary`.
@@ -165,7 +167,6 @@ def _given(
 
 
 def _named(found: ModuleName, forms: Sequence[InputForm], method: str, run_on: str) -> Asked:
-    import archcli.runtime  # noqa: F401 - says so where torch is missing
     from archcli.runtime.own.source import module_named, with_inputs
 
     made = with_inputs(module_named(found.name, run_on, here=found.here), forms, method, run_on)
@@ -173,7 +174,6 @@ def _named(found: ModuleName, forms: Sequence[InputForm], method: str, run_on: s
 
 
 def _run(asked: Asked, question: ModuleQuestion, *, memory: bool = False) -> ModuleRun:
-    import archcli.runtime  # noqa: F401 - says so where torch is missing
     from archcli.runtime.own.run import OwnCall, run_module
 
     call = OwnCall(
@@ -199,9 +199,7 @@ def _answer(command: str, asked: Asked, question: ModuleQuestion) -> Report:
         from archcli.measure.own_memory import memory_report  # of memory alone
 
         device = device_memory(question.device, question.memory)
-        run = _run(asked, question, memory=True)
-        assert run.memory is not None
-        return memory_report(run, run.memory, question.optimizer, device)
+        return memory_report(_run(asked, question, memory=True), question.optimizer, device)
     if command == "flops":
         return flops_report(_counted(asked, question))
     if command == "summary":
@@ -231,7 +229,8 @@ def asked_of_module(
     if found is None:
         stated = [f.name for f in fields(own) if getattr(own, f.name) != f.default]
         if stated:
-            what = f"--{stated[0].replace('_', '-')} is for a module of yours, and {quote(options.model)} is none"
+            option = stated[0].replace("_", "-")
+            what = f"--{option} is for a module of yours, and {quote(options.model)} is none"
             raise ArchError(what, "pkg.module:function names one")
         return None
     given = {f.name: getattr(options, f.name) for f in fields(options) if f.name != "model"}
@@ -239,7 +238,8 @@ def asked_of_module(
     beside = [name for name, value in given.items() if value != usual[name] and name not in TAKEN[command]]
     if beside or overrides:
         name = "set" if overrides else beside[0].replace("_", "-")
-        raise ArchError(f"--{name} is for an architecture, and {found.name} is a module of yours", "leave it out")
+        what = f"--{name} is for an architecture, and {found.name} is a module of yours"
+        raise ArchError(what, "leave it out")
     asked = _named(found, [_form(text) for text in own.input], own.call, own.run_on)
     taken = {name: given[name] for name in TAKEN[command]}
     question = ModuleQuestion(own.call, own.run_on, own.allow_uncounted, **taken)
@@ -253,6 +253,7 @@ def _form(text: str) -> InputForm:
     """The form of an input that `--input` states."""
     found = _FORM.fullmatch(text.replace(" ", ""))
     if found is None:
-        raise ArchError(f"--input {quote(text)} is no input", "'ids=int64[1,2048]' is one: name, dtype, shape")
+        hint = "'ids=int64[1,2048]' is one: name, dtype, shape"
+        raise ArchError(f"--input {quote(text)} is no input", hint)
     name, dtype, sizes = found.groups()
     return InputForm(name or "", dtype, tuple(int(size) for size in sizes.split(",")) if sizes else ())

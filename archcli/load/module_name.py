@@ -1,4 +1,4 @@
-"""Names of modules of one's own, `pkg.module:function`: told from presets and files, and nothing is imported."""
+"""Names of modules of one's own, `pkg.module:function`: told from presets and files, without imports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ModuleName(NamedTuple):
 def module_name(model: str) -> ModuleName | None:
     """The module of one's own that MODEL names; None where it names an architecture.
 
-    A file and a preset go first. Raises ArchError beside a name near a preset's, and for a tag of a catalogue:
+    A file and a preset go first. Raises ArchError beside a preset's name, and for a tag of a catalogue:
     `mistral:latest` may be meant for another program, and to import `mistral` would run it.
     """
     plain = model.removeprefix(HERE)
@@ -41,9 +41,8 @@ def module_name(model: str) -> ModuleName | None:
     near = alike(model)
     if near or VARIANT.fullmatch(model.partition(":")[2]):
         which = f"did you mean the preset {either(near)}? " if near else ""
-        raise ArchError(
-            f"no preset {quote(model)}, and nothing was imported", f"{which}py:{model} imports a module of yours"
-        )
+        hint = f"{which}py:{model} imports a module of yours"
+        raise ArchError(f"no preset {quote(model)}, and nothing was imported", hint)
     return ModuleName(model, here=False)
 
 

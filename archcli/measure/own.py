@@ -12,14 +12,10 @@ from archcli.recording.own import ModuleCall, ModuleRun
 
 Record = dict[str, Any]
 CONVENTION = (
-    "FLOP = 2 x multiply-add, of the torch operations that ran: matmul with the pairs that a known mask allows, "
-    "executed with all of them. Weights that are tied count once. Layers that are equal stand once."
+    "FLOP = 2 x multiply-add, of the torch operations that ran: matmul with the pairs that a known mask "
+    "allows, executed with all of them. Tied weights count once. Equal layers stand once."
 )
 PARAMS = "Tied weights count once; buffers do not count."
-MEMORY = (
-    "The peak: bytes of all storages that live at once in a pass of eager torch on a CPU, weights, buffers and "
-    "inputs included; an optimizer's states and its step come on top."
-)
 MASKS = {
     "none": "without a mask",
     "causal": "causal",
@@ -274,7 +270,10 @@ def flops_report(run: ModuleRun) -> Report:
         Column("executed_flops", "executed", "flops"),
         Column("other_flops", "other", "flops"),
     )
-    footer = {"path": "total", **{key: totals[key] for key in ("matmul_flops", "executed_flops", "other_flops")}}
+    footer = {
+        "path": "total",
+        **{key: totals[key] for key in ("matmul_flops", "executed_flops", "other_flops")},
+    }
     body = {"totals": totals, "rows": rows, "tables": (Table("FLOPs", columns, rows, footer),)}
     return _report(run, "flops", CONVENTION, body, notes=_counting_notes(run))
 

@@ -19,10 +19,11 @@ STATES = {"adamw": 2, "adamw-mixed": 2, "adamw-fused": 2, "sgd": 0, "sgd-momentu
 """Tensors as large as a weight that an optimizer of torch keeps for each."""
 
 
-def memory_report(run: ModuleRun, step: StepMemory, optimizer: str, device: DeviceMemory | None) -> Report:
+def memory_report(run: ModuleRun, optimizer: str, device: DeviceMemory | None) -> Report:
     """The report of `archcli memory` on a module. Raises ArchError for an optimizer that is not known."""
+    step = run.memory or StepMemory()
     trains = run.phase == "train"
-    states = _optimizer_bytes(run, step, optimizer) if trains else 0
+    states = _optimizer_bytes(step, optimizer) if trains else 0
     whole = step.peak + states
     totals: dict[str, Any] = {
         "peak_bytes": step.peak,
@@ -53,7 +54,7 @@ def memory_report(run: ModuleRun, step: StepMemory, optimizer: str, device: Devi
         *optimized,
     ]
     table = facts("Memory", *((what, size, "bytes") for what, size in lines))
-    asked = {"optimizer": optimizer} if trains else {}
+    asked: dict[str, Any] = {"optimizer": optimizer} if trains else {}
     if device is not None:
         asked |= {"device": device.name, "memory_bytes": device.memory_bytes}
     return Report(
@@ -69,7 +70,7 @@ def memory_report(run: ModuleRun, step: StepMemory, optimizer: str, device: Devi
     )
 
 
-def _optimizer_bytes(run: ModuleRun, step: StepMemory, optimizer: str) -> int:
+def _optimizer_bytes(step: StepMemory, optimizer: str) -> int:
     if optimizer not in STATES:
         what = f"of a module of yours the optimizer {quote(optimizer)} is not known"
         raise ArchError(what, f"give {either(STATES)}")
@@ -80,7 +81,7 @@ def _optimizer_bytes(run: ModuleRun, step: StepMemory, optimizer: str) -> int:
 def _notes(run: ModuleRun, step: StepMemory, whole: int, device: DeviceMemory | None) -> Iterator[str]:
     yield f"The peak is in the {step.moment} of {step.path or run.name}."
     if run.phase == "train":
-        yield "The loss is the output's sum, or what `loss` makes of the output; an optimizer's step comes on top."
+        yield "The loss is the output's sum, or what `loss` makes of it; an optimizer's step comes on top."
     if device is not None:
         left = device.memory_bytes - whole
         size, of_device = bytes_in_words(whole), bytes_in_words(device.memory_bytes)

@@ -52,26 +52,15 @@ class StepMemory:
     that exist by then. `end` is what a step leaves: those and all gradients.
     """
 
-    weights: int
-    buffers: int
-    inputs: int
-    gradients: int
-    kept: int
-    peak: int
-    end: int
-    moment: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class PathTime:
-    """Seconds of a module's own operations in one pass, by stage: medians of several passes."""
-
-    path: str
-    class_name: str
-    forward_s: float
-    backward_s: float
-    calls: int
+    weights: int = 0
+    buffers: int = 0
+    inputs: int = 0
+    gradients: int = 0
+    kept: int = 0
+    peak: int = 0
+    end: int = 0
+    moment: str = ""
+    path: str = ""
 
 
 @dataclass(frozen=True)

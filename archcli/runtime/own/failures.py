@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,12 +28,17 @@ NOT_THEIRS = {Path(torch.__file__).parent, Path(__file__).parents[2]}
 @contextmanager
 def told_of_failures(run_on: str, given: Callable[[], list[str]], watch: Watch) -> Iterator[None]:
     """Raise ArchError in place of whatever a module raises within the block."""
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # it prints a traceback of its own
     try:
         yield
     except ArchError:
         raise
-    except Exception as error:  # a stranger's code may raise anything
+    except Exception as error:  # noqa: BLE001 - a stranger's code may raise anything
         raise _told(error, run_on, ", ".join(given()) or "nothing", watch) from None
+    finally:
+        log.setLevel(level)
 
 
 def _told(error: Exception, run_on: str, given: str, watch: Watch) -> ArchError:

@@ -1,7 +1,7 @@
 """Run any module on fake tensors of a CPU: weights without values, whatever device they were built on.
 
-On meta the masks of several of transformers' models raise, and attention is taken apart; fake tensors of a CPU
-take the path that real ones take. The module itself is left as it was found.
+On meta the masks of several of transformers' models raise, and attention is taken apart; fake tensors of a
+CPU take the path that real ones take. The module itself is left as it was found.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _replaced(module: nn.Module, faked: Callable[[Any], Any]) -> Iterator[None]:
     for child in module.modules():
         for held in (vars(child), child._parameters, child._buffers):
             changed = {name: value for name, value in held.items() if _holds_tensors(value)}
-            before.append((held, changed))  # type: ignore[arg-type]
+            before.append((held, changed))
     try:
         for held, changed in before:
             held.update({name: tree_map_only(torch.Tensor, faked, value) for name, value in changed.items()})

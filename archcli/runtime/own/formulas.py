@@ -38,7 +38,11 @@ class OpCost(NamedTuple):
     mask: str = ""
 
 
-def _grouped(a: Any, b: Any, offs: Any = None, *_: Any, **__: Any) -> int:
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _grouped(a: Any, b: Any, *_: Any, **__: Any) -> int:
     """Products of groups of rows: every row meets one matrix; dropless, so that no row is left out."""
     if a.dim() == b.dim() == 3:  # noqa: PLR2004 - axes of stacks of matrices
         return 2 * math.prod(a.shape) * b.shape[-1]
@@ -61,10 +65,10 @@ def _recurrent(x: Any, weights: Sequence[Any], *_: Any, **__: Any) -> int:
     return 2 * math.prod(x.shape[:-1]) * sum(math.prod(w.shape) for w in weights if w.dim() > 1)
 
 
-def _trilinear(a: Any, b: Any, c: Any, e1: Any, e2: Any, e3: Any, sumdim: Any, *_: Any, **__: Any) -> int:
+def _trilinear(*args: Any, **_: Any) -> int:
     """Sums over products of three: the first two are multiplied and then summed with the third."""
-    shapes = []
-    for x, expand in ((a, e1), (b, e2), (c, e3)):
+    shapes, sumdim = [], args[6]
+    for x, expand in zip(args[:3], args[3:6], strict=True):
         shape = list(x.shape)
         for axis in sorted(expand):
             shape.insert(axis, 1)
@@ -78,7 +82,7 @@ def _linear(x: Any, weight: Any, *_: Any, **__: Any) -> int:
     return 2 * math.prod(x.shape) * weight.shape[0]
 
 
-def _matmul(a: Any, b: Any, *_: Any, out_val: Any, **__: Any) -> int:
+def _matmul(a: Any, *_: Any, out_val: Any, **__: Any) -> int:
     return 2 * math.prod(out_val.shape) * a.shape[-1]
 
 
@@ -94,12 +98,12 @@ def _added_bmm(_x: Any, a: Any, b: Any, *_: Any, **__: Any) -> int:
     return 2 * math.prod(a.shape) * b.shape[-1]
 
 
-def _distances(a: Any, b: Any, *_: Any, out_val: Any, **__: Any) -> int:
+def _distances(a: Any, *_: Any, out_val: Any, **__: Any) -> int:
     """Distances of all pairs: a difference, a power and a sum per element of each pair; by a product, 2."""
     return 2 * math.prod(out_val.shape) * a.shape[-1]
 
 
-def _packed_product(x: Any, packed: Any, *_: Any, out_val: Any, **__: Any) -> int:
+def _packed_product(x: Any, *_: Any, out_val: Any, **__: Any) -> int:
     return 2 * math.prod(x.shape) * out_val.shape[-1]
 
 
@@ -134,46 +138,50 @@ OURS: dict[str, Formula] = {
 }
 """FLOPs by the name of an operation of ATen that torch has no formula for."""
 
-NO_PRODUCTS = JOINS | frozenset(
+NO_PRODUCTS = JOINS | _names(
     # moves, fills and lookups
-    "embedding embedding_dense_backward _embedding_bag _embedding_bag_forward_only _embedding_bag_backward "
-    "_embedding_bag_dense_backward _embedding_bag_per_sample_weights_backward embedding_renorm gather "
-    "index index_select index_fill _index_put_impl _unsafe_index _unsafe_index_put _unsafe_masked_index "
-    "_unsafe_masked_index_put_accumulate masked_fill masked_scatter masked_select masked_scatter_backward "
-    "scatter_reduce index_reduce put take select_scatter slice_scatter diagonal_scatter as_strided_scatter "
-    "as_strided_copy slice_inverse fill set copy_from _copy_from complex polar resize_as where lift_fresh "
-    "_pack_padded_sequence _pad_packed_sequence block_diag cartesian_prod hstack vstack roll repeat_interleave "
-    "split_with_sizes_copy unbind_copy constant_pad_nd _foreach_copy nested_tensor searchsorted bucketize "
-    "_nested_from_padded _nested_tensor_from_mask _nested_view_from_buffer_copy isin histogram "
+    "embedding embedding_dense_backward _embedding_bag _embedding_bag_forward_only "
+    "_embedding_bag_backward  _embedding_bag_dense_backward _embedding_bag_per_sample_weights_backward "
+    "embedding_renorm gather  index index_select index_fill _index_put_impl _unsafe_index "
+    "_unsafe_index_put _unsafe_masked_index  _unsafe_masked_index_put_accumulate masked_fill "
+    "masked_scatter masked_select masked_scatter_backward  scatter_reduce index_reduce put take "
+    "select_scatter slice_scatter diagonal_scatter as_strided_scatter  as_strided_copy slice_inverse "
+    "fill set copy_from _copy_from complex polar resize_as where lift_fresh  _pack_padded_sequence "
+    "_pad_packed_sequence block_diag cartesian_prod hstack vstack roll repeat_interleave "
+    "split_with_sizes_copy unbind_copy constant_pad_nd _foreach_copy nested_tensor searchsorted "
+    "bucketize  _nested_from_padded _nested_tensor_from_mask _nested_view_from_buffer_copy isin "
+    "histogram "
     # sampling on grids, pooling, padding, and their gradients
     "grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward "
     "_grid_sampler_2d_cpu_fallback cudnn_grid_sampler cudnn_grid_sampler_backward "
     "_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward adaptive_max_pool2d_backward "
-    "adaptive_max_pool3d_backward avg_pool2d_backward avg_pool3d_backward max_pool2d_with_indices_backward "
-    "max_pool3d_with_indices_backward max_pool2d_backward fractional_max_pool2d fractional_max_pool3d "
-    "fractional_max_pool2d_backward fractional_max_pool3d_backward max_unpool2d max_unpool3d "
-    "reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward "
-    "replication_pad1d_backward replication_pad2d_backward replication_pad3d_backward "
+    "adaptive_max_pool3d_backward avg_pool2d_backward avg_pool3d_backward "
+    "max_pool2d_with_indices_backward  max_pool3d_with_indices_backward max_pool2d_backward "
+    "fractional_max_pool2d fractional_max_pool3d  fractional_max_pool2d_backward "
+    "fractional_max_pool3d_backward max_unpool2d max_unpool3d  reflection_pad1d_backward "
+    "reflection_pad2d_backward reflection_pad3d_backward  replication_pad1d_backward "
+    "replication_pad2d_backward replication_pad3d_backward "
     # norms
     "native_group_norm native_group_norm_backward _native_batch_norm_legit_functional cudnn_batch_norm "
     "cudnn_batch_norm_backward miopen_batch_norm miopen_batch_norm_backward batch_norm_backward "
-    "_batch_norm_with_update _batch_norm_with_update_functional batch_norm_elemt batch_norm_gather_stats "
-    "batch_norm_gather_stats_with_counts batch_norm_backward_elemt batch_norm_backward_reduce "
-    "_weight_norm_interface _weight_norm_interface_backward _masked_softmax _masked_softmax_backward "
-    "_nested_tensor_softmax_with_shape renorm "
+    "_batch_norm_with_update _batch_norm_with_update_functional batch_norm_elemt "
+    "batch_norm_gather_stats  batch_norm_gather_stats_with_counts batch_norm_backward_elemt "
+    "batch_norm_backward_reduce  _weight_norm_interface _weight_norm_interface_backward _masked_softmax "
+    "_masked_softmax_backward  _nested_tensor_softmax_with_shape renorm "
     # element by element
     "gelu_backward glu_backward glu_jvp hardshrink_backward hardsigmoid_backward hardswish_backward "
     "hardtanh_backward leaky_relu_backward log_sigmoid_backward softshrink_backward threshold_backward "
     "rrelu_with_noise rrelu_with_noise_functional rrelu_with_noise_backward _prelu_kernel "
-    "_prelu_kernel_backward _masked_scale rsub floor_divide linalg_cross addr bernoulli binomial normal dist "
-    "allclose equal _standard_gamma_grad _dirichlet_grad randint_like _add_relu rand_like "
+    "_prelu_kernel_backward _masked_scale rsub floor_divide linalg_cross addr bernoulli binomial normal "
+    "dist  allclose equal _standard_gamma_grad _dirichlet_grad randint_like _add_relu rand_like "
     "_thnn_fused_lstm_cell _thnn_fused_lstm_cell_backward_impl _thnn_fused_gru_cell "
     "_thnn_fused_gru_cell_backward quantize_per_tensor quantize_per_channel linspace logspace "
     "_fake_quantize_learnable_per_tensor_affine _fake_quantize_learnable_per_channel_affine "
-    "fake_quantize_per_channel_affine_cachemask _fake_quantize_per_tensor_affine_cachemask_tensor_qparams "
-    "_fused_moving_avg_obs_fq_helper _foreach_add _foreach_mul _foreach_addcmul _foreach_addcdiv "
-    "_foreach_lerp _foreach_sub _foreach_div _fused_adam _fused_adamw _fused_sgd "
-    "_amp_foreach_non_finite_check_and_unscale _amp_update_scale _cummax_helper _cummin_helper cummaxmin_backward "
+    "fake_quantize_per_channel_affine_cachemask "
+    "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams  _fused_moving_avg_obs_fq_helper "
+    "_foreach_add _foreach_mul _foreach_addcmul _foreach_addcdiv  _foreach_lerp _foreach_sub "
+    "_foreach_div _fused_adam _fused_adamw _fused_sgd  _amp_foreach_non_finite_check_and_unscale "
+    "_amp_update_scale _cummax_helper _cummin_helper cummaxmin_backward "
     # losses
     "binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits mse_loss "
     "mse_loss_backward huber_loss huber_loss_backward smooth_l1_loss smooth_l1_loss_backward "
@@ -181,8 +189,8 @@ NO_PRODUCTS = JOINS | frozenset(
     "multilabel_margin_loss_forward multilabel_margin_loss_backward nll_loss_forward nll_loss_backward "
     "nll_loss2d_forward nll_loss2d_backward _ctc_loss _ctc_loss_backward _fused_sdp_choice "
     # metadata, and torchvision's boxes
-    "is_same_size is_set_to _has_same_storage_numel _make_dual _new_zeros_with_same_feature_meta "
-    "nms roi_align roi_pool ps_roi_align ps_roi_pool _roi_align_backward".split()
+    "is_same_size is_set_to _has_same_storage_numel _make_dual _new_zeros_with_same_feature_meta  nms "
+    "roi_align roi_pool ps_roi_align ps_roi_pool _roi_align_backward "
 )
 """Operations on several floating tensors that contract nothing, beyond those that torch calls pointwise."""
 
@@ -237,9 +245,7 @@ def _mask_among(name: str, args: Any, kwargs: Any) -> Any:
     return args[at] if at is not None and len(args) > at else None
 
 
-def _pairs(
-    q: Any, k: Any, mask: Any, *, causal: bool, allowed: Allowed
-) -> tuple[int | None, str]:
+def _pairs(q: Any, k: Any, mask: Any, *, causal: bool, allowed: Allowed) -> tuple[int | None, str]:
     """(pairs of a query and a key in all heads, which mask they are of); None where it is not known."""
     heads, queries, keys = math.prod(q.shape[:-2]), q.shape[-2], k.shape[-2]
     if mask is not None:
@@ -272,7 +278,7 @@ def cost_of(func: Any, args: Any, kwargs: Any, out: Any, allowed: Allowed) -> Op
     return _other(func, name, args, kwargs, out)
 
 
-NEEDS_OUTPUT = {_matmul, _distances, _packed_product}
+NEEDS_OUTPUT: set[Formula] = {_matmul, _distances, _packed_product}
 
 
 def _contraction(flops: int) -> OpCost:
@@ -290,6 +296,17 @@ def _has_numbers(x: torch.Tensor) -> bool:
     return x.is_floating_point() or x.is_complex()
 
 
+MOVES = _names(
+    "_unsafe_view _reshape_alias lift lift_fresh roll flip pixel_shuffle pixel_unshuffle "
+    "channel_shuffle im2col  unfold reflection_pad1d reflection_pad2d reflection_pad3d "
+    "replication_pad1d replication_pad2d  replication_pad3d max_pool2d_with_indices "
+    "max_pool3d_with_indices _adaptive_max_pool2d argmax argmin min  adaptive_max_pool2d "
+    "adaptive_max_pool3d nonzero isnan isinf isfinite logical_not logical_and logical_or  masked_select "
+    "masked_scatter index_put _index_put_impl _unsafe_index _unsafe_masked_index take_along_dim "
+    "repeat_interleave squeeze unsqueeze slice_scatter select_scatter _pack_padded_sequence _to_dense "
+    "bernoulli uniform normal clamp_max minimum sign sgn round floor ceil alias contiguous resize "
+)
+"""Operations that move, compare or draw, beyond those that a profile of archcli's own models meets."""
 _NORMS = ("norm", "softmax", "logsumexp")
 
 
@@ -299,7 +316,8 @@ def _other(func: Any, name: str, args: Any, kwargs: Any, out: Any) -> OpCost:
     floating = [x for x in tensors if _has_numbers(x)]
     if func.is_view or not floating:
         return OpCost(OpClass.MOVEMENT, 0, 0)
-    flops = flops_per_element(name) * max(x.numel() for x in floating)
+    each = 0 if name in MOVES else flops_per_element(name)
+    flops = each * max(x.numel() for x in floating)
     if any(part in name for part in _NORMS):
         return OpCost(OpClass.NORMALIZATION, flops, flops)
     return OpCost(OpClass.ELEMENTWISE if flops else OpClass.MOVEMENT, flops, flops)

@@ -198,7 +198,8 @@ def _joined(steps: list[str], siblings: list[str]) -> str:
         return "*"
     numbers = [int(step) for step in steps]
     runs = [
-        [number for _, number in run] for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
+        [number for _, number in run]
+        for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
     ]
     names = [f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
     return ",".join(names)

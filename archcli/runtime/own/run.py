@@ -79,7 +79,9 @@ class OwnCall:
 def _signature(module: nn.Module, method: str) -> inspect.Signature:
     function = getattr(module, method, None)
     if not callable(function):
-        raise ArchError(f"{type(module).__name__} has no method {method}", "--call names one; forward is usual")
+        raise ArchError(
+            f"{type(module).__name__} has no method {method}", "--call names one; forward is usual"
+        )
     return inspect.signature(function)
 
 
@@ -96,7 +98,7 @@ class Ran(NamedTuple):
 
 
 def run_module(call: OwnCall, source: str, *, memory: bool = False) -> ModuleRun:
-    """Run a module once and read its rows. Raises ArchError where it cannot run; the module stays as it was."""
+    """Run a module once and read its rows; it stays as it was. Raises ArchError where it cannot run."""
     call = call.checked()
     module = call.module
     owned = owned_weights(module)
@@ -155,7 +157,9 @@ def _tensors_of(call: OwnCall, stack: ExitStack) -> tuple[Any, KnownValues]:
         return stack.enter_context(without_values(call.module, given))
     for name, weight in [*call.module.named_parameters(), *call.module.named_buffers()]:
         if weight.device.type == "meta":
-            raise ArchError(f"{name} has no values, so nothing can run on {call.run_on}", "leave --run-on out")
+            raise ArchError(
+                f"{name} has no values, so nothing can run on {call.run_on}", "leave --run-on out"
+            )
     return given, KnownValues(None)
 
 

@@ -24,7 +24,7 @@ from archcli.runtime.dtypes import DTYPES
 from archcli.runtime.own.failures import is_theirs
 
 LARGE = 2**16
-"""Elements of a new tensor that needs no values: smaller ones may be settings, such as rates of a schedule."""
+"""Elements of a new tensor that needs no values; smaller ones may be settings, as rates of a schedule."""
 MAKERS = {torch.empty, torch.zeros, torch.ones, torch.rand, torch.randn}
 MOST_FRAMES = 5
 
@@ -63,7 +63,11 @@ def _path(*, here: bool) -> Iterator[None]:
     cwd = str(os.getcwd())  # noqa: PTH109 - as Python writes it into sys.path
     if here:
         sys.path.insert(0, cwd)
-    elif sys.path and sys.path[0] in {"", cwd} and cwd not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
+    elif (
+        sys.path
+        and sys.path[0] in {"", cwd}
+        and cwd not in os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    ):
         del sys.path[0]  # `python -m archcli` puts it there
     try:
         yield
@@ -82,7 +86,7 @@ def _thing(name: str, *, here: bool) -> Any:
                 hint = f"py:{name} also looks in this folder"
             raise ArchError(f"no module {quote(error.name)} to import", hint) from None
         raise _failed(f"importing {module_name}", error) from None
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a stranger's code may raise anything
         raise _failed(f"importing {module_name}", error) from None
     for attribute in attributes.split("."):
         if not hasattr(thing, attribute):
@@ -105,7 +109,9 @@ def _failed(doing: str, error: BaseException) -> ArchError:
 
 def _made(name: str, thing: Any, *, without_values: bool) -> Any:
     if not callable(thing):
-        raise ArchError(f"{name} is {quote(type(thing).__name__)}, nothing that makes a module", "name a function")
+        raise ArchError(
+            f"{name} is {quote(type(thing).__name__)}, nothing that makes a module", "name a function"
+        )
     try:
         inspect.signature(thing).bind()
     except TypeError as error:
@@ -121,7 +127,7 @@ def _made(name: str, thing: Any, *, without_values: bool) -> Any:
             pass
     try:
         return thing()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a stranger's code may raise anything
         raise _failed(f"calling {name}", error) from None
 
 

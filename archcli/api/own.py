@@ -15,9 +15,9 @@ from archcli.api.asking.options import Depth, Optimizer
 from archcli.api.asking.question import Option
 from archcli.errors import ArchError, quote
 from archcli.graph import Row
-from archcli.load.module_name import ModuleName, module_name
-from archcli.measure.own import flops_report, params_report, show_report, summary_report
+from archcli.load.presets import ModuleName, module_name
 from archcli.measure.report import Report
+from archcli.measure.survey.own_module import flops_report, params_report, show_report, summary_report
 from archcli.modules.spec.calls import bound
 from archcli.recording.own import InputForm, ModuleRun
 
@@ -75,7 +75,7 @@ class ModuleQuestion:
     dtype: str | None = None
 
 
-class Asked(NamedTuple):
+class ModuleCallAsked(NamedTuple):
     """A module, its inputs, and where both come from."""
 
     module: Any
@@ -153,27 +153,27 @@ def _split(inputs: Any) -> tuple[tuple[Any, ...], Mapping[str, Any] | None]:
 
 def _given(
     module: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, loss: Callable[..., Any] | None
-) -> Asked:
+) -> ModuleCallAsked:
     if isinstance(module, str):
         found = module_name(module)
         if found is not None:
             asked = _named(found, (), "forward", "meta")
             own = (tuple(args), kwargs or {}) if args or kwargs else (asked.args, asked.kwargs)
-            return Asked(asked.module, *own, found.name, loss)
+            return ModuleCallAsked(asked.module, *own, found.name, loss)
     if not is_module(module):
         what = f"{quote(type(module).__name__)} is no torch.nn.Module"
         raise ArchError(what, "of an architecture ask params, flops or show")
-    return Asked(module, tuple(args), kwargs or {}, type(module).__module__, loss)
+    return ModuleCallAsked(module, tuple(args), kwargs or {}, type(module).__module__, loss)
 
 
-def _named(found: ModuleName, forms: Sequence[InputForm], method: str, run_on: str) -> Asked:
+def _named(found: ModuleName, forms: Sequence[InputForm], method: str, run_on: str) -> ModuleCallAsked:
     from archcli.runtime.own.source import module_named, with_inputs
 
     made = with_inputs(module_named(found.name, run_on, here=found.here), forms, method, run_on)
-    return Asked(made.module, made.args, made.kwargs, found.name)
+    return ModuleCallAsked(made.module, made.args, made.kwargs, found.name)
 
 
-def _run(asked: Asked, question: ModuleQuestion, *, memory: bool = False) -> ModuleRun:
+def _run(asked: ModuleCallAsked, question: ModuleQuestion, *, memory: bool = False) -> ModuleRun:
     from archcli.runtime.own.run import OwnCall, run_module
 
     call = OwnCall(
@@ -182,7 +182,7 @@ def _run(asked: Asked, question: ModuleQuestion, *, memory: bool = False) -> Mod
     return run_module(call, asked.source, memory=memory)
 
 
-def _counted(asked: Asked, question: ModuleQuestion) -> ModuleRun:
+def _counted(asked: ModuleCallAsked, question: ModuleQuestion) -> ModuleRun:
     """The run. Raises ArchError for products without a formula, unless they are allowed."""
     run = _run(asked, question)
     if run.uncounted and not question.allow_uncounted:
@@ -194,9 +194,9 @@ def _counted(asked: Asked, question: ModuleQuestion) -> ModuleRun:
     return run
 
 
-def _answer(command: str, asked: Asked, question: ModuleQuestion) -> Report:
+def _answer(command: str, asked: ModuleCallAsked, question: ModuleQuestion) -> Report:
     if command == "memory":
-        from archcli.measure.own_memory import memory_report  # of memory alone
+        from archcli.measure.memory.answers.own_module import memory_report  # of memory alone
 
         device = device_memory(question.device, question.memory)
         return memory_report(_run(asked, question, memory=True), question.optimizer, device)

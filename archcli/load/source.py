@@ -14,8 +14,7 @@ from archcli.load.huggingface.config_json import is_foreign, read_config
 from archcli.load.huggingface.keys import THEIRS_ALONE
 from archcli.load.imported import in_folder, load_config, load_gguf, load_hub
 from archcli.load.loaded import Loaded, load_tree
-from archcli.load.module_name import refuse_module
-from archcli.load.presets import alike, preset_file, preset_text, respelled
+from archcli.load.presets import alike, preset_file, preset_text, refuse_module, respelled
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import STDIN_NAME, Text, decode, read_start, read_stdin, refuse_huge, text_of
 

@@ -27,7 +27,7 @@ Allowed = Callable[[Any], tuple[int, int] | None]
 
 
 class OpCost(NamedTuple):
-    """The cost of one torch operation: its class, FLOPs asked for, FLOPs executed, and which mask is known.
+    """The cost of a torch operation: class, FLOPs asked for, FLOPs executed, and which mask is known.
 
     `mask` is empty for all that is no attention kernel.
     """

@@ -183,7 +183,7 @@ def _pass(call: OwnCall, given: Any, live: LiveStorages) -> int:
 
 def loss_of(out: Any) -> torch.Tensor:
     """The loss in a model's output where it has one, else the sum of what depends on a weight."""
-    stated = getattr(out, "loss", None)
+    stated = out.get("loss") if isinstance(out, Mapping) else None
     if torch.is_tensor(stated):
         return stated
     tensors = [x for x in tensors_in(out) if x.requires_grad]

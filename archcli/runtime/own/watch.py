@@ -1,4 +1,4 @@
-"""Watch a module run: which module calls each torch operation, forward and backward, and what it costs.
+"""Watch a module run: which module calls each torch operation, and what it costs.
 
 Hooks of torch that are called for every module keep a stack; a dispatch mode sees each operation and books it
 to the innermost module. A backward operation belongs to the call whose forward made its autograd node, known

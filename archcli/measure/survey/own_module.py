@@ -1,4 +1,4 @@
-"""Reports on a module of one's own, from the rows of a watched run: as those on architectures are made."""
+"""Reports on a module of one's own, from the rows of a watched run."""
 
 from __future__ import annotations
 

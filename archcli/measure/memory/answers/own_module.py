@@ -8,7 +8,7 @@ from typing import Any
 from archcli.errors import ArchError, either, quote
 from archcli.measure.memory.answers.question import DeviceMemory
 from archcli.measure.memory.answers.tables import bytes_in_words
-from archcli.measure.report import Report, facts
+from archcli.measure.report import Report, Table, facts
 from archcli.recording.own import ModuleRun, StepMemory
 
 CONVENTION = (
@@ -24,8 +24,27 @@ def memory_report(run: ModuleRun, optimizer: str, device: DeviceMemory | None) -
     step = run.memory or StepMemory()
     trains = run.phase == "train"
     states = _optimizer_bytes(step, optimizer) if trains else 0
+    totals = {**_totals(step), "optimizer_bytes": states, "with_optimizer_bytes": step.peak + states}
     whole = step.peak + states
-    totals: dict[str, Any] = {
+    totals["fits"] = None if device is None else whole <= device.memory_bytes
+    asked: dict[str, Any] = {"optimizer": optimizer} if trains else {}
+    if device is not None:
+        asked |= {"device": device.name, "memory_bytes": device.memory_bytes}
+    return Report(
+        command="memory",
+        model={"name": run.name, "source": run.source},
+        inputs={"phase": run.phase, "run_on": run.run_on, "input": list(run.inputs), **asked},
+        usual={"run_on": "meta"},
+        convention=CONVENTION,
+        totals=totals,
+        rows=[{"what": name, "bytes": size} for name, size in totals["parts"].items()],
+        tables=(_table(step, optimizer if trains else "", states),),
+        notes=tuple(_notes(run, step, whole, device)),
+    )
+
+
+def _totals(step: StepMemory) -> dict[str, Any]:
+    return {
         "peak_bytes": step.peak,
         "moment": step.moment,
         "path": step.path,
@@ -37,37 +56,25 @@ def memory_report(run: ModuleRun, optimizer: str, device: DeviceMemory | None) -
         },
         "kept_bytes": step.kept,
         "end_bytes": step.end,
-        "optimizer_bytes": states,
-        "with_optimizer_bytes": whole,
-        "fits": None if device is None else whole <= device.memory_bytes,
     }
-    rows = [{"what": name, "bytes": size} for name, size in totals["parts"].items()]
-    of_training = [("gradients", step.gradients)] if trains else []
-    optimized = [(f"states of {optimizer}", states), ("peak with them", whole)] if trains else []
+
+
+def _table(step: StepMemory, optimizer: str, states: int) -> Table:
+    """The peak and what is part of it; of training also what an optimizer adds."""
     lines = [
         ("peak of the pass", step.peak),
         ("weights", step.weights),
         ("buffers", step.buffers),
         ("inputs", step.inputs),
-        ("kept by the forward", step.kept),
-        *of_training,
-        *optimized,
+        ("alive when the forward ends", step.kept),
     ]
-    table = facts("Memory", *((what, size, "bytes") for what, size in lines))
-    asked: dict[str, Any] = {"optimizer": optimizer} if trains else {}
-    if device is not None:
-        asked |= {"device": device.name, "memory_bytes": device.memory_bytes}
-    return Report(
-        command="memory",
-        model={"name": run.name, "source": run.source},
-        inputs={"phase": run.phase, "run_on": run.run_on, "input": list(run.inputs), **asked},
-        usual={"run_on": "meta"},
-        convention=CONVENTION,
-        totals=totals,
-        rows=rows,
-        tables=(table,),
-        notes=tuple(_notes(run, step, whole, device)),
-    )
+    if optimizer:
+        lines += [
+            ("gradients", step.gradients),
+            (f"states of {optimizer}", states),
+            ("peak with them", step.peak + states),
+        ]
+    return facts("Memory", *((what, size, "bytes") for what, size in lines))
 
 
 def _optimizer_bytes(step: StepMemory, optimizer: str) -> int:

@@ -36,8 +36,9 @@ def without_values(module: nn.Module, inputs: Any) -> Iterator[tuple[Any, KnownV
         faked = _faking(mode, values)
         stack.enter_context(_replaced(module, faked))
         stack.enter_context(_as_on_real_tensors())
+        given = tree_map_only(torch.Tensor, faked, inputs)  # outside of the mode, where values can be copied
         stack.enter_context(mode)
-        yield tree_map_only(torch.Tensor, faked, inputs), values
+        yield given, values
 
 
 def _faking(mode: FakeTensorMode, values: KnownValues) -> Callable[[Any], Any]:
@@ -51,7 +52,7 @@ def _faking(mode: FakeTensorMode, values: KnownValues) -> Callable[[Any], Any]:
                     tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu"
                 )
             trains = isinstance(tensor, nn.Parameter)
-            fake = nn.Parameter(fake, tensor.requires_grad) if trains else fake
+            fake = nn.Parameter(fake, tensor.requires_grad) if trains else _as_differentiable(fake, tensor)
             if not trains and tensor.device.type == "cpu" and _is_followed(tensor):
                 values.remember(fake, tensor.detach().clone())
             vars(fake).update(vars(tensor))
@@ -59,6 +60,10 @@ def _faking(mode: FakeTensorMode, values: KnownValues) -> Callable[[Any], Any]:
         return made[id(tensor)][1]
 
     return faked
+
+
+def _as_differentiable(fake: Any, tensor: torch.Tensor) -> Any:
+    return fake.requires_grad_() if tensor.requires_grad and tensor.is_leaf else fake
 
 
 def _is_followed(tensor: torch.Tensor) -> bool:

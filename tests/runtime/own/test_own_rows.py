@@ -171,5 +171,5 @@ def test_control_flow_on_given_ids_is_answered():
         def forward(self, ids):
             return self.inner(ids[: int(ids.max()) + 1]) if bool((ids > 0).any()) else self.inner(ids)
 
-    (row,) = archcli.rows(Asks(), torch.tensor([1, 0, 0, 0]))
+    (row,) = [row for row in archcli.rows(Asks(), torch.tensor([1, 0, 0, 0])) if row.path]
     assert row.inputs == ((2,),)

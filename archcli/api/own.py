@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from archcli.api.asking.device import device_memory
 from archcli.api.asking.options import Depth, Optimizer
@@ -20,6 +20,9 @@ from archcli.measure.report import Report
 from archcli.measure.survey.own_module import flops_report, params_report, show_report, summary_report
 from archcli.modules.spec.calls import bound
 from archcli.recording.own import InputForm, ModuleRun
+
+if TYPE_CHECKING:
+    from archcli.runtime.own.run import OwnCall
 
 Inputs = Annotated[
     Sequence[str],
@@ -39,6 +42,9 @@ AllowUncounted = Annotated[
     bool, Option("Of a module of yours: note products without a formula in place of refusing them.")
 ]
 RunPhase = Annotated[Literal["forward", "train"], Option("A forward, or a forward with its backward.")]
+
+
+OwnPhase = Annotated[Literal["forward", "train"] | None, Option("Without it a forward.")]
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,8 @@ class ModuleQuestion:
     run_on: RunOn = "meta"
     allow_uncounted: bool = False
     depth: Depth = 3
-    phase: RunPhase = "forward"
+    phase: OwnPhase = "forward"
+    pairs: int | None = None
     optimizer: Optimizer = "adamw"
     device: str | None = None
     memory: str | int | None = None
@@ -174,12 +181,16 @@ def _named(found: ModuleName, forms: Sequence[InputForm], method: str, run_on: s
 
 
 def _run(asked: ModuleCallAsked, question: ModuleQuestion, *, memory: bool = False) -> ModuleRun:
-    from archcli.runtime.own.run import OwnCall, run_module
+    from archcli.runtime.own.run import run_module
 
-    call = OwnCall(
-        asked.module, asked.args, asked.kwargs, question.call, question.phase, question.run_on, asked.loss
-    )
-    return run_module(call, asked.source, memory=memory)
+    return run_module(_call(asked, question), asked.source, memory=memory)
+
+
+def _call(asked: ModuleCallAsked, question: ModuleQuestion) -> OwnCall:
+    from archcli.runtime.own.run import OwnCall
+
+    given = (asked.module, asked.args, asked.kwargs, question.call)
+    return OwnCall(*given, question.phase or "forward", question.run_on, asked.loss)
 
 
 def _counted(asked: ModuleCallAsked, question: ModuleQuestion) -> ModuleRun:
@@ -204,14 +215,28 @@ def _answer(command: str, asked: ModuleCallAsked, question: ModuleQuestion) -> R
         return flops_report(_counted(asked, question))
     if command == "summary":
         return summary_report(_counted(asked, question), question.depth)
+    if command == "profile":
+        return _profiled(asked, question)
     run = _run(asked, question)
     return params_report(run, question.depth) if command == "params" else show_report(run)
+
+
+def _profiled(asked: ModuleCallAsked, question: ModuleQuestion) -> Report:
+    from archcli.measure.profile.own_module import profile_report
+    from archcli.runtime.own.timing import timed_module
+
+    if question.device not in {None, "cpu"}:
+        what = f"a module of yours is profiled on a CPU, and the device is {quote(question.device or '')}"
+        raise ArchError(what, "leave --device out")
+    call = _call(asked, question)
+    return profile_report(timed_module(call, asked.source, question.pairs))
 
 
 TAKEN = {
     "params": ("depth",),
     "flops": ("phase",),
     "memory": ("phase", "optimizer", "device", "memory"),
+    "profile": ("phase", "pairs", "device"),
     "show": (),
     "summary": ("depth", "phase"),
 }
@@ -240,7 +265,9 @@ def asked_of_module(
         name = "set" if overrides else beside[0].replace("_", "-")
         what = f"--{name} is for an architecture, and {found.name} is a module of yours"
         raise ArchError(what, "leave it out")
-    asked = _named(found, [_form(text) for text in own.input], own.call, own.run_on)
+    # a profile runs on real tensors
+    run_on = "cpu" if command == "profile" else own.run_on
+    asked = _named(found, [_form(text) for text in own.input], own.call, run_on)
     taken = {name: given[name] for name in TAKEN[command]}
     question = ModuleQuestion(own.call, own.run_on, own.allow_uncounted, **taken)
     return _answer(command, asked, question)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from archcli.graph import Op, Row
 
@@ -63,6 +62,20 @@ class StepMemory:
     path: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ModuleTimes:
+    """Seconds of a module's passes on this machine: medians of `passes` plain ones and of as many timed ones.
+
+    `by_path` has the operations of each module's own calls, forward and backward; `by_class` all operations
+    by the class of their cost. What a plain pass takes beyond them is Python and torch's dispatcher.
+    """
+
+    wall_s: float
+    passes: int
+    by_path: Mapping[str, tuple[float, float]]
+    by_class: Mapping[str, float]
+
+
 @dataclass(frozen=True)
 class ModuleRun:
     """One watched run of a module: its name, where it came from, its rows, and what is to be said of it.
@@ -83,7 +96,7 @@ class ModuleRun:
     buffers: int = 0
     dtypes: Mapping[str, int] = field(default_factory=dict)
     memory: StepMemory | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    times: ModuleTimes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ GENERATES = {
     "profile decode",
 }
 """What is asked of models alone that generate."""
-OF_NO_MODEL = {"list", "families", "devices", "engines", "rule", "rules", "schema", "plot"}
+OF_NO_MODEL = {"list", "families", "devices", "engines", "rule", "rules", "schema", "plot", "summary"}
 TORCH = {
     "verify": ("verify", "-s", "5"),
     "profile": ("profile", "-s", "5", "--pairs", "1", "--threads", "1", "--no-ceilings"),

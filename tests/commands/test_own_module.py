@@ -80,6 +80,18 @@ def test_a_class_and_an_instance_are_modules_too(run):
     assert (code, "[2, 5, 4]" in printed) == (0, True)
 
 
+@pytest.mark.torch
+def test_a_profile_places_seconds_at_modules(run):
+    code, printed, _ = run("profile", "py:mynets:make", "--phase", "train", "--pairs", "2", "--json")
+    report = json.loads(printed)
+    assert code == 0
+    assert {row["path"] for row in report["rows"]} >= {"0", "1", "2"}
+    assert sum(row["share"] for row in report["rows"]) == pytest.approx(1)
+    assert sum(report["totals"]["by_class"].values()) == pytest.approx(1)
+    # the input has no gradient
+    assert report["totals"]["matmul_flops"] == 2 * 3 * (2 * 4 * 8 + 3 * 8 * 2)
+
+
 REFUSED = {
     ("summary", "mynets:make"): "no module 'mynets' to import",
     ("summary", "py:mynets:mak"): "did you mean make?",

@@ -137,7 +137,7 @@ def _attention(visits: Sequence[Visit]) -> Iterator[AttentionCalls]:
 def _watched(call: OwnCall, *, memory: bool) -> Ran:
     module = call.module
     with ExitStack() as stack:
-        stack.enter_context(_as_asked(module, trains=call.trains))
+        stack.enter_context(as_asked(module, trains=call.trains))
         given, values = _tensors_of(call, stack)
         watch = Watch(module, values)
         stack.enter_context(told_of_failures(call.run_on, call.described, watch))
@@ -146,7 +146,7 @@ def _watched(call: OwnCall, *, memory: bool) -> Ran:
         live = LiveStorages(held, lambda: _place(watch))
         if memory:
             stack.enter_context(live)
-        kept = _pass(call, given, live)
+        kept = one_pass(call, given, live)
         return Ran(watch, _memory(call, given, live, kept) if memory else None)
 
 
@@ -163,13 +163,13 @@ def _tensors_of(call: OwnCall, stack: ExitStack) -> tuple[Any, KnownValues]:
     return given, KnownValues(None)
 
 
-def _pass(call: OwnCall, given: Any, live: LiveStorages) -> int:
+def one_pass(call: OwnCall, given: Any, live: LiveStorages | None = None) -> int:
     """Run the forward, and the backward where it trains; returns the bytes that live between both."""
     args, kwargs = given
     run = call.module if call.method == "forward" else getattr(call.module, call.method)
     with torch.set_grad_enabled(call.trains):
         out = run(*args, **kwargs)
-        kept = live.now
+        kept = 0 if live is None else live.now
         if call.trains:
             loss = (call.loss or loss_of)(out)
             # as a training loop does: a name for the output would keep it alive through the backward
@@ -223,7 +223,7 @@ def _bytes(tensors: Any) -> int:
 
 
 @contextmanager
-def _as_asked(module: nn.Module, *, trains: bool) -> Iterator[None]:
+def as_asked(module: nn.Module, *, trains: bool) -> Iterator[None]:
     """Let the module train, or infer, within the block; afterwards it is as it was, gradients included."""
     modes = {child: child.training for child in module.modules()}
     grads = {weight: weight.grad for weight in module.parameters()}

@@ -136,21 +136,27 @@ class Watch(TorchDispatchMode):
                 parts = func.decompose(*args, **kwargs)
             if parts is not NotImplemented:
                 return parts
-        out = self._values.run(func, args, kwargs)
-        self._book(func, name, args, kwargs, out)
+        out = self.execute(func, args, kwargs)
+        self.book(func, name, args, kwargs, out)
         return out
 
-    def _book(self, func: Any, name: str, args: Any, kwargs: Any, out: Any) -> None:
+    def execute(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operation."""
+        return self._values.run(func, args, kwargs)
+
+    def book(self, func: Any, name: str, args: Any, kwargs: Any, out: Any) -> OpCost | None:
+        """Book an operation that ran to the call that it belongs to; returns its cost, None if unknown."""
         visit, stage = self.place()
         cost = cost_of(func, args, kwargs, out, self._values.allowed)
         if cost is None:
             self.uncounted[name, visit.path] += 1
-            return
+            return None
         if func.is_view:
-            return
+            return cost
         read = sum(x.numel() for x in tensors_in((args, kwargs)))
         written = sum(x.numel() for x in tensors_in(out))
         visit.ran.append(RanOp(stage, name, cost, read, written))
+        return cost
 
     def _higher_order(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation that takes functions; what those call is not seen, and so it is not counted."""

@@ -97,37 +97,50 @@ def is_module(thing: Any) -> bool:
     return any(base.__module__ == "torch.nn.modules.module" for base in type(thing).__mro__)
 
 
-def summary(
+def summary(  # noqa: PLR0913
     module: Any,
     *inputs: Any,
     depth: int = 3,
-    loss: Callable[..., Any] | None = None,
+    phase: str = "forward",
     named: Mapping[str, Any] | None = None,
-    **options: Any,
+    loss: Callable[..., Any] | None = None,
+    call: str = "forward",
+    run_on: str = "meta",
+    allow_uncounted: bool = False,
 ) -> Report:
     """Parameters, shapes and FLOPs of any nn.Module by its modules: the report of `archcli summary`.
 
     It is run once on fake tensors, so that no weight is read and nothing is computed. `inputs` are what its
-    forward takes, `named` those by name. Equal layers stand once. `phase="train"` counts the backward too;
-    `call`, `run_on`, `allow_uncounted` and `loss` are as in `count_flops` of a module.
+    forward takes, `named` those by name; a text such as "ids=int64[1,2048]" stands for a tensor. Equal layers
+    stand once, cut after `depth` steps of a path. `phase="train"` counts the backward of the output's sum, or
+    of the `loss` of it. `call` is another method, `run_on` "cpu" runs on real tensors, and `allow_uncounted`
+    notes products without a formula in place of an error.
 
-    Example: `summary(torch.nn.Linear(3, 4), torch.empty(2, 3)).totals["matmul_flops"]` is 48.
+    Example: `summary(build("gpt2", device="meta"), "int64[1,8]").totals["params"]` is 124,439,808.
     """
-    asked = _given(module, inputs, named, loss)
-    question = _question("summary", {**options, "depth": depth})
-    return summary_report(_counted(asked, question), question.depth)
+    options = {"depth": depth, "phase": phase, "call": call, "run_on": run_on}
+    question = _question("summary", {**options, "allow_uncounted": allow_uncounted})
+    return summary_report(_counted(_given(module, inputs, named, loss), question), question.depth)
 
 
 def rows(
-    module: Any, inputs: Any = None, *, loss: Callable[..., Any] | None = None, **options: Any
+    module: Any,
+    inputs: Any = None,
+    *,
+    phase: str = "forward",
+    loss: Callable[..., Any] | None = None,
+    call: str = "forward",
+    run_on: str = "meta",
+    allow_uncounted: bool = False,
 ) -> list[Row]:
     """The rows of any nn.Module, as archcli's measures read them: paths, shapes, weights and costs.
 
-    `inputs` are a tensor, a tuple of them, or a dict by name. Options are those of `summary`.
+    `inputs` are a tensor, a tuple of them, or a dict by name. The options are those of `summary`.
 
-    Example: `rows(torch.nn.Linear(3, 4), torch.empty(2, 3))[0].params` is 16.
+    Example: `rows(build("gpt2", device="meta"), "int64[1,8]")[-1].path` is final_norm.
     """
     args, kwargs = _split(inputs)
+    options = {"phase": phase, "call": call, "run_on": run_on, "allow_uncounted": allow_uncounted}
     return list(_counted(_given(module, args, kwargs, loss), _question("rows", options)).rows)
 
 
@@ -170,7 +183,13 @@ def _given(
     if not is_module(module):
         what = f"{quote(type(module).__name__)} is no torch.nn.Module"
         raise ArchError(what, "of an architecture ask params, flops or show")
-    return ModuleCallAsked(module, tuple(args), kwargs or {}, type(module).__module__, loss)
+    source = type(module).__module__
+    if args and all(isinstance(text, str) for text in args):
+        from archcli.runtime.own.source import Made, with_inputs
+
+        made = with_inputs(Made(module, (), {}), [_form(text) for text in args], "forward", "meta")
+        return ModuleCallAsked(module, made.args, {**made.kwargs, **(kwargs or {})}, source, loss)
+    return ModuleCallAsked(module, tuple(args), kwargs or {}, source, loss)
 
 
 def _named(found: ModuleName, forms: Sequence[InputForm], method: str, run_on: str) -> ModuleCallAsked:

@@ -29,7 +29,7 @@ def run(
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Summarize a module of your own: parameters, shapes and FLOPs by its modules.
+    """Summarize your own module: parameters, shapes, FLOPs.
 
     Runs your code: imports the package, calls the function, and runs the module once on tensors without
     values, so that nothing is computed and no weight is read. Equal layers stand once, as layers.*. What

@@ -194,9 +194,8 @@ def module_name(model: str) -> ModuleName | None:
         return None
     near = alike(model)
     if near or VARIANT.fullmatch(model.partition(":")[2]):
-        which = f"did you mean the preset {either(near)}? " if near else ""
-        hint = f"{which}py:{model} imports a module of yours"
-        raise ArchError(f"no preset {quote(model)}, and nothing was imported", hint)
+        what = f"no file or preset {quote(model)}, and no module was imported (py:{model} would be)"
+        raise ArchError(what, f"did you mean {either(near)}?" if near else "`archcli list` names the presets")
     return ModuleName(model, here=False)
 
 

@@ -273,6 +273,11 @@ def cost_of(func: Any, args: Any, kwargs: Any, out: Any, allowed: Allowed) -> Op
     if packet in flop_registry:
         formula = FORMULAS.get(packet, flop_registry[packet])
         return _contraction(int(formula(*args, **kwargs, out_val=out)))
+    if name in TRANSFORMS:
+        whole = _transform(out if name == "_fft_c2r" else args[0], args[1])
+        return (
+            whole if name == "_fft_c2c" else whole._replace(flops=whole.flops // 2, executed=whole.flops // 2)
+        )
     if _may_contract(func, name, args, kwargs):
         return None
     return _other(func, name, args, kwargs, out)
@@ -296,6 +301,7 @@ def _has_numbers(x: torch.Tensor) -> bool:
     return x.is_floating_point() or x.is_complex()
 
 
+TRANSFORMS = frozenset({"_fft_c2c", "_fft_r2c", "_fft_c2r"})
 MOVES = _names(
     "_unsafe_view _reshape_alias lift lift_fresh roll flip pixel_shuffle pixel_unshuffle "
     "channel_shuffle im2col  unfold reflection_pad1d reflection_pad2d reflection_pad3d "
@@ -308,6 +314,13 @@ MOVES = _names(
 )
 """Operations that move, compare or draw, beyond those that a profile of archcli's own models meets."""
 _NORMS = ("norm", "softmax", "logsumexp")
+
+
+def _transform(x: Any, axes: Sequence[int]) -> OpCost:
+    """A fast Fourier transform: 5 n log2 n of n complex numbers, half as many where one side is real."""
+    length = math.prod(x.shape[axis] for axis in axes)
+    flops = round(5 * x.numel() * math.log2(max(length, 1)))
+    return OpCost(OpClass.ELEMENTWISE, flops, flops)
 
 
 def _other(func: Any, name: str, args: Any, kwargs: Any, out: Any) -> OpCost:

@@ -75,6 +75,13 @@ def test_every_step_of_an_lstm_meets_its_matrices():
     assert flops(lstm, torch.randn(steps, batch, width), run_on="cpu")["matmul_flops"] == expected
 
 
+def test_a_fourier_transform_is_no_product():
+    x = torch.empty(2, 8, dtype=torch.complex64)
+    totals = flops(Run(torch.fft.fft), x)
+    # 5 n log2 n, twice
+    assert (totals["matmul_flops"], totals["other_flops"]) == (0, 2 * 5 * 8 * 3)
+
+
 HEADS = tuple(torch.empty(2, 3, 6, 8) for _ in range(3))
 WHOLE = 2 * 2 * (2 * 3) * 6 * 6 * 8
 """FLOPs of scores and of what they mix, for 6 x 6 pairs of 2 x 3 heads of 8."""

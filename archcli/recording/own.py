@@ -64,7 +64,7 @@ class StepMemory:
 
 @dataclass(frozen=True, slots=True)
 class ModuleTimes:
-    """Seconds of a module's passes on this machine: medians of `passes` plain ones and of as many timed ones.
+    """Seconds of a module's passes here: medians of `passes` plain ones and of as many timed ones.
 
     `by_path` has the operations of each module's own calls, forward and backward; `by_class` all operations
     by the class of their cost. What a plain pass takes beyond them is Python and torch's dispatcher.

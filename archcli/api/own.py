@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from archcli.api.asking.device import device_memory
+from archcli.api.asking.modules import ModuleOptions, RunOn, is_module
 from archcli.api.asking.options import Depth, Optimizer
 from archcli.api.asking.question import Option
 from archcli.errors import ArchError, quote
@@ -24,37 +25,10 @@ from archcli.recording.own import InputForm, ModuleRun
 if TYPE_CHECKING:
     from archcli.runtime.own.run import OwnCall
 
-Inputs = Annotated[
-    Sequence[str],
-    Option(
-        "Of a module of yours: an input by name, dtype and shape, 'ids=int64[1,2048]'. Repeatable.",
-        metavar="NAME=DTYPE[SHAPE]",
-    ),
-]
-Call = Annotated[
-    str, Option("Of a module of yours: the method that is run.", metavar="METHOD", default="forward")
-]
-RunOn = Annotated[
-    Literal["meta", "cpu", "cuda"],
-    Option("Of a module of yours: run without values (meta), or with them on a device."),
-]
-AllowUncounted = Annotated[
-    bool, Option("Of a module of yours: note products without a formula in place of refusing them.")
-]
 RunPhase = Annotated[Literal["forward", "train"], Option("A forward, or a forward with its backward.")]
 
 
 OwnPhase = Annotated[Literal["forward", "train"] | None, Option("Without it a forward.")]
-
-
-@dataclass(frozen=True)
-class ModuleOptions:
-    """How a module of one's own is run: its inputs, the method, where, and what has no formula."""
-
-    input: Inputs = ()
-    call: Call = "forward"
-    run_on: RunOn = "meta"
-    allow_uncounted: AllowUncounted = False
 
 
 @dataclass(frozen=True)
@@ -90,11 +64,6 @@ class ModuleCallAsked(NamedTuple):
     kwargs: Mapping[str, Any]
     source: str
     loss: Callable[..., Any] | None = None
-
-
-def is_module(thing: Any) -> bool:
-    """Whether it is an nn.Module, told without importing torch."""
-    return any(base.__module__ == "torch.nn.modules.module" for base in type(thing).__mro__)
 
 
 def summary(  # noqa: PLR0913
@@ -262,21 +231,10 @@ TAKEN = {
 """Options of a command that mean something of a module; all others are of architectures."""
 
 
-def asked_of_module(
-    command: str, options: Any, own: ModuleOptions, overrides: Sequence[str] | None = None
-) -> Report | None:
-    """The answer of a command whose MODEL names a module of one's own; None for an architecture.
-
-    Raises ArchError for options that mean nothing of the other kind.
-    """
-    found = module_name(options.model)
-    if found is None:
-        stated = [f.name for f in fields(own) if getattr(own, f.name) != f.default]
-        if stated:
-            option = stated[0].replace("_", "-")
-            what = f"--{option} is for a module of yours, and {quote(options.model)} is none"
-            raise ArchError(what, "pkg.module:function names one")
-        return None
+def of_named(
+    command: str, found: ModuleName, options: Any, own: ModuleOptions, overrides: Sequence[str] | None
+) -> Report:
+    """The answer of a command about a named module. Raises ArchError for options of architectures."""
     given = {f.name: getattr(options, f.name) for f in fields(options) if f.name != "model"}
     usual = {f.name: f.default for f in fields(options)}
     beside = [name for name, value in given.items() if value != usual[name] and name not in TAKEN[command]]

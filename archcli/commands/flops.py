@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from archcli.api.asking.modules import ModuleOptions, asked_of_module
 from archcli.api.asking.subject import subject
 from archcli.api.flops import FlopsOptions, flops_report
-from archcli.api.own import ModuleOptions, asked_of_module
 from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.render import show
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from archcli.api.asking.modules import ModuleOptions, asked_of_module
 from archcli.api.asking.question import Option
 from archcli.api.asking.subject import Subject, subject
 from archcli.api.memory import MemoryOptions, memory_report
-from archcli.api.own import ModuleOptions, asked_of_module
 from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.report import Report

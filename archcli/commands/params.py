@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from archcli.api.asking.modules import ModuleOptions, asked_of_module
 from archcli.api.asking.subject import subject
-from archcli.api.own import ModuleOptions, asked_of_module
 from archcli.api.params import ParamsOptions, params_report
 from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.render import show

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from archcli.api.asking.modules import ModuleOptions, asked_of_module
 from archcli.api.asking.subject import subject
-from archcli.api.own import ModuleOptions, asked_of_module
 from archcli.api.show import ShowOptions, shown_forward
 from archcli.commands.line.options import Json, Output, Set, asking
 from archcli.load.yaml.writer import to_yaml

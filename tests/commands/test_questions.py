@@ -7,12 +7,12 @@ from inspect import signature
 import pytest
 
 import archcli
+from archcli.api.asking.modules import ModuleOptions
 from archcli.api.asking.plan_options import PlanOptions
 from archcli.api.asking.question import part
 from archcli.api.check import CheckOptions
 from archcli.api.compare import CompareOptions
 from archcli.api.memory import MemoryOptions
-from archcli.api.own import ModuleOptions
 from archcli.api.predict import PredictOptions
 from archcli.api.scale import ScaleOptions
 from archcli.api.survey import SurveyOptions

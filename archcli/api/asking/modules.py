@@ -1,13 +1,75 @@
-"""A decorator: where a Python caller gives an nn.Module in place of an architecture, it is run."""
+"""Modules of one's own in place of an architecture: their options, and who answers.
+
+What answers is imported where a module is given: counting an architecture starts without it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar
+
+from archcli.api.asking.question import Option
+from archcli.errors import ArchError, quote
+from archcli.load.presets import module_name
+from archcli.measure.report import Report
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+Inputs = Annotated[
+    Sequence[str],
+    Option(
+        "Of a module of yours: an input by name, dtype and shape, 'ids=int64[1,2048]'. Repeatable.",
+        metavar="NAME=DTYPE[SHAPE]",
+    ),
+]
+Call = Annotated[
+    str, Option("Of a module of yours: the method that is run.", metavar="METHOD", default="forward")
+]
+RunOn = Annotated[
+    Literal["meta", "cpu", "cuda"],
+    Option("Of a module of yours: run without values (meta), or with them on a device."),
+]
+AllowUncounted = Annotated[
+    bool, Option("Of a module of yours: note products without a formula in place of refusing them.")
+]
+
+
+@dataclass(frozen=True)
+class ModuleOptions:
+    """How a module of one's own is run: its inputs, the method, where, and what has no formula."""
+
+    input: Inputs = ()
+    call: Call = "forward"
+    run_on: RunOn = "meta"
+    allow_uncounted: AllowUncounted = False
+
+
+def is_module(thing: Any) -> bool:
+    """Whether it is an nn.Module, told without importing torch."""
+    return any(base.__module__ == "torch.nn.modules.module" for base in type(thing).__mro__)
+
+
+def asked_of_module(
+    command: str, options: Any, own: ModuleOptions, overrides: Sequence[str] | None = None
+) -> Report | None:
+    """The answer of a command whose MODEL names a module of one's own; None for an architecture.
+
+    Raises ArchError for options that mean nothing of the other kind.
+    """
+    found = module_name(options.model)
+    if found is not None:
+        from archcli.api.own import of_named
+
+        return of_named(command, found, options, own, overrides)
+    stated = [f.name for f in fields(own) if getattr(own, f.name) != f.default]
+    if stated:
+        option = stated[0].replace("_", "-")
+        what = f"--{option} is for a module of yours, and {quote(options.model)} is none"
+        raise ArchError(what, "pkg.module:function names one")
+    return None
 
 
 def takes_modules(command: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -17,8 +79,7 @@ def takes_modules(command: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         @wraps(answer)
         def call(*args: P.args, **options: P.kwargs) -> R:
             given: Any = args[0] if args else options.get("model")
-            # told without importing what modules need, which few callers do
-            if any(base.__module__ == "torch.nn.modules.module" for base in type(given).__mro__):
+            if is_module(given):
                 from archcli.api.own import of_module
 
                 arguments: Any = {name: value for name, value in options.items() if name != "model"}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from archcli.api.asking.device import device_memory
-from archcli.api.asking.modules import ModuleOptions, RunOn, is_module
+from archcli.api.asking.module_options import ModuleOptions, RunOn, is_module
 from archcli.api.asking.options import Depth, Optimizer
 from archcli.api.asking.question import Option
 from archcli.errors import ArchError, quote

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.api.asking.modules import ModuleOptions, asked_of_module
+from archcli.api.asking.module_options import ModuleOptions
+from archcli.api.asking.modules import asked_of_module
 from archcli.api.asking.subject import subject
 from archcli.api.flops import FlopsOptions, flops_report
 from archcli.commands.line.options import Form, Json, Output, Set, asking

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from archcli.api.asking.modules import ModuleOptions, asked_of_module
+from archcli.api.asking.module_options import ModuleOptions
+from archcli.api.asking.modules import asked_of_module
 from archcli.api.asking.question import Option
 from archcli.api.asking.subject import Subject, subject
 from archcli.api.memory import MemoryOptions, memory_report

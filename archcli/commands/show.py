@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from archcli.api.asking.modules import ModuleOptions, asked_of_module
+from archcli.api.asking.module_options import ModuleOptions
+from archcli.api.asking.modules import asked_of_module
 from archcli.api.asking.subject import subject
 from archcli.api.show import ShowOptions, shown_forward
 from archcli.commands.line.options import Json, Output, Set, asking

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from archcli.api.asking.modules import ModuleOptions, asked_of_module
+from archcli.api.asking.module_options import ModuleOptions
+from archcli.api.asking.modules import asked_of_module
 from archcli.api.own import SummaryOptions
 from archcli.commands.line.options import Form, Json, Output, asking
 from archcli.errors import ArchError, quote

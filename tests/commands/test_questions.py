@@ -7,7 +7,7 @@ from inspect import signature
 import pytest
 
 import archcli
-from archcli.api.asking.modules import ModuleOptions
+from archcli.api.asking.module_options import ModuleOptions
 from archcli.api.asking.plan_options import PlanOptions
 from archcli.api.asking.question import part
 from archcli.api.check import CheckOptions

@@ -1,4 +1,4 @@
-"""Modules of one's own in place of an architecture: their options, and who answers.
+"""Modules of one's own in place of an architecture: who answers.
 
 What answers is imported where a module is given: counting an architecture starts without it.
 """
@@ -6,50 +6,17 @@ What answers is imported where a module is given: counting an architecture start
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import wraps
-from typing import Annotated, Any, Literal, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from archcli.api.asking.question import Option
+from archcli.api.asking.module_options import ModuleOptions, is_module
 from archcli.errors import ArchError, quote
 from archcli.load.presets import module_name
 from archcli.measure.report import Report
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-Inputs = Annotated[
-    Sequence[str],
-    Option(
-        "Of a module of yours: an input by name, dtype and shape, 'ids=int64[1,2048]'. Repeatable.",
-        metavar="NAME=DTYPE[SHAPE]",
-    ),
-]
-Call = Annotated[
-    str, Option("Of a module of yours: the method that is run.", metavar="METHOD", default="forward")
-]
-RunOn = Annotated[
-    Literal["meta", "cpu", "cuda"],
-    Option("Of a module of yours: run without values (meta), or with them on a device."),
-]
-AllowUncounted = Annotated[
-    bool, Option("Of a module of yours: note products without a formula in place of refusing them.")
-]
-
-
-@dataclass(frozen=True)
-class ModuleOptions:
-    """How a module of one's own is run: its inputs, the method, where, and what has no formula."""
-
-    input: Inputs = ()
-    call: Call = "forward"
-    run_on: RunOn = "meta"
-    allow_uncounted: AllowUncounted = False
-
-
-def is_module(thing: Any) -> bool:
-    """Whether it is an nn.Module, told without importing torch."""
-    return any(base.__module__ == "torch.nn.modules.module" for base in type(thing).__mro__)
 
 
 def asked_of_module(

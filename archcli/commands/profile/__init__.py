@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from archcli.api.asking.modules import ModuleOptions, asked_of_module
+from archcli.api.asking.module_options import ModuleOptions
+from archcli.api.asking.modules import asked_of_module
 from archcli.api.asking.options import Dp, Tp
 from archcli.api.asking.question import Option, count_option
 from archcli.api.asking.subject import INTERRUPTED, subject

@@ -10,8 +10,8 @@ With --install, make a virtual environment of its own in FOLDER, with torch and 
   there; missed: operations that torch's counter has no formula for
 - forward_peak, train_peak: bytes of a pass without values; real_*: live storages of the same pass on this CPU
 
-foreign_modules.csv beside it is its output, of torch 2.14.1, torchvision 0.29.1, timm 1.0.31, diffusers 0.42.1,
-peft 0.21.2 and transformers 5.24.0.
+foreign_modules.csv beside it is its output, of torch 2.14.1, torchvision 0.29.1, timm 1.0.31, diffusers
+0.42.1, peft 0.21.2 and transformers 5.24.0.
 """
 
 from __future__ import annotations

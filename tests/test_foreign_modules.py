@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 
 TABLE = Path(__file__).parents[1] / "benchmarks" / "foreign_modules.csv"
-ROWS = list(csv.DictReader(TABLE.open(encoding="utf-8")))
+ROWS = list(csv.DictReader(TABLE.read_text(encoding="utf-8").splitlines()))
 
 
 def test_two_modules_of_each_package_were_run():

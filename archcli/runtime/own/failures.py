@@ -54,7 +54,7 @@ def _told(error: Exception, run_on: str, given: str, watch: Watch) -> ArchError:
     what = f"{where} raises {type(error).__name__} at {at}: {first}"
     to_it = f"; it was given {shapes}" if shapes else ""
     hint = f"the inputs are {given}; --input states others"
-    if run_on == "meta" and "device" in first:
+    if run_on == "meta" and ("device" in first or "subclass" in first):
         hint = ON_CPU
     return ArchError(f"{what}{to_it}", hint)
 

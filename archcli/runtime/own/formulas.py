@@ -139,6 +139,7 @@ OURS: dict[str, Formula] = {
 """FLOPs by the name of an operation of ATen that torch has no formula for."""
 
 NO_PRODUCTS = JOINS | _names(
+    "linalg_vector_norm linalg_diagonal "
     # moves, fills and lookups
     "embedding embedding_dense_backward _embedding_bag _embedding_bag_forward_only "
     "_embedding_bag_backward  _embedding_bag_dense_backward _embedding_bag_per_sample_weights_backward "

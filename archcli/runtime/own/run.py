@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from archcli.errors import ArchError
 from archcli.recording.own import AttentionCalls, ModuleRun, StepMemory, Uncounted
@@ -63,7 +64,8 @@ class OwnCall:
         yield from (f"input{i}" for i in range(len(names), len(self.args)))
 
     def checked(self) -> OwnCall:
-        """The same. Raises ArchError where the method takes other arguments."""
+        """The same. Raises ArchError where the method takes other arguments, or nothing can be watched."""
+        _require_watchable(self.module)
         try:
             _signature(self.module, self.method).bind(*self.args, **self.kwargs)
         except TypeError as error:
@@ -74,6 +76,17 @@ class OwnCall:
                 f"{name}.{self.method}: {error}; given were {given}", f"it takes {takes}"
             ) from None
         return self
+
+
+def _require_watchable(module: nn.Module) -> None:
+    """Raise ArchError for modules whose calls are not Python's, and for weights without a shape."""
+    for path, child in module.named_modules():
+        if isinstance(child, torch.jit.ScriptModule):
+            what = f"{path or 'the module'} is compiled by TorchScript, and its calls cannot be watched"
+            raise ArchError(what, "give the module that it was made from")
+    for name, weight in module.named_parameters():
+        if is_lazy(weight):
+            raise ArchError(f"{name} has no shape before the first call", "call the module once")
 
 
 def _signature(module: nn.Module, method: str) -> inspect.Signature:

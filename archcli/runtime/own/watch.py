@@ -159,8 +159,10 @@ class Watch(TorchDispatchMode):
         return cost
 
     def _higher_order(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run an operation that takes functions; what those call is not seen, and so it is not counted."""
-        self.uncounted[str(func), self.place()[0].path] += 1
+        """Run what is no operation of tensors; what functions given to it call is not seen, nor counted."""
+        # the other kind marks a place for profilers
+        if isinstance(func, torch._ops.HigherOrderOperator):
+            self.uncounted[str(func), self.place()[0].path] += 1
         return func(*args, **kwargs)
 
 

@@ -144,6 +144,13 @@ def test_errors_name_the_argument_and_the_shape():
         archcli.summary(3, torch.empty(1))
 
 
+def test_modules_that_cannot_be_watched_say_why():
+    with pytest.raises(ArchError, match="0 is compiled by TorchScript"):
+        archcli.summary(nn.Sequential(torch.jit.script(nn.ReLU())), torch.empty(2))
+    with pytest.raises(ArchError, match="weight has no shape before the first call"):
+        archcli.summary(nn.LazyLinear(4), torch.empty(2, 3))
+
+
 def test_control_flow_on_weights_says_so_and_runs_on_a_cpu():
     class Asks(nn.Module):
         def __init__(self):

@@ -82,6 +82,14 @@ def test_a_fourier_transform_is_no_product():
     assert (totals["matmul_flops"], totals["other_flops"]) == (0, 2 * 5 * 8 * 3)
 
 
+def test_norms_and_places_for_profilers_are_no_products():
+    def marked(x):
+        with torch.profiler.record_function("here"):
+            return nn.functional.cosine_similarity(x, x)
+
+    assert flops(Run(marked), torch.empty(2, 8))["matmul_flops"] == 0
+
+
 HEADS = tuple(torch.empty(2, 3, 6, 8) for _ in range(3))
 WHOLE = 2 * 2 * (2 * 3) * 6 * 6 * 8
 """FLOPs of scores and of what they mix, for 6 x 6 pairs of 2 x 3 heads of 8."""

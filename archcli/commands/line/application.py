@@ -71,7 +71,7 @@ def archcli(
     and where its time goes. Counts are exact integers, and need no weights and no torch.
 
     `archcli COMMAND -h` describes a command. MODEL is a YAML or config.json file, a preset such as gpt2, or
-    org/name on the hub.
+    org/name on the hub. `summary` and others take a torch module of yours: pkg.module:function.
     """
 
 

@@ -21,7 +21,7 @@ def inputs_of(model, request):
     return {name: x.bfloat16() if x.is_floating_point() else x for name, x in inputs.items()}
 
 
-@pytest.mark.sample(3, second=1000)
+@pytest.mark.sample(1, second=1000)
 @pytest.mark.parametrize("name", presets())
 def test_a_built_preset_counts_as_any_module(name):
     model = shortened(name, WINDOW)
@@ -65,7 +65,7 @@ STEP_BY_STEP = {"gpt2"}
 """Classes whose attention drops probabilities in training, which torch runs step by step on a CPU."""
 
 
-@pytest.mark.sample(3, second=1000)
+@pytest.mark.sample(1, second=1000)
 @pytest.mark.parametrize("name", THEIRS)
 def test_a_class_of_transformers_counts_as_its_config(name):
     config = transformers.AutoConfig.for_model(name, **THEIRS[name])

@@ -192,7 +192,8 @@ def module_name(model: str) -> ModuleName | None:
         return ModuleName(plain, here=True)
     if Path(model).exists() or preset_file(model).is_file() or respelled(model):
         return None
-    near = alike(model)
+    # catalogues have no name with packages in it: torch.nn:Transformer is not transformer-base
+    near = alike(model) if "." not in model else []
     if near or VARIANT.fullmatch(model.partition(":")[2]):
         what = f"no file or preset {quote(model)}, and no module was imported (py:{model} would be)"
         raise ArchError(what, f"did you mean {either(near)}?" if near else "`archcli list` names the presets")

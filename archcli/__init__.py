@@ -9,6 +9,7 @@
     check, show, explain       design rules; the forward; where a number comes from, as a formula
     draw, report               architectures as drawings to scale, and as a page that calculates
     profile, plot, verify      measured on this machine; its picture; counts beside torch's
+    summary, rows              any torch.nn.Module of yours, by its modules; count_… and profile take one, too
     scale                      a family at another size, or for a budget of training
     formula, sweep             closed forms with sympy; which of a million shapes meet conditions, with numpy
     presets, families, devices, engines, design_rules, yaml_schema what archcli knows
@@ -41,9 +42,14 @@ if TYPE_CHECKING:
     from archcli.api.families import families
     from archcli.api.fit import fit
     from archcli.api.flops import count_flops
+    from archcli.api.flops import count_flops as flops
     from archcli.api.kvcache import count_kv_cache
+    from archcli.api.kvcache import count_kv_cache as kvcache
     from archcli.api.memory import count_memory
+    from archcli.api.memory import count_memory as memory
+    from archcli.api.own import rows, summary
     from archcli.api.params import count_params
+    from archcli.api.params import count_params as params
     from archcli.api.plot import plot
     from archcli.api.predict import predict
     from archcli.api.presets import presets
@@ -64,7 +70,6 @@ if TYPE_CHECKING:
     from archcli.modules.spec.kinds import register
     from archcli.modules.spec.request import Request
 
-    params, flops, kvcache, memory = count_params, count_flops, count_kv_cache, count_memory
 
 __version__ = "0.1.0"  # read by pyproject.toml, too
 
@@ -82,6 +87,7 @@ HOMES = {
     ".api.flops": ["count_flops"],
     ".api.kvcache": ["count_kv_cache"],
     ".api.memory": ["count_memory"],
+    ".api.own": ["rows", "summary"],
     ".api.params": ["count_params"],
     ".api.plot": ["plot"],
     ".api.predict": ["predict"],
@@ -163,8 +169,10 @@ __all__ = [
     "profile",
     "register",
     "report",
+    "rows",
     "scale",
     "show",
+    "summary",
     "survey",
     "sweep",
     "verify",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
+from archcli.api.asking.modules import takes_modules
 from archcli.api.asking.options import (
     BatchSize,
     CountedLogits,
@@ -67,6 +68,7 @@ def flops_report(subject: Subject, options: FlopsOptions) -> Report:
     return of_rank.named(count(of_rank.model, request, mask=options.mask, macs=options.macs))
 
 
+@takes_modules("flops")
 @asks(FlopsOptions)
 def count_flops(options: FlopsOptions) -> Report:
     """FLOPs of one pass, by component and by class of operation: the report of `archcli flops`.

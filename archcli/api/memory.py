@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from archcli.api.asking.device import device_memory, known_gpus
 from archcli.api.asking.engine import run_by_engine, share_of
+from archcli.api.asking.modules import takes_modules
 from archcli.api.asking.offload import OffloadOptions
 from archcli.api.asking.options import (
     Backend,
@@ -165,6 +166,7 @@ def _gpus(question: MemoryQuestion, options: MemoryOptions) -> tuple[DeviceMemor
     return tuple(gpu.taken_by(engine, options.utilization) for gpu in known_gpus())
 
 
+@takes_modules("memory")
 @asks(MemoryOptions)
 def count_memory(options: MemoryOptions) -> Report:
     """Memory of a training step or of inference: the report of `archcli memory`, whose options these are.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
+from archcli.api.asking.modules import takes_modules
 from archcli.api.asking.options import Depth, Dtype
 from archcli.api.asking.question import Option, asks
 from archcli.api.asking.subject import Subject, given
@@ -58,6 +59,7 @@ def _compared(subject: Subject, against: str) -> Report:
     return count_checkpoint(model, checkpoint.source, comparison, checkpoint.notes)
 
 
+@takes_modules("params")
 @asks(ParamsOptions)
 def count_params(options: ParamsOptions) -> Report:
     """Parameters and bytes of an architecture: the report of `archcli params`.

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+from archcli.api.asking.modules import takes_modules
 from archcli.api.asking.options import Files, MlaForm, Past, ScanForm, SourceLen
 from archcli.api.asking.question import Option, asks, count_option
 from archcli.api.asking.subject import Subject, given
@@ -207,6 +208,7 @@ def measured(
     return MeasuredModel(report, subject, recording)
 
 
+@takes_modules("profile")
 @asks(ProfileOptions)
 def profile(options: ProfileOptions) -> Report:
     """Where the time of a pass goes on this machine: the report of `archcli profile` (needs torch).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from archcli.api.asking.modules import takes_modules
 from archcli.api.asking.options import BatchSize, SeqLen
 from archcli.api.asking.question import asks
 from archcli.api.asking.subject import Subject, given
@@ -26,6 +27,7 @@ def shown_forward(subject: Subject, options: ShowOptions) -> Report:
     return subject.named(list_rows(subject.model, options.batch_size, options.seq_len))
 
 
+@takes_modules("show")
 @asks(ShowOptions)
 def show(options: ShowOptions) -> Report:
     """The forward pass, operation by operation, with shapes: the report of `archcli show`.

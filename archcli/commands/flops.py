@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from archcli.api.asking.module_options import ModuleOptions
+from archcli.api.asking.modules import asked_of_module
 from archcli.api.asking.subject import subject
 from archcli.api.flops import FlopsOptions, flops_report
 from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.render import show
 
 
-@asking(FlopsOptions)
+@asking(FlopsOptions, ModuleOptions)
 def run(
     options: FlopsOptions,
+    own: ModuleOptions,
     *,
     overrides: Set = None,
     form: Form = None,
@@ -22,4 +25,6 @@ def run(
     A decoding pass is one new token after --past cached ones; without --past, after --seq-len of them. With
     --tp, --sp or --ep the figures are of one device of the plan.
     """
-    show(flops_report(subject(options.model, overrides), options), form, output, as_json=as_json)
+    report = asked_of_module("flops", options, own, overrides)
+    report = report or flops_report(subject(options.model, overrides), options)
+    show(report, form, output, as_json=as_json)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from archcli.api.asking.module_options import ModuleOptions
+from archcli.api.asking.modules import asked_of_module
 from archcli.api.asking.question import Option
 from archcli.api.asking.subject import Subject, subject
 from archcli.api.memory import MemoryOptions, memory_report
@@ -23,9 +25,10 @@ PlotFile = Annotated[
 ]
 
 
-@asking(MemoryOptions)
+@asking(MemoryOptions, ModuleOptions)
 def run(
     options: MemoryOptions,
+    own: ModuleOptions,
     *,
     plot: PlotFile = None,
     overrides: Set = None,
@@ -39,6 +42,10 @@ def run(
     activations kept for backward, the loss and temporaries.
     In training --batch-size is that of one replica, otherwise all sequences in flight.
     """
+    of_module = asked_of_module("memory", options, own, overrides)
+    if of_module is not None:
+        show(of_module, form, output, as_json=as_json)
+        return
     loaded = subject(options.model, overrides)
     question = options.question(loaded.model)
     report = _report(loaded, question, options)

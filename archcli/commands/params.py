@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import typer
 
+from archcli.api.asking.module_options import ModuleOptions
+from archcli.api.asking.modules import asked_of_module
 from archcli.api.asking.subject import subject
 from archcli.api.params import ParamsOptions, params_report
 from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.render import show
 
 
-@asking(ParamsOptions)
+@asking(ParamsOptions, ModuleOptions)
 def run(
     options: ParamsOptions,
+    own: ModuleOptions,
     *,
     overrides: Set = None,
     form: Form = None,
@@ -25,7 +28,8 @@ def run(
     missing, misshapen or unexpected, and why any other is there. Only headers are read, no weights. Exits
     with 1 where a tensor is left unexplained. With --explain, say which formula gave a row.
     """
-    report = params_report(subject(options.model, overrides), options)
+    report = asked_of_module("params", options, own, overrides)
+    report = report or params_report(subject(options.model, overrides), options)
     show(report, form, output, as_json=as_json)
     if not report.totals.get("ok", True):
         raise typer.Exit(1)

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from archcli.api.asking.module_options import ModuleOptions
+from archcli.api.asking.modules import asked_of_module
 from archcli.api.asking.subject import subject
 from archcli.api.show import ShowOptions, shown_forward
 from archcli.commands.line.options import Json, Output, Set, asking
@@ -23,9 +25,10 @@ FormOrYaml = Annotated[
 SUFFIXES = {**BY_SUFFIX, ".yaml": ("yaml",), ".yml": ("yaml",)}
 
 
-@asking(ShowOptions)
+@asking(ShowOptions, ModuleOptions)
 def run(
     options: ShowOptions,
+    own: ModuleOptions,
     *,
     overrides: Set = None,
     form: FormOrYaml = None,
@@ -37,6 +40,10 @@ def run(
     With --format yaml, print the architecture as YAML: what archcli read from a config.json or GGUF file.
     """
     chosen = chosen_format(form, output, as_json=as_json, suffixes=SUFFIXES)
+    of_module = asked_of_module("show", options, own, overrides)
+    if of_module is not None:
+        show(of_module, chosen, output)
+        return
     loaded = subject(options.model, overrides)
     if chosen == "yaml":
         model = loaded.model

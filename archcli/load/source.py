@@ -14,7 +14,7 @@ from archcli.load.huggingface.config_json import is_foreign, read_config
 from archcli.load.huggingface.keys import THEIRS_ALONE
 from archcli.load.imported import in_folder, load_config, load_gguf, load_hub
 from archcli.load.loaded import Loaded, load_tree
-from archcli.load.presets import alike, preset_file, preset_text, respelled
+from archcli.load.presets import alike, preset_file, preset_text, refuse_module, respelled
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import STDIN_NAME, Text, decode, read_start, read_stdin, refuse_huge, text_of
 
@@ -50,6 +50,7 @@ def load(model: str, overrides: Sequence[str] = (), *, strict: bool = True) -> L
         return _load_path(path, overrides, strict=strict)
     if preset := respelled(model):
         return load_preset(preset, overrides, strict=strict)
+    refuse_module(model)
     # org/name.yaml is a mistyped path rather than a repository, unless hf:// stands before it
     on_hub = "/" in model and (not model.endswith(SUFFIXES) or "://" in model)
     loaded = load_hub(model, overrides, strict=strict) if on_hub else None

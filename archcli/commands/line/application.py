@@ -28,7 +28,7 @@ GROUPS = {
     "Judge": ("check", "rules", "rule"),
     "Measure": ("profile", "plot", "verify"),
     "Draw": ("draw", "report"),
-    "Look": ("list", "survey", "show", "explain", "families", "devices", "engines", "schema"),
+    "Look": ("list", "survey", "show", "summary", "explain", "families", "devices", "engines", "schema"),
 }
 COMMANDS = {name: group for group, names in GROUPS.items() for name in names}
 BESIDE = ("torch", "transformers")
@@ -72,7 +72,7 @@ def archcli(
     and where its time goes. Counts are exact integers, and need no weights and no torch.
 
     `archcli COMMAND -h` describes a command. MODEL is a YAML or config.json file, a preset such as gpt2, or
-    org/name on the hub.
+    org/name on the hub. `summary` and others take a torch module of yours: pkg.module:function.
     """
 
 

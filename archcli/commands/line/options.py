@@ -66,30 +66,35 @@ def picture_file(text: str) -> Path:
     return Path(text)
 
 
-def asking(record: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A decorator that gives a command the options of a question, before those of its own.
+def asking(*records: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A decorator that gives a command the options of a question, or of several, before those of its own.
 
-    The command is called with the record in place of its first parameter.
+    The command is called with the records in place of its first parameters.
     """
 
     def decorate(run: Callable[..., None]) -> Callable[..., None]:
-        options = {parameter.name: parameter for parameter in _parameters(record)}
-        usual = {field.name: field.default for field in fields(record)}
-        # annotations are texts under `from __future__ import annotations`; the first parameter is the record
-        further = [*inspect.signature(run, eval_str=True).parameters.values()][1:]
+        options = [parameter for record in records for parameter in _parameters(record)]
+        # annotations are texts under `from __future__ import annotations`; the first parameters are records
+        further = [*inspect.signature(run, eval_str=True).parameters.values()][len(records) :]
 
         @wraps(run)
         def command(**given: Any) -> None:
-            values = {name: given.pop(name) for name in options}
-            run(record(**{name: _value(record, name, usual[name], values[name]) for name in values}), **given)
+            run(*[_filled(record, given) for record in records], **given)
 
         direct = (_parameter(it.name, it.annotation, it.default) for it in further)
-        parameters = sorted([*options.values(), *direct], key=lambda it: it.name not in {"model", "models"})
+        parameters = sorted([*options, *direct], key=lambda it: it.name not in {"model", "models"})
         command.__dict__["__signature__"] = inspect.Signature(parameters)
         command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return command
 
     return decorate
+
+
+def _filled(record: Any, given: dict[str, Any]) -> Any:
+    """A record of the options that are given, which are taken out."""
+    usual = {field.name: field.default for field in fields(record)}
+    names = [parameter.name for parameter in _parameters(record)]
+    return record(**{name: _value(record, name, usual[name], given.pop(name)) for name in names})
 
 
 def _value(record: Any, name: str, default: Any, given: Any) -> Any:

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from archcli.api.asking.module_options import ModuleOptions
+from archcli.api.asking.modules import asked_of_module
 from archcli.api.asking.options import Dp, Tp
 from archcli.api.asking.question import Option, count_option
 from archcli.api.asking.subject import INTERRUPTED, subject
@@ -42,9 +44,10 @@ Trace = Annotated[
 ]
 
 
-@asking(ProfileOptions)
+@asking(ProfileOptions, ModuleOptions)
 def run(  # noqa: PLR0913
     options: ProfileOptions,
+    own: ModuleOptions,
     *,
     context: typer.Context,
     repeat_process: RepeatProcess = None,
@@ -71,6 +74,10 @@ def run(  # noqa: PLR0913
     Ctrl-C shows what was measured so far. Exits with 1 where an operation ran that the model does not account
     for, or where the trace of a GPU lacks kernels.
     """
+    of_module = asked_of_module("profile", options, own, overrides)
+    if of_module is not None:
+        show(of_module, form, output, as_json=as_json)
+        return
     launch = launch_of(context, tp, dp)
     _check_files(context.params)
     check_against(context.params)

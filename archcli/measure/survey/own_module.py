@@ -1,0 +1,293 @@
+"""Reports on a module of one's own, from the rows of a watched run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from archcli.graph import OpClass, Row
+from archcli.measure.report import Column, Report, Table, facts
+from archcli.recording.own import ModuleCall, ModuleRun
+
+Record = dict[str, Any]
+CONVENTION = (
+    "FLOP = 2 x multiply-add, of the torch operations that ran: matmul with the pairs that a known mask "
+    "allows, executed with all of them. Tied weights count once. Equal layers stand once."
+)
+PARAMS = "Tied weights count once; buffers do not count."
+MASKS = {
+    "none": "without a mask",
+    "causal": "causal",
+    "given": "with a mask whose values are known",
+    "unknown": "with a mask whose values are not known: all pairs are counted",
+}
+RUNS = {"meta": "fake tensors of a CPU: no weight has a value", "cpu": "a CPU", "cuda": "a GPU"}
+
+
+@dataclass(frozen=True)
+class Flops:
+    """FLOPs: those of matrix products that are asked for and that are executed, and all others."""
+
+    matmul: int = 0
+    executed: int = 0
+    other: int = 0
+
+    def __add__(self, more: Flops) -> Flops:
+        return Flops(self.matmul + more.matmul, self.executed + more.executed, self.other + more.other)
+
+
+def flops_of(row: Row, phase: str) -> Flops:
+    """FLOPs of all calls of a row."""
+    total = Flops()
+    for _, _, part in row.pieces(phase):
+        times = int(row.times)
+        if part.op_class is OpClass.CONTRACTION:
+            total += Flops(times * int(part.flops), times * int(part.unmasked_flops))
+        else:
+            total += Flops(other=times * int(part.flops))
+    return total
+
+
+def class_name(row: Row) -> str:
+    """The class of the module of a row."""
+    return row.op.class_name if type(row.op) is ModuleCall else type(row.op).__name__
+
+
+def _inputs(run: ModuleRun) -> Record:
+    return {"phase": run.phase, "run_on": run.run_on, "input": list(run.inputs)}
+
+
+def _report(run: ModuleRun, command: str, convention: str, body: Mapping[str, Any], **more: Any) -> Report:
+    """A report with what all have: the module, its inputs, and notes."""
+    inputs = {**_inputs(run), **more.pop("inputs", {})}
+    return Report(
+        command=command,
+        model={"name": run.name, "source": run.source},
+        inputs=inputs,
+        usual={"phase": "forward", "run_on": "meta"},
+        convention=convention,
+        notes=(*more.pop("notes", ()), *_notes(run)),
+        **body,
+        **more,
+    )
+
+
+def _notes(run: ModuleRun) -> Iterator[str]:
+    if run.ties:
+        more = f", and {len(run.ties) - 1} more" if len(run.ties) > 1 else ""
+        yield f"Tied: {run.ties[0]}{more}."
+    yield from run.notes
+
+
+def _counting_notes(run: ModuleRun) -> Iterator[str]:
+    """What ran, which masks are known, and what has no formula."""
+    yield f"Counted on {RUNS.get(run.run_on, run.run_on)}."
+    for calls in run.attention:
+        if calls.mask != "none":
+            yield (
+                f"{calls.calls:,} calls of attention kernels are {MASKS[calls.mask]}: {calls.flops:,} of "
+                f"{calls.executed:,} executed FLOPs are counted."
+            )
+    if run.uncounted:
+        names = ", ".join(f"{op} in {path or run.name} (x{n})" for op, path, n in _uncounted(run))
+        yield f"Without a formula, and not counted: {names}; {_uncounted_share(run):.1%} of products' calls."
+
+
+def _uncounted(run: ModuleRun) -> list[tuple[str, str, int]]:
+    return [(x.op, x.path, x.calls) for x in run.uncounted]
+
+
+def _uncounted_share(run: ModuleRun) -> float:
+    """The share of calls of products, those without a formula among them, that are not counted."""
+    missed = sum(x.calls for x in run.uncounted)
+    counted = sum(
+        int(row.times)
+        for row in run.rows
+        for _, _, part in row.pieces(run.phase)
+        if part.op_class is OpClass.CONTRACTION
+    )
+    return missed / (missed + counted) if missed else 0.0
+
+
+def _total(run: ModuleRun) -> Flops:
+    total = Flops()
+    for row in run.rows:
+        total += flops_of(row, run.phase)
+    return total
+
+
+def _flop_totals(run: ModuleRun) -> Record:
+    total = _total(run)
+    return {
+        "matmul_flops": total.matmul,
+        "executed_flops": total.executed,
+        "other_flops": total.other,
+        "macs": total.matmul // 2,
+        "uncounted": [{"op": op, "path": path, "calls": n} for op, path, n in _uncounted(run)],
+        "uncounted_share": _uncounted_share(run),
+    }
+
+
+def _records(run: ModuleRun) -> list[Record]:
+    return [
+        {
+            "path": row.path,
+            "op": class_name(row),
+            "group": row.group,
+            "times": row.times,
+            "inputs": [list(shape) for shape in row.inputs],
+            "outputs": [list(shape) for shape in row.outputs],
+            "weights": {name: list(shape) for name, shape in row.weights.items()},
+            "params": row.params,
+            "flops": flops_of(row, run.phase).matmul,
+        }
+        for row in run.rows
+    ]
+
+
+def _shapes(shapes: Iterable[Sequence[Any]]) -> str:
+    return " ".join(f"[{', '.join(map(str, shape))}]" for shape in shapes)
+
+
+def summary_report(run: ModuleRun, depth: int = 3) -> Report:
+    """The report of `archcli summary`: parameters and FLOPs by module, cut after `depth` steps; 0 for all."""
+    totals = {"params": sum(row.params for row in run.rows), **_flop_totals(run)}
+    columns = (
+        Column("path", "path"),
+        Column("op", "class"),
+        Column("times", "times", "number"),
+        Column("shape", "output", minor=True),
+        Column("params", "params", "count"),
+        Column("flops", "matmul FLOPs", "flops"),
+    )
+    footer = {"path": "total", "params": totals["params"], "flops": totals["matmul_flops"]}
+    table = Table("Modules", columns, list(_tree(run, depth)), footer)
+    body = {"totals": totals, "rows": _records(run), "tables": (table,)}
+    return _report(run, "summary", CONVENTION, body, inputs={"depth": depth}, notes=_counting_notes(run))
+
+
+def _tree(run: ModuleRun, depth: int) -> Iterator[Record]:
+    """A line for each module down to a depth, those below it summed."""
+    lines: dict[str, Record] = {}
+    for row in run.rows:
+        steps = row.path.split(".") if row.path else []
+        cut = steps[:depth] if depth else steps
+        path = ".".join(cut)
+        whole = row.path == path
+        holders = row.op.holders if type(row.op) is ModuleCall else ()
+        op = class_name(row) if whole or len(cut) >= len(holders) else holders[len(cut)]
+        line = lines.setdefault(
+            path,
+            {"path": path or run.name, "op": op, "times": row.times, "shape": "", "params": 0, "flops": 0},
+        )
+        line["shape"] = _shapes(row.outputs) if whole else line["shape"]
+        line["params"] += row.params
+        line["flops"] += flops_of(row, run.phase).matmul
+    yield from lines.values()
+
+
+def show_report(run: ModuleRun) -> Report:
+    """The report of `archcli show`: every row, with shapes."""
+    params = sum(row.params for row in run.rows)
+    rows = _records(run)
+    columns = (
+        Column("path", "path"),
+        Column("times", "times", "number"),
+        Column("op", "class"),
+        Column("shape", "output"),
+        Column("params", "params", "count"),
+    )
+    shown = [{**row, "shape": _shapes(row["outputs"])} for row in rows]
+    body = {
+        "totals": {"params": params, "rows": len(rows), "recurrences": []},
+        "rows": rows,
+        "tables": (Table("Forward", columns, shown, {"path": "total", "params": params}),),
+    }
+    return _report(run, "show", PARAMS, body)
+
+
+def _by(run: ModuleRun, key: str, depth: int = 0) -> list[Record]:
+    """Parameters and FLOPs of rows with one group, or one path after `depth` steps."""
+    sums: dict[str, Record] = {}
+    for row in run.rows:
+        name = row.group if key == "group" else ".".join(row.path.split(".")[: depth or None]) or run.name
+        flops = flops_of(row, run.phase)
+        record = sums.setdefault(
+            name, {key: name, "params": 0, "matmul_flops": 0, "executed_flops": 0, "other_flops": 0}
+        )
+        record["params"] += row.params
+        record["matmul_flops"] += flops.matmul
+        record["executed_flops"] += flops.executed
+        record["other_flops"] += flops.other
+    return list(sums.values())
+
+
+def params_report(run: ModuleRun, depth: int = 3) -> Report:
+    """The report of `archcli params`: parameters and bytes, by group and by path."""
+    params = sum(row.params for row in run.rows)
+    groups = {x["group"]: x["params"] for x in _by(run, "group") if x["params"]}
+    totals = {
+        "params": params,
+        "trainable_params": sum(row.params for row in run.rows if row.trained),
+        "by_group": dict(sorted(groups.items(), key=lambda item: -item[1])),
+        "bytes": sum(run.dtypes.values()),
+        "buffer_bytes": run.buffers,
+        "bytes_by_dtype": dict(run.dtypes),
+    }
+    rows = [{"path": x["path"], "params": x["params"]} for x in _by(run, "path", depth) if x["params"]]
+    columns = (Column("path", "path"), Column("params", "params", "count"))
+    tables = (
+        facts(
+            "Parameters",
+            ("total", params, "count"),
+            ("trained", totals["trainable_params"], "count"),
+            ("bytes", totals["bytes"], "bytes"),
+            ("bytes of buffers", run.buffers, "bytes"),
+        ),
+        Table(
+            "By group",
+            (Column("group", "group"), Column("params", "params", "count")),
+            [{"group": group, "params": n} for group, n in totals["by_group"].items()],
+        ),
+        Table("By path", columns, rows, {"path": "total", "params": params}),
+    )
+    body = {"totals": totals, "rows": rows, "tables": tables}
+    return _report(run, "params", PARAMS, body, inputs={"depth": depth})
+
+
+def flops_report(run: ModuleRun) -> Report:
+    """The report of `archcli flops`: FLOPs by group and by module."""
+    totals = {
+        **_flop_totals(run),
+        "by_group": {x["group"]: x["matmul_flops"] for x in _by(run, "group") if x["matmul_flops"]},
+    }
+    rows = [{**x, "op": class_name(row)} for x, row in _with_rows(run)]
+    columns = (
+        Column("path", "path"),
+        Column("op", "class"),
+        Column("matmul_flops", "matmul", "flops"),
+        Column("executed_flops", "executed", "flops"),
+        Column("other_flops", "other", "flops"),
+    )
+    footer = {
+        "path": "total",
+        **{key: totals[key] for key in ("matmul_flops", "executed_flops", "other_flops")},
+    }
+    body = {"totals": totals, "rows": rows, "tables": (Table("FLOPs", columns, rows, footer),)}
+    return _report(run, "flops", CONVENTION, body, notes=_counting_notes(run))
+
+
+def _with_rows(run: ModuleRun) -> Iterator[tuple[Record, Row]]:
+    for row in run.rows:
+        flops = flops_of(row, run.phase)
+        yield (
+            {
+                "path": row.path or run.name,
+                "group": row.group,
+                "matmul_flops": flops.matmul,
+                "executed_flops": flops.executed,
+                "other_flops": flops.other,
+            },
+            row,
+        )

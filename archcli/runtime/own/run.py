@@ -1,0 +1,256 @@
+"""One watched run of a module of one's own, on fake or real tensors, forward or with its backward."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+from archcli.errors import ArchError
+from archcli.recording.own import AttentionCalls, ModuleRun, StepMemory, Uncounted
+from archcli.runtime.dtypes import dtype_name
+from archcli.runtime.memory.peak import LiveStorages
+from archcli.runtime.memory.storages import tensors_in
+from archcli.runtime.own.failures import told_of_failures
+from archcli.runtime.own.fake import without_values
+from archcli.runtime.own.rows import owned_weights, rows_of
+from archcli.runtime.own.values import KnownValues
+from archcli.runtime.own.watch import Visit, Watch, watching
+
+Loss = Callable[..., Any]
+TRAIN = "train"
+
+
+@dataclass(frozen=True)
+class OwnCall:
+    """A call of a module: its arguments, the method, forward or train, and where it runs.
+
+    `loss` is a function of the output; without it the sum of the output, or the loss in it.
+    """
+
+    module: nn.Module
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    method: str = "forward"
+    phase: str = "forward"
+    run_on: str = "meta"
+    loss: Loss | None = None
+
+    @property
+    def trains(self) -> bool:
+        """Whether a backward follows."""
+        return self.phase == TRAIN
+
+    def described(self) -> list[str]:
+        """The tensors among its arguments, as `ids=int64[1,2048]`."""
+        named = [*zip(self.parameter_names(), self.args, strict=False), *self.kwargs.items()]
+        return [f"{name}={form_of(x)}" for name, value in named for x in tensors_in(value)]
+
+    def parameter_names(self) -> Iterator[str]:
+        """Names of the positional arguments."""
+        names = [
+            name
+            for name, parameter in _signature(self.module, self.method).parameters.items()
+            if parameter.kind is not inspect.Parameter.KEYWORD_ONLY
+        ]
+        yield from names
+        yield from (f"input{i}" for i in range(len(names), len(self.args)))
+
+    def checked(self) -> OwnCall:
+        """The same. Raises ArchError where the method takes other arguments, or nothing can be watched."""
+        _require_watchable(self.module)
+        try:
+            _signature(self.module, self.method).bind(*self.args, **self.kwargs)
+        except TypeError as error:
+            name = type(self.module).__name__
+            takes = ", ".join(_signature(self.module, self.method).parameters)
+            given = ", ".join(self.described()) or "nothing"
+            raise ArchError(
+                f"{name}.{self.method}: {error}; given were {given}", f"it takes {takes}"
+            ) from None
+        return self
+
+
+def _require_watchable(module: nn.Module) -> None:
+    """Raise ArchError for modules whose calls are not Python's, and for weights without a shape."""
+    for path, child in module.named_modules():
+        if isinstance(child, torch.jit.ScriptModule):
+            what = f"{path or 'the module'} is compiled by TorchScript, and its calls cannot be watched"
+            raise ArchError(what, "give the module that it was made from")
+    for name, weight in module.named_parameters():
+        if is_lazy(weight):
+            raise ArchError(f"{name} has no shape before the first call", "call the module once")
+
+
+def _signature(module: nn.Module, method: str) -> inspect.Signature:
+    function = getattr(module, method, None)
+    if not callable(function):
+        raise ArchError(
+            f"{type(module).__name__} has no method {method}", "--call names one; forward is usual"
+        )
+    return inspect.signature(function)
+
+
+def form_of(tensor: torch.Tensor) -> str:
+    """A tensor's dtype and shape: int64[1,2048]."""
+    return f"{dtype_name(tensor.dtype)}[{','.join(map(str, tensor.shape))}]"
+
+
+class Ran(NamedTuple):
+    """What a watched run leaves: the watch, and the memory where it was asked for."""
+
+    watch: Watch
+    memory: StepMemory | None
+
+
+def run_module(call: OwnCall, source: str, *, memory: bool = False) -> ModuleRun:
+    """Run a module once and read its rows; it stays as it was. Raises ArchError where it cannot run."""
+    call = call.checked()
+    module = call.module
+    owned = owned_weights(module)
+    ran = _watched(call, memory=memory)
+    rows = rows_of(module, ran.watch.visits, owned)
+    uncounted = [Uncounted(op, path, calls) for (op, path), calls in ran.watch.uncounted.items()]
+    dtypes = Counter({dtype_name(x.dtype): 0 for x in module.parameters()})
+    for weight in module.parameters():
+        dtypes[dtype_name(weight.dtype)] += weight.numel() * weight.element_size()
+    return ModuleRun(
+        name=type(module).__name__,
+        source=source,
+        phase=call.phase,
+        run_on=call.run_on,
+        inputs=call.described(),
+        rows=rows,
+        uncounted=uncounted,
+        attention=list(_attention(ran.watch.visits)),
+        ties=owned.ties,
+        buffers=sum(x.numel() * x.element_size() for x in module.buffers()),
+        dtypes=dict(dtypes),
+        memory=ran.memory,
+    )
+
+
+def _attention(visits: Sequence[Visit]) -> Iterator[AttentionCalls]:
+    """Calls of attention kernels by what is known of their masks."""
+    costs = [op.cost for visit in visits for op in visit.ran if op.cost.mask]
+    for mask in dict.fromkeys(cost.mask for cost in costs):
+        of_mask = [cost for cost in costs if cost.mask == mask]
+        yield AttentionCalls(
+            mask, len(of_mask), sum(x.flops for x in of_mask), sum(x.executed for x in of_mask)
+        )
+
+
+def _watched(call: OwnCall, *, memory: bool) -> Ran:
+    module = call.module
+    with ExitStack() as stack:
+        stack.enter_context(as_asked(module, trains=call.trains))
+        given, values = _tensors_of(call, stack)
+        watch = Watch(module, values)
+        stack.enter_context(told_of_failures(call.run_on, call.described, watch))
+        held = [*module.parameters(), *module.buffers(), *tensors_in(given)]
+        stack.enter_context(watching(module, watch))
+        live = LiveStorages(held, lambda: _place(watch))
+        if memory:
+            stack.enter_context(live)
+        kept = one_pass(call, given, live)
+        return Ran(watch, _memory(call, given, live, kept) if memory else None)
+
+
+def _tensors_of(call: OwnCall, stack: ExitStack) -> tuple[Any, KnownValues]:
+    """The arguments that the run takes, and known values: fake ones, or those that were given."""
+    given = (call.args, dict(call.kwargs))
+    if call.run_on == "meta":
+        return stack.enter_context(without_values(call.module, given))
+    for name, weight in [*call.module.named_parameters(), *call.module.named_buffers()]:
+        if weight.device.type == "meta":
+            raise ArchError(
+                f"{name} has no values, so nothing can run on {call.run_on}", "leave --run-on out"
+            )
+    return given, KnownValues(None)
+
+
+def one_pass(call: OwnCall, given: Any, live: LiveStorages | None = None) -> int:
+    """Run the forward, and the backward where it trains; returns the bytes that live between both."""
+    args, kwargs = given
+    run = call.module if call.method == "forward" else getattr(call.module, call.method)
+    with torch.set_grad_enabled(call.trains):
+        out = run(*args, **kwargs)
+        kept = 0 if live is None else live.now
+        if call.trains:
+            loss = (call.loss or loss_of)(out)
+            # as a training loop does: a name for the output would keep it alive through the backward
+            del out
+            if not loss.requires_grad:
+                raise ArchError("nothing in the output depends on a trained weight", "it has no backward")
+            loss.backward()
+            del loss
+    return kept
+
+
+def loss_of(out: Any) -> torch.Tensor:
+    """The loss in a model's output where it has one, else the sum of what depends on a weight."""
+    stated = out.get("loss") if isinstance(out, Mapping) else None
+    if torch.is_tensor(stated):
+        return stated
+    tensors = [x for x in tensors_in(out) if x.requires_grad]
+    if not tensors:
+        raise ArchError("nothing in the output depends on a trained weight", "it has no backward")
+    total: torch.Tensor = sum((x.sum() for x in tensors[1:]), tensors[0].sum())
+    return total
+
+
+def _place(watch: Watch) -> tuple[str, str]:
+    visit, stage = watch.place()
+    return visit.path, stage
+
+
+def _memory(call: OwnCall, given: Any, live: LiveStorages, kept: int) -> StepMemory:
+    weights, buffers = _bytes(call.module.parameters()), _bytes(call.module.buffers())
+    inputs, peak = _bytes(tensors_in(given)), live.peak
+    there = weights + buffers + inputs
+    gradients = _bytes(x.grad for x in call.module.parameters() if x.grad is not None)
+    return StepMemory(
+        weights=weights,
+        buffers=buffers,
+        inputs=inputs,
+        gradients=gradients,
+        kept=kept,
+        peak=there + peak.bytes,
+        end=there + peak.end,
+        moment=peak.moment,
+        path=peak.path,
+    )
+
+
+def _bytes(tensors: Any) -> int:
+    """Bytes of the storages of tensors, each once."""
+    storages = {x.untyped_storage()._cdata: x.untyped_storage().nbytes() for x in tensors}
+    return sum(storages.values())
+
+
+@contextmanager
+def as_asked(module: nn.Module, *, trains: bool) -> Iterator[None]:
+    """Let the module train, or infer, within the block; afterwards it is as it was, gradients included."""
+    modes = {child: child.training for child in module.modules()}
+    grads = {weight: weight.grad for weight in module.parameters()}
+    fast = torch.backends.mha.get_fastpath_enabled()
+    # in its place run the operations that it stands for, which have formulas
+    torch.backends.mha.set_fastpath_enabled(False)
+    module.train(trains)
+    for weight in grads:
+        weight.grad = None
+    try:
+        yield
+    finally:
+        for child, mode in modes.items():
+            child.training = mode
+        for weight, grad in grads.items():
+            weight.grad = grad
+        torch.backends.mha.set_fastpath_enabled(fast)

@@ -1,0 +1,87 @@
+"""archcli's own models, and those of transformers, run as anybody's modules: what archcli counts of them."""
+
+import pytest
+import torch
+import transformers
+
+import archcli
+from archcli.load.presets import presets
+from archcli.measure.passes import checked_pass
+from archcli.modules.spec.request import Request
+from archcli.runtime.model.build import build_model, empty_inputs, set_expert_form
+from short_presets import shortened
+
+TOKENS = 12
+WINDOW = 8
+
+
+def inputs_of(model, request):
+    """The inputs of a pass by name, features as wide as the weights."""
+    inputs = empty_inputs(model, request)
+    return {name: x.bfloat16() if x.is_floating_point() else x for name, x in inputs.items()}
+
+
+@pytest.mark.sample(1, second=1000)
+@pytest.mark.parametrize("name", presets())
+def test_a_built_preset_counts_as_any_module(name):
+    model = shortened(name, WINDOW)
+    train = Request("train", 1, TOKENS).resolved()
+    module = build_model(model, device="meta", dtype=torch.bfloat16, attention="eager")
+    set_expert_form(module, "grouped")
+    inputs = inputs_of(model, Request("forward", 1, TOKENS).resolved())
+    # a model with heads that train alone has their weights as well
+    assert archcli.count_params(module, inputs).totals["params"] == checked_pass(model, train).params()
+    forward = checked_pass(model, Request("forward", 1, TOKENS).resolved())
+    assert archcli.count_flops(module, inputs).totals["executed_flops"] == forward.flops(unmasked=True)[0]
+    of_training = archcli.count_flops(module, inputs_of(model, train), phase="train").totals
+    assert of_training["executed_flops"] == checked_pass(model, train).flops(unmasked=True)[0]
+
+
+SMALL = {
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 96,
+    "max_position_embeddings": 64,
+}
+WINDOWED = {**SMALL, "head_dim": 16, "sliding_window": 8}
+THEIRS = {
+    "llama": SMALL,
+    "mistral": {**SMALL, "sliding_window": 8},
+    "qwen2": SMALL,
+    "qwen3": {**SMALL, "head_dim": 16},
+    "gemma3_text": WINDOWED,
+    "gpt2": {"n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 96, "n_positions": 64},
+    "gpt_neox": SMALL,
+    "phi3": {**SMALL, "pad_token_id": 0},
+    "olmo2": SMALL,
+    "mixtral": {**SMALL, "num_local_experts": 4},
+    "stablelm": SMALL,
+    "bert": SMALL,
+}
+STEP_BY_STEP = {"gpt2"}
+"""Classes whose attention drops probabilities in training, which torch runs step by step on a CPU."""
+
+
+@pytest.mark.sample(1, second=1000)
+@pytest.mark.parametrize("name", THEIRS)
+def test_a_class_of_transformers_counts_as_its_config(name):
+    config = transformers.AutoConfig.for_model(name, **THEIRS[name])
+    auto = transformers.AutoModelForMaskedLM if name == "bert" else transformers.AutoModelForCausalLM
+    module = auto.from_config(config)
+    config.architectures = [type(module).__name__]
+    stated, inputs = config.to_dict(), {"input_ids": torch.zeros(1, 16, dtype=torch.int64)}
+    assert (
+        archcli.count_params(module, inputs).totals["params"] == archcli.count_params(stated).totals["params"]
+    )
+    for phase in ("forward", "train"):
+        ours = archcli.count_flops(stated, seq_len=16, phase=phase).totals["matmul_flops"]
+        whole = archcli.count_flops(stated, seq_len=16, phase=phase, mask="dense").totals["matmul_flops"]
+        theirs = archcli.count_flops(module, inputs, phase=phase).totals
+        if phase == "train" and name in STEP_BY_STEP:
+            assert theirs["executed_flops"] == whole
+        else:
+            assert theirs["matmul_flops"] == ours
+        assert theirs["executed_flops"] >= whole

@@ -1,0 +1,74 @@
+"""The memory of a pass without values, against the live storages of the same pass with them."""
+
+import pytest
+import torch
+from torch import nn
+
+import archcli
+from archcli.runtime.memory.peak import LiveStorages
+
+
+def convolutions():
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(392, 5)
+    )
+
+
+MODULES = {
+    "linear": (lambda: nn.Sequential(nn.Linear(8, 32), nn.GELU(), nn.Linear(32, 4)), [torch.randn(4, 8)]),
+    "convolutions": (convolutions, [torch.randn(2, 3, 16, 16)]),
+    "transformer": (
+        lambda: nn.Transformer(16, 4, 2, 2, 32, batch_first=True),
+        [torch.randn(5, 2, 16), torch.randn(5, 2, 16)],
+    ),
+    "attention": (lambda: nn.TransformerEncoderLayer(16, 4, 32, dropout=0.0), [torch.randn(5, 2, 16)]),
+    "gru": (lambda: nn.GRU(8, 16, 2), [torch.randn(5, 2, 8)]),
+    "embedding": (
+        lambda: nn.Sequential(nn.Embedding(50, 8), nn.LayerNorm(8)),
+        [torch.zeros(2, 7, dtype=torch.int64)],
+    ),
+}
+
+
+def measured(module, inputs, phase):
+    """The peak of live storages of a real pass on this CPU, weights, buffers and inputs included."""
+    there = [*module.parameters(), *module.buffers(), *inputs]
+    module.train(phase == "train")
+    with torch.set_grad_enabled(phase == "train"), LiveStorages(there) as live:
+        out = module(*inputs)
+        if phase == "train":
+            out = out[0] if type(out) is tuple else out
+            loss = out.sum()
+            del out
+            loss.backward()
+    held = {x.untyped_storage()._cdata: x.untyped_storage().nbytes() for x in there}
+    return live.peak.bytes + sum(held.values())
+
+
+@pytest.mark.parametrize("phase", ["forward", "train"])
+@pytest.mark.parametrize("name", MODULES)
+def test_the_peak_equals_live_storages(name, phase):
+    make, inputs = MODULES[name]
+    module = make()
+    # the last output of a tuple alone is summed in both
+    loss = (lambda out: out[0].sum()) if name == "gru" else None
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        real = measured(module, inputs, phase)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(True)
+    module.zero_grad()
+    assert archcli.count_memory(module, tuple(inputs), phase=phase, loss=loss).totals["peak_bytes"] == real
+
+
+def test_what_fits_counts_the_optimizer():
+    module, inputs = nn.Linear(1000, 1000, bias=False), torch.empty(1, 1000)
+    totals = archcli.count_memory(module, inputs, phase="train", memory="13MB").totals
+    weights = 4 * 1000 * 1000
+    assert totals["parts"]["weights"] == totals["parts"]["gradients"] == weights
+    assert totals["optimizer_bytes"] == 2 * weights
+    assert totals["fits"] is False
+    assert (
+        archcli.count_memory(module, inputs, phase="train", memory="13MB", optimizer="sgd").totals["fits"]
+        is True
+    )

@@ -1,0 +1,137 @@
+"""Modules of a running program: ranges of a trace and autograd nodes by the module that made them.
+
+Hooks of all modules (`register_module_forward_hook`) are there only while a step is watched. A module that no
+other one calls is a root; paths below it are those of its `named_modules`.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules import module as all_modules
+
+from archcli.recording.program import PREFIX, UNPLACED
+from archcli.runtime.model.op_log import AutogradLog, OpLog
+
+WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+"""Steps of a path that wrappers of torch add."""
+PARALLEL = "module"
+"""The step that DistributedDataParallel and DataParallel add."""
+SEPARATOR = "|"
+"""Between the number of a root and the path below it, in a label."""
+
+
+class StepLog(AutogradLog):
+    """The autograd nodes of a step by path; those made before it began are unplaced."""
+
+    def owner(self, sequence: int) -> str:
+        """The path of the module that made a node: empty outside of modules."""
+        return UNPLACED if not self.entries or sequence < self.entries[0][0] else super().owner(sequence)
+
+
+class ModuleRanges:
+    """Labels what modules run: a range of the trace each, and the log of their autograd nodes."""
+
+    def __init__(self) -> None:
+        self.log = OpLog()
+        self.roots: list[nn.Module] = []
+        self._labels: dict[int, str] = {}
+        self._open: list[tuple[int, str, Any]] = []
+        self._handles: list[Any] = []
+        self._thread = threading.get_ident()
+
+    def start(self, *, hooked: bool = True) -> None:
+        """Begin a step: a new log, and hooks on all modules."""
+        self.log.autograd = StepLog()
+        self.log.current = ""
+        self.log.autograd.begin("")
+        self._open.clear()
+        if not hooked:
+            return
+        self._handles = [
+            all_modules.register_module_forward_pre_hook(self._enter),
+            all_modules.register_module_forward_hook(self._leave, always_call=True),
+        ]
+
+    def end(self) -> None:
+        """End the step: no hook is left."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        while self._open:
+            self._open.pop()[2].__exit__(None, None, None)
+
+    def _enter(self, module: nn.Module, _: Any) -> None:
+        # a thread of its own, as of nn.DataParallel, has numbers of its own
+        if threading.get_ident() != self._thread or torch.compiler.is_compiling():
+            return
+        label = self._label(module)
+        marked = torch._C._profiler._RecordFunctionFast(PREFIX + label)
+        marked.__enter__()
+        self._open.append((id(module), label, marked))
+        self._now(label)
+
+    def _leave(self, module: nn.Module, *_: Any) -> None:
+        if threading.get_ident() != self._thread or id(module) not in {opened[0] for opened in self._open}:
+            return
+        # an exception may have left inner modules open
+        while self._open.pop()[0] != id(module):
+            pass
+        self._now(self._open[-1][1] if self._open else "")
+
+    def _now(self, label: str) -> None:
+        self.log.autograd.begin(label)
+        self.log.current = label
+
+    def _label(self, module: nn.Module) -> str:
+        """The label of a module; one that is below no known root becomes a root itself."""
+        if id(module) not in self._labels:
+            number = len(self.roots)
+            self.roots.append(module)  # kept, so that its id is nobody else's
+            for path, inner in module.named_modules():
+                self._labels.setdefault(id(inner), f"{number}{SEPARATOR}{path}")
+        return self._labels[id(module)]
+
+
+class ModuleNames:
+    """Paths of a program by its labels: the largest root's own names, others behind their class's name."""
+
+    def __init__(self, roots: list[nn.Module]) -> None:
+        sizes = [sum(x.numel() for x in root.parameters()) for root in roots]
+        self.main = max(range(len(roots)), key=lambda i: (sizes[i], -i), default=-1)
+        self.roots = roots
+        self.classes: dict[str, str] = {}
+
+    def path(self, label: str) -> str:
+        """The path of a label; what is no label, such as a place in parentheses, stays."""
+        number, separator, inner = label.partition(SEPARATOR)
+        if not separator:
+            return label
+        root = self.roots[int(number)]
+        steps = _without_wrappers(root, inner.split(".") if inner else [])
+        name = type(_unwrapped(root)).__name__
+        path = ".".join(steps if int(number) == self.main and steps else [name, *steps])
+        self.classes[path] = type(root.get_submodule(inner)).__name__ if steps else name
+        return path
+
+
+def _unwrapped(module: nn.Module) -> nn.Module:
+    """The program's own module within those that torch has wrapped around it."""
+    for name in (*WRAPPERS, *([PARALLEL] if _is_parallel(module) else [])):
+        inner = module._modules.get(name)
+        if inner is not None:
+            return _unwrapped(inner)
+    return module
+
+
+def _without_wrappers(root: nn.Module, steps: list[str]) -> list[str]:
+    if steps and steps[0] == PARALLEL and _is_parallel(root):
+        steps = steps[1:]
+    return [step for step in steps if step not in WRAPPERS]
+
+
+def _is_parallel(module: nn.Module) -> bool:
+    return type(module).__name__ in {"DistributedDataParallel", "DataParallel"}

@@ -51,6 +51,14 @@ def is_program(words: Sequence[str]) -> bool:
     return len(program) != 1 or _is_python(program[0])
 
 
+def check_separator(words: Sequence[str]) -> None:
+    """Raise ArchError where a python stands among the words without `--` before it."""
+    named = [i for i, word in enumerate(words[:-1]) if _is_python(word)]
+    if named:
+        command = shlex.join(["archcli", *words[: named[0]], SEPARATOR, *words[named[0] :]])
+        raise ArchError("a program stands behind `--`, with its own arguments", command)
+
+
 @asking(ProgramOptions)
 def run(
     options: ProgramOptions, *, form: Form = None, as_json: Json = False, output: Output = None

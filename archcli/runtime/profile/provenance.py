@@ -156,6 +156,13 @@ def noting(noted: Provenance) -> Iterator[Provenance]:
     from torch._inductor.codegen.cpp import CppScheduling
     from torch._inductor.scheduler import Scheduler
 
+    # functions, as torch.compile copies its settings, and of a bound method the object with it
+    def before(graph: fx.Graph) -> None:
+        noted.remember(graph)
+
+    def after(graph: fx.Graph) -> None:
+        noted.inherit_pieces(graph)
+
     settings = {
         # every generated kernel opens a range of its name in the trace
         "cpp.enable_kernel_profile": True,
@@ -163,10 +170,10 @@ def noting(noted: Provenance) -> Iterator[Provenance]:
         "fx_graph_cache": False,
         "fx_graph_remote_cache": False,
         # twice: passes replace nodes of the joint graph, and again of its two halves
-        "joint_custom_pre_pass": noted.remember,
-        "joint_custom_post_pass": noted.inherit_pieces,
-        "post_grad_custom_pre_pass": noted.remember,
-        "post_grad_custom_post_pass": noted.inherit_pieces,
+        "joint_custom_pre_pass": before,
+        "joint_custom_post_pass": after,
+        "post_grad_custom_pre_pass": before,
+        "post_grad_custom_post_pass": after,
     }
     with ExitStack() as stack:
         stack.enter_context(inductor.patch(settings))

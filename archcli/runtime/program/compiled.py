@@ -82,10 +82,9 @@ class CompiledProgram:
         modules = [_Placed(*_named(*entry)) for entry in stack.values()]
         if not modules:
             return ""
-        inner = modules[-1]
-        path = inner.path or inner.module
-        self.classes[path] = inner.module
-        return path
+        for place in modules:
+            self.classes[place.path or place.module] = place.module
+        return modules[-1].path or modules[-1].module
 
 
 def _named(place: str, module: Any) -> tuple[str, str]:

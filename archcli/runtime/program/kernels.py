@@ -35,6 +35,8 @@ def is_kernel(name: str) -> bool:
 
 def _computes(name: str, schema: torch.FunctionSchema) -> bool:
     """Whether an overload has a kernel of its own and returns more than views of its arguments."""
+    if schema.overload_name.endswith("out"):  # which has a kernel also where the operation itself is taken apart
+        return False
     overload = f"{name}.{schema.overload_name}" if schema.overload_name else name
     try:
         if torch._C._dispatch_has_kernel_for_dispatch_key(overload, "CompositeImplicitAutograd"):

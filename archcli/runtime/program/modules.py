@@ -103,19 +103,27 @@ class ModuleNames:
         sizes = [sum(x.numel() for x in root.parameters()) for root in roots]
         self.main = max(range(len(roots)), key=lambda i: (sizes[i], -i), default=-1)
         self.roots = roots
-        self.classes: dict[str, str] = {}
+
+    def classes(self) -> dict[str, str]:
+        """The class of every module by its path."""
+        return {
+            self._below(number, path): type(inner).__name__
+            for number, root in enumerate(self.roots)
+            for path, inner in root.named_modules()
+        }
 
     def path(self, label: str) -> str:
         """The path of a label; what is no label, such as a place in parentheses, stays."""
         number, separator, inner = label.partition(SEPARATOR)
         if not separator:
             return label
-        root = self.roots[int(number)]
+        return self._below(int(number), inner)
+
+    def _below(self, number: int, inner: str) -> str:
+        root = self.roots[number]
         steps = _without_wrappers(root, inner.split(".") if inner else [])
         name = type(_unwrapped(root)).__name__
-        path = ".".join(steps if int(number) == self.main and steps else [name, *steps])
-        self.classes[path] = type(root.get_submodule(inner)).__name__ if steps else name
-        return path
+        return ".".join(steps if number == self.main and steps else [name, *steps])
 
 
 def _unwrapped(module: nn.Module) -> nn.Module:

@@ -24,7 +24,7 @@ from torch.optim import optimizer as all_optimizers
 
 from archcli.recording.classes import FRAMEWORK, class_by_name
 from archcli.recording.device import DeviceActivity, account, median_activity
-from archcli.recording.disturbance import disturbance, processor_times
+from archcli.recording.disturbance import Disturbance, disturbance, processor_times
 from archcli.recording.events import TIMED, Event, events_of
 from archcli.recording.machine import usable_processors
 from archcli.recording.operations import CallTime, OpKey
@@ -267,7 +267,7 @@ class Watch:
             traced_s=tuple(step.run.seconds for step in traced),
             placed=placed,
             waiting_s=max(0.0, loading - loaded),
-            modules={**self.compiled.classes, **names.classes},
+            modules={**self.compiled.classes, **names.classes()},
             counted=_named(self.counted, names) or self.compiled.counted(),
             tokens=self.tokens,
             optimizers=tuple(self.optimizers),
@@ -275,11 +275,7 @@ class Watch:
             device=device,
             activity=median_activity([it.activity for it in traced if it.activity is not None]),
             machine=machine(device),
-            disturbance=disturbance(
-                [run.times for run in self.plain],
-                [run.seconds for run in self.plain],
-                len(usable_processors()),
-            ),
+            disturbance=_disturbance(self.plain),
             complete=self.complete,
             failure=self.failure,
         )
@@ -288,6 +284,13 @@ class Watch:
 def _on_gpu() -> bool:
     # is_initialized: asking for a device would make a context that the program does not want
     return torch.cuda.is_initialized()
+
+
+def _disturbance(plain: list[Run]) -> Disturbance:
+    if not plain:
+        return Disturbance(len(usable_processors()))
+    walls = [run.seconds for run in plain]
+    return disturbance([run.times for run in plain], walls, len(usable_processors()))
 
 
 def _placed(

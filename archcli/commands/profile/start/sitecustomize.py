@@ -19,6 +19,7 @@ VARIABLE = "ARCHCLI_PROGRAM"
 """The variable that carries the options, and PYTHONPATH as it was, to the started program."""
 TORCH, COMPILER = "torch", "torch._inductor.compile_fx"
 FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib takes long
+HERE = sys.modules.get(__name__)
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(FOLDER)))  # noqa: PTH120
 
 
@@ -66,6 +67,9 @@ class _Awaited:
         from archcli.api.profiling import program
 
         if name == TORCH:
+            # the import system needs it while it is imported; a program without archcli has none
+            if sys.modules.get("sitecustomize") is HERE:
+                del sys.modules["sitecustomize"]
             program.begin(self.options)
         else:
             program.compiles()

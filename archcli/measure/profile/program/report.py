@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -16,7 +15,7 @@ from archcli.measure.profile.program.shares import (
     attributed_share,
     calls_per_step,
     flops_by_path,
-    folded,
+    folding,
     outside_share,
     shares,
     tallied,
@@ -67,8 +66,9 @@ def program_report(
     ended_by: str = "",
 ) -> Report:
     """The report of a program of which at least one step was traced; `depth` and `top` 0 show everything."""
-    totals = _totals(recording, ceilings, depth)
-    rows = _rows(recording, depth)
+    folded = folding(recording.modules, depth)
+    totals = _totals(recording, ceilings, folded)
+    rows = _rows(recording, folded)
     return Report(
         command="profile",
         model={"name": shlex.join(program), "source": "a program"},
@@ -87,7 +87,7 @@ def program_report(
     )
 
 
-def _totals(recording: ProgramRecording, ceilings: Ceilings | None, depth: int) -> dict[str, Any]:
+def _totals(recording: ProgramRecording, ceilings: Ceilings | None, folded: Callable[[str], str]) -> dict[str, Any]:
     step_s = median(recording.plain_s or recording.traced_s)
     counted, peak = recording.counted, None if ceilings is None else ceilings["gemm_flops_per_s"]
     matmul = None if counted is None else counted.matmul_flops
@@ -105,7 +105,7 @@ def _totals(recording: ProgramRecording, ceilings: Ceilings | None, depth: int) 
         "mfu": rate / peak if rate is not None and peak else None,
         "by_class": by_class,
         "by_phase": shares(recording, lambda time: time.phase, NO_KERNEL),
-        "by_path": shares(recording, lambda time: folded(time.path, depth), NO_KERNEL),
+        "by_path": shares(recording, lambda time: folded(time.path), NO_KERNEL),
         "matmul_flops": matmul,
         "other_flops": None if counted is None else counted.other_flops,
         "matmul_dtype": main_dtype(recording),
@@ -132,11 +132,15 @@ def _overhead(recording: ProgramRecording) -> float | None:
     return median(ratios) if ratios else None
 
 
-def _rows(recording: ProgramRecording, depth: int) -> list[dict[str, Any]]:
+def _rows(recording: ProgramRecording, folded: Callable[[str], str]) -> list[dict[str, Any]]:
     """A record per module, phase and class, the slowest first."""
-    flops, number = flops_by_path(recording, depth), len(recording.traced_s)
-    modules = {folded(path, depth): name for path, name in recording.modules.items() if not depth}
-    spent = tallied(recording, lambda it: "\n".join((folded(it.path, depth), it.phase, it.op_class)))
+    flops, number = flops_by_path(recording, folded), len(recording.traced_s)
+    # a path that is cut stands for modules of several classes
+    classes: dict[str, set[str]] = defaultdict(set)
+    for path, name in recording.modules.items():
+        classes[folded(path)].add(name)
+    modules = {path: next(iter(names)) for path, names in classes.items() if len(names) == 1}
+    spent = tallied(recording, lambda it: "\n".join((folded(it.path), it.phase, it.op_class)))
     return [
         _row(key.split("\n"), of_key, recording, modules, number, flops if _contracts(key) else Counter())
         for key, of_key in spent.items()
@@ -216,10 +220,9 @@ def _facts(recording: ProgramRecording, totals: Mapping[str, Any]) -> Iterator[F
     if totals["mfu"] is not None:
         peak = totals["ceilings"]["gemm_flops_per_s"] / 1e9
         yield f"MFU, of the {peak:.0f} GFLOP/s that a product reaches here", totals["mfu"], "share"
-    for name, share in (("waiting_share", "threads waiting for a processor, of their time"),):
-        waited = totals["disturbance"].get("waited_share")
-        if name and waited is not None:
-            yield share, waited, "share"
+    waited = recording.disturbance.waited_share
+    if waited is not None:
+        yield "threads waiting for a processor, of their time", waited, "share"
     yield from ((name, value, "text") for name, value in totals["machine"].items())
 
 
@@ -265,8 +268,3 @@ MEANINGS = {
     OUTSIDE: "functions that the program calls itself, such as a loss, and their backward.",
     UNPLACED: "a backward whose forward ran before the traced step.",
 }
-
-
-def paired(first: Sequence[Any], second: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """Both sequences side by side, the shorter one filled with None."""
-    return list(zip_longest(first, second))

@@ -6,8 +6,9 @@ Sums, not medians: steps of a program may differ, and what some of them alone do
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from archcli.recording.classes import FRAMEWORK
 from archcli.recording.program import LOADER, OUTSIDE, UNPLACED, WAITING, PlacedTime, ProgramRecording
@@ -42,10 +43,27 @@ class Spent:
         return sorted(self.by_name, key=lambda name: -self.by_name[name])[:most]
 
 
-def folded(path: str, depth: int = 0) -> str:
-    """The path with `*` for the number of a repeated module, `h.*.attn`, cut to `depth` steps (0: all)."""
-    steps = ["*" if step.isdecimal() else step for step in path.split(".")]
-    return ".".join(steps[: depth or None])
+def folding(modules: Mapping[str, str], depth: int = 0) -> Callable[[str], str]:
+    """A function that folds paths: `*` for the number of a repeated module, `h.*.attn`; `depth` steps (0: all).
+
+    Modules repeat where all that are numbered beside each other are of one class.
+    """
+    beside: dict[str, set[str]] = defaultdict(set)
+    for path, name in modules.items():
+        parent, _, last = path.rpartition(".")
+        if last.isdecimal():
+            beside[parent].add(name)
+
+    @cache
+    def folded(path: str) -> str:
+        steps = path.split(".")
+        shown = [
+            "*" if step.isdecimal() and len(beside[".".join(steps[:i])]) == 1 else step
+            for i, step in enumerate(steps)
+        ]
+        return ".".join(shown[: depth or None])
+
+    return folded
 
 
 def tallied(recording: ProgramRecording, key: Callable[[PlacedTime], str]) -> dict[str, Spent]:
@@ -87,10 +105,10 @@ def calls_per_step(recording: ProgramRecording, times: Iterable[PlacedTime] | No
     return sum(it.calls for it in (recording.placed if times is None else times)) / len(recording.traced_s)
 
 
-def flops_by_path(recording: ProgramRecording, depth: int) -> Counter[tuple[str, str]]:
+def flops_by_path(recording: ProgramRecording, folded: Callable[[str], str]) -> Counter[tuple[str, str]]:
     """FLOPs of products in one step by (folded path, phase)."""
     flops = Counter[tuple[str, str]]()
     if recording.counted is not None:
         for (path, phase), number in recording.counted.by_place.items():
-            flops[folded(path, depth), phase] += number
+            flops[folded(path), phase] += number
     return flops

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 from archcli.recording.device import DeviceActivity
 from archcli.recording.disturbance import Disturbance
 from archcli.recording.operations import OpKey
+from archcli.recording.recording import Recording
 
 OUTSIDE = "(outside of modules)"
 """Functions that the program calls itself: a loss, clipping of gradients, a transfer to the device."""
@@ -93,6 +94,24 @@ class ProgramRecording:
     disturbance: Disturbance = field(default_factory=Disturbance)
     complete: bool = False
     failure: str = ""
+
+    def as_recording(self) -> Recording:
+        """What the steps' times say, in the form of a pass's recording: for the machine's ceilings."""
+        return Recording(
+            (),
+            (),
+            self.plain_s,
+            self.traced_s,
+            0.0,
+            0,
+            0,
+            (),
+            0,
+            0,
+            0.0,
+            dict(self.machine),
+            disturbance=self.disturbance,
+        )
 
     @property
     def traced_total_s(self) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 from archcli.api.asking.question import Option, count_option
 from archcli.modules.spec.values import AboveZero, ZeroOrMore
@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 Program = Annotated[
     Sequence[str],
-    Option("The program as you start it: python train.py --lr 3e-4, or python -m package.", argument=True),
+    Option(
+        "The program as you start it: python train.py --lr 3e-4, or python -m package.",
+        metavar="-- PROGRAM",
+        argument=True,
+    ),
 ]
 StepsEnd = Annotated[
     StepOn,
@@ -187,7 +191,7 @@ def _report_of(recording: ProgramRecording, asked: ProgramOptions) -> Report:
         return report
     from archcli.api.profiling.program_prediction import beside_prediction
 
-    return beside_prediction(report, recording, asked, ceilings)
+    return beside_prediction(report, recording, asked)
 
 
 def _inputs(asked: ProgramOptions) -> dict[str, Any]:
@@ -207,12 +211,14 @@ def _ceilings(recording: ProgramRecording) -> Ceilings | None:
     dtype = main_dtype(recording)
     if dtype is None:
         return None
-    from archcli.runtime.dtypes import DTYPES
-    from archcli.runtime.profile.ceilings import measure_ceilings
+    from archcli.api.profiling.settings import RunDtype, RunSettings, machine_ceilings
+    from archcli.render.screen import progress
 
-    if dtype not in DTYPES:
+    if dtype not in get_args(RunDtype):
         return None
-    return measure_ceilings(dtype, DTYPES[dtype], recording.device)
+    settings = RunSettings(cast("RunDtype", dtype), recording.device, "sdpa", None, None, True, False, False)
+    with progress("measuring what this machine can do") as tick:
+        return machine_ceilings(recording.as_recording(), settings, tick)
 
 
 def _show(report: Report, asked: ProgramOptions) -> None:

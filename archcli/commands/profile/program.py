@@ -13,12 +13,15 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated, Literal
 
+from archcli.api.asking.question import Option
 from archcli.api.profiling.program import ProgramOptions
-from archcli.commands.line.options import Form, Json, Output, asking
+from archcli.api.profiling.program_prediction import check_prediction
+from archcli.commands.line.options import asking
 from archcli.errors import ArchError, quote
 from archcli.render import chosen_format
 from archcli.render.write import check_writable, descriptor
@@ -38,6 +41,17 @@ LAUNCHERS = {
     "accelerate": "accelerate launch --no_python archcli profile -- python train.py",
     "deepspeed": "torchrun --no-python --nproc-per-node N archcli profile -- python train.py",
 }
+
+
+FileFormat = Annotated[
+    Literal["json", "csv", "md", "plain"] | None,
+    Option("Of the file of -o; without it what its suffix says.", name="format"),
+]
+FileJson = Annotated[bool, Option("Short for --format json; needs -o FILE.", name="json")]
+File = Annotated[
+    Path | None,
+    Option("Write the report to this file, too.", "-o", metavar="FILE", name="output"),
+]
 
 
 def is_program(words: Sequence[str]) -> bool:
@@ -61,7 +75,11 @@ def check_separator(words: Sequence[str]) -> None:
 
 @asking(ProgramOptions)
 def run(
-    options: ProgramOptions, *, form: Form = None, as_json: Json = False, output: Output = None
+    options: ProgramOptions,
+    *,
+    form: FileFormat = None,
+    as_json: FileJson = False,
+    output: File = None,
 ) -> None:
     """Run a program of yours unchanged, and report where the time of its training steps goes.
 
@@ -82,6 +100,7 @@ def run(
     if output is not None and descriptor(output) == 1:
         raise ArchError("standard output is the program's own", "-o FILE names another place")
     check_writable(output)
+    check_prediction(options.against_prediction, options.device)
     # the program may go to another folder
     file = None if output is None else str(output.absolute())
     given_options = {"asked": asdict(options), "output": file, "form": form_of_file}
@@ -132,7 +151,7 @@ def _without_site(words: Sequence[str]) -> str:
     return ""
 
 
-def _become(command: list[str], options: dict[str, object]) -> None:
+def _become(command: list[str], options: Mapping[str, object]) -> None:
     """Run the command in place of this process, with the folder of the start file before all others."""
     before = os.environ.get("PYTHONPATH")
     environment = {
@@ -147,4 +166,6 @@ def _become(command: list[str], options: dict[str, object]) -> None:
     try:
         os.execve(command[0], command, environment)  # noqa: S606
     except OSError as problem:
-        raise ArchError(f"{command[0]} cannot be started: {problem.strerror}", "name another Python") from None
+        raise ArchError(
+            f"{command[0]} cannot be started: {problem.strerror}", "name another Python"
+        ) from None

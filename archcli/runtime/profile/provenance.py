@@ -57,7 +57,8 @@ class Provenance:
     def remember(self, graph: fx.Graph) -> None:
         """Record the nodes before inductor's passes replace some."""
         self._before = {
-            node.name: _OriginalNode(self.pieces_of(node), _names(node.all_input_nodes)) for node in graph.nodes
+            node.name: _OriginalNode(self.pieces_of(node), _names(node.all_input_nodes))
+            for node in graph.nodes
         }
 
     def inherit_pieces(self, graph: fx.Graph) -> None:

@@ -112,7 +112,9 @@ def _kernel(launch: Launch, graph: CompiledGraph) -> Kernel:
 def holder(paths: Sequence[str]) -> str:
     """The path of the innermost module that holds all others; of the whole graph where none does."""
     common = [*paths[:1]] if len(paths) == 1 else _common([path.split(".") for path in paths])
-    return ".".join(common) or (OUTSIDE if not paths else " + ".join(sorted({p.split(".")[0] for p in paths})))
+    return ".".join(common) or (
+        OUTSIDE if not paths else " + ".join(sorted({p.split(".")[0] for p in paths}))
+    )
 
 
 def _common(paths: list[list[str]]) -> list[str]:

@@ -11,10 +11,10 @@ from torch.utils.flop_counter import sdpa_backward_flop_count, sdpa_flop_count
 
 from archcli.recording.classes import is_fused, is_product
 from archcli.recording.program import CountedStep
-from archcli.runtime.profile.census import Counting, Executed, executed, is_view
 from archcli.recording.walk import operation
-from archcli.runtime.program.modules import ModuleRanges
 from archcli.runtime.dtypes import dtype_name
+from archcli.runtime.profile.census import Counting, executed, is_view
+from archcli.runtime.program.modules import ModuleRanges
 
 BATCHED = 2
 """Axes of the tokens of a batch."""
@@ -34,7 +34,7 @@ class StepCounting(Counting):
         self.modules.start()
         return super().__enter__()
 
-    def __exit__(self, *exception: Any) -> None:
+    def __exit__(self, *exception: object) -> None:
         super().__exit__(*exception)
         self.modules.end()
 

@@ -1,8 +1,8 @@
 """Which ranges of a trace are kernels, by torch's own registry of operations; a step's time by place.
 
-An operation that the dispatcher takes apart (`CompositeImplicitAutograd`: linear, matmul, cross_entropy_loss)
-is a wrapper, and so is a view. The first other operation, from outside inwards, is a kernel with all that runs
-within it, as the census of archcli's own models has it.
+An operation that the dispatcher takes apart (`CompositeImplicitAutograd`: linear, matmul) is a wrapper, and so
+is a view. The first other operation, from outside inwards, is a kernel with all that runs within it, as the
+census of archcli's own models has it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def is_kernel(name: str) -> bool:
 
 def _computes(name: str, schema: torch.FunctionSchema) -> bool:
     """Whether an overload has a kernel of its own and returns more than views of its arguments."""
-    if schema.overload_name.endswith("out"):  # which has a kernel also where the operation itself is taken apart
+    if schema.overload_name.endswith(
+        "out"
+    ):  # which has a kernel also where the operation itself is taken apart
         return False
     overload = f"{name}.{schema.overload_name}" if schema.overload_name else name
     try:
@@ -46,9 +48,7 @@ def _computes(name: str, schema: torch.FunctionSchema) -> bool:
     returns = schema.returns
     return not (
         returns
-        and all(
-            result.alias_info is not None and not result.alias_info.is_write for result in returns
-        )
+        and all(result.alias_info is not None and not result.alias_info.is_write for result in returns)
     )
 
 
@@ -76,9 +76,10 @@ def placed_times(
 def _prepared(events: Sequence[Event], names: frozenset[str]) -> Iterator[Event]:
     """The events with torch's own ranges of optimizer and loader as labels, and all gradients' owners."""
     last: dict[int, int] = {}
+    backwards = [(event.thread, event.end_ns) for event in events if event.name.startswith(ENGINE)]
     for event in sorted(events, key=lambda event: (event.start_ns, -event.end_ns, event.id)):
         if event.name.startswith(OPTIMIZER_RANGES):
-            yield event._replace(name=PREFIX + OPTIMIZER)
+            yield event._replace(name=PREFIX + OPTIMIZER, start_ns=_after_closure(event, backwards))
         elif event.name.startswith(LOADER_RANGES):
             yield event._replace(name=PREFIX + LOADER)
         elif event.name.startswith(ENGINE):
@@ -91,3 +92,11 @@ def _prepared(events: Sequence[Event], names: frozenset[str]) -> Iterator[Event]
             yield event._replace(name=f"range {event.name}")
         else:
             yield event
+
+
+def _after_closure(event: Event, backwards: Sequence[tuple[int, int]]) -> int:
+    """When an optimizer's step begins: where it calls a closure with a whole pass, after its backward."""
+    within = (
+        end for thread, end in backwards if thread == event.thread and event.start_ns < end < event.end_ns
+    )
+    return max(within, default=event.start_ns)

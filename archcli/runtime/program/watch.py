@@ -12,8 +12,6 @@ import resource
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
-from statistics import median
 from typing import Any, NamedTuple
 
 import torch
@@ -22,7 +20,7 @@ from torch.autograd import profiler
 from torch.nn.modules import module as all_modules
 from torch.optim import optimizer as all_optimizers
 
-from archcli.recording.classes import FRAMEWORK, class_by_name
+from archcli.recording.classes import class_by_name
 from archcli.recording.device import DeviceActivity, account, median_activity
 from archcli.recording.disturbance import Disturbance, disturbance, processor_times
 from archcli.recording.events import TIMED, Event, events_of
@@ -33,6 +31,7 @@ from archcli.recording.program import (
     OUTSIDE,
     CountedStep,
     PlacedTime,
+    ProgramPhase,
     ProgramRecording,
     Watching,
     phase_of,
@@ -57,7 +56,7 @@ class _Begun(NamedTuple):
 
 
 class _TracedStep(NamedTuple):
-    """A traced step: its time, its kernels by label, nanoseconds in the data loader, the device's activity."""
+    """A traced step: its time, kernels by label, nanoseconds in the data loader, the device's activity."""
 
     run: Run
     spent: dict[OpKey, CallTime]
@@ -157,7 +156,7 @@ class Watch:
             self._counting.__enter__()
             return
         if what == "trace":
-            if torch.autograd._profiler_enabled():  # the program traces itself
+            if torch._C._autograd._profiler_enabled():  # the program traces itself
                 self._doing = ""
                 return
             self._start_tracer()
@@ -297,7 +296,7 @@ def _placed(
     traced: list[_TracedStep], names: ModuleNames, compiled: CompiledProgram
 ) -> tuple[PlacedTime, ...]:
     """The kernels of all traced steps by path, phase, name and class."""
-    sums: dict[tuple[str, str, str, str], CallTime] = defaultdict(CallTime)
+    sums: dict[tuple[str, ProgramPhase, str, str], CallTime] = defaultdict(CallTime)
     for step in traced:
         for key, spent in step.spent.items():
             phase = phase_of(key)

@@ -56,7 +56,7 @@ def _between(recording: ProgramRecording, totals: Mapping[str, Any]) -> Iterator
         yield Advice(
             f"of a step lies between its {calls:.0f} kernels of {each:.0f} us on average",
             share,
-            "larger batches, torch.compile, and fewer .item() and print in the step",
+            f"larger batches{', torch.compile' * (not recording.graphs)}, fewer .item() and print in the step",
         )
 
 
@@ -83,7 +83,7 @@ def _outside(recording: ProgramRecording, totals: Mapping[str, Any]) -> Iterator
         yield Advice(
             f"of a step is outside of modules: {names}",
             share,
-            "look at the loss and at what is done with gradients and metrics in every step",
+            "less of it in every step: losses, gradients and metrics are what programs do there",
         )
 
 
@@ -102,7 +102,9 @@ def _moving(recording: ProgramRecording, _: Mapping[str, Any]) -> Iterator[Advic
     share = _share(recording, lambda it: it.op_class in moves and it.name != "_to_copy")
     if share > MUCH_MOVING:
         yield Advice(
-            "of a step copies and gathers", share, "look for .contiguous(), cat and indexing in the slowest modules"
+            "of a step copies and gathers",
+            share,
+            "look for .contiguous(), cat and indexing in the slowest modules",
         )
 
 
@@ -148,6 +150,15 @@ def _slow(_: ProgramRecording, totals: Mapping[str, Any]) -> Iterator[Advice]:
 
 
 FINDERS = (
-    _waiting, _between, _optimizer, _outside, _casting, _moving, _elementwise, _random, _scores, _slow,
+    _waiting,
+    _between,
+    _optimizer,
+    _outside,
+    _casting,
+    _moving,
+    _elementwise,
+    _random,
+    _scores,
+    _slow,
 )
 """The questions that are asked of a program's step."""

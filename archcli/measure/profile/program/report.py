@@ -87,7 +87,9 @@ def program_report(
     )
 
 
-def _totals(recording: ProgramRecording, ceilings: Ceilings | None, folded: Callable[[str], str]) -> dict[str, Any]:
+def _totals(
+    recording: ProgramRecording, ceilings: Ceilings | None, folded: Callable[[str], str]
+) -> dict[str, Any]:
     step_s = median(recording.plain_s or recording.traced_s)
     counted, peak = recording.counted, None if ceilings is None else ceilings["gemm_flops_per_s"]
     matmul = None if counted is None else counted.matmul_flops
@@ -191,7 +193,12 @@ def _class_table(totals: Mapping[str, Any]) -> Table:
 def _phase_table(recording: ProgramRecording) -> Table:
     number, whole = len(recording.traced_s), recording.traced_total_s
     records = [
-        {"phase": phase, "share": it.seconds / whole, "seconds": it.seconds / number, "calls": round(it.calls / number)}
+        {
+            "phase": phase,
+            "share": it.seconds / whole,
+            "seconds": it.seconds / number,
+            "calls": round(it.calls / number),
+        }
         for phase, it in tallied(recording, lambda time: time.phase).items()
     ]
     return Table("Kernels by phase", PHASE_COLUMNS, records)
@@ -216,7 +223,11 @@ def _facts(recording: ProgramRecording, totals: Mapping[str, Any]) -> Iterator[F
     yield "kernels in a step", round(totals["kernels_per_step"]), "number"
     if totals["matmul_flops"] is not None:
         yield "products in a step", totals["matmul_flops"], "flops"
-        yield f"products per second, in {totals['matmul_dtype']}", f"{totals['flops_per_s'] / 1e9:.1f} GFLOP/s", "text"
+        yield (
+            f"products per second, in {totals['matmul_dtype']}",
+            f"{totals['flops_per_s'] / 1e9:.1f} GFLOP/s",
+            "text",
+        )
     if totals["mfu"] is not None:
         peak = totals["ceilings"]["gemm_flops_per_s"] / 1e9
         yield f"MFU, of the {peak:.0f} GFLOP/s that a product reaches here", totals["mfu"], "share"

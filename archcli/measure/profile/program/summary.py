@@ -54,7 +54,9 @@ def _kind(row: Mapping[str, Any]) -> str:
 
 def _first(totals: Mapping[str, Any]) -> str:
     mfu = "" if totals["mfu"] is None else f", MFU {totals['mfu']:.1%}"
-    flops = "" if totals["matmul_flops"] is None else f", {totals['matmul_flops'] / 1e9:,.3g} GFLOP of products"
+    flops = (
+        "" if totals["matmul_flops"] is None else f", {totals['matmul_flops'] / 1e9:,.3g} GFLOP of products"
+    )
     return (
         f"A step takes {totals['step_s'] * 1e3:,.1f} ms (median), {totals['kernels_per_step']:.0f} kernels{flops}"
         f"{mfu}; {totals['steps_watched']} of {totals['steps']} steps were traced."

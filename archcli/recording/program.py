@@ -68,7 +68,8 @@ class ProgramRecording:
     """The measurements of a program's steps: plain and traced ones in turn.
 
     found: steps of the whole program. plain_s, traced_s: wall times of the steps that were timed.
-    placed: kernels of the traced steps. waiting_s: time in the data loader beside kernels, of all traced steps.
+    placed: kernels of the traced steps.
+    waiting_s: time in the data loader beside kernels, of all traced steps.
     modules: the class of each module by its path.
     counted: FLOPs of one step; None where none was counted.
     tokens: (batch, sequence) of the outermost module's first input of whole numbers.

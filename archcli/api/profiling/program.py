@@ -160,8 +160,8 @@ def _nothing(recording: ProgramRecording, asked: ProgramOptions) -> str:
         return f"no step was traced: {recording.failure}"
     if not recording.found and asked.step_on == "optimizer":
         return (
-            "no step was found: no optimizer of torch's stepped in this process; --step-on forward takes each "
-            "pass of the outermost module as a step, and processes that the program starts are not watched"
+            "no step was found: no optimizer of torch's stepped in this process; --step-on forward takes "
+            "each pass of the outermost module as a step; processes that the program starts are not watched"
         )
     if not recording.found:
         return "no step was found: no module with parameters ran in this process"

@@ -83,12 +83,12 @@ def run(
 ) -> None:
     """Run a program of yours unchanged, and report where the time of its training steps goes.
 
-    Finds its steps, leaves the first ones out, and traces a few: every kernel is placed at the module that ran
-    it, in forward, backward, optimizer or outside. Needs torch in the program's Python.
+    Finds its steps, leaves the first ones out, and traces a few: every kernel is placed at the module that
+    ran it, in forward, backward, optimizer or outside. Needs torch in the program's Python.
 
-    The program's output and exit code are its own. The report follows on standard error; -o FILE writes it to
-    a file too, as JSON, CSV, Markdown or text by its suffix. Processes that the program starts are not watched.
-    On several devices: `torchrun --no-python --nproc-per-node 2 archcli profile -- python train.py`.
+    The program's output and exit code are its own. The report follows on standard error; -o FILE writes it
+    to a file too, as JSON, CSV, Markdown or text by its suffix. Processes that the program starts are not
+    watched. On several devices: `torchrun --no-python --nproc-per-node 2 archcli profile -- python train.py`.
     """
     command = _checked(options.program)
     form_of_file = chosen_format(form, output, as_json=as_json)

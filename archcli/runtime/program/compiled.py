@@ -1,7 +1,7 @@
 """Compiled graphs of a program: which kernels inductor made of which modules, and their ranges in a trace.
 
-torch keeps the stack of modules on every node of a graph, on those of a gradient that of its forward. A kernel
-that several modules were fused into is placed at the module that holds them all; it is never split.
+torch keeps the stack of modules on every node of a graph, on those of a gradient that of its forward. A
+kernel that several modules were fused into is placed at the module that holds them all; it is never split.
 """
 
 from __future__ import annotations

@@ -7,15 +7,18 @@ from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import sdpa_backward_flop_count, sdpa_flop_count
+from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
 
-from archcli.recording.classes import is_fused, is_product
+from archcli.graph import OpClass
+from archcli.recording.classes import FUSED, RECURRENCE, class_by_name, is_fused, is_scan
 from archcli.recording.program import CountedStep
 from archcli.recording.walk import operation
 from archcli.runtime.dtypes import dtype_name
-from archcli.runtime.profile.census import Counting, executed, is_view
+from archcli.runtime.profile.census import BY_SHAPES, Counting, executed, is_view
 from archcli.runtime.program.modules import ModuleRanges
 
+CONTRACTING = {OpClass.CONTRACTION, FUSED, RECURRENCE}
+"""Classes whose operations multiply matrices: one without a formula is named, never counted as nothing."""
 BATCHED = 2
 """Axes of the tokens of a batch."""
 
@@ -30,16 +33,23 @@ class StepCounting(Counting):
         self.by_dtype, self.uncounted = Counter[str](), Counter[str]()
         self.tokens: tuple[int, int] | None = None
 
-    def __enter__(self) -> Any:
+    def begin(self) -> None:
+        """Count from here on."""
         self.modules.start()
-        return super().__enter__()
+        self.__enter__()
 
-    def __exit__(self, *exception: object) -> None:
-        super().__exit__(*exception)
+    def end(self) -> None:
+        """Count no longer."""
+        self.__exit__(None, None, None)
         self.modules.end()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if _is_wrapper(func):  # under inference_mode it comes here whole
+            with self:
+                made = func.decompose(*args, **kwargs)
+            if made is not NotImplemented:
+                return made
         out = func(*args, **kwargs)
         if not is_view(func):
             try:
@@ -52,11 +62,16 @@ class StepCounting(Counting):
         name = operation(func._schema.name)
         if name == "embedding" and self.tokens is None and args[1].ndim == BATCHED:
             self.tokens = (args[1].shape[0], args[1].shape[1])
-        cost = executed(func, name, args, kwargs, out)
-        flops = attention_flops(name, args) if is_fused(name) and cost.flops is None else cost.flops
+        contracts = class_by_name(name) in CONTRACTING and not is_scan(name)
+        if contracts and not (is_fused(name) or name in BY_SHAPES or func.overloadpacket in flop_registry):
+            flops = None
+        else:
+            flops = executed(func, name, args, kwargs, out).flops
+        if is_fused(name) and flops is None:
+            flops = attention_flops(name, args)
         if flops is None:
             self.uncounted[name] += 1
-        elif is_product(name) or is_fused(name):
+        elif contracts:
             self.matmul[self.log.place()] += flops
             first = next(leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor))
             self.by_dtype[dtype_name(first.dtype)] += flops
@@ -73,6 +88,10 @@ class StepCounting(Counting):
             dict(self.by_dtype),
             dict(self.uncounted),
         )
+
+
+def _is_wrapper(func: Any) -> bool:
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"))
 
 
 def attention_flops(name: str, args: Any) -> int | None:

@@ -1,8 +1,8 @@
 """Which ranges of a trace are kernels, by torch's own registry of operations; a step's time by place.
 
-An operation that the dispatcher takes apart (`CompositeImplicitAutograd`: linear, matmul) is a wrapper, and so
-is a view. The first other operation, from outside inwards, is a kernel with all that runs within it, as the
-census of archcli's own models has it.
+An operation that the dispatcher takes apart (`CompositeImplicitAutograd`: linear, matmul) is a wrapper, and
+so is a view. The first other operation, from outside inwards, is a kernel with all that runs within it, as
+the census of archcli's own models has it.
 """
 
 from __future__ import annotations

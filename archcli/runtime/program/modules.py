@@ -6,6 +6,7 @@ other one calls is a root; paths below it are those of its `named_modules`.
 
 from __future__ import annotations
 
+import gc
 import threading
 from typing import Any
 
@@ -89,20 +90,36 @@ class ModuleRanges:
     def _label(self, module: nn.Module) -> str:
         """The label of a module; one that is below no known root becomes a root itself."""
         if id(module) not in self._labels:
-            number = len(self.roots)
-            self.roots.append(module)  # kept, so that its id is nobody else's
-            for path, inner in module.named_modules():
+            number, root = len(self.roots), _outermost(module)
+            self.roots.append(root)  # kept, so that its id is nobody else's
+            for path, inner in root.named_modules():
                 self._labels.setdefault(id(inner), f"{number}{SEPARATOR}{path}")
         return self._labels[id(module)]
 
 
+def _outermost(module: nn.Module) -> nn.Module:
+    """The module that holds this one and is held by none, as a module whose own forward nobody calls."""
+    # type(), as isinstance would ask objects of the program that pretend to be of another class
+    holders = [it for it in gc.get_objects() if issubclass(type(it), nn.Module) and it is not module]
+    while True:
+        above = next((it for it in holders if any(x is module for x in it._modules.values())), None)
+        if above is None:
+            return module
+        holders.remove(above)
+        module = above
+
+
 class ModuleNames:
-    """Paths of a program by its labels: the largest root's own names, others behind their class's name."""
+    """Paths of a program by its labels: where several roots have weights, behind the class of theirs."""
 
     def __init__(self, roots: list[nn.Module]) -> None:
-        sizes = [sum(x.numel() for x in root.parameters()) for root in roots]
-        self.main = max(range(len(roots)), key=lambda i: (sizes[i], -i), default=-1)
-        self.roots = roots
+        weighted = [i for i, root in enumerate(roots) if next(root.parameters(), None) is not None]
+        self.main = weighted[0] if len(weighted) == 1 else -1
+        self.roots, self.names = roots, list[str]()
+        for root in roots:
+            name = type(_unwrapped(root)).__name__
+            others = sum(known.partition("#")[0] == name for known in self.names)
+            self.names.append(f"{name}#{others + 1}" if others else name)
 
     def classes(self) -> dict[str, str]:
         """The class of every module by its path."""
@@ -122,8 +139,7 @@ class ModuleNames:
     def _below(self, number: int, inner: str) -> str:
         root = self.roots[number]
         steps = _without_wrappers(root, inner.split(".") if inner else [])
-        name = type(_unwrapped(root)).__name__
-        return ".".join(steps if number == self.main and steps else [name, *steps])
+        return ".".join(steps if number == self.main and steps else [self.names[number], *steps])
 
 
 def _unwrapped(module: nn.Module) -> nn.Module:

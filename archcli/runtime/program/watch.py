@@ -78,6 +78,7 @@ class Watch:
         self.counted: CountedStep | None = None
         self.tokens: tuple[int, int] | None = None
         self.optimizers: dict[str, None] = {}
+        self._order: list[Any] = []
         self._leader: Any = None
         self._strayed = 0
         self._doing = ""
@@ -97,7 +98,7 @@ class Watch:
 
     @property
     def complete(self) -> bool:
-        """Whether all steps that were asked for are over: those left out, the counted one, and the pairs."""
+        """Whether all steps that were asked for are over: left out, counted, and pairs."""
         return self.found > max(self.watching.warm_up, 1) + 2 * self.watching.steps
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
@@ -105,11 +106,22 @@ class Watch:
         if torch.compiler.is_compiling() or not self._is_here():
             return
         self.optimizers[type(optimizer).__name__] = None
+        self._choose_leader(optimizer)
+        if optimizer is self._leader:
+            self._step_ends()
+
+    def _choose_leader(self, optimizer: Any) -> None:
+        """Of several optimizers, the last before the first one steps again ends a step of the program.
+
+        What runs between two steps of theirs, a generator's forward, is then in one step with its backward.
+        """
+        if self._order and optimizer is self._order[0] and len(self._order) > 1:
+            self._leader, self._order = self._order[-1], [None]
+        elif self._order != [None]:
+            self._order.append(optimizer)
         self._strayed = 0 if optimizer is self._leader else self._strayed + 1
         if self._leader is None or self._strayed > STRAYED:
             self._leader, self._strayed = optimizer, 0
-        if optimizer is self._leader:
-            self._step_ends()
 
     def _passes(self, module: nn.Module, inputs: Any) -> None:
         """Find the outermost module, the first that is called, and watch its passes alone."""
@@ -153,7 +165,7 @@ class Watch:
         self._doing = what
         if what == "count":
             self._counting = StepCounting(self.modules)
-            self._counting.__enter__()
+            self._counting.begin()
             return
         if what == "trace":
             if torch._C._autograd._profiler_enabled():  # the program traces itself
@@ -170,7 +182,7 @@ class Watch:
         """End what was done with the step that is over."""
         what, self._doing = self._doing, ""
         if what == "count":
-            self._counting.__exit__(None, None, None)
+            self._counting.end()
             self.counted, self.tokens = self._counting.step, self._counting.tokens
         elif what and self._begun is not None:
             run = self._run(self._begun)
@@ -234,7 +246,7 @@ class Watch:
         doing, self._doing = self._doing, ""
         try:
             if doing == "count":
-                self._counting.__exit__(None, None, None)
+                self._counting.end()
             elif doing == "trace" and self._tracer is not None:
                 self.modules.end()
                 with quiet_tracer():
@@ -245,7 +257,7 @@ class Watch:
     def _leave_child(self) -> None:
         """In a forked child, such as a loader's worker, nothing is watched."""
         if self._doing == "count":
-            self._counting.__exit__(None, None, None)
+            self._counting.end()
         if self._doing == "trace":
             self.modules.end()
         for handle in self._handles:

@@ -13,7 +13,10 @@ class Deep(nn.Module):
     def __init__(self):
         super().__init__()
         self.layers = nn.ModuleList(
-            [nn.Sequential(nn.LayerNorm(32), nn.Linear(32, 64), nn.SiLU(), nn.Linear(64, 32)) for _ in range(3)]
+            [
+                nn.Sequential(nn.LayerNorm(32), nn.Linear(32, 64), nn.SiLU(), nn.Linear(64, 32))
+                for _ in range(3)
+            ]
         )
         self.out = nn.Linear(32, 1)
 

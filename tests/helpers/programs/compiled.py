@@ -11,7 +11,11 @@ STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 13
 class Block(nn.Module):
     def __init__(self, width):
         super().__init__()
-        self.norm, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+        self.norm, self.up, self.down = (
+            nn.LayerNorm(width),
+            nn.Linear(width, 2 * width),
+            nn.Linear(2 * width, width),
+        )
 
     def forward(self, x):
         return x + self.down(nn.functional.gelu(self.up(self.norm(x))))

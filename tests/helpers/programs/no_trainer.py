@@ -13,8 +13,14 @@ model = GPT2LMHeadModel(config)
 loader = DataLoader([{"input_ids": torch.randint(96, (32,))} for _ in range(4 * STEPS)], batch_size=4)
 no_decay = ["bias", "layer_norm.weight"]
 groups = [
-    {"params": [p for n, p in model.named_parameters() if not any(nd in n for nd in no_decay)], "weight_decay": 0.1},
-    {"params": [p for n, p in model.named_parameters() if any(nd in n for nd in no_decay)], "weight_decay": 0.0},
+    {
+        "params": [p for n, p in model.named_parameters() if not any(nd in n for nd in no_decay)],
+        "weight_decay": 0.1,
+    },
+    {
+        "params": [p for n, p in model.named_parameters() if any(nd in n for nd in no_decay)],
+        "weight_decay": 0.0,
+    },
 ]
 optimizer = torch.optim.AdamW(groups, lr=5e-4)
 scheduler = get_scheduler("linear", optimizer, num_warmup_steps=0, num_training_steps=STEPS)

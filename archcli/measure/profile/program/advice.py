@@ -45,7 +45,7 @@ def _waiting(recording: ProgramRecording, totals: Mapping[str, Any]) -> Iterator
         yield Advice(
             "of a step goes by in the data loader",
             share,
-            "more workers (num_workers, persistent_workers=True, pin_memory=True), or prepare the data beforehand",
+            "more workers (num_workers, persistent_workers=True, pin_memory=True)",
         )
 
 
@@ -56,7 +56,7 @@ def _between(recording: ProgramRecording, totals: Mapping[str, Any]) -> Iterator
         yield Advice(
             f"of a step lies between its {calls:.0f} kernels of {each:.0f} us on average",
             share,
-            f"larger batches{', torch.compile' * (not recording.graphs)}, fewer .item() and print in the step",
+            f"larger batches{', torch.compile' * (not recording.graphs)}, fewer .item() in the step",
         )
 
 

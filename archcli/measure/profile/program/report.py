@@ -27,9 +27,9 @@ from archcli.recording.machine import Ceilings
 from archcli.recording.program import LOADER, OPTIMIZER, OUTSIDE, UNPLACED, WAITING, ProgramRecording
 
 CONVENTION = (
-    "Shares are of the traced steps' wall time and add up to 100% with what lies between kernels. A kernel is "
-    "an operation of torch that computes or moves, placed at the innermost module that ran it; on a GPU its time "
-    "is the device's. FLOP = 2 x multiply-add, of matrix products, as executed in one step."
+    "Shares are of the traced steps' wall time and add up to 100% with what lies between kernels. A kernel "
+    "is an operation of torch that computes or moves, placed at the innermost module that ran it; on a GPU "
+    "its time is the device's. FLOP = 2 x multiply-add, of matrix products, as executed in one step."
 )
 FLOPS_NOT_COUNTED = "FLOPs and MFU are not known: "
 CLASS_COLUMNS = (

@@ -44,7 +44,7 @@ class Spent:
 
 
 def folding(modules: Mapping[str, str], depth: int = 0) -> Callable[[str], str]:
-    """A function that folds paths: `*` for the number of a repeated module, `h.*.attn`; `depth` steps (0: all).
+    """A function that folds paths: `*` for the number of a repeated module; `depth` steps (0: all).
 
     Modules repeat where all that are numbered beside each other are of one class.
     """

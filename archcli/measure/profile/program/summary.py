@@ -30,10 +30,12 @@ def _lines(report: Report) -> Iterator[str]:
     yield "## What takes the time"
     yield ""
     classes = sorted(totals["by_class"].items(), key=lambda item: -item[1])[:CLASSES]
-    yield "By class: " + ", ".join(f"{label_of(name)} {share:.1%}" for name, share in classes if share) + "."
+    shares = (f"{label_of(name)} {share:.1%}" for name, share in classes if share)
+    yield f"By class: {', '.join(shares)}."
     yield ""
     for row in report.rows[:MODULES]:
-        yield f"- {row['share']:.1%} `{row['path']}`{_kind(row)}, {row['phase']}: {', '.join(row['operations'])}"
+        names = ", ".join(row["operations"])
+        yield f"- {row['share']:.1%} `{row['path']}`{_kind(row)}, {row['phase']}: {names}"
     found = totals["advice"][:FINDINGS]
     yield ""
     yield "## What is unusual, and what to try"
@@ -58,8 +60,8 @@ def _first(totals: Mapping[str, Any]) -> str:
         "" if totals["matmul_flops"] is None else f", {totals['matmul_flops'] / 1e9:,.3g} GFLOP of products"
     )
     return (
-        f"A step takes {totals['step_s'] * 1e3:,.1f} ms (median), {totals['kernels_per_step']:.0f} kernels{flops}"
-        f"{mfu}; {totals['steps_watched']} of {totals['steps']} steps were traced."
+        f"A step takes {totals['step_s'] * 1e3:,.1f} ms (median), {totals['kernels_per_step']:.0f} kernels"
+        f"{flops}{mfu}; {totals['steps_watched']} of {totals['steps']} steps were traced."
     )
 
 
@@ -69,5 +71,6 @@ def _prediction(totals: Mapping[str, Any]) -> Iterator[str]:
         yield ""
         yield (
             f"Predicted for {prediction['model']} on {prediction['device']}: "
-            f"{prediction['predicted_s'] * 1e3:,.1f} ms; measured / predicted {prediction['measured_over_predicted']:.2f}."
+            f"{prediction['predicted_s'] * 1e3:,.1f} ms; measured / predicted "
+            f"{prediction['measured_over_predicted']:.2f}."
         )

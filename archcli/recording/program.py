@@ -1,4 +1,4 @@
-"""What watching a training program leaves behind, as plain data: steps, kernels by place, FLOPs. No torch.
+"""The recording of a watched program, as plain data: steps, kernels by place, FLOPs. No torch.
 
 A place is a path of the program's own modules, `transformer.h.0.attn`, or one of those in parentheses.
 """

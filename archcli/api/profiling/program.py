@@ -1,4 +1,4 @@
-"""A program of the user's, watched in its own process: begun when it has imported torch, reported at its end.
+"""A program of the user's, watched in its own process, and reported at its end.
 
 Whatever goes wrong here is told in a line after the program's own output; its exit code stays.
 """

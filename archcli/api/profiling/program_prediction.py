@@ -1,4 +1,4 @@
-"""`profile --against-prediction MODEL -- PROGRAM`: what predict says of an architecture beside a program.
+"""`profile --against-prediction MODEL -- PROGRAM`: an architecture's prediction beside a program.
 
 The program's steps are measured; the prediction is of MODEL with the batch, the sequence and the number
 format that the program had, by this machine's peaks or on another device.

@@ -55,9 +55,9 @@ File = Annotated[
 
 
 def is_program(words: Sequence[str]) -> bool:
-    """Whether the words after `profile` name a program: a python or more than one word after `--`, or none.
+    """Whether the words after `profile` name a program: `--`, and what follows it.
 
-    One word that is no python is a MODEL that may begin with a dash.
+    One word there that is no python is a MODEL, which may begin with a dash.
     """
     if SEPARATOR not in words:
         return False

@@ -1,4 +1,4 @@
-"""Compiled graphs of a program: which kernels inductor made of which modules, and their ranges in a trace.
+"""Compiled graphs of a program: the modules that each of their kernels was made from.
 
 torch keeps the stack of modules on every node of a graph, on those of a gradient that of its forward. A
 kernel that several modules were fused into is placed at the module that holds them all; it is never split.

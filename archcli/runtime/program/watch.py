@@ -1,4 +1,4 @@
-"""Watching the steps of a running program: some left out, one counted, then plain and traced ones in turn.
+"""The watch over a running program: some steps left out, one counted, then pairs of plain and traced.
 
 A step lasts from the end of an optimizer's step to the end of its next one, so that it holds the data, all
 passes of an accumulation, and whatever else the program does between two updates. Outside of the steps that
@@ -113,7 +113,7 @@ class Watch:
     def _choose_leader(self, optimizer: Any) -> None:
         """Of several optimizers, the last before the first one steps again ends a step of the program.
 
-        What runs between two steps of theirs, a generator's forward, is then in one step with its backward.
+        What runs between their steps, as a generator's forward, is then in one step with its backward.
         """
         if self._order and optimizer is self._order[0] and len(self._order) > 1:
             self._leader, self._order = self._order[-1], [None]

@@ -1,4 +1,4 @@
-"""Imported by Python itself before a program of the user's: waits until the program has imported torch.
+"""Imported by Python itself before a program of the user's: waits for its import of torch.
 
 `archcli profile -- python train.py` puts this folder in front of PYTHONPATH and becomes `python train.py`, so
 that arguments, `__main__`, sys.path[0], signals and exit code are those of the program, and nothing stands

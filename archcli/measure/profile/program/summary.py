@@ -1,4 +1,4 @@
-"""A watched program in at most 40 lines of Markdown: what takes the time, what is unusual, what to try."""
+"""A watched program in at most 40 lines of Markdown: what takes its time, and what to try."""
 
 from __future__ import annotations
 

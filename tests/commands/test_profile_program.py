@@ -96,6 +96,9 @@ def test_a_compiled_program_is_placed_by_its_graphs(tmp_path):
     assert {"blocks.*.up", "blocks.*.down", "head", "(optimizer)"} <= totals["by_path"].keys()
     fused = [row for row in document["rows"] if row["class"] == "fused_kernels"]
     assert {row["phase"] for row in fused} == {"forward", "backward"}
+    tokens, width, vocabulary = 4 * 32, 64, 96
+    up_and_down, head = 2 * 2 * tokens * width * (2 * width), 2 * tokens * width * vocabulary
+    assert totals["matmul_flops"] == 3 * (2 * up_and_down + head)
 
 
 @pytest.mark.long

@@ -62,21 +62,15 @@ class StepCounting(Counting):
         name = operation(func._schema.name)
         if name == "embedding" and self.tokens is None and args[1].ndim == BATCHED:
             self.tokens = (args[1].shape[0], args[1].shape[1])
-        contracts = class_by_name(name) in CONTRACTING and not is_scan(name)
-        if contracts and not (is_fused(name) or name in BY_SHAPES or func.overloadpacket in flop_registry):
-            flops = None
-        else:
-            flops = executed(func, name, args, kwargs, out).flops
-        if is_fused(name) and flops is None:
-            flops = attention_flops(name, args)
+        if not multiplies(name):
+            self.other += executed(func, name, args, kwargs, out).flops or 0
+            return
+        flops = product_flops(func, name, args, kwargs, out)
         if flops is None:
             self.uncounted[name] += 1
-        elif contracts:
-            self.matmul[self.log.place()] += flops
-            first = next(leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor))
-            self.by_dtype[dtype_name(first.dtype)] += flops
-        else:
-            self.other += flops
+            return
+        self.matmul[self.log.place()] += flops
+        self.by_dtype[product_dtype(args)] += flops
 
     @property
     def step(self) -> CountedStep:
@@ -92,6 +86,27 @@ class StepCounting(Counting):
 
 def _is_wrapper(func: Any) -> bool:
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"))
+
+
+def multiplies(name: str) -> bool:
+    """Whether an operation multiplies matrices."""
+    return class_by_name(name) in CONTRACTING and not is_scan(name)
+
+
+def product_flops(func: Any, name: str, args: Any, kwargs: Any, out: Any) -> int | None:
+    """FLOPs of an operation that multiplies matrices; None where no formula is known."""
+    if is_fused(name):
+        by_torch = executed(func, name, args, kwargs, out).flops
+        return attention_flops(name, args) if by_torch is None else by_torch
+    if name in BY_SHAPES or func.overloadpacket in flop_registry:
+        return executed(func, name, args, kwargs, out).flops
+    return None
+
+
+def product_dtype(args: Any) -> str:
+    """The number format of a product: that of its first tensor."""
+    first = next(leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor))
+    return dtype_name(first.dtype)
 
 
 def attention_flops(name: str, args: Any) -> int | None:

@@ -253,7 +253,7 @@ def _warnings(recording: ProgramRecording, totals: Mapping[str, Any], ended_by: 
     if spread > MOST_SPREAD:
         yield f"Steps are uneven: the middle half of the plain ones spans {spread:.0%} of their median."
     if recording.counted is None:
-        yield f"{FLOPS_NOT_COUNTED}they are counted in a step of eager code alone."
+        yield f"{FLOPS_NOT_COUNTED}no step was counted."
     elif recording.counted.uncounted:
         yield f"Not among the FLOPs, for want of a formula: {', '.join(sorted(recording.counted.uncounted))}."
 
@@ -267,7 +267,7 @@ def _notes(recording: ProgramRecording) -> Iterator[str]:
     if recording.graphs:
         yield (
             "Compiled: a kernel that several modules were fused into is placed at the module that holds them "
-            "all; modules that ran uncompiled beside the graphs are outside."
+            "all; modules that ran uncompiled beside the graphs are outside, and their FLOPs are not counted."
         )
     if recording.device == "cuda":
         yield "Not measured on a GPU yet: this way of watching a program was tried on a CPU alone."

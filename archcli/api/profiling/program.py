@@ -217,8 +217,11 @@ def _ceilings(recording: ProgramRecording) -> Ceilings | None:
     if dtype not in get_args(RunDtype):
         return None
     settings = RunSettings(cast("RunDtype", dtype), recording.device, "sdpa", None, None, True, False, False)
-    with progress("measuring what this machine can do") as tick:
-        return machine_ceilings(recording.as_recording(), settings, tick)
+    try:
+        with progress("measuring what this machine can do") as tick:
+            return machine_ceilings(recording.as_recording(), settings, tick)
+    except RuntimeError:  # the program has left a device without memory: a report without MFU
+        return None
 
 
 def _show(report: Report, asked: ProgramOptions) -> None:

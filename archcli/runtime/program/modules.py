@@ -90,8 +90,10 @@ class ModuleRanges:
     def _label(self, module: nn.Module) -> str:
         """The label of a module; one that is below no known root becomes a root itself."""
         if id(module) not in self._labels:
-            number, root = len(self.roots), _outermost(module)
-            self.roots.append(root)  # kept, so that its id is nobody else's
+            root = _outermost(module)
+            # kept, so that its id is nobody else's; known where modules were added to it since
+            number = next((i for i, known in enumerate(self.roots) if known is root), len(self.roots))
+            self.roots[number:] = self.roots[number:] or [root]
             for path, inner in root.named_modules():
                 self._labels.setdefault(id(inner), f"{number}{SEPARATOR}{path}")
         return self._labels[id(module)]
@@ -99,6 +101,8 @@ class ModuleRanges:
 
 def _outermost(module: nn.Module) -> nn.Module:
     """The module that holds this one and is held by none, as a module whose own forward nobody calls."""
+    if not module._modules and not module._parameters:  # a loss, which may be made anew for each step
+        return module
     # type(), as isinstance would ask objects of the program that pretend to be of another class
     holders = [it for it in gc.get_objects() if issubclass(type(it), nn.Module) and it is not module]
     while True:
@@ -116,9 +120,10 @@ class ModuleNames:
         weighted = [i for i, root in enumerate(roots) if next(root.parameters(), None) is not None]
         self.main = weighted[0] if len(weighted) == 1 else -1
         self.roots, self.names = roots, list[str]()
-        for root in roots:
+        for i, root in enumerate(roots):
             name = type(_unwrapped(root)).__name__
-            others = sum(known.partition("#")[0] == name for known in self.names)
+            # losses of one class are alike
+            others = sum(known.partition("#")[0] == name for known in self.names) * (i in weighted)
             self.names.append(f"{name}#{others + 1}" if others else name)
 
     def classes(self) -> dict[str, str]:

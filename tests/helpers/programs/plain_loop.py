@@ -1,6 +1,10 @@
 """A loop as tutorials have it: a classifier, its loss outside, a look at the test set now and then."""
 
+import importlib.util
 import sys
+
+if importlib.util.find_spec("torch") is None:
+    sys.exit("this needs torch")
 
 import torch
 from torch import nn

@@ -47,8 +47,8 @@ class _Awaited:
         """The module as the other finders have it, with archcli's call after it; None for any other name."""
         if name not in self.names:
             return None
-        self.names.remove(name)
-        specs = (it.find_spec(name, path, target) for it in sys.meta_path if it is not self)
+        others = (it for it in sys.meta_path if it is not self and hasattr(it, "find_spec"))
+        specs = (it.find_spec(name, path, target) for it in others)
         spec = next((spec for spec in specs if spec is not None), None)
         if spec is None or spec.loader is None:
             return spec
@@ -57,7 +57,10 @@ class _Awaited:
         def exec_module(module: Any) -> None:
             vars(loader).pop("exec_module", None)
             execute(module)
-            self.imported(name)
+            # not before: a program may only ask whether torch is there, as transformers does
+            if name in self.names:
+                self.names.remove(name)
+                self.imported(name)
 
         loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
@@ -95,7 +98,11 @@ def _start() -> None:
     sys.path[:] = [place for place in sys.path if place != FOLDER]
     _import_other()
     sys.meta_path.insert(0, _Own())
-    sys.meta_path.insert(0, _Awaited(given["options"]))
+    awaited = _Awaited(given["options"])
+    sys.meta_path.insert(0, awaited)
+    if TORCH in sys.modules:  # imported by a .pth file
+        awaited.names.remove(TORCH)
+        awaited.imported(TORCH)
     # registered before the program registers anything, and so called after all of that
     atexit.register(_finish, os.getpid())
 

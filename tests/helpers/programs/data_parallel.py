@@ -23,6 +23,6 @@ for step, (x, y) in enumerate(loader):
     loss.backward()
     optimizer.step()
     if rank == 0:
-        print(f"{step}: {loss.item():.4f}", flush=True)
+        sys.stdout.write(f"{step}: {loss.item():.4f}\n")
 dist.destroy_process_group()
-print("rank", os.environ["RANK"], "is done", flush=True)
+sys.stdout.write(f"rank {os.environ['RANK']} is done\n")  # whole lines, as ranks share the output

@@ -167,6 +167,16 @@ def test_stop_ends_the_program_with_success(tmp_path):
     assert "traced, each beside a plain one  7; 2" in done.stderr
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(("at", "traced"), [("3", 0), ("4", 0), ("5", 1), ("6", 1), ("7", 2)])
+def test_a_profiler_of_the_programs_own_goes_first(at, traced):
+    script = str(PROGRAMS / "profiles_itself.py")
+    alone, watched = python(script, str(STEPS), at), profiled(script, str(STEPS), at)
+    assert (watched.stdout, watched.returncode) == (alone.stdout, alone.returncode), watched.stderr
+    assert "the program runs a profiler of its own" in watched.stderr
+    assert (f"plain one  13; {traced}\n" in watched.stderr) == (traced > 0)
+
+
 SEEN = """\
 import os, sys
 print(sys.argv, __name__, __file__, sys.path[0], sys.flags.optimize, os.environ.get("PYTHONPATH"))

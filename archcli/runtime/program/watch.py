@@ -12,6 +12,7 @@ import resource
 import threading
 import time
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -43,6 +44,7 @@ from archcli.runtime.program.counting import StepCounting
 from archcli.runtime.program.kernels import placed_times
 from archcli.runtime.program.modules import ModuleNames, ModuleRanges
 
+TRACES_ITSELF = "the program runs a profiler of its own, and torch has one at a time"
 STRAYED = 8
 """Steps of other optimizers after which one of them ends the program's steps."""
 
@@ -84,6 +86,9 @@ class Watch:
         self._doing = ""
         self._begun: _Begun | None = None
         self._tracer: Any = None
+        self._mark: Any = None
+        self._starting = False
+        self._restore: Callable[[], None] = lambda: None
         self._counting: Any = None
         self._handles: list[Any] = []
         self._process, self._thread = os.getpid(), threading.get_ident()
@@ -94,6 +99,8 @@ class Watch:
             self._handles = [all_modules.register_module_forward_pre_hook(self._passes)]
         else:
             self._handles = [all_optimizers.register_optimizer_step_post_hook(self._stepped)]
+        if self.traces:
+            self._make_way()
         os.register_at_fork(after_in_child=self._leave_child)
 
     @property
@@ -146,6 +153,8 @@ class Watch:
             self._end()
             if not self.complete:
                 self._start(self._next())
+            else:
+                self._restore()
         except Exception as problem:  # noqa: BLE001 - the program goes on, whatever is wrong with the watch
             self.give_up(f"{type(problem).__name__}: {problem}")
         if self.complete and self.watching.stop:
@@ -168,9 +177,6 @@ class Watch:
             self._counting.begin()
             return
         if what == "trace":
-            if torch._C._autograd._profiler_enabled():  # the program traces itself
-                self._doing = ""
-                return
             self._start_tracer()
         if what:
             self._ready()
@@ -204,7 +210,7 @@ class Watch:
         )
 
     def _start_tracer(self) -> None:
-        on_gpu = _on_gpu()
+        on_gpu, self._starting = _on_gpu(), True
         with quiet_tracer():
             if not self.traced:
                 # slow when it starts for the first time
@@ -212,10 +218,23 @@ class Watch:
                     self._ready()
             self._tracer = profiler.profile(use_kineto=True, use_device="cuda" if on_gpu else None)
             self._tracer.__enter__()
+        self._starting = False
         # hooks on all modules would have compiled ones compiled anew
         self.modules.start(hooked=not self.compiled.graphs)
         self._mark = torch._C._profiler._RecordFunctionFast(TIMED)
         self._mark.__enter__()
+
+    def _make_way(self) -> None:
+        """End the watch where the program prepares a profiler of its own, before that begins."""
+        prepare = profiler.profile._prepare_trace
+
+        def make_way(tracer: Any) -> Any:
+            if not self._starting:
+                self.give_up(TRACES_ITSELF)
+            return prepare(tracer)
+
+        profiler.profile._prepare_trace = make_way  # type: ignore[method-assign]
+        self._restore = lambda: setattr(profiler.profile, "_prepare_trace", prepare)
 
     def _end_tracer(self, run: Run) -> _TracedStep:
         self._mark.__exit__(None, None, None)
@@ -244,10 +263,12 @@ class Watch:
     def close(self) -> None:
         """Take every hook, mode and tracer away; a step that is not over is dropped."""
         doing, self._doing = self._doing, ""
+        self._restore()
         try:
             if doing == "count":
                 self._counting.end()
             elif doing == "trace" and self._tracer is not None:
+                self._mark.__exit__(None, None, None)
                 self.modules.end()
                 with quiet_tracer():
                     self._tracer.__exit__(None, None, None)

@@ -22,15 +22,13 @@ from archcli.api.asking.question import Option
 from archcli.api.profiling.program import ProgramOptions
 from archcli.api.profiling.program_prediction import check_prediction
 from archcli.commands.line.options import asking
+from archcli.commands.profile.start.sitecustomize import FOLDER, VARIABLE
 from archcli.errors import ArchError, quote
 from archcli.render import chosen_format
 from archcli.render.write import check_writable, descriptor
 
 SEPARATOR = "--"
 """What stands between the options of archcli and the program."""
-START = Path(__file__).parent / "start"
-VARIABLE = "ARCHCLI_PROGRAM"
-"""The name of the variable that `start/sitecustomize.py` reads."""
 PYTHON = re.compile(r"(python|pypy)[\d.]*w?(\.exe)?", re.IGNORECASE)
 WITHOUT_SITE = {"E": "ignores PYTHONPATH", "I": "ignores PYTHONPATH", "S": "imports no site"}
 """Python's letters under which nothing is imported before a program."""
@@ -156,7 +154,7 @@ def _become(command: list[str], options: Mapping[str, object]) -> None:
     before = os.environ.get("PYTHONPATH")
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(START), before])),
+        "PYTHONPATH": os.pathsep.join(filter(None, [FOLDER, before])),
         VARIABLE: json.dumps({"pythonpath": before, "options": options}),
     }
     sys.stdout.flush()

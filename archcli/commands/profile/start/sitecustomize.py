@@ -17,6 +17,8 @@ from typing import Any
 
 VARIABLE = "ARCHCLI_PROGRAM"
 """The variable that carries the options, and PYTHONPATH as it was, to the started program."""
+NAME = "sitecustomize"
+"""The module that Python imports by itself where it finds one: docs.python.org/3/library/site.html."""
 TORCH, COMPILER = "torch", "torch._inductor.compile_fx"
 FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib takes long
 HERE = sys.modules.get(__name__)
@@ -71,8 +73,8 @@ class _Awaited:
 
         if name == TORCH:
             # the import system needs it while it is imported; a program without archcli has none
-            if sys.modules.get("sitecustomize") is HERE:
-                del sys.modules["sitecustomize"]
+            if sys.modules.get(NAME) is HERE:
+                del sys.modules[NAME]
             program.begin(self.options)
         else:
             program.compiles()
@@ -109,14 +111,14 @@ def _start() -> None:
 
 def _import_other() -> None:
     """Import the sitecustomize that Python would have found without this one, as some systems have one."""
-    here = sys.modules.pop("sitecustomize", None)
+    here = sys.modules.pop(NAME, None)
     try:
-        __import__("sitecustomize")
+        __import__(NAME)
     except ModuleNotFoundError:
         if here is not None:
             # the import system looks for it when this file has run
-            sys.modules["sitecustomize"] = here
+            sys.modules[NAME] = here
 
 
-if __name__ == "sitecustomize" and VARIABLE in os.environ:
+if __name__ == NAME and VARIABLE in os.environ:
     _start()

@@ -176,6 +176,37 @@ def _class_by_name(key: OpKey) -> str | None:
     return OpClass.ELEMENTWISE if key.phase == "sums" else None
 
 
+_LINEAR = _names("linear linear_backward _linear_pointwise _mkl_linear mkldnn_linear _int_mm _scaled_mm")
+_REDUCTIONS = _names(
+    "sum mean var std var_mean prod amax amin norm linalg_vector_norm _foreach_norm nll_loss_forward"
+    " nll_loss_backward nll_loss2d_forward nll_loss2d_backward"
+)
+_MOVES = _names(
+    "embedding embedding_dense_backward scatter scatter_add index_put index_add masked_scatter nonzero topk"
+    " sort slice_backward select_backward constant_pad_nd tril triu roll flip zero arange full full_like"
+    " ones ones_like masked_select unique_dim _unique2 _amp_update_scale resize set"
+)
+
+
+def is_scan(name: str) -> bool:
+    """Whether a torch operation goes from element to element by sums or products alone."""
+    return name in _SCANS
+
+
+def class_by_name(name: str) -> str:
+    """The time class of a torch operation by its name alone, where no row says what it is a part of."""
+    named = _class_by_name(OpKey("", "forward", name))
+    if named is not None:
+        return named
+    if name in _PRODUCTS | _LINEAR or "convolution" in name:
+        return OpClass.CONTRACTION
+    if name in _SCANS - {"addcmul"} or "rnn" in name or "lstm" in name or "gru" in name:
+        return RECURRENCE
+    if name in _SOFTMAX | _REDUCTIONS or "_norm" in name or "softmax" in name:
+        return OpClass.NORMALIZATION
+    return OpClass.MOVEMENT if name in _COPIES | _MAKERS | _MOVES else OpClass.ELEMENTWISE
+
+
 def _of_phase(phase: Phase, parts: tuple[Part, ...]) -> tuple[Part, ...]:
     return parts if phase == "forward" else tuple(back for part in parts for back in part.backward)
 

@@ -103,7 +103,8 @@ def _entered(
     if outer.taken is not None:
         return outer._replace(end_ns=event.end_ns)
     if event.name.startswith(prefix):
-        return _Frame(event.end_ns, event.name[len(prefix) :], "forward")
+        # a forward that is computed again within a backward is part of it
+        return _Frame(event.end_ns, event.name[len(prefix) :], outer.phase)
     if event.name.startswith(SHARDING):
         return _Frame(event.end_ns, REPLICAS, "forward")
     if event.name.startswith(ENGINE):

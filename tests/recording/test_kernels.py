@@ -17,7 +17,7 @@ from archcli.recording.kernels import CompiledGraph, GraphOp, Launch, join_kerne
 from archcli.recording.operations import CallTime, OpInstance, OpKey
 from archcli.recording.walk import CALL, launched, matched, walk_compiled, with_groups
 from archcli.runtime.model.op_log import op_log
-from archcli.runtime.profile.provenance import PIECES, ROW, Provenance, pieces_of
+from archcli.runtime.profile.provenance import PIECES, ROW, Provenance
 from archcli.runtime.profile.work import prepare
 from recordings import MODELS, RUNS, question
 from table import every_row
@@ -172,7 +172,7 @@ def graph(*calls):
 
 def test_a_view_is_no_piece():
     made = graph(("p", aten.permute.default, ["w"], "proj"), ("m", aten.mm.default, ["x", "p"], "proj"))
-    assert [pieces_of(node) for node in made.nodes] == [(), (), (), (GraphOp("proj", "mm"),)]
+    assert [Provenance().pieces_of(node) for node in made.nodes] == [(), (), (), (GraphOp("proj", "mm"),)]
 
 
 def test_a_node_that_replaces_others_takes_over_whose_they_were():

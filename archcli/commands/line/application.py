@@ -92,8 +92,18 @@ def application(args: Sequence[str]) -> typer.Typer:
     app.callback()(archcli)
     for name in (named,) if named in COMMANDS else COMMANDS:
         command = app.command(name, cls=PagedCommand, rich_help_panel=COMMANDS[name])
-        command(import_module(f"archcli.commands.{name}").run)
+        command(import_module(_module(name, words)).run)
     return app
+
+
+def _module(name: str, words: Sequence[str]) -> str:
+    """The module of a subcommand; `profile -- python train.py` has one of its own."""
+    if name == "profile" and "--" in words:
+        from archcli.commands.profile.program import is_program
+
+        if is_program(words):
+            return is_program.__module__
+    return f"archcli.commands.{name}"
 
 
 def exit_code(app: typer.Typer, args: list[str]) -> int:
@@ -111,6 +121,10 @@ def _run(app: typer.Typer, args: list[str]) -> int:
     if len(args) > 1 and args[0] in completion.SCRIPTS:
         os.environ[completion.NAMED_SHELL] = "1"
     completion.check_environment()
+    if args[:1] == ["profile"] and "--" not in args and any("python" in word for word in args):
+        from archcli.commands.profile.program import check_separator
+
+        check_separator(args)
     try:
         return app(args or ["--help"], prog_name="archcli", standalone_mode=False) or 0
     except OSError:

@@ -47,7 +47,8 @@ class _OriginalNode(NamedTuple):
 class Provenance:
     """Records inductor's code generation: `graphs` in the order in which they were compiled."""
 
-    def __init__(self) -> None:
+    def __init__(self, path_of: Callable[[fx.Node], str] | None = None) -> None:
+        self.path_of = path_of or row_of
         self.graphs: list[CompiledGraph] = []
         self._owners: list[Any] = []
         self._seen: set[tuple[str, str]] = set()
@@ -56,7 +57,8 @@ class Provenance:
     def remember(self, graph: fx.Graph) -> None:
         """Record the nodes before inductor's passes replace some."""
         self._before = {
-            node.name: _OriginalNode(pieces_of(node), _names(node.all_input_nodes)) for node in graph.nodes
+            node.name: _OriginalNode(self.pieces_of(node), _names(node.all_input_nodes))
+            for node in graph.nodes
         }
 
     def inherit_pieces(self, graph: fx.Graph) -> None:
@@ -87,7 +89,7 @@ class Provenance:
             self._owners.append(V.graph)
             self.graphs.append(CompiledGraph(V.graph.is_backward))
         # nodes of torch.fx sort by their place in the graph
-        named = [(node.name, piece) for node in sorted(nodes) for piece in pieces_of(node)]
+        named = [(node.name, piece) for node in sorted(nodes) for piece in self.pieces_of(node)]
         new = [piece for node, piece in named if (node, piece.path) not in self._seen]
         self._seen.update((node, piece.path) for node, piece in named)
         # a kernel that only computes again what an earlier one did is still of those operations
@@ -96,17 +98,22 @@ class Provenance:
             Launch(operation(name), tuple(pieces), library)
         )
 
+    def pieces_of(self, node: fx.Node) -> tuple[GraphOp, ...]:
+        """The operations that a graph node belongs to; none for a view."""
+        if PIECES in node.meta:
+            pieces: tuple[GraphOp, ...] = node.meta[PIECES]
+            return pieces
+        # operator.getitem and other Python functions have no schema
+        if node.op != "call_function" or not hasattr(node.target, "_schema") or is_view(node.target):
+            return ()
+        return (GraphOp(self.path_of(node), operation(node.target._schema.name)),)
 
-def pieces_of(node: fx.Node) -> tuple[GraphOp, ...]:
-    """The operations that a graph node belongs to; none for a view."""
-    if PIECES in node.meta:
-        pieces: tuple[GraphOp, ...] = node.meta[PIECES]
-        return pieces
-    # operator.getitem and other Python functions have no schema
-    if node.op != "call_function" or not hasattr(node.target, "_schema") or is_view(node.target):
-        return ()
+
+def row_of(node: fx.Node) -> str:
+    """The path of the operation that a graph node was traced in; empty for a sum of gradients."""
     # "custom" is where fx.traceback.annotate writes
-    return (GraphOp(node.meta.get("custom", {}).get(ROW, ""), operation(node.target._schema.name)),)
+    path: str = node.meta.get("custom", {}).get(ROW, "")
+    return path
 
 
 def _names(nodes: Iterable[fx.Node]) -> frozenset[str]:
@@ -135,12 +142,28 @@ def provenance() -> Iterator[Provenance]:
     Graphs are generated anew, as a cached one has no provenance. Their compiled C++ is cached.
     """
     from torch._dynamo import config as dynamo
+
+    # dynamo counts by code object, and all variants of a process compile the same `forward`
+    settings = {"recompile_limit": 1 << 16, "accumulated_recompile_limit": 1 << 16, "suppress_errors": False}
+    with dynamo.patch(settings), noting(Provenance()) as noted:
+        yield noted
+
+
+@contextmanager
+def noting(noted: Provenance) -> Iterator[Provenance]:
+    """Let inductor tell `noted` of every kernel that it generates; dynamo is left as it is."""
     from torch._functorch import config as functorch
     from torch._inductor import config as inductor
     from torch._inductor.codegen.cpp import CppScheduling
     from torch._inductor.scheduler import Scheduler
 
-    noted = Provenance()
+    # functions, as torch.compile copies its settings, and of a bound method the object with it
+    def before(graph: fx.Graph) -> None:
+        noted.remember(graph)
+
+    def after(graph: fx.Graph) -> None:
+        noted.inherit_pieces(graph)
+
     settings = {
         # every generated kernel opens a range of its name in the trace
         "cpp.enable_kernel_profile": True,
@@ -148,20 +171,14 @@ def provenance() -> Iterator[Provenance]:
         "fx_graph_cache": False,
         "fx_graph_remote_cache": False,
         # twice: passes replace nodes of the joint graph, and again of its two halves
-        "joint_custom_pre_pass": noted.remember,
-        "joint_custom_post_pass": noted.inherit_pieces,
-        "post_grad_custom_pre_pass": noted.remember,
-        "post_grad_custom_post_pass": noted.inherit_pieces,
+        "joint_custom_pre_pass": before,
+        "joint_custom_post_pass": after,
+        "post_grad_custom_pre_pass": before,
+        "post_grad_custom_post_pass": after,
     }
     with ExitStack() as stack:
         stack.enter_context(inductor.patch(settings))
         stack.enter_context(functorch.patch({"enable_autograd_cache": False}))
-        stack.enter_context(
-            dynamo.patch(
-                # dynamo counts by code object, and all variants of a process compile the same `forward`
-                {"recompile_limit": 1 << 16, "accumulated_recompile_limit": 1 << 16, "suppress_errors": False}
-            )
-        )
         stack.enter_context(
             _callback_before(CppScheduling, "codegen_comment", lambda *given: _generated(noted, *given))
         )

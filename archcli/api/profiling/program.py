@@ -1,0 +1,237 @@
+"""A program of the user's, watched in its own process, and reported at its end.
+
+Whatever goes wrong here is told in a line after the program's own output; its exit code stays.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+
+from archcli.api.asking.question import Option, count_option
+from archcli.modules.spec.values import AboveZero, ZeroOrMore
+from archcli.recording.machine import Ceilings
+from archcli.recording.program import ProgramRecording, StepOn, Watching
+from archcli.render.write import tell
+
+if TYPE_CHECKING:
+    from archcli.measure.report import Report
+    from archcli.runtime.program.watch import Watch
+
+Program = Annotated[
+    Sequence[str],
+    Option(
+        "The program as you start it: python train.py --lr 3e-4, or python -m package.",
+        metavar="-- PROGRAM",
+        argument=True,
+    ),
+]
+StepsEnd = Annotated[
+    StepOn,
+    Option("What ends a step: the optimizer's step, or a pass through the outermost module (inference)."),
+]
+WarmUp = Annotated[AboveZero, count_option("Steps to leave out at first.")]
+Steps = Annotated[AboveZero, count_option("Steps to trace, each beside a plain one.")]
+Stop = Annotated[bool, Option("End the program when these steps are over, with exit code 0.")]
+AgainstModel = Annotated[
+    str | None,
+    Option(
+        "Set what `archcli predict` says of a training step of this architecture beside it.",
+        metavar="MODEL",
+        completes="models",
+    ),
+]
+PredictedOn = Annotated[
+    str | None,
+    Option(
+        "With --against-prediction: the device to predict for. [default: this machine]",
+        metavar="DEVICE",
+        completes="devices",
+    ),
+]
+PredictedBatch = Annotated[
+    AboveZero | None,
+    count_option("With --against-prediction: sequences in a batch. [default: as the program has it]", "-b"),
+]
+PredictedLength = Annotated[
+    AboveZero | None,
+    count_option("With --against-prediction: tokens of a sequence. [default: as the program has it]", "-s"),
+]
+Summary = Annotated[
+    bool, Option("Report in at most 40 lines of Markdown: what takes the time, and what to try.")
+]
+ShownDepth = Annotated[ZeroOrMore, count_option("Steps of a module's path to show; 0 for all.")]
+ShownTop = Annotated[ZeroOrMore, count_option("Modules in the table, the slowest first; 0 for all.")]
+
+
+@dataclass(frozen=True)
+class ProgramOptions:
+    """What `archcli profile -- PROGRAM` asks."""
+
+    program: Program = ()
+    _: KW_ONLY
+    step_on: StepsEnd = "optimizer"
+    warm_up: WarmUp = 2
+    steps: Steps = 5
+    stop: Stop = False
+    against_prediction: AgainstModel = None
+    device: PredictedOn = None
+    batch_size: PredictedBatch = None
+    seq_len: PredictedLength = None
+    no_ceilings: Annotated[bool, Option("Do not measure the peak FLOP/s of this machine, nor MFU.")] = False
+    md: Summary = False
+    depth: ShownDepth = 0
+    top: ShownTop = 15
+
+
+class _State:
+    """The watch over this process's program, if torch was imported, and the options it was started with."""
+
+    watch: Watch | None = None
+    options: Mapping[str, Any] = {}
+    failure: str = ""
+
+
+def begin(options: Mapping[str, Any]) -> None:
+    """Watch the program from here on: torch has just been imported."""
+    _State.options = options
+    try:
+        from archcli.runtime.program.watch import Watch
+
+        asked = ProgramOptions(**options["asked"])
+        watching = Watching(asked.warm_up, asked.steps, asked.step_on, asked.stop)
+        _State.watch = Watch(watching, traces=_reports())
+        _State.watch.begin()
+    except Exception as problem:  # noqa: BLE001 - the program goes on, whatever is wrong with the watch
+        _State.failure = f"{type(problem).__name__}: {problem}"
+
+
+def compiles() -> None:
+    """Record what the program compiles: torch's compiler has just been imported."""
+    if _State.watch is None or not _reports():
+        return
+    try:
+        _State.watch.compiled.install()
+    except Exception as problem:  # noqa: BLE001 - the same
+        _State.watch.give_up(f"{type(problem).__name__}: {problem}")
+
+
+def finish() -> None:
+    """Report on standard error, and into the file that was asked for. The program is over."""
+    if not _reports():
+        return
+    with suppress(OSError, ValueError):  # what the program has printed comes first
+        sys.stdout.flush()
+    try:
+        _report()
+    except KeyboardInterrupt:
+        tell("archcli: interrupted before the report")
+    except Exception as problem:  # noqa: BLE001 - the exit code is the program's
+        tell(f"archcli: no report: {type(problem).__name__}: {problem}")
+
+
+def _reports() -> bool:
+    """Whether this process is the rank that traces and reports: the first, or the only one."""
+    return os.environ.get("RANK", "0") in {"", "0"}
+
+
+def _report() -> None:
+    if _State.watch is None:
+        why = _State.failure or "the program has not imported torch"
+        tell(f"archcli: nothing was watched: {why}")
+        return
+    recording = _State.watch.recording()
+    asked = ProgramOptions(**_State.options["asked"])
+    if not recording.traced_s:
+        tell(f"archcli: {_nothing(recording, asked)}")
+        return
+    report = _report_of(recording, asked)
+    _show(report, asked)
+
+
+def _nothing(recording: ProgramRecording, asked: ProgramOptions) -> str:
+    """Why no step was traced, and what to do."""
+    if recording.failure:
+        return f"no step was traced: {recording.failure}"
+    if not recording.found and asked.step_on == "optimizer":
+        return (
+            "no step was found: no optimizer of torch's stepped in this process; --step-on forward takes "
+            "each pass of the outermost module as a step; processes that the program starts are not watched"
+        )
+    if not recording.found:
+        return "no step was found: no module with parameters ran in this process"
+    needed = asked.warm_up + 3
+    fewer = ", or --warm-up 1" if asked.warm_up > 1 else ""
+    return (
+        f"no step was traced: the program ended after {recording.found} of them, and the first "
+        f"{needed} are left out, counted and timed without the tracer; let it run longer{fewer}"
+    )
+
+
+def _report_of(recording: ProgramRecording, asked: ProgramOptions) -> Report:
+    from archcli.measure.profile.program.report import program_report
+
+    ended_by = getattr(sys, "last_type", None)
+    ceilings = None if asked.no_ceilings or ended_by is not None else _ceilings(recording)
+    report = program_report(
+        recording,
+        asked.program,
+        _inputs(asked),
+        ceilings,
+        depth=asked.depth,
+        top=asked.top,
+        ended_by=ended_by.__name__ if ended_by is not None else "",
+    )
+    if asked.against_prediction is None:
+        return report
+    from archcli.api.profiling.program_prediction import beside_prediction
+
+    return beside_prediction(report, recording, asked)
+
+
+def _inputs(asked: ProgramOptions) -> dict[str, Any]:
+    return {
+        "step_on": asked.step_on,
+        "warm_up": asked.warm_up,
+        "steps": asked.steps,
+        "stop": asked.stop,
+        "against_prediction": asked.against_prediction,
+    }
+
+
+def _ceilings(recording: ProgramRecording) -> Ceilings | None:
+    """The peak of this machine in the dtype of most products; None where there were none, or no peak."""
+    from archcli.measure.profile.program.report import main_dtype
+
+    dtype = main_dtype(recording)
+    if dtype is None:
+        return None
+    from archcli.api.profiling.settings import RunDtype, RunSettings, machine_ceilings
+    from archcli.render.screen import progress
+
+    if dtype not in get_args(RunDtype):
+        return None
+    settings = RunSettings(cast("RunDtype", dtype), recording.device, "sdpa", None, None, True, False, False)
+    try:
+        with progress("measuring what this machine can do") as tick:
+            return machine_ceilings(recording.as_recording(), settings, tick)
+    except RuntimeError:  # the program has left a device without memory: a report without MFU
+        return None
+
+
+def _show(report: Report, asked: ProgramOptions) -> None:
+    """Print the report on standard error, and write it to the file of -o."""
+    from archcli.measure.profile.program.summary import summary
+    from archcli.render import rendered
+    from archcli.render.write import write
+
+    file, form = _State.options["output"], _State.options["form"]
+    if file is not None:
+        text = summary(report) if asked.md or form == "md" else rendered(report, form or "plain")
+        write(text, Path(file))
+    tell((summary(report) if asked.md else rendered(report, "plain")).rstrip("\n"))

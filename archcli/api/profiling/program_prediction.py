@@ -1,0 +1,105 @@
+"""`profile --against-prediction MODEL -- PROGRAM`: an architecture's prediction beside a program.
+
+The program's steps are measured; the prediction is of MODEL with the batch, the sequence and the number
+format that the program had, by this machine's peaks or on another device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from archcli.errors import ArchError
+from archcli.measure.profile.program.beside import beside_table, compared_classes
+from archcli.measure.report import Report
+from archcli.recording.program import ProgramRecording
+
+if TYPE_CHECKING:
+    from archcli.api.profiling.program import ProgramOptions
+
+LOCAL = "local"
+LENGTHS_UNKNOWN = "how many sequences of how many tokens the program's batches have is not known"
+OPTIMIZERS = {"AdamW": "adamw", "Adam": "adamw", "SGD": "sgd", "Adafactor": "adafactor", "Muon": "muon"}
+"""Optimizers of predict by torch's class; of any other the usual one."""
+
+
+def check_prediction(model: str | None, device: str | None) -> None:
+    """Raise ArchError, before the program starts, for a model or a device that is none."""
+    if model is None:
+        if device is not None:
+            raise ArchError("--device is what a prediction is for", "add --against-prediction MODEL")
+        return
+    from archcli.api.asking.subject import subject
+
+    subject(model, ())
+    if device is not None and device != LOCAL:
+        from archcli.api.asking.device import predicted_device
+
+        predicted_device(device)
+
+
+def beside_prediction(report: Report, recording: ProgramRecording, asked: ProgramOptions) -> Report:
+    """The report with predicted seconds beside the measured ones, or a note on why there are none."""
+    from archcli.api.predict import predict
+
+    try:
+        options = _question(recording, asked, report.totals["matmul_dtype"])
+        predicted = predict(asked.against_prediction or "", asked.device or LOCAL, **options)
+    except ArchError as error:
+        problem = error.problems[0]
+        hint = f" ({problem.hint})" if problem.hint else ""
+        return replace(report, notes=(*report.notes, f"No prediction: {problem.what}{hint}."))
+    step_s = report.totals["step_s"]
+    prediction = _compared(predicted, asked, step_s, report.totals)
+    return replace(
+        report,
+        totals={**report.totals, "prediction": prediction},
+        tables=(*report.tables, beside_table(prediction)),
+        notes=(*report.notes, *_notes(prediction)),
+    )
+
+
+def _question(recording: ProgramRecording, asked: ProgramOptions, dtype: str | None) -> dict[str, Any]:
+    """The options of predict that stand for the program's step."""
+    batch, length = asked.batch_size, asked.seq_len
+    if batch is None or length is None:
+        if recording.tokens is None:
+            raise ArchError(LENGTHS_UNKNOWN, "state them: --batch-size and --seq-len")
+        batch, length = batch or recording.tokens[0], length or recording.tokens[1]
+    trains = asked.step_on == "optimizer"
+    optimizer = OPTIMIZERS.get(next(iter(recording.optimizers), ""))
+    return {
+        "phase": "train" if trains else "forward",
+        "batch_size": batch,
+        "seq_len": length,
+        "dtype": dtype or "fp32",
+        "compiled": bool(recording.graphs),
+        **({"optimizer": optimizer} if trains and optimizer else {}),
+        **({"backend": "cpu"} if asked.device in {None, LOCAL} and recording.device == "cpu" else {}),
+    }
+
+
+def _compared(
+    predicted: Report, asked: ProgramOptions, step_s: float, totals: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The record of a prediction beside the program: both times of a step, and of each class."""
+    times = predicted.totals["time_s"]
+    seconds = times["expected"] if times["expected"] is not None else times["floor"]
+    return {
+        "model": asked.against_prediction,
+        "device": predicted.totals["device"]["name"],
+        "is_limit": times["expected"] is None,
+        "measured_s": step_s,
+        "predicted_s": seconds,
+        "time_s": dict(times),
+        "measured_over_predicted": step_s / seconds if seconds else None,
+        "inputs": {name: predicted.inputs.get(name) for name in ("phase", "batch_size", "seq_len", "dtype")},
+        "by_class": compared_classes(totals["by_class"], predicted.totals["by_class"], step_s),
+    }
+
+
+def _notes(prediction: Mapping[str, Any]) -> list[str]:
+    if not prediction["is_limit"]:
+        return []
+    return ["Predicted by the peaks of the device alone: a limit, which no program reaches."]

@@ -1,0 +1,281 @@
+"""The report of a watched program: where the time of its steps goes, and how far to trust it."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from archcli.measure.profile.program.advice import advice
+from archcli.measure.profile.program.shares import (
+    NO_KERNEL,
+    Spent,
+    attributed_share,
+    calls_per_step,
+    flops_by_path,
+    folding,
+    outside_share,
+    shares,
+    tallied,
+)
+from archcli.measure.profile.quality import MOST_OVERHEAD, MOST_SPREAD
+from archcli.measure.report import Column, Fact, Report, Table, facts
+from archcli.recording.classes import FRAMEWORK, label_of
+from archcli.recording.machine import Ceilings
+from archcli.recording.program import LOADER, OPTIMIZER, OUTSIDE, UNPLACED, WAITING, ProgramRecording
+
+CONVENTION = (
+    "Shares are of the traced steps' wall time and add up to 100% with what lies between kernels. A kernel "
+    "is an operation of torch that computes or moves, placed at the innermost module that ran it; on a GPU "
+    "its time is the device's. FLOP = 2 x multiply-add, of matrix products, as executed in one step."
+)
+FLOPS_NOT_COUNTED = "FLOPs and MFU are not known: "
+CLASS_COLUMNS = (
+    Column("class", "class"),
+    Column("share", "share of a step", "share"),
+    Column("seconds", "time in a step", "seconds"),
+)
+PHASE_COLUMNS = (Column("phase", "phase"), *CLASS_COLUMNS[1:], Column("calls", "kernels", "number"))
+MODULE_COLUMNS = (
+    Column("path", "module"),
+    Column("module", "of class", minor=True),
+    Column("phase", "phase"),
+    Column("class", "mostly", minor=True),
+    *CLASS_COLUMNS[1:],
+    Column("calls", "kernels", "number", minor=True),
+    Column("gflops_per_s", "GFLOP/s", "number", minor=True),
+)
+
+
+def main_dtype(recording: ProgramRecording) -> str | None:
+    """The dtype of most products' FLOPs; None where none was counted."""
+    by_dtype = {} if recording.counted is None else recording.counted.by_dtype
+    return max(by_dtype, key=lambda name: by_dtype[name], default=None)
+
+
+def program_report(
+    recording: ProgramRecording,
+    program: Sequence[str],
+    inputs: Mapping[str, Any],
+    ceilings: Ceilings | None,
+    *,
+    depth: int = 0,
+    top: int = 0,
+    ended_by: str = "",
+) -> Report:
+    """The report of a program of which at least one step was traced; `depth` and `top` 0 show everything."""
+    folded = folding(recording.modules, depth)
+    totals = _totals(recording, ceilings, folded)
+    rows = _rows(recording, folded)
+    return Report(
+        command="profile",
+        model={"name": shlex.join(program), "source": "a program"},
+        inputs=inputs,
+        usual={"step_on": "optimizer", "warm_up": 2, "steps": 5},
+        convention=CONVENTION,
+        totals={**totals, "advice": [it._asdict() for it in advice(recording, totals)]},
+        rows=rows,
+        tables=(
+            _class_table(totals),
+            _phase_table(recording),
+            _module_table(rows, top),
+            facts("How far to trust it", *_facts(recording, totals)),
+        ),
+        notes=(*_warnings(recording, totals, ended_by), *_notes(recording)),
+    )
+
+
+def _totals(
+    recording: ProgramRecording, ceilings: Ceilings | None, folded: Callable[[str], str]
+) -> dict[str, Any]:
+    step_s = median(recording.plain_s or recording.traced_s)
+    counted, peak = recording.counted, None if ceilings is None else ceilings["gemm_flops_per_s"]
+    matmul = None if counted is None else counted.matmul_flops
+    rate = None if matmul is None else matmul / step_s
+    by_class = shares(recording, lambda time: time.op_class, FRAMEWORK)
+    return {
+        "steps": recording.found,
+        "steps_watched": len(recording.traced_s),
+        "step_s": step_s,
+        "attributed_share": attributed_share(recording),
+        "outside_share": outside_share(recording),
+        "kernel_share": recording.kernels_s / recording.traced_total_s,
+        "framework_share": by_class[FRAMEWORK],
+        "waiting_share": by_class[WAITING],
+        "mfu": rate / peak if rate is not None and peak else None,
+        "by_class": by_class,
+        "by_phase": shares(recording, lambda time: time.phase, NO_KERNEL),
+        "by_path": shares(recording, lambda time: folded(time.path), NO_KERNEL),
+        "matmul_flops": matmul,
+        "other_flops": None if counted is None else counted.other_flops,
+        "matmul_dtype": main_dtype(recording),
+        "uncounted": [] if counted is None else [*counted.uncounted],
+        "flops_per_s": rate,
+        "ceilings": ceilings,
+        "kernels_per_step": calls_per_step(recording),
+        "overhead_ratio": _overhead(recording),
+        "tokens": None if recording.tokens is None else list(recording.tokens),
+        "optimizers": list(recording.optimizers),
+        "compiled_graphs": recording.graphs,
+        "plain_s": list(recording.plain_s),
+        "traced_s": list(recording.traced_s),
+        "device": recording.device,
+        "machine": dict(recording.machine),
+        "disturbance": recording.disturbance._asdict(),
+    }
+
+
+def _overhead(recording: ProgramRecording) -> float | None:
+    """Time of a traced step over that of the plain one before it: the median; None without pairs."""
+    pairs = zip(recording.plain_s, recording.traced_s, strict=False)
+    ratios = [traced / plain for plain, traced in pairs]
+    return median(ratios) if ratios else None
+
+
+def _rows(recording: ProgramRecording, folded: Callable[[str], str]) -> list[dict[str, Any]]:
+    """A record per module, phase and class, the slowest first."""
+    flops, number = flops_by_path(recording, folded), len(recording.traced_s)
+    # a path that is cut stands for modules of several classes
+    classes: dict[str, set[str]] = defaultdict(set)
+    for path, name in recording.modules.items():
+        classes[folded(path)].add(name)
+    modules = {path: next(iter(names)) for path, names in classes.items() if len(names) == 1}
+    spent = tallied(recording, lambda it: "\n".join((folded(it.path), it.phase, it.op_class)))
+    return [
+        _row(key.split("\n"), of_key, recording, modules, number, flops if _contracts(key) else Counter())
+        for key, of_key in spent.items()
+    ]
+
+
+def _contracts(key: str) -> bool:
+    return key.endswith(("\ncontraction", "\nfused_attention"))
+
+
+def _row(
+    place: list[str],
+    spent: Spent,
+    recording: ProgramRecording,
+    modules: Mapping[str, str],
+    number: int,
+    flops: Mapping[tuple[str, str], int],
+) -> dict[str, Any]:
+    path, phase, op_class = place
+    seconds = spent.seconds / number
+    # products of other phases than forward are those of gradients
+    of_place = flops.get((path, "backward" if phase == "backward" else "forward"))
+    return {
+        "path": path,
+        "module": modules.get(path),
+        "phase": phase,
+        "class": op_class,
+        "share": spent.seconds / recording.traced_total_s,
+        "seconds": seconds,
+        "calls": spent.calls / number,
+        "flops": of_place,
+        "gflops_per_s": round(of_place / seconds / 1e9, 1) if of_place and seconds else None,
+        "operations": spent.names(),
+    }
+
+
+def _class_table(totals: Mapping[str, Any]) -> Table:
+    traced_s = sum(totals["traced_s"]) / len(totals["traced_s"])
+    records = [
+        {"class": label_of(name), "share": share, "seconds": share * traced_s}
+        for name, share in totals["by_class"].items()
+        if share
+    ]
+    whole = {"class": "a traced step", "share": sum(totals["by_class"].values()), "seconds": traced_s}
+    return Table("Where the time of a step goes", CLASS_COLUMNS, records, whole)
+
+
+def _phase_table(recording: ProgramRecording) -> Table:
+    number, whole = len(recording.traced_s), recording.traced_total_s
+    records = [
+        {
+            "phase": phase,
+            "share": it.seconds / whole,
+            "seconds": it.seconds / number,
+            "calls": round(it.calls / number),
+        }
+        for phase, it in tallied(recording, lambda time: time.phase).items()
+    ]
+    return Table("Kernels by phase", PHASE_COLUMNS, records)
+
+
+def _module_table(rows: Sequence[Mapping[str, Any]], top: int) -> Table:
+    shown = rows[: top or None]
+    title = "By module" + (f": the slowest {len(shown)} of {len(rows)}" if len(shown) < len(rows) else "")
+    records = [{**row, "class": label_of(row["class"]), "calls": round(row["calls"])} for row in shown]
+    return Table(title, MODULE_COLUMNS, records)
+
+
+def _facts(recording: ProgramRecording, totals: Mapping[str, Any]) -> Iterator[Fact]:
+    yield "steps of the program; traced, each beside a plain one", _steps(recording), "text"
+    yield "a plain step, median", totals["step_s"], "seconds"
+    walls = recording.plain_s or recording.traced_s
+    yield "fastest to slowest", f"{min(walls) * 1e3:.1f} to {max(walls) * 1e3:.1f} ms", "text"
+    if totals["overhead_ratio"] is not None:
+        yield "traced / plain", totals["overhead_ratio"], "ratio"
+    yield "kernels placed, of their time", totals["attributed_share"], "share"
+    yield "kernels outside of modules, of a step", totals["outside_share"], "share"
+    yield "kernels in a step", round(totals["kernels_per_step"]), "number"
+    if totals["matmul_flops"] is not None:
+        yield "products in a step", totals["matmul_flops"], "flops"
+        yield (
+            f"products per second, in {totals['matmul_dtype']}",
+            f"{totals['flops_per_s'] / 1e9:.1f} GFLOP/s",
+            "text",
+        )
+    if totals["mfu"] is not None:
+        peak = totals["ceilings"]["gemm_flops_per_s"] / 1e9
+        yield f"MFU, of the {peak:.0f} GFLOP/s that a product reaches here", totals["mfu"], "share"
+    waited = recording.disturbance.waited_share
+    if waited is not None:
+        yield "threads waiting for a processor, of their time", waited, "share"
+    yield from ((name, value, "text") for name, value in totals["machine"].items())
+
+
+def _steps(recording: ProgramRecording) -> str:
+    return f"{recording.found}; {len(recording.traced_s)}"
+
+
+def _warnings(recording: ProgramRecording, totals: Mapping[str, Any], ended_by: str) -> Iterator[str]:
+    """What makes the figures less than sound, a sentence each."""
+    if ended_by:
+        yield f"PARTIAL: the program ended by {ended_by}."
+    if recording.failure:
+        yield f"PARTIAL: watching ended early: {recording.failure}."
+    overhead, spread = totals["overhead_ratio"], recording.disturbance.spread
+    if overhead is not None and overhead > MOST_OVERHEAD:
+        yield f"Tracing slowed a step by {overhead - 1:.0%}: small operations look too expensive."
+    if spread > MOST_SPREAD:
+        yield f"Steps are uneven: the middle half of the plain ones spans {spread:.0%} of their median."
+    if recording.counted is None:
+        yield f"{FLOPS_NOT_COUNTED}no step was counted."
+    elif recording.counted.uncounted:
+        yield f"Not among the FLOPs, for want of a formula: {', '.join(sorted(recording.counted.uncounted))}."
+
+
+def _notes(recording: ProgramRecording) -> Iterator[str]:
+    """How to read the figures."""
+    places = {time.path for time in recording.placed}
+    for place, meaning in MEANINGS.items():
+        if place in places:
+            yield f"{place}: {meaning}"
+    if recording.graphs:
+        yield (
+            "Compiled: a kernel that several modules were fused into is placed at the module that holds them "
+            "all; modules that ran uncompiled beside the graphs are outside, and their FLOPs are not counted."
+        )
+    if recording.device == "cuda":
+        yield "Not measured on a GPU yet: this way of watching a program was tried on a CPU alone."
+
+
+MEANINGS = {
+    OPTIMIZER: "the optimizer's step and zero_grad.",
+    LOADER: "the next batch of the data loader, in this process.",
+    OUTSIDE: "functions that the program calls itself, such as a loss, and their backward.",
+    UNPLACED: "a backward whose forward ran before the traced step.",
+}

@@ -1,0 +1,166 @@
+"""Modules of a running program: ranges of a trace and autograd nodes by the module that made them.
+
+Hooks of all modules (`register_module_forward_hook`) are there only while a step is watched. A module that no
+other one calls is a root; paths below it are those of its `named_modules`.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules import module as all_modules
+
+from archcli.recording.program import PREFIX, UNPLACED
+from archcli.runtime.model.op_log import AutogradLog, OpLog
+
+WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+"""Steps of a path that wrappers of torch add."""
+PARALLEL = "module"
+"""The step that DistributedDataParallel and DataParallel add."""
+SEPARATOR = "|"
+"""Between the number of a root and the path below it, in a label."""
+
+
+class StepLog(AutogradLog):
+    """The autograd nodes of a step by path; those made before it began are unplaced."""
+
+    def owner(self, sequence: int) -> str:
+        """The path of the module that made a node: empty outside of modules."""
+        return UNPLACED if not self.entries or sequence < self.entries[0][0] else super().owner(sequence)
+
+
+class ModuleRanges:
+    """Labels what modules run: a range of the trace each, and the log of their autograd nodes."""
+
+    def __init__(self) -> None:
+        self.log = OpLog()
+        self.roots: list[nn.Module] = []
+        self._labels: dict[int, str] = {}
+        self._open: list[tuple[int, str, Any]] = []
+        self._handles: list[Any] = []
+        self._thread = threading.get_ident()
+
+    def start(self, *, hooked: bool = True) -> None:
+        """Begin a step: a new log, and hooks on all modules."""
+        self.log.autograd = StepLog()
+        self.log.current = ""
+        self.log.autograd.begin("")
+        self._open.clear()
+        if not hooked:
+            return
+        self._handles = [
+            all_modules.register_module_forward_pre_hook(self._enter),
+            all_modules.register_module_forward_hook(self._leave, always_call=True),
+        ]
+
+    def end(self) -> None:
+        """End the step: no hook is left."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        while self._open:
+            self._open.pop()[2].__exit__(None, None, None)
+
+    def _enter(self, module: nn.Module, _: Any) -> None:
+        # a thread of its own, as of nn.DataParallel, has numbers of its own
+        if threading.get_ident() != self._thread or torch.compiler.is_compiling():
+            return
+        label = self._label(module)
+        marked = torch._C._profiler._RecordFunctionFast(PREFIX + label)
+        marked.__enter__()
+        self._open.append((id(module), label, marked))
+        self._now(label)
+
+    def _leave(self, module: nn.Module, *_: Any) -> None:
+        if threading.get_ident() != self._thread or id(module) not in {opened[0] for opened in self._open}:
+            return
+        # an exception may have left inner modules open
+        while self._open.pop()[0] != id(module):
+            pass
+        self._now(self._open[-1][1] if self._open else "")
+
+    def _now(self, label: str) -> None:
+        self.log.autograd.begin(label)
+        self.log.current = label
+
+    def _label(self, module: nn.Module) -> str:
+        """The label of a module; one that is below no known root becomes a root itself."""
+        if id(module) not in self._labels:
+            root = _outermost(module)
+            # kept, so that its id is nobody else's; known where modules were added to it since
+            number = next((i for i, known in enumerate(self.roots) if known is root), len(self.roots))
+            self.roots[number:] = self.roots[number:] or [root]
+            for path, inner in root.named_modules():
+                self._labels.setdefault(id(inner), f"{number}{SEPARATOR}{path}")
+        return self._labels[id(module)]
+
+
+def _outermost(module: nn.Module) -> nn.Module:
+    """The module that holds this one and is held by none, as a module whose own forward nobody calls."""
+    if not module._modules and not module._parameters:  # a loss, which may be made anew for each step
+        return module
+    # type(), as isinstance would ask objects of the program that pretend to be of another class
+    holders = [it for it in gc.get_objects() if issubclass(type(it), nn.Module) and it is not module]
+    while True:
+        above = next((it for it in holders if any(x is module for x in it._modules.values())), None)
+        if above is None:
+            return module
+        holders.remove(above)
+        module = above
+
+
+class ModuleNames:
+    """Paths of a program by its labels: where several roots have weights, behind the class of theirs."""
+
+    def __init__(self, roots: list[nn.Module]) -> None:
+        weighted = [i for i, root in enumerate(roots) if next(root.parameters(), None) is not None]
+        self.main = weighted[0] if len(weighted) == 1 else -1
+        self.roots, self.names = roots, list[str]()
+        for i, root in enumerate(roots):
+            name = type(_unwrapped(root)).__name__
+            # losses of one class are alike
+            others = sum(known.partition("#")[0] == name for known in self.names) * (i in weighted)
+            self.names.append(f"{name}#{others + 1}" if others else name)
+
+    def classes(self) -> dict[str, str]:
+        """The class of every module by its path."""
+        return {
+            self._below(number, path): type(inner).__name__
+            for number, root in enumerate(self.roots)
+            for path, inner in root.named_modules()
+        }
+
+    def path(self, label: str) -> str:
+        """The path of a label; what is no label, such as a place in parentheses, stays."""
+        number, separator, inner = label.partition(SEPARATOR)
+        if not separator:
+            return label
+        return self._below(int(number), inner)
+
+    def _below(self, number: int, inner: str) -> str:
+        root = self.roots[number]
+        steps = _without_wrappers(root, inner.split(".") if inner else [])
+        return ".".join(steps if number == self.main and steps else [self.names[number], *steps])
+
+
+def _unwrapped(module: nn.Module) -> nn.Module:
+    """The program's own module within those that torch has wrapped around it."""
+    for name in (*WRAPPERS, *([PARALLEL] if _is_parallel(module) else [])):
+        inner = module._modules.get(name)
+        if inner is not None:
+            return _unwrapped(inner)
+    return module
+
+
+def _without_wrappers(root: nn.Module, steps: list[str]) -> list[str]:
+    if steps and steps[0] == PARALLEL and _is_parallel(root):
+        steps = steps[1:]
+    return [step for step in steps if step not in WRAPPERS]
+
+
+def _is_parallel(module: nn.Module) -> bool:
+    return type(module).__name__ in {"DistributedDataParallel", "DataParallel"}

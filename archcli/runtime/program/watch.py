@@ -1,0 +1,353 @@
+"""The watch over a running program: some steps left out, one counted, then pairs of plain and traced.
+
+A step lasts from the end of an optimizer's step to the end of its next one, so that it holds the data, all
+passes of an accumulation, and whatever else the program does between two updates. Outside of the steps that
+are traced one hook of torch's is left, which counts.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.autograd import profiler
+from torch.nn.modules import module as all_modules
+from torch.optim import optimizer as all_optimizers
+
+from archcli.recording.classes import class_by_name
+from archcli.recording.device import DeviceActivity, account, median_activity
+from archcli.recording.disturbance import Disturbance, disturbance, processor_times
+from archcli.recording.events import TIMED, Event, events_of
+from archcli.recording.machine import usable_processors
+from archcli.recording.operations import CallTime, OpKey
+from archcli.recording.program import (
+    LOADER,
+    OUTSIDE,
+    CountedStep,
+    PlacedTime,
+    ProgramPhase,
+    ProgramRecording,
+    Watching,
+    phase_of,
+)
+from archcli.runtime.profile.clock import Run
+from archcli.runtime.profile.machine import machine, quiet_tracer
+from archcli.runtime.program.compiled import CompiledProgram
+from archcli.runtime.program.counting import StepCounting
+from archcli.runtime.program.kernels import placed_times
+from archcli.runtime.program.modules import ModuleNames, ModuleRanges
+
+TRACES_ITSELF = "the program runs a profiler of its own, and torch has one at a time"
+STRAYED = 8
+"""Steps of other optimizers after which one of them ends the program's steps."""
+
+
+class _Begun(NamedTuple):
+    """Readings at the begin of a step."""
+
+    times: Any
+    usage: Any
+    start: float
+
+
+class _TracedStep(NamedTuple):
+    """A traced step: its time, kernels by label, nanoseconds in the data loader, the device's activity."""
+
+    run: Run
+    spent: dict[OpKey, CallTime]
+    loading_ns: int
+    activity: DeviceActivity | None
+
+
+class Watch:
+    """The watch over one program. What goes wrong in it ends the watch, and never the program."""
+
+    def __init__(self, watching: Watching, *, traces: bool = True) -> None:
+        self.watching, self.traces = watching, traces
+        self.found = 0
+        self.failure = ""
+        self.modules = ModuleRanges()
+        self.compiled = CompiledProgram()
+        self.plain: list[Run] = []
+        self.traced: list[_TracedStep] = []
+        self.counted: CountedStep | None = None
+        self.tokens: tuple[int, int] | None = None
+        self.optimizers: dict[str, None] = {}
+        self._order: list[Any] = []
+        self._leader: Any = None
+        self._strayed = 0
+        self._doing = ""
+        self._begun: _Begun | None = None
+        self._tracer: Any = None
+        self._mark: Any = None
+        self._starting = False
+        self._restore: Callable[[], None] = lambda: None
+        self._counting: Any = None
+        self._handles: list[Any] = []
+        self._process, self._thread = os.getpid(), threading.get_ident()
+
+    def begin(self) -> None:
+        """Set the hooks that find steps."""
+        if self.watching.step_on == "forward":
+            self._handles = [all_modules.register_module_forward_pre_hook(self._passes)]
+        else:
+            self._handles = [all_optimizers.register_optimizer_step_post_hook(self._stepped)]
+        if self.traces:
+            self._make_way()
+        os.register_at_fork(after_in_child=self._leave_child)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all steps that were asked for are over: left out, counted, and pairs."""
+        return self.found > max(self.watching.warm_up, 1) + 2 * self.watching.steps
+
+    def _stepped(self, optimizer: Any, *_: Any) -> None:
+        # a compiled step is traced by torch's compiler, which must see nothing of this
+        if torch.compiler.is_compiling() or not self._is_here():
+            return
+        self.optimizers[type(optimizer).__name__] = None
+        self._choose_leader(optimizer)
+        if optimizer is self._leader:
+            self._step_ends()
+
+    def _choose_leader(self, optimizer: Any) -> None:
+        """Of several optimizers, the last before the first one steps again ends a step of the program.
+
+        What runs between their steps, as a generator's forward, is then in one step with its backward.
+        """
+        if self._order and optimizer is self._order[0] and len(self._order) > 1:
+            self._leader, self._order = self._order[-1], [None]
+        elif self._order != [None]:
+            self._order.append(optimizer)
+        self._strayed = 0 if optimizer is self._leader else self._strayed + 1
+        if self._leader is None or self._strayed > STRAYED:
+            self._leader, self._strayed = optimizer, 0
+
+    def _passes(self, module: nn.Module, inputs: Any) -> None:
+        """Find the outermost module, the first that is called, and watch its passes alone."""
+        if torch.compiler.is_compiling() or not self._is_here():
+            return
+        for handle in self._handles:
+            handle.remove()
+        self._leader = module
+        self._handles = [module.register_forward_pre_hook(lambda *_: self._step_ends())]
+        self._step_ends()
+
+    def _is_here(self) -> bool:
+        return os.getpid() == self._process and threading.get_ident() == self._thread
+
+    def _step_ends(self) -> None:
+        if not self._is_here() or torch.compiler.is_compiling():
+            return
+        self.found += 1
+        if self.failure:
+            return
+        try:
+            self._end()
+            if not self.complete:
+                self._start(self._next())
+            else:
+                self._restore()
+        except Exception as problem:  # noqa: BLE001 - the program goes on, whatever is wrong with the watch
+            self.give_up(f"{type(problem).__name__}: {problem}")
+        if self.complete and self.watching.stop:
+            raise SystemExit(0)
+
+    def _next(self) -> str:
+        """What is done with the step that begins; ranks of one program do the same at the same steps."""
+        number = self.found - max(self.watching.warm_up, 1)
+        if number < 0 or not self.traces:
+            return ""
+        # a compiled step is counted by its graphs: under a mode torch would run it uncompiled
+        if number == 0:
+            return "" if self.compiled.graphs else "count"
+        return "plain" if number % 2 else "trace"
+
+    def _start(self, what: str) -> None:
+        self._doing = what
+        if what == "count":
+            self._counting = StepCounting(self.modules)
+            self._counting.begin()
+            return
+        if what == "trace":
+            self._start_tracer()
+        if what:
+            self._ready()
+            self._begun = _Begun(
+                processor_times(), resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+            )
+
+    def _end(self) -> None:
+        """End what was done with the step that is over."""
+        what, self._doing = self._doing, ""
+        if what == "count":
+            self._counting.end()
+            self.counted, self.tokens = self._counting.step, self._counting.tokens
+        elif what and self._begun is not None:
+            run = self._run(self._begun)
+            if what == "plain":
+                self.plain.append(run)
+            else:
+                self.traced.append(self._end_tracer(run))
+
+    def _run(self, begun: _Begun) -> Run:
+        self._ready()
+        seconds = time.perf_counter() - begun.start
+        after, times = resource.getrusage(resource.RUSAGE_SELF), processor_times().since(begun.times)
+        return Run(
+            seconds,
+            after.ru_minflt - begun.usage.ru_minflt,
+            after.ru_nivcsw - begun.usage.ru_nivcsw,
+            after.ru_stime - begun.usage.ru_stime,
+            times=times,
+        )
+
+    def _start_tracer(self) -> None:
+        on_gpu, self._starting = _on_gpu(), True
+        with quiet_tracer():
+            if not self.traced:
+                # slow when it starts for the first time
+                with profiler.profile(use_kineto=True, use_device="cuda" if on_gpu else None):
+                    self._ready()
+            self._tracer = profiler.profile(use_kineto=True, use_device="cuda" if on_gpu else None)
+            self._tracer.__enter__()
+        self._starting = False
+        # hooks on all modules would have compiled ones compiled anew
+        self.modules.start(hooked=not self.compiled.graphs)
+        self._mark = torch._C._profiler._RecordFunctionFast(TIMED)
+        self._mark.__enter__()
+
+    def _make_way(self) -> None:
+        """End the watch where the program prepares a profiler of its own, before that begins."""
+        prepare = profiler.profile._prepare_trace
+
+        def make_way(tracer: Any) -> Any:
+            if not self._starting:
+                self.give_up(TRACES_ITSELF)
+            return prepare(tracer)
+
+        profiler.profile._prepare_trace = make_way  # type: ignore[method-assign]
+        self._restore = lambda: setattr(profiler.profile, "_prepare_trace", prepare)
+
+    def _end_tracer(self, run: Run) -> _TracedStep:
+        self._mark.__exit__(None, None, None)
+        self.modules.end()
+        tracer, self._tracer = self._tracer, None
+        with quiet_tracer():
+            tracer.__exit__(None, None, None)
+        events: list[Event] = [event for event in events_of(tracer) if event.name != TIMED]
+        on_gpu = any(event.on_device for event in events)
+        activity = account([*events_of(tracer)]) if on_gpu else None
+        events = self.compiled.labelled(events)
+        spent, loading = placed_times(
+            events, self.modules.log.autograd.owner, self.compiled.names(), device=on_gpu
+        )
+        return _TracedStep(run, spent, loading, activity)
+
+    def _ready(self) -> None:
+        if _on_gpu():
+            torch.cuda.synchronize()
+
+    def give_up(self, why: str) -> None:
+        """End the watch for a reason; what was measured stays."""
+        self.failure = self.failure or why
+        self.close()
+
+    def close(self) -> None:
+        """Take every hook, mode and tracer away; a step that is not over is dropped."""
+        doing, self._doing = self._doing, ""
+        self._restore()
+        try:
+            if doing == "count":
+                self._counting.end()
+            elif doing == "trace" and self._tracer is not None:
+                self._mark.__exit__(None, None, None)
+                self.modules.end()
+                with quiet_tracer():
+                    self._tracer.__exit__(None, None, None)
+        except Exception as problem:  # noqa: BLE001 - the program goes on, whatever is wrong with the watch
+            self.failure = self.failure or f"{type(problem).__name__}: {problem}"
+
+    def _leave_child(self) -> None:
+        """In a forked child, such as a loader's worker, nothing is watched."""
+        if self._doing == "count":
+            self._counting.end()
+        if self._doing == "trace":
+            self.modules.end()
+        for handle in self._handles:
+            handle.remove()
+        self._doing = ""
+
+    def recording(self) -> ProgramRecording:
+        """All that was measured; called when the program is over."""
+        self.close()
+        device = "cuda" if _on_gpu() else "cpu"
+        names, traced = ModuleNames(self.modules.roots), self.traced
+        placed = _placed(traced, names, self.compiled)
+        loading = sum(step.loading_ns for step in traced) / 1e9
+        loaded = sum(it.seconds for it in placed if it.path == LOADER)
+        return ProgramRecording(
+            found=self.found,
+            plain_s=tuple(run.seconds for run in self.plain[: len(traced)]),
+            traced_s=tuple(step.run.seconds for step in traced),
+            placed=placed,
+            waiting_s=max(0.0, loading - loaded),
+            modules={**self.compiled.classes, **names.classes()},
+            counted=_named(self.counted, names) or self.compiled.counted(),
+            tokens=self.tokens,
+            optimizers=tuple(self.optimizers),
+            graphs=len(self.compiled.graphs),
+            device=device,
+            activity=median_activity([it.activity for it in traced if it.activity is not None]),
+            machine=machine(device),
+            disturbance=_disturbance(self.plain),
+            complete=self.complete,
+            failure=self.failure,
+        )
+
+
+def _on_gpu() -> bool:
+    # is_initialized: asking for a device would make a context that the program does not want
+    return torch.cuda.is_initialized()
+
+
+def _disturbance(plain: list[Run]) -> Disturbance:
+    if not plain:
+        return Disturbance(len(usable_processors()))
+    walls = [run.seconds for run in plain]
+    return disturbance([run.times for run in plain], walls, len(usable_processors()))
+
+
+def _placed(
+    traced: list[_TracedStep], names: ModuleNames, compiled: CompiledProgram
+) -> tuple[PlacedTime, ...]:
+    """The kernels of all traced steps by path, phase, name and class."""
+    sums: dict[tuple[str, ProgramPhase, str, str], CallTime] = defaultdict(CallTime)
+    for step in traced:
+        for key, spent in step.spent.items():
+            phase = phase_of(key)
+            path = names.path(key.path) or OUTSIDE
+            of_kernel = compiled.class_at(key) or class_by_name(key.name)
+            place = (path, phase, key.name, of_kernel)
+            sums[place] = sums[place].plus(spent.ns, spent.calls)
+    return tuple(
+        PlacedTime(path, phase, name, op_class, time.ns / 1e9, time.calls)
+        for (path, phase, name, op_class), time in sorted(sums.items())
+    )
+
+
+def _named(counted: CountedStep | None, names: ModuleNames) -> CountedStep | None:
+    """The counted step with paths in place of labels."""
+    if counted is None:
+        return None
+    by_place = Counter[tuple[str, str]]()
+    for (label, phase), flops in counted.by_place.items():
+        by_place[names.path(label) or OUTSIDE, phase] += flops
+    return counted._replace(by_place=dict(by_place))

@@ -1,0 +1,202 @@
+"""The report of a watched program, on recordings made by hand: shares, folded paths, MFU, what to try."""
+
+import pytest
+
+from archcli.measure.profile.program.advice import advice
+from archcli.measure.profile.program.beside import compared_classes
+from archcli.measure.profile.program.report import program_report
+from archcli.measure.profile.program.shares import folding
+from archcli.measure.profile.program.summary import LONGEST, MOST_LINES, summary
+from archcli.recording.disturbance import Disturbance
+from archcli.recording.machine import Ceilings
+from archcli.recording.program import (
+    LOADER,
+    OPTIMIZER,
+    OUTSIDE,
+    UNPLACED,
+    CountedStep,
+    PlacedTime,
+    ProgramRecording,
+)
+
+MODULES = {
+    "h.0": "Block",
+    "h.1": "Block",
+    "h.0.up": "Linear",
+    "h.1.up": "Linear",
+    "net.0": "Linear",
+    "net.1": "ReLU",
+    "head": "Linear",
+}
+PLACED = (
+    PlacedTime("h.0.up", "forward", "addmm", "contraction", 0.2, 2),
+    PlacedTime("h.1.up", "forward", "addmm", "contraction", 0.2, 2),
+    PlacedTime("head", "backward", "mm", "contraction", 0.4, 4),
+    PlacedTime(OPTIMIZER, "optimizer", "add", "elementwise", 0.5, 400),
+    PlacedTime(OUTSIDE, "outside", "_log_softmax", "normalization", 0.3, 2),
+    PlacedTime(LOADER, "outside", "stack", "movement", 0.1, 2),
+)
+"""Of two traced steps of a second each."""
+CEILINGS: Ceilings = {
+    "gemm_flops_per_s": 1e9,
+    "dram_bytes_per_s": 1e9,
+    "cache_bytes_per_s": 1e9,
+    "dtype": "fp32",
+    "measured": "now",
+}
+
+
+def recording(placed=PLACED, **more):
+    given = {
+        "found": 9,
+        "plain_s": (0.8, 1.0, 0.9),
+        "traced_s": (1.0, 1.0),
+        "waiting_s": 0.1,
+        "modules": MODULES,
+        "counted": CountedStep(
+            300_000_000,
+            5,
+            {("h.0.up", "forward"): 100_000_000, ("h.1.up", "forward"): 200_000_000},
+            {"fp32": 300_000_000},
+            {},
+        ),
+        "machine": {"device": "cpu"},
+        "disturbance": Disturbance(2),
+    }
+    return ProgramRecording(placed=tuple(placed), **(given | more))
+
+
+def report(placed=PLACED, ceilings=CEILINGS, **more):
+    return program_report(recording(placed, **more), ["python", "train.py", "a b"], {}, ceilings)
+
+
+def test_shares_of_a_step_add_up():
+    totals = report().totals
+    assert totals["by_path"] == pytest.approx(
+        {
+            OPTIMIZER: 0.25,
+            "head": 0.2,
+            "h.*.up": 0.2,
+            OUTSIDE: 0.15,
+            LOADER: 0.05 + 0.05,  # its kernel, and waiting
+            "(between kernels)": 0.1,
+        }
+    )
+    assert totals["by_class"] == pytest.approx(
+        {
+            "contraction": 0.4,
+            "elementwise": 0.25,
+            "normalization": 0.15,
+            "movement": 0.05,
+            "waiting": 0.05,
+            "framework": 0.1,
+        }
+    )
+    assert (totals["outside_share"], totals["kernel_share"]) == pytest.approx((0.15, 0.85))
+
+
+def test_mfu_is_of_a_plain_step_and_the_fastest_product():
+    totals = report().totals
+    # 0.3 GFLOP in 0.9 s, where 1 GFLOP/s is possible
+    assert (totals["step_s"], totals["mfu"]) == pytest.approx((0.9, 0.3 / 0.9))
+    assert report(ceilings=None).totals["mfu"] is None
+    assert report(counted=None).totals["matmul_flops"] is None
+
+
+def test_a_kernel_without_a_place_is_not_attributed():
+    lost = PlacedTime(UNPLACED, "backward", "mm", "contraction", 0.3, 1)
+    totals = report([*PLACED, lost]).totals
+    assert totals["attributed_share"] == pytest.approx(1.7 / 2.0)
+    assert report().totals["attributed_share"] == 1
+
+
+def test_only_modules_of_one_class_are_folded():
+    fold = folding(MODULES)
+    assert [fold(path) for path in ("h.1.up", "net.0", "head", OUTSIDE)] == [
+        "h.*.up",
+        "net.0",
+        "head",
+        OUTSIDE,
+    ]
+    assert folding(MODULES, 1)("h.1.up") == "h"
+
+
+def test_a_row_has_its_class_its_flops_and_torchs_operations():
+    row = next(row for row in report().rows if row["path"] == "h.*.up")
+    assert (row["module"], row["phase"], row["operations"]) == ("Linear", "forward", ["addmm"])
+    # 0.4 s and 4 calls in two steps, 0.3 GFLOP in one
+    assert (row["seconds"], row["calls"], row["flops"]) == pytest.approx((0.2, 2, 300_000_000))
+    assert row["gflops_per_s"] == 1.5
+
+
+UNUSUAL = {
+    "of a step goes by in the data loader": (PLACED, {"waiting_s": 0.5}),
+    "of a step lies between its 206 kernels": (PLACED, {"traced_s": (2.0, 2.0)}),
+    "of a step is the optimizer, 200 kernels, weight by weight": (PLACED, {}),
+    "of a step is outside of modules: _log_softmax": (PLACED, {}),
+    "of a step casts or moves tensors": (
+        [PlacedTime("head", "forward", "_to_copy", "movement", 0.2, 2)],
+        {},
+    ),
+    "of a step copies and gathers": ([PlacedTime("head", "forward", "cat", "movement", 0.4, 2)], {}),
+    "of a step is element-wise or normalization": (
+        [PlacedTime("head", "forward", "gelu", "elementwise", 0.8, 2)],
+        {},
+    ),
+    "of a step draws random numbers": ([PlacedTime("head", "forward", "bernoulli", "random", 0.4, 2)], {}),
+    "of a step is attention by products and a softmax apart": (
+        [
+            PlacedTime("attn", "forward", "bmm", "contraction", 0.2, 4),
+            PlacedTime("attn", "forward", "_softmax", "normalization", 0.1, 2),
+        ],
+        {},
+    ),
+    "is the MFU, with products in fp32": (PLACED, {"plain_s": (3.0,)}),
+}
+"""What a finding says, and a recording in which it is found."""
+
+
+@pytest.mark.parametrize("what", UNUSUAL)
+def test_what_is_unusual_is_found_with_its_figure(what):
+    placed, more = UNUSUAL[what]
+    found = [it for it in report(placed, **more).totals["advice"] if it["what"].startswith(what)]
+    assert len(found) == 1
+    assert 0 < found[0]["figure"] < 1
+    assert found[0]["attempt"]
+
+
+def test_a_step_of_products_has_nothing_unusual():
+    placed = [PlacedTime("head", "forward", "addmm", "contraction", 1.9, 2)]
+    whole = recording(placed, waiting_s=0.0)
+    assert not advice(whole, report(placed, waiting_s=0.0).totals)
+
+
+def test_a_summary_is_short_whatever_the_program():
+    many = [
+        PlacedTime(f"layer{i}.{'x' * 300}", "forward", "y" * 300, "contraction", 0.001, 1) for i in range(500)
+    ]
+    text = summary(report([*PLACED, *many], failure="z" * 500))
+    lines = text.splitlines()
+    assert len(lines) <= MOST_LINES
+    assert max(map(len, lines)) <= LONGEST
+    assert "python train.py 'a b'" in lines[0]
+
+
+def test_classes_stand_beside_their_prediction():
+    records = compared_classes(
+        {"contraction": 0.5, "framework": 0.5}, {"contraction": 0.1, "movement": 0.2}, 1.0
+    )
+    by_class = {record["class"]: record for record in records}
+    assert by_class["contraction"]["measured_over_predicted"] == pytest.approx(5)
+    assert by_class["framework"]["predicted_s"] is None
+    assert by_class["movement"] == {
+        "class": "movement",
+        "measured_s": 0.0,
+        "predicted_s": 0.2,
+        "measured_over_predicted": 0.0,
+    }
+
+
+def test_how_the_program_ended_is_told():
+    told = program_report(recording(), ["python"], {}, None, ended_by="KeyboardInterrupt")
+    assert told.notes[0] == "PARTIAL: the program ended by KeyboardInterrupt."

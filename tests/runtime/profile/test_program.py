@@ -1,0 +1,194 @@
+"""Kernels of a step by module and phase: beside torch.profiler's own sums, and by torch's registry."""
+
+import pytest
+import torch
+from torch import nn
+from torch.profiler import ProfilerActivity, profile
+from torch.utils.checkpoint import checkpoint
+
+from archcli.recording.events import events_of
+from archcli.recording.kernels import CompiledGraph, GraphOp, Launch
+from archcli.recording.program import OPTIMIZER, Watching
+from archcli.runtime.program.compiled import _kernel, _named, _nearest, holder
+from archcli.runtime.program.counting import StepCounting
+from archcli.runtime.program.kernels import is_kernel, placed_times
+from archcli.runtime.program.modules import ModuleNames, ModuleRanges
+from archcli.runtime.program.watch import Watch
+
+KERNELS = {
+    "aten::addmm": True,
+    "aten::linear": False,  # taken apart, though `linear.out` has a kernel
+    "aten::matmul": False,
+    "aten::add_": True,
+    "aten::to": False,
+    "aten::_to_copy": True,
+    "aten::t": False,  # a view
+    "aten::detach": False,
+    "aten::embedding": True,
+    "aten::cross_entropy_loss": False,
+    "aten::_scaled_dot_product_flash_attention_for_cpu": True,
+    "aten::_foreach_add_": True,
+    "c10d::allreduce_": True,
+    "profiler::_record_function_enter_new": False,
+    "autograd::engine::evaluate_function: AddmmBackward0": False,
+    "Optimizer.step#AdamW.step": False,
+    "a range of the program's": False,
+    "copy": False,
+}
+
+
+def test_kernels_are_what_the_dispatcher_does_not_take_apart():
+    assert {name: is_kernel(name) for name in KERNELS} == KERNELS
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(50, 32)
+        self.layers = nn.ModuleList([nn.Linear(32, 32) for _ in range(3)])
+        self.head = nn.Linear(32, 50)
+
+    def forward(self, x):
+        x = self.embedding(x)
+        for layer in self.layers:
+            x = x + checkpoint(layer, x, use_reentrant=False)
+        return self.head(x)
+
+
+@pytest.fixture
+def step():
+    torch.manual_seed(0)
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randint(0, 50, (8, 64))
+
+    def run():
+        loss = nn.functional.cross_entropy(model(x).flatten(0, 1), x.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    run()
+    return run
+
+
+def traced(step):
+    """torch's own profile of a step, and ours of the same trace by path, phase and name."""
+    modules = ModuleRanges()
+    with profile(activities=[ProfilerActivity.CPU]) as theirs:
+        modules.start()
+        step()
+        modules.end()
+    events = [*events_of(theirs.profiler)]
+    spent, _ = placed_times(events, modules.log.autograd.owner, device=False)
+    names = ModuleNames(modules.roots)
+    return theirs, {(names.path(key.path), key.phase, key.name): time for key, time in spent.items()}
+
+
+def test_times_are_torch_profilers_own(step):
+    theirs, ours = traced(step)
+    wall_us = sum(ns for ns, _ in ours.values()) / 1e3
+    total = {it.key.rpartition("::")[2].rstrip("_"): it for it in theirs.key_averages() if "aten::" in it.key}
+    for name in ("addmm", "mm", "embedding", "embedding_dense_backward", "_log_softmax", "nll_loss_forward"):
+        mine = [time for (_, _, of), time in ours.items() if of == name]
+        assert sum(time.calls for time in mine) == total[name].count, name
+        # within a point of the kernels' time; torch rounds to microseconds
+        assert abs(sum(time.ns for time in mine) / 1e3 - total[name].cpu_time_total) <= wall_us / 100, name
+
+
+def test_every_kernel_has_its_module_and_phase(step):
+    _, ours = traced(step)
+    calls = {key: time.calls for key, time in ours.items()}
+    assert calls["layers.0", "forward", "addmm"] == 1
+    # begun again within the backward, then its two products
+    assert calls["layers.0", "backward", "addmm"] == 1
+    assert calls["layers.0", "backward", "mm"] == 2
+    assert calls["head", "forward", "addmm"] == 1
+    assert calls["embedding", "backward", "embedding_dense_backward"] == 1
+    assert calls["", "forward", "_log_softmax"] == 1
+    assert calls["", "backward", "_log_softmax_backward_data"] == 1
+    assert sum(number for (path, *_), number in calls.items() if path == OPTIMIZER) >= len("weights")
+
+
+def test_flops_are_those_of_the_products(step):
+    modules = ModuleRanges()
+    counting = StepCounting(modules)
+    counting.begin()
+    step()
+    counting.end()
+    tokens, width, vocabulary = 8 * 64, 32, 50
+    linear, head = 2 * tokens * width * width, 2 * tokens * width * vocabulary
+    # a recomputed forward stops before its last operation, here its only one; a backward has two products
+    assert counting.step.matmul_flops == 3 * (3 * linear) + 3 * head
+    assert counting.step.by_dtype == {"fp32": counting.step.matmul_flops}
+    assert counting.tokens == (8, 64)
+    names = ModuleNames(modules.roots)
+    flops = {(names.path(label), phase): number for (label, phase), number in counting.step.by_place.items()}
+    assert flops["head", "forward"] == head
+    assert flops["layers.2", "backward"] == 2 * linear
+
+
+def test_products_without_a_formula_are_named():
+    counting = StepCounting(ModuleRanges())
+    lstm = nn.LSTM(8, 8)
+    counting.begin()
+    with torch.no_grad():
+        lstm(torch.randn(3, 2, 8))
+    counting.end()
+    assert [name for name in counting.step.uncounted if "rnn" in name or "lstm" in name]
+
+
+def test_inference_mode_hides_no_product():
+    counting = StepCounting(ModuleRanges())
+    linear = nn.Linear(16, 4)
+    counting.begin()
+    with torch.inference_mode():
+        linear(torch.randn(8, 16))
+    counting.end()
+    assert counting.step.matmul_flops == 2 * 8 * 16 * 4
+    assert not counting.step.uncounted
+
+
+def test_a_watch_leaves_no_hook_and_never_fails_the_program(step, monkeypatch):
+    watch = Watch(Watching(warm_up=1, steps=1))
+    watch.begin()
+    try:
+        monkeypatch.setattr(watch, "_start_tracer", lambda: 1 / 0)
+        for _ in range(6):
+            step()
+    finally:
+        for handle in watch._handles:
+            handle.remove()
+    recording = watch.recording()
+    assert recording.found == 6
+    assert recording.failure == "ZeroDivisionError: division by zero"
+    assert not torch.nn.modules.module._global_forward_pre_hooks
+
+
+def test_names_of_modules_in_a_compiled_graph():
+    assert _named("L['self'].transformer.h.0.attn", "models.gpt.Attention") == (
+        "transformer.h.0.attn",
+        "Attention",
+    )
+    assert _named("L['self']._modules['net']._modules['0']", nn.Linear) == ("net.0", "Linear")
+    assert _named("L['model']._orig_mod.net[1]", nn.ReLU) == ("net.1", "ReLU")
+    assert _named("L['self']", nn.Linear) == ("", "Linear")
+
+
+def test_a_fused_kernel_lies_where_all_its_modules_do():
+    assert holder(["h.0.norm", "h.0.up"]) == "h.0"
+    assert holder(["h.0.norm"]) == "h.0.norm"
+    assert holder(["h.0.norm", "head"]) == "h + head"
+    launch = Launch("graph_0_cpp_fused_0", (GraphOp("h.0.norm", "var_mean"), GraphOp("h.0", "add")), False)
+    kernel = _kernel(launch, CompiledGraph(backward=True))
+    assert (kernel.key.path, kernel.key.phase, kernel.op_class) == ("h.0", "backward", "fused_kernels")
+
+
+def test_a_call_is_of_the_graph_whose_kernels_it_runs():
+    def graph(*names):
+        of = CompiledGraph(backward=False)
+        return [_kernel(Launch(name, (GraphOp("a", "add"),), False), of) for name in names]
+
+    first, second = graph("graph_0_a", "addmm"), graph("graph_1_a", "addmm", "graph_1_b")
+    assert _nearest(["graph_1_a", "expand", "addmm", "graph_1_b"], [first, second]) == 1
+    assert _nearest(["graph_0_a", "addmm"], [first, second]) == 0

@@ -284,6 +284,17 @@ def cost_of(func: Any, args: Any, kwargs: Any, out: Any, allowed: Allowed) -> Op
     return _other(func, name, args, kwargs, out)
 
 
+def higher_order_cost(func: Any, args: Any, kwargs: Any, out: Any) -> OpCost | None:
+    """The cost of an operation that takes functions, flex_attention above all; None for any other.
+
+    What its mask allows is a function of the user's: all pairs are counted.
+    """
+    if func not in flop_registry:
+        return None
+    flops = int(flop_registry[func](*args, **kwargs, out_val=out))
+    return OpCost(OpClass.CONTRACTION, flops, flops, "unknown")
+
+
 NEEDS_OUTPUT: set[Formula] = {_matmul, _distances, _packed_product}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -247,10 +248,27 @@ def as_asked(module: nn.Module, *, trains: bool) -> Iterator[None]:
     for weight in grads:
         weight.grad = None
     try:
-        yield
+        with flex_attention_as_it_is():
+            yield
     finally:
         for child, mode in modes.items():
             child.training = mode
         for weight, grad in grads.items():
             weight.grad = grad
         torch.backends.mha.set_fastpath_enabled(fast)
+
+
+@contextmanager
+def flex_attention_as_it_is() -> Iterator[None]:
+    """Let flex_attention run within the block without a compiler, which raises while a watch is on."""
+    flex: Any = sys.modules.get("torch.nn.attention.flex_attention")
+    name = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"
+    if flex is None or name not in vars(flex):
+        yield
+        return
+    before = vars(flex)[name]
+    vars(flex)[name] = True
+    try:
+        yield
+    finally:
+        vars(flex)[name] = before

@@ -21,7 +21,7 @@ from archcli.arith import Shape
 from archcli.recording.operations import Phase
 from archcli.runtime.memory.storages import tensors_in
 from archcli.runtime.model.op_log import AutogradLog
-from archcli.runtime.own.formulas import OpCost, cost_of
+from archcli.runtime.own.formulas import OpCost, cost_of, higher_order_cost
 from archcli.runtime.own.values import KnownValues
 
 SIZES_ALONE = {
@@ -146,24 +146,28 @@ class Watch(TorchDispatchMode):
 
     def book(self, func: Any, name: str, args: Any, kwargs: Any, out: Any) -> OpCost | None:
         """Book an operation that ran to the call that it belongs to; returns its cost, None if unknown."""
-        visit, stage = self.place()
         cost = cost_of(func, args, kwargs, out, self._values.allowed)
-        if cost is None:
-            self.uncounted[name, visit.path] += 1
-            return None
-        if func.is_view:
-            return cost
-        read = sum(x.numel() for x in tensors_in((args, kwargs)))
-        written = sum(x.numel() for x in tensors_in(out))
-        visit.ran.append(RanOp(stage, name, cost, read, written))
+        if cost is None or not func.is_view:
+            self._keep(name, cost, args, kwargs, out)
         return cost
 
     def _higher_order(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run what is no operation of tensors; what functions given to it call is not seen, nor counted."""
+        """Run what takes functions; what those call is not seen, nor counted."""
+        out = func(*args, **kwargs)
         # the other kind marks a place for profilers
         if isinstance(func, torch._ops.HigherOrderOperator):
-            self.uncounted[str(func), self.place()[0].path] += 1
-        return func(*args, **kwargs)
+            self._keep(str(func), higher_order_cost(func, args, kwargs, out), args, kwargs, out)
+        return out
+
+    def _keep(self, name: str, cost: OpCost | None, args: Any, kwargs: Any, out: Any) -> None:
+        """Book a cost to the call that torch is in; without one the operation's name."""
+        visit, stage = self.place()
+        if cost is None:
+            self.uncounted[name, visit.path] += 1
+            return
+        read = sum(x.numel() for x in tensors_in((args, kwargs)))
+        written = sum(x.numel() for x in tensors_in(out))
+        visit.ran.append(RanOp(stage, name, cost, read, written))
 
 
 def _has_formula(name: str, func: Any) -> bool:

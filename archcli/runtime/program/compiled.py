@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from torch import fx
 from torch.fx.node import map_arg
 
+from archcli.graph import OpClass
 from archcli.recording.classes import FUSED, FUSED_KERNELS, class_by_name, is_fused, is_product
 from archcli.recording.events import Event
 from archcli.recording.kernels import CompiledGraph, Kernel, Launch
@@ -24,7 +25,7 @@ from archcli.recording.operations import OpKey
 from archcli.recording.program import OUTSIDE, PREFIX, CountedStep
 from archcli.recording.walk import calls, operation, with_groups
 from archcli.runtime.profile.provenance import Provenance, noting
-from archcli.runtime.program.counting import multiplies, product_dtype, product_flops
+from archcli.runtime.program.counting import cost_as_executed, product_dtype
 from archcli.runtime.program.modules import WRAPPERS
 
 STACK, FORWARD_STACK = "nn_module_stack", "fwd_nn_module_stack"
@@ -49,18 +50,13 @@ class _GraphFlops:
 
     def add(self, path: str, node: fx.Node) -> None:
         """Add what a node computes, by the shapes that it was traced with."""
-        name = operation(node.target._schema.name)  # type: ignore[union-attr]
         args, kwargs = map_arg((node.args, node.kwargs), lambda it: it.meta.get("val"))
-        try:
-            flops = product_flops(node.target, name, args, kwargs, node.meta.get("val"))
-            flops = None if flops is None else int(flops)
-        except Exception:  # noqa: BLE001 - an operation that cannot be counted is named, and is compiled
-            flops = None
-        if flops is None:
-            self.uncounted[name] += 1
-        else:
-            self.by_path[path] += flops
-            self.by_dtype[product_dtype(args)] += flops
+        cost = cost_as_executed(node.target, args, kwargs, node.meta.get("val"))
+        if cost is None:
+            self.uncounted[operation(node.target._schema.name)] += 1  # type: ignore[union-attr]
+        elif cost.op_class is OpClass.CONTRACTION:
+            self.by_path[path] += int(cost.executed)
+            self.by_dtype[product_dtype(args)] += int(cost.executed)
 
 
 class _CountedProvenance(Provenance):
@@ -77,7 +73,7 @@ class _CountedProvenance(Provenance):
         self._last = _GraphFlops()
         for node in graph.nodes:
             pieces = self.pieces_of(node)
-            if pieces and multiplies(pieces[0].name) and hasattr(node.target, "_schema"):
+            if pieces and hasattr(node.target, "_schema"):
                 self._last.add(pieces[0].path, node)
 
     def launched(self, name: str, nodes: Iterable[fx.Node], *, library: bool) -> None:

@@ -7,18 +7,15 @@ from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
 
 from archcli.graph import OpClass
-from archcli.recording.classes import FUSED, RECURRENCE, class_by_name, is_fused, is_scan
 from archcli.recording.program import CountedStep
 from archcli.recording.walk import operation
 from archcli.runtime.dtypes import dtype_name
-from archcli.runtime.profile.census import BY_SHAPES, Counting, executed, is_view
+from archcli.runtime.own.formulas import OpCost, cost_of, higher_order_cost
+from archcli.runtime.profile.census import Counting, is_view
 from archcli.runtime.program.modules import ModuleRanges
 
-CONTRACTING = {OpClass.CONTRACTION, FUSED, RECURRENCE}
-"""Classes whose operations multiply matrices: one without a formula is named, never counted as nothing."""
 BATCHED = 2
 """Axes of the tokens of a batch."""
 
@@ -26,12 +23,19 @@ BATCHED = 2
 class StepCounting(Counting):
     """Counts the FLOPs of one step, within the modules that run it."""
 
+    supports_higher_order_operators = True
+
     def __init__(self, modules: ModuleRanges) -> None:
         super().__init__(modules.log)
         self.modules = modules
         self.matmul, self.other = Counter[tuple[str, str]](), 0
         self.by_dtype, self.uncounted = Counter[str](), Counter[str]()
         self.tokens: tuple[int, int] | None = None
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Let torch compile while it counts: flex_attention raises where that is not allowed."""
+        return True
 
     def begin(self) -> None:
         """Count from here on."""
@@ -45,6 +49,8 @@ class StepCounting(Counting):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if type(func) is not torch._ops.OpOverload:
+            return self._higher_order(func, args, kwargs)
         if _is_wrapper(func):  # under inference_mode it comes here whole
             with self:
                 made = func.decompose(*args, **kwargs)
@@ -52,25 +58,30 @@ class StepCounting(Counting):
                 return made
         out = func(*args, **kwargs)
         if not is_view(func):
-            try:
-                self._count(func, args, kwargs, out)
-            except Exception:  # noqa: BLE001 - an operation that cannot be counted is named, and has run
-                self.uncounted[operation(func._schema.name)] += 1
+            self._count(func, args, kwargs, out)
         return out
 
     def _count(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
         name = operation(func._schema.name)
         if name == "embedding" and self.tokens is None and args[1].ndim == BATCHED:
             self.tokens = (args[1].shape[0], args[1].shape[1])
-        if not multiplies(name):
-            self.other += executed(func, name, args, kwargs, out).flops or 0
-            return
-        flops = product_flops(func, name, args, kwargs, out)
-        if flops is None:
+        self._keep(name, cost_as_executed(func, args, kwargs, out), args)
+
+    def _higher_order(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run what takes functions, such as flex_attention; what those call is not seen."""
+        out = func(*args, **kwargs)
+        if isinstance(func, torch._ops.HigherOrderOperator):  # the other kind marks a place for profilers
+            self._keep(str(func), higher_order_cost(func, args, kwargs, out), args)
+        return out
+
+    def _keep(self, name: str, cost: OpCost | None, args: Any) -> None:
+        if cost is None:
             self.uncounted[name] += 1
-            return
-        self.matmul[self.log.place()] += flops
-        self.by_dtype[product_dtype(args)] += flops
+        elif cost.op_class is OpClass.CONTRACTION:
+            self.matmul[self.log.place()] += cost.executed
+            self.by_dtype[product_dtype(args)] += cost.executed
+        else:
+            self.other += cost.executed
 
     @property
     def step(self) -> CountedStep:
@@ -88,34 +99,15 @@ def _is_wrapper(func: Any) -> bool:
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"))
 
 
-def multiplies(name: str) -> bool:
-    """Whether an operation multiplies matrices."""
-    return class_by_name(name) in CONTRACTING and not is_scan(name)
-
-
-def product_flops(func: Any, name: str, args: Any, kwargs: Any, out: Any) -> int | None:
-    """FLOPs of an operation that multiplies matrices; None where no formula is known."""
-    if is_fused(name):
-        by_torch = executed(func, name, args, kwargs, out).flops
-        return attention_flops(name, args) if by_torch is None else by_torch
-    if name in BY_SHAPES or func.overloadpacket in flop_registry:
-        return executed(func, name, args, kwargs, out).flops
-    return None
+def cost_as_executed(func: Any, args: Any, kwargs: Any, out: Any) -> OpCost | None:
+    """The cost of an operation of a program; None for one that may multiply tensors and has no formula."""
+    try:
+        return cost_of(func, args, kwargs, out, lambda _: None)  # masks do not change what is executed
+    except Exception:  # noqa: BLE001 - an operation that cannot be counted is named, and has run
+        return None
 
 
 def product_dtype(args: Any) -> str:
     """The number format of a product: that of its first tensor."""
     first = next(leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor))
     return dtype_name(first.dtype)
-
-
-def attention_flops(name: str, args: Any) -> int | None:
-    """FLOPs of a fused attention kernel that torch has no formula for, all pairs of the shape counted."""
-    shapes = [tuple(x.shape) for x in args if isinstance(x, torch.Tensor)]
-    if name == "_scaled_dot_product_flash_attention_for_cpu":
-        forward: int = sdpa_flop_count(*shapes[:3])
-        return forward
-    if name == "_scaled_dot_product_flash_attention_for_cpu_backward":
-        backward: int = sdpa_backward_flop_count(*shapes[:4])
-        return backward
-    return None

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from torch.nn.attention.flex_attention import flex_attention
 from torch.utils.flop_counter import FlopCounterMode
 
 import archcli
@@ -110,6 +111,13 @@ def test_attention_in_one_kernel_is_counted_for_its_mask(options, pairs):
     totals = flops(module, *HEADS)
     assert totals["matmul_flops"] == WHOLE * pairs // 36
     assert totals["executed_flops"] == WHOLE
+
+
+def test_flex_attention_counts_all_pairs_and_says_so():
+    module = Run(lambda *qkv: flex_attention(*qkv, score_mod=lambda score, *_: score * 2))
+    report = archcli.count_flops(module, HEADS)
+    assert report.totals["matmul_flops"] == WHOLE
+    assert "not known" in " ".join(report.notes)
 
 
 class Chosen(nn.Module):

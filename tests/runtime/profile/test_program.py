@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from torch.nn.attention.flex_attention import flex_attention
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.checkpoint import checkpoint
 
@@ -128,14 +129,43 @@ def test_flops_are_those_of_the_products(step):
     assert flops["layers.2", "backward"] == 2 * linear
 
 
-def test_products_without_a_formula_are_named():
+def test_products_that_torch_has_no_formula_for_are_counted():
     counting = StepCounting(ModuleRanges())
-    lstm = nn.LSTM(8, 8)
+    lstm = nn.LSTM(8, 16)
     counting.begin()
     with torch.no_grad():
         lstm(torch.randn(3, 2, 8))
     counting.end()
-    assert [name for name in counting.step.uncounted if "rnn" in name or "lstm" in name]
+    # six inputs, each by four gates' weights of 16 by 8 and 16 by 16
+    assert counting.step.matmul_flops == 2 * 6 * 4 * 16 * (8 + 16)
+    assert not counting.step.uncounted
+
+
+@torch.library.custom_op("archcli_tests::meets", mutates_args=())
+def meets(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """A product that torch knows nothing of."""
+    return a @ b
+
+
+def test_products_without_a_formula_are_named():
+    counting = StepCounting(ModuleRanges())
+    counting.begin()
+    with torch.no_grad():
+        meets(torch.ones(4, 4), torch.ones(4, 4))
+    counting.end()
+    assert counting.step.uncounted == {"meets": 1}
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
+def test_operations_that_take_functions_run_and_are_counted():
+    counting = StepCounting(ModuleRanges())
+    q = torch.randn(1, 2, 8, 16)
+    alone = flex_attention(q, q, q)
+    counting.begin()
+    counted = flex_attention(q, q, q)
+    counting.end()
+    assert torch.equal(alone, counted)
+    assert counting.step.matmul_flops == 2 * (2 * 2 * 8 * 8 * 16)
 
 
 def test_inference_mode_hides_no_product():

@@ -63,6 +63,9 @@ def test_a_loop_is_watched_and_stays_what_it_is(tmp_path):
 
 
 FORMS = {
+    "hf_trainer": {"model.layers.*.self_attn.q_proj", "lm_head", "(optimizer)", "(data loader)"},
+    "lightning_loop": {"encoder.0", "head", "(optimizer)", "(data loader)"},
+    "accelerate_loop": {"layers.layers.*.self_attn", "classifier", "CrossEntropyLoss", "(optimizer)"},
     "nano_gpt": {"transformer.h.*.attn.c_attn", "lm_head", "(optimizer)", "(outside of modules)"},
     "no_trainer": {"transformer.h.*.mlp.c_fc", "lm_head", "(optimizer)", "(data loader)"},
     "loader_workers": {"0", "3", "(optimizer)", "(outside of modules)"},
@@ -80,6 +83,45 @@ def test_the_forms_in_which_people_train(name, tmp_path):
     totals = both(name, str(STEPS), folder=tmp_path)["totals"]
     is_whole(totals)
     assert totals["by_path"].keys() >= FORMS[name]
+
+
+TEN = (
+    *("plain_loop", "nano_gpt", "hf_trainer", "lightning_loop", "accelerate_loop"),
+    *("loader_workers", "data_parallel", "compiled", "mixed_precision", "checkpointing"),
+)
+"""A loop, nanoGPT's, three trainers, workers, torchrun, a compiled one, bf16, sums of gradients."""
+NO_WORK = {
+    *("alias", "_reshape_alias", "as_strided", "detach", "expand", "view", "reshape", "t", "transpose"),
+    *("permute", "select", "slice", "split", "squeeze", "unsqueeze", "unbind", "unfold", "flatten"),
+    *(
+        "to",
+        "contiguous",
+        "dropout",
+        "resolve_conj",
+        "resolve_neg",
+        "result_type",
+        "numpy_T",
+        "is_floating_point",
+    ),
+}
+"""Operations without anything in them that change no number: views, and those that find nothing to do."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", TEN)
+def test_shares_are_those_of_torch_profiler(name, tmp_path):
+    file, program = tmp_path / "shares.json", str(PROGRAMS / f"{name}.py")
+    launcher = (*TORCHRUN, "--no-python", "--nproc-per-node", "1") if name == "data_parallel" else ()
+    beside = str(PROGRAMS.parent / "beside_profiler.py")
+    done = run(*launcher, sys.executable, beside, str(file), program, str(STEPS))
+    assert done.returncode == 0, done.stderr
+    ours, theirs, left = (json.loads(file.read_text())[key] for key in ("ours", "theirs", "left"))
+    assert ours.keys() == theirs.keys()
+    assert {name: share - theirs[name] for name, share in ours.items()} == pytest.approx(
+        dict.fromkeys(ours, 0), abs=0.01
+    )
+    assert sum(ours.values()) == pytest.approx(sum(theirs.values()), abs=0.01)
+    assert {name.rpartition("::")[2] for name in left} <= NO_WORK
 
 
 @pytest.mark.long

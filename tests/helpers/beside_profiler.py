@@ -6,6 +6,7 @@ Writes {"ours": shares of the traced steps by operation, "theirs": the same by t
 "left": operations of torch's tree without an operation of ours around them}.
 """
 
+import importlib
 import json
 import runpy
 import sys
@@ -66,8 +67,7 @@ if __name__ == "__main__":
     watch = Beside()
     watch.begin()
     if "compiled" in sys.argv[0]:
-        import torch._inductor.compile_fx
-
+        importlib.import_module("torch._inductor.compile_fx")
         watch.compiled.install()
     runpy.run_path(sys.argv[0], run_name="__main__")
     Path(output).write_text(json.dumps(watch.shares()))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _get_current_dispatch_mode, _pop_mode, _push_mode
 from torch.utils._pytree import tree_leaves
 
 from archcli.graph import OpClass
@@ -38,13 +41,15 @@ class StepCounting(Counting):
         return True
 
     def begin(self) -> None:
-        """Count from here on."""
+        """Count from here on, below the program's own modes, which end when they will."""
         self.modules.start()
-        self.__enter__()
+        with _modes_put_aside():
+            _push_mode(self)
 
     def end(self) -> None:
         """Count no longer."""
-        self.__exit__(None, None, None)
+        with _modes_put_aside(self):
+            _pop_mode()
         self.modules.end()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -58,7 +63,10 @@ class StepCounting(Counting):
                 return made
         out = func(*args, **kwargs)
         if not is_view(func):
-            self._count(func, args, kwargs, out)
+            try:
+                self._count(func, args, kwargs, out)
+            except Exception:  # noqa: BLE001 - an operation that cannot be counted is named, and has run
+                self.uncounted[operation(func._schema.name)] += 1
         return out
 
     def _count(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
@@ -93,6 +101,19 @@ class StepCounting(Counting):
             dict(self.by_dtype),
             dict(self.uncounted),
         )
+
+
+@contextmanager
+def _modes_put_aside(lowest: StepCounting | None = None) -> Iterator[None]:
+    """Take the dispatch modes above one, or all, from torch's stack, and put them back after the block."""
+    above = []
+    while (mode := _get_current_dispatch_mode()) is not lowest and mode is not None:
+        above.append(_pop_mode())
+    try:
+        yield
+    finally:
+        for mode in reversed(above):
+            _push_mode(mode)
 
 
 def _is_wrapper(func: Any) -> bool:

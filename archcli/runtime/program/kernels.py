@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 
 import torch
 
@@ -76,10 +77,12 @@ def placed_times(
 def _prepared(events: Sequence[Event], names: frozenset[str]) -> Iterator[Event]:
     """The events with torch's own ranges of optimizer and loader as labels, and all gradients' owners."""
     last: dict[int, int] = {}
-    backwards = [(event.thread, event.end_ns) for event in events if event.name.startswith(ENGINE)]
     for event in sorted(events, key=lambda event: (event.start_ns, -event.end_ns, event.id)):
         if event.name.startswith(OPTIMIZER_RANGES):
-            yield event._replace(name=PREFIX + OPTIMIZER, start_ns=_after_closure(event, backwards))
+            own = event._replace(name=PREFIX + OPTIMIZER)
+            yield from (
+                own._replace(start_ns=start, end_ns=end) for start, end in _beside_closures(own, events)
+            )
         elif event.name.startswith(LOADER_RANGES):
             yield event._replace(name=PREFIX + LOADER)
         elif event.name.startswith(ENGINE):
@@ -94,9 +97,18 @@ def _prepared(events: Sequence[Event], names: frozenset[str]) -> Iterator[Event]
             yield event
 
 
-def _after_closure(event: Event, backwards: Sequence[tuple[int, int]]) -> int:
-    """When an optimizer's step begins: where it calls a closure with a whole pass, after its backward."""
-    within = (
-        end for thread, end in backwards if thread == event.thread and event.start_ns < end < event.end_ns
-    )
-    return max(within, default=event.start_ns)
+def _beside_closures(step: Event, events: Sequence[Event]) -> Iterator[tuple[int, int]]:
+    """The parts of an optimizer's step that are its own: all of it, or what follows each closure's backward.
+
+    A closure runs a whole pass, of LBFGS many times. It begins with its first module.
+    """
+    within = [it for it in events if it.thread == step.thread and step.start_ns < it.start_ns < step.end_ns]
+    ends = [(it.end_ns, True) for it in within if it.name.startswith(ENGINE)]
+    if not ends:
+        yield step.start_ns, step.end_ns
+        return
+    begins = [(it.start_ns, False) for it in within if it.name.startswith(PREFIX)]
+    marks = [*sorted(ends + begins), (step.end_ns, False)]
+    for (start, is_backward), (end, follows) in pairwise(marks):
+        if is_backward and not follows:
+            yield start, end

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -42,7 +43,8 @@ class ModuleRanges:
         self._labels: dict[int, str] = {}
         self._open: list[tuple[int, str, Any]] = []
         self._handles: list[Any] = []
-        self._thread = threading.get_ident()
+        self._thread = 0
+        self.failure = ""
 
     def start(self, *, hooked: bool = True) -> None:
         """Begin a step: a new log, and hooks on all modules."""
@@ -50,6 +52,7 @@ class ModuleRanges:
         self.log.current = ""
         self.log.autograd.begin("")
         self._open.clear()
+        self._thread = threading.get_ident()
         if not hooked:
             return
         self._handles = [
@@ -59,17 +62,35 @@ class ModuleRanges:
 
     def end(self) -> None:
         """End the step: no hook is left."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
+        self.unhook()
         while self._open:
             self._open.pop()[2].__exit__(None, None, None)
 
+    def unhook(self) -> None:
+        """Leave no hook; ranges that are open end with their thread."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    def forget(self) -> None:
+        """Hold on to no module of the program any longer."""
+        self.roots.clear()
+        self._labels.clear()
+
+    def called(self, module: nn.Module, inputs: Any) -> None:
+        """Begin a module that was called when there was no hook yet."""
+        if self._handles:
+            self._enter(module, inputs)
+
     def _enter(self, module: nn.Module, _: Any) -> None:
         # a thread of its own, as of nn.DataParallel, has numbers of its own
-        if threading.get_ident() != self._thread or torch.compiler.is_compiling():
+        if threading.get_ident() != self._thread or torch.compiler.is_compiling() or self.failure:
             return
-        label = self._label(module)
+        try:
+            label = self._label(module)
+        except Exception as problem:  # noqa: BLE001 - the program goes on, whatever its modules are like
+            self.failure = f"{type(problem).__name__}: {problem}"
+            return
         marked = torch._C._profiler._RecordFunctionFast(PREFIX + label)
         marked.__enter__()
         self._open.append((id(module), label, marked))
@@ -94,7 +115,7 @@ class ModuleRanges:
             # kept, so that its id is nobody else's; known where modules were added to it since
             number = next((i for i, known in enumerate(self.roots) if known is root), len(self.roots))
             self.roots[number:] = self.roots[number:] or [root]
-            for path, inner in root.named_modules():
+            for path, inner in _below(root):
                 self._labels.setdefault(id(inner), f"{number}{SEPARATOR}{path}")
         return self._labels[id(module)]
 
@@ -106,32 +127,56 @@ def _outermost(module: nn.Module) -> nn.Module:
     # type(), as isinstance would ask objects of the program that pretend to be of another class
     holders = [it for it in gc.get_objects() if issubclass(type(it), nn.Module) and it is not module]
     while True:
-        above = next((it for it in holders if any(x is module for x in it._modules.values())), None)
+        above = next((it for it in holders if any(x is module for _, x in _held(it))), None)
         if above is None:
             return module
         holders.remove(above)
         module = above
 
 
+def _held(module: nn.Module) -> list[tuple[str, nn.Module]]:
+    """The modules right within one, by name; none where a program has made it without its `__init__`."""
+    return [(name, it) for name, it in vars(module).get("_modules", {}).items() if it is not None]
+
+
+def _below(
+    module: nn.Module, path: str = "", known: set[int] | None = None
+) -> Iterator[tuple[str, nn.Module]]:
+    """What torch's `named_modules` is: programs may have one of their own."""
+    known = set() if known is None else known
+    if id(module) in known:
+        return
+    known.add(id(module))
+    yield path, module
+    for name, inner in _held(module):
+        yield from _below(inner, f"{path}.{name}" if path else name, known)
+
+
+def _has_weights(root: nn.Module) -> bool:
+    weights = (it for _, inner in _below(root) for _, it in vars(inner).get("_parameters", {}).items())
+    return any(weight is not None for weight in weights)
+
+
 class ModuleNames:
-    """Paths of a program by its labels: where several roots have weights, behind the class of theirs."""
+    """Paths of a program by its labels: where several roots have weights, behind the class of theirs.
+
+    It holds names alone, so that a program's modules are freed when it drops them.
+    """
 
     def __init__(self, roots: list[nn.Module]) -> None:
-        weighted = [i for i, root in enumerate(roots) if next(root.parameters(), None) is not None]
+        weighted = [i for i, root in enumerate(roots) if _has_weights(root)]
         self.main = weighted[0] if len(weighted) == 1 else -1
-        self.roots, self.names = roots, list[str]()
+        self.names, self.parallel = list[str](), [_is_parallel(root) for root in roots]
         for i, root in enumerate(roots):
             name = type(_unwrapped(root)).__name__
             # losses of one class are alike
             others = sum(known.partition("#")[0] == name for known in self.names) * (i in weighted)
             self.names.append(f"{name}#{others + 1}" if others else name)
-
-    def classes(self) -> dict[str, str]:
-        """The class of every module by its path."""
-        return {
-            self._below(number, path): type(inner).__name__
-            for number, root in enumerate(self.roots)
-            for path, inner in root.named_modules()
+        # the class of every module by its path
+        self.classes = {
+            self._path_below(number, path): type(inner).__name__
+            for number, root in enumerate(roots)
+            for path, inner in _below(root)
         }
 
     def path(self, label: str) -> str:
@@ -139,27 +184,21 @@ class ModuleNames:
         number, separator, inner = label.partition(SEPARATOR)
         if not separator:
             return label
-        return self._below(int(number), inner)
+        return self._path_below(int(number), inner)
 
-    def _below(self, number: int, inner: str) -> str:
-        root = self.roots[number]
-        steps = _without_wrappers(root, inner.split(".") if inner else [])
+    def _path_below(self, number: int, inner: str) -> str:
+        steps = inner.split(".") if inner else []
+        if self.parallel[number] and steps[:1] == [PARALLEL]:
+            steps = steps[1:]
+        steps = [step for step in steps if step not in WRAPPERS]
         return ".".join(steps if number == self.main and steps else [self.names[number], *steps])
 
 
 def _unwrapped(module: nn.Module) -> nn.Module:
     """The program's own module within those that torch has wrapped around it."""
-    for name in (*WRAPPERS, *([PARALLEL] if _is_parallel(module) else [])):
-        inner = module._modules.get(name)
-        if inner is not None:
-            return _unwrapped(inner)
-    return module
-
-
-def _without_wrappers(root: nn.Module, steps: list[str]) -> list[str]:
-    if steps and steps[0] == PARALLEL and _is_parallel(root):
-        steps = steps[1:]
-    return [step for step in steps if step not in WRAPPERS]
+    wrapped = {*WRAPPERS, *([PARALLEL] if _is_parallel(module) else [])}
+    inner = next((it for name, it in _held(module) if name in wrapped), None)
+    return module if inner is None else _unwrapped(inner)
 
 
 def _is_parallel(module: nn.Module) -> bool:

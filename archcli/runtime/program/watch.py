@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import torch
@@ -66,6 +67,20 @@ class _TracedStep(NamedTuple):
     activity: DeviceActivity | None
 
 
+class _PassHook:
+    """A module's hook that a program may copy and save with the module: a copy does nothing."""
+
+    def __init__(self, called: Callable[[nn.Module, Any], None]) -> None:
+        self.called = called
+
+    def __call__(self, module: nn.Module, inputs: Any) -> None:
+        self.called(module, inputs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # {}.get(module, inputs) are the inputs, and needs no archcli where it is loaded
+        return attrgetter("get"), ({},)
+
+
 class Watch:
     """The watch over one program. What goes wrong in it ends the watch, and never the program."""
 
@@ -80,9 +95,12 @@ class Watch:
         self.counted: CountedStep | None = None
         self.tokens: tuple[int, int] | None = None
         self.optimizers: dict[str, None] = {}
-        self._order: list[Any] = []
-        self._leader: Any = None
+        self._period: Counter[int] | None = Counter()
+        self._leader = 0
         self._strayed = 0
+        self._left_out = max(watching.warm_up, 1)
+        self._names: ModuleNames | None = None
+        self._late: Any = None
         self._doing = ""
         self._begun: _Begun | None = None
         self._tracer: Any = None
@@ -91,7 +109,7 @@ class Watch:
         self._restore: Callable[[], None] = lambda: None
         self._counting: Any = None
         self._handles: list[Any] = []
-        self._process, self._thread = os.getpid(), threading.get_ident()
+        self._process, self._thread = os.getpid(), 0
 
     def begin(self) -> None:
         """Set the hooks that find steps."""
@@ -106,29 +124,62 @@ class Watch:
     @property
     def complete(self) -> bool:
         """Whether all steps that were asked for are over: left out, counted, and pairs."""
-        return self.found > max(self.watching.warm_up, 1) + 2 * self.watching.steps
+        return self.found > self._left_out + 2 * self.watching.steps
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
         # a compiled step is traced by torch's compiler, which must see nothing of this
         if torch.compiler.is_compiling() or not self._is_here():
             return
         self.optimizers[type(optimizer).__name__] = None
-        self._choose_leader(optimizer)
-        if optimizer is self._leader:
+        # numbers, as an optimizer that is kept would keep its weights
+        self._choose_leader(id(optimizer))
+        if id(optimizer) != self._leader:
+            return
+        # where a hook of autograd steps: modes and tracers that begin within a backward end with it
+        if not self.complete and torch._C._current_graph_task_id() >= 0:
+            self._end_step_later()
+        else:
             self._step_ends()
 
-    def _choose_leader(self, optimizer: Any) -> None:
-        """Of several optimizers, the last before the first one steps again ends a step of the program.
+    def _end_step_later(self) -> None:
+        """End the step when the next module is called outside of a backward."""
 
-        What runs between their steps, as a generator's forward, is then in one step with its backward.
+        def called(module: nn.Module, inputs: Any) -> None:
+            if self._is_here() and torch._C._current_graph_task_id() < 0:
+                self._late.remove()
+                self._late = None
+                self._step_ends_before(module, inputs)
+
+        # where a program has one, each weight's optimizer may step
+        self._late = self._late or all_modules.register_module_forward_pre_hook(called)
+
+    def _choose_leader(self, optimizer: int) -> None:
+        """Of several optimizers, the one that steps least often ends a step; of equal ones the last.
+
+        What runs between their steps, as a generator's forward, is then in one step with its backward. A
+        period is over when the first one steps again after another.
         """
-        if self._order and optimizer is self._order[0] and len(self._order) > 1:
-            self._leader, self._order = self._order[-1], [None]
-        elif self._order != [None]:
-            self._order.append(optimizer)
-        self._strayed = 0 if optimizer is self._leader else self._strayed + 1
-        if self._leader is None or self._strayed > STRAYED:
+        period = self._period
+        if period is not None and len(period) > 1 and optimizer == next(iter(period)):
+            rare = [it for it, steps in period.items() if steps == min(period.values())]
+            self._period = None
+            if rare[-1] != self._leader and not self.complete:
+                self._leader = rare[-1]
+                self._begin_anew(period[self._leader])
+        elif period is not None:
+            period[optimizer] += 1
+        self._strayed = 0 if optimizer == self._leader else self._strayed + 1
+        if not self._leader or self._strayed > STRAYED:
             self._leader, self._strayed = optimizer, 0
+
+    def _begin_anew(self, found: int) -> None:
+        """Steps are others than was thought: so many were found, and none was measured."""
+        self._drop()
+        self.found, self.counted = found, None
+        # the step that goes on has begun unseen
+        self._left_out = max(self._left_out, found + 1)
+        self.plain.clear()
+        self.traced.clear()
 
     def _passes(self, module: nn.Module, inputs: Any) -> None:
         """Find the outermost module, the first that is called, and watch its passes alone."""
@@ -136,11 +187,17 @@ class Watch:
             return
         for handle in self._handles:
             handle.remove()
-        self._leader = module
-        self._handles = [module.register_forward_pre_hook(lambda *_: self._step_ends())]
+        self._handles = [module.register_forward_pre_hook(_PassHook(self._step_ends_before))]
+        self._step_ends_before(module, inputs)
+
+    def _step_ends_before(self, module: nn.Module, inputs: Any) -> None:
+        """End a step where a module is called, whose other hooks have been asked before."""
         self._step_ends()
+        self.modules.called(module, inputs)
 
     def _is_here(self) -> bool:
+        # the thread of the first step: a program may train in one of its own
+        self._thread = self._thread or threading.get_ident()
         return os.getpid() == self._process and threading.get_ident() == self._thread
 
     def _step_ends(self) -> None:
@@ -153,8 +210,8 @@ class Watch:
             self._end()
             if not self.complete:
                 self._start(self._next())
-            else:
-                self._restore()
+            elif self._names is None:
+                self._settle()
         except Exception as problem:  # noqa: BLE001 - the program goes on, whatever is wrong with the watch
             self.give_up(f"{type(problem).__name__}: {problem}")
         if self.complete and self.watching.stop:
@@ -162,7 +219,7 @@ class Watch:
 
     def _next(self) -> str:
         """What is done with the step that begins; ranks of one program do the same at the same steps."""
-        number = self.found - max(self.watching.warm_up, 1)
+        number = self.found - self._left_out
         if number < 0 or not self.traces:
             return ""
         # a compiled step is counted by its graphs: under a mode torch would run it uncompiled
@@ -196,6 +253,8 @@ class Watch:
                 self.plain.append(run)
             else:
                 self.traced.append(self._end_tracer(run))
+        if self.modules.failure:
+            raise RuntimeError(self.modules.failure)
 
     def _run(self, begun: _Begun) -> Run:
         self._ready()
@@ -262,18 +321,36 @@ class Watch:
 
     def close(self) -> None:
         """Take every hook, mode and tracer away; a step that is not over is dropped."""
-        doing, self._doing = self._doing, ""
-        self._restore()
         try:
-            if doing == "count":
-                self._counting.end()
-            elif doing == "trace" and self._tracer is not None:
-                self._mark.__exit__(None, None, None)
-                self.modules.end()
-                with quiet_tracer():
-                    self._tracer.__exit__(None, None, None)
+            # at the end of a program another thread may be within a step: modes and tracers are of a thread
+            if threading.get_ident() == self._thread:
+                self._drop()
+            self._doing = ""
+            self.modules.unhook()
+            if self._names is None:
+                self._settle()
         except Exception as problem:  # noqa: BLE001 - the program goes on, whatever is wrong with the watch
             self.failure = self.failure or f"{type(problem).__name__}: {problem}"
+
+    def _drop(self) -> None:
+        """End what was done with a step that is not over, or does not count."""
+        doing, self._doing = self._doing, ""
+        if doing == "count":
+            self._counting.end()
+        elif doing == "trace" and self._tracer is not None:
+            self._mark.__exit__(None, None, None)
+            self.modules.end()
+            with quiet_tracer():
+                self._tracer.__exit__(None, None, None)
+
+    def _settle(self) -> None:
+        """Nothing more is watched: keep the names of the program's modules, and hold on to none of them."""
+        self._restore()
+        if self._late is not None:
+            self._late.remove()
+            self.found += 1
+        self._names = ModuleNames(self.modules.roots)
+        self.modules.forget()
 
     def _leave_child(self) -> None:
         """In a forked child, such as a loader's worker, nothing is watched."""
@@ -289,7 +366,7 @@ class Watch:
         """All that was measured; called when the program is over."""
         self.close()
         device = "cuda" if _on_gpu() else "cpu"
-        names, traced = ModuleNames(self.modules.roots), self.traced
+        names, traced = self._names or ModuleNames([]), self.traced
         placed = _placed(traced, names, self.compiled)
         loading = sum(step.loading_ns for step in traced) / 1e9
         loaded = sum(it.seconds for it in placed if it.path == LOADER)
@@ -299,7 +376,7 @@ class Watch:
             traced_s=tuple(step.run.seconds for step in traced),
             placed=placed,
             waiting_s=max(0.0, loading - loaded),
-            modules={**self.compiled.classes, **names.classes()},
+            modules={**self.compiled.classes, **names.classes},
             counted=_named(self.counted, names) or self.compiled.counted(),
             tokens=self.tokens,
             optimizers=tuple(self.optimizers),

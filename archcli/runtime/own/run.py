@@ -17,9 +17,9 @@ from archcli.errors import ArchError
 from archcli.recording.own import AttentionCalls, ModuleRun, StepMemory, Uncounted
 from archcli.runtime.dtypes import dtype_name
 from archcli.runtime.memory.peak import LiveStorages
-from archcli.runtime.memory.storages import tensors_in
+from archcli.runtime.memory.storages import address, stored_in, tensors_in
 from archcli.runtime.own.failures import told_of_failures
-from archcli.runtime.own.fake import without_values
+from archcli.runtime.own.fake import unregistered_tensors, without_values
 from archcli.runtime.own.rows import owned_weights, rows_of
 from archcli.runtime.own.values import KnownValues
 from archcli.runtime.own.watch import Visit, Watch, watching
@@ -154,7 +154,7 @@ def _watched(call: OwnCall, *, memory: bool) -> Ran:
         given, values = _tensors_of(call, stack)
         watch = Watch(module, values)
         stack.enter_context(told_of_failures(call.run_on, call.described, watch))
-        held = [*module.parameters(), *module.buffers(), *tensors_in(given)]
+        held = [*module.parameters(), *module.buffers(), *unregistered_tensors(module), *tensors_in(given)]
         stack.enter_context(watching(module, watch))
         live = LiveStorages(held, lambda: _place(watch))
         if memory:
@@ -212,9 +212,10 @@ def _place(watch: Watch) -> tuple[str, str]:
 
 
 def _memory(call: OwnCall, given: Any, live: LiveStorages, kept: int) -> StepMemory:
-    weights, buffers = _bytes(call.module.parameters()), _bytes(call.module.buffers())
-    inputs, peak = _bytes(tensors_in(given)), live.peak
-    there = weights + buffers + inputs
+    module = call.module
+    beside = [*module.buffers(), *unregistered_tensors(module)]
+    weights, buffers, inputs = _bytes(module.parameters()), _bytes(beside), _bytes(tensors_in(given))
+    peak, there = live.peak, _bytes([*module.parameters(), *beside, *tensors_in(given)])
     gradients = _bytes(x.grad for x in call.module.parameters() if x.grad is not None)
     return StepMemory(
         weights=weights,
@@ -231,7 +232,7 @@ def _memory(call: OwnCall, given: Any, live: LiveStorages, kept: int) -> StepMem
 
 def _bytes(tensors: Any) -> int:
     """Bytes of the storages of tensors, each once."""
-    storages = {x.untyped_storage()._cdata: x.untyped_storage().nbytes() for x in tensors}
+    storages = {address(x): x.untyped_storage().nbytes() for x in stored_in(list(tensors))}
     return sum(storages.values())
 
 

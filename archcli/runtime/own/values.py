@@ -52,7 +52,13 @@ class KnownValues:
         """Run an operation, on values too where all are known."""
         if self._mode is None:
             return func(*args, **kwargs)
+        if type(func) is not torch._ops.OpOverload:
+            return self._uncached(func, args, kwargs)
+        if func is torch.ops.aten.index.Tensor:
+            args = (args[0], self._places(args[1]))
         asks = any(tag in func.tags for tag in ASKS_VALUES)
+        if func is torch.ops.aten._pack_padded_sequence.default:
+            return self._packed(func, args, kwargs)
         if asks and (real := self._real(func, args, kwargs)) is not None:
             return self._as_fake(real[0])
         out = func(*args, **kwargs)
@@ -60,11 +66,43 @@ class KnownValues:
             self._follow(func, args, kwargs, out)
         return out
 
+    def _uncached(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operation on packed weights, which cannot be compared, as a cache of results does."""
+        mode: Any = self._mode
+        before, mode.cache_enabled = mode.cache_enabled, False
+        try:
+            return func(*args, **kwargs)
+        finally:
+            mode.cache_enabled = before
+
+    def _places(self, indices: Any) -> Any:
+        """Indices with known masks as the places that they are true at, whose number is a shape then."""
+        places: list[Any] = []
+        for index in indices:
+            known = self.of(index) if torch.is_tensor(index) and index.dtype == torch.bool else None
+            if known is None:
+                places.append(index)
+                continue
+            with unset_fake_temporarily():
+                real = known.nonzero(as_tuple=True)
+            places += [self._as_fake(place) for place in real]
+        return places
+
+    def _packed(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Pack sequences whose lengths are known and their numbers are not."""
+        x, lengths, *rest = args
+        known = self.of(lengths)
+        if known is None or x.numel() > MOST_ELEMENTS:
+            return func(*args, **kwargs)
+        with unset_fake_temporarily(), torch.no_grad():
+            data, sizes = func(torch.zeros(x.shape, dtype=x.dtype), known, *rest, **kwargs)
+        mode: Any = self._mode
+        return mode.from_tensor(data), sizes  # recurrent layers read the sizes' values, of a real tensor alone
+
     def _follow(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
         real = self._real(func, args, kwargs)
-        written = func._schema.is_mutable
         if real is None:
-            for tensor in _tensors((args, out)) if written else ():
+            for tensor in _written(func, args, kwargs):
                 self._forget(tensor)
             return
         for fake, value in zip(_tensors(out), _tensors(real[0]), strict=True):
@@ -111,6 +149,13 @@ class KnownValues:
             return made
 
         return tree_map_only(torch.Tensor, fake, real)
+
+
+def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
+    """The tensors that an operation writes into."""
+    given = {**kwargs, **{at.name: x for at, x in zip(func._schema.arguments, args, strict=False)}}
+    writes = [at.name for at in func._schema.arguments if at.alias_info is not None and at.alias_info.is_write]
+    return _tensors([given.get(name) for name in writes])
 
 
 def _tensors(tree: Any) -> list[Any]:

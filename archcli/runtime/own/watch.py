@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
 
 from archcli.arith import Shape
 from archcli.recording.operations import Phase
-from archcli.runtime.memory.storages import tensors_in
+from archcli.runtime.memory.storages import is_of_wrappers, tensors_in
 from archcli.runtime.model.op_log import AutogradLog
-from archcli.runtime.own.formulas import OpCost, cost_of
+from archcli.runtime.own.formulas import ATTENTION, OpCost, cost_of, packet_of
 from archcli.runtime.own.values import KnownValues
 
 SIZES_ALONE = {
@@ -42,6 +43,10 @@ SIZES_ALONE = {
     "device",
 }
 """Operations that ask for a tensor's form: they are answered without any kernel."""
+
+
+OPERATIONS = {torch._ops.OpOverload, torch._ops.TorchBindOpOverload}
+"""Kinds of operations on tensors; the second takes weights that are packed."""
 
 
 class RanOp(NamedTuple):
@@ -126,9 +131,11 @@ class Watch(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run a torch operation and book it."""
         kwargs = kwargs or {}
-        if type(func) is not torch._ops.OpOverload:
+        if is_of_wrappers(types):
+            return NotImplemented  # it runs operations on what it wraps, which come here
+        if type(func) not in OPERATIONS and packet_of(func) not in flop_registry:
             return self._higher_order(func, args, kwargs)
-        name = func.overloadpacket.__name__.rstrip("_")
+        name = packet_of(func).__name__.rstrip("_")
         if name in SIZES_ALONE:
             return NotImplemented if func.namespace == "aten" and name != "device" else func(*args, **kwargs)
         if not _has_formula(name, func):
@@ -151,7 +158,7 @@ class Watch(TorchDispatchMode):
         if cost is None:
             self.uncounted[name, visit.path] += 1
             return None
-        if func.is_view:
+        if type(func) in OPERATIONS and func.is_view:
             return cost
         read = sum(x.numel() for x in tensors_in((args, kwargs)))
         written = sum(x.numel() for x in tensors_in(out))
@@ -167,11 +174,7 @@ class Watch(TorchDispatchMode):
 
 
 def _has_formula(name: str, func: Any) -> bool:
-    from torch.utils.flop_counter import flop_registry
-
-    from archcli.runtime.own.formulas import ATTENTION
-
-    return name in ATTENTION or func.overloadpacket in flop_registry
+    return name in ATTENTION or packet_of(func) in flop_registry
 
 
 def _shapes(tree: Any) -> tuple[Shape, ...]:

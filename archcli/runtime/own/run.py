@@ -6,10 +6,11 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.attention.flex_attention
 from torch import nn
 from torch.nn.parameter import is_lazy
 
@@ -84,6 +85,10 @@ def _require_watchable(module: nn.Module) -> None:
         if isinstance(child, torch.jit.ScriptModule):
             what = f"{path or 'the module'} is compiled by TorchScript, and its calls cannot be watched"
             raise ArchError(what, "give the module that it was made from")
+    _require_shapes(module)
+
+
+def _require_shapes(module: nn.Module) -> None:
     for name, weight in module.named_parameters():
         if is_lazy(weight):
             raise ArchError(f"{name} has no shape before the first call", "call the module once")
@@ -113,12 +118,26 @@ class Ran(NamedTuple):
 def run_module(call: OwnCall, source: str, *, memory: bool = False) -> ModuleRun:
     """Run a module once and read its rows; it stays as it was. Raises ArchError where it cannot run."""
     call = call.checked()
+    ran = _watched(call, memory=memory)
+    return replace(
+        _record(call, source, ran.watch.visits),
+        uncounted=[Uncounted(op, path, calls) for (op, path), calls in ran.watch.uncounted.items()],
+        attention=list(_attention(ran.watch.visits)),
+        memory=ran.memory,
+    )
+
+
+def weights_of(call: OwnCall, source: str) -> ModuleRun:
+    """The rows of a module's weights, for which nothing has to run, nor an input to be there."""
+    _require_shapes(call.module)
+    return _record(call, source, ())
+
+
+def _record(call: OwnCall, source: str, visits: Sequence[Visit]) -> ModuleRun:
+    """What a module's visits and its weights say together."""
     module = call.module
     owned = owned_weights(module)
-    ran = _watched(call, memory=memory)
-    rows = rows_of(module, ran.watch.visits, owned)
-    uncounted = [Uncounted(op, path, calls) for (op, path), calls in ran.watch.uncounted.items()]
-    dtypes = Counter({dtype_name(x.dtype): 0 for x in module.parameters()})
+    dtypes: Counter[str] = Counter()
     for weight in module.parameters():
         dtypes[dtype_name(weight.dtype)] += weight.numel() * weight.element_size()
     return ModuleRun(
@@ -127,13 +146,10 @@ def run_module(call: OwnCall, source: str, *, memory: bool = False) -> ModuleRun
         phase=call.phase,
         run_on=call.run_on,
         inputs=call.described(),
-        rows=rows,
-        uncounted=uncounted,
-        attention=list(_attention(ran.watch.visits)),
+        rows=rows_of(module, visits, owned),
         ties=owned.ties,
         buffers=sum(x.numel() * x.element_size() for x in module.buffers()),
         dtypes=dict(dtypes),
-        memory=ran.memory,
     )
 
 
@@ -242,8 +258,12 @@ def as_asked(module: nn.Module, *, trains: bool) -> Iterator[None]:
     modes = {child: child.training for child in module.modules()}
     grads = {weight: weight.grad for weight in module.parameters()}
     fast = torch.backends.mha.get_fastpath_enabled()
+    flex: Any = torch.nn.attention.flex_attention
+    whole = flex._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG
     # in its place run the operations that it stands for, which have formulas
     torch.backends.mha.set_fastpath_enabled(False)
+    # compiled, as it compiles itself, nothing can watch it
+    flex._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = True
     module.train(trains)
     for weight in grads:
         weight.grad = None
@@ -255,3 +275,4 @@ def as_asked(module: nn.Module, *, trains: bool) -> Iterator[None]:
         for weight, grad in grads.items():
             weight.grad = grad
         torch.backends.mha.set_fastpath_enabled(fast)
+        flex._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = whole

@@ -8,6 +8,7 @@ weight or a floating input decides stays unknown.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -54,9 +55,20 @@ class KnownValues:
             return func(*args, **kwargs)
         if type(func) is not torch._ops.OpOverload:
             return self._uncached(func, args, kwargs)
+        if func.is_view and type(args[0]) is torch.Tensor and args[0].device.type == "cpu":
+            with unset_fake_temporarily():  # of a real tensor a fake mode would make a copy first
+                return func(*args, **kwargs)
+        if func is torch.ops.aten.view.default and 1 in args[0].shape:
+            return self._viewed(func, args)
         if func is torch.ops.aten.index.Tensor:
             args = (args[0], self._places(args[1]))
         asks = any(tag in func.tags for tag in ASKS_VALUES)
+        if func is torch.ops.aten.mkldnn_rnn_layer.default:
+            return _with_workspace(func(*args, **kwargs), args)
+        if func is torch.ops.aten.mkldnn_rnn_layer_backward.default:
+            out = func(*args, **kwargs)
+            # fake tensors give both biases one gradient, the kernel makes two
+            return (*out[:4], torch.empty_like(out[4]), *out[5:])
         if func is torch.ops.aten._pack_padded_sequence.default:
             return self._packed(func, args, kwargs)
         if asks and (real := self._real(func, args, kwargs)) is not None:
@@ -74,6 +86,18 @@ class KnownValues:
             return func(*args, **kwargs)
         finally:
             mode.cache_enabled = before
+
+    def _viewed(self, func: Any, args: Any) -> Any:
+        """A view with the strides of real ones: of sizes of 1 fake tensors have others.
+
+        By them a convolution chooses whether channels come last.
+        """
+        x, shape = args
+        with unset_fake_temporarily():
+            form = torch.empty_strided(x.shape, x.stride(), device="meta").view(shape)
+        out = torch.ops.aten.as_strided.default(x, form.shape, form.stride(), x.storage_offset())
+        self._follow(func, args, {}, out)
+        return out
 
     def _places(self, indices: Any) -> Any:
         """Indices with known masks as the places that they are true at, whose number is a shape then."""
@@ -160,3 +184,35 @@ def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
 
 def _tensors(tree: Any) -> list[Any]:
     return [x for x in tree_leaves(tree) if torch.is_tensor(x)]
+
+
+MOST_PROBED = 10**10
+"""Multiply-adds of the largest recurrent kernel that runs for the size of its workspace: a second or two."""
+
+
+def _with_workspace(out: Any, args: Any) -> Any:
+    """The outputs of a recurrent kernel of the CPU with what it keeps for its backward.
+
+    How much that is, the library oneDNN alone knows; so the kernel runs once on zeros. Fewer steps of a long
+    sequence do, as it grows by each.
+    """
+    if not args[-1]:  # it does not train
+        return out
+    shapes = tuple(tuple(x.shape) for x in args[:7])
+    steps, batch = shapes[0][:2]
+    most = max(MOST_PROBED // (batch * sum(math.prod(shape) for shape in shapes[1:3])), 2)
+    size = _workspace(shapes, args[0].dtype, args[7:], min(steps, most))
+    if steps > most:
+        half = most // 2
+        each = (size - _workspace(shapes, args[0].dtype, args[7:], half)) / (most - half)
+        size += round(each * (steps - most))
+    return (*out[:3], torch.empty(size, dtype=torch.uint8))
+
+
+def _workspace(shapes: Any, dtype: torch.dtype, options: Any, steps: int) -> int:
+    """Bytes of the workspace of one run for real, of so many steps."""
+    shapes = ((steps, *shapes[0][1:]), *shapes[1:])
+    with unset_fake_temporarily(), torch.enable_grad():
+        given = [torch.zeros(shape, dtype=dtype) for shape in shapes]
+        made = torch.ops.aten.mkldnn_rnn_layer.default(*given, *options)
+        return int(made[3].numel())

@@ -96,12 +96,35 @@ SEGFORMER = {
     "decoder_hidden_size": 32,
     "num_labels": 3,
 }
-DPT = {**SMALL, "image_size": 64, "patch_size": 16, "backbone_out_indices": [0, 1, 1, 1], "num_hidden_layers": 2,
-       "neck_hidden_sizes": [16, 16, 16, 16], "fusion_hidden_size": 16, "reassemble_factors": [4, 2, 1, 0.5]}
-SPEECH = {**{k: v for k, v in SMALL.items()}, "layerdrop": 0.0, "conv_dim": [32, 32], "conv_kernel": [10, 3], "conv_stride": [5, 2],
-          "num_feat_extract_layers": 2, "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 4,
-          "mask_time_prob": 0.0}
-ENCODEC = {"num_filters": 8, "hidden_size": 16, "codebook_dim": 16, "codebook_size": 32, "target_bandwidths": [1.5], "upsampling_ratios": [4, 2]}
+DPT = {
+    **SMALL,
+    "image_size": 64,
+    "patch_size": 16,
+    "backbone_out_indices": [0, 1, 2, 3],
+    "num_hidden_layers": 4,
+    "neck_hidden_sizes": [16, 16, 16, 16],
+    "fusion_hidden_size": 16,
+    "reassemble_factors": [4, 2, 1, 0.5],
+}
+SPEECH = {
+    **dict(SMALL),
+    "layerdrop": 0.0,
+    "conv_dim": [32, 32],
+    "conv_kernel": [10, 3],
+    "conv_stride": [5, 2],
+    "num_feat_extract_layers": 2,
+    "num_conv_pos_embeddings": 16,
+    "num_conv_pos_embedding_groups": 4,
+    "mask_time_prob": 0.0,
+}
+ENCODEC = {
+    "num_filters": 8,
+    "hidden_size": 16,
+    "codebook_dim": 16,
+    "codebook_size": 32,
+    "target_bandwidths": [15.0, 30.0],
+    "upsampling_ratios": [4, 2],
+}
 
 
 def hugging(model: str, config: str, options: dict[str, Any], **inputs: Any) -> Maker:
@@ -145,7 +168,8 @@ def detector(name: str) -> Maker:
         import torchvision
 
         build = getattr(torchvision.models.detection, name)
-        model = build(weights=None, weights_backbone=None, num_classes=5, min_size=64, max_size=96)
+        sizes = {"min_size": 64, "max_size": 96} if "rcnn" in name else {}
+        model = build(weights=None, weights_backbone=None, num_classes=5, **sizes)
         return model, ([torch.rand(3, 64, 80), torch.rand(3, 64, 64)],)
 
     return make
@@ -182,33 +206,76 @@ def detr() -> Made:
     from transformers import DetrConfig, DetrForObjectDetection, ResNetConfig
 
     backbone = ResNetConfig(embedding_size=16, hidden_sizes=[16, 32], depths=[1, 1], out_features=["stage2"])
-    sizes = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
-             "decoder_attention_heads": 2, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "num_queries": 5}
-    config = DetrConfig(backbone_config=backbone, use_timm_backbone=False, use_pretrained_backbone=False, backbone=None, num_labels=3, **sizes)
+    sizes = {
+        "d_model": 32,
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+        "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 64,
+        "decoder_ffn_dim": 64,
+        "num_queries": 5,
+    }
+    config = DetrConfig(
+        backbone_config=backbone,
+        use_timm_backbone=False,
+        use_pretrained_backbone=False,
+        backbone=None,
+        num_labels=3,
+        **sizes,
+    )
     return DetrForObjectDetection(config), {"pixel_values": PICTURE}
 
 
 def mask2former() -> Made:
     """Mask2Former: deformable attention over levels of a small Swin."""
-    from transformers import Mask2FormerConfig, Mask2FormerForUniversalSegmentation, SwinConfig
+    from transformers import Mask2FormerConfig, Mask2FormerModel, SwinConfig
 
-    swin = SwinConfig(embed_dim=16, depths=[1, 1, 1, 1], num_heads=[1, 2, 2, 4], image_size=64, window_size=4,
-                      out_features=["stage1", "stage2", "stage3", "stage4"])
-    config = Mask2FormerConfig(backbone_config=swin, hidden_dim=32, feature_size=32, mask_feature_size=32, encoder_layers=1,
-                               decoder_layers=2, num_attention_heads=4, dim_feedforward=64, encoder_feedforward_dim=64,
-                               num_queries=5, num_labels=3)
-    return Mask2FormerForUniversalSegmentation(config), {"pixel_values": PICTURE}
+    swin = SwinConfig(
+        embed_dim=16,
+        depths=[1, 1, 1, 1],
+        num_heads=[1, 2, 2, 4],
+        image_size=64,
+        window_size=4,
+        out_features=["stage1", "stage2", "stage3", "stage4"],
+    )
+    config = Mask2FormerConfig(
+        backbone_config=swin,
+        hidden_dim=32,
+        feature_size=32,
+        mask_feature_size=32,
+        encoder_layers=1,
+        decoder_layers=2,
+        num_attention_heads=4,
+        dim_feedforward=64,
+        encoder_feedforward_dim=64,
+        num_queries=5,
+        num_labels=3,
+    )
+    return Mask2FormerModel(config), {"pixel_values": PICTURE}
 
 
 def sam() -> Made:
     """Segment Anything with a point."""
     from transformers import SamConfig, SamModel, SamVisionConfig
 
-    picture = SamVisionConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, image_size=64, patch_size=16,
-                              output_channels=16, mlp_dim=64, window_size=2, global_attn_indexes=[1], num_pos_feats=8)
+    picture = SamVisionConfig(
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        image_size=64,
+        patch_size=16,
+        output_channels=16,
+        mlp_dim=64,
+        window_size=2,
+        global_attn_indexes=[1],
+        num_pos_feats=8,
+    )
     prompts = {"hidden_size": 16, "image_size": 64, "patch_size": 16, "mask_input_channels": 4}
     decoder = {"hidden_size": 16, "mlp_dim": 32, "num_attention_heads": 2, "iou_head_hidden_dim": 16}
-    config = SamConfig(vision_config=picture.to_dict(), prompt_encoder_config=prompts, mask_decoder_config=decoder)
+    config = SamConfig(
+        vision_config=picture.to_dict(), prompt_encoder_config=prompts, mask_decoder_config=decoder
+    )
     return SamModel(config), {"pixel_values": PICTURE, "input_points": torch.rand(1, 1, 1, 2) * 60}
 
 
@@ -251,31 +318,69 @@ def diffusion(name: str, options: dict[str, Any], inputs: Callable[[], dict[str,
 
 
 def _sd3() -> dict[str, Any]:
-    return {"hidden_states": torch.randn(1, 4, 16, 16), "encoder_hidden_states": torch.randn(1, 7, 32),
-            "pooled_projections": torch.randn(1, 64), "timestep": torch.tensor([3.0])}
+    return {
+        "hidden_states": torch.randn(1, 4, 16, 16),
+        "encoder_hidden_states": torch.randn(1, 7, 32),
+        "pooled_projections": torch.randn(1, 64),
+        "timestep": torch.tensor([3.0]),
+    }
 
 
-SD3 = {"sample_size": 16, "in_channels": 4, "num_layers": 2, "attention_head_dim": 16, "num_attention_heads": 4,
-       "joint_attention_dim": 32, "caption_projection_dim": 64, "pooled_projection_dim": 64, "out_channels": 4}
+SD3 = {
+    "sample_size": 16,
+    "in_channels": 4,
+    "num_layers": 2,
+    "attention_head_dim": 16,
+    "num_attention_heads": 4,
+    "joint_attention_dim": 32,
+    "caption_projection_dim": 64,
+    "pooled_projection_dim": 64,
+    "out_channels": 4,
+}
 
 
 def _flux() -> dict[str, Any]:
-    return {"hidden_states": torch.randn(1, 16, 16), "encoder_hidden_states": torch.randn(1, 7, 32),
-            "pooled_projections": torch.randn(1, 32), "timestep": torch.tensor([0.5]),
-            "img_ids": torch.zeros(16, 3), "txt_ids": torch.zeros(7, 3), "guidance": torch.tensor([3.5])}
+    return {
+        "hidden_states": torch.randn(1, 16, 16),
+        "encoder_hidden_states": torch.randn(1, 7, 32),
+        "pooled_projections": torch.randn(1, 32),
+        "timestep": torch.tensor([0.5]),
+        "img_ids": torch.zeros(16, 3),
+        "txt_ids": torch.zeros(7, 3),
+        "guidance": torch.tensor([3.5]),
+    }
 
 
-FLUX = {"in_channels": 16, "num_layers": 1, "num_single_layers": 1, "attention_head_dim": 16, "num_attention_heads": 4,
-        "joint_attention_dim": 32, "pooled_projection_dim": 32, "axes_dims_rope": (4, 4, 8), "guidance_embeds": True}
+FLUX = {
+    "in_channels": 16,
+    "num_layers": 1,
+    "num_single_layers": 1,
+    "attention_head_dim": 16,
+    "num_attention_heads": 4,
+    "joint_attention_dim": 32,
+    "pooled_projection_dim": 32,
+    "axes_dims_rope": (4, 4, 8),
+    "guidance_embeds": True,
+}
 
 
 def _control() -> dict[str, Any]:
-    return {"sample": torch.randn(1, 4, 16, 16), "timestep": 3, "encoder_hidden_states": torch.randn(1, 7, 32),
-            "controlnet_cond": torch.randn(1, 3, 128, 128)}
+    return {
+        "sample": torch.randn(1, 4, 16, 16),
+        "timestep": 3,
+        "encoder_hidden_states": torch.randn(1, 7, 32),
+        "controlnet_cond": torch.randn(1, 3, 128, 128),
+    }
 
 
-CONTROL = {"block_out_channels": (32, 64), "layers_per_block": 1, "cross_attention_dim": 32, "norm_num_groups": 8,
-           "down_block_types": ("DownBlock2D", "CrossAttnDownBlock2D"), "attention_head_dim": 4}
+CONTROL = {
+    "block_out_channels": (32, 64),
+    "layers_per_block": 1,
+    "cross_attention_dim": 32,
+    "norm_num_groups": 8,
+    "down_block_types": ("DownBlock2D", "CrossAttnDownBlock2D"),
+    "attention_head_dim": 4,
+}
 
 
 def adapted(kind: str, **options: Any) -> Maker:
@@ -286,61 +391,163 @@ def adapted(kind: str, **options: Any) -> Maker:
         from transformers import LlamaConfig, LlamaForCausalLM
 
         base = LlamaForCausalLM(LlamaConfig(**DECODER))
-        return peft.get_peft_model(base, getattr(peft, kind)(task_type="CAUSAL_LM", **options)), {"input_ids": IDS}
+        return peft.get_peft_model(base, getattr(peft, kind)(task_type="CAUSAL_LM", **options)), {
+            "input_ids": IDS
+        }
 
     return make
 
 
 QV = ["q_proj", "v_proj"]
 MODELS: dict[str, Maker] = {
-    **{f"torchvision:{name}": detector(name) for name in ("fasterrcnn_mobilenet_v3_large_fpn", "ssdlite320_mobilenet_v3_large")},
+    **{
+        f"torchvision:{name}": detector(name)
+        for name in ("fasterrcnn_mobilenet_v3_large_fpn", "ssdlite320_mobilenet_v3_large")
+    },
     "torchvision:lraspp_mobilenet_v3_large": tv("segmentation.lraspp_mobilenet_v3_large", 2, 3, 64, 64),
     "torchvision:r3d_18": tv("video.r3d_18", 1, 3, 4, 32, 32),
-    "torchvision:mvit_v2_s": tv("video.mvit_v2_s", 1, 3, 16, 224, 224),
+    "torchvision:mc3_18": tv("video.mc3_18", 1, 3, 4, 32, 32),
     "torchvision:raft_small": raft,
     "torchvision:mobilenet_v2, quantized": quantized_mobilenet,
     **{
         f"timm:{name}": timm_model(name, size)
         for name, size in {
-            "eva02_tiny_patch14_224": 224, "maxvit_pico_rw_256": 256, "coat_lite_tiny": 224, "eca_nfnet_l0": 64,
-            "volo_d1_224": 224, "hiera_tiny_224": 224, "fastvit_t8": 64, "vit_small_patch14_reg4_dinov2": 518,
-            "xcit_nano_12_p16_224": 224, "lambda_resnet26t": 64, "halonet26t": 64, "sequencer2d_s": 224,
+            "eva02_tiny_patch14_224": 224,
+            "maxvit_pico_rw_256": 256,
+            "coat_lite_tiny": 224,
+            "eca_nfnet_l0": 64,
+            "volo_d1_224": 224,
+            "hiera_tiny_224": 224,
+            "fastvit_t8": 64,
+            "vit_small_patch14_reg4_dinov2": 518,
+            "xcit_nano_12_p16_224": 224,
+            "lambda_resnet26t": 64,
+            "halonet26t": 256,
+            "sequencer2d_s": 224,
         }.items()
     },
     "transformers:Qwen3ForCausalLM": causal("Qwen3", DECODER),
     "transformers:Qwen3NextForCausalLM": causal("Qwen3Next", QWEN3_NEXT),
     "transformers:DeepseekV3ForCausalLM": causal("DeepseekV3", DEEPSEEK),
     "transformers:Gemma3ForCausalLM": causal("Gemma3", {**DECODER, "sliding_window": 8}, "Gemma3Text"),
-    "transformers:FalconMambaForCausalLM": causal("FalconMamba", {"hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 96, "state_size": 8}),
-    "transformers:RwkvForCausalLM": causal("Rwkv", {"hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 96, "context_length": 32}),
+    "transformers:FalconMambaForCausalLM": causal(
+        "FalconMamba", {"hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 96, "state_size": 8}
+    ),
+    "transformers:RwkvForCausalLM": causal(
+        "Rwkv", {"hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 96, "context_length": 32}
+    ),
     "transformers:JambaForCausalLM": causal("Jamba", JAMBA),
-    "transformers:xLSTMForCausalLM": causal("xLSTM", {"hidden_size": 64, "num_heads": 2, "num_hidden_layers": 2, "vocab_size": 96, "chunk_size": 16}),
-    "transformers:ModernBertForMaskedLM": hugging("ModernBertForMaskedLM", "ModernBertConfig", {**SMALL, "num_hidden_layers": 4, "cls_token_id": 1, "sep_token_id": 2, "bos_token_id": 1, "eos_token_id": 2, "local_attention": 8}),
-    "transformers:BartForConditionalGeneration": hugging("BartForConditionalGeneration", "BartConfig", BART, input_ids=IDS, decoder_input_ids=IDS),
-    "transformers:LongformerModel": hugging("LongformerModel", "LongformerConfig", {**SMALL, "attention_window": 4}),
-    "transformers:BigBirdModel": hugging("BigBirdModel", "BigBirdConfig", {**SMALL, "block_size": 4, "num_random_blocks": 1, "attention_type": "block_sparse"}, input_ids=IDS.repeat(1, 4)),
+    "transformers:xLSTMForCausalLM": causal(
+        "xLSTM",
+        {
+            "hidden_size": 64,
+            "num_heads": 2,
+            "num_hidden_layers": 2,
+            "vocab_size": 96,
+            "chunk_size": 16,
+            "qk_dim_factor": 1.0,
+            "v_dim_factor": 1.0,
+        },
+    ),
+    "transformers:ModernBertForMaskedLM": hugging(
+        "ModernBertForMaskedLM",
+        "ModernBertConfig",
+        {
+            **SMALL,
+            "num_hidden_layers": 4,
+            "cls_token_id": 1,
+            "sep_token_id": 2,
+            "bos_token_id": 1,
+            "eos_token_id": 2,
+            "local_attention": 8,
+        },
+    ),
+    "transformers:BartForConditionalGeneration": hugging(
+        "BartForConditionalGeneration", "BartConfig", BART, input_ids=IDS, decoder_input_ids=IDS
+    ),
+    "transformers:LongformerModel": hugging(
+        "LongformerModel", "LongformerConfig", {**SMALL, "attention_window": 4}
+    ),
+    "transformers:BigBirdModel": hugging(
+        "BigBirdModel",
+        "BigBirdConfig",
+        {**SMALL, "block_size": 4, "num_random_blocks": 1, "attention_type": "block_sparse"},
+        input_ids=IDS.repeat(1, 4),
+    ),
     "transformers:ReformerModelWithLMHead": hugging("ReformerModelWithLMHead", "ReformerConfig", REFORMER),
     "transformers:OlmoeForCausalLM": causal("Olmoe", {**DECODER, "num_experts": 4, "num_experts_per_tok": 2}),
     "transformers:PhiForCausalLM": causal("Phi", {**SMALL, "num_key_value_heads": 4}),
-    "transformers:DebertaV2Model": hugging("DebertaV2Model", "DebertaV2Config", {**SMALL, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 8}),
+    "transformers:DebertaV2Model": hugging(
+        "DebertaV2Model",
+        "DebertaV2Config",
+        {**SMALL, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 8},
+    ),
     "transformers:FNetModel": hugging("FNetModel", "FNetConfig", SMALL),
-    "transformers:Mamba2ForCausalLM": causal("Mamba2", {"hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 96, "num_heads": 8, "head_dim": 16, "state_size": 16, "n_groups": 1, "chunk_size": 8}),
+    "transformers:Mamba2ForCausalLM": causal(
+        "Mamba2",
+        {
+            "hidden_size": 64,
+            "num_hidden_layers": 2,
+            "vocab_size": 96,
+            "num_heads": 8,
+            "head_dim": 16,
+            "state_size": 16,
+            "n_groups": 1,
+            "chunk_size": 8,
+        },
+    ),
     "transformers:DetrForObjectDetection": detr,
     "transformers:SamModel": sam,
     "transformers:CLIPModel": clip,
-    "transformers:SegformerForSemanticSegmentation": hugging("SegformerForSemanticSegmentation", "SegformerConfig", SEGFORMER, pixel_values=PICTURE),
+    "transformers:SegformerForSemanticSegmentation": hugging(
+        "SegformerForSemanticSegmentation", "SegformerConfig", SEGFORMER, pixel_values=PICTURE
+    ),
     "transformers:Mask2Former": mask2former,
-    "transformers:DPTForDepthEstimation": hugging("DPTForDepthEstimation", "DPTConfig", DPT, pixel_values=PICTURE),
-    "transformers:Wav2Vec2ForCTC": hugging("Wav2Vec2ForCTC", "Wav2Vec2Config", {**SPEECH, "mask_time_prob": 0.05}, input_values=torch.randn(1, 1000)),
-    "transformers:HubertModel": hugging("HubertModel", "HubertConfig", SPEECH, input_values=torch.randn(1, 1000)),
-    "transformers:EncodecModel": hugging("EncodecModel", "EncodecConfig", ENCODEC, input_values=torch.randn(1, 1, 640)),
-    "transformers:SpeechT5ForSpeechToText": hugging("SpeechT5ForSpeechToText", "SpeechT5Config", {**BART, "hidden_size": 64, "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0, "conv_dim": [32, 32], "conv_kernel": [10, 3], "conv_stride": [5, 2], "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 4, "mask_time_prob": 0.0}, input_values=torch.randn(1, 1000), decoder_input_ids=IDS),
+    "transformers:DPTForDepthEstimation": hugging(
+        "DPTForDepthEstimation", "DPTConfig", DPT, pixel_values=PICTURE
+    ),
+    "transformers:Wav2Vec2ForCTC": hugging(
+        "Wav2Vec2ForCTC",
+        "Wav2Vec2Config",
+        {**SPEECH, "mask_time_prob": 0.05},
+        input_values=torch.randn(1, 1000),
+    ),
+    "transformers:HubertModel": hugging(
+        "HubertModel", "HubertConfig", SPEECH, input_values=torch.randn(1, 1000)
+    ),
+    "transformers:EncodecModel": hugging(
+        "EncodecModel", "EncodecConfig", ENCODEC, input_values=torch.randn(1, 1, 640)
+    ),
+    "transformers:SpeechT5ForSpeechToText": hugging(
+        "SpeechT5ForSpeechToText",
+        "SpeechT5Config",
+        {
+            **BART,
+            "hidden_size": 64,
+            "encoder_layerdrop": 0.0,
+            "decoder_layerdrop": 0.0,
+            "conv_dim": [32, 32],
+            "conv_kernel": [10, 3],
+            "conv_stride": [5, 2],
+            "num_conv_pos_embeddings": 16,
+            "num_conv_pos_embedding_groups": 4,
+            "mask_time_prob": 0.0,
+        },
+        input_values=torch.randn(1, 1000),
+        decoder_input_ids=IDS,
+    ),
     "transformers:Whisper generates": whisper_generates,
     "diffusers:SD3Transformer2DModel": diffusion("SD3Transformer2DModel", SD3, _sd3),
     "diffusers:FluxTransformer2DModel": diffusion("FluxTransformer2DModel", FLUX, _flux),
     "diffusers:ControlNetModel": diffusion("ControlNetModel", CONTROL, _control),
-    "diffusers:VQModel": diffusion("VQModel", {"block_out_channels": (32,), "norm_num_groups": 8, "num_vq_embeddings": 16}, lambda: {"sample": torch.randn(1, 3, 32, 32)}),
-    "peft:IA3": adapted("IA3Config", target_modules=["k_proj", "v_proj", "down_proj"], feedforward_modules=["down_proj"]),
+    "diffusers:VQModel": diffusion(
+        "VQModel",
+        {"block_out_channels": (32,), "norm_num_groups": 8, "num_vq_embeddings": 16},
+        lambda: {"sample": torch.randn(1, 3, 32, 32)},
+    ),
+    "peft:IA3": adapted(
+        "IA3Config", target_modules=["k_proj", "v_proj", "down_proj"], feedforward_modules=["down_proj"]
+    ),
     "peft:DoRA": adapted("LoraConfig", r=4, target_modules=QV, use_dora=True),
     "peft:prefix": adapted("PrefixTuningConfig", num_virtual_tokens=4),
     "peft:LoHa": adapted("LoHaConfig", r=4, target_modules=QV),

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import nn
 from torch.func import functional_call, stack_module_state, vmap
-from torch.nn import functional as F
 from torch.nn.utils import parametrizations
 from torch.nn.utils.rnn import pack_padded_sequence
 from torch.utils.checkpoint import checkpoint
@@ -65,7 +64,7 @@ def attention(**options: Any) -> Callable[[], Made]:
 
     def make() -> Made:
         def attend(w: Any, q: Any, k: Any, v: Any) -> Any:
-            return F.scaled_dot_product_attention(q @ w, k, v, **options)
+            return nn.functional.scaled_dot_product_attention(q @ w, k, v, **options)
 
         return Run(attend, (8, 8)), HEADS, 2 * 2 * 4 * 6 * 8 * 8 + WHOLE
 
@@ -75,7 +74,9 @@ def attention(**options: Any) -> Callable[[], Made]:
 def grouped_queries() -> Made:
     """Four heads of queries on two of keys."""
     q, k, v = HEADS
-    attend = Run(lambda w, q, k, v: F.scaled_dot_product_attention(q @ w, k, v, enable_gqa=True), (8, 8))
+    attend = Run(
+        lambda w, q, k, v: nn.functional.scaled_dot_product_attention(q @ w, k, v, enable_gqa=True), (8, 8)
+    )
     return attend, (q, k[:, :2], v[:, :2]), 2 * 2 * 4 * 6 * 8 * 8 + WHOLE
 
 
@@ -179,7 +180,7 @@ def hidden_modules() -> Made:
 def hooked() -> Made:
     """A hook that runs the output through a product once more."""
     linear = nn.Linear(8, 8)
-    linear.register_forward_hook(lambda module, _, out: F.linear(out, module.weight))
+    linear.register_forward_hook(lambda module, _, out: nn.functional.linear(out, module.weight))
     return nn.Sequential(linear, nn.ReLU(inplace=True), linear), (X,), 4 * LINEAR
 
 
@@ -195,7 +196,7 @@ def custom_op() -> Made:
         def _(x: torch.Tensor) -> torch.Tensor:
             return x.new_empty(x.shape[0], x.shape[0])
 
-    return Run(lambda x: torch.ops.forty.gram(x)), (X,)
+    return Run(torch.ops.forty.gram), (X,)
 
 
 def quantized() -> Made:
@@ -229,7 +230,7 @@ def float8() -> Made:
 
     def run(x: Any) -> Any:
         low = x.to(torch.float8_e4m3fn)
-        return torch._scaled_mm(low, low.T, torch.ones(()), torch.ones(()), out_dtype=torch.bfloat16)
+        return torch.ops.aten._scaled_mm(low, low.T, torch.ones(()), torch.ones(()), out_dtype=torch.bfloat16)
 
     return Run(run), (torch.randn(32, 16),), 2 * 32 * 32 * 16
 
@@ -298,12 +299,19 @@ TORCH: dict[str, Callable[[], Made]] = {
     "spectral_norm": norms(parametrizations.spectral_norm),
     "orthogonal": norms(parametrizations.orthogonal),
     "LSTM, packed": packed,
-    "LSTM, projected": lambda: (nn.LSTM(8, 16, proj_size=4), (torch.randn(5, 2, 8),), 2 * 10 * 16 * (4 * 12 + 4)),
+    "LSTM, projected": lambda: (
+        nn.LSTM(8, 16, proj_size=4),
+        (torch.randn(5, 2, 8),),
+        2 * 10 * 16 * (4 * 12 + 4),
+    ),
     "RNN": lambda: (nn.RNN(8, 16), (torch.randn(5, 2, 8),), 2 * 10 * 16 * (8 + 16)),
     "LSTMCell": lambda: (nn.LSTMCell(8, 16), (X,)),
     "ConvTranspose2d": lambda: (nn.ConvTranspose2d(3, 8, 3, stride=2, groups=1), SQUARE),
     "Conv3d, grouped": lambda: (nn.Conv3d(4, 8, 3, groups=2), (torch.randn(1, 4, 5, 6, 7),)),
-    "Unfold and Fold": lambda: (nn.Sequential(nn.Conv2d(3, 4, 1), nn.Unfold(2, stride=2), nn.Fold(16, 2, stride=2)), SQUARE),
+    "Unfold and Fold": lambda: (
+        nn.Sequential(nn.Conv2d(3, 4, 1), nn.Unfold(2, stride=2), nn.Fold(16, 2, stride=2)),
+        SQUARE,
+    ),
     "cdist": lambda: (Run(lambda w, x: torch.cdist(x, w), (5, 8)), (X,), 2 * 4 * 5 * 8),
     "torch.compile": lambda: (torch.compile(nn.Sequential(nn.Linear(8, 8), nn.ReLU())), (X,), LINEAR),
     "torch.jit.script": lambda: (torch.jit.script(nn.Linear(8, 8)), (X,)),

@@ -188,8 +188,8 @@ def _counted(asked: ModuleCallAsked, question: ModuleQuestion) -> ModuleRun:
         missed = [f"{x.op} (in {x.path or run.name}, {x.calls} times)" for x in run.uncounted]
         raise ArchError(
             f"no formula for {', '.join(missed)}: FLOPs are not known",
-            "--allow-uncounted (allow_uncounted=True) counts the rest, and says so; an operation of yours gets a "
-            "formula by torch.utils.flop_counter.register_flop_formula",
+            "--allow-uncounted (allow_uncounted=True) counts the rest, and says so; register_flop_formula of "
+            "torch.utils.flop_counter gives an operation one",
         )
     return run
 

@@ -17,11 +17,11 @@ from torch._subclasses.fake_tensor import (
 )
 
 from archcli.errors import ArchError, sanitize
+from archcli.runtime.own.stand_ins import ON_CPU
 from archcli.runtime.own.watch import Watch
 
 LOOKS_AT_VALUES = (DataDependentOutputException, DynamicOutputShapeException)
 NO_FAKE = (UnsupportedFakeTensorException, UnsupportedOperatorException, NotImplementedError)
-ON_CPU = "--run-on cpu (run_on='cpu') runs it on real tensors"
 TORCH = Path(torch.__file__).parent
 NOT_THEIRS = {TORCH, Path(__file__).parents[2]}
 OF_FAKES = ("_subclasses", "_ops.py", "_meta_registrations.py", "fx/", "nested/", "_dynamo", "_C")

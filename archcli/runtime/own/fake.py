@@ -20,6 +20,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from archcli.runtime.memory.cuda_on_meta import grouped_products_on_meta
 from archcli.runtime.memory.storages import address, tensors_in
+from archcli.runtime.own.stand_ins import fake_of
 from archcli.runtime.own.values import KnownValues
 
 COLLECTIONS = {list, tuple, dict}
@@ -71,7 +72,7 @@ def _faking(mode: FakeTensorMode, values: KnownValues) -> Callable[[Any], Any]:
 def _same_form(tensor: Any, mode: FakeTensorMode, storages: dict[int, Any]) -> Any:
     """A fake of the tensor's form in a fake of its storage, which views of one storage share."""
     if tensor.layout is not torch.strided or tensor.is_quantized or is_traceable_wrapper_subclass(tensor):
-        return mode.from_tensor(tensor.detach())
+        return fake_of(tensor, mode)
     with mode, torch.no_grad():
         storage, size = tensor.untyped_storage(), tensor.element_size()
         if address(tensor) not in storages:
@@ -91,10 +92,7 @@ def _is_followed(tensor: torch.Tensor) -> bool:
 @contextmanager
 def _replaced(module: nn.Module, faked: Callable[[Any], Any]) -> Iterator[None]:
     """Let every tensor that a module holds, registered or not, be its fake within the block."""
-    before = [
-        (held, {name: value for name, value in held.items() if name not in TORCHS and _holds_tensors(value)})
-        for held in _holders(module)
-    ]
+    before = [(held, _with_tensors(held)) for held in _holders(module)]
     try:
         for held, changed in before:
             held.update({name: tree_map_only(torch.Tensor, faked, value) for name, value in changed.items()})
@@ -105,15 +103,19 @@ def _replaced(module: nn.Module, faked: Callable[[Any], Any]) -> Iterator[None]:
 
 
 def unregistered_tensors(module: nn.Module) -> list[torch.Tensor]:
-    """Tensors that a module holds beside its parameters and buffers: in lists, dicts, and modules in these."""
+    """Tensors of a module that are no parameters or buffers: in lists, dicts, and modules in these."""
     known = {id(x) for x in (*module.parameters(), *module.buffers())}
-    values = [value for held in _holders(module) for name, value in held.items() if name not in TORCHS]
-    found = {id(x): x for value in values if _holds_tensors(value) for x in tensors_in(value)}
+    found = {id(x): x for held in _holders(module) for x in tensors_in(_with_tensors(held))}
     return [x for key, x in found.items() if key not in known]
 
 
+def _with_tensors(held: dict[str, Any]) -> dict[str, Any]:
+    """The attributes that are tensors or collections of them."""
+    return {name: value for name, value in held.items() if name not in TORCHS and _holds_tensors(value)}
+
+
 def _holders(module: nn.Module) -> Iterator[dict[str, Any]]:
-    """The dicts in which a module keeps tensors, and those of modules that only a list or a dict of it has."""
+    """The dicts in which a module keeps tensors, and those of modules that only a list of it has."""
     waiting, seen = [module], {id(module)}
     while waiting:
         child = waiting.pop()

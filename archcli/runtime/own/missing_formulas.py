@@ -1,7 +1,7 @@
 """FLOPs of products that torch has no formula for, by the name of their operation.
 
-torch's own formulas take shapes; these take tensors, and the output as `out_val`. An operation that is none of
-ATen's is named with its namespace.
+torch's own formulas take shapes; these take tensors, and the output as `out_val`. An operation of another
+library than ATen is named with its namespace.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+
 
 def _grouped(a: Any, b: Any, *_: Any, **__: Any) -> int:
     """Products of groups of rows: every row meets one matrix; dropless, so that no row is left out."""
@@ -92,10 +93,11 @@ def stored_product(a: Any, b: Any) -> int:
     first = a.layout is not torch.strided
     stored, other = (a, b) if first else (b, a)
     columns = 1 if other.dim() == 1 else other.shape[-1 if first else -2]
-    return 2 * int(stored.values().numel() if stored.layout is not torch.sparse_coo else stored._values().numel()) * columns
+    elements = stored._values() if stored.layout is torch.sparse_coo else stored.values()
+    return 2 * elements.numel() * columns
 
 
-def _conv_tbc(x: Any, weight: Any, *_: Any, out_val: Any, **__: Any) -> int:
+def _conv_tbc(_x: Any, weight: Any, *_: Any, out_val: Any, **__: Any) -> int:
     return 2 * out_val.shape[0] * out_val.shape[1] * math.prod(weight.shape)
 
 
@@ -125,7 +127,11 @@ def _packed_transpose(x: Any, packed: Any, *_: Any, **__: Any) -> int:
 
 
 def _quantized(names: str, endings: str) -> list[str]:
-    return [f"quantized::{name}{end}" for name in names.split() for end in ("", *(f"_{x}" for x in endings.split()))]
+    return [
+        f"quantized::{name}{end}"
+        for name in names.split()
+        for end in ("", *(f"_{x}" for x in endings.split()))
+    ]
 
 
 Formula = Callable[..., int]
@@ -163,8 +169,12 @@ OURS: dict[str, Formula] = {
     "torchvision::_deform_conv2d_backward": _deformed_gradients,
     "transformers::grouped_mm_fallback": _grouped,
     "transformers::grouped_mm_fallback_backward": _grouped_gradients,
-    **dict.fromkeys(_quantized("linear", "relu leaky_relu tanh dynamic dynamic_fp16 relu_dynamic"), _packed_product),
+    **dict.fromkeys(
+        _quantized("linear", "relu leaky_relu tanh dynamic dynamic_fp16 relu_dynamic"), _packed_product
+    ),
     **dict.fromkeys(_quantized("conv1d conv2d conv3d", "relu add add_relu dynamic"), _packed_conv),
-    **dict.fromkeys(_quantized("conv_transpose1d conv_transpose2d conv_transpose3d", "dynamic"), _packed_transpose),
+    **dict.fromkeys(
+        _quantized("conv_transpose1d conv_transpose2d conv_transpose3d", "dynamic"), _packed_transpose
+    ),
 }
 """FLOPs by the name of an operation that torch has no formula for."""

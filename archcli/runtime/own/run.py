@@ -13,6 +13,7 @@ import torch
 import torch.nn.attention.flex_attention
 from torch import nn
 from torch.nn.parameter import is_lazy
+from torch.utils._pytree import tree_leaves
 
 from archcli.errors import ArchError
 from archcli.recording.own import AttentionCalls, ModuleRun, StepMemory, Uncounted
@@ -170,7 +171,7 @@ def _watched(call: OwnCall, *, memory: bool) -> Ran:
         given, values = _tensors_of(call, stack)
         watch = Watch(module, values)
         stack.enter_context(told_of_failures(call.run_on, call.described, watch))
-        held = [*module.parameters(), *module.buffers(), *unregistered_tensors(module), *tensors_in(given)]
+        held = [*module.parameters(), *module.buffers(), *unregistered_tensors(module), *_inputs_in(given)]
         stack.enter_context(watching(module, watch))
         live = LiveStorages(held, lambda: _place(watch))
         if memory:
@@ -230,8 +231,8 @@ def _place(watch: Watch) -> tuple[str, str]:
 def _memory(call: OwnCall, given: Any, live: LiveStorages, kept: int) -> StepMemory:
     module = call.module
     beside = [*module.buffers(), *unregistered_tensors(module)]
-    weights, buffers, inputs = _bytes(module.parameters()), _bytes(beside), _bytes(tensors_in(given))
-    peak, there = live.peak, _bytes([*module.parameters(), *beside, *tensors_in(given)])
+    weights, buffers, inputs = _bytes(module.parameters()), _bytes(beside), _bytes(_inputs_in(given))
+    peak, there = live.peak, _bytes([*module.parameters(), *beside, *_inputs_in(given)])
     gradients = _bytes(x.grad for x in call.module.parameters() if x.grad is not None)
     return StepMemory(
         weights=weights,
@@ -246,6 +247,12 @@ def _memory(call: OwnCall, given: Any, live: LiveStorages, kept: int) -> StepMem
     )
 
 
+def _inputs_in(given: Any) -> list[torch.Tensor]:
+    """The tensors among arguments, those that an object of a class holds included."""
+    held = [vars(x) for x in tree_leaves(given) if "__dict__" in dir(x) and not torch.is_tensor(x)]
+    return tensors_in((given, held))
+
+
 def _bytes(tensors: Any) -> int:
     """Bytes of the storages of tensors, each once."""
     storages = {address(x): x.untyped_storage().nbytes() for x in stored_in(list(tensors))}
@@ -256,7 +263,8 @@ def _bytes(tensors: Any) -> int:
 def as_asked(module: nn.Module, *, trains: bool) -> Iterator[None]:
     """Let the module train, or infer, within the block; afterwards it is as it was, gradients included."""
     modes = {child: child.training for child in module.modules()}
-    grads = {weight: weight.grad for weight in module.parameters()}
+    weights = [*module.parameters(), *unregistered_tensors(module)]
+    grads = {weight: weight.grad for weight in weights if weight.is_leaf}
     fast = torch.backends.mha.get_fastpath_enabled()
     flex: Any = torch.nn.attention.flex_attention
     whole = flex._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG

@@ -60,6 +60,14 @@ def _by_values(sparse: Any, dense: Any) -> int:
     return 2 * sparse.coalesce().values().numel() * dense.shape[-1]
 
 
+def _packed_conv(x: Any, packed: Any, *_: Any) -> int:
+    """Of the sizes of the convolution, as torch's documentation of Conv2d has it."""
+    weight = packed.unpack()[0]
+    sizes = zip(x.shape[2:], packed.padding(), weight.shape[2:], packed.stride(), strict=True)
+    places = math.prod((size + 2 * pad - kernel) // step + 1 for size, pad, kernel, step in sizes)
+    return 2 * x.shape[0] * places * math.prod(weight.shape)
+
+
 BY_HAND: dict[str, Callable[..., int]] = {
     "aten::_grouped_mm": _grouped,
     "aten::convolution_backward": _convolution_backward,
@@ -69,7 +77,12 @@ BY_HAND: dict[str, Callable[..., int]] = {
     "aten::matmul": lambda a, b: 2 * a.numel() * b.shape[-1],
     "aten::mv": lambda a, _: 2 * a.numel(),
     "aten::dot": lambda a, _: 2 * a.numel(),
+    "aten::vdot": lambda a, _: 2 * a.numel(),
+    "quantized::conv2d": _packed_conv,
+    "quantized::conv2d_relu": _packed_conv,
+    "quantized::linear": lambda x, packed, *_: 2 * x.numel() * packed.unpack()[0].shape[0],
     "aten::_cdist_forward": _pairs,
+    "aten::_euclidean_dist": _pairs,
     "aten::_cdist_backward": lambda _, a, b, *__: _pairs(a, b),
     "aten::_sparse_addmm": lambda _, a, b, **__: _by_values(a, b),
     "quantized::linear_dynamic": lambda x, packed, *_: 2 * x.numel() * packed.unpack()[0].shape[0],

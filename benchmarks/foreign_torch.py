@@ -59,14 +59,15 @@ class Doubled(torch.autograd.Function):
         return grad @ w.T, x.T @ grad
 
 
-def attention(**options: Any) -> Callable[[], Made]:
+def attention(mask: torch.Tensor | None = None, **options: Any) -> Callable[[], Made]:
     """scaled_dot_product_attention with options, after a projection that trains."""
 
     def make() -> Made:
-        def attend(w: Any, q: Any, k: Any, v: Any) -> Any:
-            return nn.functional.scaled_dot_product_attention(q @ w, k, v, **options)
+        def attend(w: Any, q: Any, k: Any, v: Any, *mask: Any) -> Any:
+            return nn.functional.scaled_dot_product_attention(q @ w, k, v, *mask, **options)
 
-        return Run(attend, (8, 8)), HEADS, 2 * 2 * 4 * 6 * 8 * 8 + WHOLE
+        given = HEADS if mask is None else (*HEADS, mask)
+        return Run(attend, (8, 8)), given, 2 * 2 * 4 * 6 * 8 * 8 + WHOLE
 
     return make
 
@@ -230,7 +231,9 @@ def float8() -> Made:
 
     def run(x: Any) -> Any:
         low = x.to(torch.float8_e4m3fn)
-        return torch.ops.aten._scaled_mm(low, low.T, torch.ones(()), torch.ones(()), out_dtype=torch.bfloat16)
+        return torch._scaled_mm(  # noqa: SLF001 - no other name runs it
+            low, low.T, torch.ones(()), torch.ones(()), out_dtype=torch.bfloat16
+        )
 
     return Run(run), (torch.randn(32, 16),), 2 * 32 * 32 * 16
 
@@ -287,8 +290,8 @@ TORCH: dict[str, Callable[[], Made]] = {
     "EmbeddingBag": lambda: (nn.EmbeddingBag(20, 8, mode="sum"), (torch.zeros(3, 5, dtype=torch.int64),), 0),
     "attention": attention(),
     "attention, causal": attention(is_causal=True),
-    "attention, boolean mask": attention(attn_mask=torch.ones(6, 6, dtype=torch.bool).tril()),
-    "attention, additive mask": attention(attn_mask=torch.zeros(2, 1, 6, 6)),
+    "attention, boolean mask": attention(torch.ones(6, 6, dtype=torch.bool).tril()),
+    "attention, additive mask": attention(torch.zeros(2, 1, 6, 6)),
     "attention, dropout": attention(dropout_p=0.1),
     "attention, grouped queries": grouped_queries,
     "flex_attention": flex,

@@ -188,7 +188,8 @@ def _counted(asked: ModuleCallAsked, question: ModuleQuestion) -> ModuleRun:
         missed = [f"{x.op} (in {x.path or run.name}, {x.calls} times)" for x in run.uncounted]
         raise ArchError(
             f"no formula for {', '.join(missed)}: FLOPs are not known",
-            "--allow-uncounted (allow_uncounted=True) counts the rest, and says so",
+            "--allow-uncounted (allow_uncounted=True) counts the rest, and says so; register_flop_formula of "
+            "torch.utils.flop_counter gives an operation one",
         )
     return run
 
@@ -205,8 +206,11 @@ def _answer(command: str, asked: ModuleCallAsked, question: ModuleQuestion) -> R
         return summary_report(_counted(asked, question), question.depth)
     if command == "profile":
         return _profiled(asked, question)
-    run = _run(asked, question)
-    return params_report(run, question.depth) if command == "params" else show_report(run)
+    if command == "params":
+        from archcli.runtime.own.run import weights_of
+
+        return params_report(weights_of(_call(asked, question), asked.source), question.depth)
+    return show_report(_run(asked, question))
 
 
 def _profiled(asked: ModuleCallAsked, question: ModuleQuestion) -> Report:

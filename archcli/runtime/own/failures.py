@@ -17,12 +17,15 @@ from torch._subclasses.fake_tensor import (
 )
 
 from archcli.errors import ArchError, sanitize
+from archcli.runtime.own.stand_ins import ON_CPU
 from archcli.runtime.own.watch import Watch
 
 LOOKS_AT_VALUES = (DataDependentOutputException, DynamicOutputShapeException)
 NO_FAKE = (UnsupportedFakeTensorException, UnsupportedOperatorException, NotImplementedError)
-ON_CPU = "--run-on cpu (run_on='cpu') runs it on real tensors"
-NOT_THEIRS = {Path(torch.__file__).parent, Path(__file__).parents[2]}
+TORCH = Path(torch.__file__).parent
+NOT_THEIRS = {TORCH, Path(__file__).parents[2]}
+OF_FAKES = ("_subclasses", "_ops.py", "_meta_registrations.py", "fx/", "nested/", "_dynamo", "_C")
+"""Files of torch that fake tensors pass through."""
 
 
 @contextmanager
@@ -46,7 +49,7 @@ def _told(error: Exception, run_on: str, given: str, watch: Watch) -> ArchError:
     first = sanitize((str(error).strip() or type(error).__name__).splitlines()[0])
     if type(error) in LOOKS_AT_VALUES:
         return ArchError(f"{at} looks at values ({first}), and fake tensors have none", ON_CPU)
-    if type(error) in NO_FAKE and run_on == "meta":
+    if type(error) in NO_FAKE and run_on == "meta" and _is_of_fakes(error):
         return ArchError(f"{at}: {first}; it does not run on fake tensors", ON_CPU)
     fault = watch.fault
     where = f"{fault.path or 'the module'} ({fault.class_name})" if fault is not None else "the module"
@@ -54,9 +57,16 @@ def _told(error: Exception, run_on: str, given: str, watch: Watch) -> ArchError:
     what = f"{where} raises {type(error).__name__} at {at}: {first}"
     to_it = f"; it was given {shapes}" if shapes else ""
     hint = f"the inputs are {given}; --input states others"
-    if run_on == "meta" and ("device" in first or "subclass" in first):
+    if run_on == "meta" and ("device" in first or "subclass" in first or _is_of_fakes(error)):
         hint = ON_CPU
     return ArchError(f"{what}{to_it}", hint)
+
+
+def _is_of_fakes(error: Exception) -> bool:
+    """Whether torch's machinery of fake tensors raised it, and no shape is at fault."""
+    raised = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
+    within = raised.relative_to(TORCH).as_posix() if TORCH in raised.parents else ""
+    return type(error) is not RuntimeError and within.startswith(OF_FAKES)
 
 
 def _place(error: Exception) -> str:

@@ -7,20 +7,21 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
+from torch.utils._pytree import tree_leaves
 
 from archcli.errors import ArchError
 from archcli.recording.own import AttentionCalls, ModuleRun, StepMemory, Uncounted
 from archcli.runtime.dtypes import dtype_name
 from archcli.runtime.memory.peak import LiveStorages
-from archcli.runtime.memory.storages import tensors_in
+from archcli.runtime.memory.storages import address, stored_in, tensors_in
 from archcli.runtime.own.failures import told_of_failures
-from archcli.runtime.own.fake import without_values
+from archcli.runtime.own.fake import unregistered_tensors, without_values
 from archcli.runtime.own.rows import owned_weights, rows_of
 from archcli.runtime.own.values import KnownValues
 from archcli.runtime.own.watch import Visit, Watch, watching
@@ -85,6 +86,10 @@ def _require_watchable(module: nn.Module) -> None:
         if isinstance(child, torch.jit.ScriptModule):
             what = f"{path or 'the module'} is compiled by TorchScript, and its calls cannot be watched"
             raise ArchError(what, "give the module that it was made from")
+    _require_shapes(module)
+
+
+def _require_shapes(module: nn.Module) -> None:
     for name, weight in module.named_parameters():
         if is_lazy(weight):
             raise ArchError(f"{name} has no shape before the first call", "call the module once")
@@ -114,12 +119,26 @@ class Ran(NamedTuple):
 def run_module(call: OwnCall, source: str, *, memory: bool = False) -> ModuleRun:
     """Run a module once and read its rows; it stays as it was. Raises ArchError where it cannot run."""
     call = call.checked()
+    ran = _watched(call, memory=memory)
+    return replace(
+        _record(call, source, ran.watch.visits),
+        uncounted=[Uncounted(op, path, calls) for (op, path), calls in ran.watch.uncounted.items()],
+        attention=list(_attention(ran.watch.visits)),
+        memory=ran.memory,
+    )
+
+
+def weights_of(call: OwnCall, source: str) -> ModuleRun:
+    """The rows of a module's weights, for which nothing has to run, nor an input to be there."""
+    _require_shapes(call.module)
+    return _record(call, source, ())
+
+
+def _record(call: OwnCall, source: str, visits: Sequence[Visit]) -> ModuleRun:
+    """What a module's visits and its weights say together."""
     module = call.module
     owned = owned_weights(module)
-    ran = _watched(call, memory=memory)
-    rows = rows_of(module, ran.watch.visits, owned)
-    uncounted = [Uncounted(op, path, calls) for (op, path), calls in ran.watch.uncounted.items()]
-    dtypes = Counter({dtype_name(x.dtype): 0 for x in module.parameters()})
+    dtypes: Counter[str] = Counter()
     for weight in module.parameters():
         dtypes[dtype_name(weight.dtype)] += weight.numel() * weight.element_size()
     return ModuleRun(
@@ -128,13 +147,10 @@ def run_module(call: OwnCall, source: str, *, memory: bool = False) -> ModuleRun
         phase=call.phase,
         run_on=call.run_on,
         inputs=call.described(),
-        rows=rows,
-        uncounted=uncounted,
-        attention=list(_attention(ran.watch.visits)),
+        rows=rows_of(module, visits, owned),
         ties=owned.ties,
         buffers=sum(x.numel() * x.element_size() for x in module.buffers()),
         dtypes=dict(dtypes),
-        memory=ran.memory,
     )
 
 
@@ -155,7 +171,7 @@ def _watched(call: OwnCall, *, memory: bool) -> Ran:
         given, values = _tensors_of(call, stack)
         watch = Watch(module, values)
         stack.enter_context(told_of_failures(call.run_on, call.described, watch))
-        held = [*module.parameters(), *module.buffers(), *tensors_in(given)]
+        held = [*module.parameters(), *module.buffers(), *unregistered_tensors(module), *_inputs_in(given)]
         stack.enter_context(watching(module, watch))
         live = LiveStorages(held, lambda: _place(watch))
         if memory:
@@ -213,9 +229,10 @@ def _place(watch: Watch) -> tuple[str, str]:
 
 
 def _memory(call: OwnCall, given: Any, live: LiveStorages, kept: int) -> StepMemory:
-    weights, buffers = _bytes(call.module.parameters()), _bytes(call.module.buffers())
-    inputs, peak = _bytes(tensors_in(given)), live.peak
-    there = weights + buffers + inputs
+    module = call.module
+    beside = [*module.buffers(), *unregistered_tensors(module)]
+    weights, buffers, inputs = _bytes(module.parameters()), _bytes(beside), _bytes(_inputs_in(given))
+    peak, there = live.peak, _bytes([*module.parameters(), *beside, *_inputs_in(given)])
     gradients = _bytes(x.grad for x in call.module.parameters() if x.grad is not None)
     return StepMemory(
         weights=weights,
@@ -230,9 +247,15 @@ def _memory(call: OwnCall, given: Any, live: LiveStorages, kept: int) -> StepMem
     )
 
 
+def _inputs_in(given: Any) -> list[torch.Tensor]:
+    """The tensors among arguments, those that an object of a class holds included."""
+    held = [vars(x) for x in tree_leaves(given) if "__dict__" in dir(x) and not torch.is_tensor(x)]
+    return tensors_in((given, held))
+
+
 def _bytes(tensors: Any) -> int:
     """Bytes of the storages of tensors, each once."""
-    storages = {x.untyped_storage()._cdata: x.untyped_storage().nbytes() for x in tensors}
+    storages = {address(x): x.untyped_storage().nbytes() for x in stored_in(list(tensors))}
     return sum(storages.values())
 
 
@@ -240,7 +263,8 @@ def _bytes(tensors: Any) -> int:
 def as_asked(module: nn.Module, *, trains: bool) -> Iterator[None]:
     """Let the module train, or infer, within the block; afterwards it is as it was, gradients included."""
     modes = {child: child.training for child in module.modules()}
-    grads = {weight: weight.grad for weight in module.parameters()}
+    weights = [*module.parameters(), *unregistered_tensors(module)]
+    grads = {weight: weight.grad for weight in weights if weight.is_leaf}
     fast = torch.backends.mha.get_fastpath_enabled()
     # in its place run the operations that it stands for, which have formulas
     torch.backends.mha.set_fastpath_enabled(False)
@@ -248,7 +272,7 @@ def as_asked(module: nn.Module, *, trains: bool) -> Iterator[None]:
     for weight in grads:
         weight.grad = None
     try:
-        with flex_attention_as_it_is():
+        with _flex_attention_uncompiled():
             yield
     finally:
         for child, mode in modes.items():
@@ -259,10 +283,10 @@ def as_asked(module: nn.Module, *, trains: bool) -> Iterator[None]:
 
 
 @contextmanager
-def flex_attention_as_it_is() -> Iterator[None]:
-    """Let flex_attention run within the block without a compiler, which raises while a watch is on."""
+def _flex_attention_uncompiled() -> Iterator[None]:
+    """Let flex_attention run within the block as it is: it compiles itself, and then cannot be watched."""
     flex: Any = sys.modules.get("torch.nn.attention.flex_attention")
-    name = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"
+    name = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"  # not in every version of torch
     if flex is None or name not in vars(flex):
         yield
         return

@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import (
 )
 
 from archcli.errors import ArchError, sanitize
-from archcli.runtime.own.watch import Watch
+from archcli.runtime.own.watch import ModuleWatch
 
 LOOKS_AT_VALUES = (DataDependentOutputException, DynamicOutputShapeException)
 NO_FAKE = (UnsupportedFakeTensorException, UnsupportedOperatorException, NotImplementedError)
@@ -26,7 +26,7 @@ NOT_THEIRS = {Path(torch.__file__).parent, Path(__file__).parents[2]}
 
 
 @contextmanager
-def told_of_failures(run_on: str, given: Callable[[], list[str]], watch: Watch) -> Iterator[None]:
+def told_of_failures(run_on: str, given: Callable[[], list[str]], watch: ModuleWatch) -> Iterator[None]:
     """Raise ArchError in place of whatever a module raises within the block."""
     log = logging.getLogger("torch._subclasses.fake_tensor")
     level = log.level
@@ -41,7 +41,7 @@ def told_of_failures(run_on: str, given: Callable[[], list[str]], watch: Watch) 
         log.setLevel(level)
 
 
-def _told(error: Exception, run_on: str, given: str, watch: Watch) -> ArchError:
+def _told(error: Exception, run_on: str, given: str, watch: ModuleWatch) -> ArchError:
     at = _place(error)
     first = sanitize((str(error).strip() or type(error).__name__).splitlines()[0])
     if type(error) in LOOKS_AT_VALUES:

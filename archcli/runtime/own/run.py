@@ -22,7 +22,7 @@ from archcli.runtime.own.failures import told_of_failures
 from archcli.runtime.own.fake import without_values
 from archcli.runtime.own.rows import owned_weights, rows_of
 from archcli.runtime.own.values import KnownValues
-from archcli.runtime.own.watch import Visit, Watch, watching
+from archcli.runtime.own.watch import ModuleWatch, Visit, watching
 
 Loss = Callable[..., Any]
 TRAIN = "train"
@@ -106,7 +106,7 @@ def form_of(tensor: torch.Tensor) -> str:
 class Ran(NamedTuple):
     """What a watched run leaves: the watch, and the memory where it was asked for."""
 
-    watch: Watch
+    watch: ModuleWatch
     memory: StepMemory | None
 
 
@@ -152,7 +152,7 @@ def _watched(call: OwnCall, *, memory: bool) -> Ran:
     with ExitStack() as stack:
         stack.enter_context(as_asked(module, trains=call.trains))
         given, values = _tensors_of(call, stack)
-        watch = Watch(module, values)
+        watch = ModuleWatch(module, values)
         stack.enter_context(told_of_failures(call.run_on, call.described, watch))
         held = [*module.parameters(), *module.buffers(), *tensors_in(given)]
         stack.enter_context(watching(module, watch))
@@ -206,7 +206,7 @@ def loss_of(out: Any) -> torch.Tensor:
     return total
 
 
-def _place(watch: Watch) -> tuple[str, str]:
+def _place(watch: ModuleWatch) -> tuple[str, str]:
     visit, stage = watch.place()
     return visit.path, stage
 

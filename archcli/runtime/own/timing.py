@@ -22,7 +22,7 @@ from archcli.runtime.own.failures import told_of_failures
 from archcli.runtime.own.formulas import OpCost
 from archcli.runtime.own.run import OwnCall, as_asked, one_pass, run_module
 from archcli.runtime.own.values import KnownValues
-from archcli.runtime.own.watch import Watch, watching
+from archcli.runtime.own.watch import ModuleWatch, watching
 
 USUAL_PASSES, MOST_SECONDS = 10, 8.0
 UNCOUNTED = "uncounted"
@@ -37,7 +37,7 @@ class Clocked(NamedTuple):
     seconds: float
 
 
-class TimedWatch(Watch):
+class TimedWatch(ModuleWatch):
     """A watch that also clocks each operation."""
 
     def __init__(self, module: nn.Module) -> None:

@@ -66,7 +66,7 @@ class Visit:
     ran: list[RanOp] = field(default_factory=list)
 
 
-class Watch(TorchDispatchMode):
+class ModuleWatch(TorchDispatchMode):
     """Books operations to the calls of modules.
 
     `visits` are in the order of their calls, the first that of the module itself; `uncounted` counts
@@ -179,7 +179,7 @@ def _shapes(tree: Any) -> tuple[Shape, ...]:
 
 
 @contextmanager
-def watching(module: nn.Module, watch: Watch) -> Iterator[Watch]:
+def watching(module: nn.Module, watch: ModuleWatch) -> Iterator[ModuleWatch]:
     """Let every call of a module be told to the watch within the block."""
     handles = []
     for child in module.modules():

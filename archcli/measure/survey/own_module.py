@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ MASKS = {
     "given": "with a mask whose values are known",
     "unknown": "with a mask whose values are not known: all pairs are counted",
 }
+KEYS = ("path", "op", "group", "times", "inputs", "outputs", "weights", "params", "flops")
 RUNS = {"meta": "fake tensors of a CPU: no weight has a value", "cpu": "a CPU", "cuda": "a GPU"}
 
 
@@ -54,30 +55,24 @@ def class_name(row: Row) -> str:
     return row.op.class_name if type(row.op) is ModuleCall else type(row.op).__name__
 
 
-def _inputs(run: ModuleRun) -> Record:
-    return {"phase": run.phase, "run_on": run.run_on, "input": list(run.inputs)}
-
-
-def _report(run: ModuleRun, command: str, convention: str, body: Mapping[str, Any], **more: Any) -> Report:
-    """A report with what all have: the module, its inputs, and notes."""
-    inputs = {**_inputs(run), **more.pop("inputs", {})}
+def module_report(run: ModuleRun, command: str, convention: str, **body: Any) -> Report:
+    """A report with what all on modules have: the module, its inputs, and its ties."""
+    inputs = {"phase": run.phase, "run_on": run.run_on, "input": list(run.inputs)}
     return Report(
         command=command,
         model={"name": run.name, "source": run.source},
-        inputs=inputs,
-        usual={"phase": "forward", "run_on": "meta"},
+        inputs={**inputs, **body.pop("inputs", {})},
+        usual={"phase": "forward", "run_on": "meta", "input": []},
         convention=convention,
-        notes=(*more.pop("notes", ()), *_notes(run)),
+        notes=(*body.pop("notes", ()), *_ties(run)),
         **body,
-        **more,
     )
 
 
-def _notes(run: ModuleRun) -> Iterator[str]:
+def _ties(run: ModuleRun) -> Iterator[str]:
     if run.ties:
         more = f", and {len(run.ties) - 1} more" if len(run.ties) > 1 else ""
         yield f"Tied: {run.ties[0]}{more}."
-    yield from run.notes
 
 
 def _counting_notes(run: ModuleRun) -> Iterator[str]:
@@ -90,12 +85,13 @@ def _counting_notes(run: ModuleRun) -> Iterator[str]:
                 f"{calls.executed:,} executed FLOPs are counted."
             )
     if run.uncounted:
-        names = ", ".join(f"{op} in {path or run.name} (x{n})" for op, path, n in _uncounted(run))
-        yield f"Without a formula, and not counted: {names}; {_uncounted_share(run):.1%} of products' calls."
+        share = f"{_uncounted_share(run):.1%} of the calls of products"
+        yield f"Without a formula, and not counted: {uncounted_calls(run)}; {share}."
 
 
-def _uncounted(run: ModuleRun) -> list[tuple[str, str, int]]:
-    return [(x.op, x.path, x.calls) for x in run.uncounted]
+def uncounted_calls(run: ModuleRun) -> str:
+    """What has no formula, in words: the operation, its module, how often."""
+    return ", ".join(f"{x.op} in {x.path or run.name} (x{x.calls:,})" for x in run.uncounted)
 
 
 def _uncounted_share(run: ModuleRun) -> float:
@@ -124,7 +120,7 @@ def _flop_totals(run: ModuleRun) -> Record:
         "executed_flops": total.executed,
         "other_flops": total.other,
         "macs": total.matmul // 2,
-        "uncounted": [{"op": op, "path": path, "calls": n} for op, path, n in _uncounted(run)],
+        "uncounted": [{"op": x.op, "path": x.path, "calls": x.calls} for x in run.uncounted],
         "uncounted_share": _uncounted_share(run),
     }
 
@@ -163,8 +159,17 @@ def summary_report(run: ModuleRun, depth: int = 3) -> Report:
     )
     footer = {"path": "total", "params": totals["params"], "flops": totals["matmul_flops"]}
     table = Table("Modules", columns, list(_tree(run, depth)), footer)
-    body = {"totals": totals, "rows": _records(run), "tables": (table,)}
-    return _report(run, "summary", CONVENTION, body, inputs={"depth": depth}, notes=_counting_notes(run))
+    return module_report(
+        run,
+        "summary",
+        CONVENTION,
+        totals=totals,
+        rows=_records(run),
+        tables=(table,),
+        keys=KEYS,
+        inputs={"depth": depth},
+        notes=_counting_notes(run),
+    )
 
 
 def _tree(run: ModuleRun, depth: int) -> Iterator[Record]:
@@ -176,10 +181,9 @@ def _tree(run: ModuleRun, depth: int) -> Iterator[Record]:
         path = ".".join(cut)
         whole = row.path == path
         holders = row.op.holders if type(row.op) is ModuleCall else ()
-        op = class_name(row) if whole or len(cut) >= len(holders) else holders[len(cut)]
+        op, times = holders[len(cut)] if len(cut) < len(holders) else (class_name(row), row.times)
         line = lines.setdefault(
-            path,
-            {"path": path or run.name, "op": op, "times": row.times, "shape": "", "params": 0, "flops": 0},
+            path, {"path": path or run.name, "op": op, "times": times, "shape": "", "params": 0, "flops": 0}
         )
         line["shape"] = _shapes(row.outputs) if whole else line["shape"]
         line["params"] += row.params
@@ -199,12 +203,9 @@ def show_report(run: ModuleRun) -> Report:
         Column("params", "params", "count"),
     )
     shown = [{**row, "shape": _shapes(row["outputs"])} for row in rows]
-    body = {
-        "totals": {"params": params, "rows": len(rows), "recurrences": []},
-        "rows": rows,
-        "tables": (Table("Forward", columns, shown, {"path": "total", "params": params}),),
-    }
-    return _report(run, "show", PARAMS, body)
+    totals = {"params": params, "rows": len(rows), "recurrences": []}
+    table = Table("Forward", columns, shown, {"path": "total", "params": params})
+    return module_report(run, "show", PARAMS, totals=totals, rows=rows, tables=(table,), keys=KEYS)
 
 
 def _by(run: ModuleRun, key: str, depth: int = 0) -> list[Record]:
@@ -252,8 +253,10 @@ def params_report(run: ModuleRun, depth: int = 3) -> Report:
         ),
         Table("By path", columns, rows, {"path": "total", "params": params}),
     )
-    body = {"totals": totals, "rows": rows, "tables": tables}
-    return _report(run, "params", PARAMS, body, inputs={"depth": depth})
+    depths = {"depth": depth}
+    return module_report(
+        run, "params", PARAMS, totals=totals, rows=rows, tables=tables, keys=("path", "params"), inputs=depths
+    )
 
 
 def flops_report(run: ModuleRun) -> Report:
@@ -274,8 +277,10 @@ def flops_report(run: ModuleRun) -> Report:
         "path": "total",
         **{key: totals[key] for key in ("matmul_flops", "executed_flops", "other_flops")},
     }
-    body = {"totals": totals, "rows": rows, "tables": (Table("FLOPs", columns, rows, footer),)}
-    return _report(run, "flops", CONVENTION, body, notes=_counting_notes(run))
+    tables = (Table("FLOPs", columns, rows, footer),)
+    return module_report(
+        run, "flops", CONVENTION, totals=totals, rows=rows, tables=tables, notes=_counting_notes(run)
+    )
 
 
 def _with_rows(run: ModuleRun) -> Iterator[tuple[Record, Row]]:

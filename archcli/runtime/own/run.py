@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, closest, either, quote, suggest
 from archcli.recording.own import AttentionCalls, ModuleRun, StepMemory, Uncounted
 from archcli.runtime.dtypes import dtype_name
 from archcli.runtime.memory.peak import LiveStorages
@@ -32,12 +32,14 @@ TRAIN = "train"
 class OwnCall:
     """A call of a module: its arguments, the method, forward or train, and where it runs.
 
-    `loss` is a function of the output; without it the sum of the output, or the loss in it.
+    `loss` is a function of the output; without it the sum of the output, or the loss in it. `source` says
+    where the module comes from.
     """
 
     module: nn.Module
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
     method: str = "forward"
     phase: str = "forward"
     run_on: str = "meta"
@@ -51,7 +53,7 @@ class OwnCall:
     def described(self) -> list[str]:
         """The tensors among its arguments, as `ids=int64[1,2048]`."""
         named = [*zip(self.parameter_names(), self.args, strict=False), *self.kwargs.items()]
-        return [f"{name}={form_of(x)}" for name, value in named for x in tensors_in(value)]
+        return [f"{name}={form_text(x.dtype, x.shape)}" for name, value in named for x in tensors_in(value)]
 
     def parameter_names(self) -> Iterator[str]:
         """Names of the positional arguments."""
@@ -66,41 +68,65 @@ class OwnCall:
     def checked(self) -> OwnCall:
         """The same. Raises ArchError where the method takes other arguments, or nothing can be watched."""
         _require_watchable(self.module)
+        require_shapes(self.module)
+        signature = _signature(self.module, self.method)
+        takes = signature.parameters
+        what = f"{type(self.module).__name__}.{self.method}"
+        takes_any = any(x.kind is inspect.Parameter.VAR_KEYWORD for x in takes.values())
+        for name in self.kwargs:
+            if name not in takes and not takes_any:
+                raise ArchError(f"{what} takes no {quote(name)}", suggest(name, takes, "it takes"))
         try:
-            _signature(self.module, self.method).bind(*self.args, **self.kwargs)
+            signature.bind(*self.args, **self.kwargs)
         except TypeError as error:
-            name = type(self.module).__name__
-            takes = ", ".join(_signature(self.module, self.method).parameters)
-            given = ", ".join(self.described()) or "nothing"
+            given = ", ".join(self.described())
             raise ArchError(
-                f"{name}.{self.method}: {error}; given were {given}", f"it takes {takes}"
+                f"{what}: {error}{f'; given were {given}' if given else ''}", _example(takes)
             ) from None
         return self
 
 
+def _example(takes: Iterable[str]) -> str:
+    """A hint that says what a method takes, and how its first input is stated."""
+    names = list(takes)
+    if not names:
+        return "it takes nothing"
+    first = f"{names[0]}={'int64' if names[0].endswith('ids') else 'float32'}[1,8]"
+    return f"it takes {', '.join(names)}: give tensors, or texts as --input '{first}' does"
+
+
 def _require_watchable(module: nn.Module) -> None:
-    """Raise ArchError for modules whose calls are not Python's, and for weights without a shape."""
+    """Raise ArchError for modules whose calls are not Python's."""
     for path, child in module.named_modules():
         if isinstance(child, torch.jit.ScriptModule):
             what = f"{path or 'the module'} is compiled by TorchScript, and its calls cannot be watched"
             raise ArchError(what, "give the module that it was made from")
+
+
+def require_shapes(module: nn.Module) -> None:
+    """Raise ArchError for weights without a shape."""
     for name, weight in module.named_parameters():
         if is_lazy(weight):
             raise ArchError(f"{name} has no shape before the first call", "call the module once")
 
 
 def _signature(module: nn.Module, method: str) -> inspect.Signature:
+    name = type(module).__name__
     function = getattr(module, method, None)
     if not callable(function):
-        raise ArchError(
-            f"{type(module).__name__} has no method {method}", "--call names one; forward is usual"
-        )
+        methods = [word for word in vars(type(module)) if not word.startswith("_")]
+        near = closest(method, [*methods, "forward"])
+        hint = f"did you mean {either(near)}?" if near else "--call (call=) names one; forward is usual"
+        raise ArchError(f"{name} has no method {quote(method)}", hint)
+    # a module may have one of its own, beside its class
+    if method == "forward" and method not in vars(module) and type(module).forward is nn.Module.forward:
+        raise ArchError(f"{name} has no forward of its own", "--call (call=) names another method")
     return inspect.signature(function)
 
 
-def form_of(tensor: torch.Tensor) -> str:
+def form_text(dtype: torch.dtype, shape: Sequence[int]) -> str:
     """A tensor's dtype and shape: int64[1,2048]."""
-    return f"{dtype_name(tensor.dtype)}[{','.join(map(str, tensor.shape))}]"
+    return f"{dtype_name(dtype)}[{','.join(map(str, shape))}]"
 
 
 class Ran(NamedTuple):
@@ -110,30 +136,43 @@ class Ran(NamedTuple):
     memory: StepMemory | None
 
 
-def run_module(call: OwnCall, source: str, *, memory: bool = False) -> ModuleRun:
+def run_module(call: OwnCall, *, memory: bool = False) -> ModuleRun:
     """Run a module once and read its rows; it stays as it was. Raises ArchError where it cannot run."""
     call = call.checked()
+    ran = _watched(call, memory=memory)
+    counts = ran.watch.uncounted.items()
+    return replace(
+        _of_weights(call, ran.watch.visits),
+        inputs=call.described(),
+        uncounted=[Uncounted(op, path, calls) for (op, path), calls in counts],
+        attention=list(_attention(ran.watch.visits)),
+        memory=ran.memory,
+    )
+
+
+def weights_alone(call: OwnCall) -> ModuleRun:
+    """The rows of a module's weights, without a run. Raises ArchError for weights without a shape."""
+    require_shapes(call.module)
+    return _of_weights(call, ())
+
+
+def _of_weights(call: OwnCall, visits: Sequence[Visit]) -> ModuleRun:
+    """The rows of a module's weights and of its calls, with the bytes of both."""
     module = call.module
     owned = owned_weights(module)
-    ran = _watched(call, memory=memory)
-    rows = rows_of(module, ran.watch.visits, owned)
-    uncounted = [Uncounted(op, path, calls) for (op, path), calls in ran.watch.uncounted.items()]
     dtypes = Counter({dtype_name(x.dtype): 0 for x in module.parameters()})
     for weight in module.parameters():
         dtypes[dtype_name(weight.dtype)] += weight.numel() * weight.element_size()
     return ModuleRun(
         name=type(module).__name__,
-        source=source,
+        source=call.source,
         phase=call.phase,
         run_on=call.run_on,
-        inputs=call.described(),
-        rows=rows,
-        uncounted=uncounted,
-        attention=list(_attention(ran.watch.visits)),
+        inputs=(),
+        rows=rows_of(module, visits, owned),
         ties=owned.ties,
         buffers=sum(x.numel() * x.element_size() for x in module.buffers()),
         dtypes=dict(dtypes),
-        memory=ran.memory,
     )
 
 
@@ -170,9 +209,11 @@ def _tensors_of(call: OwnCall, stack: ExitStack) -> tuple[Any, KnownValues]:
         return stack.enter_context(without_values(call.module, given))
     for name, weight in [*call.module.named_parameters(), *call.module.named_buffers()]:
         if weight.device.type == "meta":
-            raise ArchError(
-                f"{name} has no values, so nothing can run on {call.run_on}", "leave --run-on out"
-            )
+            what = f"{name} has no values, so nothing can run on {call.run_on}"
+            raise ArchError(what, f"build it on {call.run_on}")
+        if weight.device.type != call.run_on:
+            what = f"{name} is on {weight.device.type}, and the module is to run on {call.run_on}"
+            raise ArchError(what, f"move it: module.to({call.run_on!r})")
     return given, KnownValues(None)
 
 
@@ -215,12 +256,13 @@ def _memory(call: OwnCall, given: Any, live: LiveStorages, kept: int) -> StepMem
     weights, buffers = _bytes(call.module.parameters()), _bytes(call.module.buffers())
     inputs, peak = _bytes(tensors_in(given)), live.peak
     there = weights + buffers + inputs
-    gradients = _bytes(x.grad for x in call.module.parameters() if x.grad is not None)
+    trained = [x for x in call.module.parameters() if x.grad is not None]
     return StepMemory(
         weights=weights,
         buffers=buffers,
         inputs=inputs,
-        gradients=gradients,
+        gradients=_bytes(x.grad for x in trained),
+        trained=[(tuple(x.shape), x.element_size()) for x in trained],
         kept=kept,
         peak=there + peak.bytes,
         end=there + peak.end,

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from archcli.errors import ArchError
 from archcli.recording.own import ModuleRun, ModuleTimes
 from archcli.runtime.own.failures import told_of_failures
 from archcli.runtime.own.formulas import OpCost
@@ -61,17 +60,12 @@ class TimedWatch(ModuleWatch):
         return cost
 
 
-def timed_module(call: OwnCall, source: str, passes: int | None = None) -> ModuleRun:
+def timed_module(call: OwnCall, passes: int | None = None) -> ModuleRun:
     """Run a module on real tensors, plain and timed passes in turn. Raises ArchError where it cannot run.
 
     Its rows are those of the same call.
     """
-    for name, weight in call.module.named_parameters():
-        if weight.device.type != "cpu":
-            what = f"{name} is on {weight.device.type}, and a module of yours is profiled on a CPU"
-            raise ArchError(what, "build it on the CPU")
-    call = replace(call, run_on="cpu").checked()
-    run = run_module(call, source)  # the warm-up, too
+    run = run_module(call)  # the warm-up, too
     plain, timed = _passes(call, passes)
     return replace(run, times=_times(plain, timed))
 

@@ -17,6 +17,8 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 MOST_ELEMENTS = 2**24
 """The largest tensor whose values are followed: the mask of 4,096 tokens."""
+ONE_DTYPE = {"mm", "addmm", "mv", "addmv"}
+"""Products that fake tensors allow of two dtypes, and real ones do not."""
 ASKS_VALUES = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
 
 
@@ -52,6 +54,7 @@ class KnownValues:
         """Run an operation, on values too where all are known."""
         if self._mode is None:
             return func(*args, **kwargs)
+        _require_one_dtype(func, args)
         asks = any(tag in func.tags for tag in ASKS_VALUES)
         if asks and (real := self._real(func, args, kwargs)) is not None:
             return self._as_fake(real[0])
@@ -111,6 +114,14 @@ class KnownValues:
             return made
 
         return tree_map_only(torch.Tensor, fake, real)
+
+
+def _require_one_dtype(func: Any, args: Any) -> None:
+    """Raise what torch raises of real tensors where a product has two dtypes."""
+    if func.overloadpacket.__name__ in ONE_DTYPE:
+        dtypes = dict.fromkeys(x.dtype for x in args if torch.is_tensor(x))
+        if len(dtypes) > 1:
+            raise RuntimeError(f"a product needs one dtype, and has {' and '.join(map(str, dtypes))}")
 
 
 def _tensors(tree: Any) -> list[Any]:

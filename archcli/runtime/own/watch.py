@@ -7,6 +7,7 @@ by the node's sequence number.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,6 +43,7 @@ SIZES_ALONE = {
     "device",
 }
 """Operations that ask for a tensor's form: they are answered without any kernel."""
+MORE_FRAMES = 3
 
 
 class RanOp(NamedTuple):
@@ -182,6 +184,8 @@ def _shapes(tree: Any) -> tuple[Shape, ...]:
 def watching(module: nn.Module, watch: ModuleWatch) -> Iterator[ModuleWatch]:
     """Let every call of a module be told to the watch within the block."""
     handles = []
+    deepest = sys.getrecursionlimit()
+    sys.setrecursionlimit(MORE_FRAMES * deepest)  # hooks stand between the calls of nested modules
     for child in module.modules():
         handles += [
             child.register_forward_pre_hook(watch.enter_call, with_kwargs=True, prepend=True),
@@ -193,3 +197,4 @@ def watching(module: nn.Module, watch: ModuleWatch) -> Iterator[ModuleWatch]:
     finally:
         for handle in handles:
             handle.remove()
+        sys.setrecursionlimit(deepest)

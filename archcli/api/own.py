@@ -13,9 +13,9 @@ from archcli.api.asking.device import device_memory
 from archcli.api.asking.module_options import ModuleOptions, RunOn, is_module
 from archcli.api.asking.options import Depth, Optimizer
 from archcli.api.asking.question import Option
-from archcli.errors import ArchError, quote, with_article
+from archcli.errors import ArchError, describe_argument, quote
 from archcli.graph import Row
-from archcli.load.presets import ModuleName, module_name
+from archcli.load.presets import ModuleName
 from archcli.measure.report import Report
 from archcli.measure.survey.own_module import (
     flops_report,
@@ -79,20 +79,21 @@ def summary(  # noqa: PLR0913
     call: str = "forward",
     run_on: str = "meta",
     allow_uncounted: bool = False,
+    **by_name: Any,
 ) -> Report:
     """Parameters, shapes and FLOPs of any nn.Module by its modules: the report of `archcli summary`.
 
-    It is run once on fake tensors, so that no weight is read and nothing is computed. `inputs` are what its
-    forward takes, `named` those by name; a text such as "ids=int64[1,2048]" stands for a tensor. Equal layers
-    stand once, cut after `depth` steps of a path. `phase="train"` counts the backward of the output's sum, or
-    of the `loss` of it. `call` is another method, `run_on` "cpu" runs on real tensors, and `allow_uncounted`
-    notes products without a formula in place of an error.
+    It is run once on fake tensors, so that no weight is read and nothing is computed. `inputs` and `by_name`
+    are what its forward takes, `named` those whose names are options here; a text such as "int64[1,2048]"
+    stands for a tensor. Equal layers stand once, cut after `depth` steps of a path. `phase="train"` counts
+    the backward of the output's sum, or of the `loss` of it. `call` is another method, `run_on` "cpu" runs on
+    real tensors, and `allow_uncounted` notes products without a formula in place of an error.
 
     Example: `summary(build("gpt2", device="meta"), "int64[1,8]").totals["params"]` is 124,439,808.
     """
     options = {"depth": depth, "phase": phase, "call": call, "run_on": run_on}
     question = _question("summary", {**options, "allow_uncounted": allow_uncounted})
-    return _answer("summary", _call(module, inputs, named or {}, question, loss), question)
+    return _answer("summary", _call(module, inputs, {**by_name, **(named or {})}, question, loss), question)
 
 
 def rows(
@@ -118,10 +119,14 @@ def rows(
 
 
 def of_module(
-    command: str, module: Any, *given: Any, loss: Callable[..., Any] | None = None, **options: Any
+    command: str,
+    module: Any,
+    inputs: Any = None,
+    *more: Any,
+    loss: Callable[..., Any] | None = None,
+    **options: Any,
 ) -> Report:
     """What params, flops, memory, show and profile answer of a module and its inputs, in Python."""
-    inputs, *more = given or (None,)
     if more:
         raise ArchError("several inputs are given side by side", "give them in a tuple: (x, y)")
     question = _question(command, options)
@@ -157,14 +162,14 @@ def _call(
     question: ModuleQuestion,
     loss: Callable[..., Any] | None,
 ) -> OwnCall:
-    """The call of a module, or of one that is named. Raises ArchError for anything else."""
-    named = module_name(module) if isinstance(module, str) else None
-    if named is not None:
-        return _named(named, args, kwargs, question, loss)
+    """The call of a module that Python gives. Raises ArchError for anything else."""
+    if isinstance(module, type):
+        raise ArchError(f"{quote(module.__name__)} is a class", f"give a module: {module.__name__}(...)")
     if not is_module(module):
-        what = quote(module) if isinstance(module, str) else with_article(type(module).__name__)
-        hint = "of an architecture ask params, flops or show; pkg.module:function names a module"
-        raise ArchError(f"{what} is no torch.nn.Module", hint)
+        what = f"{describe_argument(module)} is no torch.nn.Module"
+        raise ArchError(what, "give the module itself; of an architecture ask params, flops or show")
+    if loss is not None and not callable(loss):
+        raise ArchError(f"loss is {describe_argument(loss)}, no function", "it takes the output")
     return _filled(module, args, kwargs, type(module).__module__, question, loss)
 
 

@@ -168,6 +168,7 @@ HERE = "py:"
 _WORDS = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _NAME = re.compile(rf"{_WORDS}:{_WORDS}")
 LONGEST_MODULE = 200
+TAKE_MODULES = "summary, params, flops, memory, show and profile take modules"
 
 
 class ModuleName(NamedTuple):
@@ -219,5 +220,5 @@ def _refuse_python_file(model: str, plain: str) -> None:
 def refuse_module(model: str) -> None:
     """Raise ArchError where MODEL names a module of one's own, for what needs an architecture."""
     if module_name(model) is not None:
-        hint = "summary, params, flops, memory, show and profile take modules"
-        raise ArchError(f"{quote(model)} names a module of yours, and this needs an architecture", hint)
+        what = f"{quote(model)} names a module of yours, and this needs an architecture"
+        raise ArchError(what, f"{TAKE_MODULES}; in Python give the module itself")

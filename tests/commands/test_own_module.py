@@ -165,7 +165,7 @@ def test_a_name_may_be_in_any_script(run):
 def test_an_error_in_the_code_is_marked_where_it_is(run, folder):
     _, _, said = run("params", "py:broken:x")
     assert said.splitlines() == [
-        f"{folder}/mynets.py:16:5: error: importing broken raises ValueError: no such size",
+        f"{folder}/mynets.py:15:5: error: importing broken raises ValueError: no such size",
         '        raise ValueError("no such size")',
         "        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
         f"  = help: reached by {folder}/broken.py:6, {folder}/broken.py:3",

@@ -55,6 +55,11 @@ class OwnCall:
         named = [*zip(self.parameter_names(), self.args, strict=False), *self.kwargs.items()]
         return [f"{name}={form_text(x.dtype, x.shape)}" for name, value in named for x in tensors_in(value)]
 
+    def typed(self) -> list[str]:
+        """The same, or the types of arguments where there is no tensor, as `input=ndarray`."""
+        named = [*zip(self.parameter_names(), self.args, strict=False), *self.kwargs.items()]
+        return self.described() or [f"{name}={type(value).__name__}" for name, value in named]
+
     def parameter_names(self) -> Iterator[str]:
         """Names of the positional arguments."""
         names = [
@@ -192,7 +197,7 @@ def _watched(call: OwnCall, *, memory: bool) -> Ran:
         stack.enter_context(as_asked(module, trains=call.trains))
         given, values = _tensors_of(call, stack)
         watch = ModuleWatch(module, values)
-        stack.enter_context(told_of_failures(call.run_on, call.described, watch))
+        stack.enter_context(told_of_failures(call.run_on, call.typed, watch))
         held = [*module.parameters(), *module.buffers(), *tensors_in(given)]
         stack.enter_context(watching(module, watch))
         live = LiveStorages(held, lambda: _place(watch))
@@ -228,6 +233,8 @@ def one_pass(call: OwnCall, given: Any, live: LiveStorages | None = None) -> int
             loss = (call.loss or loss_of)(out)
             # as a training loop does: a name for the output would keep it alive through the backward
             del out
+            if not torch.is_tensor(loss) or loss.numel() != 1:
+                raise ArchError("the loss is no tensor of one element", "out.mean() is one")
             if not loss.requires_grad:
                 raise ArchError("nothing in the output depends on a trained weight", "it has no backward")
             loss.backward()

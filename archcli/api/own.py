@@ -39,8 +39,6 @@ Module = Annotated[
         argument=True,
     ),
 ]
-
-
 OwnPhase = Annotated[Literal["forward", "train"] | None, Option("Without it a forward.")]
 
 
@@ -66,7 +64,6 @@ class ModuleQuestion:
     optimizer: Optimizer = "adamw-mixed"
     device: str | None = None
     memory: str | int | None = None
-    dtype: str | None = None
 
 
 def summary(  # noqa: PLR0913
@@ -173,13 +170,7 @@ def _call(
     return _filled(module, args, kwargs, type(module).__module__, question, loss)
 
 
-def _named(
-    named: ModuleName,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    question: ModuleQuestion,
-    loss: Callable[..., Any] | None = None,
-) -> OwnCall:
+def _named(named: ModuleName, inputs: Sequence[str], question: ModuleQuestion) -> OwnCall:
     """The call of a module that is imported and made, with these inputs or those that it comes with."""
     from archcli.runtime.dtypes import require_device
     from archcli.runtime.own.inputs import moved
@@ -187,8 +178,8 @@ def _named(
 
     require_device(question.run_on)
     made = module_named(named.name, question.run_on, here=named.here)
-    inputs = (args, kwargs) if args or kwargs else (made.args, made.kwargs)
-    call = _filled(made.module, *inputs, named.name, question, loss)
+    args, kwargs = (inputs, {}) if inputs else (made.args, made.kwargs)
+    call = _filled(made.module, args, kwargs, named.name, question)
     return moved(call) if question.run_on == "cuda" else call
 
 
@@ -198,7 +189,7 @@ def _filled(
     kwargs: Mapping[str, Any],
     source: str,
     question: ModuleQuestion,
-    loss: Callable[..., Any] | None,
+    loss: Callable[..., Any] | None = None,
 ) -> OwnCall:
     from archcli.runtime.own.inputs import filled
     from archcli.runtime.own.run import OwnCall
@@ -225,19 +216,15 @@ def _answer(command: str, call: OwnCall, question: ModuleQuestion) -> Report:
         return _memory(call, question)
     if command == "profile":
         return _profiled(call, question)
-    if command == "params":
-        return params_report(_weighed(call), question.depth)
-    run = _counted(call, question)
     if command == "flops":
-        return flops_report(run)
-    return show_report(run) if command == "show" else summary_report(run, question.depth)
+        return flops_report(_counted(call, question))
+    if command == "summary":
+        return summary_report(_counted(call, question), question.depth)
+    from archcli.runtime.own.run import run_module, weights_of
 
-
-def _weighed(call: OwnCall) -> ModuleRun:
-    """The weights; of a module with inputs also where it uses them."""
-    from archcli.runtime.own.run import run_module, weights_alone
-
-    return run_module(call) if call.args or call.kwargs else weights_alone(call)
+    if command == "show":
+        return show_report(run_module(call))
+    return params_report(weights_of(call), question.depth)
 
 
 def _memory(call: OwnCall, question: ModuleQuestion) -> Report:
@@ -295,4 +282,4 @@ def of_named(
     how |= {} if command == "profile" and own.run_on == "meta" else {"run_on": own.run_on}
     question = _question(command, {**how, **{name: given[name] for name in TAKEN[command]}})
     with prints_to_errors():
-        return _answer(command, _named(named, own.input, {}, question), question)
+        return _answer(command, _named(named, own.input, question), question)

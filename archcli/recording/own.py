@@ -92,6 +92,7 @@ class ModuleRun:
     """One watched run of a module: its name, where it came from, its rows, and what is to be said of it.
 
     `inputs` are the shapes that it was given, as `ids=int64[1,2048]`; `ties` say which weights are others'.
+    `trained` are the elements of weights that are not frozen, `buffers` and `dtypes` bytes.
     """
 
     name: str
@@ -103,6 +104,7 @@ class ModuleRun:
     uncounted: Sequence[Uncounted] = ()
     attention: Sequence[AttentionCalls] = ()
     ties: Sequence[str] = ()
+    trained: int = 0
     buffers: int = 0
     dtypes: Mapping[str, int] = field(default_factory=dict)
     memory: StepMemory | None = None

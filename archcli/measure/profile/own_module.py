@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from archcli.measure.report import Column, Report, Table
-from archcli.measure.survey.own_module import class_name, flops_of, module_report
+from archcli.measure.survey.own_module import class_name, flops_of, module_report, with_names
 from archcli.recording.own import ModuleRun, ModuleTimes
 
 CONVENTION = (
@@ -40,7 +40,7 @@ def profile_report(run: ModuleRun) -> Report:
         CONVENTION,
         totals=totals,
         rows=rows,
-        tables=tuple(_tables(totals, rows)),
+        tables=tuple(_tables(totals, with_names(run, rows))),
         notes=_notes(times, kernels),
     )
 
@@ -59,7 +59,7 @@ def _records(run: ModuleRun, times: ModuleTimes) -> Iterator[dict[str, Any]]:
         forward, backward = _taken(left, row.path)
         flops = flops_of(row, run.phase)
         yield {
-            "path": row.path or run.name,
+            "path": row.path,
             "op": class_name(row),
             "group": row.group,
             "times": row.times,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,8 @@ MASKS = {
     "given": "with a mask whose values are known",
     "unknown": "with a mask whose values are not known: all pairs are counted",
 }
-KEYS = ("path", "op", "group", "times", "inputs", "outputs", "weights", "params", "flops")
+SHAPES = ("path", "op", "group", "times", "inputs", "outputs", "weights", "params")
+KEYS = (*SHAPES, "flops")
 RUNS = {"meta": "fake tensors of a CPU: no weight has a value", "cpu": "a CPU", "cuda": "a GPU"}
 
 
@@ -53,6 +54,11 @@ def flops_of(row: Row, phase: str) -> Flops:
 def class_name(row: Row) -> str:
     """The class of the module of a row."""
     return row.op.class_name if type(row.op) is ModuleCall else type(row.op).__name__
+
+
+def with_names(run: ModuleRun, records: Iterable[Record]) -> list[Record]:
+    """The records with the module's name in place of its empty path, as tables show them."""
+    return [{**record, "path": record["path"] or run.name} for record in records]
 
 
 def module_report(run: ModuleRun, command: str, convention: str, **body: Any) -> Report:
@@ -106,15 +112,8 @@ def _uncounted_share(run: ModuleRun) -> float:
     return missed / (missed + counted) if missed else 0.0
 
 
-def _total(run: ModuleRun) -> Flops:
-    total = Flops()
-    for row in run.rows:
-        total += flops_of(row, run.phase)
-    return total
-
-
 def _flop_totals(run: ModuleRun) -> Record:
-    total = _total(run)
+    total = sum((flops_of(row, run.phase) for row in run.rows), Flops())
     return {
         "matmul_flops": total.matmul,
         "executed_flops": total.executed,
@@ -194,7 +193,8 @@ def _tree(run: ModuleRun, depth: int) -> Iterator[Record]:
 def show_report(run: ModuleRun) -> Report:
     """The report of `archcli show`: every row, with shapes."""
     params = sum(row.params for row in run.rows)
-    rows = _records(run)
+    # without FLOPs, which may have no formula
+    rows = [{key: record[key] for key in SHAPES} for record in _records(run)]
     columns = (
         Column("path", "path"),
         Column("times", "times", "number"),
@@ -202,41 +202,42 @@ def show_report(run: ModuleRun) -> Report:
         Column("shape", "output"),
         Column("params", "params", "count"),
     )
-    shown = [{**row, "shape": _shapes(row["outputs"])} for row in rows]
+    shown = [{**row, "shape": _shapes(row["outputs"])} for row in with_names(run, rows)]
     totals = {"params": params, "rows": len(rows), "recurrences": []}
     table = Table("Forward", columns, shown, {"path": "total", "params": params})
-    return module_report(run, "show", PARAMS, totals=totals, rows=rows, tables=(table,), keys=KEYS)
+    return module_report(run, "show", PARAMS, totals=totals, rows=rows, tables=(table,), keys=SHAPES)
 
 
-def _by(run: ModuleRun, key: str, depth: int = 0) -> list[Record]:
-    """Parameters and FLOPs of rows with one group, or one path after `depth` steps."""
-    sums: dict[str, Record] = {}
+def _summed(run: ModuleRun, name: Callable[[Row], str], size: Callable[[Row], Any]) -> dict[str, Any]:
+    """The sizes of all rows of a name together; names without any are left out."""
+    sums: dict[str, Any] = {}
     for row in run.rows:
-        name = row.group if key == "group" else ".".join(row.path.split(".")[: depth or None]) or run.name
-        flops = flops_of(row, run.phase)
-        record = sums.setdefault(
-            name, {key: name, "params": 0, "matmul_flops": 0, "executed_flops": 0, "other_flops": 0}
-        )
-        record["params"] += row.params
-        record["matmul_flops"] += flops.matmul
-        record["executed_flops"] += flops.executed
-        record["other_flops"] += flops.other
-    return list(sums.values())
+        sums[name(row)] = sums.get(name(row), 0) + size(row)
+    return {name: total for name, total in sums.items() if total}
+
+
+def _group(row: Row) -> str:
+    return row.group
+
+
+def _params(row: Row) -> Any:
+    return row.params
 
 
 def params_report(run: ModuleRun, depth: int = 3) -> Report:
     """The report of `archcli params`: parameters and bytes, by group and by path."""
     params = sum(row.params for row in run.rows)
-    groups = {x["group"]: x["params"] for x in _by(run, "group") if x["params"]}
+    groups = _summed(run, _group, _params)
     totals = {
         "params": params,
-        "trainable_params": sum(row.params for row in run.rows if row.trained),
+        "trainable_params": run.trained,
         "by_group": dict(sorted(groups.items(), key=lambda item: -item[1])),
         "bytes": sum(run.dtypes.values()),
         "buffer_bytes": run.buffers,
         "bytes_by_dtype": dict(run.dtypes),
     }
-    rows = [{"path": x["path"], "params": x["params"]} for x in _by(run, "path", depth) if x["params"]]
+    paths = _summed(run, lambda row: ".".join(row.path.split(".")[: depth or None]), _params)
+    rows = [{"path": path, "params": n} for path, n in paths.items()]
     columns = (Column("path", "path"), Column("params", "params", "count"))
     tables = (
         facts(
@@ -251,7 +252,7 @@ def params_report(run: ModuleRun, depth: int = 3) -> Report:
             (Column("group", "group"), Column("params", "params", "count")),
             [{"group": group, "params": n} for group, n in totals["by_group"].items()],
         ),
-        Table("By path", columns, rows, {"path": "total", "params": params}),
+        Table("By path", columns, with_names(run, rows), {"path": "total", "params": params}),
     )
     depths = {"depth": depth}
     return module_report(
@@ -261,11 +262,9 @@ def params_report(run: ModuleRun, depth: int = 3) -> Report:
 
 def flops_report(run: ModuleRun) -> Report:
     """The report of `archcli flops`: FLOPs by group and by module."""
-    totals = {
-        **_flop_totals(run),
-        "by_group": {x["group"]: x["matmul_flops"] for x in _by(run, "group") if x["matmul_flops"]},
-    }
-    rows = [{**x, "op": class_name(row)} for x, row in _with_rows(run)]
+    by_group = _summed(run, _group, lambda row: flops_of(row, run.phase).matmul)
+    totals = {**_flop_totals(run), "by_group": by_group}
+    rows = [_flops_record(run, row) for row in run.rows]
     columns = (
         Column("path", "path"),
         Column("op", "class"),
@@ -273,26 +272,19 @@ def flops_report(run: ModuleRun) -> Report:
         Column("executed_flops", "executed", "flops"),
         Column("other_flops", "other", "flops"),
     )
-    footer = {
-        "path": "total",
-        **{key: totals[key] for key in ("matmul_flops", "executed_flops", "other_flops")},
-    }
-    tables = (Table("FLOPs", columns, rows, footer),)
+    table = Table("FLOPs", columns, with_names(run, rows), {**totals, "path": "total"})
     return module_report(
-        run, "flops", CONVENTION, totals=totals, rows=rows, tables=tables, notes=_counting_notes(run)
+        run, "flops", CONVENTION, totals=totals, rows=rows, tables=(table,), notes=_counting_notes(run)
     )
 
 
-def _with_rows(run: ModuleRun) -> Iterator[tuple[Record, Row]]:
-    for row in run.rows:
-        flops = flops_of(row, run.phase)
-        yield (
-            {
-                "path": row.path or run.name,
-                "group": row.group,
-                "matmul_flops": flops.matmul,
-                "executed_flops": flops.executed,
-                "other_flops": flops.other,
-            },
-            row,
-        )
+def _flops_record(run: ModuleRun, row: Row) -> Record:
+    flops = flops_of(row, run.phase)
+    return {
+        "path": row.path,
+        "op": class_name(row),
+        "group": row.group,
+        "matmul_flops": flops.matmul,
+        "executed_flops": flops.executed,
+        "other_flops": flops.other,
+    }

@@ -73,7 +73,7 @@ class OwnCall:
     def checked(self) -> OwnCall:
         """The same. Raises ArchError where the method takes other arguments, or nothing can be watched."""
         _require_watchable(self.module)
-        require_shapes(self.module)
+        _require_shapes(self.module)
         signature = _signature(self.module, self.method)
         takes = signature.parameters
         what = f"{type(self.module).__name__}.{self.method}"
@@ -108,7 +108,7 @@ def _require_watchable(module: nn.Module) -> None:
             raise ArchError(what, "give the module that it was made from")
 
 
-def require_shapes(module: nn.Module) -> None:
+def _require_shapes(module: nn.Module) -> None:
     """Raise ArchError for weights without a shape."""
     for name, weight in module.named_parameters():
         if is_lazy(weight):
@@ -147,21 +147,20 @@ def run_module(call: OwnCall, *, memory: bool = False) -> ModuleRun:
     ran = _watched(call, memory=memory)
     counts = ran.watch.uncounted.items()
     return replace(
-        _of_weights(call, ran.watch.visits),
-        inputs=call.described(),
+        _record(call, ran.watch.visits),
         uncounted=[Uncounted(op, path, calls) for (op, path), calls in counts],
         attention=list(_attention(ran.watch.visits)),
         memory=ran.memory,
     )
 
 
-def weights_alone(call: OwnCall) -> ModuleRun:
-    """The rows of a module's weights, without a run. Raises ArchError for weights without a shape."""
-    require_shapes(call.module)
-    return _of_weights(call, ())
+def weights_of(call: OwnCall) -> ModuleRun:
+    """The rows of a module's weights, for which nothing has to run. Raises ArchError without their shapes."""
+    _require_shapes(call.module)
+    return _record(call, ())
 
 
-def _of_weights(call: OwnCall, visits: Sequence[Visit]) -> ModuleRun:
+def _record(call: OwnCall, visits: Sequence[Visit]) -> ModuleRun:
     """The rows of a module's weights and of its calls, with the bytes of both."""
     module = call.module
     owned = owned_weights(module)
@@ -173,9 +172,10 @@ def _of_weights(call: OwnCall, visits: Sequence[Visit]) -> ModuleRun:
         source=call.source,
         phase=call.phase,
         run_on=call.run_on,
-        inputs=(),
+        inputs=call.described(),
         rows=rows_of(module, visits, owned),
         ties=owned.ties,
+        trained=sum(x.numel() for x in module.parameters() if x.requires_grad),
         buffers=sum(x.numel() * x.element_size() for x in module.buffers()),
         dtypes=dict(dtypes),
     )

@@ -58,6 +58,13 @@ def test_tied_weights_count_once_and_are_named():
     assert "head.weight is table.weight" in " ".join(report.notes)
 
 
+def test_frozen_weights_are_not_trained():
+    module = nn.Linear(3, 4)
+    module.weight.requires_grad_(False)
+    totals = archcli.count_params(module).totals
+    assert (totals["params"], totals["trainable_params"]) == (3 * 4 + 4, 4)
+
+
 def test_a_module_called_twice_stores_its_weights_once():
     linear = nn.Linear(4, 4)
     module = nn.Sequential(linear, nn.ReLU(), linear)

@@ -101,7 +101,8 @@ def _tensor(form: InputForm, run_on: str) -> torch.Tensor:
         if form.dtype is torch.bool:
             return torch.ones(form.shape, dtype=form.dtype, device=device)
         if noise and run_on != "meta":
-            return torch.randn(form.shape, device=device).to(form.dtype)
+            seeded = torch.Generator(device).manual_seed(0)
+            return torch.randn(form.shape, device=device, generator=seeded).to(form.dtype)
         return torch.zeros(form.shape, dtype=form.dtype, device=device)
     except (RuntimeError, TypeError) as error:  # too large, or of a dtype that torch has in name alone
         first = sanitize(str(error).splitlines()[0])

@@ -194,7 +194,7 @@ def _attention(visits: Sequence[Visit]) -> Iterator[AttentionCalls]:
 def _watched(call: OwnCall, *, memory: bool) -> Ran:
     module = call.module
     with ExitStack() as stack:
-        stack.enter_context(as_asked(module, trains=call.trains))
+        stack.enter_context(as_asked(call))
         given, values = _tensors_of(call, stack)
         watch = ModuleWatch(module, values)
         stack.enter_context(told_of_failures(call.run_on, call.typed, watch))
@@ -285,21 +285,31 @@ def _bytes(tensors: Any) -> int:
 
 
 @contextmanager
-def as_asked(module: nn.Module, *, trains: bool) -> Iterator[None]:
-    """Let the module train, or infer, within the block; afterwards it is as it was, gradients included."""
+def as_asked(call: OwnCall) -> Iterator[None]:
+    """Let the module train, or infer, within the block; afterwards all is as it was.
+
+    That is its mode, its gradients, its buffers as far as a real run writes them, and torch's random state.
+    """
+    module = call.module
     modes = {child: child.training for child in module.modules()}
     grads = {weight: weight.grad for weight in module.parameters()}
+    real = call.run_on != "meta"
+    buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers() if real]
     fast = torch.backends.mha.get_fastpath_enabled()
     # in its place run the operations that it stands for, which have formulas
     torch.backends.mha.set_fastpath_enabled(False)
-    module.train(trains)
+    module.train(call.trains)
     for weight in grads:
         weight.grad = None
     try:
-        yield
+        with torch.random.fork_rng(devices=[]):
+            yield
     finally:
         for child, mode in modes.items():
             child.training = mode
         for weight, grad in grads.items():
             weight.grad = grad
+        with torch.no_grad():
+            for buffer, before in buffers:
+                buffer.copy_(before)
         torch.backends.mha.set_fastpath_enabled(fast)

@@ -76,7 +76,7 @@ def _passes(call: OwnCall, passes: int | None) -> tuple[list[float], list[list[C
     plain: list[float] = []
     timed: list[list[Clocked]] = []
     start = perf_counter()
-    with as_asked(call.module, trains=call.trains):
+    with as_asked(call):
         while len(plain) < (passes or USUAL_PASSES):
             begin = perf_counter()
             one_pass(call, given)

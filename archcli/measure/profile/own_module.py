@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from archcli.measure.report import Column, Report, Table
@@ -21,7 +22,7 @@ def profile_report(run: ModuleRun) -> Report:
     """The report of `archcli profile` on a module."""
     times = run.times or ModuleTimes(0.0, 0, {}, {})
     rows = sorted(_records(run, times), key=lambda record: -record["seconds"])
-    executed = sum(record["executed_flops"] for record in rows)
+    flops = sum(record["flops"] for record in rows)
     kernels = sum(times.by_class.values())
     classes = {**times.by_class, REST: max(times.wall_s - kernels, 0.0)}
     whole = sum(classes.values()) or 1.0
@@ -29,12 +30,11 @@ def profile_report(run: ModuleRun) -> Report:
         "wall_s": times.wall_s,
         "passes": times.passes,
         "attributed_share": min(kernels / whole, 1.0),
-        "matmul_flops": sum(record["flops"] for record in rows),
-        "executed_flops": executed,
-        "flops_per_s": executed / times.wall_s if times.wall_s else 0.0,
+        "matmul_flops": flops,
+        "flops_per_s": flops / times.wall_s if times.wall_s else 0.0,
         "by_class": {name: seconds / whole for name, seconds in classes.items()},
     }
-    return module_report(
+    report = module_report(
         run,
         "profile",
         CONVENTION,
@@ -43,6 +43,7 @@ def profile_report(run: ModuleRun) -> Report:
         tables=tuple(_tables(totals, with_names(run, rows))),
         notes=_notes(times, kernels),
     )
+    return replace(report, inputs={"phase": run.phase, "device": run.run_on, "input": list(run.inputs)})
 
 
 def _notes(times: ModuleTimes, kernels: float) -> Iterator[str]:
@@ -57,7 +58,6 @@ def _records(run: ModuleRun, times: ModuleTimes) -> Iterator[dict[str, Any]]:
     whole = sum(map(sum, left.values())) or 1.0
     for row in run.rows:
         forward, backward = _taken(left, row.path)
-        flops = flops_of(row, run.phase)
         yield {
             "path": row.path,
             "op": class_name(row),
@@ -67,8 +67,7 @@ def _records(run: ModuleRun, times: ModuleTimes) -> Iterator[dict[str, Any]]:
             "forward_s": forward,
             "backward_s": backward,
             "share": (forward + backward) / whole,
-            "flops": flops.matmul,
-            "executed_flops": flops.executed,
+            "flops": flops_of(row, run.phase).matmul,
         }
 
 
@@ -104,12 +103,12 @@ def _tables(totals: Mapping[str, Any], rows: list[dict[str, Any]]) -> Iterator[T
         Column("times", "times", "number"),
         Column("seconds", "time", "seconds"),
         Column("share", "share", "share"),
-        Column("executed_flops", "executed FLOPs", "flops"),
+        Column("flops", "matmul FLOPs", "flops"),
     )
     footer = {
         "path": "total",
         "seconds": sum(x["seconds"] for x in rows),
         "share": 1.0,
-        "executed_flops": totals["executed_flops"],
+        "flops": totals["matmul_flops"],
     }
     yield Table("By module", columns, [x for x in rows if x["seconds"]], footer)

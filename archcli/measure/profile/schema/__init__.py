@@ -11,13 +11,12 @@ from inspect import getdoc
 from typing import Any, NamedTuple, get_args, is_typeddict
 
 from archcli.measure.profile.schema.documents import Profile, ProfileComparison
-from archcli.measure.profile.schema.own_module import ModuleProfile
 from archcli.modules.spec.values import Meaning, Refusal, record_keys, unwrapped, value_type
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 NAME = "urn:archcli:schema:profile"
-DOCUMENTS: tuple[Any, ...] = (Profile, ProfileComparison, ModuleProfile)
-"""The document of one model, that of variants compared, and that of a module of one's own."""
+DOCUMENTS: tuple[Any, ...] = (Profile, ProfileComparison)
+"""The document of one model, and that of variants compared."""
 
 
 class SchemaViolation(NamedTuple):
@@ -33,24 +32,17 @@ def is_comparison(document: Mapping[str, Any]) -> bool:
     return isinstance(totals, Mapping) and "variants" in totals
 
 
-def is_of_module(document: Mapping[str, Any]) -> bool:
-    """Whether a document is about a module of one's own."""
-    inputs = document.get("inputs")
-    return isinstance(inputs, Mapping) and "run_on" in inputs
-
-
 def first_violation(document: Mapping[str, Any]) -> SchemaViolation | None:
     """The first place at which a document does not fit the schema; None where it fits."""
-    of_model: Any = ProfileComparison if is_comparison(document) else Profile
     try:
-        value_type(ModuleProfile if is_of_module(document) else of_model).convert(document)
+        value_type(ProfileComparison if is_comparison(document) else Profile).convert(document)
     except Refusal as refusal:
         return SchemaViolation(refusal.path.removeprefix("."), refusal.reason())
     return None
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of these documents, in the 2020-12 dialect."""
+    """The JSON Schema of both documents, in the 2020-12 dialect."""
     records: dict[str, Any] = {}
     for document in DOCUMENTS:
         _collect(document, records)

@@ -24,6 +24,8 @@ from archcli.runtime.own.stand_ins import MOST_ELEMENTS, STAND_INS, fake_of, wit
 
 FINDS_VALUES = {"_to_sparse", *(f"_to_sparse_{form}" for form in ("csr", "csc", "bsr", "bsc")), "_coalesce"}
 """Operations that find values other than zero, of which fake tensors make none, and do not say so."""
+ONE_DTYPE = {"mm", "addmm", "mv", "addmv"}
+"""Products that fake tensors allow of two dtypes, and real ones do not."""
 ASKS_VALUES = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
 
 
@@ -69,6 +71,7 @@ class KnownValues:
 
     def run_or_answer(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation on fake tensors, or give what it finds in known values."""
+        _require_one_dtype(func, args)
         sparse = any(x.layout is torch.sparse_coo for x in _tensors(args))
         finds = func.overloadpacket.__name__ in FINDS_VALUES or (sparse and func.is_view)
         asks = finds or any(tag in func.tags for tag in ASKS_VALUES)
@@ -141,6 +144,14 @@ def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
         at.name for at in func._schema.arguments if at.alias_info is not None and at.alias_info.is_write
     ]
     return _tensors([given.get(name) for name in writes])
+
+
+def _require_one_dtype(func: Any, args: Any) -> None:
+    """Raise what torch raises of real tensors where a product has two dtypes."""
+    if func.overloadpacket.__name__ in ONE_DTYPE:
+        dtypes = dict.fromkeys(x.dtype for x in args if torch.is_tensor(x))
+        if len(dtypes) > 1:
+            raise RuntimeError(f"a product needs one dtype, and has {' and '.join(map(str, dtypes))}")
 
 
 def _tensors(tree: Any) -> list[Any]:

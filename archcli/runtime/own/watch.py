@@ -7,6 +7,7 @@ by the node's sequence number.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,6 +44,7 @@ SIZES_ALONE = {
     "device",
 }
 """Operations that ask for a tensor's form: they are answered without any kernel."""
+MORE_FRAMES = 3
 
 
 OPERATIONS = {torch._ops.OpOverload, torch._ops.TorchBindOpOverload}
@@ -71,7 +73,7 @@ class Visit:
     ran: list[RanOp] = field(default_factory=list)
 
 
-class Watch(TorchDispatchMode):
+class ModuleWatch(TorchDispatchMode):
     """Books operations to the calls of modules.
 
     `visits` are in the order of their calls, the first that of the module itself; `uncounted` counts
@@ -182,9 +184,11 @@ def _shapes(tree: Any) -> tuple[Shape, ...]:
 
 
 @contextmanager
-def watching(module: nn.Module, watch: Watch) -> Iterator[Watch]:
+def watching(module: nn.Module, watch: ModuleWatch) -> Iterator[ModuleWatch]:
     """Let every call of a module be told to the watch within the block."""
     handles = []
+    deepest = sys.getrecursionlimit()
+    sys.setrecursionlimit(MORE_FRAMES * deepest)  # hooks stand between the calls of nested modules
     for child in module.modules():
         handles += [
             child.register_forward_pre_hook(watch.enter_call, with_kwargs=True, prepend=True),
@@ -196,3 +200,4 @@ def watching(module: nn.Module, watch: Watch) -> Iterator[Watch]:
     finally:
         for handle in handles:
             handle.remove()
+        sys.setrecursionlimit(deepest)

@@ -46,10 +46,11 @@ LONGEST_WORD = 60
 FLOPS_NOT_COUNTED = "FLOPs and MFU are not known: "
 CLASS_COLUMNS = (
     Column("class", "class"),
-    Column("share", "share of a step", "share"),
-    Column("seconds", "time in a step", "seconds"),
+    Column("share", "share", "share"),
+    Column("seconds", "time", "seconds"),
 )
-PHASE_COLUMNS = (Column("phase", "phase"), *CLASS_COLUMNS[1:], Column("calls", "kernels", "number"))
+CALLS = Column("calls", "kernels", "number", minor=True)
+PHASE_COLUMNS = (Column("phase", "phase"), *CLASS_COLUMNS[1:], CALLS)
 ADVICE_COLUMNS = (
     Column("figure", "figure", "share"),
     Column("what", "what is unusual", wraps=True),
@@ -61,7 +62,7 @@ MODULE_COLUMNS = (
     Column("phase", "phase"),
     Column("class", "mostly", minor=True),
     *CLASS_COLUMNS[1:],
-    Column("calls", "kernels", "number", minor=True),
+    CALLS,
     Column("gflops_per_s", "GFLOP/s", "number", minor=True),
 )
 

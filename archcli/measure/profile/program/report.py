@@ -6,7 +6,7 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from archcli.errors import shorten
 from archcli.graph import OpClass
@@ -35,6 +35,10 @@ from archcli.recording.program import (
     ProgramRecording,
     class_label,
 )
+
+if TYPE_CHECKING:
+    from archcli.measure.profile.schema.own import Finding, ProgramRow, StepFigures
+    from archcli.measure.profile.schema.records import DisturbanceFigures
 
 CONVENTION = (
     "Shares are of the traced steps' wall time and add up to 100% with what lies between kernels. A kernel "
@@ -95,14 +99,17 @@ def program_report(
     """
     folded = folding(recording.modules, depth)
     totals = _totals(recording, peaks, folded)
-    rows, findings = _rows(recording, folded), [it._asdict() for it in advice(recording, totals)]
+    rows = _rows(recording, folded)
+    findings = [it._asdict() for it in advice(recording, totals)]
+    totals["advice"] = cast("list[Finding]", findings)
     return Report(
         command="profile",
         model={"name": shlex.join(shorten(word, LONGEST_WORD) for word in program), "source": "a program"},
-        inputs=inputs,
-        usual={"step_on": "optimizer", "warm_up": 2, "steps": 5},
+        inputs={"program": [*program], **inputs},
+        # the words are the heading
+        usual={"program": [*program], "step_on": "optimizer", "warm_up": 2, "steps": 5},
         convention=CONVENTION,
-        totals={**totals, "advice": findings},
+        totals=totals,
         rows=rows,
         tables=(
             facts("A step", *_step(recording, totals)),
@@ -118,7 +125,7 @@ def program_report(
 
 def _totals(
     recording: ProgramRecording, peaks: Mapping[str, Ceilings], folded: Callable[[str], str]
-) -> dict[str, Any]:
+) -> StepFigures:
     step_s = median(recording.plain_s or recording.traced_s)
     counted, dtype = recording.counted, main_dtype(recording)
     rates = {name: ceilings["gemm_flops_per_s"] for name, ceilings in peaks.items()}
@@ -155,7 +162,8 @@ def _totals(
         "traced_s": list(recording.traced_s),
         "device": recording.device,
         "machine": dict(recording.machine),
-        "disturbance": recording.disturbance._asdict(),
+        "advice": [],
+        "disturbance": cast("DisturbanceFigures", recording.disturbance._asdict()),
     }
 
 
@@ -166,7 +174,7 @@ def _overhead(recording: ProgramRecording) -> float | None:
     return median(ratios) if ratios else None
 
 
-def _rows(recording: ProgramRecording, folded: Callable[[str], str]) -> list[dict[str, Any]]:
+def _rows(recording: ProgramRecording, folded: Callable[[str], str]) -> list[ProgramRow]:
     """A record per module, phase and class, the slowest first."""
     flops, number = flops_by_path(recording, folded), len(recording.traced_s)
     # a path that is cut stands for modules of several classes
@@ -192,7 +200,7 @@ def _row(
     modules: Mapping[str, str],
     number: int,
     flops: Mapping[tuple[str, str], int],
-) -> dict[str, Any]:
+) -> ProgramRow:
     path, phase, op_class = place
     seconds = spent.seconds / number
     # products of other phases than forward are those of gradients

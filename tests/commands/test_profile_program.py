@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -195,7 +196,7 @@ def test_a_program_sees_what_it_would_under_python(tmp_path):
     for words in (("-O", "seen.py", "--lr", "3e-4", "--"), ("-m", "seen", "-h")):
         alone, watched = python(*words, cwd=tmp_path), profiled(*words, cwd=tmp_path)
         assert watched.stdout == alone.stdout
-        assert watched.stderr == "archcli: nothing was watched: the program has not imported torch\n"
+        assert watched.stderr == UNWATCHED
 
 
 @pytest.mark.long
@@ -221,6 +222,11 @@ REFUSED = {
     "no_program": (("--",), "no program follows --"),
     "no_separator": (("python", "train.py", "--lr", "3"), "a program stands behind `--`"),
     "no_python": (("--", "bash", "train.sh"), "'bash' is no Python"),
+    "script_alone": (("--steps", "3", "train.py"), "archcli profile --steps 3 -- python train.py"),
+    "script": (("--", "train.py"), "archcli profile -- python train.py"),
+    "runner": (("--", "uv", "run", "train.py"), "uv run archcli profile -- python train.py"),
+    "variable": (("--", "A=0", "python", "x.py"), "A=0 archcli profile -- python x.py"),
+    "model": (("gpt2", "--", "python", "train.py"), "--against-prediction gpt2, if it is a MODEL"),
     "torchrun": (("--", "torchrun", "train.py"), "torchrun --no-python"),
     "isolated": (("--", "python", "-I", "train.py"), "ignores PYTHONPATH with -I"),
     "no_site": (("--", "python", "-uS", "train.py"), "imports no site with -S"),
@@ -251,6 +257,43 @@ def test_help_of_programs(cli):
     page = cli("profile", "-h", "--").out
     assert "Usage: archcli profile [OPTIONS]" in page
     assert "--step-on <optimizer|forward>" in page
+
+
+UNWATCHED = "archcli: nothing was watched: the program has not imported torch\n"
+
+
+def test_a_script_that_names_python_is_a_program(cli, tmp_path):
+    script = tmp_path / "train"
+    script.write_text(f"#!/usr/bin/env -S {Path(sys.executable).name} -u\nimport sys\nprint(sys.argv)\n")
+    script.chmod(0o755)
+    alone, watched = run(str(script), "-x"), run(*ARCHCLI, "--", str(script), "-x")
+    assert (watched.stdout, watched.stderr) == (alone.stdout, UNWATCHED)
+    script.write_text(script.read_text().replace(" -u", " -I"))
+    assert "ignores PYTHONPATH with -I" in cli("profile", "--", script).err
+    script.write_text("#!/bin/sh\n")
+    assert "is no Python" in cli("profile", "--", script, "-x").err
+
+
+def test_a_failing_sitecustomize_of_the_users_does_not_stop_the_watch(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import no_such_module\n")
+    (tmp_path / "train.py").write_text("print('trains')\n")
+    within = {**environment(), "PYTHONPATH": f"{tmp_path}:{environment()['PYTHONPATH']}"}
+    done = subprocess.run(
+        [*ARCHCLI, "--", "python", "train.py"],
+        capture_output=True, text=True, env=within, cwd=tmp_path, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "trains\n")
+    # of archcli's own start, and of the program's
+    assert done.stderr.count("No module named 'no_such_module'") == 2
+    assert done.stderr.endswith(UNWATCHED)
+
+
+@pytest.mark.parametrize("closed", [">&-", pytest.param("2>&-", marks=pytest.mark.long)])
+def test_a_stream_that_the_shell_has_closed_stays_closed(closed, tmp_path):
+    (tmp_path / "train.py").write_text("print('trains')\n")
+    done = run("sh", "-c", f"{shlex.join(ARCHCLI)} -- python train.py {closed}", cwd=tmp_path)
+    assert done.returncode == 0
+    assert (done.stdout, done.stderr) == (("", UNWATCHED) if closed == ">&-" else ("trains\n", ""))
 
 
 def test_what_a_program_starts_is_not_watched(tmp_path):

@@ -206,8 +206,8 @@ def _become(command: list[str], options: Mapping[str, object]) -> None:
         "PYTHONPATH": os.pathsep.join(filter(None, [FOLDER, before])),
         VARIABLE: json.dumps({"pythonpath": before, "options": options}),
     }
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None where the shell has closed it
+        stream.flush()
     if sys.platform == "win32":  # where execve leaves the caller's prompt before the program has ended
         sys.exit(subprocess.run(command, env=environment, check=False).returncode)  # noqa: S603
     try:

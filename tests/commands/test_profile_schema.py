@@ -12,6 +12,8 @@ from importlib import import_module
 import pytest
 from jsonschema import ValidationError
 
+from archcli.api.profiling.program import ProgramOptions, inputs_of
+from archcli.api.profiling.program_prediction import beside_prediction
 from archcli.measure.profile.program.report import program_report
 from archcli.measure.profile.schema import first_violation, is_comparison, json_schema, keys
 from archcli.recording.program import CountedStep, PlacedTime, ProgramRecording
@@ -121,8 +123,10 @@ WATCHED = ProgramRecording(
 
 @pytest.mark.parametrize("recording", [WATCHED, ProgramRecording(traced_s=(1.0,))], ids=["usual", "empty"])
 def test_the_report_of_a_program_fits(recording):
-    inputs = {"step_on": "optimizer", "warm_up": 2, "steps": 5, "stop": False, "against_prediction": None}
-    document = program_report(recording, ["python", "train.py"], inputs, {}).to_dict()
+    asked = ProgramOptions(against_prediction="gpt2", device="h100-sxm", batch_size=2, seq_len=4)
+    report = program_report(recording, ["python", "train.py"], inputs_of(asked), {})
+    document = beside_prediction(report, recording, asked).to_dict()
+    assert document["totals"]["prediction"]["device"] == "h100-sxm"
     assert first_violation(document) is None
     validator().validate(document)
 

@@ -185,7 +185,7 @@ def _report_of(recording: ProgramRecording, asked: ProgramOptions) -> Report:
     report = program_report(
         recording,
         asked.program,
-        _inputs(asked),
+        inputs_of(asked),
         peaks,
         depth=asked.depth,
         top=asked.top,
@@ -198,13 +198,17 @@ def _report_of(recording: ProgramRecording, asked: ProgramOptions) -> Report:
     return beside_prediction(report, recording, asked)
 
 
-def _inputs(asked: ProgramOptions) -> dict[str, Any]:
+def inputs_of(asked: ProgramOptions) -> dict[str, Any]:
+    """The options that a report states."""
     return {
         "step_on": asked.step_on,
         "warm_up": asked.warm_up,
         "steps": asked.steps,
         "stop": asked.stop,
         "against_prediction": asked.against_prediction,
+        "device": asked.device,
+        "batch_size": asked.batch_size,
+        "seq_len": asked.seq_len,
     }
 
 

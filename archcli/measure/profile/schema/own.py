@@ -41,6 +41,9 @@ class ProgramInputs(Record):
     against_prediction: Annotated[
         str | None, Meaning("The architecture that was predicted beside it; null for none.")
     ]
+    device: Annotated[str | None, Meaning("What it was predicted for; null is this machine.")]
+    batch_size: Annotated[Amount | None, Meaning("Sequences predicted; null is as the program has them.")]
+    seq_len: Annotated[Amount | None, Meaning("Tokens predicted in each; null is as the program has them.")]
 
 
 class Finding(Record):

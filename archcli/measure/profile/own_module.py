@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.own_module import class_name, flops_of, module_report, with_names
 from archcli.recording.own import ModuleRun, ModuleTimes
+
+if TYPE_CHECKING:
+    from archcli.measure.profile.schema.own import ModuleRow, ModuleTotals
 
 CONVENTION = (
     "Seconds are medians over passes on this machine, clocked around each operation of torch; the wall is "
@@ -26,7 +29,7 @@ def profile_report(run: ModuleRun) -> Report:
     kernels = sum(times.by_class.values())
     classes = {**times.by_class, REST: max(times.wall_s - kernels, 0.0)}
     whole = sum(classes.values()) or 1.0
-    totals = {
+    totals: ModuleTotals = {
         "wall_s": times.wall_s,
         "passes": times.passes,
         "attributed_share": min(kernels / whole, 1.0),
@@ -53,7 +56,7 @@ def _notes(times: ModuleTimes, kernels: float) -> Iterator[str]:
         yield "Operations took longer alone than a plain pass with all: shares are of the operations."
 
 
-def _records(run: ModuleRun, times: ModuleTimes) -> Iterator[dict[str, Any]]:
+def _records(run: ModuleRun, times: ModuleTimes) -> Iterator[ModuleRow]:
     left = dict(times.by_path)
     whole = sum(map(sum, left.values())) or 1.0
     for row in run.rows:
@@ -92,7 +95,7 @@ def _step_stands_for(step: str, name: str) -> bool:
     return any(int(first) <= int(name) <= int(last or first) for first, _, last in bounds)
 
 
-def _tables(totals: Mapping[str, Any], rows: list[dict[str, Any]]) -> Iterator[Table]:
+def _tables(totals: Mapping[str, Any], rows: Sequence[ModuleRow]) -> Iterator[Table]:
     classes = (Column("class", "class"), Column("share", "time", "share"))
     shares = sorted(totals["by_class"].items(), key=lambda item: -item[1])
     footer = {"class": "wall", "share": 1.0}

@@ -98,7 +98,6 @@ def _start() -> None:
     else:
         os.environ["PYTHONPATH"] = given["pythonpath"]
     sys.path[:] = [place for place in sys.path if place != FOLDER]
-    _import_other()
     sys.meta_path.insert(0, _Own())
     awaited = _Awaited(given["options"])
     sys.meta_path.insert(0, awaited)
@@ -107,6 +106,8 @@ def _start() -> None:
         awaited.imported(TORCH)
     # registered before the program registers anything, and so called after all of that
     atexit.register(_finish, os.getpid())
+    # last, as it may raise, which Python tells and goes on
+    _import_other()
 
 
 def _import_other() -> None:
@@ -114,10 +115,13 @@ def _import_other() -> None:
     here = sys.modules.pop(NAME, None)
     try:
         __import__(NAME)
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as missing:
+        if missing.name != NAME:
+            raise
+    finally:
         if here is not None:
             # the import system looks for it when this file has run
-            sys.modules[NAME] = here
+            sys.modules.setdefault(NAME, here)
 
 
 if __name__ == NAME and VARIABLE in os.environ:

@@ -21,8 +21,10 @@ os.environ.update(
     OMP_NUM_THREADS="1",
     TOKENIZERS_PARALLELISM="false",
 )
-for name in ("FORCE_COLOR", "COLUMNS"):
+# without bytecode, every process of a command would compile archcli anew
+for name in ("FORCE_COLOR", "COLUMNS", "PYTHONDONTWRITEBYTECODE"):
     os.environ.pop(name, None)
+sys.dont_write_bytecode = False
 
 for profile, examples in {"quick": 10, "long": 60, "whole": 300}.items():
     settings.register_profile(
@@ -63,8 +65,8 @@ def pytest_pycollect_makeitem(collector, name, obj):
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    mark_stages(items, settings.get_current_profile_name() != "quick")
+def pytest_collection_modifyitems(config, items):
+    mark_stages(items, settings.get_current_profile_name() != "quick", "fast" in config.option.markexpr)
     items.sort(key=family)
 
 

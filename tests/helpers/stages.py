@@ -65,14 +65,16 @@ def staged(items, stage):
     return [item for item in items if not has(item, "exhaustive")] if stage == "long" else items
 
 
-def mark_stages(items, examples_are_long):
-    """Mark tests of hypothesis `long` where they have many examples, and `fast` what imports no torch."""
+def mark_stages(items, examples_are_long, asks_for_fast):
+    """Mark tests of hypothesis `long` where they have many examples, and `fast` what imports no torch.
+
+    `fast` is left out where nobody asks for it: to know it, every file of the tests is parsed.
+    """
     for item in items:
         if examples_are_long and hasattr(item.function, "hypothesis"):
             item.add_marker("long")
-        if not needs_torch(item.path) and not any(
-            has(item, mark) for mark in ("long", "exhaustive", "torch")
-        ):
+        slow = any(has(item, mark) for mark in ("long", "exhaustive", "torch"))
+        if asks_for_fast and not slow and not needs_torch(item.path):
             item.add_marker("fast")
 
 

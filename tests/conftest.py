@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from conforming import conforms
-from stages import family, mark_stages, needs_torch, staged
+from stages import family, first_stage, mark_stages, needs_torch, staged
 
 os.environ.update(
     NO_COLOR="1",
@@ -54,6 +54,13 @@ def pytest_ignore_collect(collection_path, config):
     """In the fast stage, leave out files that import torch before they are imported."""
     is_test = collection_path.match("test_*.py")
     return True if config.option.markexpr == "fast" and is_test and needs_torch(collection_path) else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_generate_tests(metafunc):
+    """Leave out cases that the quick stage does not run, before they are made: most of large tables."""
+    if settings.get_current_profile_name() == "quick":
+        metafunc._calls = first_stage(metafunc.definition, metafunc._calls)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,6 +3,7 @@
 No network, no colour, one thread a worker, its stage, a way to run archcli.
 """
 
+import gc
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import pytest
 from hypothesis import HealthCheck, settings
 
+from archcli.cli import GARBAGE
 from conforming import conforms
 from stages import family, first_stage, mark_stages, needs_torch, staged
 
@@ -54,6 +56,18 @@ def pytest_ignore_collect(collection_path, config):
     """In the fast stage, leave out files that import torch before they are imported."""
     is_test = collection_path.match("test_*.py")
     return True if config.option.markexpr == "fast" and is_test and needs_torch(collection_path) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Look for no garbage in modules and tests, which stay until the end, as `archcli` itself does."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(GARBAGE)
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

@@ -95,7 +95,7 @@ def _step_stands_for(step: str, name: str) -> bool:
     return any(int(first) <= int(name) <= int(last or first) for first, _, last in bounds)
 
 
-def _tables(totals: Mapping[str, Any], rows: Sequence[ModuleRow]) -> Iterator[Table]:
+def _tables(totals: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
     classes = (Column("class", "class"), Column("share", "time", "share"))
     shares = sorted(totals["by_class"].items(), key=lambda item: -item[1])
     footer = {"class": "wall", "share": 1.0}

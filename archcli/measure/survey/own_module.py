@@ -56,7 +56,7 @@ def class_name(row: Row) -> str:
     return row.op.class_name if type(row.op) is ModuleCall else type(row.op).__name__
 
 
-def with_names(run: ModuleRun, records: Iterable[Record]) -> list[Record]:
+def with_names(run: ModuleRun, records: Iterable[Mapping[str, Any]]) -> list[Record]:
     """The records with the module's name in place of its empty path, as tables show them."""
     return [{**record, "path": record["path"] or run.name} for record in records]
 

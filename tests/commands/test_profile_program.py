@@ -277,11 +277,8 @@ def test_a_script_that_names_python_is_a_program(cli, tmp_path):
 def test_a_failing_sitecustomize_of_the_users_does_not_stop_the_watch(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import no_such_module\n")
     (tmp_path / "train.py").write_text("print('trains')\n")
-    within = {**environment(), "PYTHONPATH": f"{tmp_path}:{environment()['PYTHONPATH']}"}
-    done = subprocess.run(
-        [*ARCHCLI, "--", "python", "train.py"],
-        capture_output=True, text=True, env=within, cwd=tmp_path, check=False,
-    )  # fmt: skip
+    within = f"PYTHONPATH={tmp_path}:{environment()['PYTHONPATH']}"
+    done = run("env", within, *ARCHCLI, "--", "python", "train.py", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "trains\n")
     # of archcli's own start, and of the program's
     assert done.stderr.count("No module named 'no_such_module'") == 2

@@ -43,7 +43,7 @@ from archcli.recording.program import (
 )
 
 if TYPE_CHECKING:
-    from archcli.measure.profile.schema.own import Advice, ProgramRow, StepFigures
+    from archcli.measure.profile.schema.own import ProgramFinding, ProgramRow, StepFigures
     from archcli.measure.profile.schema.records import DisturbanceFigures
 
 CONVENTION = (
@@ -107,7 +107,7 @@ def program_report(
     totals = _totals(recording, peaks, folded)
     rows = _rows(recording, folded)
     findings = [it._asdict() for it in advice(recording, totals)]
-    totals["advice"] = cast("list[Advice]", findings)
+    totals["advice"] = cast("list[ProgramFinding]", findings)
     return Report(
         command="profile",
         model={"name": shlex.join(shorten(word, LONGEST_WORD) for word in program), "source": "a program"},

@@ -46,7 +46,7 @@ class ProgramInputs(Record):
     seq_len: Annotated[Amount | None, Meaning("Tokens predicted in each; null is as the program has them.")]
 
 
-class Advice(Record):
+class ProgramFinding(Record):
     """Something unusual in a step, and what to try."""
 
     what: Annotated[str, Meaning("What is unusual, in words that follow the figure.")]
@@ -155,7 +155,7 @@ class StepFigures(Record):
     device: Annotated[str, Meaning("cpu or cuda.")]
     machine: Annotated[Machine, Meaning("What the figures depend on besides the program.")]
     disturbance: Annotated[DisturbanceFigures, Meaning("What disturbed the plain steps.")]
-    advice: Annotated[list[Advice], Meaning("What is unusual, the largest share first.")]
+    advice: Annotated[list[ProgramFinding], Meaning("What is unusual, the largest share first.")]
 
 
 class ProgramTotals(StepFigures):

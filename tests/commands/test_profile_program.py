@@ -237,6 +237,10 @@ REFUSED = {
     "no_steps": (("--steps", "0", "--", "python", "train.py"), "--steps"),
     "no_such_python": (("--", "python0.1", "train.py"), "there is no program 'python0.1'"),
     "device_alone": (("--device", "h100-sxm", "--", "python", "train.py"), "--against-prediction MODEL"),
+    "no_device": (
+        ("--against-prediction", "gpt2", "--device", "h101", "--", "python", "x"),
+        "no device 'h101'",
+    ),
     "no_model": (("--against-prediction", "gpt3", "--", "python", "train.py"), "no file or preset 'gpt3'"),
 }
 

@@ -279,6 +279,10 @@ REFUSED = {
     "no_steps": (("--steps", "0", "--", "python", "train.py"), "--steps"),
     "no_such_python": (("--", "python0.1", "train.py"), "there is no program 'python0.1'"),
     "device_alone": (("--device", "h100-sxm", "--", "python", "train.py"), "--against-prediction MODEL"),
+    "no_device": (
+        ("--against-prediction", "gpt2", "--device", "h101", "--", "python", "x"),
+        "no device 'h101'",
+    ),
     "no_model": (("--against-prediction", "gpt3", "--", "python", "train.py"), "no file or preset 'gpt3'"),
 }
 
@@ -319,11 +323,8 @@ def test_a_script_that_names_python_is_a_program(cli, tmp_path):
 def test_a_failing_sitecustomize_of_the_users_does_not_stop_the_watch(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import no_such_module\n")
     (tmp_path / "train.py").write_text("print('trains')\n")
-    within = {**environment(), "PYTHONPATH": f"{tmp_path}:{environment()['PYTHONPATH']}"}
-    done = subprocess.run(
-        [*ARCHCLI, "--", "python", "train.py"],
-        capture_output=True, text=True, env=within, cwd=tmp_path, check=False,
-    )  # fmt: skip
+    within = f"PYTHONPATH={tmp_path}:{environment()['PYTHONPATH']}"
+    done = run("env", within, *ARCHCLI, "--", "python", "train.py", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "trains\n")
     # of archcli's own start, and of the program's
     assert done.stderr.count("No module named 'no_such_module'") == 2

@@ -24,6 +24,7 @@ from archcli.api.profiling.program_prediction import check_prediction
 from archcli.commands.line.options import asking
 from archcli.commands.profile.start.sitecustomize import FOLDER, VARIABLE
 from archcli.errors import ArchError, quote
+from archcli.load.yaml.text import read_start
 from archcli.render import chosen_format
 from archcli.render.write import check_writable, descriptor
 
@@ -166,12 +167,7 @@ def _python_of_script(word: str) -> list[str]:
     found = shutil.which(word)
     if found is None:
         return []
-    try:
-        with Path(found).open("rb") as file:
-            start = file.read(MOST_OF_A_LINE)
-    except OSError:
-        return []
-    line = start.partition(b"\n")[0].decode(errors="replace")
+    line = read_start(Path(found), found, MOST_OF_A_LINE).partition(b"\n")[0].decode(errors="replace")
     # `#!/usr/bin/env -S python -u` and `#!/path/python -u`
     words = [word for word in line.removeprefix("#!").split() if word != "-S"]
     words = words[1:] if words and Path(words[0]).name == "env" else words

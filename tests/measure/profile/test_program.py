@@ -51,7 +51,7 @@ PEAKS = {"fp32": ceilings("fp32", 1e9), "bf16": ceilings("bf16", 4e9)}
 def recording(placed=PLACED, **more):
     given = {
         "found": 9,
-        "plain_s": (0.8, 1.0, 0.9),
+        "plain_s": (0.8, 1.0),
         "traced_s": (1.0, 1.0),
         "waiting_s": 0.1,
         "modules": MODULES,
@@ -245,6 +245,11 @@ def test_how_the_program_ended_is_told():
     assert told.notes[0] == "PARTIAL: the program ended by KeyboardInterrupt."
     whole = program_report(recording(complete=True), ["python"], {}, {}, ended_by="ValueError")
     assert whole.notes[0] == "The program ended by ValueError."
+
+
+def test_a_busy_machine_is_told():
+    busy = Disturbance(2, others=1.5, waited_share=0.6)
+    assert report(disturbance=busy).notes[1].startswith("NOT RELIABLE: a busy machine: other processes took")
 
 
 def test_a_heading_shows_the_start_of_code():

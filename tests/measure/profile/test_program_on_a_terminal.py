@@ -27,7 +27,7 @@ class Terminal(io.TextIOWrapper):
 
 @pytest.fixture
 def report():
-    recording = ProgramRecording(20, (1.0, 1.1), (1.0,), PLACED, optimizers=("AdamW",))
+    recording = ProgramRecording(20, (1.0,), (1.0,), PLACED, optimizers=("AdamW",))
     return program_report(recording, ["python", "train.py"], {}, {})
 
 

@@ -122,11 +122,12 @@ def _outside(recording: ProgramRecording, totals: Mapping[str, Any]) -> Iterator
 
 def _casting(recording: ProgramRecording, _: Mapping[str, Any]) -> Iterator[Remedy]:
     share = _share(recording, lambda it: it.name == "_to_copy")
+    transfers = ", and transfers with non_blocking=True" * (recording.device == "cuda")
     if share > MUCH_CASTING:
         yield Remedy(
             "of a step casts or moves tensors (_to_copy)",
             share,
-            "weights in the dtype that is computed in, and transfers with non_blocking=True",
+            f"weights in the dtype that is computed in{transfers}",
         )
 
 

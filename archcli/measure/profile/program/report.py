@@ -22,7 +22,13 @@ from archcli.measure.profile.program.shares import (
     shares,
     tallied,
 )
-from archcli.measure.profile.quality import MOST_OVERHEAD, MOST_SPREAD
+from archcli.measure.profile.quality import (
+    MOST_OVERHEAD,
+    disturbance_warning,
+    fastest_to_slowest,
+    is_disturbed,
+    overhead_ratio,
+)
 from archcli.measure.report import Column, Fact, Report, Table, facts
 from archcli.recording.classes import FRAMEWORK
 from archcli.recording.machine import Ceilings
@@ -37,7 +43,7 @@ from archcli.recording.program import (
 )
 
 if TYPE_CHECKING:
-    from archcli.measure.profile.schema.own import Finding, ProgramRow, StepFigures
+    from archcli.measure.profile.schema.own import ProgramFinding, ProgramRow, StepFigures
     from archcli.measure.profile.schema.records import DisturbanceFigures
 
 CONVENTION = (
@@ -101,7 +107,7 @@ def program_report(
     totals = _totals(recording, peaks, folded)
     rows = _rows(recording, folded)
     findings = [it._asdict() for it in advice(recording, totals)]
-    totals["advice"] = cast("list[Finding]", findings)
+    totals["advice"] = cast("list[ProgramFinding]", findings)
     return Report(
         command="profile",
         model={"name": shlex.join(shorten(word, LONGEST_WORD) for word in program), "source": "a program"},
@@ -154,7 +160,7 @@ def _totals(
         "ceilings": peaks.get(dtype or ""),
         "bf16_flops_per_s": rates.get("bf16"),
         "kernels_per_step": calls_per_step(recording),
-        "overhead_ratio": _overhead(recording),
+        "overhead_ratio": overhead_ratio(recording.as_recording()) if recording.plain_s else None,
         "tokens": None if recording.tokens is None else list(recording.tokens),
         "optimizers": list(recording.optimizers),
         "compiled_graphs": recording.graphs,
@@ -165,13 +171,6 @@ def _totals(
         "advice": [],
         "disturbance": cast("DisturbanceFigures", recording.disturbance._asdict()),
     }
-
-
-def _overhead(recording: ProgramRecording) -> float | None:
-    """Time of a traced step over that of the plain one before it: the median; None without pairs."""
-    pairs = zip(recording.plain_s, recording.traced_s, strict=False)
-    ratios = [traced / plain for plain, traced in pairs]
-    return median(ratios) if ratios else None
 
 
 def _rows(recording: ProgramRecording, folded: Callable[[str], str]) -> list[ProgramRow]:
@@ -256,9 +255,8 @@ def _module_table(rows: Sequence[Mapping[str, Any]], top: int) -> Table:
 def _step(recording: ProgramRecording, totals: Mapping[str, Any]) -> Iterator[Fact]:
     """The figures of a whole step."""
     yield "time, median", totals["step_s"], "seconds"
-    walls = recording.plain_s or recording.traced_s
-    if len(walls) > 1:
-        yield "fastest to slowest", f"{min(walls) * 1e3:.1f} to {max(walls) * 1e3:.1f} ms", "text"
+    if recording.plain_s:
+        yield "fastest to slowest", fastest_to_slowest(recording.as_recording()), "text"
     yield "kernels", round(totals["kernels_per_step"]), "number"
     if totals["matmul_flops"]:
         yield "FLOPs of products", totals["matmul_flops"], "flops"
@@ -292,11 +290,11 @@ def _warnings(recording: ProgramRecording, totals: Mapping[str, Any], ended_by: 
         yield f"{complete} program ended by {ended_by}."
     if recording.failure:
         yield f"PARTIAL: watching ended early: {recording.failure}."
-    overhead, spread = totals["overhead_ratio"], recording.disturbance.spread
+    overhead = totals["overhead_ratio"]
     if overhead is not None and overhead > MOST_OVERHEAD:
         yield f"Tracing slowed a step by {overhead - 1:.0%}: small operations look too expensive."
-    if spread > MOST_SPREAD:
-        yield f"Steps are uneven: the middle half of the plain ones spans {spread:.0%} of their median."
+    if recording.plain_s and is_disturbed(recording.as_recording()):
+        yield disturbance_warning(recording.as_recording())
     if recording.counted is None:
         yield f"{FLOPS_NOT_COUNTED}no step was counted."
     elif recording.counted.uncounted:

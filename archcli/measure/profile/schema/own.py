@@ -46,7 +46,7 @@ class ProgramInputs(Record):
     seq_len: Annotated[Amount | None, Meaning("Tokens predicted in each; null is as the program has them.")]
 
 
-class Finding(Record):
+class ProgramFinding(Record):
     """Something unusual in a step, and what to try."""
 
     what: Annotated[str, Meaning("What is unusual, in words that follow the figure.")]
@@ -155,7 +155,7 @@ class StepFigures(Record):
     device: Annotated[str, Meaning("cpu or cuda.")]
     machine: Annotated[Machine, Meaning("What the figures depend on besides the program.")]
     disturbance: Annotated[DisturbanceFigures, Meaning("What disturbed the plain steps.")]
-    advice: Annotated[list[Finding], Meaning("What is unusual, the largest share first.")]
+    advice: Annotated[list[ProgramFinding], Meaning("What is unusual, the largest share first.")]
 
 
 class ProgramTotals(StepFigures):
@@ -179,7 +179,7 @@ class ProgramProfile(Record):
     notes: Annotated[list[str], Meaning("What must be known to read it, one sentence each.")]
 
 
-class ModuleName(Record):
+class ProfiledModule(Record):
     """The module that was profiled."""
 
     name: Annotated[str, Meaning("Its class.")]
@@ -224,7 +224,7 @@ class ModuleProfile(Record):
 
     schema_version: Annotated[Literal[1], Meaning("The form of the document.")]
     command: Annotated[Literal["profile"], Meaning("What printed it.")]
-    model: Annotated[ModuleName, Meaning("The module.")]
+    model: Annotated[ProfiledModule, Meaning("The module.")]
     inputs: Annotated[ModuleInputs, Meaning("How it was run.")]
     convention: Annotated[str, Meaning("How times and FLOPs are counted.")]
     totals: Annotated[ModuleTotals, Meaning("A pass as a whole.")]

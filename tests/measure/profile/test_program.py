@@ -92,7 +92,10 @@ def test_shares_of_a_step_add_up():
             "framework": 0.1,
         }
     )
-    # all but the head's is forward; of two seconds
+
+
+def test_shares_of_phases_and_totals_are_of_two_seconds():
+    totals = report().totals
     assert totals["by_phase"] == pytest.approx(
         {
             "forward": (0.2 + 0.2) / 2,

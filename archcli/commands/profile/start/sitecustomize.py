@@ -41,7 +41,7 @@ class _Own:
 
 
 class _Undisturbed:
-    """While archcli imports: files of the program that bear names of Python's own modules are out of sight.
+    """While archcli imports, hide the program's files that bear names of Python's own modules.
 
     A `statistics.py` beside train.py is the program's, and is imported by it alone.
     """
@@ -80,7 +80,8 @@ def _names_in(folder: str) -> set[str]:
 
 def _is_in(module: Any, folders: list[str]) -> bool:
     try:
-        return module.__file__.startswith(tuple(os.path.abspath(folder) for folder in folders))  # noqa: PTH100
+        places = tuple(os.path.abspath(folder) for folder in folders)  # noqa: PTH100
+        return bool(module.__file__.startswith(places))
     except Exception:  # noqa: BLE001 - a module may be any object
         return False
 
@@ -141,7 +142,7 @@ class _Awaited:
                 program.finish()
         except Exception as problem:  # noqa: BLE001 - the exit code is the program's
             why = self.failures[0] if self.failures else f"{type(problem).__name__}: {problem}"
-            print(f"archcli: nothing was watched: {why}", file=sys.__stderr__)  # noqa: T201
+            print(f"archcli: nothing was watched: {why}", file=sys.__stderr__)
 
 
 def _start() -> None:

@@ -98,16 +98,8 @@ TEN = (
 NO_WORK = {
     *("alias", "_reshape_alias", "as_strided", "detach", "expand", "view", "reshape", "t", "transpose"),
     *("permute", "select", "slice", "split", "squeeze", "unsqueeze", "unbind", "unfold", "flatten"),
-    *(
-        "to",
-        "contiguous",
-        "dropout",
-        "resolve_conj",
-        "resolve_neg",
-        "result_type",
-        "numpy_T",
-        "is_floating_point",
-    ),
+    *("to", "contiguous", "dropout", "resolve_conj", "resolve_neg", "result_type", "lift_fresh"),
+    *("broadcast_tensors", "is_floating_point", "cudnn_is_acceptable"),
 }
 """Operations without anything in them that change no number: views, and those that find nothing to do."""
 
@@ -337,6 +329,18 @@ def test_a_stream_that_the_shell_has_closed_stays_closed(closed, tmp_path):
     done = run("sh", "-c", f"{shlex.join(ARCHCLI)} -- python train.py {closed}", cwd=tmp_path)
     assert done.returncode == 0
     assert (done.stdout, done.stderr) == (("", UNWATCHED) if closed == ">&-" else ("trains\n", ""))
+
+
+@pytest.mark.long
+def test_a_program_may_have_files_named_as_modules_of_pythons_own(tmp_path):
+    for name in ("statistics", "difflib", "shlex", "yaml"):
+        (tmp_path / f"{name}.py").write_text(f"print('{name} of the program')\n")
+    loop = (PROGRAMS / "plain_loop.py").read_text()
+    (tmp_path / "train.py").write_text(f"{loop}\nimport difflib, statistics\nprint(difflib, statistics)\n")
+    alone, watched = python("train.py", cwd=tmp_path), profiled("train.py", cwd=tmp_path)
+    assert "statistics of the program" in alone.stdout
+    assert (watched.stdout, watched.returncode) == (alone.stdout, 0)
+    assert "Where the time of a step goes" in watched.stderr
 
 
 def test_what_a_program_starts_is_not_watched(tmp_path):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
@@ -129,14 +129,16 @@ def finish() -> None:
     # what the program has printed comes first; AttributeError: it is None where the shell has closed it
     with suppress(OSError, ValueError, AttributeError):
         sys.stdout.flush()
-    try:
-        _report()
-    except KeyboardInterrupt:
-        tell("archcli: interrupted before the report")
-    except ArchError as error:
-        tell(f"archcli: {error}")
-    except Exception as problem:  # noqa: BLE001 - the exit code is the program's
-        tell(f"archcli: no report: {type(problem).__name__}: {problem}")
+    # a program may have put a file of its own there
+    with redirect_stderr(sys.__stderr__):
+        try:
+            _report()
+        except KeyboardInterrupt:
+            tell("archcli: interrupted before the report")
+        except ArchError as error:
+            tell(f"archcli: {error}")
+        except Exception as problem:  # noqa: BLE001 - the exit code is the program's
+            tell(f"archcli: no report: {type(problem).__name__}: {problem}")
 
 
 def _reports() -> bool:

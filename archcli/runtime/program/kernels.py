@@ -104,7 +104,7 @@ def _prepared(events: Sequence[Event], names: frozenset[str]) -> Iterator[Event]
 
 
 def _beside_closures(step: Event, events: Sequence[Event]) -> Iterator[tuple[int, int]]:
-    """The parts of an optimizer's step that are its own: all of it, or what follows each closure's backward.
+    """The parts of an optimizer's step that are its own: all, or what follows each closure's backward.
 
     A closure runs a whole pass, of LBFGS many times. It begins with its first module.
     """

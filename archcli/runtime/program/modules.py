@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -22,6 +22,8 @@ WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 """Steps of a path that wrappers of torch add."""
 PARALLEL = "module"
 """The step that DistributedDataParallel and DataParallel add."""
+ASKED = "_has_any_global_hook"
+"""The function by which torch, since 2.9 or so, asks whether a program has hooks on all modules."""
 SEPARATOR = "|"
 """Between the number of a root and the path below it, in a label."""
 
@@ -43,6 +45,7 @@ class ModuleRanges:
         self._labels: dict[int, str] = {}
         self._open: list[tuple[int, str, Any]] = []
         self._handles: list[Any] = []
+        self._asked: Callable[[], bool] | None = None
         self._thread = 0
         self.failure = ""
 
@@ -55,6 +58,11 @@ class ModuleRanges:
         self._thread = threading.get_ident()
         if not hooked:
             return
+        # torch warns of hooks on all modules where one is compiled: these fire there to no effect
+        self._asked = vars(all_modules).get(ASKED)
+        if self._asked is not None:
+            there = self._asked()
+            setattr(all_modules, ASKED, lambda: there)
         self._handles = [
             all_modules.register_module_forward_pre_hook(self._enter),
             all_modules.register_module_forward_hook(self._leave, always_call=True),
@@ -71,6 +79,9 @@ class ModuleRanges:
         for handle in self._handles:
             handle.remove()
         self._handles = []
+        if self._asked is not None:
+            setattr(all_modules, ASKED, self._asked)
+            self._asked = None
 
     def forget(self) -> None:
         """Hold on to no module of the program any longer."""

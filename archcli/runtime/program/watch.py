@@ -13,7 +13,6 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import torch
@@ -44,10 +43,9 @@ from archcli.runtime.program.compiled import CompiledProgram
 from archcli.runtime.program.counting import StepCounting
 from archcli.runtime.program.kernels import loads_itself, placed_times
 from archcli.runtime.program.modules import ModuleNames, ModuleRanges
+from archcli.runtime.program.steps import Leader, PassHook
 
 TRACES_ITSELF = "the program runs a profiler of its own, and torch has one at a time"
-STRAYED = 8
-"""Steps of other optimizers after which one of them ends the program's steps."""
 
 
 class _Begun(NamedTuple):
@@ -68,20 +66,6 @@ class _TracedStep(NamedTuple):
     activity: DeviceActivity | None
 
 
-class _PassHook:
-    """A module's hook that a program may copy and save with the module: a copy does nothing."""
-
-    def __init__(self, called: Callable[[nn.Module, Any], None]) -> None:
-        self.called = called
-
-    def __call__(self, module: nn.Module, inputs: Any) -> None:
-        self.called(module, inputs)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # {}.get(module, inputs) are the inputs, and needs no archcli where it is loaded
-        return attrgetter("get"), ({},)
-
-
 class Watch:
     """The watch over one program. What goes wrong in it ends the watch, and never the program."""
 
@@ -96,9 +80,7 @@ class Watch:
         self.counted: CountedStep | None = None
         self.tokens: tuple[int, int] | None = None
         self.optimizers: dict[str, None] = {}
-        self._period: Counter[int] | None = Counter()
-        self._leader = 0
-        self._strayed = 0
+        self._leader = Leader()
         self._left_out = max(watching.warm_up, 1)
         self._names: ModuleNames | None = None
         self._late: Any = None
@@ -132,9 +114,10 @@ class Watch:
         if torch.compiler.is_compiling() or not self._is_here():
             return
         self.optimizers[type(optimizer).__name__] = None
-        # numbers, as an optimizer that is kept would keep its weights
-        self._choose_leader(id(optimizer))
-        if id(optimizer) != self._leader:
+        so_far = self._leader.choose(id(optimizer), too_late=self.complete)
+        if so_far:
+            self._begin_anew(so_far)
+        if id(optimizer) != self._leader.optimizer:
             return
         # where a hook of autograd steps: modes and tracers that begin within a backward end with it
         if not self.complete and torch._C._current_graph_task_id() >= 0:
@@ -154,25 +137,6 @@ class Watch:
         # where a program has one, each weight's optimizer may step
         self._late = self._late or all_modules.register_module_forward_pre_hook(called)
 
-    def _choose_leader(self, optimizer: int) -> None:
-        """Of several optimizers, the one that steps least often ends a step; of equal ones the last.
-
-        What runs between their steps, as a generator's forward, is then in one step with its backward. A
-        period is over when the first one steps again after another.
-        """
-        period = self._period
-        if period is not None and len(period) > 1 and optimizer == next(iter(period)):
-            rare = [it for it, steps in period.items() if steps == min(period.values())]
-            self._period = None
-            if rare[-1] != self._leader and not self.complete:
-                self._leader = rare[-1]
-                self._begin_anew(period[self._leader])
-        elif period is not None:
-            period[optimizer] += 1
-        self._strayed = 0 if optimizer == self._leader else self._strayed + 1
-        if not self._leader or self._strayed > STRAYED:
-            self._leader, self._strayed = optimizer, 0
-
     def _begin_anew(self, found: int) -> None:
         """Steps are others than was thought: so many were found, and none was measured."""
         self._drop()
@@ -188,7 +152,7 @@ class Watch:
             return
         for handle in self._handles:
             handle.remove()
-        self._handles = [module.register_forward_pre_hook(_PassHook(self._step_ends_before))]
+        self._handles = [module.register_forward_pre_hook(PassHook(self._step_ends_before))]
         self._step_ends_before(module, inputs)
 
     def _step_ends_before(self, module: nn.Module, inputs: Any) -> None:

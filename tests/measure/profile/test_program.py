@@ -94,7 +94,36 @@ def test_shares_of_a_step_add_up():
             "framework": 0.1,
         }
     )
-    assert (totals["outside_share"], totals["kernel_share"]) == pytest.approx((0.15, 0.85))
+
+
+def test_shares_of_phases_and_totals_are_of_two_seconds():
+    totals = report().totals
+    assert totals["by_phase"] == pytest.approx(
+        {
+            "forward": (0.2 + 0.2) / 2,
+            "backward": 0.4 / 2,
+            "optimizer": 0.5 / 2,
+            "outside": (0.3 + 0.1) / 2,
+            LOADER: 0.1 / 2,  # waiting alone: its kernel is outside
+            "(between kernels)": (2 - 1.7 - 0.1) / 2,
+        }
+    )
+    for name in ("by_class", "by_path", "by_phase"):
+        assert sum(totals[name].values()) == pytest.approx(1), name
+    assert totals["outside_share"] == pytest.approx(0.3 / 2)
+    assert totals["kernel_share"] == pytest.approx((0.2 + 0.2 + 0.4 + 0.5 + 0.3 + 0.1) / 2)
+    assert totals["waiting_share"] == pytest.approx(0.1 / 2)
+    assert totals["framework_share"] == pytest.approx((2 - 1.7 - 0.1) / 2)
+    assert totals["kernels_per_step"] == (2 + 2 + 4 + 400 + 2 + 2) / 2
+    # each traced step by the plain one before it: 1 / 0.8 and 1 / 1.0
+    assert totals["overhead_ratio"] == pytest.approx((1.25 + 1.0) / 2)
+
+
+def test_shares_of_rows_are_those_of_the_kernels():
+    report_of = report()
+    assert sum(row["share"] for row in report_of.rows) == pytest.approx(report_of.totals["kernel_share"])
+    head = next(row for row in report_of.rows if row["path"] == "head")
+    assert (head["share"], head["seconds"], head["calls"]) == pytest.approx((0.4 / 2, 0.4 / 2, 4 / 2))
 
 
 def test_mfu_is_of_a_plain_step_and_the_fastest_product():

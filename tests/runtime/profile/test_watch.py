@@ -3,6 +3,7 @@
 import copy
 import gc
 import io
+import sys
 import threading
 import weakref
 
@@ -11,6 +12,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from archcli.api.profiling import program
 from archcli.recording.program import OPTIMIZER, OUTSIDE, Watching
 from archcli.runtime.program.watch import Watch
 
@@ -184,6 +186,24 @@ def test_a_module_whose_passes_are_steps_is_copied_and_saved_as_ever():
         handle.remove()
     assert (recording.found, recording.complete, recording.failure) == (STEPS, True, "")
     assert {it.path for it in recording.placed if it.name == "addmm"} == {"0"}
+
+
+def test_hooks_of_a_watched_step_are_no_reason_for_a_warning(watch):
+    model = nn.Sequential(torch.compile(nn.Linear(16, 16), backend="eager"))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(STEPS):  # pytest makes errors of warnings
+        step(model, optimizer)
+    recording = watch.recording()
+    assert not recording.failure
+    assert recording.counted.matmul_flops == ONE_PASS
+    assert not torch.nn.modules.module._has_any_global_hook()
+
+
+def test_the_report_does_not_follow_a_program_that_writes_its_errors_elsewhere(capfd, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    program.finish()
+    assert sys.stderr.getvalue() == ""
+    assert "archcli: nothing was watched" in capfd.readouterr().err
 
 
 def test_what_an_optimizer_does_beside_its_closures_is_its_own(watch):

@@ -20,6 +20,8 @@ VARIABLE = "ARCHCLI_PROGRAM"
 NAME = "sitecustomize"
 """The module that Python imports by itself where it finds one: docs.python.org/3/library/site.html."""
 TORCH, COMPILER = "torch", "torch._inductor.compile_fx"
+OUR_IMPORTS = sys.stdlib_module_names | {"rich", "yaml"}
+"""What archcli imports, torch aside, that a file of the program may bear the name of."""
 FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib takes long
 HERE = sys.modules.get(__name__)
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(FOLDER)))  # noqa: PTH120
@@ -38,11 +40,57 @@ class _Own:
         return spec_from_file_location(name, file, submodule_search_locations=[PACKAGE])
 
 
+class _Undisturbed:
+    """While archcli imports, hide the program's files that bear names of Python's own modules.
+
+    A `statistics.py` beside train.py is the program's, and is imported by it alone.
+    """
+
+    def __enter__(self) -> None:
+        self.path, self.before = sys.path[:], {*sys.modules}
+        standard = os.path.dirname(os.__file__)  # noqa: PTH120
+        first = sys.path[: sys.path.index(standard)] if standard in sys.path else []
+        named = {folder: _names_in(folder) & OUR_IMPORTS for folder in first}
+        self.names = {name for names in named.values() for name in names}
+        hiding = [folder for folder, names in named.items() if names]
+        self.theirs = {
+            name: module
+            for name, module in [*sys.modules.items()]
+            if name.partition(".")[0] in self.names and _is_in(module, hiding)
+        }
+        for name in self.theirs:
+            del sys.modules[name]
+        sys.path[:] = [folder for folder in sys.path if folder not in hiding]
+
+    def __exit__(self, *_: object) -> None:
+        for name in {*sys.modules} - self.before | self.theirs.keys():
+            if name.partition(".")[0] in self.names:
+                sys.modules.pop(name, None)
+        sys.modules.update(self.theirs)
+        sys.path[:] = self.path
+
+
+def _names_in(folder: str) -> set[str]:
+    """The modules and packages of a folder of sys.path, by name."""
+    try:
+        return {name.partition(".")[0] for name in os.listdir(folder or ".")}  # noqa: PTH208
+    except OSError:
+        return set()
+
+
+def _is_in(module: Any, folders: list[str]) -> bool:
+    try:
+        places = tuple(os.path.abspath(folder) for folder in folders)  # noqa: PTH100
+        return bool(module.__file__.startswith(places))
+    except Exception:  # noqa: BLE001 - a module may be any object
+        return False
+
+
 class _Awaited:
     """Calls a function of archcli after the program has imported torch, and torch's compiler."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        self.options = options
+        self.options, self.failures = options, list[str]()
         self.names = {TORCH, COMPILER}
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
@@ -69,23 +117,32 @@ class _Awaited:
 
     def imported(self, name: str) -> None:
         """Begin to watch, or to record what is compiled; whatever goes wrong is not the program's."""
-        from archcli.api.profiling import program
+        # the import system needs it while it is imported; a program without archcli has none
+        if name == TORCH and sys.modules.get(NAME) is HERE:
+            del sys.modules[NAME]
+        try:
+            with _Undisturbed():
+                from archcli.api.profiling import program
 
-        if name == TORCH:
-            # the import system needs it while it is imported; a program without archcli has none
-            if sys.modules.get(NAME) is HERE:
-                del sys.modules[NAME]
-            program.begin(self.options)
-        else:
-            program.compiles()
+                if name == TORCH:
+                    program.begin(self.options)
+                else:
+                    program.compiles()
+        except Exception as problem:  # noqa: BLE001 - the program goes on
+            self.failures.append(f"{type(problem).__name__}: {problem}")
 
+    def finish(self, process: int) -> None:
+        """Report when the program is over; not in a child that it forked."""
+        if os.getpid() != process:
+            return
+        try:
+            with _Undisturbed():
+                from archcli.api.profiling import program
 
-def _finish(process: int) -> None:
-    """Report when the program is over; not in a child that it forked."""
-    if os.getpid() == process:
-        from archcli.api.profiling import program
-
-        program.finish()
+                program.finish()
+        except Exception as problem:  # noqa: BLE001 - the exit code is the program's
+            why = self.failures[0] if self.failures else f"{type(problem).__name__}: {problem}"
+            print(f"archcli: nothing was watched: {why}", file=sys.__stderr__)
 
 
 def _start() -> None:
@@ -105,7 +162,7 @@ def _start() -> None:
         awaited.names.remove(TORCH)
         awaited.imported(TORCH)
     # registered before the program registers anything, and so called after all of that
-    atexit.register(_finish, os.getpid())
+    atexit.register(awaited.finish, os.getpid())
     # last, as it may raise, which Python tells and goes on
     _import_other()
 

@@ -14,17 +14,15 @@ def convolutions():
     )
 
 
-class Patches(nn.Module):
-    """A depthwise convolution of one sequence seen as a picture, as SegFormer has it, and a fold."""
+class Pictures(nn.Module):
+    """A depthwise convolution of one sequence seen as a picture, as SegFormer has it."""
 
     def __init__(self):
         super().__init__()
         self.linear, self.conv = nn.Linear(8, 8), nn.Conv2d(8, 8, 3, padding=1, groups=8)
-        self.unfold, self.fold = nn.Unfold(3, padding=1), nn.Fold((4, 4), 3, padding=1)
 
     def forward(self, x):
         x = self.conv(self.linear(x).transpose(1, 2).view(1, 8, 4, 4))
-        x = self.fold(self.unfold(x))
         return self.linear(x.flatten(2).transpose(1, 2))
 
 
@@ -38,7 +36,11 @@ MODULES = {
     "attention": (lambda: nn.TransformerEncoderLayer(16, 4, 32, dropout=0.0), [torch.randn(5, 2, 16)]),
     "gru": (lambda: nn.GRU(8, 16, 2), [torch.randn(5, 2, 8)]),
     "lstm": (lambda: nn.LSTM(8, 16, 2, bidirectional=True), [torch.randn(5, 2, 8)]),
-    "patches": (Patches, [torch.randn(1, 16, 8)]),
+    "pictures": (Pictures, [torch.randn(1, 16, 8)]),
+    "patches": (
+        lambda: nn.Sequential(nn.Unfold(3, padding=1), nn.Fold((4, 4), 3, padding=1), nn.Conv2d(8, 8, 1)),
+        [torch.randn(1, 8, 4, 4)],
+    ),
     "embedding": (
         lambda: nn.Sequential(nn.Embedding(50, 8), nn.LayerNorm(8)),
         [torch.zeros(2, 7, dtype=torch.int64)],

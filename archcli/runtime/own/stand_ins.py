@@ -10,15 +10,12 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from archcli.errors import ArchError
-
-if TYPE_CHECKING:
-    from archcli.runtime.own.values import KnownValues
 
 aten = torch.ops.aten
 MOST_ELEMENTS = 2**24
@@ -27,6 +24,24 @@ MOST_PROBED = 10**10
 """Multiply-adds of the largest recurrent kernel that runs for the size of its workspace: a second or two."""
 ON_CPU = "--run-on cpu (run_on='cpu') runs it on real tensors"
 IN_ROWS = {torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc}
+
+
+class Followed(Protocol):
+    """Values that are followed beside a run on fake tensors."""
+
+    mode: Any
+
+    def of(self, tensor: Any) -> torch.Tensor | None:
+        """The values of a tensor, None where they are not known."""
+
+    def as_fake(self, real: Any) -> Any:
+        """Fakes of real tensors, whose values are remembered."""
+
+    def follow(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
+        """Remember the values of what an operation gave."""
+
+    def run_or_answer(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operation, or give what it finds in known values."""
 
 
 def fake_of(tensor: Any, mode: Any) -> Any:
@@ -43,7 +58,7 @@ def fake_of(tensor: Any, mode: Any) -> Any:
         return torch.sparse_coo_tensor(fakes[0], fakes[1], tensor.shape, is_coalesced=coalesced)
 
 
-def without_cache(values: KnownValues, func: Any, args: Any, kwargs: Any) -> Any:
+def without_cache(values: Followed, func: Any, args: Any, kwargs: Any) -> Any:
     """Run an operation on packed weights, which cannot be compared, as a cache of results does."""
     mode: Any = values.mode
     before, mode.cache_enabled = mode.cache_enabled, False
@@ -53,7 +68,7 @@ def without_cache(values: KnownValues, func: Any, args: Any, kwargs: Any) -> Any
         mode.cache_enabled = before
 
 
-def _view(values: KnownValues, func: Any, args: Any, _: Any) -> Any:
+def _view(values: Followed, func: Any, args: Any, _: Any) -> Any:
     """A view with the strides of real ones, which differ in axes of size 1.
 
     By them a convolution chooses whether channels come last.
@@ -69,7 +84,7 @@ def _view(values: KnownValues, func: Any, args: Any, _: Any) -> Any:
     return out
 
 
-def _index(values: KnownValues, func: Any, args: Any, _: Any) -> Any:
+def _index(values: Followed, func: Any, args: Any, _: Any) -> Any:
     """Elements at indices; a known mask among these becomes the places where it is true."""
     places: list[Any] = []
     for index in args[1]:
@@ -83,7 +98,7 @@ def _index(values: KnownValues, func: Any, args: Any, _: Any) -> Any:
     return values.run_or_answer(func, (args[0], places), {})
 
 
-def _packed(values: KnownValues, func: Any, args: Any, kwargs: Any) -> Any:
+def _packed(values: Followed, func: Any, args: Any, kwargs: Any) -> Any:
     """Pack sequences whose lengths are known, and their numbers are not."""
     x, lengths, *rest = args
     known = values.of(lengths)
@@ -95,7 +110,7 @@ def _packed(values: KnownValues, func: Any, args: Any, kwargs: Any) -> Any:
     return fake_of(data, values.mode), sizes
 
 
-def _recurrent(_values: KnownValues, func: Any, args: Any, kwargs: Any) -> Any:
+def _recurrent(_values: Followed, func: Any, args: Any, kwargs: Any) -> Any:
     """A recurrent kernel of the CPU, with what it keeps for its backward.
 
     How much that is, the library oneDNN alone knows; so the kernel runs once on zeros. Fewer steps of a long
@@ -123,13 +138,13 @@ def _workspace(shapes: Any, dtype: torch.dtype, options: Any, steps: int) -> int
         return int(aten.mkldnn_rnn_layer.default(*given, *options)[3].numel())
 
 
-def _recurrent_backward(_values: KnownValues, func: Any, args: Any, kwargs: Any) -> Any:
+def _recurrent_backward(_values: Followed, func: Any, args: Any, kwargs: Any) -> Any:
     """Its gradients: fake tensors give both biases one, the kernel makes two."""
     out = func(*args, **kwargs)
     return (*out[:4], torch.empty_like(out[4]), *out[5:])
 
 
-def _resized(_values: KnownValues, func: Any, args: Any, kwargs: Any) -> Any:
+def _resized(_values: Followed, func: Any, args: Any, kwargs: Any) -> Any:
     """Patches folded or unfolded: the CPU's kernel makes its output as large as the input, then cuts it."""
     out, x = func(*args, **kwargs), args[0]
     if x.numel() <= out.numel():

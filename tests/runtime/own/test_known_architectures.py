@@ -60,9 +60,15 @@ THEIRS = {
     "mixtral": {**SMALL, "num_local_experts": 4},
     "stablelm": SMALL,
     "bert": SMALL,
+    "gemma2": WINDOWED,
+    "bloom": {"hidden_size": 64, "n_layer": 2, "n_head": 4, "vocab_size": 96},
 }
-STEP_BY_STEP = {"gpt2"}
-"""Classes whose attention drops probabilities in training, which torch runs step by step on a CPU."""
+STEP_BY_STEP = {
+    "gpt2": {"train"},  # it drops probabilities, and no kernel of a CPU does
+    "gemma2": {"forward", "train"},  # it caps scores
+    "bloom": {"forward", "train"},  # it adds distances to scores
+}
+"""Classes and phases whose attention runs step by step: all pairs, whatever the mask."""
 
 
 @pytest.mark.sample(1, second=1000)
@@ -80,8 +86,24 @@ def test_a_class_of_transformers_counts_as_its_config(name):
         ours = archcli.count_flops(stated, seq_len=16, phase=phase).totals["matmul_flops"]
         whole = archcli.count_flops(stated, seq_len=16, phase=phase, mask="dense").totals["matmul_flops"]
         theirs = archcli.count_flops(module, inputs, phase=phase).totals
-        if phase == "train" and name in STEP_BY_STEP:
+        if phase in STEP_BY_STEP.get(name, set()):
             assert theirs["executed_flops"] == whole
         else:
             assert theirs["matmul_flops"] == ours
         assert theirs["executed_flops"] >= whole
+
+
+def test_a_mamba_of_transformers_differs_by_two_things_of_its_code():
+    layers, tokens, width, state, kernel = 2, 16, 2 * 64, 16, 4
+    sizes = {"hidden_size": 64, "num_hidden_layers": layers, "vocab_size": 96, "state_size": state}
+    config = transformers.AutoConfig.for_model("mamba", **sizes, conv_kernel=kernel)
+    module = transformers.AutoModelForCausalLM.from_config(config)
+    config.architectures = [type(module).__name__]
+    theirs = archcli.count_flops(module, {"input_ids": torch.zeros(1, tokens, dtype=torch.int64)})
+    ours = archcli.count_flops(config.to_dict(), seq_len=tokens)
+    # what enters the state is multiplied element by element, where archcli counts a product
+    elementwise = 2 * tokens * width * state
+    # the convolution goes on past the last token, and what it finds there is cut off
+    past_the_end = 2 * (kernel - 1) * width * kernel
+    difference = layers * (past_the_end - elementwise)
+    assert theirs.totals["matmul_flops"] == ours.totals["matmul_flops"] + difference

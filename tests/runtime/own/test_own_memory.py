@@ -14,6 +14,18 @@ def convolutions():
     )
 
 
+class Pictures(nn.Module):
+    """A depthwise convolution of one sequence seen as a picture, as SegFormer has it."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.conv = nn.Linear(8, 8), nn.Conv2d(8, 8, 3, padding=1, groups=8)
+
+    def forward(self, x):
+        x = self.conv(self.linear(x).transpose(1, 2).view(1, 8, 4, 4))
+        return self.linear(x.flatten(2).transpose(1, 2))
+
+
 MODULES = {
     "linear": (lambda: nn.Sequential(nn.Linear(8, 32), nn.GELU(), nn.Linear(32, 4)), [torch.randn(4, 8)]),
     "convolutions": (convolutions, [torch.randn(2, 3, 16, 16)]),
@@ -23,6 +35,12 @@ MODULES = {
     ),
     "attention": (lambda: nn.TransformerEncoderLayer(16, 4, 32, dropout=0.0), [torch.randn(5, 2, 16)]),
     "gru": (lambda: nn.GRU(8, 16, 2), [torch.randn(5, 2, 8)]),
+    "lstm": (lambda: nn.LSTM(8, 16, 2, bidirectional=True), [torch.randn(5, 2, 8)]),
+    "pictures": (Pictures, [torch.randn(1, 16, 8)]),
+    "patches": (
+        lambda: nn.Sequential(nn.Unfold(3, padding=1), nn.Fold((4, 4), 3, padding=1), nn.Conv2d(8, 8, 1)),
+        [torch.randn(1, 8, 4, 4)],
+    ),
     "embedding": (
         lambda: nn.Sequential(nn.Embedding(50, 8), nn.LayerNorm(8)),
         [torch.zeros(2, 7, dtype=torch.int64)],
@@ -51,7 +69,7 @@ def test_the_peak_equals_live_storages(name, phase):
     make, inputs = MODULES[name]
     module = make()
     # the last output of a tuple alone is summed in both
-    loss = (lambda out: out[0].sum()) if name == "gru" else None
+    loss = (lambda out: out[0].sum()) if name in {"gru", "lstm"} else None
     torch.backends.mha.set_fastpath_enabled(False)
     try:
         real = measured(module, inputs, phase)

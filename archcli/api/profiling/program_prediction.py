@@ -52,7 +52,7 @@ def beside_prediction(report: Report, recording: ProgramRecording, asked: Progra
         return _without(report, f"{problem.what}{hint}")
     # a watch needs torch alone, a prediction all that archcli requires
     except ModuleNotFoundError as missing:
-        return _without(report, f"the program's Python has no {missing.name}: install archcli there")
+        return _without(report, f"the program's Python has no {missing.name}, which predictions need")
     step_s = report.totals["step_s"]
     prediction = _compared(predicted, asked, step_s, report.totals)
     return replace(

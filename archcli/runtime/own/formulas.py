@@ -223,7 +223,7 @@ def _contraction(flops: int) -> OpCost:
 
 
 def _may_contract(func: Any, name: str, args: Any, kwargs: Any) -> bool:
-    if torch.Tag.pointwise in func.tags or name in NO_PRODUCTS or func.is_view:
+    if torch.Tag.pointwise in func.tags or name in NO_PRODUCTS or func.is_view or name.startswith(OF_LISTS):
         return False
     tensors = [x for x in tree_leaves((args, kwargs)) if torch.is_tensor(x)]
     if func.namespace not in UNDERSTOOD:
@@ -232,6 +232,8 @@ def _may_contract(func: Any, name: str, args: Any, kwargs: Any) -> bool:
     return len(numbers) > 1 or (bool(numbers) and name.startswith(ALONE))
 
 
+OF_LISTS = ("_foreach_", "_fused_adam", "_fused_sgd", "_fused_adagrad", "_amp_")
+"""Beginnings of names of operations on many tensors, each by itself: optimizers, norms of gradients."""
 UNDERSTOOD = {"aten", "prims", "prim", "profiler"}
 """Namespaces whose operations multiply tensors only where they take two, or are known to."""
 SPARSE = {torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc}
@@ -272,7 +274,16 @@ def _other(func: Any, name: str, args: Any, kwargs: Any, out: Any) -> OpCost:
     each = 0 if name in MOVES else flops_per_element(name)
     if name == "linalg_solve_triangular":
         each = args[0].shape[-1]  # row after row: n (n - 1) / 2 multiply-adds and n divisions a column
-    flops = each * max(x.numel() for x in (floating if name != "linalg_solve_triangular" else [out]))
+    sizes = [x.numel() for x in (floating if name != "linalg_solve_triangular" else [out])]
+    if name.startswith(OF_LISTS):
+        flops = each * sum(x.numel() for x in _first_list(args, floating))
+    else:
+        flops = each * max(sizes)
     if any(part in name for part in _NORMS):
         return OpCost(OpClass.NORMALIZATION, flops, flops)
     return OpCost(OpClass.ELEMENTWISE if flops else OpClass.MOVEMENT, flops, flops)
+
+
+def _first_list(args: Any, otherwise: Sequence[Any]) -> Sequence[Any]:
+    """The first list among arguments: the tensors that an operation on many runs over."""
+    return next((x for x in args if type(x) in {list, tuple}), otherwise)

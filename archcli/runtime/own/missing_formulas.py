@@ -134,8 +134,13 @@ def _quantized(names: str, endings: str) -> list[str]:
     ]
 
 
+def _pairs_of_lists(ours: Any, theirs: Any, *_: Any, **__: Any) -> int:
+    return sum(_of_first(a) * b.shape[-1] for a, b in zip(ours, theirs, strict=True))
+
+
 Formula = Callable[..., int]
 OURS: dict[str, Formula] = {
+    "_foreach_mm": _pairs_of_lists,
     "_grouped_mm": _grouped,
     "_scaled_grouped_mm": _grouped,
     "_scaled_grouped_mm_v2": _grouped,

@@ -38,7 +38,7 @@ def test_a_sparse_buffer_is_weighed_and_counted():
         def forward(self, x):
             return torch.sparse.mm(self.edges, x)
 
-    totals = archcli.count_memory(Graph(), torch.empty(6, 4)).totals
+    totals = archcli.count_memory(Graph(), torch.empty(6, 4), phase="forward").totals
     # two indices of int64 and a value of fp32 for each of 6 edges
     assert totals["parts"]["buffers"] == 6 * (2 * 8 + 4)
     assert flops(Graph(), torch.empty(6, 4))["matmul_flops"] == 2 * 6 * 4
@@ -122,7 +122,9 @@ def test_gradients_of_distances_and_solves_are_counted():
 
 def test_views_of_one_storage_are_weighed_once():
     whole = torch.zeros(4, 6)
-    totals = archcli.count_memory(Run(lambda a, b: a + b), (whole[:, :3], whole[:, 3:])).totals
+    totals = archcli.count_memory(
+        Run(lambda a, b: a + b), (whole[:, :3], whole[:, 3:]), phase="forward"
+    ).totals
     assert totals["parts"]["inputs"] == 4 * 6 * 4
 
 

@@ -141,6 +141,31 @@ def test_products_that_torch_has_no_formula_for_are_counted():
     assert not counting.step.uncounted
 
 
+@pytest.mark.parametrize("how", [{"foreach": True}, {"fused": True}])
+def test_steps_of_optimizers_are_no_products(how):
+    counting = StepCounting(ModuleRanges())
+    weights = [nn.Parameter(torch.ones(4, 3)), nn.Parameter(torch.ones(5))]
+    for weight in weights:
+        weight.grad = torch.ones_like(weight)
+    optimizer = torch.optim.AdamW(weights, **how)
+    counting.begin()
+    nn.utils.clip_grad_norm_(weights, 1.0)
+    optimizer.step()
+    counting.end()
+    assert counting.step.matmul_flops == 0
+    assert not counting.step.uncounted
+    assert counting.step.other_flops >= sum(weight.numel() for weight in weights)
+
+
+@pytest.mark.skipif(not hasattr(torch.ops.aten, "_foreach_mm"), reason="of later versions of torch")
+def test_products_of_lists_are_counted():
+    counting = StepCounting(ModuleRanges())
+    counting.begin()
+    torch.ops.aten._foreach_mm([torch.ones(2, 3), torch.ones(4, 5)], [torch.ones(3, 6), torch.ones(5, 7)])
+    counting.end()
+    assert counting.step.matmul_flops == 2 * 2 * 3 * 6 + 2 * 4 * 5 * 7
+
+
 @torch.library.custom_op("archcli_tests::meets", mutates_args=())
 def meets(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """A product that torch knows nothing of."""

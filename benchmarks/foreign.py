@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
     if options.install:
-        run_in(options.install, options.names)
+        run_in(options.install, __file__, options.names)
         return
     warnings.simplefilter("ignore")
     table = csv.DictWriter(sys.stdout, FIELDS)
@@ -63,14 +63,14 @@ def main() -> None:
             sys.stdout.flush()
 
 
-def run_in(folder: Path, names: list[str]) -> None:
+def run_in(folder: Path, script: str, names: list[str]) -> None:
     """Make the environment, if it is not there yet, and run in it."""
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
         subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES], check=True)
     root = Path(__file__).parents[1]
-    subprocess.run([python, __file__, *names], check=True, env={"PYTHONPATH": str(root)})
+    subprocess.run([python, script, *names], check=True, env={"PYTHONPATH": str(root)})
 
 
 Maker = Callable[[], tuple[Any, Any]]

@@ -3,6 +3,7 @@
 No network, no colour, one thread a worker, its stage, a way to run archcli.
 """
 
+import gc
 import os
 import signal
 import subprocess
@@ -11,8 +12,9 @@ import sys
 import pytest
 from hypothesis import HealthCheck, settings
 
+from archcli.cli import GARBAGE
 from conforming import conforms
-from stages import family, mark_stages, needs_torch, staged
+from stages import family, first_stage, mark_stages, needs_torch, staged
 
 os.environ.update(
     NO_COLOR="1",
@@ -21,8 +23,10 @@ os.environ.update(
     OMP_NUM_THREADS="1",
     TOKENIZERS_PARALLELISM="false",
 )
-for name in ("FORCE_COLOR", "COLUMNS"):
+# without bytecode, every process of a command would compile archcli anew
+for name in ("FORCE_COLOR", "COLUMNS", "PYTHONDONTWRITEBYTECODE"):
     os.environ.pop(name, None)
+sys.dont_write_bytecode = False
 
 for profile, examples in {"quick": 10, "long": 60, "whole": 300}.items():
     settings.register_profile(
@@ -55,6 +59,25 @@ def pytest_ignore_collect(collection_path, config):
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Look for no garbage in modules and tests, which stay until the end, as `archcli` itself does."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(GARBAGE)
+        gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_generate_tests(metafunc):
+    """Leave out cases that the quick stage does not run, before they are made: most of large tables."""
+    if settings.get_current_profile_name() == "quick":
+        metafunc._calls = first_stage(metafunc.definition, metafunc._calls)
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_pycollect_makeitem(collector, name, obj):
     """Leave out what the stage does not run, before pytest orders and counts it."""
     made = yield
@@ -63,8 +86,8 @@ def pytest_pycollect_makeitem(collector, name, obj):
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    mark_stages(items, settings.get_current_profile_name() != "quick")
+def pytest_collection_modifyitems(config, items):
+    mark_stages(items, settings.get_current_profile_name() != "quick", "fast" in config.option.markexpr)
     items.sort(key=family)
 
 

@@ -5,9 +5,9 @@ Each example is run as it stands, and where its output is shown, that is what it
 In a ```console block a line that begins with `$ ` is a command and the lines up to the next one are its
 output, where a lone `…` stands for lines left out; `pytest -n0 -m "" --renew tests/test_readme.py` writes
 what is printed now over what is shown (a lone `...` asks for it), as many lines where the last is `…`. Of a
-profile some lines are shown, and their figures may differ. A ```yaml block that begins with `# name.yaml` is
-a file that the examples find. An .svg that an example draws is the one in docs/pictures. A ```python block
-runs; with `>>>` prompts, as a doctest.
+profile some lines are shown, and their figures may differ. A block that begins with `# name.yaml` or
+`# name.py` is a file that the examples find. An .svg that an example draws is the one in docs/pictures.
+A ```python block runs; with `>>>` prompts, as a doctest.
 """
 
 import doctest
@@ -31,14 +31,21 @@ from hub.files import gpt2_file
 from pages import DOCS, PAGES, README, ROOT, blocks, name
 from table import every_row
 
-NAMED = re.compile(r"# (\S+\.yaml)\n")
-FILES = [(NAMED.match(file)[1], file) for page in PAGES for file in blocks(page, "yaml") if NAMED.match(file)]
+NAMED = re.compile(r"# (\S+\.(?:yaml|py))\n")
+FILES = [
+    (NAMED.match(file)[1], file)
+    for page in PAGES
+    for file in [*blocks(page, "yaml"), *blocks(page, "python")]
+    if NAMED.match(file)
+]
 SLOW = {"profile", "verify"}
 LONG = {
     "archcli scale deepseek-v3 --compute 1e21",
     "archcli scale llama-3.1-8b --hours 24 --device 8xh100-sxm",
 }
 """Examples that count for seconds, and so wait for the second stage."""
+OF_A_MODULE = " py:"
+"""What an example with a module of one's own has in it; it imports torch."""
 
 
 class Example(NamedTuple):
@@ -60,7 +67,7 @@ def cases():
     """The examples by page and command; those that run a model take long."""
     for example in EXAMPLES:
         slow = shlex.split(example.command)[1] in SLOW or example.command in LONG
-        marks = [pytest.mark.long] if slow else []
+        marks = [pytest.mark.long] if slow else [pytest.mark.torch] if OF_A_MODULE in example.command else []
         yield pytest.param(example, id=f"{name(example.page)}: {example.command}", marks=marks)
 
 

@@ -82,6 +82,8 @@ def count_flops(options: FlopsOptions) -> Report:
     too, `ep` the experts: figures are of one. `totals` holds matmul_flops and other_flops, `rows` both; with
     `macs` the tables show multiply-adds.
 
+    A torch.nn.Module and its inputs may stand in place of a model: `count_flops(module, (x, y))`.
+
     Example: `count_flops("gpt2", phase="decode", past=1000).totals["matmul_flops"]` is 283,964,928.
     """
     return flops_report(given(options.model), options)

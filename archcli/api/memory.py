@@ -175,6 +175,8 @@ def count_memory(options: MemoryOptions) -> Report:
     name such as "8xh100-sxm", `memory` a size such as "80GiB". `totals` hold peak_bytes, moment, parts,
     beyond_bytes, kept_bytes, ranks and fits.
 
+    A torch.nn.Module and its inputs may stand in place of a model: `count_memory(module, x)`.
+
     Example: `count_memory("gpt2", "decode", seq_len=1024).totals["parts"]["weights"]` is 248,879,616.
     """
     subject = given(options.model)

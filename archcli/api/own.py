@@ -5,29 +5,40 @@ A module is run once, on tensors without values, and becomes rows: `archcli.runt
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from dataclasses import MISSING, dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from archcli.api.asking.device import device_memory
 from archcli.api.asking.module_options import ModuleOptions, RunOn, is_module
 from archcli.api.asking.options import Depth, Optimizer
 from archcli.api.asking.question import Option
-from archcli.errors import ArchError, quote
+from archcli.errors import ArchError, describe_argument, quote
 from archcli.graph import Row
-from archcli.load.presets import ModuleName, module_name
+from archcli.load.presets import ModuleName
 from archcli.measure.report import Report
-from archcli.measure.survey.own_module import flops_report, params_report, show_report, summary_report
+from archcli.measure.survey.own_module import (
+    flops_report,
+    params_report,
+    show_report,
+    summary_report,
+    uncounted_calls,
+)
 from archcli.modules.spec.calls import bound
-from archcli.recording.own import InputForm, ModuleRun
+from archcli.recording.own import ModuleRun
 
 if TYPE_CHECKING:
     from archcli.runtime.own.run import OwnCall
 
 RunPhase = Annotated[Literal["forward", "train"], Option("A forward, or a forward with its backward.")]
-
-
+Module = Annotated[
+    str,
+    Option(
+        "pkg.module:function, which returns a torch.nn.Module or (module, inputs); py: looks here too.",
+        metavar="MODULE",
+        argument=True,
+    ),
+]
 OwnPhase = Annotated[Literal["forward", "train"] | None, Option("Without it a forward.")]
 
 
@@ -35,7 +46,7 @@ OwnPhase = Annotated[Literal["forward", "train"] | None, Option("Without it a fo
 class SummaryOptions:
     """What `archcli summary` asks."""
 
-    model: str
+    module: Module
     depth: Depth = 3
     phase: RunPhase = "forward"
 
@@ -50,20 +61,9 @@ class ModuleQuestion:
     depth: Depth = 3
     phase: OwnPhase = "forward"
     pairs: int | None = None
-    optimizer: Optimizer = "adamw"
+    optimizer: Optimizer = "adamw-mixed"
     device: str | None = None
     memory: str | int | None = None
-    dtype: str | None = None
-
-
-class ModuleCallAsked(NamedTuple):
-    """A module, its inputs, and where both come from."""
-
-    module: Any
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    source: str
-    loss: Callable[..., Any] | None = None
 
 
 def summary(  # noqa: PLR0913
@@ -76,20 +76,21 @@ def summary(  # noqa: PLR0913
     call: str = "forward",
     run_on: str = "meta",
     allow_uncounted: bool = False,
+    **by_name: Any,
 ) -> Report:
     """Parameters, shapes and FLOPs of any nn.Module by its modules: the report of `archcli summary`.
 
-    It is run once on fake tensors, so that no weight is read and nothing is computed. `inputs` are what its
-    forward takes, `named` those by name; a text such as "ids=int64[1,2048]" stands for a tensor. Equal layers
-    stand once, cut after `depth` steps of a path. `phase="train"` counts the backward of the output's sum, or
-    of the `loss` of it. `call` is another method, `run_on` "cpu" runs on real tensors, and `allow_uncounted`
-    notes products without a formula in place of an error.
+    It is run once on fake tensors, so that no weight is read and nothing is computed. `inputs` and `by_name`
+    are what its forward takes, `named` those whose names are options here; a text such as "int64[1,2048]"
+    stands for a tensor. Equal layers stand once, cut after `depth` steps of a path. `phase="train"` counts
+    the backward of the output's sum, or of the `loss` of it. `call` is another method, `run_on` "cpu" runs on
+    real tensors, and `allow_uncounted` notes products without a formula in place of an error.
 
     Example: `summary(build("gpt2", device="meta"), "int64[1,8]").totals["params"]` is 124,439,808.
     """
     options = {"depth": depth, "phase": phase, "call": call, "run_on": run_on}
     question = _question("summary", {**options, "allow_uncounted": allow_uncounted})
-    return summary_report(_counted(_given(module, inputs, named, loss), question), question.depth)
+    return _answer("summary", _call(module, inputs, {**by_name, **(named or {})}, question, loss), question)
 
 
 def rows(
@@ -110,114 +111,140 @@ def rows(
     """
     args, kwargs = _split(inputs)
     options = {"phase": phase, "call": call, "run_on": run_on, "allow_uncounted": allow_uncounted}
-    return list(_counted(_given(module, args, kwargs, loss), _question("rows", options)).rows)
+    question = _question("rows", options)
+    return list(_counted(_call(module, args, kwargs, question, loss), question).rows)
 
 
 def of_module(
     command: str,
     module: Any,
     inputs: Any = None,
-    *,
+    *more: Any,
     loss: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Report:
-    """What params, flops, memory and show answer of a module and its inputs, in Python."""
-    args, kwargs = _split(inputs)
-    return _answer(command, _given(module, args, kwargs, loss), _question(command, options))
+    """What params, flops, memory, show and profile answer of a module and its inputs, in Python."""
+    if more:
+        raise ArchError("several inputs are given side by side", "give them in a tuple: (x, y)")
+    question = _question(command, options)
+    return _answer(command, _call(module, *_split(inputs), question, loss), question)
 
 
-def _question(where: str, options: Mapping[str, Any]) -> ModuleQuestion:
-    arguments = bound(ModuleQuestion, (), options, where)
-    return ModuleQuestion(**arguments.arguments)
+def _question(command: str, options: Mapping[str, Any]) -> ModuleQuestion:
+    """The question of a command, with its usual values. Raises ArchError for options of architectures."""
+    taken = {*TAKEN[command], "call", "run_on", "allow_uncounted"}
+    beside = [name for name in options if name not in taken]
+    if beside:
+        hint = f"of a module of yours {command} takes {', '.join(sorted({*taken, 'loss'}))}"
+        raise ArchError(f"{command} takes no {quote(beside[0])} of a module of yours", hint)
+    usual = {"phase": "train"} if command == "memory" else {}
+    if command == "profile":
+        usual["run_on"] = "cpu"
+    return ModuleQuestion(**bound(ModuleQuestion, (), {**usual, **options}, command).arguments)
 
 
-def _split(inputs: Any) -> tuple[tuple[Any, ...], Mapping[str, Any] | None]:
+def _split(inputs: Any) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     """(positional, named) inputs of what a caller gives as inputs."""
     if inputs is None:
-        return (), None
+        return (), {}
     if isinstance(inputs, Mapping):
         return (), inputs
-    return (tuple(inputs), None) if isinstance(inputs, list | tuple) else ((inputs,), None)
+    return (tuple(inputs), {}) if isinstance(inputs, list | tuple) else ((inputs,), {})
 
 
-def _given(
-    module: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, loss: Callable[..., Any] | None
-) -> ModuleCallAsked:
-    if isinstance(module, str):
-        found = module_name(module)
-        if found is not None:
-            asked = _named(found, (), "forward", "meta")
-            own = (tuple(args), kwargs or {}) if args or kwargs else (asked.args, asked.kwargs)
-            return ModuleCallAsked(asked.module, *own, found.name, loss)
+def _call(
+    module: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    question: ModuleQuestion,
+    loss: Callable[..., Any] | None,
+) -> OwnCall:
+    """The call of a module that Python gives. Raises ArchError for anything else."""
+    if isinstance(module, type):
+        raise ArchError(f"{quote(module.__name__)} is a class", f"give a module: {module.__name__}(...)")
     if not is_module(module):
-        what = f"{quote(type(module).__name__)} is no torch.nn.Module"
-        raise ArchError(what, "of an architecture ask params, flops or show")
-    source = type(module).__module__
-    if args and all(isinstance(text, str) for text in args):
-        from archcli.runtime.own.source import Made, with_inputs
-
-        made = with_inputs(Made(module, (), {}), [_form(text) for text in args], "forward", "meta")
-        return ModuleCallAsked(module, made.args, {**made.kwargs, **(kwargs or {})}, source, loss)
-    return ModuleCallAsked(module, tuple(args), kwargs or {}, source, loss)
+        what = f"{describe_argument(module)} is no torch.nn.Module"
+        raise ArchError(what, "give the module itself; of an architecture ask params, flops or show")
+    if loss is not None and not callable(loss):
+        raise ArchError(f"loss is {describe_argument(loss)}, no function", "it takes the output")
+    return _filled(module, args, kwargs, type(module).__module__, question, loss)
 
 
-def _named(found: ModuleName, forms: Sequence[InputForm], method: str, run_on: str) -> ModuleCallAsked:
-    from archcli.runtime.own.source import module_named, with_inputs
+def _named(named: ModuleName, inputs: Sequence[str], question: ModuleQuestion) -> OwnCall:
+    """The call of a module that is imported and made, with these inputs or those that it comes with."""
+    from archcli.runtime.dtypes import require_device
+    from archcli.runtime.own.inputs import moved
+    from archcli.runtime.own.source import module_named
 
-    made = with_inputs(module_named(found.name, run_on, here=found.here), forms, method, run_on)
-    return ModuleCallAsked(made.module, made.args, made.kwargs, found.name)
+    require_device(question.run_on)
+    made = module_named(named.name, question.run_on, here=named.here)
+    args, kwargs = (inputs, {}) if inputs else (made.args, made.kwargs)
+    call = _filled(made.module, args, kwargs, named.name, question)
+    return moved(call) if question.run_on == "cuda" else call
 
 
-def _run(asked: ModuleCallAsked, question: ModuleQuestion, *, memory: bool = False) -> ModuleRun:
-    from archcli.runtime.own.run import run_module
-
-    return run_module(_call(asked, question), asked.source, memory=memory)
-
-
-def _call(asked: ModuleCallAsked, question: ModuleQuestion) -> OwnCall:
+def _filled(
+    module: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    source: str,
+    question: ModuleQuestion,
+    loss: Callable[..., Any] | None = None,
+) -> OwnCall:
+    from archcli.runtime.own.inputs import filled
     from archcli.runtime.own.run import OwnCall
 
-    given = (asked.module, asked.args, asked.kwargs, question.call)
-    return OwnCall(*given, question.phase or "forward", question.run_on, asked.loss)
+    how = (question.call, question.phase or "forward", question.run_on)
+    return filled(OwnCall(module, tuple(args), kwargs, source, *how, loss))
 
 
-def _counted(asked: ModuleCallAsked, question: ModuleQuestion) -> ModuleRun:
+def _counted(call: OwnCall, question: ModuleQuestion) -> ModuleRun:
     """The run. Raises ArchError for products without a formula, unless they are allowed."""
-    run = _run(asked, question)
+    from archcli.runtime.own.run import run_module
+
+    run = run_module(call)
     if run.uncounted and not question.allow_uncounted:
-        missed = [f"{x.op} (in {x.path or run.name}, {x.calls} times)" for x in run.uncounted]
         raise ArchError(
-            f"no formula for {', '.join(missed)}: FLOPs are not known",
-            "--allow-uncounted (allow_uncounted=True) counts the rest, and says so",
+            f"no formula for {uncounted_calls(run)}: FLOPs are not known",
+            "--allow-uncounted (allow_uncounted=True) counts the rest, and says so; register_flop_formula of "
+            "torch.utils.flop_counter gives an operation one",
         )
     return run
 
 
-def _answer(command: str, asked: ModuleCallAsked, question: ModuleQuestion) -> Report:
+def _answer(command: str, call: OwnCall, question: ModuleQuestion) -> Report:
     if command == "memory":
-        from archcli.measure.memory.answers.own_module import memory_report  # of memory alone
-
-        device = device_memory(question.device, question.memory)
-        return memory_report(_run(asked, question, memory=True), question.optimizer, device)
-    if command == "flops":
-        return flops_report(_counted(asked, question))
-    if command == "summary":
-        return summary_report(_counted(asked, question), question.depth)
+        return _memory(call, question)
     if command == "profile":
-        return _profiled(asked, question)
-    run = _run(asked, question)
-    return params_report(run, question.depth) if command == "params" else show_report(run)
+        return _profiled(call, question)
+    if command == "flops":
+        return flops_report(_counted(call, question))
+    if command == "summary":
+        return summary_report(_counted(call, question), question.depth)
+    from archcli.runtime.own.run import run_module, weights_of
+
+    if command == "show":
+        return show_report(run_module(call))
+    return params_report(weights_of(call), question.depth)
 
 
-def _profiled(asked: ModuleCallAsked, question: ModuleQuestion) -> Report:
+def _memory(call: OwnCall, question: ModuleQuestion) -> Report:
+    from archcli.measure.memory.answers.own_module import memory_report  # of memory alone
+    from archcli.runtime.own.run import run_module
+
+    device = device_memory(question.device, question.memory)
+    return memory_report(run_module(call, memory=True), question.optimizer, device)
+
+
+def _profiled(call: OwnCall, question: ModuleQuestion) -> Report:
     from archcli.measure.profile.own_module import profile_report
     from archcli.runtime.own.timing import timed_module
 
-    if question.device not in {None, "cpu"}:
-        what = f"a module of yours is profiled on a CPU, and the device is {quote(question.device or '')}"
-        raise ArchError(what, "leave --device out")
-    call = _call(asked, question)
-    return profile_report(timed_module(call, asked.source, question.pairs))
+    for option, device in (("device", question.device), ("run_on", question.run_on)):
+        if device not in {None, "cpu"}:
+            what = f"a module of yours is profiled on a CPU, and {option} is {quote(device or '')}"
+            raise ArchError(what, "leave it out")
+    return profile_report(timed_module(call, question.pairs))
 
 
 TAKEN = {
@@ -225,6 +252,7 @@ TAKEN = {
     "flops": ("phase",),
     "memory": ("phase", "optimizer", "device", "memory"),
     "profile": ("phase", "pairs", "device"),
+    "rows": ("phase",),
     "show": (),
     "summary": ("depth", "phase"),
 }
@@ -232,32 +260,27 @@ TAKEN = {
 
 
 def of_named(
-    command: str, found: ModuleName, options: Any, own: ModuleOptions, overrides: Sequence[str] | None
+    command: str, named: ModuleName, options: Any, own: ModuleOptions, beside: Mapping[str, Any] | None = None
 ) -> Report:
-    """The answer of a command about a named module. Raises ArchError for options of architectures."""
-    given = {f.name: getattr(options, f.name) for f in fields(options) if f.name != "model"}
-    usual = {f.name: f.default for f in fields(options)}
-    beside = [name for name, value in given.items() if value != usual[name] and name not in TAKEN[command]]
-    if beside or overrides:
-        name = "set" if overrides else beside[0].replace("_", "-")
-        what = f"--{name} is for an architecture, and {found.name} is a module of yours"
+    """The answer of a command about a named module. Raises ArchError for options of architectures.
+
+    `beside` are options of the command that its record does not hold, by name.
+    """
+    usual = {f.name: f.default for f in fields(options) if f.default is not MISSING}
+    given = {name: getattr(options, name) for name in usual}
+    set_ones = [name for name, value in given.items() if value != usual[name] and name not in TAKEN[command]]
+    set_ones += [name for name, value in (beside or {}).items() if value]
+    if set_ones:
+        option = set_ones[0].replace("_", "-")
+        what = f"--{option} is for an architecture, and {named.name} is a module of yours"
         raise ArchError(what, "leave it out")
-    # a profile runs on real tensors
-    run_on = "cpu" if command == "profile" else own.run_on
-    asked = _named(found, [_form(text) for text in own.input], own.call, run_on)
-    taken = {name: given[name] for name in TAKEN[command]}
-    question = ModuleQuestion(own.call, own.run_on, own.allow_uncounted, **taken)
-    return _answer(command, asked, question)
+    from archcli.runtime.own.inputs import input_form
+    from archcli.runtime.own.source import prints_to_errors
 
-
-_FORM = re.compile(r"(?:([^\W\d]\w*)=)?([a-z]+\d*\w*)\[(\d+(?:,\d+)*)?\]")
-
-
-def _form(text: str) -> InputForm:
-    """The form of an input that `--input` states."""
-    found = _FORM.fullmatch(text.replace(" ", ""))
-    if found is None:
-        hint = "'ids=int64[1,2048]' is one: name, dtype, shape"
-        raise ArchError(f"--input {quote(text)} is no input", hint)
-    name, dtype, sizes = found.groups()
-    return InputForm(name or "", dtype, tuple(int(size) for size in sizes.split(",")) if sizes else ())
+    for text in own.input:
+        input_form(text)  # before anything is imported
+    how = {"call": own.call, "allow_uncounted": own.allow_uncounted}
+    how |= {} if command == "profile" and own.run_on == "meta" else {"run_on": own.run_on}
+    question = _question(command, {**how, **{name: given[name] for name in TAKEN[command]}})
+    with prints_to_errors():
+        return _answer(command, _named(named, own.input, question), question)

@@ -68,6 +68,8 @@ def count_params(options: ParamsOptions) -> Report:
     `rows` are the same by path, cut after `depth` steps. With `against`, a checkpoint, the report compares
     its tensors by name and shape; with `explain`, the path of a row, it says which formula gave that.
 
+    A torch.nn.Module and its inputs may stand in place of a model: `count_params(module)`.
+
     Example: `count_params("llama-3.1-8b").totals["params"]` is 8,030,261,248.
     """
     return params_report(given(options.model), options)

@@ -217,6 +217,8 @@ def profile(options: ProfileOptions) -> Report:
     variants to time against it, "attention=eager". `rows` are operations, slowest first, with seconds, share,
     flops and bytes; `totals` hold seconds, by_class, by_module, ceilings and machine.
 
+    A torch.nn.Module and its inputs may stand in place of a model: `profile(module, x)`.
+
     Example: `profile("gpt2", seq_len=8, layers=1, pairs=1, no_ceilings=True).totals["partial"]` is False.
     """
     # an option of the command alone, which `check_against` looks at too

@@ -37,6 +37,8 @@ def show(options: ShowOptions) -> Report:
     `weights` and `params`; `mask`, `cached`, `activation`, `norm`, `rotary_share` and `router_scores`, None
     where there is none. `totals` have params and recurrences.
 
+    A torch.nn.Module and its inputs may stand in place of a model: `show(module, x)`.
+
     Example: `show("gpt2", seq_len=16).rows[0]["path"]` is positions.
     """
     return shown_forward(given(options.model), options)

@@ -25,6 +25,6 @@ def run(
     A decoding pass is one new token after --past cached ones; without --past, after --seq-len of them. With
     --tp, --sp or --ep the figures are of one device of the plan.
     """
-    report = asked_of_module("flops", options, own, overrides)
+    report = asked_of_module("flops", options, own, {"set": overrides})
     report = report or flops_report(subject(options.model, overrides), options)
     show(report, form, output, as_json=as_json)

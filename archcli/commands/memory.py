@@ -42,7 +42,7 @@ def run(
     activations kept for backward, the loss and temporaries.
     In training --batch-size is that of one replica, otherwise all sequences in flight.
     """
-    of_module = asked_of_module("memory", options, own, overrides)
+    of_module = asked_of_module("memory", options, own, {"set": overrides, "plot": plot})
     if of_module is not None:
         show(of_module, form, output, as_json=as_json)
         return

@@ -28,7 +28,7 @@ def run(
     missing, misshapen or unexpected, and why any other is there. Only headers are read, no weights. Exits
     with 1 where a tensor is left unexplained. With --explain, say which formula gave a row.
     """
-    report = asked_of_module("params", options, own, overrides)
+    report = asked_of_module("params", options, own, {"set": overrides})
     report = report or params_report(subject(options.model, overrides), options)
     show(report, form, output, as_json=as_json)
     if not report.totals.get("ok", True):

@@ -40,7 +40,8 @@ def run(
     With --format yaml, print the architecture as YAML: what archcli read from a config.json or GGUF file.
     """
     chosen = chosen_format(form, output, as_json=as_json, suffixes=SUFFIXES)
-    of_module = asked_of_module("show", options, own, overrides)
+    beside = {"set": overrides, "format yaml": chosen == "yaml"}
+    of_module = asked_of_module("show", options, own, beside)
     if of_module is not None:
         show(of_module, chosen, output)
         return

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from archcli.api.asking.module_options import ModuleOptions
-from archcli.api.asking.modules import asked_of_module
-from archcli.api.own import SummaryOptions
+from archcli.api.own import SummaryOptions, of_named
 from archcli.commands.line.options import Form, Json, Output, asking
 from archcli.errors import ArchError, quote
+from archcli.load.presets import module_name
 from archcli.render import show
-
-Module = Annotated[
-    str,
-    typer.Argument(
-        metavar="MODULE",
-        help="pkg.module:function, which returns a torch.nn.Module or (module, inputs); py: looks here too.",
-    ),
-]
 
 
 @asking(SummaryOptions, ModuleOptions)
@@ -37,8 +25,8 @@ def run(
     values, so that nothing is computed and no weight is read. Equal layers stand once, as layers.*. What
     multiplies tensors and has no formula is an error that names it, never a zero. Needs torch.
     """
-    report = asked_of_module("summary", options, own)
-    if report is None:
+    found = module_name(options.module)
+    if found is None:
         hint = "pkg.module:function names one; of an architecture ask params, flops or show"
-        raise ArchError(f"{quote(options.model)} names no module of yours", hint)
-    show(report, form, output, as_json=as_json)
+        raise ArchError(f"{quote(options.module)} names no module of yours", hint)
+    show(of_named("summary", found, options, own), form, output, as_json=as_json)

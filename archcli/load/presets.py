@@ -166,8 +166,9 @@ def presets_index() -> Sequence[dict[str, Any]]:
 HERE = "py:"
 """The prefix by which a name is a module of one's own whatever else it may be, also in this folder."""
 _WORDS = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
-_NAME = re.compile(rf"{_WORDS}:{_WORDS}", re.ASCII)
+_NAME = re.compile(rf"{_WORDS}:{_WORDS}")
 LONGEST_MODULE = 200
+TAKE_MODULES = "summary, params, flops, memory, show and profile take modules"
 
 
 class ModuleName(NamedTuple):
@@ -184,9 +185,13 @@ def module_name(model: str) -> ModuleName | None:
     `mistral:latest` may be meant for another program, and to import `mistral` would run it.
     """
     plain = model.removeprefix(HERE)
+    _refuse_python_file(model, plain)
     if len(model) > LONGEST_MODULE or not _NAME.fullmatch(plain):
         if model.startswith(HERE):
-            raise ArchError(f"{quote(model)} is no name of a module", "py:pkg.module:function is one")
+            package, _, name = plain.rpartition(".")
+            meant = f"{package}:{name}" if ":" not in plain and package else ""
+            hint = f"did you mean py:{meant}?" if _NAME.fullmatch(meant) else "py:pkg.module:function is one"
+            raise ArchError(f"{quote(model)} is no name of a module", hint)
         return None
     if model.startswith(HERE):
         return ModuleName(plain, here=True)
@@ -200,8 +205,20 @@ def module_name(model: str) -> ModuleName | None:
     return ModuleName(model, here=False)
 
 
+def _refuse_python_file(model: str, plain: str) -> None:
+    """Raise ArchError for a file of Python, with or without a name in it: nets.py:make."""
+    file, _, name = plain.partition(":")
+    if not file.endswith(".py"):
+        return
+    path = Path(file).with_suffix("")
+    outside = path.is_absolute() or ".." in path.parts
+    module = path.name if outside else ".".join(path.parts)
+    hint = f"py:{module}:{name or 'function'} is one" + (", in its folder" if outside else "")
+    raise ArchError(f"{quote(model)} is a Python file: name a function in it", hint)
+
+
 def refuse_module(model: str) -> None:
     """Raise ArchError where MODEL names a module of one's own, for what needs an architecture."""
     if module_name(model) is not None:
-        hint = "summary, params, flops, memory, show and profile take modules"
-        raise ArchError(f"{quote(model)} names a module of yours, and this needs an architecture", hint)
+        what = f"{quote(model)} names a module of yours, and this needs an architecture"
+        raise ArchError(what, f"{TAKE_MODULES}; in Python give the module itself")

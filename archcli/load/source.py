@@ -14,7 +14,7 @@ from archcli.load.huggingface.config_json import is_foreign, read_config
 from archcli.load.huggingface.keys import THEIRS_ALONE
 from archcli.load.imported import in_folder, load_config, load_gguf, load_hub
 from archcli.load.loaded import Loaded, load_tree
-from archcli.load.presets import alike, preset_file, preset_text, refuse_module, respelled
+from archcli.load.presets import TAKE_MODULES, alike, preset_file, preset_text, refuse_module, respelled
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import STDIN_NAME, Text, decode, read_start, read_stdin, refuse_huge, text_of
 
@@ -68,6 +68,7 @@ def load_given(model: Any, overrides: Sequence[str] = (), *, strict: bool = True
         model = fspath(model)
     if not isinstance(model, str):
         hint = "give its to_dict()" if hasattr(model, "to_dict") else WHAT_IS_GIVEN
+        hint = TAKE_MODULES if hasattr(model, "named_parameters") else hint
         raise ArchError(f"{with_article(type(model).__name__)} is no architecture", hint)
     if model == STDIN:
         raise ArchError("'-' is standard input, which the command line reads", WHAT_IS_GIVEN)

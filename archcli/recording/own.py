@@ -7,21 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from archcli.arith import Shape
 from archcli.graph import Op, Row
+
+
+class PathModule(NamedTuple):
+    """A module on the path to another: its class, and how often it and those equal to it are called."""
+
+    class_name: str
+    times: int
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleCall(Op):
     """A call of a module, in place of an operation of the vocabulary: its class, and those above it.
 
-    `holders` are the names of the classes on the way from the module itself to this one, both included, one
-    for each step of the path.
+    `holders` are the modules on the way from the whole to this one, both included: one more than the path
+    has steps.
     """
 
     name: str
     class_name: str
-    holders: tuple[str, ...] = ()
+    holders: tuple[PathModule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +57,15 @@ class StepMemory:
     """The bytes of one pass: what is there before it, the most that lives at once, and where.
 
     `kept` lives when the forward has ended; `peak` counts weights, buffers and inputs, and the gradients
-    that exist by then. `end` is what a step leaves: those and all gradients.
+    that exist by then. `end` is what a step leaves: those and all gradients. `trained` are the shapes of the
+    weights with a gradient, and the bytes of an element of each.
     """
 
     weights: int = 0
     buffers: int = 0
     inputs: int = 0
     gradients: int = 0
+    trained: Sequence[tuple[Shape, int]] = ()
     kept: int = 0
     peak: int = 0
     end: int = 0
@@ -81,6 +92,7 @@ class ModuleRun:
     """One watched run of a module: its name, where it came from, its rows, and what is to be said of it.
 
     `inputs` are the shapes that it was given, as `ids=int64[1,2048]`; `ties` say which weights are others'.
+    `trained` are the elements of weights that are not frozen, `buffers` and `dtypes` bytes.
     """
 
     name: str
@@ -92,17 +104,8 @@ class ModuleRun:
     uncounted: Sequence[Uncounted] = ()
     attention: Sequence[AttentionCalls] = ()
     ties: Sequence[str] = ()
-    notes: Sequence[str] = ()
+    trained: int = 0
     buffers: int = 0
     dtypes: Mapping[str, int] = field(default_factory=dict)
     memory: StepMemory | None = None
     times: ModuleTimes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class InputForm:
-    """An input by its name (empty: by its place), dtype and shape, as `--input` states it."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]

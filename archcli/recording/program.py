@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from archcli.recording.classes import label_of
 from archcli.recording.device import DeviceActivity
 from archcli.recording.disturbance import Disturbance
 from archcli.recording.operations import OpKey
@@ -70,6 +71,7 @@ class ProgramRecording:
     found: steps of the whole program. plain_s, traced_s: wall times of the steps that were timed.
     placed: kernels of the traced steps.
     waiting_s: time in the data loader beside kernels, of all traced steps.
+    loads_itself: whether a data loader made batches in this process, without workers.
     modules: the class of each module by its path.
     counted: FLOPs of one step; None where none was counted.
     tokens: (batch, sequence) of the outermost module's first input of whole numbers.
@@ -84,6 +86,7 @@ class ProgramRecording:
     traced_s: tuple[float, ...] = ()
     placed: tuple[PlacedTime, ...] = ()
     waiting_s: float = 0.0
+    loads_itself: bool = False
     modules: Mapping[str, str] = field(default_factory=dict)
     counted: CountedStep | None = None
     tokens: tuple[int, int] | None = None
@@ -123,6 +126,11 @@ class ProgramRecording:
     def kernels_s(self) -> float:
         """Seconds of all kernels of the traced steps."""
         return sum(time.seconds for time in self.placed)
+
+
+def class_label(name: str) -> str:
+    """The label of a class of a step's time in a table."""
+    return "waiting for data" if name == WAITING else label_of(name)
 
 
 def phase_of(key: OpKey) -> ProgramPhase:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from archcli.errors import ArchError, disarm, quote
+from archcli.render.screen import columns
 from archcli.render.write import STDOUT, descriptor, write
 
 if TYPE_CHECKING:
@@ -94,6 +96,19 @@ def rendered(report: Report, form: str) -> str:
     return text if form in DATA else disarm(text)
 
 
+def on_stderr(report: Report, fuller: str) -> str:
+    """The report for standard error: drawn at a terminal's width, plain text elsewhere and without rich.
+
+    `fuller` says where the columns are that the terminal has no room for.
+    """
+    width = columns(sys.stderr) if _is_unicode(sys.stderr) and find_spec("rich") is not None else None
+    if width is None:
+        return rendered(report, "plain")
+    from archcli.render.terminal import drawn
+
+    return drawn(report, width, live=True, fuller=fuller)
+
+
 def formatted(report: Report, form: str) -> str:
     """The report in a format that a caller names; ArchError with those of every report for any other."""
     if form not in ANY_REPORT:
@@ -104,8 +119,12 @@ def formatted(report: Report, form: str) -> str:
 def _default_format(output: Path | None) -> Format:
     if descriptor(output) != STDOUT:
         return "plain"
-    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    return "table" if sys.stdout.isatty() and unicode else "plain"
+    return "table" if sys.stdout.isatty() and _is_unicode(sys.stdout) else "plain"
 
 
-__all__ = ["Format", "chosen_format", "formatted", "rendered", "show", "write"]
+def _is_unicode(stream: TextIO) -> bool:
+    """Whether a stream takes the lines that tables are drawn with."""
+    return (stream.encoding or "").lower().replace("-", "") == "utf8"
+
+
+__all__ = ["Format", "chosen_format", "formatted", "on_stderr", "rendered", "show", "write"]

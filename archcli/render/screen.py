@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from textwrap import TextWrapper
 from typing import TextIO
 from unicodedata import category, east_asian_width
@@ -146,7 +147,8 @@ Tick = Callable[[str, int, int], None]
 @contextmanager
 def progress(title: str) -> Iterator[Tick]:
     """Yields a function that takes (current step, done, total)."""
-    if not sys.stderr.isatty():
+    # a watched program's Python may not have rich
+    if not sys.stderr.isatty() or find_spec("rich") is None:
         yield _no_bar
         return
     from rich.console import Console

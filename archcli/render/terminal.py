@@ -76,8 +76,14 @@ def terminal(report: Report) -> str:
     """Draw the report at the terminal's width; elsewhere at COLUMNS, or as wide as needed."""
     live = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if live or os.environ.get("COLUMNS") else WIDE
+    return drawn(report, width, live=live)
+
+
+def drawn(report: Report, width: int, *, live: bool, fuller: str = "--format plain shows all") -> str:
+    """The report at a width, coloured where it is `live`; `fuller` says where more columns are."""
     out = io.StringIO()
-    _print(report, Console(file=out, width=width, force_terminal=live, highlight=False, emoji=False))
+    console = Console(file=out, width=width, force_terminal=live, highlight=False, emoji=False)
+    _print(report, console, fuller)
     # rich fills lines up with blanks
     return "\n".join(line.rstrip() for line in out.getvalue().split("\n"))
 
@@ -87,29 +93,29 @@ def picture(report: Report) -> str:
     live = sys.stdout.isatty() or os.environ.get("COLUMNS")
     width = shutil.get_terminal_size().columns if live else PICTURED
     console = Console(file=io.StringIO(), width=width, record=True, highlight=False, emoji=False)
-    _print(report, console)
+    _print(report, console, "--format plain shows all")
     title = " ".join(filter(None, ["archcli", report.command, sanitize(report.model.get("name", ""))]))
     return console.export_svg(title=title, code_format=WINDOW, unique_id="archcli")
 
 
-def _print(report: Report, console: Console) -> None:
+def _print(report: Report, console: Console, fuller: str) -> None:
     width = console.width
     tables = [_fitted(table, width) for table in report.tables]
     head = ["\n".join(folded(heading(report), width))] if heading(report) else []
     for block in [*(Text(line, style="bold") for line in head), *(table.drawing for table in tables)]:
         console.print(block)
         console.print()
-    for line in [*_reduced(tables, width), *closing(report)]:
+    for line in [*_reduced(tables, width, fuller), *closing(report)]:
         console.print(Text("\n".join(folded(line, width)), style="dim"))
 
 
-def _reduced(tables: Sequence[FittedTable], width: int) -> Iterator[str]:
+def _reduced(tables: Sequence[FittedTable], width: int, fuller: str) -> Iterator[str]:
     """A line that says what the terminal had no room for."""
     left_out = dict.fromkeys(title for table in tables for title in table.left_out)
     what = ["figures are rounded"] if any(table.is_rounded for table in tables) else []
     what += [f"columns left out: {', '.join(left_out)}"] if left_out else []
     if what:
-        yield f"Fitted to {width} columns: {'; '.join(what)}. --format plain shows all."
+        yield f"Fitted to {width} columns: {'; '.join(what)}. {fuller}."
 
 
 def _fitted(table: Table, width: int) -> FittedTable:

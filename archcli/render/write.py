@@ -94,8 +94,10 @@ def write_new_files(folder: Path, texts: Mapping[str, str]) -> None:
 
 def tell(text: str) -> None:
     """Write lines to standard error, where it can be written."""
-    with suppress(OSError, ValueError):  # Python itself prints nothing where it is closed
-        print(disarm(text), file=sys.stderr, flush=True)  # noqa: T201
+    # Python itself prints nothing where it is closed; AttributeError: it is None where the shell closed it
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(f"{disarm(text)}\n")
+        sys.stderr.flush()
 
 
 def check_standard_output() -> None:

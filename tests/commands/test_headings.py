@@ -116,8 +116,8 @@ def test_verify_asks_about_the_forms_that_are_counted(cli, latent):
 
 
 @pytest.mark.torch
-def test_a_form_that_no_layer_has_is_noted_once(cli):
-    for args in (("flops", "gpt2"), ("compare", "gpt2", "gemma-2b"), ("verify", "gpt2", "-s", 4)):
+def test_a_form_that_no_layer_has_is_noted_once(cli, tiny):
+    for args in (("flops", "gpt2"), ("compare", "gpt2", "gemma-2b"), ("verify", tiny, "-s", 4)):
         notes = [line for line in cli(*args, "--mla", "naive").out.splitlines() if "--mla" in line]
         assert notes == ["note: --mla has no effect: no layer is latent attention."]
 

@@ -2,16 +2,21 @@
 
 import json
 import sys
+from unittest import mock
 
 import pytest
+import torch
 
 from archcli.commands.line.application import application, exit_code
 
 MODULE = """
+import os
 import torch
 from torch import nn
 
 def make():
+    print("making")
+    os.system("echo a child of it")
     return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), (torch.zeros(3, 4),)
 
 def needs(size):
@@ -28,8 +33,35 @@ class Net(nn.Module):
     def forward(self, ids, mask=None):
         return self.inner(ids)
 
+    def encode(self, ids):
+        return self.inner(ids)
+
+class Größe(nn.Module):
+    def forward(self, x):
+        return x.relu()
+
+class Hollow(nn.Module):
+    pass
+
+class Leaves(nn.Module):
+    def forward(self):
+        raise SystemExit(3)
+
 net = Net()
 number = 3
+
+def stated():
+    return net, "ids=int64[2,5]"
+
+def stated_beside():
+    return net, ("int64[2,5]",), {"mask": "bool[2,5]"}
+"""
+BROKEN = """
+def fall(n):
+    return fall(n - 1) if n else mynets.breaks()
+
+import mynets
+fall(3)
 """
 
 
@@ -37,7 +69,10 @@ number = 3
 def folder(tmp_path):
     (tmp_path / "mynets.py").write_text(MODULE)
     (tmp_path / "mistral.py").write_text("open('it_ran', 'w')\n")
-    (tmp_path / "broken.py").write_text("import mynets\nmynets.breaks()\n")
+    (tmp_path / "broken.py").write_text(BROKEN)
+    (tmp_path / "leaves.py").write_text("import sys\nsys.exit(3)\n")
+    (tmp_path / "wrong.py").write_text("def f(:\n")
+    (tmp_path / "lacks.py").write_text("import no_such_package\n")
     yield tmp_path
     for name in ("mynets", "broken"):
         sys.modules.pop(name, None)
@@ -61,6 +96,8 @@ def run(folder, monkeypatch, capsys):
 @pytest.mark.torch
 def test_summary_has_rows_and_totals(archcli, folder):
     done = archcli("summary", "py:mynets:make", "--json", cwd=folder)
+    # what the code prints is not in the way
+    assert {"making", "a child of it"} <= {*done.stderr.splitlines()}
     report = json.loads(done.stdout)
     assert report["model"] == {"name": "Sequential", "source": "mynets:make"}
     assert report["totals"]["params"] == 4 * 8 + 8 + 8 * 2 + 2
@@ -92,23 +129,96 @@ def test_a_profile_places_seconds_at_modules(run):
     assert report["totals"]["matmul_flops"] == 2 * 3 * (2 * 4 * 8 + 3 * 8 * 2)
 
 
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["stated", "stated_beside"])
+def test_a_function_may_state_its_inputs_as_texts(run, name):
+    code, printed, _ = run("summary", f"py:mynets:{name}", "--json")
+    assert (code, json.loads(printed)["inputs"]["input"][0]) == (0, "ids=int64[2,5]")
+
+
+@pytest.mark.torch
+def test_parameters_need_no_inputs(run):
+    code, printed, _ = run("params", "py:mynets:Net", "--json")
+    assert (code, json.loads(printed)["totals"]["params"]) == (0, 10 * 4)
+
+
+@pytest.mark.torch
+def test_ids_of_any_number_take_no_memory(run):
+    code, printed, _ = run("summary", "py:mynets:net", "--input", "int64[1000000000,100]", "--json")
+    assert (code, json.loads(printed)["rows"][0]["outputs"]) == (0, [[1_000_000_000, 100, 4]])
+
+
+@pytest.mark.torch
+def test_a_gpu_is_asked_for_before_the_code_runs(run, monkeypatch):
+    monkeypatch.setattr(torch, "empty", mock.Mock(side_effect=AssertionError("Torch not compiled with CUDA")))
+    code, _, said = run("summary", "py:mynets:make", "--run-on", "cuda")
+    assert (code, "device 'cuda' cannot be used" in said, "making" in said) == (2, True, False)
+
+
+@pytest.mark.torch
+def test_a_name_may_be_in_any_script(run):
+    code, printed, _ = run("summary", "py:mynets:Größe", "--input", "float32[2]", "--format", "csv")
+    assert (code, printed.splitlines()[1].split(",")[1]) == (0, "Größe")
+
+
+@pytest.mark.torch
+def test_an_error_in_the_code_is_marked_where_it_is(run, folder):
+    _, _, said = run("params", "py:broken:x")
+    assert said.splitlines() == [
+        f"{folder}/mynets.py:15:5: error: importing broken raises ValueError: no such size",
+        '        raise ValueError("no such size")',
+        "        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
+        f"  = help: reached by {folder}/broken.py:6, {folder}/broken.py:3",
+    ]
+
+
+NET = ("summary", "py:mynets:net")
+
+
 REFUSED = {
-    ("summary", "mynets:make"): "no module 'mynets' to import",
+    ("summary", "mynets:make"): "py:mynets:make also looks in this folder",
+    ("summary", "py:mynet:make"): "no module 'mynet' to import\n  = help: did you mean mynets?",
+    ("summary", "torch.n:Linear"): "no module 'torch.n' to import\n  = help: did you mean torch.nn?",
+    ("summary", "mynets.py:make"): "is a Python file: name a function in it\n  = help: py:mynets:make is one",
+    ("params", "sub/mynets.py"): "py:sub.mynets:function is one",
+    ("summary", "py:mynets.make"): "did you mean py:mynets:make?",
+    ("summary", "py:mynets"): "py:pkg.module:function is one",
     ("summary", "py:mynets:mak"): "did you mean make?",
-    ("summary", "py:mynets:number"): "nothing that makes a module",
+    ("summary", "py:mynets:net.iner"): "mynets.net has no 'iner'\n  = help: did you mean inner?",
+    ("summary", "py:mynets:number"): "mynets:number is 3, and makes no module",
     ("summary", "py:mynets:needs"): "missing a required argument: 'size'",
     ("summary", "py:mynets:breaks"): "calling mynets:breaks raises ValueError: no such size",
-    ("params", "py:broken:x"): "importing broken raises ValueError: no such size",
-    ("summary", "py:mynets:net", "--input", "idz=int64[2]"): "did you mean ids?",
-    ("summary", "py:mynets:net", "--input", "ids=int64"): "is no input",
-    ("summary", "py:mynets:net", "--input", "ids=int65[2]"): "is no dtype of torch",
-    ("summary", "py:mynets:net"): "missing a required argument: 'ids'",
+    ("summary", "py:leaves:x"): "leaves.py:2:1: error: importing leaves raises SystemExit: 3",
+    ("summary", "py:wrong:x"): "wrong.py:1:7: error: importing wrong raises SyntaxError: invalid syntax\n",
+    (
+        "summary",
+        "py:lacks:x",
+    ): "importing lacks raises ModuleNotFoundError: No module named 'no_such_package'",
+    ("summary", "py:mynets:Leaves"): "the module raises SystemExit at",
+    ("summary", "py:mynets:Hollow"): "Hollow has no forward of its own",
+    (*NET, "--input", "idz=int64[2]"): "did you mean ids?",
+    (*NET, "--input", "ids=int64"): "is no input",
+    (*NET, "--input", "ids=int64[2] mask=bool[2]"): "give --input once for each",
+    (*NET, "--input", "ids=int65[2]"): "is no dtype of torch",
+    (*NET, "--input", "ids=int4[2]"): "is no dtype of torch",
+    (*NET, "--input", "ids=int64[9999999999999999999]"): "is larger than any tensor",
+    (*NET, "--input", "ids=int64[2]", "--input", "ids=int64[3]"): "the input 'ids' is given twice",
+    (*NET, "--input", "ids=float32[2]"): "inner (Embedding) raises RuntimeError",
+    ("summary", "py:mynets:make", "--input", "bf16[3,4]"): "has torch.float32 and torch.bfloat16",
+    NET: "missing a required argument: 'ids'\n  = help: it takes ids, mask: give tensors, or texts as "
+    "--input 'ids=int64[1,8]' does",
+    (*NET, "--call", "encod"): "did you mean encode?",
+    (*NET, "--call", "training"): "Net has no method 'training'",
     ("summary", "gpt2"): "names no module of yours",
     ("params", "mistral:latest"): "no module was imported (py:mistral:latest would be)",
     ("params", "unheardof:latest"): "no module was imported (py:unheardof:latest would be)",
     ("kvcache", "mynets:make"): "this needs an architecture",
     ("params", "gpt2", "--run-on", "cpu"): "--run-on is for a module of yours",
     ("flops", "py:mynets:make", "--tp", "2"): "--tp is for an architecture",
+    ("memory", "py:mynets:make", "--plot", "x.svg"): "--plot is for an architecture",
+    ("show", "py:mynets:make", "--format", "yaml"): "--format yaml is for an architecture",
+    ("profile", "py:mynets:make", "--repeat-process", "2"): "--repeat-process is for an architecture",
+    ("profile", "py:mynets:make", "--device", "cuda"): "profiled on a CPU",
     ("memory", "py:mynets:make", "--optimizer", "muon"): "the optimizer 'muon' is not known",
 }
 

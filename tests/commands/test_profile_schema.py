@@ -12,7 +12,11 @@ from importlib import import_module
 import pytest
 from jsonschema import ValidationError
 
+from archcli.api.profiling.program import ProgramOptions, inputs_of
+from archcli.api.profiling.program_prediction import beside_prediction
+from archcli.measure.profile.program.report import program_report
 from archcli.measure.profile.schema import first_violation, is_comparison, json_schema, keys
+from archcli.recording.program import CountedStep, PlacedTime, ProgramRecording
 from archcli.runtime.profile import record as profile
 from archcli.runtime.profile import variants as profile_variants
 from conforming import validator
@@ -102,6 +106,50 @@ def test_a_profile_saved_before_they_were_there_still_fits(printed):
     for key in LATER:
         del document["totals"][key]
     assert first_violation(document) is None
+
+
+WATCHED = ProgramRecording(
+    found=9,
+    plain_s=(1.0,),
+    traced_s=(1.0,),
+    placed=(PlacedTime("up", "forward", "addmm", "contraction", 0.5, 2),),
+    modules={"up": "Linear"},
+    counted=CountedStep(8, 1, {("up", "forward"): 8}, {"fp32": 8}, {"lstm": 1}),
+    tokens=(2, 4),
+    optimizers=("AdamW",),
+)
+"""A recording by hand; programs that run are in test_profile_program.py."""
+
+
+@pytest.mark.parametrize("recording", [WATCHED, ProgramRecording(traced_s=(1.0,))], ids=["usual", "empty"])
+def test_the_report_of_a_program_fits(recording):
+    asked = ProgramOptions(against_prediction="gpt2", device="h100-sxm", batch_size=2, seq_len=4)
+    report = program_report(recording, ["python", "train.py"], inputs_of(asked), {})
+    document = beside_prediction(report, recording, asked).to_dict()
+    assert document["totals"]["prediction"]["device"] == "h100-sxm"
+    assert first_violation(document) is None
+    validator().validate(document)
+
+
+@pytest.fixture
+def module_profile(cli, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "profiled_mlp.py").write_text("from torch import nn\nmlp = nn.Linear(4, 4)\n")
+    done = cli("profile", "profiled_mlp:mlp", "--input", "input=fp32[2,4]", "--json")
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+def test_the_report_of_a_module_fits(module_profile):
+    assert first_violation(module_profile) is None
+    assert module_profile["rows"][0]["op"] == "Linear"
+
+
+def test_plot_takes_the_profile_of_an_architecture_alone(module_profile, cli, tmp_path):
+    (tmp_path / "m.json").write_text(json.dumps(module_profile))
+    done = cli("plot", tmp_path / "m.json", "-o", tmp_path / "m.svg")
+    assert (done.code, done.out) == (2, "")
+    assert "a profile of Linear, and not of an architecture" in done.err
 
 
 MISTAKES = {

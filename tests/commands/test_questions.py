@@ -39,7 +39,6 @@ LINE_ALONE = {
     "profile": {"context", "repeat_process", "allocator", "tp", "dp", "plot", "trace"},
     "scale": {"write_yaml"},
     "schema": {"of"},
-    "summary": {"model"},
     "survey": {"no_presets"},
 }
 """Options about the process, its exit code and its files, and of presets beside models."""

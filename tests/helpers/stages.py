@@ -65,14 +65,40 @@ def staged(items, stage):
     return [item for item in items if not has(item, "exhaustive")] if stage == "long" else items
 
 
-def mark_stages(items, examples_are_long):
-    """Mark tests of hypothesis `long` where they have many examples, and `fast` what imports no torch."""
+class Call:
+    """A case of a table that pytest has not yet made a test of."""
+
+    def __init__(self, function_marks, callspec, path):
+        self.callspec, self.path = callspec, path
+        self.marks = {**{mark.name: mark for mark in callspec.marks}, **function_marks}
+
+    def get_closest_marker(self, name):
+        return self.marks.get(name)
+
+    def add_marker(self, name):
+        self.marks[name] = name
+
+
+def first_stage(definition, calls):
+    """Of the calls of a test function those of the quick stage; one at least, or pytest makes one up.
+
+    Of 47,000 cases 7,000 are left: making tests of the others took a tenth of the collection.
+    """
+    marks = {mark.name: mark for mark in reversed([*definition.iter_markers()])}
+    cases = staged([Call(marks, call, definition.path) for call in calls], "quick")
+    return [case.callspec for case in cases] or calls[:1]
+
+
+def mark_stages(items, examples_are_long, asks_for_fast):
+    """Mark tests of hypothesis `long` where they have many examples, and `fast` what imports no torch.
+
+    `fast` is left out where nobody asks for it: to know it, every file of the tests is parsed.
+    """
     for item in items:
         if examples_are_long and hasattr(item.function, "hypothesis"):
             item.add_marker("long")
-        if not needs_torch(item.path) and not any(
-            has(item, mark) for mark in ("long", "exhaustive", "torch")
-        ):
+        slow = any(has(item, mark) for mark in ("long", "exhaustive", "torch"))
+        if asks_for_fast and not slow and not needs_torch(item.path):
             item.add_marker("fast")
 
 

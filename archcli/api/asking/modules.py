@@ -5,7 +5,7 @@ What answers is imported where a module is given: counting an architecture start
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -20,17 +20,18 @@ R = TypeVar("R")
 
 
 def asked_of_module(
-    command: str, options: Any, own: ModuleOptions, overrides: Sequence[str] | None = None
+    command: str, options: Any, own: ModuleOptions, beside: Mapping[str, Any]
 ) -> Report | None:
     """The answer of a command whose MODEL names a module of one's own; None for an architecture.
 
-    Raises ArchError for options that mean nothing of the other kind.
+    `beside` are options that the record lacks, by name. Raises ArchError for options that mean nothing of
+    the other kind.
     """
     found = module_name(options.model)
     if found is not None:
         from archcli.api.own import of_named
 
-        return of_named(command, found, options, own, overrides)
+        return of_named(command, found, options, own, beside)
     stated = [f.name for f in fields(own) if getattr(own, f.name) != f.default]
     if stated:
         option = stated[0].replace("_", "-")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 from archcli.api.asking.question import Option, count_option
+from archcli.errors import ArchError
 from archcli.modules.spec.values import AboveZero, ZeroOrMore
 from archcli.recording.machine import Ceilings
 from archcli.recording.program import ProgramRecording, StepOn, Watching
@@ -125,7 +126,8 @@ def finish() -> None:
     """Report on standard error, and into the file that was asked for. The program is over."""
     if not _reports():
         return
-    with suppress(OSError, ValueError):  # what the program has printed comes first
+    # what the program has printed comes first; AttributeError: it is None where the shell has closed it
+    with suppress(OSError, ValueError, AttributeError):
         sys.stdout.flush()
     # a program may have put a file of its own there
     with redirect_stderr(sys.__stderr__):
@@ -133,6 +135,8 @@ def finish() -> None:
             _report()
         except KeyboardInterrupt:
             tell("archcli: interrupted before the report")
+        except ArchError as error:
+            tell(f"archcli: {error}")
         except Exception as problem:  # noqa: BLE001 - the exit code is the program's
             tell(f"archcli: no report: {type(problem).__name__}: {problem}")
 
@@ -179,12 +183,12 @@ def _report_of(recording: ProgramRecording, asked: ProgramOptions) -> Report:
     from archcli.measure.profile.program.report import program_report
 
     ended_by = getattr(sys, "last_type", None)
-    ceilings = None if asked.no_ceilings or ended_by is not None else _ceilings(recording)
+    peaks = {} if asked.no_ceilings or ended_by is not None else _peaks(recording)
     report = program_report(
         recording,
         asked.program,
-        _inputs(asked),
-        ceilings,
+        inputs_of(asked),
+        peaks,
         depth=asked.depth,
         top=asked.top,
         ended_by=ended_by.__name__ if ended_by is not None else "",
@@ -196,23 +200,31 @@ def _report_of(recording: ProgramRecording, asked: ProgramOptions) -> Report:
     return beside_prediction(report, recording, asked)
 
 
-def _inputs(asked: ProgramOptions) -> dict[str, Any]:
+def inputs_of(asked: ProgramOptions) -> dict[str, Any]:
+    """The options that a report states."""
     return {
         "step_on": asked.step_on,
         "warm_up": asked.warm_up,
         "steps": asked.steps,
         "stop": asked.stop,
         "against_prediction": asked.against_prediction,
+        "device": asked.device,
+        "batch_size": asked.batch_size,
+        "seq_len": asked.seq_len,
     }
 
 
-def _ceilings(recording: ProgramRecording) -> Ceilings | None:
-    """The peak of this machine in the dtype of most products; None where there were none, or no peak."""
-    from archcli.measure.profile.program.report import main_dtype
+def _peaks(recording: ProgramRecording) -> dict[str, Ceilings]:
+    """What this machine can do in the dtype of most products, and in bf16 where that may pay."""
+    from archcli.measure.profile.program.report import is_mostly_fp32, main_dtype
 
-    dtype = main_dtype(recording)
-    if dtype is None:
-        return None
+    dtypes = [main_dtype(recording), "bf16" if is_mostly_fp32(recording) else None]
+    measured = {dtype: _ceilings(recording, dtype) for dtype in dtypes if dtype is not None}
+    return {dtype: ceilings for dtype, ceilings in measured.items() if ceilings is not None}
+
+
+def _ceilings(recording: ProgramRecording, dtype: str) -> Ceilings | None:
+    """What this machine can do in a dtype; None for one that profiles do not know."""
     from archcli.api.profiling.settings import RunDtype, RunSettings, machine_ceilings
     from archcli.render.screen import progress
 
@@ -229,11 +241,12 @@ def _ceilings(recording: ProgramRecording) -> Ceilings | None:
 def _show(report: Report, asked: ProgramOptions) -> None:
     """Print the report on standard error, and write it to the file of -o."""
     from archcli.measure.profile.program.summary import summary
-    from archcli.render import rendered
+    from archcli.render import on_stderr, rendered
     from archcli.render.write import write
 
     file, form = _State.options["output"], _State.options["form"]
+    # printed first: the file's folder may be gone by now
+    tell((summary(report) if asked.md else on_stderr(report, "-o FILE.txt holds all")).rstrip("\n"))
     if file is not None:
         text = summary(report) if asked.md or form == "md" else rendered(report, form or "plain")
         write(text, Path(file))
-    tell((summary(report) if asked.md else rendered(report, "plain")).rstrip("\n"))

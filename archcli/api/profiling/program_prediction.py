@@ -6,7 +6,7 @@ format that the program had, by this machine's peaks or on another device.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -41,23 +41,30 @@ def check_prediction(model: str | None, device: str | None) -> None:
 
 def beside_prediction(report: Report, recording: ProgramRecording, asked: ProgramOptions) -> Report:
     """The report with predicted seconds beside the measured ones, or a note on why there are none."""
-    from archcli.api.predict import predict
-
     try:
+        from archcli.api.predict import predict
+
         options = _question(recording, asked, report.totals["matmul_dtype"])
         predicted = predict(asked.against_prediction or "", asked.device or LOCAL, **options)
     except ArchError as error:
         problem = error.problems[0]
         hint = f" ({problem.hint})" if problem.hint else ""
-        return replace(report, notes=(*report.notes, f"No prediction: {problem.what}{hint}."))
+        return _without(report, f"{problem.what}{hint}")
+    # a watch needs torch alone, a prediction all that archcli requires
+    except ModuleNotFoundError as missing:
+        return _without(report, f"the program's Python has no {missing.name}: install archcli there")
     step_s = report.totals["step_s"]
     prediction = _compared(predicted, asked, step_s, report.totals)
     return replace(
         report,
         totals={**report.totals, "prediction": prediction},
         tables=(*report.tables, beside_table(prediction)),
-        notes=(*report.notes, *_notes(prediction)),
+        notes=(*report.notes, *_notes(prediction, recording, asked)),
     )
+
+
+def _without(report: Report, why: str) -> Report:
+    return replace(report, notes=(*report.notes, f"No prediction: {why}."))
 
 
 def _question(recording: ProgramRecording, asked: ProgramOptions, dtype: str | None) -> dict[str, Any]:
@@ -99,7 +106,11 @@ def _compared(
     }
 
 
-def _notes(prediction: Mapping[str, Any]) -> list[str]:
-    if not prediction["is_limit"]:
-        return []
-    return ["Predicted by the peaks of the device alone: a limit, which no program reaches."]
+def _notes(
+    prediction: Mapping[str, Any], recording: ProgramRecording, asked: ProgramOptions
+) -> Iterator[str]:
+    if prediction["is_limit"]:
+        yield "Predicted by the peaks of the device alone: a limit, which no program reaches."
+    threads, processors = recording.machine.get("threads"), recording.disturbance.processors
+    if asked.device in {None, LOCAL} and recording.device == "cpu" and threads and threads < processors:
+        yield f"The program ran on {threads} of {processors} processors; the prediction is for all of them."

@@ -121,7 +121,7 @@ def _run(app: typer.Typer, args: list[str]) -> int:
     if len(args) > 1 and args[0] in completion.SCRIPTS:
         os.environ[completion.NAMED_SHELL] = "1"
     completion.check_environment()
-    if args[:1] == ["profile"] and "--" not in args and any("python" in word for word in args):
+    if args[:1] == ["profile"] and "--" not in args and any("py" in word for word in args):
         from archcli.commands.profile.program import check_separator
 
         check_separator(args)

@@ -76,7 +76,9 @@ def run(  # noqa: PLR0913
     Ctrl-C shows what was measured so far. Exits with 1 where an operation ran that the model does not account
     for, or where the trace of a GPU lacks kernels.
     """
-    of_module = asked_of_module("profile", options, own, overrides)
+    beside = {"set": overrides, "plot": plot, "trace": trace, "repeat_process": repeat_process}
+    beside |= {"allocator": allocator != "reuse", "tp": tp > 1, "dp": dp > 1}
+    of_module = asked_of_module("profile", options, own, beside)
     if of_module is not None:
         show(of_module, form, output, as_json=as_json)
         return

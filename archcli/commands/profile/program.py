@@ -24,6 +24,7 @@ from archcli.api.profiling.program_prediction import check_prediction
 from archcli.commands.line.options import asking
 from archcli.commands.profile.start.sitecustomize import FOLDER, VARIABLE
 from archcli.errors import ArchError, quote
+from archcli.load.yaml.text import read_start
 from archcli.render import chosen_format
 from archcli.render.write import check_writable, descriptor
 
@@ -32,6 +33,8 @@ SEPARATOR = "--"
 PYTHON = re.compile(r"(python|pypy)[\d.]*w?(\.exe)?", re.IGNORECASE)
 WITHOUT_SITE = {"E": "ignores PYTHONPATH", "I": "ignores PYTHONPATH", "S": "imports no site"}
 """Python's letters under which nothing is imported before a program."""
+MOST_OF_A_LINE = 256
+"""Bytes of a script's first line that Linux reads."""
 TAKES_VALUE = "WXmc"
 """Python's letters whose value may be the next word; after -m and -c come the program's own arguments."""
 LAUNCHERS = {
@@ -55,20 +58,22 @@ File = Annotated[
 def is_program(words: Sequence[str]) -> bool:
     """Whether the words after `profile` name a program: `--`, and what follows it.
 
-    One word there that is no python is a MODEL, which may begin with a dash.
+    One word there that is neither python nor a script is a MODEL, which may begin with a dash.
     """
     if SEPARATOR not in words:
         return False
     program = words[words.index(SEPARATOR) + 1 :]
-    return len(program) != 1 or _is_python(program[0])
+    return len(program) != 1 or _starts_program(program[0]) or bool(_python_of_script(program[0]))
 
 
 def check_separator(words: Sequence[str]) -> None:
-    """Raise ArchError where a python stands among the words without `--` before it."""
-    named = [i for i, word in enumerate(words[:-1]) if _is_python(word)]
-    if named:
-        command = shlex.join(["archcli", *words[: named[0]], SEPARATOR, *words[named[0] :]])
-        raise ArchError("a program stands behind `--`, with its own arguments", command)
+    """Raise ArchError where a program stands among the words without `--` before it."""
+    # a last `python` may be a MODEL in a folder of that name
+    starts = (i for i, word in enumerate(words) if _starts_program(word, is_last=i == len(words) - 1))
+    start = next(starts, None)
+    if start is not None:
+        command = ["archcli", *words[:start], SEPARATOR, *_with_python(words[start:])]
+        raise ArchError("a program stands behind `--`, with its own arguments", shlex.join(command))
 
 
 @asking(ProgramOptions)
@@ -110,14 +115,16 @@ def _checked(program: Sequence[str]) -> list[str]:
     if not program:
         raise ArchError("no program follows --", "archcli profile -- python train.py")
     first = program[0]
-    if not _is_python(first):
-        name = Path(first).name
-        hint = LAUNCHERS.get(name) or f"archcli profile -- python {shlex.join(program)}"
-        raise ArchError(f"{quote(first)} is no Python, and only a Python program can be watched", hint)
+    interpreter = [first] if _is_python(first) else _python_of_script(first)
+    # a launcher is a Python script, too, but the program runs in processes that it starts
+    if not interpreter or Path(first).name in LAUNCHERS:
+        raise ArchError(
+            f"{quote(first)} is no Python, and only a Python program can be watched", _instead(program)
+        )
     found = shutil.which(first)
     if found is None:
         raise ArchError(f"there is no program {quote(first)} on this machine", "look at `which python`")
-    letter = _without_site(program[1:])
+    letter = _without_site([*interpreter[1:], *program[1:]])
     if letter:
         raise ArchError(
             f"Python {WITHOUT_SITE[letter]} with -{letter}, and so cannot be watched", f"leave -{letter} out"
@@ -125,8 +132,46 @@ def _checked(program: Sequence[str]) -> list[str]:
     return [found, *program[1:]]
 
 
+def _instead(program: Sequence[str]) -> str:
+    """What to write for words that do not begin with a Python, such as `uv run train.py`."""
+    first = program[0]
+    launcher = LAUNCHERS.get(Path(first).name)
+    if launcher:
+        return launcher
+    if _is_python(program[min(1, len(program) - 1)]) and "=" not in first and shutil.which(first) is None:
+        return f"--against-prediction {first}, if it is a MODEL to set beside the program"
+    start = next((i for i, word in enumerate(program) if _starts_program(word)), None)
+    if start is None:
+        return "write archcli profile -- python ... in it, where it starts Python"
+    return shlex.join([*program[:start], "archcli", "profile", SEPARATOR, *_with_python(program[start:])])
+
+
+def _with_python(program: Sequence[str]) -> list[str]:
+    return ["python", *program] if _is_script(program[0]) else [*program]
+
+
+def _starts_program(word: str, *, is_last: bool = False) -> bool:
+    return _is_script(word) or (_is_python(word) and not is_last)
+
+
 def _is_python(word: str) -> bool:
     return PYTHON.fullmatch(Path(word).name) is not None
+
+
+def _is_script(word: str) -> bool:
+    return word.endswith(".py") and not word.startswith("-")
+
+
+def _python_of_script(word: str) -> list[str]:
+    """The Python that a script names in its first line, with its options; empty for any other file."""
+    found = shutil.which(word)
+    if found is None:
+        return []
+    line = read_start(Path(found), found, MOST_OF_A_LINE).partition(b"\n")[0].decode(errors="replace")
+    # `#!/usr/bin/env -S python -u` and `#!/path/python -u`
+    words = [word for word in line.removeprefix("#!").split() if word != "-S"]
+    words = words[1:] if words and Path(words[0]).name == "env" else words
+    return words if line.startswith("#!") and words and _is_python(words[0]) else []
 
 
 def _without_site(words: Sequence[str]) -> str:
@@ -157,8 +202,8 @@ def _become(command: list[str], options: Mapping[str, object]) -> None:
         "PYTHONPATH": os.pathsep.join(filter(None, [FOLDER, before])),
         VARIABLE: json.dumps({"pythonpath": before, "options": options}),
     }
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None where the shell has closed it
+        stream.flush()
     if sys.platform == "win32":  # where execve leaves the caller's prompt before the program has ended
         sys.exit(subprocess.run(command, env=environment, check=False).returncode)  # noqa: S603
     try:

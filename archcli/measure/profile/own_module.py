@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from archcli.graph import OpClass, Row
 from archcli.measure.report import Column, Report, Table
-from archcli.recording.own import ModuleCall, ModuleRun, ModuleTimes
+from archcli.measure.survey.own_module import class_name, flops_of, module_report, with_names
+from archcli.recording.own import ModuleRun, ModuleTimes
+
+if TYPE_CHECKING:
+    from archcli.measure.profile.schema.own import ModuleRow, ModuleTotals
 
 CONVENTION = (
     "Seconds are medians over passes on this machine, clocked around each operation of torch; the wall is "
@@ -25,7 +29,7 @@ def profile_report(run: ModuleRun) -> Report:
     kernels = sum(times.by_class.values())
     classes = {**times.by_class, REST: max(times.wall_s - kernels, 0.0)}
     whole = sum(classes.values()) or 1.0
-    totals = {
+    totals: ModuleTotals = {
         "wall_s": times.wall_s,
         "passes": times.passes,
         "attributed_share": min(kernels / whole, 1.0),
@@ -33,46 +37,41 @@ def profile_report(run: ModuleRun) -> Report:
         "flops_per_s": flops / times.wall_s if times.wall_s else 0.0,
         "by_class": {name: seconds / whole for name, seconds in classes.items()},
     }
-    return Report(
-        command="profile",
-        model={"name": run.name, "source": run.source},
-        inputs={"phase": run.phase, "device": "cpu", "input": list(run.inputs)},
-        usual={"phase": "forward"},
-        convention=CONVENTION,
+    report = module_report(
+        run,
+        "profile",
+        CONVENTION,
         totals=totals,
         rows=rows,
-        tables=tuple(_tables(totals, rows)),
-        notes=tuple(_notes(times, kernels)),
+        tables=tuple(_tables(totals, with_names(run, rows))),
+        notes=_notes(times, kernels),
     )
+    return replace(report, inputs={"phase": run.phase, "device": run.run_on, "input": list(run.inputs)})
 
 
 def _notes(times: ModuleTimes, kernels: float) -> Iterator[str]:
-    yield f"{times.passes} plain passes and as many timed ones, in turn."
+    passes = "1 plain pass" if times.passes == 1 else f"{times.passes} plain passes"
+    yield f"{passes} and as many timed ones, in turn."
     if kernels > times.wall_s:
         yield "Operations took longer alone than a plain pass with all: shares are of the operations."
 
 
-def _records(run: ModuleRun, times: ModuleTimes) -> Iterator[dict[str, Any]]:
+def _records(run: ModuleRun, times: ModuleTimes) -> Iterator[ModuleRow]:
     left = dict(times.by_path)
     whole = sum(map(sum, left.values())) or 1.0
     for row in run.rows:
         forward, backward = _taken(left, row.path)
         yield {
-            "path": row.path or run.name,
-            "op": row.op.class_name if type(row.op) is ModuleCall else type(row.op).__name__,
+            "path": row.path,
+            "op": class_name(row),
             "group": row.group,
             "times": row.times,
             "seconds": forward + backward,
             "forward_s": forward,
             "backward_s": backward,
             "share": (forward + backward) / whole,
-            "flops": _matmul(row, run.phase),
+            "flops": flops_of(row, run.phase).matmul,
         }
-
-
-def _matmul(row: Row, phase: str) -> int:
-    parts = (part for _, _, part in row.pieces(phase) if part.op_class is OpClass.CONTRACTION)
-    return int(row.times) * sum(int(part.unmasked_flops) for part in parts)
 
 
 def _taken(left: dict[str, tuple[float, float]], path: str) -> tuple[float, float]:
@@ -96,7 +95,7 @@ def _step_stands_for(step: str, name: str) -> bool:
     return any(int(first) <= int(name) <= int(last or first) for first, _, last in bounds)
 
 
-def _tables(totals: Mapping[str, Any], rows: list[dict[str, Any]]) -> Iterator[Table]:
+def _tables(totals: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
     classes = (Column("class", "class"), Column("share", "time", "share"))
     shares = sorted(totals["by_class"].items(), key=lambda item: -item[1])
     footer = {"class": "wall", "share": 1.0}
@@ -107,12 +106,12 @@ def _tables(totals: Mapping[str, Any], rows: list[dict[str, Any]]) -> Iterator[T
         Column("times", "times", "number"),
         Column("seconds", "time", "seconds"),
         Column("share", "share", "share"),
-        Column("flops", "executed FLOPs", "flops"),
+        Column("flops", "matmul FLOPs", "flops"),
     )
     footer = {
         "path": "total",
         "seconds": sum(x["seconds"] for x in rows),
         "share": 1.0,
-        "flops": sum(x["flops"] for x in rows),
+        "flops": totals["matmul_flops"],
     }
     yield Table("By module", columns, [x for x in rows if x["seconds"]], footer)

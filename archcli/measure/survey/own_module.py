@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ MASKS = {
     "given": "with a mask whose values are known",
     "unknown": "with a mask whose values are not known: all pairs are counted",
 }
+SHAPES = ("path", "op", "group", "times", "inputs", "outputs", "weights", "params")
+KEYS = (*SHAPES, "flops")
 RUNS = {"meta": "fake tensors of a CPU: no weight has a value", "cpu": "a CPU", "cuda": "a GPU"}
 
 
@@ -54,30 +56,29 @@ def class_name(row: Row) -> str:
     return row.op.class_name if type(row.op) is ModuleCall else type(row.op).__name__
 
 
-def _inputs(run: ModuleRun) -> Record:
-    return {"phase": run.phase, "run_on": run.run_on, "input": list(run.inputs)}
+def with_names(run: ModuleRun, records: Iterable[Mapping[str, Any]]) -> list[Record]:
+    """The records with the module's name in place of its empty path, as tables show them."""
+    return [{**record, "path": record["path"] or run.name} for record in records]
 
 
-def _report(run: ModuleRun, command: str, convention: str, body: Mapping[str, Any], **more: Any) -> Report:
-    """A report with what all have: the module, its inputs, and notes."""
-    inputs = {**_inputs(run), **more.pop("inputs", {})}
+def module_report(run: ModuleRun, command: str, convention: str, **body: Any) -> Report:
+    """A report with what all on modules have: the module, its inputs, and its ties."""
+    inputs = {"phase": run.phase, "run_on": run.run_on, "input": list(run.inputs)}
     return Report(
         command=command,
         model={"name": run.name, "source": run.source},
-        inputs=inputs,
-        usual={"phase": "forward", "run_on": "meta"},
+        inputs={**inputs, **body.pop("inputs", {})},
+        usual={"phase": "forward", "run_on": "meta", "input": []},
         convention=convention,
-        notes=(*more.pop("notes", ()), *_notes(run)),
+        notes=(*body.pop("notes", ()), *_ties(run)),
         **body,
-        **more,
     )
 
 
-def _notes(run: ModuleRun) -> Iterator[str]:
+def _ties(run: ModuleRun) -> Iterator[str]:
     if run.ties:
         more = f", and {len(run.ties) - 1} more" if len(run.ties) > 1 else ""
         yield f"Tied: {run.ties[0]}{more}."
-    yield from run.notes
 
 
 def _counting_notes(run: ModuleRun) -> Iterator[str]:
@@ -90,12 +91,13 @@ def _counting_notes(run: ModuleRun) -> Iterator[str]:
                 f"{calls.executed:,} executed FLOPs are counted."
             )
     if run.uncounted:
-        names = ", ".join(f"{op} in {path or run.name} (x{n})" for op, path, n in _uncounted(run))
-        yield f"Without a formula, and not counted: {names}; {_uncounted_share(run):.1%} of products' calls."
+        share = f"{_uncounted_share(run):.1%} of the calls of products"
+        yield f"Without a formula, and not counted: {uncounted_calls(run)}; {share}."
 
 
-def _uncounted(run: ModuleRun) -> list[tuple[str, str, int]]:
-    return [(x.op, x.path, x.calls) for x in run.uncounted]
+def uncounted_calls(run: ModuleRun) -> str:
+    """What has no formula, in words: the operation, its module, how often."""
+    return ", ".join(f"{x.op} in {x.path or run.name} (x{x.calls:,})" for x in run.uncounted)
 
 
 def _uncounted_share(run: ModuleRun) -> float:
@@ -110,21 +112,14 @@ def _uncounted_share(run: ModuleRun) -> float:
     return missed / (missed + counted) if missed else 0.0
 
 
-def _total(run: ModuleRun) -> Flops:
-    total = Flops()
-    for row in run.rows:
-        total += flops_of(row, run.phase)
-    return total
-
-
 def _flop_totals(run: ModuleRun) -> Record:
-    total = _total(run)
+    total = sum((flops_of(row, run.phase) for row in run.rows), Flops())
     return {
         "matmul_flops": total.matmul,
         "executed_flops": total.executed,
         "other_flops": total.other,
         "macs": total.matmul // 2,
-        "uncounted": [{"op": op, "path": path, "calls": n} for op, path, n in _uncounted(run)],
+        "uncounted": [{"op": x.op, "path": x.path, "calls": x.calls} for x in run.uncounted],
         "uncounted_share": _uncounted_share(run),
     }
 
@@ -163,8 +158,17 @@ def summary_report(run: ModuleRun, depth: int = 3) -> Report:
     )
     footer = {"path": "total", "params": totals["params"], "flops": totals["matmul_flops"]}
     table = Table("Modules", columns, list(_tree(run, depth)), footer)
-    body = {"totals": totals, "rows": _records(run), "tables": (table,)}
-    return _report(run, "summary", CONVENTION, body, inputs={"depth": depth}, notes=_counting_notes(run))
+    return module_report(
+        run,
+        "summary",
+        CONVENTION,
+        totals=totals,
+        rows=_records(run),
+        tables=(table,),
+        keys=KEYS,
+        inputs={"depth": depth},
+        notes=_counting_notes(run),
+    )
 
 
 def _tree(run: ModuleRun, depth: int) -> Iterator[Record]:
@@ -176,10 +180,9 @@ def _tree(run: ModuleRun, depth: int) -> Iterator[Record]:
         path = ".".join(cut)
         whole = row.path == path
         holders = row.op.holders if type(row.op) is ModuleCall else ()
-        op = class_name(row) if whole or len(cut) >= len(holders) else holders[len(cut)]
+        op, times = holders[len(cut)] if len(cut) < len(holders) else (class_name(row), row.times)
         line = lines.setdefault(
-            path,
-            {"path": path or run.name, "op": op, "times": row.times, "shape": "", "params": 0, "flops": 0},
+            path, {"path": path or run.name, "op": op, "times": times, "shape": "", "params": 0, "flops": 0}
         )
         line["shape"] = _shapes(row.outputs) if whole else line["shape"]
         line["params"] += row.params
@@ -190,7 +193,8 @@ def _tree(run: ModuleRun, depth: int) -> Iterator[Record]:
 def show_report(run: ModuleRun) -> Report:
     """The report of `archcli show`: every row, with shapes."""
     params = sum(row.params for row in run.rows)
-    rows = _records(run)
+    # without FLOPs, which may have no formula
+    rows = [{key: record[key] for key in SHAPES} for record in _records(run)]
     columns = (
         Column("path", "path"),
         Column("times", "times", "number"),
@@ -198,44 +202,42 @@ def show_report(run: ModuleRun) -> Report:
         Column("shape", "output"),
         Column("params", "params", "count"),
     )
-    shown = [{**row, "shape": _shapes(row["outputs"])} for row in rows]
-    body = {
-        "totals": {"params": params, "rows": len(rows), "recurrences": []},
-        "rows": rows,
-        "tables": (Table("Forward", columns, shown, {"path": "total", "params": params}),),
-    }
-    return _report(run, "show", PARAMS, body)
+    shown = [{**row, "shape": _shapes(row["outputs"])} for row in with_names(run, rows)]
+    totals = {"params": params, "rows": len(rows), "recurrences": []}
+    table = Table("Forward", columns, shown, {"path": "total", "params": params})
+    return module_report(run, "show", PARAMS, totals=totals, rows=rows, tables=(table,), keys=SHAPES)
 
 
-def _by(run: ModuleRun, key: str, depth: int = 0) -> list[Record]:
-    """Parameters and FLOPs of rows with one group, or one path after `depth` steps."""
-    sums: dict[str, Record] = {}
+def _summed(run: ModuleRun, name: Callable[[Row], str], size: Callable[[Row], Any]) -> dict[str, Any]:
+    """The sizes of all rows of a name together; names without any are left out."""
+    sums: dict[str, Any] = {}
     for row in run.rows:
-        name = row.group if key == "group" else ".".join(row.path.split(".")[: depth or None]) or run.name
-        flops = flops_of(row, run.phase)
-        record = sums.setdefault(
-            name, {key: name, "params": 0, "matmul_flops": 0, "executed_flops": 0, "other_flops": 0}
-        )
-        record["params"] += row.params
-        record["matmul_flops"] += flops.matmul
-        record["executed_flops"] += flops.executed
-        record["other_flops"] += flops.other
-    return list(sums.values())
+        sums[name(row)] = sums.get(name(row), 0) + size(row)
+    return {name: total for name, total in sums.items() if total}
+
+
+def _group(row: Row) -> str:
+    return row.group
+
+
+def _params(row: Row) -> Any:
+    return row.params
 
 
 def params_report(run: ModuleRun, depth: int = 3) -> Report:
     """The report of `archcli params`: parameters and bytes, by group and by path."""
     params = sum(row.params for row in run.rows)
-    groups = {x["group"]: x["params"] for x in _by(run, "group") if x["params"]}
+    groups = _summed(run, _group, _params)
     totals = {
         "params": params,
-        "trainable_params": sum(row.params for row in run.rows if row.trained),
+        "trainable_params": run.trained,
         "by_group": dict(sorted(groups.items(), key=lambda item: -item[1])),
         "bytes": sum(run.dtypes.values()),
         "buffer_bytes": run.buffers,
         "bytes_by_dtype": dict(run.dtypes),
     }
-    rows = [{"path": x["path"], "params": x["params"]} for x in _by(run, "path", depth) if x["params"]]
+    paths = _summed(run, lambda row: ".".join(row.path.split(".")[: depth or None]), _params)
+    rows = [{"path": path, "params": n} for path, n in paths.items()]
     columns = (Column("path", "path"), Column("params", "params", "count"))
     tables = (
         facts(
@@ -250,19 +252,19 @@ def params_report(run: ModuleRun, depth: int = 3) -> Report:
             (Column("group", "group"), Column("params", "params", "count")),
             [{"group": group, "params": n} for group, n in totals["by_group"].items()],
         ),
-        Table("By path", columns, rows, {"path": "total", "params": params}),
+        Table("By path", columns, with_names(run, rows), {"path": "total", "params": params}),
     )
-    body = {"totals": totals, "rows": rows, "tables": tables}
-    return _report(run, "params", PARAMS, body, inputs={"depth": depth})
+    depths = {"depth": depth}
+    return module_report(
+        run, "params", PARAMS, totals=totals, rows=rows, tables=tables, keys=("path", "params"), inputs=depths
+    )
 
 
 def flops_report(run: ModuleRun) -> Report:
     """The report of `archcli flops`: FLOPs by group and by module."""
-    totals = {
-        **_flop_totals(run),
-        "by_group": {x["group"]: x["matmul_flops"] for x in _by(run, "group") if x["matmul_flops"]},
-    }
-    rows = [{**x, "op": class_name(row)} for x, row in _with_rows(run)]
+    by_group = _summed(run, _group, lambda row: flops_of(row, run.phase).matmul)
+    totals = {**_flop_totals(run), "by_group": by_group}
+    rows = [_flops_record(run, row) for row in run.rows]
     columns = (
         Column("path", "path"),
         Column("op", "class"),
@@ -270,24 +272,19 @@ def flops_report(run: ModuleRun) -> Report:
         Column("executed_flops", "executed", "flops"),
         Column("other_flops", "other", "flops"),
     )
-    footer = {
-        "path": "total",
-        **{key: totals[key] for key in ("matmul_flops", "executed_flops", "other_flops")},
+    table = Table("FLOPs", columns, with_names(run, rows), {**totals, "path": "total"})
+    return module_report(
+        run, "flops", CONVENTION, totals=totals, rows=rows, tables=(table,), notes=_counting_notes(run)
+    )
+
+
+def _flops_record(run: ModuleRun, row: Row) -> Record:
+    flops = flops_of(row, run.phase)
+    return {
+        "path": row.path,
+        "op": class_name(row),
+        "group": row.group,
+        "matmul_flops": flops.matmul,
+        "executed_flops": flops.executed,
+        "other_flops": flops.other,
     }
-    body = {"totals": totals, "rows": rows, "tables": (Table("FLOPs", columns, rows, footer),)}
-    return _report(run, "flops", CONVENTION, body, notes=_counting_notes(run))
-
-
-def _with_rows(run: ModuleRun) -> Iterator[tuple[Record, Row]]:
-    for row in run.rows:
-        flops = flops_of(row, run.phase)
-        yield (
-            {
-                "path": row.path or run.name,
-                "group": row.group,
-                "matmul_flops": flops.matmul,
-                "executed_flops": flops.executed,
-                "other_flops": flops.other,
-            },
-            row,
-        )

@@ -134,6 +134,9 @@ class MixedModel:
         *_, part, name = row.path.split(".")
         role = "down" if name == "down_proj" else ROLES.get(f"{part}.{name}", "")
         stack = self.stacks[prefix]
+        if role not in {"value", "down"}:
+            of_all = _whole(self._of_layer(role, 0, stack), length)
+            return lambda number: of_all  # noqa: ARG005
         return lambda number: _whole(self._of_layer(role, number, stack), length)
 
     def _of_model(self, row: Row, length: int) -> str:

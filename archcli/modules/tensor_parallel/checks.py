@@ -76,10 +76,12 @@ def fitting_degrees(model: Model, degrees: Degrees) -> list[int]:
     strict = [count.value for count in counts_of(model, degrees) if not count.copied]
     most = min([max(strict, default=1), MOST])
     tried = (degrees._replace(tp=tp) for tp in range(2, most + 1))
+    # the model is walked once, and not for each of up to 4096 degrees
+    divided = list(_divided(model))
     return [
         asked.tp
         for asked in tried
-        if _are_alike(asked) and all(count.fits(count.degree) for count in counts_of(model, asked))
+        if _are_alike(asked) and all(count.fits(degree_of(*where, asked)) for where, count in divided)
     ]
 
 
@@ -91,12 +93,18 @@ def _are_alike(degrees: Degrees) -> bool:
 
 def counts_of(model: Model, degrees: Degrees) -> Iterator[Count]:
     """The numbers of heads, groups and channels that are divided; symbols and arrays are left out."""
+    for where, count in _divided(model):
+        degree = degree_of(*where, degrees)
+        if degree > 1:
+            yield count._replace(degree=degree)
+
+
+def _divided(model: Model) -> Iterator[tuple[tuple[str, Spec], Count]]:
+    """((path, module), number) of whatever a degree would divide."""
     for path, module in find(model, Spec):
-        layout, degree = layout_of(module), degree_of(path, module, degrees)
-        if layout is None or degree == 1:
-            continue
-        counts = _counts(path, module, layout)
-        yield from (count._replace(degree=degree) for count in counts if is_whole(count.value))
+        layout = layout_of(module)
+        counts = _counts(path, module, layout) if layout else ()
+        yield from (((path, module), count) for count in counts if is_whole(count.value))
 
 
 def _counts(path: str, module: Any, layout: Layout) -> Iterator[Count]:

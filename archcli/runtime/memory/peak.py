@@ -37,7 +37,7 @@ from archcli.runtime.memory.models import (
     recompute_nodes,
     without_head,
 )
-from archcli.runtime.memory.storages import address, tensors_in
+from archcli.runtime.memory.storages import address, is_of_wrappers, stored_in
 from archcli.runtime.model.build import Cache, LanguageModel
 from archcli.runtime.model.op_log import OpLog, op_log
 
@@ -60,9 +60,11 @@ class LivePeak(NamedTuple):
 class LiveStorages(TorchDispatchMode):
     """Books live storages within the block, except the `given` ones: weights, buffers and inputs."""
 
+    supports_higher_order_operators = True
+
     def __init__(self, given: Iterable[torch.Tensor] = (), place: Place = lambda: ("", "")) -> None:
         super().__init__()
-        self._given = {address(tensor): tensor.untyped_storage() for tensor in given}
+        self._given = {address(tensor): tensor.untyped_storage() for tensor in stored_in(list(given))}
         self._live: dict[int, int] = {}
         self._place = place
         self.now = 0
@@ -79,8 +81,10 @@ class LiveStorages(TorchDispatchMode):
         return LivePeak(self._peak, moment, path, self.now)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if is_of_wrappers(types):
+            return NotImplemented  # what they wrap is booked
         out = func(*args, **(kwargs or {}))
-        for tensor in tensors_in(out):
+        for tensor in stored_in(out):
             self._book(tensor)
         return out
 

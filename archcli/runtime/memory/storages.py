@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass, is_traceable_wrapper_subclass_type
 from torch.utils._pytree import tree_leaves
 
 
@@ -28,6 +30,28 @@ def address(tensor: torch.Tensor) -> int:
 def tensors_in(tree: Any) -> list[torch.Tensor]:
     """The tensors in nested lists, tuples and dictionaries."""
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+
+
+def stored_in(tree: Any) -> list[torch.Tensor]:
+    """The tensors in nested collections that have storages: of a sparse or a wrapping one its parts."""
+    return [part for tensor in tensors_in(tree) for part in _parts(tensor)]
+
+
+def _parts(tensor: Any) -> list[torch.Tensor]:
+    if is_traceable_wrapper_subclass(tensor):
+        return [part for name in tensor.__tensor_flatten__()[0] for part in _parts(getattr(tensor, name))]
+    if tensor.layout is torch.sparse_coo:
+        return [tensor._indices(), tensor._values()]
+    if tensor.layout in {torch.sparse_csr, torch.sparse_bsr}:
+        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    if tensor.layout in {torch.sparse_csc, torch.sparse_bsc}:
+        return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
+    return [tensor]
+
+
+def is_of_wrappers(types: Iterable[type]) -> bool:
+    """Whether an operation is called on tensors that wrap others, as nested ones do."""
+    return any(is_traceable_wrapper_subclass_type(kind) for kind in types if kind is not FakeTensor)
 
 
 class StorageLedger:

@@ -14,11 +14,18 @@ from typing import Any
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils._pytree import tree_map_only
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from archcli.runtime.memory.cuda_on_meta import grouped_products_on_meta
+from archcli.runtime.memory.storages import address, tensors_in
+from archcli.runtime.own.stand_ins import fake_of
 from archcli.runtime.own.values import KnownValues
 
+COLLECTIONS = {list, tuple, dict}
+TORCHS = {"_parameters", "_buffers", "_modules"}
+"""Attributes of a module whose dicts torch fills."""
 FOLLOWED = 2**20
 """Elements of the largest floating buffer whose values are followed: a table of frequencies is one."""
 
@@ -31,7 +38,9 @@ def without_values(module: nn.Module, inputs: Any) -> Iterator[tuple[Any, KnownV
     """
     with ExitStack() as stack:
         stack.enter_context(grouped_products_on_meta())
-        mode = FakeTensorMode(allow_non_fake_inputs=True)
+        # nested tensors ask for symbols of their lengths; no other size is one
+        sizes = ShapeEnv(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False)
+        mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=sizes, static_shapes=True)
         values = KnownValues(mode)
         faked = _faking(mode, values)
         stack.enter_context(_replaced(module, faked))
@@ -44,13 +53,11 @@ def without_values(module: nn.Module, inputs: Any) -> Iterator[tuple[Any, KnownV
 def _faking(mode: FakeTensorMode, values: KnownValues) -> Callable[[Any], Any]:
     """A function that gives the fake of a tensor, the same for the same tensor."""
     made: dict[int, tuple[Any, Any]] = {}
+    storages: dict[int, Any] = {}
 
     def faked(tensor: Any) -> Any:
         if id(tensor) not in made:
-            with mode:
-                fake: Any = torch.empty_strided(
-                    tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu"
-                )
+            fake = _same_form(tensor, mode, storages)
             trains = isinstance(tensor, nn.Parameter)
             fake = nn.Parameter(fake, tensor.requires_grad) if trains else _as_differentiable(fake, tensor)
             if not trains and tensor.device.type == "cpu" and _is_followed(tensor):
@@ -60,6 +67,18 @@ def _faking(mode: FakeTensorMode, values: KnownValues) -> Callable[[Any], Any]:
         return made[id(tensor)][1]
 
     return faked
+
+
+def _same_form(tensor: Any, mode: FakeTensorMode, storages: dict[int, Any]) -> Any:
+    """A fake of the tensor's form in a fake of its storage, which views of one storage share."""
+    if tensor.layout is not torch.strided or tensor.is_quantized or is_traceable_wrapper_subclass(tensor):
+        return fake_of(tensor, mode)
+    with mode, torch.no_grad():
+        storage, size = tensor.untyped_storage(), tensor.element_size()
+        if address(tensor) not in storages:
+            storages[address(tensor)] = torch.empty(storage.nbytes(), dtype=torch.uint8, device="cpu")
+        whole = storages[address(tensor)][: storage.nbytes() // size * size].view(tensor.dtype)
+        return whole.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset()).detach()
 
 
 def _as_differentiable(fake: Any, tensor: torch.Tensor) -> Any:
@@ -73,11 +92,7 @@ def _is_followed(tensor: torch.Tensor) -> bool:
 @contextmanager
 def _replaced(module: nn.Module, faked: Callable[[Any], Any]) -> Iterator[None]:
     """Let every tensor that a module holds, registered or not, be its fake within the block."""
-    before: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    for child in module.modules():
-        for held in (vars(child), child._parameters, child._buffers):
-            changed = {name: value for name, value in held.items() if _holds_tensors(value)}
-            before.append((held, changed))
+    before = [(held, _with_tensors(held)) for held in _holders(module)]
     try:
         for held, changed in before:
             held.update({name: tree_map_only(torch.Tensor, faked, value) for name, value in changed.items()})
@@ -87,10 +102,41 @@ def _replaced(module: nn.Module, faked: Callable[[Any], Any]) -> Iterator[None]:
             held.update(changed)
 
 
+def unregistered_tensors(module: nn.Module) -> list[torch.Tensor]:
+    """Tensors of a module that are no parameters or buffers: in lists, dicts, and modules in these."""
+    known = {id(x) for x in (*module.parameters(), *module.buffers())}
+    found = {id(x): x for held in _holders(module) for x in tensors_in(_with_tensors(held))}
+    return [x for key, x in found.items() if key not in known]
+
+
+def _with_tensors(held: dict[str, Any]) -> dict[str, Any]:
+    """The attributes that are tensors or collections of them."""
+    return {name: value for name, value in held.items() if name not in TORCHS and _holds_tensors(value)}
+
+
+def _holders(module: nn.Module) -> Iterator[dict[str, Any]]:
+    """The dicts in which a module keeps tensors, and those of modules that only a list of it has."""
+    waiting, seen = [module], {id(module)}
+    while waiting:
+        child = waiting.pop()
+        yield from (vars(child), child._parameters, child._buffers)
+        inner = [*child._modules.values(), *(x for value in vars(child).values() for x in _modules_in(value))]
+        fresh = {id(x): x for x in inner if x is not None and id(x) not in seen}
+        seen.update(fresh)
+        waiting += fresh.values()
+
+
+def _modules_in(value: Any) -> list[nn.Module]:
+    """Modules within lists, tuples and dicts."""
+    if type(value) not in COLLECTIONS:
+        return []
+    return [x for x in tree_leaves(value) if isinstance(x, nn.Module)]
+
+
 def _holds_tensors(value: Any) -> bool:
-    """Whether it is a tensor, or a list or tuple of them as an LSTM keeps its weights."""
-    if type(value) in {list, tuple}:
-        return bool(value) and all(torch.is_tensor(x) for x in value)
+    """Whether it is a tensor, or a collection of them as an LSTM keeps its weights."""
+    if type(value) in COLLECTIONS:
+        return any(torch.is_tensor(x) for x in tree_leaves(value))
     return torch.is_tensor(value)
 
 

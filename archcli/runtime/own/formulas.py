@@ -17,6 +17,7 @@ from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
 from archcli.graph import OpClass
 from archcli.recording.classes import flops_per_element
+from archcli.runtime.own.missing_formulas import OURS, stored_product
 from archcli.runtime.verify.contractions import FORMULAS, JOINS
 
 aten = torch.ops.aten
@@ -41,102 +42,6 @@ class OpCost(NamedTuple):
 def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
-
-def _grouped(a: Any, b: Any, *_: Any, **__: Any) -> int:
-    """Products of groups of rows: every row meets one matrix; dropless, so that no row is left out."""
-    if a.dim() == b.dim() == 3:  # noqa: PLR2004 - axes of stacks of matrices
-        return 2 * math.prod(a.shape) * b.shape[-1]
-    # [n, k] by [E, k, m]; [m, n] by [n, k] and [E, m, k] by [k, n], whose groups share out n
-    return 2 * a.shape[-2] * a.shape[-1] * b.shape[-1]
-
-
-def _lstm_layer(x: Any, w_ih: Any, w_hh: Any, *_: Any, **__: Any) -> int:
-    """A layer of an LSTM in one kernel: every step's input and state meet their matrices."""
-    steps = math.prod(x.shape[:-1])
-    return 2 * steps * (math.prod(w_ih.shape) + math.prod(w_hh.shape))
-
-
-def _lstm_layer_backward(x: Any, w_ih: Any, w_hh: Any, *_: Any, **__: Any) -> int:
-    return 2 * _lstm_layer(x, w_ih, w_hh)
-
-
-def _recurrent(x: Any, weights: Sequence[Any], *_: Any, **__: Any) -> int:
-    """All layers and directions of a recurrent network in one kernel: every step meets every matrix."""
-    return 2 * math.prod(x.shape[:-1]) * sum(math.prod(w.shape) for w in weights if w.dim() > 1)
-
-
-def _trilinear(*args: Any, **_: Any) -> int:
-    """Sums over products of three: the first two are multiplied and then summed with the third."""
-    shapes, sumdim = [], args[6]
-    for x, expand in zip(args[:3], args[3:6], strict=True):
-        shape = list(x.shape)
-        for axis in sorted(expand):
-            shape.insert(axis, 1)
-        shapes.append(shape)
-    axes: list[int] = [max(sizes) for sizes in zip(*shapes, strict=True)]
-    # a bilinear form runs it with its first axis of the output in a loop: 2 multiplications, 1 addition
-    return 3 * math.prod(axes) if sumdim else 2 * math.prod(axes)
-
-
-def _linear(x: Any, weight: Any, *_: Any, **__: Any) -> int:
-    return 2 * math.prod(x.shape) * weight.shape[0]
-
-
-def _matmul(a: Any, *_: Any, out_val: Any, **__: Any) -> int:
-    return 2 * math.prod(out_val.shape) * a.shape[-1]
-
-
-def _of_first(a: Any, *_: Any, **__: Any) -> int:
-    return 2 * math.prod(a.shape)
-
-
-def _added_mv(_x: Any, a: Any, *_: Any, **__: Any) -> int:
-    return 2 * math.prod(a.shape)
-
-
-def _added_bmm(_x: Any, a: Any, b: Any, *_: Any, **__: Any) -> int:
-    return 2 * math.prod(a.shape) * b.shape[-1]
-
-
-def _distances(a: Any, *_: Any, out_val: Any, **__: Any) -> int:
-    """Distances of all pairs: a difference, a power and a sum per element of each pair; by a product, 2."""
-    return 2 * math.prod(out_val.shape) * a.shape[-1]
-
-
-def _packed_product(x: Any, *_: Any, out_val: Any, **__: Any) -> int:
-    return 2 * math.prod(x.shape) * out_val.shape[-1]
-
-
-Formula = Callable[..., int]
-OURS: dict[str, Formula] = {
-    "_grouped_mm": _grouped,
-    "_scaled_grouped_mm": _grouped,
-    "_scaled_grouped_mm_v2": _grouped,
-    "mkldnn_rnn_layer": _lstm_layer,
-    "mkldnn_rnn_layer_backward": _lstm_layer_backward,
-    "_cudnn_rnn": _recurrent,
-    "miopen_rnn": _recurrent,
-    "_trilinear": _trilinear,
-    "linear": _linear,
-    "mkldnn_linear": _linear,
-    "_mixed_dtypes_linear": _linear,
-    "matmul": _matmul,
-    "_int_mm": _matmul,
-    "_scaled_mm_v2": _matmul,
-    "mv": _of_first,
-    "dot": _of_first,
-    "vdot": _of_first,
-    "addmv": _added_mv,
-    "addbmm": _added_bmm,
-    "_addmm_activation": _added_bmm,
-    "_cdist_forward": _distances,
-    "_euclidean_dist": _distances,
-    "_weight_int8pack_mm": _packed_product,
-    "_weight_int4pack_mm": _packed_product,
-    "_weight_int4pack_mm_for_cpu": _packed_product,
-    "_dyn_quant_matmul_4bit": _packed_product,
-}
-"""FLOPs by the name of an operation of ATen that torch has no formula for."""
 
 NO_PRODUCTS = JOINS | _names(
     "linalg_vector_norm linalg_diagonal "
@@ -190,8 +95,20 @@ NO_PRODUCTS = JOINS | _names(
     "multilabel_margin_loss_forward multilabel_margin_loss_backward nll_loss_forward nll_loss_backward "
     "nll_loss2d_forward nll_loss2d_backward _ctc_loss _ctc_loss_backward _fused_sdp_choice "
     # metadata, and torchvision's boxes
-    "is_same_size is_set_to _has_same_storage_numel _make_dual _new_zeros_with_same_feature_meta  nms "
-    "roi_align roi_pool ps_roi_align ps_roi_pool _roi_align_backward "
+    "is_same_size is_set_to _has_same_storage_numel _make_dual _new_zeros_with_same_feature_meta "
+    "torchvision::nms torchvision::roi_align torchvision::roi_pool torchvision::ps_roi_align "
+    "torchvision::ps_roi_pool torchvision::_roi_align_backward torchvision::_roi_pool_backward "
+    "torchvision::_ps_roi_align_backward torchvision::_ps_roi_pool_backward "
+    # quantized, element by element, and what packs weights
+    "quantized::add quantized::add_relu quantized::add_scalar quantized::add_scalar_relu quantized::mul "
+    "quantized::mul_relu quantized::mul_scalar quantized::mul_scalar_relu quantized::cat quantized::cat_relu "
+    "quantized::batch_norm quantized::batch_norm2d quantized::batch_norm3d quantized::batch_norm_relu "
+    "quantized::layer_norm quantized::group_norm quantized::instance_norm quantized::hardswish "
+    "quantized::leaky_relu quantized::prelu quantized::relu6 quantized::sigmoid quantized::softmax "
+    "quantized::elu quantized::celu quantized::clamp quantized::threshold quantized::dropout "
+    "quantized::max_pool1d quantized::max_pool2d quantized::embedding_byte quantized::embedding_4bit "
+    "quantized::embedding_bag_byte_rowwise_offsets quantized::embedding_bag_4bit_rowwise_offsets "
+    "quantized::linear_prepack quantized::conv1d_prepack quantized::conv2d_prepack "
 )
 """Operations on several floating tensors that contract nothing, beyond those that torch calls pointwise."""
 
@@ -264,16 +181,13 @@ def _pairs(q: Any, k: Any, mask: Any, *, causal: bool, allowed: Allowed) -> tupl
 
 def cost_of(func: Any, args: Any, kwargs: Any, out: Any, allowed: Allowed) -> OpCost | None:
     """The cost of an operation; None for one that may contract tensors and has no formula."""
-    packet = func.overloadpacket
-    name = packet.__name__.rstrip("_")
+    packet, name = packet_of(func), name_of(func)
     if name in ATTENTION:
         return attention_cost(name, args, kwargs, allowed)
     if name in OURS:
-        of_ours = {"out_val": out} if OURS[name] in NEEDS_OUTPUT else {}
-        return _contraction(OURS[name](*args, **kwargs, **of_ours))
+        return _contraction(OURS[name](*args, **{**kwargs, "out_val": out}))
     if packet in flop_registry:
-        formula = FORMULAS.get(packet, flop_registry[packet])
-        return _contraction(int(formula(*args, **kwargs, out_val=out)))
+        return _by_torchs_formula(packet, args, kwargs, out)
     if name in TRANSFORMS:
         whole = _transform(out if name == "_fft_c2r" else args[0], args[1])
         return (
@@ -284,18 +198,24 @@ def cost_of(func: Any, args: Any, kwargs: Any, out: Any, allowed: Allowed) -> Op
     return _other(func, name, args, kwargs, out)
 
 
-def higher_order_cost(func: Any, args: Any, kwargs: Any, out: Any) -> OpCost | None:
-    """The cost of an operation that takes functions, flex_attention above all; None for any other.
-
-    What its mask allows is a function of the user's: all pairs are counted.
-    """
-    if func not in flop_registry:
-        return None
-    flops = int(flop_registry[func](*args, **kwargs, out_val=out))
-    return OpCost(OpClass.CONTRACTION, flops, flops, "unknown")
+def packet_of(func: Any) -> Any:
+    """What torch's formulas know an operation by: all its overloads; a higher-order one is its own."""
+    return vars(func).get("_overloadpacket", func)
 
 
-NEEDS_OUTPUT: set[Formula] = {_matmul, _distances, _packed_product}
+def name_of(func: Any) -> str:
+    """The name of an operation as formulas know it: of ATen's alone, of others with the namespace."""
+    namespace, name = func.namespace, packet_of(func).__name__.rstrip("_")
+    return name if namespace in {"aten", "higher_order"} else f"{namespace}::{name}"
+
+
+def _by_torchs_formula(packet: Any, args: Any, kwargs: Any, out: Any) -> OpCost:
+    matrices = [x for x in args if torch.is_tensor(x)][-2:]
+    if any(x.layout in SPARSE for x in matrices):
+        return _contraction(stored_product(*matrices))
+    flops = int(FORMULAS.get(packet, flop_registry[packet])(*args, **kwargs, out_val=out))
+    # a function of scores may leave pairs out: which is not looked into
+    return OpCost(OpClass.CONTRACTION, flops, flops, "unknown" if "flex_attention" in packet.__name__ else "")
 
 
 def _contraction(flops: int) -> OpCost:
@@ -305,8 +225,16 @@ def _contraction(flops: int) -> OpCost:
 def _may_contract(func: Any, name: str, args: Any, kwargs: Any) -> bool:
     if torch.Tag.pointwise in func.tags or name in NO_PRODUCTS or func.is_view:
         return False
-    numbers = [x for x in tree_leaves((args, kwargs)) if torch.is_tensor(x) and _has_numbers(x)]
+    tensors = [x for x in tree_leaves((args, kwargs)) if torch.is_tensor(x)]
+    if func.namespace not in UNDERSTOOD:
+        return bool(tensors)  # what it does with them, its name does not tell
+    numbers = [x for x in tensors if _has_numbers(x)]
     return len(numbers) > 1 or (bool(numbers) and name.startswith(ALONE))
+
+
+UNDERSTOOD = {"aten", "prims", "prim", "profiler"}
+"""Namespaces whose operations multiply tensors only where they take two, or are known to."""
+SPARSE = {torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc}
 
 
 def _has_numbers(x: torch.Tensor) -> bool:
@@ -342,7 +270,9 @@ def _other(func: Any, name: str, args: Any, kwargs: Any, out: Any) -> OpCost:
     if func.is_view or not floating:
         return OpCost(OpClass.MOVEMENT, 0, 0)
     each = 0 if name in MOVES else flops_per_element(name)
-    flops = each * max(x.numel() for x in floating)
+    if name == "linalg_solve_triangular":
+        each = args[0].shape[-1]  # row after row: n (n - 1) / 2 multiply-adds and n divisions a column
+    flops = each * max(x.numel() for x in (floating if name != "linalg_solve_triangular" else [out]))
     if any(part in name for part in _NORMS):
         return OpCost(OpClass.NORMALIZATION, flops, flops)
     return OpCost(OpClass.ELEMENTWISE if flops else OpClass.MOVEMENT, flops, flops)

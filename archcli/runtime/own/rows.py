@@ -12,7 +12,7 @@ from torch import nn
 
 from archcli.arith import Shape
 from archcli.graph import OpClass, Part, Row
-from archcli.recording.own import ModuleCall
+from archcli.recording.own import ModuleCall, PathModule
 from archcli.runtime.own.watch import RanOp, Visit
 
 GROUPS = (
@@ -72,17 +72,22 @@ def rows_of(module: nn.Module, visits: Iterable[Visit], owned: Owned) -> list[Ro
     by_path: dict[str, list[Visit]] = {}
     for visit in visits:
         by_path.setdefault(visit.path, []).append(visit)
+    calls = {path: len(of_path) for path, of_path in by_path.items()}
+    holders = {path: PathModule(name, calls.get(path, 1)) for path, name in classes.items()}
     for path in owned.shapes:
         by_path.setdefault(path, [])  # never called: what uses its weights is elsewhere, or nothing is
-    rows = [row for path, calls in by_path.items() for row in _rows_at(path, calls, owned, classes)]
-    return [row for _, row in _folded([(row.path.split(".") if row.path else [], row) for row in rows])]
+    rows = [row for path, of_path in by_path.items() for row in _rows_at(path, of_path, owned, holders)]
+    folded = _folded([(row.path.split(".") if row.path else [], row) for row in rows])
+    return [replace(row, path=path) for path, row in folded]
 
 
-def _rows_at(path: str, calls: Sequence[Visit], owned: Owned, classes: dict[str, str]) -> Iterator[Row]:
+def _rows_at(
+    path: str, calls: Sequence[Visit], owned: Owned, holders: dict[str, PathModule]
+) -> Iterator[Row]:
     """The rows of one module: one for all its calls that are equal."""
     weights = owned.shapes.get(path, {})
     made: dict[object, Row] = {}
-    for visit in calls or [Visit(0, path, classes[path])]:
+    for visit in calls or [Visit(0, path, holders[path].class_name)]:
         if not visit.ran and not (weights and not made):
             continue
         parts = _parts(visit.ran)
@@ -95,7 +100,7 @@ def _rows_at(path: str, calls: Sequence[Visit], owned: Owned, classes: dict[str,
         made[key] = Row(
             path=path,
             group=group_of(path, visit.class_name),
-            op=ModuleCall(path.rpartition(".")[2], visit.class_name, _holders(path, classes)),
+            op=ModuleCall(path.rpartition(".")[2], visit.class_name, _way(path, holders)),
             inputs=visit.inputs,
             outputs=visit.outputs,
             weights=stored,
@@ -109,9 +114,10 @@ def _rows_at(path: str, calls: Sequence[Visit], owned: Owned, classes: dict[str,
     yield from made.values()
 
 
-def _holders(path: str, classes: dict[str, str]) -> tuple[str, ...]:
+def _way(path: str, holders: dict[str, PathModule]) -> tuple[PathModule, ...]:
+    """The module itself, those on the way, and the one at the path."""
     steps = path.split(".") if path else []
-    return tuple(classes[".".join(steps[:i])] for i in range(len(steps) + 1))
+    return tuple(holders[".".join(steps[:i])] for i in range(len(steps) + 1))
 
 
 def _parts(ran: Sequence[RanOp]) -> tuple[Part, ...]:
@@ -155,7 +161,7 @@ def _folded(placed: Sequence[Placed]) -> list[tuple[str, Row]]:
         if steps:
             below.setdefault(steps[0], []).append((steps[1:], row))
         else:
-            here.append(("", replace(row, path="")))
+            here.append(("", row))
     children = {step: _folded(rows) for step, rows in below.items()}
     for steps, rows in _alike(children):
         name = _joined(steps, [step for step in children if step.isdecimal()])
@@ -206,6 +212,14 @@ def _joined(steps: list[str], siblings: list[str]) -> str:
 
 
 def _repeated(path: str, inner: str, row: Row, times: int) -> tuple[str, Row]:
+    """A row in place of those of `times` equal siblings, by its path from here."""
     whole = f"{path}.{inner}" if inner else path
-    stored = None if row.stored is None else row.stored * times
-    return whole, replace(row, path=whole, times=row.times * times, stored=stored)
+    if times == 1:
+        return whole, row
+    op, stored = row.op, row.stored
+    if type(op) is ModuleCall:
+        above = len(op.holders) - 1 - whole.count(".")
+        below = tuple(holder._replace(times=holder.times * times) for holder in op.holders[above:])
+        op = replace(op, holders=op.holders[:above] + below)
+    stored = None if stored is None else stored * times
+    return whole, replace(row, op=op, times=row.times * times, stored=stored)

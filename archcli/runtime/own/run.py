@@ -5,25 +5,26 @@ from __future__ import annotations
 import inspect
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
+from torch.utils._pytree import tree_leaves
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, closest, either, quote, suggest
 from archcli.recording.own import AttentionCalls, ModuleRun, StepMemory, Uncounted
 from archcli.runtime.dtypes import dtype_name
 from archcli.runtime.memory.peak import LiveStorages
-from archcli.runtime.memory.storages import tensors_in
+from archcli.runtime.memory.storages import address, stored_in, tensors_in
 from archcli.runtime.own.failures import told_of_failures
-from archcli.runtime.own.fake import without_values
+from archcli.runtime.own.fake import unregistered_tensors, without_values
 from archcli.runtime.own.rows import owned_weights, rows_of
 from archcli.runtime.own.values import KnownValues
-from archcli.runtime.own.watch import Visit, Watch, watching
+from archcli.runtime.own.watch import ModuleWatch, Visit, watching
 
 Loss = Callable[..., Any]
 TRAIN = "train"
@@ -33,12 +34,14 @@ TRAIN = "train"
 class OwnCall:
     """A call of a module: its arguments, the method, forward or train, and where it runs.
 
-    `loss` is a function of the output; without it the sum of the output, or the loss in it.
+    `loss` is a function of the output; without it the sum of the output, or the loss in it. `source` says
+    where the module comes from.
     """
 
     module: nn.Module
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
     method: str = "forward"
     phase: str = "forward"
     run_on: str = "meta"
@@ -52,7 +55,12 @@ class OwnCall:
     def described(self) -> list[str]:
         """The tensors among its arguments, as `ids=int64[1,2048]`."""
         named = [*zip(self.parameter_names(), self.args, strict=False), *self.kwargs.items()]
-        return [f"{name}={form_of(x)}" for name, value in named for x in tensors_in(value)]
+        return [f"{name}={form_text(x.dtype, x.shape)}" for name, value in named for x in tensors_in(value)]
+
+    def typed(self) -> list[str]:
+        """The same, or the types of arguments where there is no tensor, as `input=ndarray`."""
+        named = [*zip(self.parameter_names(), self.args, strict=False), *self.kwargs.items()]
+        return self.described() or [f"{name}={type(value).__name__}" for name, value in named]
 
     def parameter_names(self) -> Iterator[str]:
         """Names of the positional arguments."""
@@ -67,74 +75,111 @@ class OwnCall:
     def checked(self) -> OwnCall:
         """The same. Raises ArchError where the method takes other arguments, or nothing can be watched."""
         _require_watchable(self.module)
+        _require_shapes(self.module)
+        signature = _signature(self.module, self.method)
+        takes = signature.parameters
+        what = f"{type(self.module).__name__}.{self.method}"
+        takes_any = any(x.kind is inspect.Parameter.VAR_KEYWORD for x in takes.values())
+        for name in self.kwargs:
+            if name not in takes and not takes_any:
+                raise ArchError(f"{what} takes no {quote(name)}", suggest(name, takes, "it takes"))
         try:
-            _signature(self.module, self.method).bind(*self.args, **self.kwargs)
+            signature.bind(*self.args, **self.kwargs)
         except TypeError as error:
-            name = type(self.module).__name__
-            takes = ", ".join(_signature(self.module, self.method).parameters)
-            given = ", ".join(self.described()) or "nothing"
+            given = ", ".join(self.described())
             raise ArchError(
-                f"{name}.{self.method}: {error}; given were {given}", f"it takes {takes}"
+                f"{what}: {error}{f'; given were {given}' if given else ''}", _example(takes)
             ) from None
         return self
 
 
+def _example(takes: Iterable[str]) -> str:
+    """A hint that says what a method takes, and how its first input is stated."""
+    names = list(takes)
+    if not names:
+        return "it takes nothing"
+    first = f"{names[0]}={'int64' if names[0].endswith('ids') else 'float32'}[1,8]"
+    return f"it takes {', '.join(names)}: give tensors, or texts as --input '{first}' does"
+
+
 def _require_watchable(module: nn.Module) -> None:
-    """Raise ArchError for modules whose calls are not Python's, and for weights without a shape."""
+    """Raise ArchError for modules whose calls are not Python's."""
     for path, child in module.named_modules():
         if isinstance(child, torch.jit.ScriptModule):
             what = f"{path or 'the module'} is compiled by TorchScript, and its calls cannot be watched"
             raise ArchError(what, "give the module that it was made from")
+
+
+def _require_shapes(module: nn.Module) -> None:
+    """Raise ArchError for weights without a shape."""
     for name, weight in module.named_parameters():
         if is_lazy(weight):
             raise ArchError(f"{name} has no shape before the first call", "call the module once")
 
 
 def _signature(module: nn.Module, method: str) -> inspect.Signature:
+    name = type(module).__name__
     function = getattr(module, method, None)
     if not callable(function):
-        raise ArchError(
-            f"{type(module).__name__} has no method {method}", "--call names one; forward is usual"
-        )
+        methods = [word for word in vars(type(module)) if not word.startswith("_")]
+        near = closest(method, [*methods, "forward"])
+        hint = f"did you mean {either(near)}?" if near else "--call (call=) names one; forward is usual"
+        raise ArchError(f"{name} has no method {quote(method)}", hint)
+    # a module may have one of its own, beside its class
+    if method == "forward" and method not in vars(module) and type(module).forward is nn.Module.forward:
+        raise ArchError(f"{name} has no forward of its own", "--call (call=) names another method")
     return inspect.signature(function)
 
 
-def form_of(tensor: torch.Tensor) -> str:
+def form_text(dtype: torch.dtype, shape: Sequence[int]) -> str:
     """A tensor's dtype and shape: int64[1,2048]."""
-    return f"{dtype_name(tensor.dtype)}[{','.join(map(str, tensor.shape))}]"
+    return f"{dtype_name(dtype)}[{','.join(map(str, shape))}]"
 
 
 class Ran(NamedTuple):
     """What a watched run leaves: the watch, and the memory where it was asked for."""
 
-    watch: Watch
+    watch: ModuleWatch
     memory: StepMemory | None
 
 
-def run_module(call: OwnCall, source: str, *, memory: bool = False) -> ModuleRun:
+def run_module(call: OwnCall, *, memory: bool = False) -> ModuleRun:
     """Run a module once and read its rows; it stays as it was. Raises ArchError where it cannot run."""
     call = call.checked()
+    ran = _watched(call, memory=memory)
+    counts = ran.watch.uncounted.items()
+    return replace(
+        _record(call, ran.watch.visits),
+        uncounted=[Uncounted(op, path, calls) for (op, path), calls in counts],
+        attention=list(_attention(ran.watch.visits)),
+        memory=ran.memory,
+    )
+
+
+def weights_of(call: OwnCall) -> ModuleRun:
+    """The rows of a module's weights, for which nothing has to run. Raises ArchError without their shapes."""
+    _require_shapes(call.module)
+    return _record(call, ())
+
+
+def _record(call: OwnCall, visits: Sequence[Visit]) -> ModuleRun:
+    """The rows of a module's weights and of its calls, with the bytes of both."""
     module = call.module
     owned = owned_weights(module)
-    ran = _watched(call, memory=memory)
-    rows = rows_of(module, ran.watch.visits, owned)
-    uncounted = [Uncounted(op, path, calls) for (op, path), calls in ran.watch.uncounted.items()]
-    dtypes = Counter({dtype_name(x.dtype): 0 for x in module.parameters()})
+    dtypes: Counter[str] = Counter()
     for weight in module.parameters():
         dtypes[dtype_name(weight.dtype)] += weight.numel() * weight.element_size()
     return ModuleRun(
         name=type(module).__name__,
-        source=source,
+        source=call.source,
         phase=call.phase,
         run_on=call.run_on,
         inputs=call.described(),
-        rows=rows,
-        uncounted=uncounted,
-        attention=list(_attention(ran.watch.visits)),
+        rows=rows_of(module, visits, owned),
         ties=owned.ties,
+        trained=sum(x.numel() for x in module.parameters() if x.requires_grad),
         buffers=sum(x.numel() * x.element_size() for x in module.buffers()),
         dtypes=dict(dtypes),
-        memory=ran.memory,
     )
 
 
@@ -151,11 +196,11 @@ def _attention(visits: Sequence[Visit]) -> Iterator[AttentionCalls]:
 def _watched(call: OwnCall, *, memory: bool) -> Ran:
     module = call.module
     with ExitStack() as stack:
-        stack.enter_context(as_asked(module, trains=call.trains))
+        stack.enter_context(as_asked(call))
         given, values = _tensors_of(call, stack)
-        watch = Watch(module, values)
-        stack.enter_context(told_of_failures(call.run_on, call.described, watch))
-        held = [*module.parameters(), *module.buffers(), *tensors_in(given)]
+        watch = ModuleWatch(module, values)
+        stack.enter_context(told_of_failures(call.run_on, call.typed, watch))
+        held = [*module.parameters(), *module.buffers(), *unregistered_tensors(module), *_inputs_in(given)]
         stack.enter_context(watching(module, watch))
         live = LiveStorages(held, lambda: _place(watch))
         if memory:
@@ -171,9 +216,11 @@ def _tensors_of(call: OwnCall, stack: ExitStack) -> tuple[Any, KnownValues]:
         return stack.enter_context(without_values(call.module, given))
     for name, weight in [*call.module.named_parameters(), *call.module.named_buffers()]:
         if weight.device.type == "meta":
-            raise ArchError(
-                f"{name} has no values, so nothing can run on {call.run_on}", "leave --run-on out"
-            )
+            what = f"{name} has no values, so nothing can run on {call.run_on}"
+            raise ArchError(what, f"build it on {call.run_on}")
+        if weight.device.type != call.run_on:
+            what = f"{name} is on {weight.device.type}, and the module is to run on {call.run_on}"
+            raise ArchError(what, f"move it: module.to({call.run_on!r})")
     return given, KnownValues(None)
 
 
@@ -188,6 +235,8 @@ def one_pass(call: OwnCall, given: Any, live: LiveStorages | None = None) -> int
             loss = (call.loss or loss_of)(out)
             # as a training loop does: a name for the output would keep it alive through the backward
             del out
+            if not torch.is_tensor(loss) or loss.numel() != 1:
+                raise ArchError("the loss is no tensor of one element", "out.mean() is one")
             if not loss.requires_grad:
                 raise ArchError("nothing in the output depends on a trained weight", "it has no backward")
             loss.backward()
@@ -207,21 +256,23 @@ def loss_of(out: Any) -> torch.Tensor:
     return total
 
 
-def _place(watch: Watch) -> tuple[str, str]:
+def _place(watch: ModuleWatch) -> tuple[str, str]:
     visit, stage = watch.place()
     return visit.path, stage
 
 
 def _memory(call: OwnCall, given: Any, live: LiveStorages, kept: int) -> StepMemory:
-    weights, buffers = _bytes(call.module.parameters()), _bytes(call.module.buffers())
-    inputs, peak = _bytes(tensors_in(given)), live.peak
-    there = weights + buffers + inputs
-    gradients = _bytes(x.grad for x in call.module.parameters() if x.grad is not None)
+    module = call.module
+    beside = [*module.buffers(), *unregistered_tensors(module)]
+    weights, buffers, inputs = _bytes(module.parameters()), _bytes(beside), _bytes(_inputs_in(given))
+    peak, there = live.peak, _bytes([*module.parameters(), *beside, *_inputs_in(given)])
+    trained = [x for x in module.parameters() if x.grad is not None]
     return StepMemory(
         weights=weights,
         buffers=buffers,
         inputs=inputs,
-        gradients=gradients,
+        gradients=_bytes(x.grad for x in trained),
+        trained=[(tuple(x.shape), x.element_size()) for x in trained],
         kept=kept,
         peak=there + peak.bytes,
         end=there + peak.end,
@@ -230,39 +281,55 @@ def _memory(call: OwnCall, given: Any, live: LiveStorages, kept: int) -> StepMem
     )
 
 
+def _inputs_in(given: Any) -> list[torch.Tensor]:
+    """The tensors among arguments, those that an object of a class holds included."""
+    held = [vars(x) for x in tree_leaves(given) if "__dict__" in dir(x) and not torch.is_tensor(x)]
+    return tensors_in((given, held))
+
+
 def _bytes(tensors: Any) -> int:
     """Bytes of the storages of tensors, each once."""
-    storages = {x.untyped_storage()._cdata: x.untyped_storage().nbytes() for x in tensors}
+    storages = {address(x): x.untyped_storage().nbytes() for x in stored_in(list(tensors))}
     return sum(storages.values())
 
 
 @contextmanager
-def as_asked(module: nn.Module, *, trains: bool) -> Iterator[None]:
-    """Let the module train, or infer, within the block; afterwards it is as it was, gradients included."""
+def as_asked(call: OwnCall) -> Iterator[None]:
+    """Let the module train, or infer, within the block; afterwards all is as it was.
+
+    That is its mode, its gradients, its buffers as far as a real run writes them, and torch's random state.
+    """
+    module = call.module
     modes = {child: child.training for child in module.modules()}
-    grads = {weight: weight.grad for weight in module.parameters()}
+    weights = [*module.parameters(), *unregistered_tensors(module)]
+    grads = {weight: weight.grad for weight in weights if weight.is_leaf}
+    real = call.run_on != "meta"
+    buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers() if real]
     fast = torch.backends.mha.get_fastpath_enabled()
     # in its place run the operations that it stands for, which have formulas
     torch.backends.mha.set_fastpath_enabled(False)
-    module.train(trains)
+    module.train(call.trains)
     for weight in grads:
         weight.grad = None
     try:
-        with flex_attention_as_it_is():
+        with _flex_attention_uncompiled(), torch.random.fork_rng(devices=[]):
             yield
     finally:
         for child, mode in modes.items():
             child.training = mode
         for weight, grad in grads.items():
             weight.grad = grad
+        with torch.no_grad():
+            for buffer, before in buffers:
+                buffer.copy_(before)
         torch.backends.mha.set_fastpath_enabled(fast)
 
 
 @contextmanager
-def flex_attention_as_it_is() -> Iterator[None]:
-    """Let flex_attention run within the block without a compiler, which raises while a watch is on."""
+def _flex_attention_uncompiled() -> Iterator[None]:
+    """Let flex_attention run within the block as it is: it compiles itself, and then cannot be watched."""
     flex: Any = sys.modules.get("torch.nn.attention.flex_attention")
-    name = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"
+    name = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"  # not in every version of torch
     if flex is None or name not in vars(flex):
         yield
         return

@@ -1,4 +1,4 @@
-"""A module by its name, `pkg.module:function`: import it, call it, and find what it is run on.
+"""A module by its name, `pkg.module:function`: import it, and call it where it is a function.
 
 This runs the user's code, and nothing else of archcli does.
 """
@@ -8,25 +8,22 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from archcli.errors import ArchError, closest, either, quote, sanitize
-from archcli.recording.own import InputForm
-from archcli.runtime.dtypes import DTYPES
-from archcli.runtime.own.failures import is_theirs
+from archcli.errors import ArchError, closest, describe_argument, either, quote
+from archcli.runtime.own.failures import raised
 
 LARGE = 2**16
 """Elements of a new tensor that needs no values; smaller ones may be settings, as rates of a schedule."""
 MAKERS = {torch.empty, torch.zeros, torch.ones, torch.rand, torch.randn}
-MOST_FRAMES = 5
 
 
 class Made(NamedTuple):
@@ -35,6 +32,21 @@ class Made(NamedTuple):
     module: nn.Module
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+
+
+@contextmanager
+def prints_to_errors() -> Iterator[None]:
+    """Send what is printed within the block to standard error: standard output holds the report alone."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)  # also of processes that are started, and of libraries in C
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        sys.stdout.flush()  # what was printed by a reference from before
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def module_named(name: str, run_on: str, *, here: bool) -> Made:
@@ -51,8 +63,8 @@ def module_named(name: str, run_on: str, *, here: bool) -> Made:
     if isinstance(made, tuple) and made and isinstance(made[0], nn.Module):
         return Made(made[0], *_arguments(made[1:]))
     if not isinstance(made, nn.Module):
-        hint = "it has to return a torch.nn.Module, or (module, inputs)"
-        raise ArchError(f"{name} gives {quote(type(made).__name__)}, no module", hint)
+        what = f"{name} returns {describe_argument(made)}, no module"
+        raise ArchError(what, "it has to return a torch.nn.Module, or (module, inputs)")
     return Made(made, (), {})
 
 
@@ -81,37 +93,62 @@ def _thing(name: str, *, here: bool) -> Any:
         thing: Any = import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name and f"{module_name}.".startswith(f"{error.name}."):
-            hint = "is it installed, or its folder on PYTHONPATH?"
-            if not here:
-                hint = f"py:{name} also looks in this folder"
-            raise ArchError(f"no module {quote(error.name)} to import", hint) from None
-        raise _failed(f"importing {module_name}", error) from None
-    except Exception as error:  # noqa: BLE001 - a stranger's code may raise anything
-        raise _failed(f"importing {module_name}", error) from None
+            raise _no_module(error.name, name, here=here) from None
+        raise raised(f"importing {module_name}", error) from None
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's code may raise anything
+        raise raised(f"importing {module_name}", error) from None
+    at = module_name
     for attribute in attributes.split("."):
         if not hasattr(thing, attribute):
-            known = [word for word in dir(thing) if not word.startswith("_")]
-            near = closest(attribute, known)
+            near = closest(attribute, (word for word in dir(thing) if not word.startswith("_")))
+            near = near or list(_defined(thing))
             hint = f"did you mean {either(near)}?" if near else "name a function, a class or a module in it"
-            raise ArchError(f"{module_name} has no {quote(attribute)}", hint)
-        thing = getattr(thing, attribute)
+            raise ArchError(f"{at} has no {quote(attribute)}", hint)
+        thing, at = getattr(thing, attribute), f"{at}.{attribute}"
     return thing
 
 
-def _failed(doing: str, error: BaseException) -> ArchError:
-    """An error with the frames of the user's code that led to it."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_theirs(frame.filename)]
-    last = frames[-MOST_FRAMES:]
-    places = "; ".join(f"{frame.filename}:{frame.lineno} {sanitize(frame.line or '')}" for frame in last)
-    first = sanitize((str(error).strip() or "no message").splitlines()[0])
-    return ArchError(f"{doing} raises {type(error).__name__}: {first}", places or "it is not archcli's code")
+def _defined(module: Any) -> Iterator[str]:
+    """The first functions, classes and modules that a Python module defines itself."""
+    things = [(name, thing) for name, thing in vars(module).items() if not name.startswith("_")]
+    makes = (
+        name
+        for name, thing in things
+        if isinstance(thing, nn.Module)
+        or (inspect.isfunction(thing) and thing.__module__ == module.__name__)
+        or (inspect.isclass(thing) and issubclass(thing, nn.Module) and thing.__module__ == module.__name__)
+    )
+    yield from (name for _, name in zip(range(3), makes, strict=False))
+
+
+def _no_module(missing: str, name: str, *, here: bool) -> ArchError:
+    """The error for a package that is not there, with those near its name."""
+    package, _, last = missing.rpartition(".")
+    folder = [os.getcwd()]  # noqa: PTH109 - as in sys.path
+    what = f"no module {quote(missing)} to import"
+    if not here and not package and last in _modules_in(folder):
+        return ArchError(what, f"py:{name} also looks in this folder")
+    if package:
+        near = closest(last, _modules_in(vars(sys.modules[package]).get("__path__", [])))
+    else:
+        near = (closest(last, _modules_in(folder)) if here else []) or closest(last, _modules_in(None))
+    if near:
+        return ArchError(what, f"did you mean {either(f'{package}.{word}'.lstrip('.') for word in near)}?")
+    further = "" if here else f" py:{name} also looks in this folder"
+    return ArchError(what, f"is it installed, or its folder on PYTHONPATH?{further}")
+
+
+def _modules_in(folders: Iterable[str] | None) -> list[str]:
+    """The modules in these folders; without any, those that can be imported."""
+    return [module.name for module in iter_modules(folders) if not module.name.startswith("_")]
 
 
 def _made(name: str, thing: Any, *, without_values: bool) -> Any:
     if not callable(thing):
-        raise ArchError(
-            f"{name} is {quote(type(thing).__name__)}, nothing that makes a module", "name a function"
-        )
+        what = f"{name} is {describe_argument(thing)}, and makes no module"
+        near = list(_defined(thing)) if inspect.ismodule(thing) else []
+        hint = f"did you mean {name}.{near[0]}?" if near else "name a function, a class or an instance"
+        raise ArchError(what, hint)
     try:
         inspect.signature(thing).bind()
     except TypeError as error:
@@ -127,8 +164,8 @@ def _made(name: str, thing: Any, *, without_values: bool) -> Any:
             pass
     try:
         return thing()
-    except Exception as error:  # noqa: BLE001 - a stranger's code may raise anything
-        raise _failed(f"calling {name}", error) from None
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's code may raise anything
+        raise raised(f"calling {name}", error) from None
 
 
 class LargeOnMeta(TorchFunctionMode):
@@ -164,39 +201,3 @@ def _arguments(rest: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if len(rest) == 2 and isinstance(rest[1], Mapping) and not torch.is_tensor(rest[0]):  # noqa: PLR2004
         return tuple(rest[0]), dict(rest[1])
     return tuple(rest), {}
-
-
-def with_inputs(made: Made, forms: Sequence[InputForm], method: str, run_on: str) -> Made:
-    """The module with inputs of the stated forms, else those that came with it, else its dummy inputs."""
-    if forms:
-        names = inspect.signature(getattr(made.module, method, made.module.forward)).parameters
-        tensors = [(form, _tensor(form, run_on)) for form in forms]
-        for form in forms:
-            takes_any = any(x.kind is inspect.Parameter.VAR_KEYWORD for x in names.values())
-            if form.name and form.name not in names and not takes_any:
-                near = closest(form.name, names)
-                hint = f"did you mean {either(near)}?" if near else f"it takes {', '.join(names)}"
-                raise ArchError(f"{type(made.module).__name__} takes no {quote(form.name)}", hint)
-        args = tuple(tensor for form, tensor in tensors if not form.name)
-        return Made(made.module, args, {form.name: tensor for form, tensor in tensors if form.name})
-    if made.args or made.kwargs:
-        return made
-    dummies = getattr(made.module, "dummy_inputs", None)  # transformers' models know theirs
-    if isinstance(dummies, Mapping):
-        return Made(made.module, (), dict(dummies))
-    return made
-
-
-def _tensor(form: InputForm, run_on: str) -> torch.Tensor:
-    """Zeros as ids, ones as a mask, noise as features; on meta no floating one takes memory."""
-    dtype = DTYPES.get(form.dtype) or getattr(torch, form.dtype, None)
-    if not isinstance(dtype, torch.dtype):
-        raise ArchError(f"{quote(form.dtype)} is no dtype of torch", "int64, bool, float32 and bf16 are some")
-    device = "cpu" if run_on == "meta" else run_on
-    if dtype is torch.bool:
-        return torch.ones(form.shape, dtype=dtype, device=device)
-    if dtype.is_floating_point and run_on == "meta":
-        return torch.empty(form.shape, dtype=dtype, device="meta")
-    if dtype.is_floating_point:
-        return torch.randn(form.shape, device=device).to(dtype)
-    return torch.zeros(form.shape, dtype=dtype, device=device)

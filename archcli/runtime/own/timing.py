@@ -16,13 +16,12 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from archcli.errors import ArchError
 from archcli.recording.own import ModuleRun, ModuleTimes
 from archcli.runtime.own.failures import told_of_failures
 from archcli.runtime.own.formulas import OpCost
 from archcli.runtime.own.run import OwnCall, as_asked, one_pass, run_module
 from archcli.runtime.own.values import KnownValues
-from archcli.runtime.own.watch import Watch, watching
+from archcli.runtime.own.watch import ModuleWatch, watching
 
 USUAL_PASSES, MOST_SECONDS = 10, 8.0
 UNCOUNTED = "uncounted"
@@ -37,7 +36,7 @@ class Clocked(NamedTuple):
     seconds: float
 
 
-class TimedWatch(Watch):
+class TimedWatch(ModuleWatch):
     """A watch that also clocks each operation."""
 
     def __init__(self, module: nn.Module) -> None:
@@ -61,17 +60,12 @@ class TimedWatch(Watch):
         return cost
 
 
-def timed_module(call: OwnCall, source: str, passes: int | None = None) -> ModuleRun:
+def timed_module(call: OwnCall, passes: int | None = None) -> ModuleRun:
     """Run a module on real tensors, plain and timed passes in turn. Raises ArchError where it cannot run.
 
     Its rows are those of the same call.
     """
-    for name, weight in call.module.named_parameters():
-        if weight.device.type != "cpu":
-            what = f"{name} is on {weight.device.type}, and a module of yours is profiled on a CPU"
-            raise ArchError(what, "build it on the CPU")
-    call = replace(call, run_on="cpu").checked()
-    run = run_module(call, source)  # the warm-up, too
+    run = run_module(call)  # the warm-up, too
     plain, timed = _passes(call, passes)
     return replace(run, times=_times(plain, timed))
 
@@ -82,7 +76,7 @@ def _passes(call: OwnCall, passes: int | None) -> tuple[list[float], list[list[C
     plain: list[float] = []
     timed: list[list[Clocked]] = []
     start = perf_counter()
-    with as_asked(call.module, trains=call.trains):
+    with as_asked(call):
         while len(plain) < (passes or USUAL_PASSES):
             begin = perf_counter()
             one_pass(call, given)

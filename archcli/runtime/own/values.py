@@ -11,12 +11,21 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
+from torch._subclasses.fake_tensor import (
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    unset_fake_temporarily,
+)
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
-MOST_ELEMENTS = 2**24
-"""The largest tensor whose values are followed: the mask of 4,096 tokens."""
+from archcli.runtime.own.stand_ins import MOST_ELEMENTS, STAND_INS, fake_of, without_cache
+
+FINDS_VALUES = {"_to_sparse", *(f"_to_sparse_{form}" for form in ("csr", "csc", "bsr", "bsc")), "_coalesce"}
+"""Operations that find values other than zero, of which fake tensors make none, and do not say so."""
+ONE_DTYPE = {"mm", "addmm", "mv", "addmv"}
+"""Products that fake tensors allow of two dtypes, and real ones do not."""
 ASKS_VALUES = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
 
 
@@ -24,7 +33,7 @@ class KnownValues:
     """The values of fake tensors that no weight decides."""
 
     def __init__(self, mode: FakeTensorMode | None) -> None:
-        self._mode = mode
+        self.mode = mode
         self._known: Any = WeakIdKeyDictionary()
 
     def remember(self, fake: Any, value: torch.Tensor) -> None:
@@ -50,21 +59,36 @@ class KnownValues:
 
     def run(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation, on values too where all are known."""
-        if self._mode is None:
+        if self.mode is None:
             return func(*args, **kwargs)
-        asks = any(tag in func.tags for tag in ASKS_VALUES)
+        if type(func) is not torch._ops.OpOverload:
+            return without_cache(self, func, args, kwargs)
+        if func.is_view and type(args[0]) is torch.Tensor and args[0].device.type == "cpu":
+            with unset_fake_temporarily():  # of a real tensor a fake mode would make a copy first
+                return func(*args, **kwargs)
+        stand_in = STAND_INS.get(func)
+        return (stand_in or KnownValues.run_or_answer)(self, func, args, kwargs)
+
+    def run_or_answer(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operation on fake tensors, or give what it finds in known values."""
+        _require_one_dtype(func, args)
+        sparse = any(x.layout is torch.sparse_coo for x in _tensors(args))
+        finds = func.overloadpacket.__name__ in FINDS_VALUES or (sparse and func.is_view)
+        asks = finds or any(tag in func.tags for tag in ASKS_VALUES)
         if asks and (real := self._real(func, args, kwargs)) is not None:
-            return self._as_fake(real[0])
+            return self.as_fake(real[0])
+        if finds:
+            raise DynamicOutputShapeException(func)
         out = func(*args, **kwargs)
         if not asks:
-            self._follow(func, args, kwargs, out)
+            self.follow(func, args, kwargs, out)
         return out
 
-    def _follow(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
+    def follow(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
+        """Remember the values of what an operation gave, where those of its inputs are known."""
         real = self._real(func, args, kwargs)
-        written = func._schema.is_mutable
         if real is None:
-            for tensor in _tensors((args, out)) if written else ():
+            for tensor in _written(func, args, kwargs):
                 self._forget(tensor)
             return
         for fake, value in zip(_tensors(out), _tensors(real[0]), strict=True):
@@ -102,15 +126,32 @@ class KnownValues:
             bound *= max(abs(size), 1)
         return bound <= MOST_ELEMENTS * max(len(sizes), 1) and "empty" not in func.overloadpacket.__name__
 
-    def _as_fake(self, real: Any) -> Any:
-        mode: Any = self._mode
+    def as_fake(self, real: Any) -> Any:
+        """Fakes of real tensors, whose values are remembered."""
 
         def fake(value: torch.Tensor) -> Any:
-            made = mode.from_tensor(value)
+            made = fake_of(value, self.mode)
             self.remember(made, value)
             return made
 
         return tree_map_only(torch.Tensor, fake, real)
+
+
+def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
+    """The tensors that an operation writes into."""
+    given = {**kwargs, **{at.name: x for at, x in zip(func._schema.arguments, args, strict=False)}}
+    writes = [
+        at.name for at in func._schema.arguments if at.alias_info is not None and at.alias_info.is_write
+    ]
+    return _tensors([given.get(name) for name in writes])
+
+
+def _require_one_dtype(func: Any, args: Any) -> None:
+    """Raise what torch raises of real tensors where a product has two dtypes."""
+    if func.overloadpacket.__name__ in ONE_DTYPE:
+        dtypes = dict.fromkeys(x.dtype for x in args if torch.is_tensor(x))
+        if len(dtypes) > 1:
+            raise RuntimeError(f"a product needs one dtype, and has {' and '.join(map(str, dtypes))}")
 
 
 def _tensors(tree: Any) -> list[Any]:

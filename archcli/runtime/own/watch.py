@@ -7,6 +7,7 @@ by the node's sequence number.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,12 +17,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
 
 from archcli.arith import Shape
 from archcli.recording.operations import Phase
-from archcli.runtime.memory.storages import tensors_in
+from archcli.runtime.memory.storages import is_of_wrappers, tensors_in
 from archcli.runtime.model.op_log import AutogradLog
-from archcli.runtime.own.formulas import OpCost, cost_of, higher_order_cost
+from archcli.runtime.own.formulas import ATTENTION, OpCost, cost_of, packet_of
 from archcli.runtime.own.values import KnownValues
 
 SIZES_ALONE = {
@@ -42,6 +44,11 @@ SIZES_ALONE = {
     "device",
 }
 """Operations that ask for a tensor's form: they are answered without any kernel."""
+MORE_FRAMES = 3
+
+
+OPERATIONS = {torch._ops.OpOverload, torch._ops.TorchBindOpOverload}
+"""Kinds of operations on tensors; the second takes weights that are packed."""
 
 
 class RanOp(NamedTuple):
@@ -66,7 +73,7 @@ class Visit:
     ran: list[RanOp] = field(default_factory=list)
 
 
-class Watch(TorchDispatchMode):
+class ModuleWatch(TorchDispatchMode):
     """Books operations to the calls of modules.
 
     `visits` are in the order of their calls, the first that of the module itself; `uncounted` counts
@@ -126,9 +133,11 @@ class Watch(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run a torch operation and book it."""
         kwargs = kwargs or {}
-        if type(func) is not torch._ops.OpOverload:
+        if is_of_wrappers(types):
+            return NotImplemented  # it runs operations on what it wraps, which come here
+        if type(func) not in OPERATIONS and packet_of(func) not in flop_registry:
             return self._higher_order(func, args, kwargs)
-        name = func.overloadpacket.__name__.rstrip("_")
+        name = packet_of(func).__name__.rstrip("_")
         if name in SIZES_ALONE:
             return NotImplemented if func.namespace == "aten" and name != "device" else func(*args, **kwargs)
         if not _has_formula(name, func):
@@ -146,36 +155,28 @@ class Watch(TorchDispatchMode):
 
     def book(self, func: Any, name: str, args: Any, kwargs: Any, out: Any) -> OpCost | None:
         """Book an operation that ran to the call that it belongs to; returns its cost, None if unknown."""
-        cost = cost_of(func, args, kwargs, out, self._values.allowed)
-        if cost is None or not func.is_view:
-            self._keep(name, cost, args, kwargs, out)
-        return cost
-
-    def _higher_order(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run what takes functions; what those call is not seen, nor counted."""
-        out = func(*args, **kwargs)
-        # the other kind marks a place for profilers
-        if isinstance(func, torch._ops.HigherOrderOperator):
-            self._keep(str(func), higher_order_cost(func, args, kwargs, out), args, kwargs, out)
-        return out
-
-    def _keep(self, name: str, cost: OpCost | None, args: Any, kwargs: Any, out: Any) -> None:
-        """Book a cost to the call that torch is in; without one the operation's name."""
         visit, stage = self.place()
+        cost = cost_of(func, args, kwargs, out, self._values.allowed)
         if cost is None:
             self.uncounted[name, visit.path] += 1
-            return
+            return None
+        if type(func) in OPERATIONS and func.is_view:
+            return cost
         read = sum(x.numel() for x in tensors_in((args, kwargs)))
         written = sum(x.numel() for x in tensors_in(out))
         visit.ran.append(RanOp(stage, name, cost, read, written))
+        return cost
+
+    def _higher_order(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run what is no operation of tensors; what functions given to it call is not seen, nor counted."""
+        # the other kind marks a place for profilers
+        if isinstance(func, torch._ops.HigherOrderOperator):
+            self.uncounted[str(func), self.place()[0].path] += 1
+        return func(*args, **kwargs)
 
 
 def _has_formula(name: str, func: Any) -> bool:
-    from torch.utils.flop_counter import flop_registry
-
-    from archcli.runtime.own.formulas import ATTENTION
-
-    return name in ATTENTION or func.overloadpacket in flop_registry
+    return name in ATTENTION or packet_of(func) in flop_registry
 
 
 def _shapes(tree: Any) -> tuple[Shape, ...]:
@@ -183,9 +184,11 @@ def _shapes(tree: Any) -> tuple[Shape, ...]:
 
 
 @contextmanager
-def watching(module: nn.Module, watch: Watch) -> Iterator[Watch]:
+def watching(module: nn.Module, watch: ModuleWatch) -> Iterator[ModuleWatch]:
     """Let every call of a module be told to the watch within the block."""
     handles = []
+    deepest = sys.getrecursionlimit()
+    sys.setrecursionlimit(MORE_FRAMES * deepest)  # hooks stand between the calls of nested modules
     for child in module.modules():
         handles += [
             child.register_forward_pre_hook(watch.enter_call, with_kwargs=True, prepend=True),
@@ -197,3 +200,4 @@ def watching(module: nn.Module, watch: Watch) -> Iterator[Watch]:
     finally:
         for handle in handles:
             handle.remove()
+        sys.setrecursionlimit(deepest)

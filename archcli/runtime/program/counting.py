@@ -15,7 +15,7 @@ from archcli.graph import OpClass
 from archcli.recording.program import CountedStep
 from archcli.recording.walk import operation
 from archcli.runtime.dtypes import dtype_name
-from archcli.runtime.own.formulas import OpCost, cost_of, higher_order_cost
+from archcli.runtime.own.formulas import OpCost, cost_of
 from archcli.runtime.profile.census import Counting, is_view
 from archcli.runtime.program.modules import ModuleRanges
 
@@ -79,7 +79,7 @@ class StepCounting(Counting):
         """Run what takes functions, such as flex_attention; what those call is not seen."""
         out = func(*args, **kwargs)
         if isinstance(func, torch._ops.HigherOrderOperator):  # the other kind marks a place for profilers
-            self._keep(str(func), higher_order_cost(func, args, kwargs, out), args)
+            self._keep(str(func), cost_as_executed(func, args, kwargs, out), args)
         return out
 
     def _keep(self, name: str, cost: OpCost | None, args: Any) -> None:

@@ -21,6 +21,7 @@ from archcli.recording.walk import ENGINE, operation, walk
 OPTIMIZER_RANGES = ("Optimizer.step#", "Optimizer.zero_grad#")
 LOADER_RANGES = "enumerate(DataLoader)#"
 """Ranges that torch itself opens around an optimizer's step and a loader's next batch."""
+WITHOUT_WORKERS = f"{LOADER_RANGES}_SingleProcess"
 NOT_RUN = ("profiler::", "prim::")
 """Namespaces of what a trace needs itself."""
 
@@ -58,6 +59,11 @@ class _KernelKeys(frozenset[str]):
 
     def __contains__(self, key: object) -> bool:
         return super().__contains__(key.name if isinstance(key, OpKey) else key)
+
+
+def loads_itself(events: Iterable[Event]) -> bool:
+    """Whether a data loader without workers made a batch."""
+    return any(event.name.startswith(WITHOUT_WORKERS) for event in events)
 
 
 def placed_times(

@@ -41,7 +41,7 @@ from archcli.runtime.profile.clock import Run
 from archcli.runtime.profile.machine import machine, quiet_tracer
 from archcli.runtime.program.compiled import CompiledProgram
 from archcli.runtime.program.counting import StepCounting
-from archcli.runtime.program.kernels import placed_times
+from archcli.runtime.program.kernels import loads_itself, placed_times
 from archcli.runtime.program.modules import ModuleNames, ModuleRanges
 from archcli.runtime.program.steps import Leader, PassHook
 
@@ -57,11 +57,12 @@ class _Begun(NamedTuple):
 
 
 class _TracedStep(NamedTuple):
-    """A traced step: its time, kernels by label, nanoseconds in the data loader, the device's activity."""
+    """A traced step: its time, kernels by label, what its data loader did, the device's activity."""
 
     run: Run
     spent: dict[OpKey, CallTime]
     loading_ns: int
+    loads_itself: bool
     activity: DeviceActivity | None
 
 
@@ -272,7 +273,7 @@ class Watch:
         spent, loading = placed_times(
             events, self.modules.log.autograd.owner, self.compiled.names(), device=on_gpu
         )
-        return _TracedStep(run, spent, loading, activity)
+        return _TracedStep(run, spent, loading, loads_itself(events), activity)
 
     def _ready(self) -> None:
         if _on_gpu():
@@ -340,6 +341,7 @@ class Watch:
             traced_s=tuple(step.run.seconds for step in traced),
             placed=placed,
             waiting_s=max(0.0, loading - loaded),
+            loads_itself=any(step.loads_itself for step in traced),
             modules={**self.compiled.classes, **names.classes},
             counted=_named(self.counted, names) or self.compiled.counted(),
             tokens=self.tokens,

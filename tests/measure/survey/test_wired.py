@@ -55,6 +55,11 @@ def rows_of(name):
     return list_rows(named(name), BATCH, TOKENS).rows
 
 
+@cache
+def cache_of(name):
+    return count_kv_cache(named(name), TOKENS, BATCH)
+
+
 def failing(check, names=(*PRESETS, *HYBRIDS, *STATED)):
     """The names for which a check yields something, with the first of it."""
     return {name: found[0] for name in names if (found := list(check(name)))}
@@ -96,7 +101,7 @@ def unlike_the_cache(name):
         if row["cached"] is not None:
             kind = "source" if row["cached"]["kind"] == StateKind.SOURCE else "own"
             cached.update({(kind, key): row["cached"][key] for key in ("elements", "bytes")})
-    totals = count_kv_cache(named(name), TOKENS, BATCH).totals
+    totals = cache_of(name).totals
     if cached["own", "elements"] != totals["elements"] or cached["own", "bytes"] != totals["bytes"]:
         yield cached, totals["elements"], totals["bytes"]
     if cached["source", "elements"] != totals["cross_elements"]:
@@ -114,7 +119,7 @@ def unlike_the_layers(name):
         if row["cached"] is not None and row["cached"]["kind"] != StateKind.SOURCE:
             sums = by_layer.setdefault(LAYER.match(row["path"]).group(), Counter())
             sums.update({key: row["cached"][key] for key in ("elements_per_token", "constant_elements")})
-    for kind in count_kv_cache(named(name), TOKENS, BATCH).rows:
+    for kind in cache_of(name).rows:
         of_layer = by_layer[kind["first"]]
         if any(of_layer[key] != kind[key] for key in ("elements_per_token", "constant_elements")):
             yield kind["first"], of_layer, kind

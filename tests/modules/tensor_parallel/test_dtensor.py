@@ -40,11 +40,13 @@ def stacked(row, shape):
 
 def splits(name, tp=2):
     model = load(name).model
+    if not is_dense(model) or model.lora is not None:
+        return False
     try:
         shard(model, tp)
     except ArchError:
         return False
-    return is_dense(model) and model.lora is None
+    return True
 
 
 DENSE = [path.stem for path in sorted(PRESETS.glob("*.yaml")) if splits(path.stem)]

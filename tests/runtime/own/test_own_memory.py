@@ -63,12 +63,20 @@ def test_the_peak_equals_live_storages(name, phase):
 
 def test_what_fits_counts_the_optimizer():
     module, inputs = nn.Linear(1000, 1000, bias=False), torch.empty(1, 1000)
-    totals = archcli.count_memory(module, inputs, phase="train", memory="13MB").totals
+    totals = archcli.count_memory(module, inputs, memory="13MB", optimizer="adamw").totals
     weights = 4 * 1000 * 1000
     assert totals["parts"]["weights"] == totals["parts"]["gradients"] == weights
     assert totals["optimizer_bytes"] == 2 * weights
     assert totals["fits"] is False
-    assert (
-        archcli.count_memory(module, inputs, phase="train", memory="13MB", optimizer="sgd").totals["fits"]
-        is True
-    )
+    totals = archcli.count_memory(module, inputs, phase="train", memory="13MB", optimizer="sgd").totals
+    assert totals["fits"] is True
+
+
+def test_an_optimizer_may_hold_copies_of_the_weights():
+    module, inputs = nn.Linear(1000, 1000, bias=False).bfloat16(), torch.empty(1, 1000, dtype=torch.bfloat16)
+    totals = archcli.count_memory(module, inputs).totals
+    elements = 1000 * 1000
+    # adamw-mixed: two moments and the weight in fp32, and the count of steps
+    assert totals["optimizer_bytes"] == (4 + 4 + 4) * elements + 4
+    # the gradient in fp32 is there while the optimizer steps
+    assert totals["with_optimizer_bytes"] == totals["end_bytes"] + totals["optimizer_bytes"] + 4 * elements

@@ -1,5 +1,7 @@
 """Rows of any module: paths, equal layers, ties, groups, and a module that stays as it was."""
 
+import re
+
 import pytest
 import torch
 from torch import nn
@@ -46,6 +48,9 @@ def test_nested_repetitions_are_starred_at_each_level():
     module = nn.Sequential(*[nn.Sequential(*[nn.Linear(4, 4) for _ in range(3)]) for _ in range(2)])
     (row,) = archcli.rows(module, torch.empty(1, 4))
     assert (row.path, row.times, row.params) == ("*.*", 6, 6 * 20)
+    report = archcli.summary(module, torch.empty(1, 4), depth=1)
+    # two Sequentials, not six
+    assert [(x["path"], x["op"], x["times"]) for x in report.tables[0].records] == [("*", "Sequential", 2)]
 
 
 def test_tied_weights_count_once_and_are_named():
@@ -53,6 +58,13 @@ def test_tied_weights_count_once_and_are_named():
     report = archcli.count_params(module, IDS)
     assert report.totals["params"] == sum(weight.numel() for weight in module.parameters())
     assert "head.weight is table.weight" in " ".join(report.notes)
+
+
+def test_frozen_weights_are_not_trained():
+    module = nn.Linear(3, 4)
+    module.weight.requires_grad_(False)
+    totals = archcli.count_params(module).totals
+    assert (totals["params"], totals["trainable_params"]) == (3 * 4 + 4, 4)
 
 
 def test_a_module_called_twice_stores_its_weights_once():
@@ -102,6 +114,53 @@ def test_a_module_is_left_as_it_was():
     assert not any(child._forward_hooks or child._forward_pre_hooks for child in module.modules())
 
 
+def test_a_real_run_leaves_statistics_and_random_numbers_as_they_were():
+    module = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(0.5))
+    before = {name: x.clone() for name, x in module.state_dict().items()}
+    random = torch.get_rng_state()
+    archcli.count_flops(module, "float32[3,4]", run_on="cpu", phase="train")
+    archcli.profile(module, "float32[3,4]", phase="train", pairs=1)
+    assert all(torch.equal(x, before[name]) for name, x in module.state_dict().items())
+    assert torch.equal(random, torch.get_rng_state())
+
+
+def test_inputs_by_keyword_and_settings_that_are_no_tensors():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(4, 4)
+
+        def forward(self, *args, x, mode="mean", **others):
+            return self.inner(x) * others["scale"]
+
+    report = archcli.summary(Scaled(), x="float32[2,4]", mode="sum", scale=2.0)
+    assert report.inputs["input"] == ["x=fp32[2,4]"]
+    assert report.totals["matmul_flops"] == 2 * 2 * 4 * 4
+
+
+WRONG = {
+    "is a class; give a module": lambda: archcli.summary(Tied, IDS),
+    "2 is no torch.nn.Module": lambda: archcli.summary(2, IDS),
+    "give them in a tuple": lambda: archcli.count_flops(Tied(), IDS, IDS),
+    "takes no 'batch_size' of a module": lambda: archcli.count_flops(Tied(), IDS, batch_size=2),
+    'phase must be forward or train, not "decode"': lambda: archcli.count_memory(Tied(), IDS, phase="decode"),
+    "takes no 'input_size'": lambda: archcli.summary(Tied(), input_size=(1, 3)),
+    'loss is "mse", no function': lambda: archcli.summary(Tied(), IDS, loss="mse"),
+    "no tensor of one element": lambda: archcli.count_memory(Tied(), IDS, loss=lambda out: out),
+    "table.weight has no values, so nothing can run on cpu; build it on cpu": lambda: archcli.summary(
+        Tied().to("meta"), IDS, run_on="cpu"
+    ),
+    "the inputs are ids=list": lambda: archcli.summary(Tied(), [1, 2]),
+    "summary, params, flops, memory, show and profile take modules": lambda: archcli.count_kv_cache(Tied()),
+}
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_wrong_calls_say_what_to_do(said):
+    with pytest.raises(ArchError, match=re.escape(said)):
+        WRONG[said]()
+
+
 def test_what_is_recomputed_belongs_to_the_backward_of_its_module():
     class Recomputed(nn.Module):
         def __init__(self):
@@ -130,13 +189,15 @@ def test_methods_and_dicts_of_inputs():
 
     report = archcli.summary(Two(), named={"x": torch.empty(2, 4)}, call="encode")
     assert report.totals["matmul_flops"] == 2 * 2 * 4 * 4
-    with pytest.raises(ArchError, match="has no method decode"):
+    with pytest.raises(ArchError, match="has no method 'decode'; did you mean encode"):
         archcli.summary(Two(), call="decode")
 
 
 def test_errors_name_the_argument_and_the_shape():
     module = nn.Sequential(nn.Linear(4, 4), nn.Linear(5, 4))
-    with pytest.raises(ArchError, match=r"^1 \(Linear\) raises RuntimeError at .*it was given \[2, 4\]"):
+    with pytest.raises(
+        ArchError, match=r"^1 \(Linear\) raises RuntimeError: a and b .*it was given \[2, 4\]"
+    ):
         archcli.summary(module, torch.empty(2, 4))
     with pytest.raises(ArchError, match=r"missing a required argument: 'input'"):
         archcli.summary(module)

@@ -142,7 +142,8 @@ class _Awaited:
                 program.finish()
         except Exception as problem:  # noqa: BLE001 - the exit code is the program's
             why = self.failures[0] if self.failures else f"{type(problem).__name__}: {problem}"
-            print(f"archcli: nothing was watched: {why}", file=sys.__stderr__)
+            if sys.__stderr__ is not None:  # the shell may have closed it
+                sys.__stderr__.write(f"archcli: nothing was watched: {why}\n")
 
 
 def _start() -> None:
@@ -155,7 +156,6 @@ def _start() -> None:
     else:
         os.environ["PYTHONPATH"] = given["pythonpath"]
     sys.path[:] = [place for place in sys.path if place != FOLDER]
-    _import_other()
     sys.meta_path.insert(0, _Own())
     awaited = _Awaited(given["options"])
     sys.meta_path.insert(0, awaited)
@@ -164,6 +164,8 @@ def _start() -> None:
         awaited.imported(TORCH)
     # registered before the program registers anything, and so called after all of that
     atexit.register(awaited.finish, os.getpid())
+    # last, as it may raise, which Python tells and goes on
+    _import_other()
 
 
 def _import_other() -> None:
@@ -171,10 +173,13 @@ def _import_other() -> None:
     here = sys.modules.pop(NAME, None)
     try:
         __import__(NAME)
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as missing:
+        if missing.name != NAME:
+            raise
+    finally:
         if here is not None:
             # the import system looks for it when this file has run
-            sys.modules[NAME] = here
+            sys.modules.setdefault(NAME, here)
 
 
 if __name__ == NAME and VARIABLE in os.environ:

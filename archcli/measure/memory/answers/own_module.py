@@ -2,45 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from archcli.errors import ArchError, either, quote
 from archcli.measure.memory.answers.question import DeviceMemory
 from archcli.measure.memory.answers.tables import bytes_in_words
+from archcli.measure.memory.training.optimizers import OPTIMIZERS, OptimizerBytes, TrainedTensor, optimizer
 from archcli.measure.report import Report, Table, facts
+from archcli.measure.survey.own_module import module_report
 from archcli.recording.own import ModuleRun, StepMemory
 
 CONVENTION = (
     "The peak: bytes of all storages that live at once in one pass of eager torch on a CPU; weights, buffers "
     "and inputs count, what a kernel takes within itself and what an allocator rounds up do not."
 )
-STATES = {"adamw": 2, "adamw-mixed": 2, "adamw-fused": 2, "sgd": 0, "sgd-momentum": 1, "none": 0}
-"""Tensors as large as a weight that an optimizer of torch keeps for each."""
+NEEDS_MATRICES = "muon"
+"""Updates the matrices of layers alone, and no module says which of its weights are those."""
 
 
-def memory_report(run: ModuleRun, optimizer: str, device: DeviceMemory | None) -> Report:
+def memory_report(run: ModuleRun, name: str, device: DeviceMemory | None) -> Report:
     """The report of `archcli memory` on a module. Raises ArchError for an optimizer that is not known."""
     step = run.memory or StepMemory()
     trains = run.phase == "train"
-    states = _optimizer_bytes(step, optimizer) if trains else 0
-    totals = {**_totals(step), "optimizer_bytes": states, "with_optimizer_bytes": step.peak + states}
-    whole = step.peak + states
+    states = _states(step, name) if trains else OptimizerBytes(0, 0, 0)
+    # the step comes after the backward, when all gradients are there
+    whole = max(step.peak, step.end + int(states.temporaries)) + int(states.device)
+    totals = {**_totals(step), "optimizer_bytes": int(states.device), "with_optimizer_bytes": whole}
     totals["fits"] = None if device is None else whole <= device.memory_bytes
-    asked: dict[str, Any] = {"optimizer": optimizer} if trains else {}
+    asked: dict[str, Any] = {"optimizer": name} if trains else {}
     if device is not None:
         asked |= {"device": device.name, "memory_bytes": device.memory_bytes}
-    return Report(
-        command="memory",
-        model={"name": run.name, "source": run.source},
-        inputs={"phase": run.phase, "run_on": run.run_on, "input": list(run.inputs), **asked},
-        usual={"run_on": "meta"},
-        convention=CONVENTION,
+    return module_report(
+        run,
+        "memory",
+        CONVENTION,
         totals=totals,
         rows=[{"what": name, "bytes": size} for name, size in totals["parts"].items()],
-        tables=(_table(step, optimizer if trains else "", states),),
-        notes=tuple(_notes(run, step, whole, device)),
+        tables=(_table(step, name if trains else "", totals),),
+        inputs=asked,
+        notes=_notes(run, step, whole, device),
     )
+
+
+def _states(step: StepMemory, name: str) -> OptimizerBytes:
+    """What an optimizer holds for the weights that have a gradient."""
+    if name == NEEDS_MATRICES:
+        what = f"the optimizer {quote(name)} is not known of a module of yours"
+        known = [known for known in OPTIMIZERS if known != name]
+        raise ArchError(what, f"give {either(known)}")
+    return optimizer(name).state(TrainedTensor(shape, width) for shape, width in step.trained)
 
 
 def _totals(step: StepMemory) -> dict[str, Any]:
@@ -59,8 +70,8 @@ def _totals(step: StepMemory) -> dict[str, Any]:
     }
 
 
-def _table(step: StepMemory, optimizer: str, states: int) -> Table:
-    """The peak and what is part of it; of training also what an optimizer adds."""
+def _table(step: StepMemory, name: str, totals: Mapping[str, Any]) -> Table:
+    """The peak and what is part of it; of training also what an optimizer of this name adds."""
     lines = [
         ("peak of the pass", step.peak),
         ("weights", step.weights),
@@ -68,21 +79,13 @@ def _table(step: StepMemory, optimizer: str, states: int) -> Table:
         ("inputs", step.inputs),
         ("alive when the forward ends", step.kept),
     ]
-    if optimizer:
+    if name:
         lines += [
             ("gradients", step.gradients),
-            (f"states of {optimizer}", states),
-            ("peak with them", step.peak + states),
+            (f"states of {name}", totals["optimizer_bytes"]),
+            ("peak with them", totals["with_optimizer_bytes"]),
         ]
     return facts("Memory", *((what, size, "bytes") for what, size in lines))
-
-
-def _optimizer_bytes(step: StepMemory, optimizer: str) -> int:
-    if optimizer not in STATES:
-        what = f"of a module of yours the optimizer {quote(optimizer)} is not known"
-        raise ArchError(what, f"give {either(STATES)}")
-    # states are as wide as the weight, and there for what has a gradient
-    return STATES[optimizer] * step.gradients
 
 
 def _notes(run: ModuleRun, step: StepMemory, whole: int, device: DeviceMemory | None) -> Iterator[str]:
@@ -96,4 +99,3 @@ def _notes(run: ModuleRun, step: StepMemory, whole: int, device: DeviceMemory | 
             yield f"It fits {device.name}: {size} of {of_device}; kernels and the allocator take more."
         else:
             yield f"It does not fit {device.name}: {size} of {of_device}."
-    yield from run.notes

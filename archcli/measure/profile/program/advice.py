@@ -6,6 +6,7 @@ torch's own tuning guide says (https://docs.pytorch.org/tutorials/recipes/recipe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -16,9 +17,19 @@ from archcli.recording.program import LOADER, OPTIMIZER, PlacedTime, ProgramReco
 
 MUCH_WAITING, MUCH_BETWEEN, MUCH_OPTIMIZER, MUCH_OUTSIDE = 0.05, 0.25, 0.10, 0.10
 MUCH_CASTING, MUCH_MOVING, MUCH_ELEMENTWISE, MUCH_RANDOM, MUCH_SCORES = 0.05, 0.15, 0.30, 0.10, 0.05
+MUCH_PRODUCTS = 0.30
 MANY_CALLS = 100
 """Kernels of one optimizer's step beyond which it goes weight by weight."""
-LITTLE_MFU = 0.3
+MOST_CALLS = 0.5
+"""The share of a step's kernels beyond which what runs between them is mostly the optimizer's."""
+MANY_READS = 5
+"""Numbers that a step reads from tensors: a few are a loss and what is logged."""
+FASTER = 1.5
+"""How much faster a product in bf16 must be here, as casts take some of that."""
+FUSING = {"Adam", "AdamW", "SGD", "Adagrad"}
+"""Optimizers of torch that take fused=True."""
+READ = "_local_scalar_dense"
+"""Torch's operation behind .item(), float(tensor) and `if tensor:`."""
 
 
 class Remedy(NamedTuple):
@@ -42,34 +53,56 @@ def _share(recording: ProgramRecording, chosen: Callable[[PlacedTime], bool]) ->
 def _waiting(recording: ProgramRecording, totals: Mapping[str, Any]) -> Iterator[Remedy]:
     share = totals["waiting_share"] + _share(recording, lambda it: it.path == LOADER)
     if share > MUCH_WAITING:
+        in_process, pinned = recording.loads_itself, ", pin_memory=True" * (recording.device == "cuda")
         yield Remedy(
-            "of a step goes by in the data loader",
+            f"of a step goes by in the data loader{', which has no workers' * in_process}",
             share,
-            "more workers (num_workers, persistent_workers=True, pin_memory=True)",
+            f"num_workers=4 or {'' if in_process else 'more, or '}a cheaper transform{pinned}",
         )
 
 
 def _between(recording: ProgramRecording, totals: Mapping[str, Any]) -> Iterator[Remedy]:
     share, calls = totals["framework_share"], totals["kernels_per_step"]
-    if share > MUCH_BETWEEN:
-        each = recording.kernels_s / max(1.0, calls * len(recording.traced_s)) * 1e6
-        yield Remedy(
-            f"of a step lies between its {calls:.0f} kernels of {each:.0f} us on average",
-            share,
-            f"larger batches{', torch.compile' * (not recording.graphs)}, fewer .item() in the step",
-        )
+    if share <= MUCH_BETWEEN:
+        return
+    each = recording.kernels_s / max(1.0, calls * len(recording.traced_s)) * 1e6
+    updates = calls_per_step(recording, _of_optimizer(recording))
+    reads = calls_per_step(recording, (it for it in recording.placed if _is_read(it)))
+    attempts = ["larger batches", *["torch.compile"] * (not recording.graphs)]
+    where = ""
+    if updates > MOST_CALLS * calls:
+        where = f", {updates:.0f} of them the optimizer's"
+        attempts[:0] = _fused(recording)
+    if reads > MANY_READS:
+        attempts.insert(0, f"fewer of its {reads:.0f} .item() (also float(tensor), if tensor)")
+    what = f"of a step lies between its {calls:.0f} kernels of {each:.0f} us on average{where}"
+    yield Remedy(what, share, ", ".join(attempts))
+
+
+def _is_read(time: PlacedTime) -> bool:
+    # optimizers read their own count of steps
+    return time.name == READ and time.path != OPTIMIZER
+
+
+def _of_optimizer(recording: ProgramRecording) -> list[PlacedTime]:
+    return [it for it in recording.placed if it.path == OPTIMIZER]
 
 
 def _optimizer(recording: ProgramRecording, _: Mapping[str, Any]) -> Iterator[Remedy]:
-    share = _share(recording, lambda it: it.path == OPTIMIZER)
-    calls = calls_per_step(recording, [it for it in recording.placed if it.path == OPTIMIZER])
+    share, times = _share(recording, lambda it: it.path == OPTIMIZER), _of_optimizer(recording)
+    calls = calls_per_step(recording, times)
     if share > MUCH_OPTIMIZER:
         weights = ", weight by weight" * (calls > MANY_CALLS)
+        attempts = [*_fused(recording), "more tokens for each of its steps"]
         yield Remedy(
-            f"of a step is the optimizer, {calls:.0f} kernels{weights}",
-            share,
-            "fused=True where it has it (AdamW, SGD), or more tokens for each of its steps",
+            f"of a step is the optimizer, {calls:.0f} kernels{weights}", share, ", or ".join(attempts)
         )
+
+
+def _fused(recording: ProgramRecording) -> list[str]:
+    """The program's optimizer with its weights in one kernel, if torch has that and it is not used yet."""
+    is_fused = any("fused" in it.name for it in _of_optimizer(recording))
+    return [f"{name}(fused=True)" for name in recording.optimizers if name in FUSING and not is_fused][:1]
 
 
 def _outside(recording: ProgramRecording, totals: Mapping[str, Any]) -> Iterator[Remedy]:
@@ -83,17 +116,18 @@ def _outside(recording: ProgramRecording, totals: Mapping[str, Any]) -> Iterator
         yield Remedy(
             f"of a step is outside of modules: {names}",
             share,
-            "less of it in every step: losses, gradients and metrics are what programs do there",
+            "to run it less often: losses, clipping and metrics are there",
         )
 
 
 def _casting(recording: ProgramRecording, _: Mapping[str, Any]) -> Iterator[Remedy]:
     share = _share(recording, lambda it: it.name == "_to_copy")
+    transfers = ", and transfers with non_blocking=True" * (recording.device == "cuda")
     if share > MUCH_CASTING:
         yield Remedy(
             "of a step casts or moves tensors (_to_copy)",
             share,
-            "weights in the dtype that is computed in, and transfers with non_blocking=True",
+            f"weights in the dtype that is computed in{transfers}",
         )
 
 
@@ -110,10 +144,16 @@ def _moving(recording: ProgramRecording, _: Mapping[str, Any]) -> Iterator[Remed
 
 def _elementwise(recording: ProgramRecording, _: Mapping[str, Any]) -> Iterator[Remedy]:
     small = {str(OpClass.ELEMENTWISE), str(OpClass.NORMALIZATION)}
-    share = _share(recording, lambda it: str(it.op_class) in small and it.path != OPTIMIZER)
+    times = [it for it in recording.placed if str(it.op_class) in small and it.path != OPTIMIZER]
+    spent = Counter[str]()
+    for it in times:
+        spent[recording.modules.get(it.path, it.path)] += it.seconds  # type: ignore[assignment]
+    share = sum(spent.values()) / recording.traced_total_s
     if share > MUCH_ELEMENTWISE and not recording.graphs:
+        (name, seconds), *_rest = spent.most_common(1)
         yield Remedy(
-            "of a step is element-wise or normalization",
+            f"of a step is element-wise or normalization, most of it {name} "
+            f"({seconds / recording.traced_total_s:.1%})",
             share,
             "torch.compile(model), which fuses them",
         )
@@ -143,10 +183,15 @@ def _is_linear(name: str) -> bool:
     return is_product(name) and name not in {"bmm", "baddbmm"}
 
 
-def _slow(_: ProgramRecording, totals: Mapping[str, Any]) -> Iterator[Remedy]:
-    if totals["mfu"] is not None and totals["mfu"] < LITTLE_MFU and totals["matmul_dtype"] == "fp32":
-        attempt = "bf16 by torch.autocast, or torch.set_float32_matmul_precision('high') on a GPU"
-        yield Remedy("is the MFU, with products in fp32", totals["mfu"], attempt)
+def _slow(recording: ProgramRecording, totals: Mapping[str, Any]) -> Iterator[Remedy]:
+    share, fast = totals["by_class"].get(str(OpClass.CONTRACTION), 0.0), totals["bf16_flops_per_s"]
+    if share < MUCH_PRODUCTS or totals["matmul_dtype"] != "fp32" or fast is None:
+        return
+    ratio = fast / totals["ceilings"]["gemm_flops_per_s"]
+    if ratio > FASTER:
+        tf32 = ", or torch.set_float32_matmul_precision('high')" * (recording.device == "cuda")
+        what = f"of a step is matrix products in fp32; in bf16 they reach {ratio:.1f} times the FLOP/s here"
+        yield Remedy(what, share, f"torch.autocast in bf16{tf32}")
 
 
 FINDERS = (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from archcli.measure.report import Column, Table
-from archcli.recording.classes import label_of
+from archcli.recording.program import class_label
 
 COLUMNS = (
     Column("class", "class"),
@@ -41,7 +41,7 @@ def _record(name: str, measured_s: float, predicted_s: float | None) -> dict[str
 
 def beside_table(prediction: Mapping[str, Any]) -> Table:
     """A program's step beside the prediction, class by class, and in all."""
-    records = [{**record, "class": label_of(record["class"])} for record in prediction["by_class"]]
+    records = [{**record, "class": class_label(record["class"])} for record in prediction["by_class"]]
     whole = {
         "class": "a step",
         "measured_s": prediction["measured_s"],

@@ -6,9 +6,11 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from archcli.measure.profile.program.advice import advice
+from archcli.errors import shorten
+from archcli.graph import OpClass
+from archcli.measure.profile.program.advice import MUCH_PRODUCTS, advice
 from archcli.measure.profile.program.shares import (
     NO_KERNEL,
     Spent,
@@ -20,31 +22,57 @@ from archcli.measure.profile.program.shares import (
     shares,
     tallied,
 )
-from archcli.measure.profile.quality import MOST_OVERHEAD, MOST_SPREAD
+from archcli.measure.profile.quality import (
+    MOST_OVERHEAD,
+    disturbance_warning,
+    fastest_to_slowest,
+    is_disturbed,
+    overhead_ratio,
+)
 from archcli.measure.report import Column, Fact, Report, Table, facts
-from archcli.recording.classes import FRAMEWORK, label_of
+from archcli.recording.classes import FRAMEWORK
 from archcli.recording.machine import Ceilings
-from archcli.recording.program import LOADER, OPTIMIZER, OUTSIDE, UNPLACED, WAITING, ProgramRecording
+from archcli.recording.program import (
+    LOADER,
+    OPTIMIZER,
+    OUTSIDE,
+    UNPLACED,
+    WAITING,
+    ProgramRecording,
+    class_label,
+)
+
+if TYPE_CHECKING:
+    from archcli.measure.profile.schema.own import ProgramFinding, ProgramRow, StepFigures
+    from archcli.measure.profile.schema.records import DisturbanceFigures
 
 CONVENTION = (
     "Shares are of the traced steps' wall time and add up to 100% with what lies between kernels. A kernel "
     "is an operation of torch that computes or moves, placed at the innermost module that ran it; on a GPU "
     "its time is the device's. FLOP = 2 x multiply-add, of matrix products, as executed in one step."
 )
+LONGEST_WORD = 60
+"""Characters of a program's word that a heading shows: code behind -c may be a whole file."""
 FLOPS_NOT_COUNTED = "FLOPs and MFU are not known: "
 CLASS_COLUMNS = (
     Column("class", "class"),
-    Column("share", "share of a step", "share"),
-    Column("seconds", "time in a step", "seconds"),
+    Column("share", "share", "share"),
+    Column("seconds", "time", "seconds"),
 )
-PHASE_COLUMNS = (Column("phase", "phase"), *CLASS_COLUMNS[1:], Column("calls", "kernels", "number"))
+CALLS = Column("calls", "kernels", "number", minor=True)
+PHASE_COLUMNS = (Column("phase", "phase"), *CLASS_COLUMNS[1:], CALLS)
+ADVICE_COLUMNS = (
+    Column("figure", "figure", "share"),
+    Column("what", "what is unusual", wraps=True),
+    Column("attempt", "what to try", wraps=True),
+)
 MODULE_COLUMNS = (
     Column("path", "module"),
     Column("module", "of class", minor=True),
     Column("phase", "phase"),
     Column("class", "mostly", minor=True),
     *CLASS_COLUMNS[1:],
-    Column("calls", "kernels", "number", minor=True),
+    CALLS,
     Column("gflops_per_s", "GFLOP/s", "number", minor=True),
 )
 
@@ -55,31 +83,45 @@ def main_dtype(recording: ProgramRecording) -> str | None:
     return max(by_dtype, key=lambda name: by_dtype[name], default=None)
 
 
+def is_mostly_fp32(recording: ProgramRecording) -> bool:
+    """Whether products in fp32 take so much of a step that another number format may pay."""
+    products = sum(it.seconds for it in recording.placed if it.op_class == OpClass.CONTRACTION)
+    return main_dtype(recording) == "fp32" and products > MUCH_PRODUCTS * recording.traced_total_s
+
+
 def program_report(
     recording: ProgramRecording,
     program: Sequence[str],
     inputs: Mapping[str, Any],
-    ceilings: Ceilings | None,
+    peaks: Mapping[str, Ceilings],
     *,
     depth: int = 0,
     top: int = 0,
     ended_by: str = "",
 ) -> Report:
-    """The report of a program of which at least one step was traced; `depth` and `top` 0 show everything."""
+    """The report of a program of which at least one step was traced; `depth` and `top` 0 show everything.
+
+    `peaks` are those of this machine by dtype, of which it needs that of most products, and that of bf16.
+    """
     folded = folding(recording.modules, depth)
-    totals = _totals(recording, ceilings, folded)
+    totals = _totals(recording, peaks, folded)
     rows = _rows(recording, folded)
+    findings = [it._asdict() for it in advice(recording, totals)]
+    totals["advice"] = cast("list[ProgramFinding]", findings)
     return Report(
         command="profile",
-        model={"name": shlex.join(program), "source": "a program"},
-        inputs=inputs,
-        usual={"step_on": "optimizer", "warm_up": 2, "steps": 5},
+        model={"name": shlex.join(shorten(word, LONGEST_WORD) for word in program), "source": "a program"},
+        inputs={"program": [*program], **inputs},
+        # the words are the heading
+        usual={"program": [*program], "step_on": "optimizer", "warm_up": 2, "steps": 5},
         convention=CONVENTION,
-        totals={**totals, "advice": [it._asdict() for it in advice(recording, totals)]},
+        totals=totals,
         rows=rows,
         tables=(
+            facts("A step", *_step(recording, totals)),
+            *([Table("What is unusual, and what to try", ADVICE_COLUMNS, findings)] if findings else []),
             _class_table(totals),
-            _phase_table(recording),
+            _phase_table(recording, totals),
             _module_table(rows, top),
             facts("How far to trust it", *_facts(recording, totals)),
         ),
@@ -88,10 +130,12 @@ def program_report(
 
 
 def _totals(
-    recording: ProgramRecording, ceilings: Ceilings | None, folded: Callable[[str], str]
-) -> dict[str, Any]:
+    recording: ProgramRecording, peaks: Mapping[str, Ceilings], folded: Callable[[str], str]
+) -> StepFigures:
     step_s = median(recording.plain_s or recording.traced_s)
-    counted, peak = recording.counted, None if ceilings is None else ceilings["gemm_flops_per_s"]
+    counted, dtype = recording.counted, main_dtype(recording)
+    rates = {name: ceilings["gemm_flops_per_s"] for name, ceilings in peaks.items()}
+    peak = rates.get(dtype or "")
     matmul = None if counted is None else counted.matmul_flops
     rate = None if matmul is None else matmul / step_s
     by_class = shares(recording, lambda time: time.op_class, FRAMEWORK)
@@ -110,12 +154,13 @@ def _totals(
         "by_path": shares(recording, lambda time: folded(time.path), NO_KERNEL),
         "matmul_flops": matmul,
         "other_flops": None if counted is None else counted.other_flops,
-        "matmul_dtype": main_dtype(recording),
+        "matmul_dtype": dtype,
         "uncounted": [] if counted is None else [*counted.uncounted],
         "flops_per_s": rate,
-        "ceilings": ceilings,
+        "ceilings": peaks.get(dtype or ""),
+        "bf16_flops_per_s": rates.get("bf16"),
         "kernels_per_step": calls_per_step(recording),
-        "overhead_ratio": _overhead(recording),
+        "overhead_ratio": overhead_ratio(recording.as_recording()) if recording.plain_s else None,
         "tokens": None if recording.tokens is None else list(recording.tokens),
         "optimizers": list(recording.optimizers),
         "compiled_graphs": recording.graphs,
@@ -123,18 +168,12 @@ def _totals(
         "traced_s": list(recording.traced_s),
         "device": recording.device,
         "machine": dict(recording.machine),
-        "disturbance": recording.disturbance._asdict(),
+        "advice": [],
+        "disturbance": cast("DisturbanceFigures", recording.disturbance._asdict()),
     }
 
 
-def _overhead(recording: ProgramRecording) -> float | None:
-    """Time of a traced step over that of the plain one before it: the median; None without pairs."""
-    pairs = zip(recording.plain_s, recording.traced_s, strict=False)
-    ratios = [traced / plain for plain, traced in pairs]
-    return median(ratios) if ratios else None
-
-
-def _rows(recording: ProgramRecording, folded: Callable[[str], str]) -> list[dict[str, Any]]:
+def _rows(recording: ProgramRecording, folded: Callable[[str], str]) -> list[ProgramRow]:
     """A record per module, phase and class, the slowest first."""
     flops, number = flops_by_path(recording, folded), len(recording.traced_s)
     # a path that is cut stands for modules of several classes
@@ -160,7 +199,7 @@ def _row(
     modules: Mapping[str, str],
     number: int,
     flops: Mapping[tuple[str, str], int],
-) -> dict[str, Any]:
+) -> ProgramRow:
     path, phase, op_class = place
     seconds = spent.seconds / number
     # products of other phases than forward are those of gradients
@@ -182,7 +221,7 @@ def _row(
 def _class_table(totals: Mapping[str, Any]) -> Table:
     traced_s = sum(totals["traced_s"]) / len(totals["traced_s"])
     records = [
-        {"class": label_of(name), "share": share, "seconds": share * traced_s}
+        {"class": class_label(name), "share": share, "seconds": share * traced_s}
         for name, share in totals["by_class"].items()
         if share
     ]
@@ -190,68 +229,72 @@ def _class_table(totals: Mapping[str, Any]) -> Table:
     return Table("Where the time of a step goes", CLASS_COLUMNS, records, whole)
 
 
-def _phase_table(recording: ProgramRecording) -> Table:
+def _phase_table(recording: ProgramRecording, totals: Mapping[str, Any]) -> Table:
     number, whole = len(recording.traced_s), recording.traced_total_s
+    calls = {phase: it.calls for phase, it in tallied(recording, lambda time: time.phase).items()}
     records = [
         {
             "phase": phase,
-            "share": it.seconds / whole,
-            "seconds": it.seconds / number,
-            "calls": round(it.calls / number),
+            "share": share,
+            "seconds": share * whole / number,
+            "calls": round(calls[phase] / number) if phase in calls else None,
         }
-        for phase, it in tallied(recording, lambda time: time.phase).items()
+        for phase, share in totals["by_phase"].items()
+        if share
     ]
-    return Table("Kernels by phase", PHASE_COLUMNS, records)
+    return Table("By phase", PHASE_COLUMNS, records)
 
 
 def _module_table(rows: Sequence[Mapping[str, Any]], top: int) -> Table:
     shown = rows[: top or None]
     title = "By module" + (f": the slowest {len(shown)} of {len(rows)}" if len(shown) < len(rows) else "")
-    records = [{**row, "class": label_of(row["class"]), "calls": round(row["calls"])} for row in shown]
+    records = [{**row, "class": class_label(row["class"]), "calls": round(row["calls"])} for row in shown]
     return Table(title, MODULE_COLUMNS, records)
 
 
-def _facts(recording: ProgramRecording, totals: Mapping[str, Any]) -> Iterator[Fact]:
-    yield "steps of the program; traced, each beside a plain one", _steps(recording), "text"
-    yield "a plain step, median", totals["step_s"], "seconds"
-    walls = recording.plain_s or recording.traced_s
-    yield "fastest to slowest", f"{min(walls) * 1e3:.1f} to {max(walls) * 1e3:.1f} ms", "text"
-    if totals["overhead_ratio"] is not None:
-        yield "traced / plain", totals["overhead_ratio"], "ratio"
-    yield "kernels placed, of their time", totals["attributed_share"], "share"
-    yield "kernels outside of modules, of a step", totals["outside_share"], "share"
-    yield "kernels in a step", round(totals["kernels_per_step"]), "number"
-    if totals["matmul_flops"] is not None:
-        yield "products in a step", totals["matmul_flops"], "flops"
-        yield (
-            f"products per second, in {totals['matmul_dtype']}",
-            f"{totals['flops_per_s'] / 1e9:.1f} GFLOP/s",
-            "text",
-        )
+def _step(recording: ProgramRecording, totals: Mapping[str, Any]) -> Iterator[Fact]:
+    """The figures of a whole step."""
+    yield "time, median", totals["step_s"], "seconds"
+    if recording.plain_s:
+        yield "fastest to slowest", fastest_to_slowest(recording.as_recording()), "text"
+    yield "kernels", round(totals["kernels_per_step"]), "number"
+    if totals["matmul_flops"]:
+        yield "FLOPs of products", totals["matmul_flops"], "flops"
+        rate = f"{totals['flops_per_s'] / 1e9:.1f} GFLOP/s"
+        yield f"products per second, in {totals['matmul_dtype']}", rate, "text"
     if totals["mfu"] is not None:
         peak = totals["ceilings"]["gemm_flops_per_s"] / 1e9
         yield f"MFU, of the {peak:.0f} GFLOP/s that a product reaches here", totals["mfu"], "share"
+    if totals["tokens"] is not None:
+        batch, length = totals["tokens"]
+        yield "batch and tokens of a sequence", f"{batch} x {length:,}", "text"
+    yield "steps of the program", totals["steps"], "number"
+    yield "steps traced, each beside a plain one", totals["steps_watched"], "number"
+
+
+def _facts(recording: ProgramRecording, totals: Mapping[str, Any]) -> Iterator[Fact]:
+    if totals["overhead_ratio"] is not None:
+        yield "traced step / plain step", totals["overhead_ratio"], "ratio"
+    yield "kernels placed, of their time", totals["attributed_share"], "share"
+    yield "kernels outside of modules, of a step", totals["outside_share"], "share"
     waited = recording.disturbance.waited_share
     if waited is not None:
         yield "threads waiting for a processor, of their time", waited, "share"
     yield from ((name, value, "text") for name, value in totals["machine"].items())
 
 
-def _steps(recording: ProgramRecording) -> str:
-    return f"{recording.found}; {len(recording.traced_s)}"
-
-
 def _warnings(recording: ProgramRecording, totals: Mapping[str, Any], ended_by: str) -> Iterator[str]:
     """What makes the figures less than sound, a sentence each."""
     if ended_by:
-        yield f"PARTIAL: the program ended by {ended_by}."
+        complete = "The" if recording.complete else "PARTIAL: the"
+        yield f"{complete} program ended by {ended_by}."
     if recording.failure:
         yield f"PARTIAL: watching ended early: {recording.failure}."
-    overhead, spread = totals["overhead_ratio"], recording.disturbance.spread
+    overhead = totals["overhead_ratio"]
     if overhead is not None and overhead > MOST_OVERHEAD:
         yield f"Tracing slowed a step by {overhead - 1:.0%}: small operations look too expensive."
-    if spread > MOST_SPREAD:
-        yield f"Steps are uneven: the middle half of the plain ones spans {spread:.0%} of their median."
+    if recording.plain_s and is_disturbed(recording.as_recording()):
+        yield disturbance_warning(recording.as_recording())
     if recording.counted is None:
         yield f"{FLOPS_NOT_COUNTED}no step was counted."
     elif recording.counted.uncounted:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from archcli.measure.report import Report
-from archcli.recording.classes import label_of
+from archcli.recording.program import class_label
+from archcli.units import three_figures
 
 MOST_LINES = 40
 CLASSES, MODULES, FINDINGS, NOTES = 6, 10, 6, 3
 """Lines of each part at most; headings and blank lines are the rest."""
+FLOPS = ((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"))
+ALWAYS, NOTICEABLE = 3, 0.01
+"""Modules that are always shown, and the share of a step from which others are."""
 LONGEST = 160
 """Characters of a line at most."""
 
@@ -30,10 +34,10 @@ def _lines(report: Report) -> Iterator[str]:
     yield "## What takes the time"
     yield ""
     classes = sorted(totals["by_class"].items(), key=lambda item: -item[1])[:CLASSES]
-    shares = (f"{label_of(name)} {share:.1%}" for name, share in classes if share)
+    shares = (f"{class_label(name)} {share:.1%}" for name, share in classes if share)
     yield f"By class: {', '.join(shares)}."
     yield ""
-    for row in report.rows[:MODULES]:
+    for row in _slowest(report.rows):
         names = ", ".join(row["operations"])
         yield f"- {row['share']:.1%} `{row['path']}`{_kind(row)}, {row['phase']}: {names}"
     found = totals["advice"][:FINDINGS]
@@ -50,19 +54,26 @@ def _lines(report: Report) -> Iterator[str]:
         yield from (f"- Note: {note}" for note in report.notes[:NOTES])
 
 
+def _slowest(rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """The slowest rows: a few, or more of those that take a noticeable share."""
+    return [row for i, row in enumerate(rows[:MODULES]) if i < ALWAYS or row["share"] >= NOTICEABLE]
+
+
 def _kind(row: Mapping[str, Any]) -> str:
     return f" ({row['module']})" if row["module"] else ""
 
 
 def _first(totals: Mapping[str, Any]) -> str:
     mfu = "" if totals["mfu"] is None else f", MFU {totals['mfu']:.1%}"
-    flops = (
-        "" if totals["matmul_flops"] is None else f", {totals['matmul_flops'] / 1e9:,.3g} GFLOP of products"
-    )
-    return (
-        f"A step takes {totals['step_s'] * 1e3:,.1f} ms (median), {totals['kernels_per_step']:.0f} kernels"
-        f"{flops}{mfu}; {totals['steps_watched']} of {totals['steps']} steps were traced."
-    )
+    flops = f", {_flops(totals['matmul_flops'])} of products" if totals["matmul_flops"] else ""
+    time, kernels = three_figures(totals["step_s"] * 1e3), f"{totals['kernels_per_step']:.0f}"
+    traced = f"{totals['steps_watched']} of {totals['steps']} steps were traced"
+    return f"A step takes {time} ms (median), {kernels} kernels{flops}{mfu}; {traced}."
+
+
+def _flops(flops: int) -> str:
+    size, name = next((it for it in FLOPS if flops >= it[0]), FLOPS[-1])
+    return f"{three_figures(flops / size)} {name}"
 
 
 def _prediction(totals: Mapping[str, Any]) -> Iterator[str]:

@@ -11,12 +11,18 @@ from inspect import getdoc
 from typing import Any, NamedTuple, get_args, is_typeddict
 
 from archcli.measure.profile.schema.documents import Profile, ProfileComparison
+from archcli.measure.profile.schema.own import ModuleProfile, ProgramProfile
 from archcli.modules.spec.values import Meaning, Refusal, record_keys, unwrapped, value_type
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 NAME = "urn:archcli:schema:profile"
-DOCUMENTS: tuple[Any, ...] = (Profile, ProfileComparison)
-"""The document of one model, and that of variants compared."""
+DOCUMENTS: dict[str, Any] = {
+    "variants": ProfileComparison,
+    "by_phase": ProgramProfile,
+    "passes": ModuleProfile,
+    "": Profile,
+}
+"""The documents by a key that only their totals have; without any, that of one model."""
 
 
 class SchemaViolation(NamedTuple):
@@ -28,26 +34,36 @@ class SchemaViolation(NamedTuple):
 
 def is_comparison(document: Mapping[str, Any]) -> bool:
     """Whether a document compares variants (`--vs`)."""
+    return _form(document) is ProfileComparison
+
+
+def is_own(document: Mapping[str, Any]) -> bool:
+    """Whether a document is of a program or a module of the user's, and not of an architecture."""
+    return _form(document) in {ProgramProfile, ModuleProfile}
+
+
+def _form(document: Mapping[str, Any]) -> Any:
     totals = document.get("totals")
-    return isinstance(totals, Mapping) and "variants" in totals
+    keys = totals if isinstance(totals, Mapping) else {}
+    return next(form for key, form in DOCUMENTS.items() if key in keys or not key)
 
 
 def first_violation(document: Mapping[str, Any]) -> SchemaViolation | None:
     """The first place at which a document does not fit the schema; None where it fits."""
     try:
-        value_type(ProfileComparison if is_comparison(document) else Profile).convert(document)
+        value_type(_form(document)).convert(document)
     except Refusal as refusal:
         return SchemaViolation(refusal.path.removeprefix("."), refusal.reason())
     return None
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of both documents, in the 2020-12 dialect."""
+    """The JSON Schema of all documents, in the 2020-12 dialect."""
     records: dict[str, Any] = {}
-    for document in DOCUMENTS:
+    for document in DOCUMENTS.values():
         _collect(document, records)
     definitions = {name: _definition(records[name]) for name in sorted(records)}
-    documents = [{"$ref": f"#/$defs/{document.__name__}"} for document in DOCUMENTS]
+    documents = [{"$ref": f"#/$defs/{document.__name__}"} for document in DOCUMENTS.values()]
     heading = {"$schema": DIALECT, "$id": NAME, "title": "archcli profile"}
     return {**heading, "$defs": definitions, "anyOf": documents}
 

@@ -297,6 +297,18 @@ def test_help_of_programs(cli):
     assert "--step-on <optimizer|forward>" in page
 
 
+@pytest.mark.long
+def test_a_program_may_have_files_named_as_modules_of_pythons_own(tmp_path):
+    for name in ("statistics", "difflib", "shlex", "yaml"):
+        (tmp_path / f"{name}.py").write_text(f"print('{name} of the program')\n")
+    loop = (PROGRAMS / "plain_loop.py").read_text()
+    (tmp_path / "train.py").write_text(f"{loop}\nimport difflib, statistics\nprint(difflib, statistics)\n")
+    alone, watched = python("train.py", cwd=tmp_path), profiled("train.py", cwd=tmp_path)
+    assert "statistics of the program" in alone.stdout
+    assert (watched.stdout, watched.returncode) == (alone.stdout, 0)
+    assert "Where the time of a step goes" in watched.stderr
+
+
 UNWATCHED = "archcli: nothing was watched: the program has not imported torch\n"
 
 
@@ -329,18 +341,6 @@ def test_a_stream_that_the_shell_has_closed_stays_closed(closed, tmp_path):
     done = run("sh", "-c", f"{shlex.join(ARCHCLI)} -- python train.py {closed}", cwd=tmp_path)
     assert done.returncode == 0
     assert (done.stdout, done.stderr) == (("", UNWATCHED) if closed == ">&-" else ("trains\n", ""))
-
-
-@pytest.mark.long
-def test_a_program_may_have_files_named_as_modules_of_pythons_own(tmp_path):
-    for name in ("statistics", "difflib", "shlex", "yaml"):
-        (tmp_path / f"{name}.py").write_text(f"print('{name} of the program')\n")
-    loop = (PROGRAMS / "plain_loop.py").read_text()
-    (tmp_path / "train.py").write_text(f"{loop}\nimport difflib, statistics\nprint(difflib, statistics)\n")
-    alone, watched = python("train.py", cwd=tmp_path), profiled("train.py", cwd=tmp_path)
-    assert "statistics of the program" in alone.stdout
-    assert (watched.stdout, watched.returncode) == (alone.stdout, 0)
-    assert "Where the time of a step goes" in watched.stderr
 
 
 def test_what_a_program_starts_is_not_watched(tmp_path):

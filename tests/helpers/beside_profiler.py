@@ -13,6 +13,8 @@ import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
+import torch
+
 from archcli.recording.program import Watching
 from archcli.recording.walk import operation
 from archcli.runtime.program.watch import Watch
@@ -23,6 +25,11 @@ def above(event):
     while event.cpu_parent is not None:
         event = event.cpu_parent
         yield event
+
+
+def is_operation(name, known):
+    """Whether a range is an operation or a compiled kernel: a range `div` of Python's own is none."""
+    return operation(name) in known and ("::" in name or not hasattr(torch.ops.aten, name))
 
 
 class Beside(Watch):
@@ -49,7 +56,7 @@ class Beside(Watch):
             # an operation within one of its own name is what that one calls to do the work
             wrappers = {id(x) for event in tree for x in above(event) if x.name == event.name}
             kernels = {
-                id(event) for event in tree if operation(event.name) in ours and id(event) not in wrappers
+                id(event) for event in tree if is_operation(event.name, ours) and id(event) not in wrappers
             }
             for event in tree:
                 if any(id(x) in kernels for x in above(event)):

@@ -142,7 +142,8 @@ class _Awaited:
                 program.finish()
         except Exception as problem:  # noqa: BLE001 - the exit code is the program's
             why = self.failures[0] if self.failures else f"{type(problem).__name__}: {problem}"
-            print(f"archcli: nothing was watched: {why}", file=sys.__stderr__)
+            if sys.__stderr__ is not None:  # the shell may have closed it
+                sys.__stderr__.write(f"archcli: nothing was watched: {why}\n")
 
 
 def _start() -> None:

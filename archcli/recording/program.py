@@ -43,14 +43,11 @@ class PlacedTime(NamedTuple):
 
 
 class CountedStep(NamedTuple):
-    """FLOPs of one step by (path, phase), of products by dtype, and what could not be counted.
-
-    `tokens` are the batch and the sequence of the first whole-number input of two axes; None without one.
-    """
+    """FLOPs of one step by (path, phase, class), of products by dtype, and what could not be counted."""
 
     matmul_flops: int = 0
     other_flops: int = 0
-    by_place: Mapping[tuple[str, str], int] = {}
+    by_place: Mapping[tuple[str, str, str], int] = {}
     by_dtype: Mapping[str, int] = {}
     uncounted: Mapping[str, int] = {}
 

@@ -114,7 +114,7 @@ WATCHED = ProgramRecording(
     traced_s=(1.0,),
     placed=(PlacedTime("up", "forward", "addmm", "contraction", 0.5, 2),),
     modules={"up": "Linear"},
-    counted=CountedStep(8, 1, {("up", "forward"): 8}, {"fp32": 8}, {"lstm": 1}),
+    counted=CountedStep(8, 1, {("up", "forward", "contraction"): 8}, {"fp32": 8}, {"lstm": 1}),
     tokens=(2, 4),
     optimizers=("AdamW",),
 )

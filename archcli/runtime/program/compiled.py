@@ -44,7 +44,7 @@ class _Placed(NamedTuple):
 class _GraphFlops:
     """FLOPs of the products of a graph, by module and by number format, and names without a formula."""
 
-    by_path: Counter[str] = field(default_factory=Counter)
+    by_place: Counter[tuple[str, str]] = field(default_factory=Counter)
     by_dtype: Counter[str] = field(default_factory=Counter)
     uncounted: Counter[str] = field(default_factory=Counter)
 
@@ -52,10 +52,11 @@ class _GraphFlops:
         """Add what a node computes, by the shapes that it was traced with."""
         args, kwargs = map_arg((node.args, node.kwargs), lambda it: it.meta.get("val"))
         cost = cost_as_executed(node.target, args, kwargs, node.meta.get("val"))
+        name = operation(node.target._schema.name)  # type: ignore[union-attr]
         if cost is None:
-            self.uncounted[operation(node.target._schema.name)] += 1  # type: ignore[union-attr]
+            self.uncounted[name] += 1
         elif cost.op_class is OpClass.CONTRACTION:
-            self.by_path[path] += int(cost.executed)
+            self.by_place[path, class_by_name(name)] += int(cost.executed)
             self.by_dtype[product_dtype(args)] += int(cost.executed)
 
 
@@ -122,11 +123,12 @@ class CompiledProgram:
         """FLOPs of the last traced step by the graphs that ran in it; None where none did."""
         if not self._ran:
             return None
-        by_place, by_dtype, uncounted = Counter[tuple[str, str]](), Counter[str](), Counter[str]()
+        by_place = Counter[tuple[str, str, str]]()
+        by_dtype, uncounted = Counter[str](), Counter[str]()
         for i in self._ran:
             phase = "backward" if self.graphs[i].backward else "forward"
-            for path, flops in self.noted.flops[i].by_path.items():
-                by_place[path or OUTSIDE, phase] += flops
+            for (path, op_class), flops in self.noted.flops[i].by_place.items():
+                by_place[path or OUTSIDE, phase, op_class] += flops
             by_dtype.update(self.noted.flops[i].by_dtype)
             uncounted.update(self.noted.flops[i].uncounted)
         return CountedStep(sum(by_place.values()), 0, by_place, by_dtype, uncounted)

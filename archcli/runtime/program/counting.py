@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode, _pop_mode, 
 from torch.utils._pytree import tree_leaves
 
 from archcli.graph import OpClass
+from archcli.recording.classes import class_by_name
 from archcli.recording.program import CountedStep
 from archcli.recording.walk import operation
 from archcli.runtime.dtypes import dtype_name
@@ -31,7 +32,7 @@ class StepCounting(Counting):
     def __init__(self, modules: ModuleRanges) -> None:
         super().__init__(modules.log)
         self.modules = modules
-        self.matmul, self.other = Counter[tuple[str, str]](), 0
+        self.matmul, self.other = Counter[tuple[str, str, str]](), 0
         self.by_dtype, self.uncounted = Counter[str](), Counter[str]()
         self.tokens: tuple[int, int] | None = None
 
@@ -86,7 +87,8 @@ class StepCounting(Counting):
         if cost is None:
             self.uncounted[name] += 1
         elif cost.op_class is OpClass.CONTRACTION:
-            self.matmul[self.log.place()] += cost.executed
+            path, phase = self.log.place()
+            self.matmul[path, phase, class_by_name(name)] += cost.executed
             self.by_dtype[product_dtype(args)] += cost.executed
         else:
             self.other += cost.executed

@@ -390,7 +390,7 @@ def _named(counted: CountedStep | None, names: ModuleNames) -> CountedStep | Non
     """The counted step with paths in place of labels."""
     if counted is None:
         return None
-    by_place = Counter[tuple[str, str]]()
-    for (label, phase), flops in counted.by_place.items():
-        by_place[names.path(label) or OUTSIDE, phase] += flops
+    by_place = Counter[tuple[str, str, str]]()
+    for (label, phase, op_class), flops in counted.by_place.items():
+        by_place[names.path(label) or OUTSIDE, phase, op_class] += flops
     return counted._replace(by_place=dict(by_place))

@@ -58,7 +58,10 @@ def recording(placed=PLACED, **more):
         "counted": CountedStep(
             300_000_000,
             5,
-            {("h.0.up", "forward"): 100_000_000, ("h.1.up", "forward"): 200_000_000},
+            {
+                ("h.0.up", "forward", "contraction"): 100_000_000,
+                ("h.1.up", "forward", "contraction"): 200_000_000,
+            },
             {"fp32": 300_000_000},
             {},
         ),

@@ -49,7 +49,7 @@ def test_a_python_without_archclis_packages_has_a_report_all_the_same(monkeypatc
     monkeypatch.setitem(sys.modules, "archcli.api.predict", None)
     report = beside()
     assert "prediction" not in report.totals
-    assert "install archcli there" in report.notes[-1]
+    assert "which predictions need" in report.notes[-1]
 
 
 def test_fewer_threads_than_this_machine_has_are_told(monkeypatch):

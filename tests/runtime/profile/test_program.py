@@ -124,9 +124,10 @@ def test_flops_are_those_of_the_products(step):
     assert counting.step.by_dtype == {"fp32": counting.step.matmul_flops}
     assert counting.tokens == (8, 64)
     names = ModuleNames(modules.roots)
-    flops = {(names.path(label), phase): number for (label, phase), number in counting.step.by_place.items()}
-    assert flops["head", "forward"] == head
-    assert flops["layers.2", "backward"] == 2 * linear
+    by_place = counting.step.by_place.items()
+    flops = {(names.path(label), phase, of): number for (label, phase, of), number in by_place}
+    assert flops["head", "forward", "contraction"] == head
+    assert flops["layers.2", "backward", "contraction"] == 2 * linear
 
 
 def test_products_that_torch_has_no_formula_for_are_counted():
@@ -191,6 +192,17 @@ def test_operations_that_take_functions_run_and_are_counted():
     counting.end()
     assert torch.equal(alone, counted)
     assert counting.step.matmul_flops == 2 * (2 * 2 * 8 * 8 * 16)
+
+
+def test_attention_and_products_of_one_module_are_counted_apart():
+    counting = StepCounting(ModuleRanges())
+    x = torch.randn(1, 2, 8, 16)
+    counting.begin()
+    nn.functional.scaled_dot_product_attention(x, x, x) @ torch.ones(16, 4)
+    counting.end()
+    by_class = {of: flops for (_, _, of), flops in counting.step.by_place.items()}
+    attention = 2 * (2 * 2 * 8 * 8 * 16)
+    assert by_class == {"fused_attention": attention, "contraction": 2 * (2 * 8) * 16 * 4}
 
 
 def test_inference_mode_hides_no_product():

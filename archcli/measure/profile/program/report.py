@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any, cast
@@ -16,7 +16,7 @@ from archcli.measure.profile.program.shares import (
     Spent,
     attributed_share,
     calls_per_step,
-    flops_by_path,
+    flops_by_place,
     folding,
     outside_share,
     shares,
@@ -175,21 +175,14 @@ def _totals(
 
 def _rows(recording: ProgramRecording, folded: Callable[[str], str]) -> list[ProgramRow]:
     """A record per module, phase and class, the slowest first."""
-    flops, number = flops_by_path(recording, folded), len(recording.traced_s)
+    flops, number = flops_by_place(recording, folded), len(recording.traced_s)
     # a path that is cut stands for modules of several classes
     classes: dict[str, set[str]] = defaultdict(set)
     for path, name in recording.modules.items():
         classes[folded(path)].add(name)
     modules = {path: next(iter(names)) for path, names in classes.items() if len(names) == 1}
     spent = tallied(recording, lambda it: "\n".join((folded(it.path), it.phase, it.op_class)))
-    return [
-        _row(key.split("\n"), of_key, recording, modules, number, flops if _contracts(key) else Counter())
-        for key, of_key in spent.items()
-    ]
-
-
-def _contracts(key: str) -> bool:
-    return key.endswith(("\ncontraction", "\nfused_attention"))
+    return [_row(key.split("\n"), of_key, recording, modules, number, flops) for key, of_key in spent.items()]
 
 
 def _row(
@@ -198,12 +191,12 @@ def _row(
     recording: ProgramRecording,
     modules: Mapping[str, str],
     number: int,
-    flops: Mapping[tuple[str, str], int],
+    flops: Mapping[tuple[str, str, str], int],
 ) -> ProgramRow:
     path, phase, op_class = place
     seconds = spent.seconds / number
     # products of other phases than forward are those of gradients
-    of_place = flops.get((path, "backward" if phase == "backward" else "forward"))
+    of_place = flops.get((path, "backward" if phase == "backward" else "forward", op_class))
     return {
         "path": path,
         "module": modules.get(path),

@@ -105,10 +105,12 @@ def calls_per_step(recording: ProgramRecording, times: Iterable[PlacedTime] | No
     return sum(it.calls for it in (recording.placed if times is None else times)) / len(recording.traced_s)
 
 
-def flops_by_path(recording: ProgramRecording, folded: Callable[[str], str]) -> Counter[tuple[str, str]]:
-    """FLOPs of products in one step by (folded path, phase)."""
-    flops = Counter[tuple[str, str]]()
+def flops_by_place(
+    recording: ProgramRecording, folded: Callable[[str], str]
+) -> Counter[tuple[str, str, str]]:
+    """FLOPs of products in one step by (folded path, phase, class)."""
+    flops = Counter[tuple[str, str, str]]()
     if recording.counted is not None:
-        for (path, phase), number in recording.counted.by_place.items():
-            flops[folded(path), phase] += number
+        for (path, phase, op_class), number in recording.counted.by_place.items():
+            flops[folded(path), phase, op_class] += number
     return flops

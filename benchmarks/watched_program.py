@@ -87,7 +87,9 @@ WATCHED = ("-m", "archcli", "profile", "--no-ceilings", "--", "python")
 
 def seconds(*command: str) -> tuple[float, ...]:
     """The numbers that a program prints."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(PACKAGE)}
+    # `python` behind `--` is this one
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(PACKAGE), "PATH": path}
     done = subprocess.run(
         [sys.executable, *command], env=environment, capture_output=True, text=True, check=True
     )

@@ -35,7 +35,9 @@ def hostile(folder):
 
 
 def environment(**more):
-    return os.environ | {"PYTHONPATH": str(PACKAGE)} | more
+    """That of an active virtual environment: `python` is the one that runs the tests."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return os.environ | {"PYTHONPATH": str(PACKAGE), "PATH": path} | more
 
 
 def torchrun(number, *command, cwd):

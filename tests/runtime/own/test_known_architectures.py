@@ -6,13 +6,18 @@ import transformers
 
 import archcli
 from archcli.load.presets import presets
+from archcli.measure.memory.traced import highest
+from archcli.measure.memory.training.step import training_step
 from archcli.measure.passes import checked_pass
 from archcli.modules.spec.request import Request
+from archcli.runtime.memory.models import WitnessSetting, built, loss_of
 from archcli.runtime.model.build import build_model, empty_inputs, set_expert_form
+from peaks_compared import settings_of
 from short_presets import shortened
 
 TOKENS = 12
 WINDOW = 8
+ON_CPU = WitnessSetting(backend="cpu")
 
 
 def inputs_of(model, request):
@@ -35,6 +40,35 @@ def test_a_built_preset_counts_as_any_module(name):
     assert archcli.count_flops(module, inputs).totals["executed_flops"] == forward.flops(unmasked=True)[0]
     of_training = archcli.count_flops(module, inputs_of(model, train), phase="train").totals
     assert of_training["executed_flops"] == checked_pass(model, train).flops(unmasked=True)[0]
+
+
+LABELLED_WHOLE = {"bert-base-uncased", "bert-large-uncased", "longformer-base-4096"}
+"""Presets that say one thing of a sequence: their loss is not of tokens."""
+QUANTIZED = {"llama-3.2-3b-lora-3.7bit"}
+"""Presets whose weights archcli counts in fewer bits than the built model holds."""
+WITH_A_SCALAR = {"nllb-200-600m", "pegasus-large", "transformer-base", "transformer-big"}
+"""Presets whose forward makes a tensor of one number, which archcli's account leaves out."""
+
+
+@pytest.mark.sample(2, second=1000)
+@pytest.mark.parametrize("name", sorted({*presets()} - LABELLED_WHOLE - QUANTIZED))
+def test_the_memory_of_a_built_preset_is_that_of_its_step(name):
+    model = shortened(name, WINDOW)
+    asked = settings_of("train", 2, TOKENS, ON_CPU, optimizer="sgd")
+    step = highest(it for it in training_step(model, asked).moments if it.stage != "optimizer step")
+    inputs = inputs_of(model, asked.request(model))
+    targets = torch.zeros(2, TOKENS, dtype=torch.int64)
+    inside = "targets" in inputs  # of models with heads that train alone
+    report = archcli.count_memory(
+        built(model, asked.request(model), ON_CPU, "meta"),
+        inputs,
+        loss=(lambda loss: loss) if inside else (lambda logits: loss_of(logits, targets)),
+    )
+    held = sum(report.totals["parts"][name] for name in ("weights", "buffers", "inputs"))
+    # the targets that the loss brings are there in both, and beside the pass in archcli's own account
+    beside = 0 if inside else targets.nbytes
+    difference = report.totals["peak_bytes"] - held - beside - (step.bytes - step.weights)
+    assert difference == (2 if name in WITH_A_SCALAR else 0)
 
 
 SMALL = {

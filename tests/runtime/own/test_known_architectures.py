@@ -26,7 +26,7 @@ def inputs_of(model, request):
     return {name: x.bfloat16() if x.is_floating_point() else x for name, x in inputs.items()}
 
 
-@pytest.mark.sample(1, second=1000)
+@pytest.mark.sample(1, second=30)
 @pytest.mark.parametrize("name", presets())
 def test_a_built_preset_counts_as_any_module(name):
     model = shortened(name, WINDOW)
@@ -50,7 +50,7 @@ WITH_A_SCALAR = {"nllb-200-600m", "pegasus-large", "transformer-base", "transfor
 """Presets whose forward makes a tensor of one number, which archcli's account leaves out."""
 
 
-@pytest.mark.sample(2, second=1000)
+@pytest.mark.sample(2, second=60)
 @pytest.mark.parametrize("name", sorted({*presets()} - LABELLED_WHOLE - QUANTIZED))
 def test_the_memory_of_a_built_preset_is_that_of_its_step(name):
     model = shortened(name, WINDOW)
@@ -105,7 +105,7 @@ STEP_BY_STEP = {
 """Classes and phases whose attention runs step by step: all pairs, whatever the mask."""
 
 
-@pytest.mark.sample(1, second=1000)
+@pytest.mark.sample(1, second=30)
 @pytest.mark.parametrize("name", THEIRS)
 def test_a_class_of_transformers_counts_as_its_config(name):
     config = transformers.AutoConfig.for_model(name, **THEIRS[name])

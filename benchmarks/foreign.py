@@ -22,7 +22,7 @@ import subprocess
 import sys
 import venv
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,20 +46,31 @@ FIELDS = (
 
 
 def main() -> None:
-    """Print the table, here or in an environment of its own."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Print the table of 36 modules."""
+    print_table(__file__, __doc__, FIELDS, MODULES, line)
+
+
+def print_table(
+    script: str,
+    about: str,
+    fields: Sequence[str],
+    makers: Mapping[str, Any],
+    line_of: Callable[[str, Any], Mapping[str, Any]],
+) -> None:
+    """Print a line of CSV for each module of a script, here or in an environment of its own."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--install", type=Path, metavar="FOLDER")
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
     if options.install:
-        run_in(options.install, __file__, options.names)
+        run_in(options.install, script, options.names)
         return
     warnings.simplefilter("ignore")
-    table = csv.DictWriter(sys.stdout, FIELDS)
+    table = csv.DictWriter(sys.stdout, fields)
     table.writeheader()
-    for name, make in MODULES.items():
+    for name, make in makers.items():
         if not options.names or name in options.names:
-            table.writerow(line(name, make))
+            table.writerow(line_of(name, make))
             sys.stdout.flush()
 
 

@@ -18,17 +18,13 @@ that foreign.py names.
 
 from __future__ import annotations
 
-import argparse
-import csv
 import logging
-import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from foreign import run_in
+from foreign import print_table
 from foreign_models import MODELS
 from foreign_reference import real_flops, real_peak, seed
 from foreign_torch import TORCH
@@ -46,22 +42,9 @@ MODULES = {**{f"torch:{name}": make for name, make in TORCH.items()}, **MODELS}
 
 
 def main() -> None:
-    """Print the table, here or in an environment of its own."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--install", type=Path, metavar="FOLDER")
-    parser.add_argument("names", nargs="*", metavar="NAME")
-    options = parser.parse_args()
-    if options.install:
-        run_in(options.install, __file__, options.names)
-        return
-    warnings.simplefilter("ignore")
+    """Print the table of 97 modules."""
     logging.disable(logging.WARNING)
-    table = csv.DictWriter(sys.stdout, FIELDS)
-    table.writeheader()
-    for name, make in MODULES.items():
-        if not options.names or name in options.names:
-            table.writerow(line(name, make))
-            sys.stdout.flush()
+    print_table(__file__, __doc__, FIELDS, MODULES, line)
 
 
 def line(name: str, make: Callable[[], tuple[Any, ...]]) -> dict[str, Any]:

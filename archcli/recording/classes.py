@@ -188,11 +188,6 @@ _MOVES = _names(
 )
 
 
-def is_scan(name: str) -> bool:
-    """Whether a torch operation goes from element to element by sums or products alone."""
-    return name in _SCANS
-
-
 def class_by_name(name: str) -> str:
     """The time class of a torch operation by its name alone, where no row says what it is a part of."""
     named = _class_by_name(OpKey("", "forward", name))

@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
 from archcli.graph import OpClass
+from archcli.ops.dense import transform_flops
 from archcli.recording.classes import flops_per_element
 from archcli.runtime.own.missing_formulas import OURS, stored_product
 from archcli.runtime.verify.contractions import FORMULAS, JOINS
@@ -259,9 +260,8 @@ _NORMS = ("norm", "softmax", "logsumexp")
 
 
 def _transform(x: Any, axes: Sequence[int]) -> OpCost:
-    """A fast Fourier transform: 5 n log2 n of n complex numbers, half as many where one side is real."""
-    length = math.prod(x.shape[axis] for axis in axes)
-    flops = round(5 * x.numel() * math.log2(max(length, 1)))
+    """A fast Fourier transform of complex numbers; of half as many where one side is real."""
+    flops = int(transform_flops(x.numel(), [x.shape[axis] for axis in axes]))
     return OpCost(OpClass.ELEMENTWISE, flops, flops)
 
 
@@ -272,13 +272,14 @@ def _other(func: Any, name: str, args: Any, kwargs: Any, out: Any) -> OpCost:
     if func.is_view or not floating:
         return OpCost(OpClass.MOVEMENT, 0, 0)
     each = 0 if name in MOVES else flops_per_element(name)
-    if name == "linalg_solve_triangular":
-        each = args[0].shape[-1]  # row after row: n (n - 1) / 2 multiply-adds and n divisions a column
-    sizes = [x.numel() for x in (floating if name != "linalg_solve_triangular" else [out])]
-    if name.startswith(OF_LISTS):
+    if (
+        name == "linalg_solve_triangular"
+    ):  # row after row: n (n - 1) / 2 multiply-adds and n divisions a column
+        flops = args[0].shape[-1] * out.numel()
+    elif name.startswith(OF_LISTS):
         flops = each * sum(x.numel() for x in _first_list(args, floating))
     else:
-        flops = each * max(sizes)
+        flops = each * max(x.numel() for x in floating)
     if any(part in name for part in _NORMS):
         return OpCost(OpClass.NORMALIZATION, flops, flops)
     return OpCost(OpClass.ELEMENTWISE if flops else OpClass.MOVEMENT, flops, flops)

@@ -232,3 +232,23 @@ def three_figures(value: float) -> str:
 def gib(size: float) -> str:
     """Bytes as `79.6 GiB`."""
     return f"{size / 2**30:,.1f} GiB"
+
+
+FOUR_FIGURES = 1_000
+BEYOND_PREFIXES = 1_000_000
+PREFIXES = ("", "K", "M", "G", "T", "P", "E", "Z", "Y")
+
+
+def scaled(value: float, base: int, prefixes: tuple[str, ...], gap: str = "") -> str:
+    """Three figures and a prefix: 8030261248 is 8.03B. Four figures take the next prefix: 0.98 GiB."""
+    power = 0
+    while (
+        power + 1 < len(prefixes)
+        # judged as it will be shown: 999,996 is 1.00M, not 1,000K
+        and round(abs(value) / base**power, decimals_of(value / base**power)) >= FOUR_FIGURES
+    ):
+        power += 1
+    shown = value / base**power
+    digits = decimals_of(shown) if power else (0 if isinstance(value, int) else 1)
+    figures = f"{shown:,.{digits}f}" if abs(shown) < BEYOND_PREFIXES else f"{shown:.2e}"
+    return f"{figures}{gap}{prefixes[power]}"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from archcli.errors import sanitize
-from archcli.units import decimals_of
+from archcli.units import FOUR_FIGURES, PREFIXES, scaled
 
 if TYPE_CHECKING:
     from archcli.measure.report import Unit
@@ -14,14 +14,11 @@ if TYPE_CHECKING:
 
 NOTHING = "-"
 COUNTS_FROM = 10_000  # below, the figure itself is as short
-FOUR_FIGURES = 1_000
-BEYOND_PREFIXES = 1_000_000
 TWOFOLD = {"count", "flops", "macs", "bytes"}
 """Units that show the exact figure and the short one side by side."""
 SHORT_ALONE = {"share", "ratio", "seconds", "gflop", "millions", "fine_share"}
 """Units that show the short figure alone."""
 COUNTS = ("", "K", "M", "B", "T")
-PREFIXES = ("", "K", "M", "G", "T", "P", "E", "Z", "Y")
 BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi")
 SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
@@ -47,21 +44,6 @@ def short(value: Any, unit: Unit) -> str:
     """The value to three figures with its unit; empty where `exact` is as short."""
     figure = isinstance(value, int | float) and not isinstance(value, bool)
     return SHORT[unit](value) if figure and unit in SHORT and (value or unit not in TWOFOLD) else ""
-
-
-def scaled(value: float, base: int, prefixes: tuple[str, ...], gap: str = "") -> str:
-    """Three figures and a prefix: 8030261248 is 8.03B. Four figures take the next prefix: 0.98 GiB."""
-    power = 0
-    while (
-        power + 1 < len(prefixes)
-        # judged as it will be shown: 999,996 is 1.00M, not 1,000K
-        and round(abs(value) / base**power, decimals_of(value / base**power)) >= FOUR_FIGURES
-    ):
-        power += 1
-    shown = value / base**power
-    digits = decimals_of(shown) if power else (0 if isinstance(value, int) else 1)
-    figures = f"{shown:,.{digits}f}" if abs(shown) < BEYOND_PREFIXES else f"{shown:.2e}"
-    return f"{figures}{gap}{prefixes[power]}"
 
 
 def _seconds(value: float) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from archcli.render.picture.elements import colour, element, text, titled
 from archcli.render.picture.labels import Box, Canvas, Circle, Segment, crosses, leader, text_width
-from archcli.render.values import PREFIXES, scaled
+from archcli.units import PREFIXES, scaled
 
 STEPS = (1, 2, 5)
 MOST_TICKS = 8

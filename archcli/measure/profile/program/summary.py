@@ -7,12 +7,11 @@ from typing import Any
 
 from archcli.measure.report import Report
 from archcli.recording.program import class_label
-from archcli.units import three_figures
+from archcli.units import PREFIXES, scaled, three_figures
 
 MOST_LINES = 40
 CLASSES, MODULES, FINDINGS, NOTES = 6, 10, 6, 3
 """Lines of each part at most; headings and blank lines are the rest."""
-FLOPS = ((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"))
 ALWAYS, NOTICEABLE = 3, 0.01
 """Modules that are always shown, and the share of a step from which others are."""
 LONGEST = 160
@@ -65,15 +64,14 @@ def _kind(row: Mapping[str, Any]) -> str:
 
 def _first(totals: Mapping[str, Any]) -> str:
     mfu = "" if totals["mfu"] is None else f", MFU {totals['mfu']:.1%}"
-    flops = f", {_flops(totals['matmul_flops'])} of products" if totals["matmul_flops"] else ""
+    flops = (
+        f", {scaled(totals['matmul_flops'], 1000, PREFIXES, ' ')}FLOP of products"
+        if totals["matmul_flops"]
+        else ""
+    )
     time, kernels = three_figures(totals["step_s"] * 1e3), f"{totals['kernels_per_step']:.0f}"
     traced = f"{totals['steps_watched']} of {totals['steps']} steps were traced"
     return f"A step takes {time} ms (median), {kernels} kernels{flops}{mfu}; {traced}."
-
-
-def _flops(flops: int) -> str:
-    size, name = next((it for it in FLOPS if flops >= it[0]), FLOPS[-1])
-    return f"{three_figures(flops / size)} {name}"
 
 
 def _prediction(totals: Mapping[str, Any]) -> Iterator[str]:

@@ -316,6 +316,7 @@ params gpt2 -o x.json
 draw gpt2 -o x.svg
 memory gpt2 --plot x.svg
 scale gpt2 --params 1B --write-yaml x.yaml
+sweep gpt2 --vary d_ff=64 --write-yaml x.folder
 params -h
 params gpt2 --help
 --help

@@ -28,8 +28,7 @@ def run(*, folder: Folder = None) -> None:
     An assistant starts the server itself, from its settings: see docs/assistants.md. Presets and models given
     in a question are read, no network and no other file. Needs mcp.
     """
-    # not `import`: a package of this name that lacks the server is told apart by its version alone
-    if find_spec("mcp_types") is None or find_spec("mcp.server.lowlevel") is None:
+    if find_spec("mcp") is None:
         raise ArchError("archcli mcp needs the package mcp, which is not installed", install(SDK))
     if folder is not None and not folder.is_dir():
         raise ArchError(f"no folder {folder}", "name one that is there, or leave --folder out")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from archcli.commands.mcp.tools import Drawing
+from archcli.commands.mcp.tools import Drawing, Tool
 from archcli.errors import ArchError, shorten
 from archcli.measure.report import Report, Table
 from archcli.render.findings import explain, summary
@@ -46,6 +46,8 @@ def headline(report: Report) -> str:
     totals = report.totals
     if report.command == "check":
         return summary(totals)
+    if report.command == "compare":
+        return f"{heading(report)}: {totals['differences']} settings differ."
     if report.command == "explain":
         return f"{heading(report)}: {totals['formula']} = {totals['value']:,}"
     table = next(iter(report.tables), None)
@@ -67,10 +69,10 @@ def _fact(record: Mapping[str, Any], unit: Any) -> str:
     return f"{record['what']} {value}" + (f" ({brief})" if brief not in {"", value} else "")
 
 
-def answer_of(report: Report, line: str, *, rows: bool, lists: bool) -> Answer:
+def answer_of(report: Report, line: str, tool: Tool, *, rows: bool) -> Answer:
     """The answer of a report: sentence, totals, convention, notes, and the command line of the same.
 
-    With `rows` it has every row; where it `lists`, as many as there is room for. It says what it leaves out.
+    With `rows` it has every row; of a tool that lists, as many as there is room for. It says what it lacks.
     """
     document = report.to_dict()
     answer = {
@@ -81,7 +83,8 @@ def answer_of(report: Report, line: str, *, rows: bool, lists: bool) -> Answer:
     most = (MOST_WITH_ROWS if rows else MOST_BYTES) - RESERVED
     left_out = dict.fromkeys(_shortened(answer, most))
     found = document["rows"]
-    shown = list(_fitting(found, most - size_of(answer))) if rows or lists else []
+    ordered = found if rows else sorted(found, key=lambda row: not tool.first(row))
+    shown = list(_fitting(ordered, most - size_of(answer))) if rows or tool.lists else []
     answer |= {"rows": shown, "left_out": _left_out(list(left_out), len(shown), len(found), rows=rows)}
     return {key: value for key, value in answer.items() if value not in ([], "")}
 

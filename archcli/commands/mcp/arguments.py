@@ -1,4 +1,4 @@
-"""The arguments of a tool: their JSON Schema, made of the records of options; their values; the command line."""
+"""The arguments of a tool: their JSON Schema, read off the records of options, and their values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from archcli.modules.spec.values import NULL, Json, ValueType, hints, value_type
 from archcli.units import parse_count
 
 NAMES_FILE = {"CHECKPOINT", "FILE", "DIR", "PROFILE.json"}
-"""What stands for the value of an option that names files: no tool has one, as it would read or write them."""
+"""The values of options that name files: tools have none of these, as they would read or write them."""
 OF_FILES = (".yaml", ".yml")
 """How the name of a device's own file ends."""
 COUNTS = {"count", "tokens"}
@@ -62,7 +62,7 @@ class Argument(NamedTuple):
     @property
     def is_list(self) -> bool:
         """Whether it takes several texts."""
-        return self.default == ()
+        return bool(self.default == ())
 
     @property
     def schema(self) -> Json:

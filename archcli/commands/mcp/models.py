@@ -1,4 +1,4 @@
-"""What `model` means in a question: a preset, a text or object in the question itself, or a file of --folder.
+"""The architecture of a question: a preset, a text or object in it, or a file of --folder.
 
 Nothing else is read: no other file, no hub, and no Python module is imported.
 """
@@ -19,7 +19,7 @@ from archcli.load.source import load, load_preset, load_text
 INLINE = "model"
 """The name that messages give a model which stands in the question."""
 MOST_CHARACTERS = 4_000_000
-"""Characters of a model in a question: the largest config.json of the tests has 300,000."""
+"""Characters of a model in a question; a config.json has some thousands."""
 INSTEAD = "give its config.json as an object or as text"
 FEWEST_LETTERS = 3
 MOST_NAMED = 8
@@ -82,7 +82,7 @@ def asked_model(name: str, value: Any, folder: Path | None) -> AskedModel:
 
 
 def _inside(folder: Path, name: str) -> Path | None:
-    """The file or folder of a name below `folder`; None where there is none. Raises ArchError outside of it."""
+    """What a name means below `folder`, None where nothing is there. Raises ArchError outside of it."""
     root = folder.resolve()
     try:
         # resolved, so that neither .. nor a link leads out of the folder

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any
-from urllib.parse import quote
 
-import anyio
-import mcp_types as types
+from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
@@ -49,7 +49,7 @@ def serve(folder: Path | None) -> None:
     logging.getLogger("mcp").addHandler(logging.NullHandler())
     logging.getLogger("mcp").propagate = False
     with suppress(BrokenPipeError):
-        anyio.run(_serve, folder)
+        asyncio.run(_serve(folder))
 
 
 async def _serve(folder: Path | None) -> None:
@@ -69,7 +69,7 @@ def server_of(folder: Path | None = None) -> Server[Any]:
         stop = Event()
         question = partial(result_of, asked.name, asked.arguments or {}, folder, stop)
         try:
-            return await anyio.to_thread.run_sync(question, abandon_on_cancel=True)
+            return await asyncio.to_thread(question)
         finally:
             stop.set()
 
@@ -111,7 +111,7 @@ def _answered(tool: Tool, given: Mapping[str, Any], folder: Path | None, stop: E
     asked.call.tick()
     answered = tool.answer(asked.call)
     if not isinstance(answered, Drawing):
-        return _result(answer_of(answered, asked.line, rows=asked.rows, lists=tool.lists))
+        return _result(answer_of(answered, asked.line, tool, rows=asked.rows))
     return _result(drawing_of(answered, asked.line), *_svg(answered))
 
 
@@ -119,7 +119,8 @@ def _svg(drawing: Drawing) -> list[types.EmbeddedResource]:
     """The SVG of a drawing as a resource, where it was asked for."""
     if not drawing.svg:
         return []
-    uri = f"archcli://draw/{quote(drawing.name, safe='')}.svg"
+    name = re.sub(r"[^\w.-]+", "-", drawing.name, flags=re.ASCII)
+    uri = f"archcli://draw/{name}.svg"
     contents = types.TextResourceContents(uri=uri, mime_type="image/svg+xml", text=drawing.svg)
     return [types.EmbeddedResource(type="resource", resource=contents)]
 

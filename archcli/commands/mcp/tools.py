@@ -55,7 +55,7 @@ class Drawing(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Call:
+class ToolCall:
     """A question: the record of its options, its models, their overrides, and whether it is cancelled."""
 
     options: Any
@@ -86,16 +86,18 @@ Answered = Report | Drawing
 class Tool:
     """A tool: `home` is the record of its options, `answer` gives the report.
 
-    `models` says how many it takes, at least and at most; `lists` that rows are the answer, and not detail.
+    `models` says how many it takes, at least and at most; `lists` that rows are the answer, and not detail;
+    `first` which rows come first where there is no room for all.
     """
 
     name: str
     description: str
     home: str
-    answer: Callable[[Call], Answered]
+    answer: Callable[[ToolCall], Answered]
     models: tuple[int, int] = (1, 1)
     lists: bool = False
     draws: bool = False
+    first: Callable[[Mapping[str, Any]], bool] = bool
 
     @property
     def takes_several(self) -> bool:
@@ -135,7 +137,7 @@ class Tool:
         items = {key: value for key, value in MODEL.items() if key != "description"}
         return {"description": text, "type": "array", "items": items, "minItems": least, "maxItems": most}
 
-    def call(self, given: Mapping[str, Any], folder: Path | None, stop: Event) -> Called:
+    def call(self, given: Mapping[str, Any], folder: Path | None, stop: Event) -> StatedCall:
         """The question of these arguments. Raises ArchError with what to ask instead."""
         check_names(self.name, given, self.schema)
         stated = {name: value for name, value in given.items() if value is not None}
@@ -146,7 +148,7 @@ class Tool:
         models = list(self._asked(stated, folder))
         words = [word for name in self._in_order(values) for word in self.arguments[name].words(values[name])]
         line = command_line(self.name, [model.word for model in models], words, overrides)
-        return Called(Call(options, models, overrides, stop, svg), line, rows)
+        return StatedCall(ToolCall(options, models, overrides, stop, svg), line, rows)
 
     def _in_order(self, values: Mapping[str, Any]) -> list[str]:
         """The options that are given, those without a name first, as they follow MODEL."""
@@ -166,47 +168,47 @@ class Tool:
             yield asked_model(f"models[{i}]", model, folder)
 
 
-class Called(NamedTuple):
+class StatedCall(NamedTuple):
     """A question, the command line that asks the same, and whether all rows are wanted."""
 
-    call: Call
+    call: ToolCall
     line: str
     rows: bool
 
 
-def _params(call: Call) -> Report:
+def _params(call: ToolCall) -> Report:
     from archcli.api.params import params_report
 
     return params_report(call.subject(), call.options)
 
 
-def _flops(call: Call) -> Report:
+def _flops(call: ToolCall) -> Report:
     from archcli.api.flops import flops_report
 
     return flops_report(call.subject(), call.options)
 
 
-def _kvcache(call: Call) -> Report:
+def _kvcache(call: ToolCall) -> Report:
     from archcli.api.kvcache import cache_report
 
     return cache_report(call.subject(), call.options)
 
 
-def _memory(call: Call) -> Report:
+def _memory(call: ToolCall) -> Report:
     from archcli.api.memory import memory_report
 
     subject = call.subject()
     return memory_report(subject, call.options.question(subject.model), call.options, call.tick)
 
 
-def _predict(call: Call) -> Report:
+def _predict(call: ToolCall) -> Report:
     from archcli.api.predict import predict_question, predict_report
 
     subject = call.subject()
     return predict_report(subject, predict_question(subject.model, call.options), call.options)
 
 
-def _fit(call: Call) -> Report:
+def _fit(call: ToolCall) -> Report:
     from archcli.api.fit import fit_report
 
     options = call.options
@@ -224,7 +226,7 @@ def _fit(call: Call) -> Report:
     return fit_report(replace(options, model=model.word), call.overrides, call.tick, read)
 
 
-def _check(call: Call) -> Report:
+def _check(call: ToolCall) -> Report:
     from archcli.api.check import FileCheck, check_report
     from archcli.rules.base import Parallelism
 
@@ -236,29 +238,34 @@ def _check(call: Call) -> Report:
     return check_report(checked, inputs)
 
 
-def _compare(call: Call) -> Report:
+def _compare(call: ToolCall) -> Report:
     from archcli.api.compare import compared
 
     return compared(call.subjects(), call.options)
 
 
-def _explain(call: Call) -> Report:
+def _explain(call: ToolCall) -> Report:
     from archcli.api.explain import explained
 
     return explained(call.subject(), call.options)
 
 
-def _sweep(call: Call) -> Report:
+def _sweep(call: ToolCall) -> Report:
     from archcli.api.sweep_question import swept
 
     return swept(call.subject(), call.options, call.tick)
 
 
-def _draw(call: Call) -> Drawing:
+def _draw(call: ToolCall) -> Drawing:
     from archcli.api.draw import drawing_of
 
     drawing = drawing_of(call.subjects(), call.options)
     return Drawing(drawing.name, drawing.text(), drawing.svg() if call.svg else "")
+
+
+def _is_figure(row: Mapping[str, Any]) -> bool:
+    """Whether a row of a comparison is a figure, and not a setting."""
+    return bool(row["unit"] != "text")
 
 
 TOOLS = {
@@ -322,6 +329,7 @@ TOOLS = {
             _compare,
             models=(2, 8),
             lists=True,
+            first=_is_figure,
         ),
         Tool(
             "explain",
@@ -340,7 +348,7 @@ TOOLS = {
         ),
         Tool(
             "draw",
-            "A drawing of one to four architectures to scale, as text or as SVG: layers, attention, networks.",
+            "One to four architectures drawn to scale, as text or as SVG: layers, attention, networks.",
             "archcli.api.draw:DrawOptions",
             _draw,
             models=(1, MOST_MODELS),

@@ -45,7 +45,7 @@ def headline(report: Report) -> str:
     """The sentence of a report: its heading, and what its first table says first."""
     totals = report.totals
     if report.command == "check":
-        return summary(totals)
+        return f"{report.model['name']}: {summary(totals)}"
     if report.command == "compare":
         return f"{heading(report)}: {totals['differences']} settings differ."
     if report.command == "explain":
@@ -86,7 +86,7 @@ def answer_of(report: Report, line: str, tool: Tool, *, rows: bool) -> Answer:
     ordered = found if rows else sorted(found, key=lambda row: not tool.first(row))
     shown = list(_fitting(ordered, most - size_of(answer))) if rows or tool.lists else []
     answer |= {"rows": shown, "left_out": _left_out(list(left_out), len(shown), len(found), rows=rows)}
-    return {key: value for key, value in answer.items() if value not in ([], "")}
+    return {key: value for key, value in answer.items() if value not in ([], "") or (rows and key == "rows")}
 
 
 def _shortened(answer: Answer, most: int) -> Iterator[str]:

@@ -12,7 +12,7 @@ from archcli.api.asking.question import Option, option_of
 from archcli.errors import ArchError, Problem, suggest
 from archcli.modules.spec.calls import accept, bound
 from archcli.modules.spec.values import NULL, Json, ValueType, hints, value_type
-from archcli.units import parse_count
+from archcli.units import bytes_note, parse_count, tokens_note
 
 NAMES_FILE = {"CHECKPOINT", "FILE", "DIR", "PROFILE.json"}
 """The values of options that name files: tools have none of these, as they would read or write them."""
@@ -20,6 +20,7 @@ OF_FILES = (".yaml", ".yml")
 """How the name of a device's own file ends."""
 COUNTS = {"count", "tokens"}
 SIZES = {"bytes"}
+NOTES = {"tokens": tokens_note, "bytes": bytes_note}
 MODEL: Json = {
     "description": (
         "The architecture: a preset such as llama-3.1-8b, deepseek-v3 or qwen3-8b, or the content of a "
@@ -94,6 +95,11 @@ class Argument(NamedTuple):
         if isinstance(given, str) and self.option.reads in COUNTS:
             return parse_count(given)
         return texts if self.is_list and texts else given
+
+    def note(self, given: Any) -> str:
+        """What the command would note of a text such as 128k; empty where it is plain."""
+        noted = NOTES.get(self.option.reads) if isinstance(given, str) else None
+        return "" if noted is None else noted(given)
 
     def words(self, value: Any) -> list[str]:
         """The words that say a value on the command line."""

@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock
@@ -111,7 +112,8 @@ def _answered(tool: Tool, given: Mapping[str, Any], folder: Path | None, stop: E
     asked.call.tick()
     answered = tool.answer(asked.call)
     if not isinstance(answered, Drawing):
-        return _result(answer_of(answered, asked.line, tool, rows=asked.rows))
+        noted = replace(answered, notes=(*answered.notes, *asked.notes))
+        return _result(answer_of(noted, asked.line, tool, rows=asked.rows))
     return _result(drawing_of(answered, asked.line), *_svg(answered))
 
 

@@ -148,7 +148,8 @@ class Tool:
         models = list(self._asked(stated, folder))
         words = [word for name in self._in_order(values) for word in self.arguments[name].words(values[name])]
         line = command_line(self.name, [model.word for model in models], words, overrides)
-        return StatedCall(ToolCall(options, models, overrides, stop, svg), line, rows)
+        noted = [note for name in values if (note := self.arguments[name].note(values[name]))]
+        return StatedCall(ToolCall(options, models, overrides, stop, svg), line, rows, noted)
 
     def _in_order(self, values: Mapping[str, Any]) -> list[str]:
         """The options that are given, those without a name first, as they follow MODEL."""
@@ -169,11 +170,12 @@ class Tool:
 
 
 class StatedCall(NamedTuple):
-    """A question, the command line that asks the same, and whether all rows are wanted."""
+    """A question, the command line that asks the same, whether all rows are wanted, notes on its values."""
 
     call: ToolCall
     line: str
     rows: bool
+    notes: Sequence[str] = ()
 
 
 def _params(call: ToolCall) -> Report:

@@ -29,7 +29,7 @@ def run(*, folder: Folder = None) -> None:
     in a question are read, no network and no other file. Needs mcp.
     """
     if find_spec("mcp") is None:
-        raise ArchError("archcli mcp needs the package mcp, which is not installed", install(SDK))
+        raise ArchError("archcli mcp needs mcp, which is not installed", install(SDK))
     if folder is not None and not folder.is_dir():
         raise ArchError(f"no folder {folder}", "name one that is there, or leave --folder out")
     exit_at_interrupts()

@@ -45,8 +45,9 @@ class AskedModel(NamedTuple):
     def loaded(self, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
         """The architecture. Raises ArchError with what to ask instead."""
         text = self.text
-        if len(text) > MOST_CHARACTERS:
-            what = f"{len(text):,} characters, and a model has at most {MOST_CHARACTERS:,}"
+        length = max(len(text), len(self.given))
+        if length > MOST_CHARACTERS:
+            what = f"{length:,} characters, and a model has at most {MOST_CHARACTERS:,}"
             raise ArchError(Problem(what, "give the config.json alone", path=INLINE))
         if text:
             return load_text(text, INLINE, overrides, strict=strict)

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -49,8 +48,10 @@ def serve(folder: Path | None) -> None:
     # the SDK logs lines that are no messages with their tracebacks; the client hears of them as errors
     logging.getLogger("mcp").addHandler(logging.NullHandler())
     logging.getLogger("mcp").propagate = False
-    with suppress(BrokenPipeError):
+    try:
         asyncio.run(_serve(folder))
+    except* BrokenPipeError:
+        pass  # the client is gone
 
 
 async def _serve(folder: Path | None) -> None:

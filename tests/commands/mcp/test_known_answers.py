@@ -5,6 +5,7 @@ arithmetic worked out in the open.
 """
 
 import json
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,9 @@ def differing(questions):
         if result.is_error:
             wrong.append((tool, asked, result.content[0].text))
             continue
-        told = result.structured_content
-        for step in key.split("."):
-            found = told["totals"] if step == key.split(".")[0] else found
-            found = found.get(step)
+        found = reduce(
+            lambda group, step: group.get(step), key.split("."), result.structured_content["totals"]
+        )
         if found != value or len(result.content[0].text.encode()) > MOST_BYTES:
             wrong.append((tool, asked, key, found, value))
     return len(questions), wrong

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import anyio
 import pytest
@@ -24,6 +23,9 @@ INITIALIZE = {
 }
 SLOW = {"model": "gpt2", "vary": ["d_ff=64:6400000:64"], "where": ["peak_bytes(phase=decode) > 0"]}
 """A question whose answer takes a minute: each of 100,000 candidates is traced."""
+
+
+PRESET = ROOT / "presets" / "gpt2.yaml"
 
 
 class Server:
@@ -218,7 +220,7 @@ def test_a_folder_is_read_and_nothing_beside_it(tmp_path):
     inside, outside = tmp_path / "models", tmp_path / "secrets"
     inside.mkdir()
     outside.mkdir()
-    text = (Path(archcli.__file__).parents[1] / "presets" / "gpt2.yaml").read_text()
+    text = PRESET.read_text()
     (inside / "mine.yaml").write_text(text)
     (outside / "theirs.yaml").write_text(text)
     (inside / "link.yaml").symlink_to(outside / "theirs.yaml")
@@ -239,10 +241,10 @@ def test_a_folder_is_read_and_nothing_beside_it(tmp_path):
 
 @pytest.mark.long
 def test_the_option_names_the_folder(tmp_path):
-    (tmp_path / "config.json").write_text('{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]}')
+    (tmp_path / "mine.yaml").write_text(PRESET.read_text())
 
     async def ask(client):
-        return await client.call_tool("params", {"model": "config.json"})
+        return await client.call_tool("params", {"model": "mine.yaml"})
 
     answer = over_stdio(ask, "--folder", str(tmp_path))
     assert answer.structured_content["totals"]["params"] == 124_439_808

@@ -8,7 +8,7 @@ import yaml
 from archcli.commands.mcp.server import INSTRUCTIONS
 from archcli.commands.mcp.tools import TOOLS
 from assistant import ROOT, answer
-from docs_site import ASK_IT
+from docs_site import ASK_IT, llms, sections
 
 SKILL = (ROOT / "docs" / "skill" / "archcli" / "SKILL.md").read_text()
 
@@ -28,6 +28,14 @@ def test_each_tells_of_every_tool():
         assert "multiply-add" in text
 
 
+def test_llms_txt_tells_it_before_the_pages():
+    docs = ROOT / "docs"
+    text = llms(docs, sections((ROOT / "mkdocs.yml").read_text()), "")
+    assert text.split("\n\n")[2] == ASK_IT
+    assert "(skill/archcli/SKILL.md)" in text
+    assert "(assistants.md)" in text
+
+
 def test_the_worked_questions_of_the_skill_are_answered_so():
     asked = re.findall(r"`(\w+)` with `(\{.*?\})`: (.*?)\n\n", SKILL + "\n\n", re.DOTALL)
     assert [name for name, _, _ in asked] == ["kvcache", "memory", "params"]
@@ -36,8 +44,8 @@ def test_the_worked_questions_of_the_skill_are_answered_so():
     assert cache["totals"]["bytes"] == 80 * 2 * 8 * 128 * 2 * 128_000
     assert memory["totals"]["fits"] is False
     assert f"{memory['totals']['peak_bytes']:,}" in asked[1][2]
-    change = memory["totals"]["change"]
-    assert f"{change['option'].removeprefix('--')}={change['value']}" in asked[1][2]
-    assert answer("memory", **json.loads(asked[1][1]), optimizer=change["value"])["totals"]["fits"] is True
+    assert memory["totals"]["change"]["change"] == "--optimizer adamw-fused"
+    assert "`optimizer=adamw-fused` would fit" in asked[1][2]
+    assert answer("memory", **json.loads(asked[1][1]), optimizer="adamw-fused")["totals"]["fits"] is True
     assert f"{params['totals']['params']:,}" in asked[2][2]
     assert params["totals"]["params"] == 124_439_808 + 12 * (12 * 768**2 + 13 * 768)

@@ -40,7 +40,7 @@ def of_preset(name):
 
 
 @pytest.mark.parametrize("name", presets())
-@pytest.mark.sample(3, second=40)
+@pytest.mark.sample(1, second=24)
 def test_every_answer_on_a_preset_fits_a_context(name):
     asked = [*of_preset(name)]
     long = {}

@@ -48,11 +48,22 @@ def summary(text: str) -> str:
     return "" if sentence.startswith(("#", "|", "`" * 3, "-")) else sentence
 
 
+ASK_IT = (
+    "For an assistant: ask archcli instead of answering from memory. `archcli mcp` serves it as tools "
+    "(params, flops, kvcache, memory, predict, fit, check, compare, explain, sweep, draw), and each is a "
+    "command: `archcli params llama-3.1-8b --json`. A model is a preset's name or the content of its "
+    "config.json. Counts are exact integers, a FLOP is half a multiply-add, sizes are bytes; predicted times "
+    "come with a range. Repeat figures as they are, with their convention. The skill file among the pages "
+    "below says which tool answers what."
+)
+"""What llms.txt tells an assistant."""
+
+
 def llms(docs: Path, listed: dict[str, list[tuple[str, str]]], address: str) -> str:
     """llms.txt: what archcli is, and a link to every page with its first sentence."""
     home = (docs / "index.md").read_text()
     intro = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", " ".join(home.split("\n\n")[1].split()))
-    lines = ["# archcli", "", f"> {intro}"]
+    lines = ["# archcli", "", f"> {intro}", "", ASK_IT]
     ordered = sorted(listed, key=lambda section: section in OPTIONAL)
     for section in ordered:
         if section not in OPTIONAL:

@@ -29,7 +29,7 @@ QUICK = {
     "schema": ["schema"],
     "schema of a profile": ["schema", "--of", "profile"],
 }
-HEAVY = ("torch", "fvcore", "transformers", "numpy", "sympy")
+HEAVY = ("torch", "fvcore", "transformers", "numpy", "sympy", "mcp")
 
 
 def tracked():

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 
 import pytest
 
+from docs_site import ASK_IT
 from pages import DOCS, ROOT
 
 pytestmark = [
@@ -71,8 +72,8 @@ def test_it_can_be_searched_and_read_in_the_dark(built):
 def test_programs_find_every_page(built):
     """llms.txt as llmstxt.org has it: a heading, a quotation, sections of links; each leads to a file."""
     _, site = built
-    heading, quotation, *parts = (site / "llms.txt").read_text().strip().split("\n\n")
-    assert (heading, quotation[:2]) == ("# archcli", "> ")
+    heading, quotation, asking, *parts = (site / "llms.txt").read_text().strip().split("\n\n")
+    assert (heading, quotation[:2], asking) == ("# archcli", "> ", ASK_IT)
     links = re.findall(r"^- \[[^\]]+\]\(([^)]+)\)(?:: .+)?$", "\n".join(parts), flags=re.MULTILINE)
     lines = [line for line in "\n".join(parts).splitlines() if line and not line.startswith("## ")]
     pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}

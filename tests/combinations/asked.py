@@ -37,7 +37,10 @@ PICTURES = {
     "report": ("report", "--device", "rtx-4090", "-o", "-"),
 }
 """What answers with a picture or a page, and no JSON."""
-OF_NO_MODEL = {"list", "families", "devices", "engines", "rule", "rules", "schema", "plot", "summary"}
+OF_NO_MODEL = {
+    *("list", "families", "devices", "engines", "rule", "rules", "schema", "plot", "summary"),
+    "mcp",
+}
 TORCH = {
     "verify": ("verify", "-s", "5"),
     "profile": ("profile", "-s", "5", "--pairs", "1", "--threads", "1", "--no-ceilings"),

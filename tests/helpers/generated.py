@@ -12,6 +12,7 @@ from archcli.api.families import family_rows
 from archcli.commands.line.application import application
 from archcli.commands.line.help import help_entry
 from archcli.commands.line.names import COMMANDS
+from archcli.commands.mcp.tools import TOOLS
 from archcli.load.gguf.families import ARCHS
 from archcli.load.huggingface.registry import families
 from archcli.load.huggingface.wrappers.table import WRAPPERS
@@ -77,6 +78,13 @@ def groups_table(folder):
     for group, names in groupby(COMMANDS, key=COMMANDS.get):
         links = ", ".join(f"[`{name}`]({folder}/{name}.md)" for name in names)
         lines.append(f"| {group.lower()} | {links} |")
+    return "\n".join(lines)
+
+
+def tools_table():
+    """The tools of `archcli mcp`, each with what it tells."""
+    lines = ["| tool | what it tells |", "|---|---|"]
+    lines += [f"| [`{name}`](./{name}.md) | {cell(tool.description)} |" for name, tool in TOOLS.items()]
     return "\n".join(lines)
 
 
@@ -214,6 +222,7 @@ GENERATORS = {
     "options": options_table,
     "commands": commands_table,
     "groups": groups_table,
+    "tools": tools_table,
     "keys": yaml_keys,
     "families": lambda: wrapped(families()),
     "wrappers": lambda: wrapped(sorted(WRAPPERS)),

@@ -49,6 +49,7 @@ DOORS = {
     "rich": {"render"},
     "pandas": {"measure", "render"},  # in measure for the type of Report.to_pandas alone
     "typer": {"cli", "commands"},
+    "mcp": {"commands"},  # archcli mcp alone: see tests/commands/mcp
     "click": set(),  # typer carries its own since 0.26, so it may not be there
     "yaml": {"load"},
     "sympy": {"arith", "measure"},

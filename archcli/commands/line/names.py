@@ -15,6 +15,7 @@ GROUPS = {
     "Judge": ("check", "rules", "rule"),
     "Measure": ("profile", "plot", "verify"),
     "Draw": ("draw", "report"),
+    "Serve": ("mcp",),
     "Look": ("list", "survey", "show", "summary", "explain", "families", "devices", "engines", "schema"),
 }
 COMMANDS = {name: group for group, names in GROUPS.items() for name in names}

@@ -1,0 +1,175 @@
+"""The arguments of a tool: their JSON Schema, read off the records of options, and their values."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, replace
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from archcli.api.asking.question import Option, option_of
+from archcli.errors import ArchError, Problem, suggest
+from archcli.modules.spec.calls import accept, bound
+from archcli.modules.spec.values import NULL, Json, ValueType, hints, value_type
+from archcli.units import bytes_note, parse_count, tokens_note
+
+NAMES_FILE = {"CHECKPOINT", "FILE", "DIR", "PROFILE.json"}
+"""The values of options that name files: tools have none of these, as they would read or write them."""
+OF_FILES = (".yaml", ".yml")
+"""How the name of a device's own file ends."""
+COUNTS = {"count", "tokens"}
+SIZES = {"bytes"}
+NOTES = {"tokens": tokens_note, "bytes": bytes_note}
+MODEL: Json = {
+    "description": (
+        "The architecture: a preset such as llama-3.1-8b, deepseek-v3 or qwen3-8b, or the content of a "
+        "Hugging Face config.json or of an archcli YAML, as an object or as text. A path only where the "
+        "server was started with --folder."
+    ),
+    "anyOf": [{"type": "string", "minLength": 1}, {"type": "object", "minProperties": 1}],
+}
+SET: Json = {
+    "description": "Fields to change, each KEY=VALUE: d_ff=11008, or by a full path such as "
+    "groups.0.layer.ffn.d_ff=11008.",
+    "type": "array",
+    "items": {"type": "string"},
+}
+SET_ONE: Json = {
+    **SET,
+    "description": "Fields to change of all models, KEY=VALUE, or of model N, counted from 1, N:KEY=VALUE.",
+}
+ROWS: Json = {
+    "description": "Whether the answer has every row and figure. Left out, it is at most 4 kB and says "
+    "what it leaves out.",
+    "type": "boolean",
+    "default": False,
+}
+
+
+class Argument(NamedTuple):
+    """An option of a record as a tool takes it. `default` is MISSING where it has to be given."""
+
+    name: str
+    option: Option
+    known: ValueType
+    default: Any
+
+    @property
+    def is_required(self) -> bool:
+        """Whether it has to be given."""
+        return self.default is MISSING
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it takes several texts."""
+        return bool(self.default == ())
+
+    @property
+    def schema(self) -> Json:
+        """The JSON Schema of its values, with its default and its help."""
+        schema = {**self._values(), "description": self.option.help}
+        if self.default not in (MISSING, None, ()):
+            schema["default"] = self.default
+        return schema
+
+    def _values(self) -> Json:
+        if self.is_list:
+            return {"type": "array", "items": {"type": "string"}}
+        arms = self.known.schema.get("anyOf", [self.known.schema])
+        schema = next(arm for arm in arms if arm != NULL)
+        if self.option.reads in COUNTS and "enum" not in schema:
+            return {**schema, "type": ["integer", "string"]}  # 8k is 8,000, 8K is 8,192
+        if not schema:
+            is_size = self.option.reads in SIZES or self.option.metavar in {"SIZE", "RATE"}
+            return {"type": ["integer", "string"] if is_size else "string"}
+        return dict(schema)
+
+    def value(self, given: Any) -> Any:
+        """A value of JSON as the record takes it: 8k as 8,000. Raises ArchError for a file."""
+        texts = [given] if isinstance(given, str) else given if self.is_list else []
+        for text in texts if isinstance(texts, list) else ():
+            if isinstance(text, str) and any(suffix in text.lower() for suffix in OF_FILES):
+                what = f"{self.name} names a file, and tools read none"
+                raise ArchError(what, "name a device of `archcli devices`, such as h100-sxm")
+        if isinstance(given, str) and self.option.reads in COUNTS:
+            return parse_count(given)
+        return texts if self.is_list and texts else given
+
+    def note(self, given: Any) -> str:
+        """What the command would note of a text such as 128k; empty where it is plain."""
+        noted = NOTES.get(self.option.reads) if isinstance(given, str) else None
+        return "" if noted is None else noted(given)
+
+    def words(self, value: Any) -> list[str]:
+        """The words that say a value on the command line."""
+        if self.option.argument:
+            return [str(value)]
+        name = f"--{self.option.name or self.name.replace('_', '-')}"
+        if value is True or value is False:
+            return [name] if value else []
+        return [word for item in (value if self.is_list else [value]) for word in (name, str(item))]
+
+
+def record_of(home: str) -> Any:
+    """The record `module:name` of a question."""
+    module, _, name = home.partition(":")
+    return vars(import_module(module))[name]
+
+
+def arguments(record: Any) -> dict[str, Argument]:
+    """The arguments of a record by name: its options, but those that name files."""
+    return {argument.name: argument for argument in _arguments(record)}
+
+
+def _arguments(record: Any) -> Iterator[Argument]:
+    known = hints(record)
+    for field in fields(record):
+        option = option_of(known[field.name]) if field.name in known else None
+        if option is not None and option.metavar not in NAMES_FILE:
+            yield Argument(field.name, option, value_type(known[field.name]), field.default)
+
+
+def check_names(tool: str, given: Mapping[str, Any], schema: Json) -> None:
+    """Raise ArchError for arguments that a tool has not, and for those that it lacks."""
+    known, required = schema["properties"], schema["required"]
+    problems = [
+        Problem(f"unknown argument '{name[:40]}'", suggest(name, known, "it has"), path=tool)
+        for name in given
+        if name not in known
+    ]
+    problems += [
+        Problem(f"{name} is missing", str(known[name]["description"]), path=tool)
+        for name in required
+        if given.get(name) is None
+    ]
+    if problems:
+        raise ArchError(problems)
+
+
+def filled(tool: str, record: Any, known: Mapping[str, Argument], given: Mapping[str, Any]) -> Any:
+    """The record of a question with what is given. Raises ArchError with all that is refused."""
+    values: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for name, value in given.items():
+        try:
+            values[name] = known[name].value(value)
+        except ArchError as error:
+            problems += [replace(problem, path=f"{tool}: {name}") for problem in error.problems]
+    if problems:
+        raise ArchError(problems)
+    if any(field.name == "model" and field.default is MISSING for field in fields(record)):
+        values["model"] = ""  # which is loaded beside the record
+    call = bound(record, (), values, tool)
+    return record(*call.args, **call.kwargs)
+
+
+def own(tool: str, name: str, value: Any, annotation: Any) -> Any:
+    """The value of an argument that is no option of a record, such as rows."""
+    return accept(name, value, {name: value_type(annotation)}, tool)
+
+
+def command_line(tool: str, models: Sequence[str], options: Sequence[str], sets: Sequence[str]) -> str:
+    """The command line that gives the same answer."""
+    overrides = [word for text in sets for word in ("--set", text)]
+    return shlex.join(["archcli", tool, *models, *options, *overrides])

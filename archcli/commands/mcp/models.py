@@ -1,0 +1,124 @@
+"""The architecture of a question: a preset, a text or object in it, or a file of --folder.
+
+Nothing else is read: no other file, no hub, and no Python module is imported.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from archcli.api.asking.subject import Subject
+from archcli.errors import ArchError, Problem, closest, describe_value, either, quote
+from archcli.load.loaded import Loaded
+from archcli.load.presets import alike, module_name, plain_name, preset_file, presets, respelled
+from archcli.load.source import load, load_preset, load_text
+
+INLINE = "model"
+"""The name that messages give a model which stands in the question."""
+MOST_CHARACTERS = 4_000_000
+"""Characters of a model in a question; a config.json has some thousands."""
+INSTEAD = "give its config.json as an object or as text"
+FEWEST_LETTERS = 3
+MOST_NAMED = 8
+
+
+class AskedModel(NamedTuple):
+    """A model as a question names it, before it is loaded."""
+
+    given: str | Mapping[str, Any]
+    folder: Path | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of a model that stands in the question; empty where it is named."""
+        if isinstance(self.given, str):
+            is_text = "\n" in self.given.strip() or self.given.lstrip().startswith("{")
+            return self.given if is_text else ""
+        try:
+            return json.dumps(self.given, indent=1)
+        except RecursionError:
+            raise ArchError(Problem("nested too deeply", INSTEAD, path=INLINE)) from None
+
+    def loaded(self, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
+        """The architecture. Raises ArchError with what to ask instead."""
+        text = self.text
+        length = max(len(text), len(self.given))
+        if length > MOST_CHARACTERS:
+            what = f"{length:,} characters, and a model has at most {MOST_CHARACTERS:,}"
+            raise ArchError(Problem(what, "give the config.json alone", path=INLINE))
+        if text:
+            return load_text(text, INLINE, overrides, strict=strict)
+        name = str(self.given).strip()
+        if preset_file(name).is_file():
+            return load_preset(name, overrides, strict=strict)
+        if self.folder is not None and (path := _inside(self.folder, name)):
+            return load(str(path), overrides, strict=strict)
+        if preset := respelled(name):
+            return load_preset(preset, overrides, strict=strict)
+        raise _unknown(name, self.folder)
+
+    def subject(self, overrides: Sequence[str] = ()) -> Subject:
+        """The architecture as questions take it."""
+        loaded = self.loaded(overrides)
+        return Subject(loaded.model, loaded.name, loaded.source, list(overrides), loaded.notes, loaded.config)
+
+    @property
+    def word(self) -> str:
+        """What stands for MODEL on the command line: a name, or the file to save the given text in."""
+        text = self.text
+        if not text:
+            return str(self.given).strip()
+        return "config.json" if text.lstrip().startswith("{") else "model.yaml"
+
+
+def asked_model(name: str, value: Any, folder: Path | None) -> AskedModel:
+    """The model of an argument. Raises ArchError for what is neither a text nor an object."""
+    if not isinstance(value, str | Mapping) or not value:
+        what = f"{name} must be a name, a text or an object, not {describe_value(value)}"
+        raise ArchError(Problem(what, f"a preset such as llama-3.1-8b, or {INSTEAD}"))
+    return AskedModel(value, folder)
+
+
+def _inside(folder: Path, name: str) -> Path | None:
+    """What a name means below `folder`, None where nothing is there. Raises ArchError outside of it."""
+    root = folder.resolve()
+    try:
+        # resolved, so that neither .. nor a link leads out of the folder
+        path = (root / name).resolve()
+        found = path.is_relative_to(root) and path.exists()
+    except (OSError, ValueError):  # a name too long, or with a NUL in it
+        return None
+    if not path.is_relative_to(root):
+        raise ArchError(f"{quote(name)} is outside of the folder that archcli mcp reads", INSTEAD)
+    return path if found and path != root else None
+
+
+def _unknown(name: str, folder: Path | None) -> ArchError:
+    """The error for a name of no preset and no file."""
+    what = f"no {'preset' if folder is None else 'preset or file'} {quote(name)}"
+    near = alike(name) or closest(name, presets()) or _beginning(name)
+    if near:
+        return ArchError(what, f"did you mean {either(near)}? Or {INSTEAD}")
+    if "/" in name or ":" in name:
+        _refuse_module(name)
+        reads = "presets and given models" if folder is None else "presets, given models and its folder"
+        return ArchError(f"{what}; archcli mcp reads {reads}, not the hub", INSTEAD)
+    return ArchError(what, f"{INSTEAD}; the tool fit with a device lists presets")
+
+
+def _refuse_module(name: str) -> None:
+    """Raise ArchError for pkg.module:function: nothing is imported for a question."""
+    if module_name(name) is not None:
+        what = f"{quote(name)} names a Python module, and archcli mcp imports none"
+        raise ArchError(what, "archcli params or summary take it on the command line")
+
+
+def _beginning(name: str) -> list[str]:
+    """The presets that begin with the first word of a name."""
+    word = plain_name(name)[:FEWEST_LETTERS]
+    if len(word) < FEWEST_LETTERS:
+        return []
+    return [preset for preset in presets() if plain_name(preset).startswith(word)][:MOST_NAMED]

@@ -1,0 +1,137 @@
+"""The server: tools over standard input and output, by the Model Context Protocol and its Python SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from threading import Event, Lock
+from typing import Any
+
+from mcp import types
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+from archcli import __version__
+from archcli.commands.mcp.answers import answer_of, as_text, drawing_of, refusal
+from archcli.commands.mcp.tools import TOOLS, CancelledError, Drawing, Tool, tool_of
+from archcli.errors import ArchError
+
+INSTRUCTIONS = """\
+archcli counts language models from their architecture: parameters, FLOPs, KV cache and memory as exact \
+integers, and predicts time. Ask it rather than answering such a question from memory.
+- size: params. Compute: flops. Cache of a context: kvcache. Memory of training or serving: memory.
+- Does it run on a GPU, in which format, how fast: fit. Time or tokens per second: predict.
+- Two or more models: compare. Where a number comes from: explain. Is a shape sane: check. \
+Which shape meets conditions: sweep. What it looks like: draw.
+A model is a preset's name, or the content of its config.json as an object or text. Change fields with set, \
+such as ["d_ff=11008"].
+Conventions: a FLOP is half a multiply-add (2 per multiply-add); parameters count tied tensors once; sizes \
+are bytes, GiB 2^30; 8k is 8,000 and 8K is 8,192. Counts are exact, predicted times come with a range.
+An answer has at most 4 kB and says what it leaves out; rows=true gives every row. `command` is the command \
+line of the same answer. Notes and errors name options as that has them: --seq-len is seq_len.
+Repeat figures as they are, with the convention, and round only in prose."""
+
+READS_ONLY = types.ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
+ONE_AT_A_TIME = Lock()
+"""Questions are computed one after the other: they share caches, and Python runs one thread at a time."""
+
+
+def serve(folder: Path | None) -> None:
+    """Answer until the end of input."""
+    # the SDK logs lines that are no messages with their tracebacks; the client hears of them as errors
+    logging.getLogger("mcp").addHandler(logging.NullHandler())
+    logging.getLogger("mcp").propagate = False
+    try:
+        asyncio.run(_serve(folder))
+    except* BrokenPipeError:
+        pass  # the client is gone
+
+
+async def _serve(folder: Path | None) -> None:
+    server = server_of(folder)
+    # standard output is the protocol's: the SDK sends what else is printed to standard error
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+def server_of(folder: Path | None = None) -> Server[Any]:
+    """The server of the tools, which reads no files but those in `folder`."""
+
+    async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_listed(tool) for tool in TOOLS.values()])
+
+    async def call_tool(_: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
+        stop = Event()
+        question = partial(result_of, asked.name, asked.arguments or {}, folder, stop)
+        try:
+            return await asyncio.to_thread(question)
+        finally:
+            stop.set()
+
+    return Server(
+        "archcli",
+        version=__version__,
+        title="archcli",
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+def _listed(tool: Tool) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.schema,
+        annotations=READS_ONLY,
+    )
+
+
+def result_of(name: str, given: Mapping[str, Any], folder: Path | None, stop: Event) -> types.CallToolResult:
+    """The answer of a tool, or an error that says what to ask instead."""
+    with ONE_AT_A_TIME:
+        try:
+            return _answered(tool_of(name), given, folder, stop)
+        except ArchError as error:
+            return _failed(refusal(error))
+        except CancelledError:
+            return _failed("cancelled")
+        except Exception as fault:  # noqa: BLE001 - the client gets a line, and the server goes on
+            kind = type(fault).__name__
+            return _failed(f"a fault of archcli {__version__}, not of the question: {kind} in {name}")
+
+
+def _answered(tool: Tool, given: Mapping[str, Any], folder: Path | None, stop: Event) -> types.CallToolResult:
+    asked = tool.call(given, folder, stop)
+    asked.call.tick()
+    answered = tool.answer(asked.call)
+    if not isinstance(answered, Drawing):
+        noted = replace(answered, notes=(*answered.notes, *asked.notes))
+        return _result(answer_of(noted, asked.line, tool, rows=asked.rows))
+    return _result(drawing_of(answered, asked.line), *_svg(answered))
+
+
+def _svg(drawing: Drawing) -> list[types.EmbeddedResource]:
+    """The SVG of a drawing as a resource, where it was asked for."""
+    if not drawing.svg:
+        return []
+    name = re.sub(r"[^\w.-]+", "-", drawing.name, flags=re.ASCII)
+    uri = f"archcli://draw/{name}.svg"
+    contents = types.TextResourceContents(uri=uri, mime_type="image/svg+xml", text=drawing.svg)
+    return [types.EmbeddedResource(type="resource", resource=contents)]
+
+
+def _result(answer: dict[str, Any], *beside: types.EmbeddedResource) -> types.CallToolResult:
+    text = types.TextContent(type="text", text=as_text(answer))
+    return types.CallToolResult(content=[text, *beside], structured_content=answer)
+
+
+def _failed(text: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from archcli.errors import ArchError, NoModelError, Problem, closest, either, quote, sanitize, with_article
-from archcli.load.huggingface.config_json import is_foreign, read_config
+from archcli.load.huggingface.config_json import ADAPTER, ConfigJson, is_foreign, read_config
 from archcli.load.huggingface.keys import THEIRS_ALONE
-from archcli.load.imported import in_folder, load_config, load_gguf, load_hub
+from archcli.load.imported import in_folder, load_config, load_gguf, load_hub, load_params
 from archcli.load.loaded import Loaded, load_tree
 from archcli.load.presets import TAKE_MODULES, alike, preset_file, preset_text, refuse_module, respelled
 from archcli.load.yaml.reader import parse
@@ -28,6 +28,12 @@ SUFFIXES = (".yaml", ".yml", ".json", ".gguf")
 LONGEST_PATH = 400
 ABOUT = {"kind", "name", "source", "released", "series", "sibling_of", "published", "ignore"}
 """Fields of a model that other programs' files have, too."""
+PARAMS = {"dim", "n_layers"}
+"""Keys that every params.json has."""
+OTHER_CONFIGS = ("params.json", "adapter_config.json")
+"""Files that stand for the model of a folder without a config.json."""
+NAMED_BY_FOLDER = ("config", "params", "adapter_config", "Modelfile")
+"""Files of one name for all models."""
 NO_CONFIG = "give a YAML file, or the name of a preset"
 
 
@@ -101,8 +107,55 @@ def load_text(
     content = text_of(text, name)
     config = read_config(content)
     if config is not None:
-        return load_config(config, _config_name(Path(name)), overrides, strict=strict)
+        return _load_json(config, Path(name), overrides, strict=strict)
     return _load_yaml(content, overrides, source or name, strict=strict)
+
+
+def _load_json(config: ConfigJson, path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
+    """The model of a config.json, a params.json or an adapter_config.json."""
+    # a base's config.json that were an adapter's could name itself
+    if ADAPTER in config.data and path.name != "config.json":
+        from archcli.load.foreign.adapter import is_adapter
+
+        if is_adapter(config.data):
+            return _load_adapter(config, path, overrides, strict=strict)
+    if PARAMS.issubset(config.data):
+        from archcli.load.foreign.params_json import is_params
+
+        if is_params(config.data):
+            return load_params(config, _config_name(path), overrides, strict=strict)
+    return load_config(config, _config_name(path), overrides, strict=strict)
+
+
+def _load_adapter(config: ConfigJson, path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
+    """The base model of an adapter_config.json, with its adapters."""
+    from archcli.load.foreign.adapter import adapted, read_adapter
+
+    adapter = read_adapter(config)
+    loaded = adapted(adapter, lambda more: load_named(adapter.base.value, more, strict=strict), overrides)
+    return loaded._replace(name=_config_name(path), source=str(path))
+
+
+def load_named(name: str, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
+    """The model that a file names: a folder with a config.json, a preset, or a model of the hub.
+
+    Nothing else of this machine is opened: the file may be a stranger's.
+    """
+    from archcli.load.hub.catalogues import of_catalogue  # of files that name a model
+
+    if len(name) <= LONGEST_PATH and _exists(Path(name) / "config.json"):
+        return _load_path(Path(name) / "config.json", overrides, strict=strict)
+    found = of_catalogue(name)
+    note = f"{found.dtype} is not applied: --dtype {found.dtype} counts it" if found.dtype else ""
+    if preset_file(found.model).is_file():
+        loaded: Loaded | None = load_preset(found.model, overrides, strict=strict)
+    else:
+        loaded = load_hub(found.model, overrides, strict=strict)
+    if loaded is None:
+        close = alike(name)
+        hint = f"did you mean {either(close)}?" if close else "`archcli list` names the presets"
+        raise NoModelError(f"no preset or model of the hub {quote(name, LONGEST_PATH)}", hint)
+    return loaded._replace(notes=(*filter(None, (found.note, note)), *loaded.notes))
 
 
 def load_preset(name: str, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
@@ -111,9 +164,9 @@ def load_preset(name: str, overrides: Sequence[str] = (), *, strict: bool = True
 
 
 def _config_name(path: Path) -> str:
-    """The model name for a config.json: its folder's, or the file's own unless it is config.json."""
+    """The model name for a config.json: its folder's, or the file's own unless all are called so."""
     # the parent of a bare `config.json` has a name only once it is resolved
-    return sanitize(path.resolve().parent.name if path.stem == "config" else path.stem) or "config"
+    return sanitize(path.resolve().parent.name if path.stem in NAMED_BY_FOLDER else path.stem) or "config"
 
 
 def _load_yaml(content: Text, overrides: Sequence[str], source: str, *, strict: bool) -> Loaded:
@@ -177,6 +230,9 @@ def _load_path(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
         if (path / "config.json").is_file():
             loaded = _load_path(path / "config.json", overrides, strict=strict)
             return in_folder(loaded, path) if any(path.glob("*.safetensors")) else loaded
+        for name in OTHER_CONFIGS:
+            if (path / name).is_file():
+                return _load_path(path / name, overrides, strict=strict)
         hint = f"{NO_CONFIG}; hf://{path} asks the hub" if _may_be_on_hub(str(path)) else NO_CONFIG
         raise ArchError(Problem("this is a folder without a config.json", hint, path=str(path)))
     _refuse_beside(path)

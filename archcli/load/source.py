@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import index
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from archcli.errors import ArchError, NoModelError, Problem, closest, either, quote, sanitize, with_article
 from archcli.load.huggingface.config_json import ADAPTER, ConfigJson, is_foreign, read_config
@@ -16,7 +16,19 @@ from archcli.load.imported import in_folder, load_config, load_gguf, load_hub, l
 from archcli.load.loaded import Loaded, load_tree
 from archcli.load.presets import TAKE_MODULES, alike, preset_file, preset_text, refuse_module, respelled
 from archcli.load.yaml.reader import parse
-from archcli.load.yaml.text import STDIN_NAME, Text, decode, read_start, read_stdin, refuse_huge, text_of
+from archcli.load.yaml.text import (
+    START,
+    STDIN_NAME,
+    Text,
+    decode,
+    read_start,
+    read_stdin,
+    refuse_huge,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from archcli.load.foreign.modelfile import Modelfile
 
 STDIN = "-"
 GIVEN = "<mapping>"
@@ -32,6 +44,7 @@ PARAMS = {"dim", "n_layers"}
 """Keys that every params.json has."""
 OTHER_CONFIGS = ("params.json", "adapter_config.json")
 """Files that stand for the model of a folder without a config.json."""
+INDEX_ENDING = ".safetensors.index.json"
 NAMED_BY_FOLDER = ("config", "params", "adapter_config", "Modelfile")
 """Files of one name for all models."""
 NO_CONFIG = "give a YAML file, or the name of a preset"
@@ -108,6 +121,11 @@ def load_text(
     config = read_config(content)
     if config is not None:
         return _load_json(config, Path(name), overrides, strict=strict)
+    if "FROM" in content.content[:START].upper():
+        from archcli.load.foreign.modelfile import read_modelfile  # of texts that may be one
+
+        if modelfile := read_modelfile(content.content):
+            return _load_modelfile(modelfile, Path(name), overrides, strict=strict)
     return _load_yaml(content, overrides, source or name, strict=strict)
 
 
@@ -134,6 +152,25 @@ def _load_adapter(config: ConfigJson, path: Path, overrides: Sequence[str], *, s
     adapter = read_adapter(config)
     loaded = adapted(adapter, lambda more: load_named(adapter.base.value, more, strict=strict), overrides)
     return loaded._replace(name=_config_name(path), source=str(path))
+
+
+def _load_modelfile(file: Modelfile, path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
+    """The model that the FROM of a Modelfile names: a GGUF file or a folder beside it, or a catalogue's."""
+    base = path.parent / file.base
+    try:
+        if _exists(base) and base.is_file() and read_start(base, str(base), 4).startswith(b"GGUF"):
+            loaded = load_gguf(base, overrides, strict=strict)
+        elif _exists(base / "config.json"):
+            loaded = _load_path(base, overrides, strict=strict)
+        else:
+            loaded = load_named(file.base, overrides, strict=strict)
+    except ArchError as error:
+        if any(problem.mark for problem in error.problems):
+            raise  # a mistake of an override, or within the model's own file
+        first = error.problems[0]
+        what = f"FROM {quote(file.base, LONGEST_PATH)}: {first.what}"
+        raise NoModelError(Problem(what, first.hint, path=str(path))) from None
+    return loaded._replace(notes=(*file.notes, *loaded.notes), source=str(path))
 
 
 def load_named(name: str, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
@@ -172,12 +209,20 @@ def _config_name(path: Path) -> str:
 def _load_yaml(content: Text, overrides: Sequence[str], source: str, *, strict: bool) -> Loaded:
     file = content.source.name
     refuse_huge(len(content.content), file)
+    if content.content.lstrip().startswith("{"):
+        from archcli.load.foreign.others import refuse_json  # of JSON that is no config.json
+
+        refuse_json(content.content, file)
     _refuse_foreign_json(content.content, file)
     document = parse(content)
     root = document.root
     if root is None or (root.value is None and not root.text):
         hint = "an architecture needs vocab_size, d_model, norm and groups"
         raise ArchError([*document.problems, Problem("the file is empty", hint, path=file)])
+    if isinstance(root.value, dict) and "groups" not in root.value:
+        from archcli.load.foreign.others import refuse_yaml  # of YAML that may be another program's
+
+        refuse_yaml(root, file)
     if isinstance(root.value, dict) and is_foreign(root.value):
         where = root.value[min(THEIRS_ALONE.intersection(root.value))].key
         what = "a config.json of Hugging Face has to be JSON"
@@ -192,6 +237,8 @@ BESIDE_CONFIG = {
     "preprocessor_config.json": "how images or sounds are prepared",
     "processor_config.json": "how inputs are prepared",
     "tokenizer_config.json": "a tokenizer",
+    "tokenizer.json": "a tokenizer",
+    "special_tokens_map.json": "a tokenizer",
     "config_sentence_transformers.json": "the versions of sentence-transformers",
 }
 """Files that stand beside a config.json, and what they describe."""
@@ -226,6 +273,11 @@ def _exists(path: Path) -> bool:
 
 
 def _load_path(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
+    if is_checkpoint(path):
+        what = "names and shapes of stored tensors are no architecture"
+        raise ArchError(
+            Problem(what, "`archcli params` lists them; others need a config.json", path=str(path))
+        )
     if path.is_dir():
         if (path / "config.json").is_file():
             loaded = _load_path(path / "config.json", overrides, strict=strict)
@@ -236,11 +288,31 @@ def _load_path(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
         hint = f"{NO_CONFIG}; hf://{path} asks the hub" if _may_be_on_hub(str(path)) else NO_CONFIG
         raise ArchError(Problem("this is a folder without a config.json", hint, path=str(path)))
     _refuse_beside(path)
+    if path.suffix not in SUFFIXES:
+        from archcli.load.foreign.others import refuse_by_ending  # of files that are no text of ours
+
+        refuse_by_ending(path)
     # a GGUF file may have hundreds of GB: the start tells its format
     data = read_start(path, str(path))
     if path.suffix == ".gguf" or data.startswith(b"GGUF"):
         return load_gguf(path, overrides, strict=strict)
     return load_text(decode(data, str(path)), str(path), overrides, strict=strict)
+
+
+def is_checkpoint(model: Any) -> bool:
+    """Whether MODEL is a .safetensors file, an index of them, or a folder of them that nothing describes."""
+    if not isinstance(model, str | PathLike) or not _exists(path := Path(fspath(model))):
+        return False
+    if not path.is_dir():
+        return path.name.endswith((".safetensors", INDEX_ENDING))
+    described = ("config.json", *OTHER_CONFIGS)
+    return not any((path / name).is_file() for name in described) and any(_listed(path))
+
+
+def _listed(folder: Path) -> Iterator[Path]:
+    """The .safetensors of a folder, and their indexes."""
+    yield from folder.glob("*.safetensors")
+    yield from folder.glob(f"*{INDEX_ENDING}")
 
 
 def _refuse_unknown(model: str, path: Path) -> NoReturn:

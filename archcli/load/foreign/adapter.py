@@ -39,7 +39,9 @@ NAMES = {
 """archcli's words in `lora.targets`, and names of the same linear layers in classes of transformers."""
 WORDS = {name: word for word, names in NAMES.items() for name in names.split()}
 
-FUSED = frozenset("c_attn query_key_value qkv_proj Wqkv W_pack gate_up_proj c_proj in_proj dense".split())
+FUSED = frozenset(
+    ("c_attn", "query_key_value", "qkv_proj", "Wqkv", "W_pack", "gate_up_proj", "c_proj", "in_proj", "dense")
+)
 """One matrix for several projections, whose adapter is smaller than theirs; or a name of several matrices."""
 
 REFUSED = (

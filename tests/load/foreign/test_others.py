@@ -9,7 +9,7 @@ from archcli.errors import ArchError
 from archcli.load.foreign.others import ENDINGS
 from archcli.load.source import load
 from gguf_files.file import gguf
-from gguf_files.tiny import TENSORS
+from gguf_files.tiny import LLAMA, TENSORS
 from table import every_row
 
 
@@ -23,7 +23,7 @@ class Bomb:
         return open, (self.path, "w")
 
 
-@every_row("ending", [(ending,) for ending in ENDINGS])
+@every_row("ending", ENDINGS)
 def test_an_ending_is_refused_and_nothing_is_opened(ending, tmp_path):
     bomb, path = tmp_path / f"bomb{ending}.written", tmp_path / f"model{ending}"
     path.write_bytes(pickle.dumps(Bomb(str(bomb))))
@@ -72,7 +72,7 @@ def test_settings_of_another_program_are_refused_in_a_line(name, text, said, tmp
     assert str(problem).startswith(f"{path}: no architecture but {said}") or said in problem.what
 
 
-@every_row("kind", [("moe",), ("dense",), ("transformer",)])
+@every_row("kind", ["moe", "dense", "transformer"])
 def test_a_model_type_of_another_program(kind, refused):
     (line,) = refused(json.dumps({"model_type": kind, "hidden_size": 64}))
     assert "no class of transformers is called so: another program wrote the file" in line
@@ -92,19 +92,24 @@ def modelfile(tmp_path, text):
 
 
 def test_a_modelfile_is_the_model_it_begins_from(tmp_path):
-    loaded = modelfile(tmp_path, '# made by hand\n\nfrom llama3.1:8b\nADAPTER ./a.gguf\nSYSTEM """FROM x"""\n')
+    loaded = modelfile(
+        tmp_path, '# made by hand\n\nfrom llama3.1:8b\nADAPTER ./a.gguf\nSYSTEM """FROM x"""\n'
+    )
     assert loaded.model == load("llama-3.1-8b").model
     assert loaded.source == str(tmp_path / "Modelfile")
     assert loaded.notes[0] == "its ADAPTER is not counted"
 
 
 def test_a_modelfile_names_a_gguf_file_beside_it(tmp_path):
-    (tmp_path / "sha256-1").write_bytes(gguf(tensors=TENSORS))
+    (tmp_path / "sha256-1").write_bytes(gguf(LLAMA, TENSORS))
     (tmp_path / "elsewhere").mkdir()
-    assert modelfile(tmp_path, "FROM ./sha256-1\n").model.d_model == load(str(tmp_path / "sha256-1")).model.d_model
+    assert (
+        modelfile(tmp_path, "FROM ./sha256-1\n").model.d_model
+        == load(str(tmp_path / "sha256-1")).model.d_model
+    )
 
 
-@every_row("name", [("./nothing.gguf",), ("Modelfile",), ("-",), ("os:system",)])
+@every_row("name", ["./nothing.gguf", "Modelfile", "-", "os:system"])
 def test_a_modelfile_of_an_unknown_model_is_refused_in_a_line(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ArchError) as caught:

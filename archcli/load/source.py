@@ -9,10 +9,20 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from archcli.errors import ArchError, NoModelError, Problem, closest, either, quote, sanitize, with_article
+from archcli.errors import (
+    ArchError,
+    NoModelError,
+    Problem,
+    closest,
+    either,
+    quote,
+    sanitize,
+    shorten,
+    with_article,
+)
 from archcli.load.huggingface.config_json import ADAPTER, ConfigJson, is_foreign, read_config
 from archcli.load.huggingface.keys import THEIRS_ALONE
-from archcli.load.imported import in_folder, load_config, load_gguf, load_hub, load_params
+from archcli.load.imported import MOST_NAMED, in_folder, load_config, load_gguf, load_hub, load_params
 from archcli.load.loaded import Loaded, load_tree
 from archcli.load.presets import TAKE_MODULES, alike, preset_file, preset_text, refuse_module, respelled
 from archcli.load.yaml.reader import parse
@@ -29,6 +39,7 @@ from archcli.load.yaml.text import (
 
 if TYPE_CHECKING:
     from archcli.load.foreign.modelfile import Modelfile
+    from archcli.load.yaml.nodes import Node
 
 STDIN = "-"
 GIVEN = "<mapping>"
@@ -38,15 +49,19 @@ SUFFIXES = (".yaml", ".yml", ".json", ".gguf")
 """Names that can only be files; anything else may be a preset first."""
 
 LONGEST_PATH = 400
+LEAST_KEYS = 3
+"""Fewer keys, none of which is an architecture's, are named one by one."""
 ABOUT = {"kind", "name", "source", "released", "series", "sibling_of", "published", "ignore"}
 """Fields of a model that other programs' files have, too."""
 PARAMS = {"dim", "n_layers"}
 """Keys that every params.json has."""
-OTHER_CONFIGS = ("params.json", "adapter_config.json")
-"""Files that stand for the model of a folder without a config.json."""
+CONFIGS = ("config.json", "params.json", "adapter_config.json")
+"""Files that stand for the model of their folder; the first that is there is read."""
 INDEX_ENDING = ".safetensors.index.json"
 NAMED_BY_FOLDER = ("config", "params", "adapter_config", "Modelfile")
 """Files of one name for all models."""
+OF_MOST = {"groups", "kind", *THEIRS_ALONE}
+"""Keys of nearly every file that is meant for archcli, or for transformers."""
 NO_CONFIG = "give a YAML file, or the name of a preset"
 
 
@@ -158,9 +173,9 @@ def _load_modelfile(file: Modelfile, path: Path, overrides: Sequence[str], *, st
     """The model that the FROM of a Modelfile names: a GGUF file or a folder beside it, or a catalogue's."""
     base = path.parent / file.base
     try:
-        if _exists(base) and base.is_file() and read_start(base, str(base), 4).startswith(b"GGUF"):
+        if _is_file(base) and read_start(base, str(base), 4).startswith(b"GGUF"):
             loaded = load_gguf(base, overrides, strict=strict)
-        elif _exists(base / "config.json"):
+        elif _is_file(base / "config.json"):
             loaded = _load_path(base, overrides, strict=strict)
         else:
             loaded = load_named(file.base, overrides, strict=strict)
@@ -180,7 +195,7 @@ def load_named(name: str, overrides: Sequence[str] = (), *, strict: bool = True)
     """
     from archcli.load.hub.catalogues import of_catalogue  # of files that name a model
 
-    if len(name) <= LONGEST_PATH and _exists(Path(name) / "config.json"):
+    if len(name) <= LONGEST_PATH and _is_file(Path(name) / "config.json"):
         return _load_path(Path(name) / "config.json", overrides, strict=strict)
     found = of_catalogue(name)
     note = f"{found.dtype} is not applied: --dtype {found.dtype} counts it" if found.dtype else ""
@@ -219,10 +234,8 @@ def _load_yaml(content: Text, overrides: Sequence[str], source: str, *, strict: 
     if root is None or (root.value is None and not root.text):
         hint = "an architecture needs vocab_size, d_model, norm and groups"
         raise ArchError([*document.problems, Problem("the file is empty", hint, path=file)])
-    if isinstance(root.value, dict) and "groups" not in root.value:
-        from archcli.load.foreign.others import refuse_yaml  # of YAML that may be another program's
-
-        refuse_yaml(root, file)
+    if isinstance(root.value, dict) and not document.problems and OF_MOST.isdisjoint(root.value):
+        _refuse_foreign_yaml(root, file)
     if isinstance(root.value, dict) and is_foreign(root.value):
         where = root.value[min(THEIRS_ALONE.intersection(root.value))].key
         what = "a config.json of Hugging Face has to be JSON"
@@ -256,13 +269,28 @@ def _refuse_foreign_json(text: str, file: str) -> None:
     """Raise NoModelError for a JSON file, valid or not, that has no key of an architecture."""
     if not (file.endswith(".json") or text.lstrip().startswith('{"')):
         return
-    from archcli.modules.spec.kinds import kinds  # imports every kind of model, which YAML does without
-
     # searched in the text, as a JSON with a syntax error has no keys to look at
-    keys = {field for model in kinds("model").values() for field in model.fields} - ABOUT
-    if text.strip() and not any(f'"{word}"' in text for word in keys):
+    if text.strip() and not any(f'"{word}"' in text for word in _our_keys()):
         hint = "an architecture has vocab_size, d_model, norm and groups, a config.json model_type"
         raise NoModelError(Problem("neither an architecture nor a config.json of a model", hint, path=file))
+
+
+def _our_keys() -> set[str]:
+    """The keys by which an architecture is told."""
+    from archcli.modules.spec.kinds import kinds  # imports every kind of model, which YAML does without
+
+    return {field for model in kinds("model").values() for field in model.fields} - ABOUT
+
+
+def _refuse_foreign_yaml(root: Node, file: str) -> None:
+    """Raise NoModelError for a YAML of another program, or without any key of an architecture."""
+    from archcli.load.foreign.others import refuse_yaml
+
+    refuse_yaml(root, file)
+    if len(root.value) >= LEAST_KEYS and not _our_keys().intersection(root.value):
+        keys = ", ".join(shorten(str(key)) for key in [*root.value][:MOST_NAMED])
+        hint = "an architecture has vocab_size, d_model, norm and groups"
+        raise NoModelError(Problem(f"no key of an architecture; its keys are {keys}", hint, path=file))
 
 
 def _exists(path: Path) -> bool:
@@ -270,6 +298,10 @@ def _exists(path: Path) -> bool:
         return path.exists()
     except (OSError, ValueError):  # a name too long, or with a NUL in it
         return False
+
+
+def _is_file(path: Path) -> bool:
+    return _exists(path) and path.is_file()
 
 
 def _load_path(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
@@ -282,7 +314,7 @@ def _load_path(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
         if (path / "config.json").is_file():
             loaded = _load_path(path / "config.json", overrides, strict=strict)
             return in_folder(loaded, path) if any(path.glob("*.safetensors")) else loaded
-        for name in OTHER_CONFIGS:
+        for name in CONFIGS:
             if (path / name).is_file():
                 return _load_path(path / name, overrides, strict=strict)
         hint = f"{NO_CONFIG}; hf://{path} asks the hub" if _may_be_on_hub(str(path)) else NO_CONFIG
@@ -305,8 +337,7 @@ def is_checkpoint(model: Any) -> bool:
         return False
     if not path.is_dir():
         return path.name.endswith((".safetensors", INDEX_ENDING))
-    described = ("config.json", *OTHER_CONFIGS)
-    return not any((path / name).is_file() for name in described) and any(_listed(path))
+    return not any((path / name).is_file() for name in CONFIGS) and any(_listed(path))
 
 
 def _listed(folder: Path) -> Iterator[Path]:
@@ -336,7 +367,7 @@ def _neighbours(path: Path) -> list[str]:
         return [
             entry.name
             for entry in path.parent.iterdir()
-            if entry.suffix in SUFFIXES or (entry / "config.json").is_file()
+            if entry.suffix in SUFFIXES or any((entry / name).is_file() for name in CONFIGS)
         ]
     except (OSError, ValueError):
         return []

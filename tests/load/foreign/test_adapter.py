@@ -97,6 +97,20 @@ def test_a_stabilized_rank_divides_by_its_root():
     assert lora.factor == 32 / 4
 
 
+def test_a_format_in_the_name_of_the_base_is_noted():
+    notes = load_text(
+        json.dumps({**LORA, "base_model_name_or_path": "unsloth/llama-3-8b-bnb-4bit"}), "f.json"
+    ).notes
+    assert "nf4 is not applied: --dtype nf4 counts it" in notes
+
+
+def test_an_adapter_of_experts_is_one_for_each():
+    """As transformers 4 holds them: Mixtral has 8 experts of 14336 in each of 32 layers."""
+    asked = {**LORA, "base_model_name_or_path": "mixtral-8x7b", "target_modules": ["w1", "q_proj"]}
+    assert trained(asked) == 32 * 16 * (8 * (4096 + 14336) + Q)
+    assert any("each expert is adapted" in note for note in load_text(json.dumps(asked), "f.json").notes)
+
+
 REFUSED = {
     "method": ({"peft_type": "IA3"}, "peft_type 'IA3' is not supported; supported: 'LORA'"),
     "dora": ({"use_dora": True}, "use_dora True is not supported"),

@@ -1,6 +1,7 @@
 """Files of other programs: what they are is said in one line, and none is opened that could run code."""
 
 import json
+import os
 import pickle
 
 import pytest
@@ -53,6 +54,8 @@ YAML = {
     "tune.yaml": ("model: {_component_: torchtune.models.llama3.llama3_8b}\n", "torchtune's settings"),
     "factory.yaml": ("model_name_or_path: a/b\nfinetuning_type: lora\n", "LLaMA-Factory's settings"),
     "axolotl.yaml": ("base_model: a/b\ndatasets: []\n", "axolotl's settings"),
+    "maxtext.yml": ("base_emb_dim: 64\nbase_num_query_heads: 4\n", "MaxText's settings"),
+    "hydra.yaml": ("model: {_target_: nemo.GPT}\n", "Hydra's settings"),
     "merge.yaml": ("models: [{model: a}]\nmerge_method: ties\n", "mergekit's recipe"),
 }
 
@@ -70,6 +73,11 @@ def test_settings_of_another_program_are_refused_in_a_line(name, text, said, tmp
         load(str(path))
     (problem,) = caught.value.problems
     assert str(problem).startswith(f"{path}: no architecture but {said}") or said in problem.what
+
+
+def test_a_yaml_without_any_key_of_an_architecture_is_refused_in_a_line(refused):
+    (line,) = refused("services: {web: 1}\nimages: []\nports: 3\n")
+    assert line.startswith("f: no key of an architecture; its keys are services, images, ports; ")
 
 
 @every_row("kind", ["moe", "dense", "transformer"])
@@ -116,6 +124,13 @@ def test_a_modelfile_of_an_unknown_model_is_refused_in_a_line(name, tmp_path, mo
         modelfile(tmp_path, f"FROM {name}\n")
     (problem,) = caught.value.problems
     assert problem.what == f"FROM '{name}': no preset or model of the hub '{name}'"
+
+
+def test_a_pipe_that_a_file_names_is_not_waited_for(tmp_path):
+    """To open a pipe that nobody writes to would wait for ever."""
+    os.mkfifo(tmp_path / "config.json")
+    with pytest.raises(ArchError, match="no preset or model of the hub"):
+        modelfile(tmp_path, f"FROM {tmp_path}\n")
 
 
 @every_row(("name", "preset"), [("llama3.1:8b", "llama-3.1-8b"), ("Qwen3-8B", "qwen3-8b")])

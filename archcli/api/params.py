@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
 from typing import Annotated
 
 from archcli.api.asking.modules import takes_modules
 from archcli.api.asking.options import Depth, Dtype
 from archcli.api.asking.question import Option, asks
 from archcli.api.asking.subject import Subject, given
-from archcli.errors import ArchError
+from archcli.errors import ArchError, sanitize
+from archcli.load.source import is_checkpoint
 from archcli.measure.params import count_params as count
 from archcli.measure.report import Report
 from archcli.modules.models.model import ModelLike
@@ -51,6 +55,32 @@ def params_report(subject: Subject, options: ParamsOptions) -> Report:
     return subject.named(count(subject.model, options.dtype, options.depth))
 
 
+def headers_report(options: ParamsOptions, overrides: Sequence[str] = ()) -> Report | None:
+    """The report on a checkpoint by itself; None where MODEL is an architecture."""
+    if not is_checkpoint(options.model):
+        return None
+    asked = {**dataclasses.asdict(options), "set": [*overrides] or None}
+    usual = {field.name: field.default for field in dataclasses.fields(options)} | {"set": None}
+    stated = [name for name, value in asked.items() if name != "model" and value != usual[name]]
+    if stated:
+        what = f"--{stated[0]} is for an architecture, and these are a checkpoint's tensors by themselves"
+        raise ArchError(what, "leave it out, or give a config.json")
+    from archcli.load.checkpoint.checkpoint import read_headers
+    from archcli.measure.weights.headers import StoredTensor, count_headers
+
+    source = str(options.model)
+    checkpoint = read_headers(source)
+    tensors = [
+        StoredTensor(name, "", None, 0)
+        if entry is None
+        else StoredTensor(name, entry.dtype, entry.shape, entry.end - entry.begin)
+        for name, entry in checkpoint.tensors.items()
+    ]
+    name = sanitize(Path(source).resolve().name)
+    report = count_headers(tensors, checkpoint.notes)
+    return dataclasses.replace(report, model={"name": name, "source": source})
+
+
 def _compared(subject: Subject, against: str) -> Report:
     from archcli.api.weights import compare_checkpoint
     from archcli.measure.weights.checkpoint import count_checkpoint
@@ -72,4 +102,4 @@ def count_params(options: ParamsOptions) -> Report:
 
     Example: `count_params("llama-3.1-8b").totals["params"]` is 8,030,261,248.
     """
-    return params_report(given(options.model), options)
+    return headers_report(options) or params_report(given(options.model), options)

@@ -45,6 +45,16 @@ def load_config(
     return loaded._replace(model=model, notes=notes, config=config.data)
 
 
+def load_params(file: ConfigJson, name: str, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
+    """The model of a params.json, or of one of DeepSeek's inference configs."""
+    from archcli.load.foreign.params_json import as_config
+
+    vocab_is_set = any(override.startswith("vocab_size=") for override in overrides)
+    converted = as_config(file, vocab_is_set=vocab_is_set)
+    loaded = load_config(converted.config, name, overrides, dict(converted.known), strict=strict)
+    return loaded._replace(notes=(*converted.notes, *loaded.notes))
+
+
 def _without_sizes(config: ConfigJson) -> ArchError:
     """The error about a file that leaves every size to the defaults of its class."""
     keys = ", ".join(shorten(str(key)) for key in [*config.data][:MOST_NAMED])

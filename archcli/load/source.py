@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import index
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from archcli.errors import ArchError, NoModelError, Problem, closest, either, quote, sanitize, with_article
-from archcli.load.huggingface.config_json import is_foreign, read_config
+from archcli.errors import (
+    ArchError,
+    NoModelError,
+    Problem,
+    closest,
+    either,
+    quote,
+    sanitize,
+    shorten,
+    with_article,
+)
+from archcli.load.huggingface.config_json import ADAPTER, ConfigJson, is_foreign, read_config
 from archcli.load.huggingface.keys import THEIRS_ALONE
-from archcli.load.imported import in_folder, load_config, load_gguf, load_hub
+from archcli.load.imported import MOST_NAMED, in_folder, load_config, load_gguf, load_hub, load_params
 from archcli.load.loaded import Loaded, load_tree
 from archcli.load.presets import TAKE_MODULES, alike, preset_file, preset_text, refuse_module, respelled
 from archcli.load.yaml.reader import parse
-from archcli.load.yaml.text import STDIN_NAME, Text, decode, read_start, read_stdin, refuse_huge, text_of
+from archcli.load.yaml.text import (
+    START,
+    STDIN_NAME,
+    Text,
+    decode,
+    read_start,
+    read_stdin,
+    refuse_huge,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from archcli.load.foreign.modelfile import Modelfile
+    from archcli.load.yaml.nodes import Node
 
 STDIN = "-"
 GIVEN = "<mapping>"
@@ -26,8 +49,19 @@ SUFFIXES = (".yaml", ".yml", ".json", ".gguf")
 """Names that can only be files; anything else may be a preset first."""
 
 LONGEST_PATH = 400
+LEAST_KEYS = 3
+"""Fewer keys, none of which is an architecture's, are named one by one."""
 ABOUT = {"kind", "name", "source", "released", "series", "sibling_of", "published", "ignore"}
 """Fields of a model that other programs' files have, too."""
+PARAMS = {"dim", "n_layers"}
+"""Keys that every params.json has."""
+CONFIGS = ("config.json", "params.json", "adapter_config.json")
+"""Files that stand for the model of their folder; the first that is there is read."""
+INDEX_ENDING = ".safetensors.index.json"
+NAMED_BY_FOLDER = ("config", "params", "adapter_config", "Modelfile")
+"""Files of one name for all models."""
+OF_MOST = {"groups", "kind", *THEIRS_ALONE}
+"""Keys of nearly every file that is meant for archcli, or for transformers."""
 NO_CONFIG = "give a YAML file, or the name of a preset"
 
 
@@ -101,8 +135,79 @@ def load_text(
     content = text_of(text, name)
     config = read_config(content)
     if config is not None:
-        return load_config(config, _config_name(Path(name)), overrides, strict=strict)
+        return _load_json(config, Path(name), overrides, strict=strict)
+    if "FROM" in content.content[:START].upper():
+        from archcli.load.foreign.modelfile import read_modelfile  # of texts that may be one
+
+        if modelfile := read_modelfile(content.content):
+            return _load_modelfile(modelfile, Path(name), overrides, strict=strict)
     return _load_yaml(content, overrides, source or name, strict=strict)
+
+
+def _load_json(config: ConfigJson, path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
+    """The model of a config.json, a params.json or an adapter_config.json."""
+    # a base's config.json that were an adapter's could name itself
+    if ADAPTER in config.data and path.name != "config.json":
+        from archcli.load.foreign.adapter import is_adapter
+
+        if is_adapter(config.data):
+            return _load_adapter(config, path, overrides, strict=strict)
+    if PARAMS.issubset(config.data):
+        from archcli.load.foreign.params_json import is_params
+
+        if is_params(config.data):
+            return load_params(config, _config_name(path), overrides, strict=strict)
+    return load_config(config, _config_name(path), overrides, strict=strict)
+
+
+def _load_adapter(config: ConfigJson, path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
+    """The base model of an adapter_config.json, with its adapters."""
+    from archcli.load.foreign.adapter import adapted, read_adapter
+
+    adapter = read_adapter(config)
+    loaded = adapted(adapter, lambda more: load_named(adapter.base.value, more, strict=strict), overrides)
+    return loaded._replace(name=_config_name(path), source=str(path))
+
+
+def _load_modelfile(file: Modelfile, path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
+    """The model that the FROM of a Modelfile names: a GGUF file or a folder beside it, or a catalogue's."""
+    base = path.parent / file.base
+    try:
+        if _is_file(base) and read_start(base, str(base), 4).startswith(b"GGUF"):
+            loaded = load_gguf(base, overrides, strict=strict)
+        elif _is_file(base / "config.json"):
+            loaded = _load_path(base, overrides, strict=strict)
+        else:
+            loaded = load_named(file.base, overrides, strict=strict)
+    except ArchError as error:
+        if any(problem.mark for problem in error.problems):
+            raise  # a mistake of an override, or within the model's own file
+        first = error.problems[0]
+        what = f"FROM {quote(file.base, LONGEST_PATH)}: {first.what}"
+        raise NoModelError(Problem(what, first.hint, path=str(path))) from None
+    return loaded._replace(notes=(*file.notes, *loaded.notes), source=str(path))
+
+
+def load_named(name: str, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
+    """The model that a file names: a folder with a config.json, a preset, or a model of the hub.
+
+    Nothing else of this machine is opened: the file may be a stranger's.
+    """
+    from archcli.load.hub.catalogues import of_catalogue  # of files that name a model
+
+    if len(name) <= LONGEST_PATH and _is_file(Path(name) / "config.json"):
+        return _load_path(Path(name) / "config.json", overrides, strict=strict)
+    found = of_catalogue(name)
+    note = f"{found.dtype} is not applied: --dtype {found.dtype} counts it" if found.dtype else ""
+    if preset_file(found.model).is_file():
+        loaded: Loaded | None = load_preset(found.model, overrides, strict=strict)
+    else:
+        loaded = load_hub(found.model, overrides, strict=strict)
+    if loaded is None:
+        close = alike(name)
+        hint = f"did you mean {either(close)}?" if close else "`archcli list` names the presets"
+        raise NoModelError(f"no preset or model of the hub {quote(name, LONGEST_PATH)}", hint)
+    return loaded._replace(notes=(*filter(None, (found.note, note)), *loaded.notes))
 
 
 def load_preset(name: str, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
@@ -111,20 +216,26 @@ def load_preset(name: str, overrides: Sequence[str] = (), *, strict: bool = True
 
 
 def _config_name(path: Path) -> str:
-    """The model name for a config.json: its folder's, or the file's own unless it is config.json."""
+    """The model name for a config.json: its folder's, or the file's own unless all are called so."""
     # the parent of a bare `config.json` has a name only once it is resolved
-    return sanitize(path.resolve().parent.name if path.stem == "config" else path.stem) or "config"
+    return sanitize(path.resolve().parent.name if path.stem in NAMED_BY_FOLDER else path.stem) or "config"
 
 
 def _load_yaml(content: Text, overrides: Sequence[str], source: str, *, strict: bool) -> Loaded:
     file = content.source.name
     refuse_huge(len(content.content), file)
+    if content.content.lstrip().startswith("{"):
+        from archcli.load.foreign.others import refuse_json  # of JSON that is no config.json
+
+        refuse_json(content.content, file)
     _refuse_foreign_json(content.content, file)
     document = parse(content)
     root = document.root
     if root is None or (root.value is None and not root.text):
         hint = "an architecture needs vocab_size, d_model, norm and groups"
         raise ArchError([*document.problems, Problem("the file is empty", hint, path=file)])
+    if isinstance(root.value, dict) and not document.problems and OF_MOST.isdisjoint(root.value):
+        _refuse_foreign_yaml(root, file)
     if isinstance(root.value, dict) and is_foreign(root.value):
         where = root.value[min(THEIRS_ALONE.intersection(root.value))].key
         what = "a config.json of Hugging Face has to be JSON"
@@ -139,6 +250,8 @@ BESIDE_CONFIG = {
     "preprocessor_config.json": "how images or sounds are prepared",
     "processor_config.json": "how inputs are prepared",
     "tokenizer_config.json": "a tokenizer",
+    "tokenizer.json": "a tokenizer",
+    "special_tokens_map.json": "a tokenizer",
     "config_sentence_transformers.json": "the versions of sentence-transformers",
 }
 """Files that stand beside a config.json, and what they describe."""
@@ -156,13 +269,28 @@ def _refuse_foreign_json(text: str, file: str) -> None:
     """Raise NoModelError for a JSON file, valid or not, that has no key of an architecture."""
     if not (file.endswith(".json") or text.lstrip().startswith('{"')):
         return
-    from archcli.modules.spec.kinds import kinds  # imports every kind of model, which YAML does without
-
     # searched in the text, as a JSON with a syntax error has no keys to look at
-    keys = {field for model in kinds("model").values() for field in model.fields} - ABOUT
-    if text.strip() and not any(f'"{word}"' in text for word in keys):
+    if text.strip() and not any(f'"{word}"' in text for word in _our_keys()):
         hint = "an architecture has vocab_size, d_model, norm and groups, a config.json model_type"
         raise NoModelError(Problem("neither an architecture nor a config.json of a model", hint, path=file))
+
+
+def _our_keys() -> set[str]:
+    """The keys by which an architecture is told."""
+    from archcli.modules.spec.kinds import kinds  # imports every kind of model, which YAML does without
+
+    return {field for model in kinds("model").values() for field in model.fields} - ABOUT
+
+
+def _refuse_foreign_yaml(root: Node, file: str) -> None:
+    """Raise NoModelError for a YAML of another program, or without any key of an architecture."""
+    from archcli.load.foreign.others import refuse_yaml
+
+    refuse_yaml(root, file)
+    if len(root.value) >= LEAST_KEYS and not _our_keys().intersection(root.value):
+        keys = ", ".join(shorten(str(key)) for key in [*root.value][:MOST_NAMED])
+        hint = "an architecture has vocab_size, d_model, norm and groups"
+        raise NoModelError(Problem(f"no key of an architecture; its keys are {keys}", hint, path=file))
 
 
 def _exists(path: Path) -> bool:
@@ -172,19 +300,50 @@ def _exists(path: Path) -> bool:
         return False
 
 
+def _is_file(path: Path) -> bool:
+    return _exists(path) and path.is_file()
+
+
 def _load_path(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
+    if is_checkpoint(path):
+        what = "names and shapes of stored tensors are no architecture"
+        raise ArchError(
+            Problem(what, "`archcli params` lists them; others need a config.json", path=str(path))
+        )
     if path.is_dir():
         if (path / "config.json").is_file():
             loaded = _load_path(path / "config.json", overrides, strict=strict)
             return in_folder(loaded, path) if any(path.glob("*.safetensors")) else loaded
+        for name in CONFIGS:
+            if (path / name).is_file():
+                return _load_path(path / name, overrides, strict=strict)
         hint = f"{NO_CONFIG}; hf://{path} asks the hub" if _may_be_on_hub(str(path)) else NO_CONFIG
         raise ArchError(Problem("this is a folder without a config.json", hint, path=str(path)))
     _refuse_beside(path)
+    if path.suffix not in SUFFIXES:
+        from archcli.load.foreign.others import refuse_by_ending  # of files that are no text of ours
+
+        refuse_by_ending(path)
     # a GGUF file may have hundreds of GB: the start tells its format
     data = read_start(path, str(path))
     if path.suffix == ".gguf" or data.startswith(b"GGUF"):
         return load_gguf(path, overrides, strict=strict)
     return load_text(decode(data, str(path)), str(path), overrides, strict=strict)
+
+
+def is_checkpoint(model: Any) -> bool:
+    """Whether MODEL is a .safetensors file, an index of them, or a folder of them that nothing describes."""
+    if not isinstance(model, str | PathLike) or not _exists(path := Path(fspath(model))):
+        return False
+    if not path.is_dir():
+        return path.name.endswith((".safetensors", INDEX_ENDING))
+    return not any((path / name).is_file() for name in CONFIGS) and any(_listed(path))
+
+
+def _listed(folder: Path) -> Iterator[Path]:
+    """The .safetensors of a folder, and their indexes."""
+    yield from folder.glob("*.safetensors")
+    yield from folder.glob(f"*{INDEX_ENDING}")
 
 
 def _refuse_unknown(model: str, path: Path) -> NoReturn:
@@ -208,7 +367,7 @@ def _neighbours(path: Path) -> list[str]:
         return [
             entry.name
             for entry in path.parent.iterdir()
-            if entry.suffix in SUFFIXES or (entry / "config.json").is_file()
+            if entry.suffix in SUFFIXES or any((entry / name).is_file() for name in CONFIGS)
         ]
     except (OSError, ValueError):
         return []

@@ -6,7 +6,7 @@ import pytest
 
 from archcli.api.profiling import settings as module
 from archcli.api.profiling.settings import RunSettings, machine_ceilings
-from archcli.load.ceilings import ceilings_file, kept_ceilings
+from archcli.load.devices.ceilings import ceilings_file, kept_ceilings
 from archcli.recording.disturbance import Disturbance, ProcessorTimes
 from archcli.recording.machine import Ceilings
 from archcli.recording.recording import Recording

@@ -13,7 +13,7 @@ from archcli.errors import ArchError, Problem
 from archcli.graph.kept import Backend, Execution
 from archcli.launches.kernel import KernelRun
 from archcli.launches.trace import trace_kernels
-from archcli.load.ceilings import best_by_dtype, ceilings_file, kept_ceilings
+from archcli.load.devices.ceilings import best_by_dtype, ceilings_file, kept_ceilings
 from archcli.measure.memory.answers.question import DeviceMemory
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.answers.question import PredictedDevice

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from archcli.api.profiling.rank import RankLaunch
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend
-from archcli.load.ceilings import SEPARATOR, CeilingsKey, ceilings_file, kept_ceilings
+from archcli.load.devices.ceilings import SEPARATOR, CeilingsKey, ceilings_file, kept_ceilings
 from archcli.measure.memory.timed_run import compiled_memory, require_memory, run_memory
 from archcli.measure.passes import Pass
 from archcli.measure.profile.quality import is_disturbed

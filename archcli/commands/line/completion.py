@@ -115,10 +115,12 @@ def models(incomplete: str) -> list[str]:
 
 def _files() -> Iterator[str]:
     """Model files and folders in the current folder whose names no shell needs quoted."""
+    from archcli.load.source import CONFIGS
+
     for path in Path().iterdir():
         plain = path.name.replace("_", "").replace("-", "").replace(".", "")
         if plain.isalnum() and path.name[0] not in ".-":
-            if path.is_dir() and (path / "config.json").is_file():
+            if path.is_dir() and any((path / name).is_file() for name in CONFIGS):
                 yield f"{path.name}/"
             elif path.suffix in MODEL_FILES:
                 yield path.name

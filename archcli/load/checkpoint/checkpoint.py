@@ -76,6 +76,8 @@ def _in_two_files(name: str, folder: Path) -> ArchError:
     return ArchError(Problem(what, "give one of the files", path=str(folder)))
 
 
+DESCRIBING = ("config.json", "params.json", "adapter_config.json")
+"""Files that say of which architecture the tensors beside them are."""
 SINGLE, INDEX, CONFIG = "model.safetensors", "model.safetensors.index.json", "config.json"
 LONGEST = 400
 REPOSITORY = re.compile(r"(hf://)?[\w.-]+/[\w.-]+(@[\w./-]+)?", re.ASCII)
@@ -115,6 +117,29 @@ def read_checkpoint(source: str) -> Checkpoint:
         return _hub(source)
     hint = "give a .safetensors file, a folder that holds one, or org/name of the hub"
     raise ArchError(Problem(f"no file or folder {quote(source, LONGEST)}", hint))
+
+
+def read_headers(source: str) -> Checkpoint:
+    """A checkpoint by itself: a .safetensors file, an index of shards, or a folder of them.
+
+    A note says whether the architecture is described beside it.
+    """
+    checkpoint = read_checkpoint(source)
+    path = Path(source)
+    folder = path if path.is_dir() else path.parent
+    beside = next((name for name in DESCRIBING if (folder / name).is_file()), None)
+    note = "no config.json is beside it: tensors are listed, and what computes with them is not known."
+    if beside is not None:
+        note = f"{beside} is beside it: give the folder for the architecture."
+    stated = () if None not in checkpoint.tensors.values() else _stated_bytes(Path(checkpoint.source))
+    return checkpoint._replace(notes=(note, *checkpoint.notes, *stated))
+
+
+def _stated_bytes(index: Path) -> tuple[str, ...]:
+    """A note on the bytes that an index states of all its shards."""
+    metadata = parsed(_read_bounded(index, MOST_HEADER), str(index)).get("metadata")
+    size = metadata.get("total_size") if isinstance(metadata, dict) else None
+    return (f"the index states {size:,} bytes in all.",) if whole([size], 1) else ()
 
 
 def _is_safely(ask: Any) -> bool:

@@ -166,6 +166,10 @@ class ConfigJson(NamedTuple):
     places: KeyPlaces
 
 
+ADAPTER = "peft_type"
+"""The key that tells an adapter_config.json."""
+
+
 def is_foreign(keys: Collection[str]) -> bool:
     """Whether a mapping with these keys is a Hugging Face config.json."""
     return not {"groups", "kind"}.intersection(keys) and bool(THEIRS_ALONE.intersection(keys))
@@ -174,7 +178,7 @@ def is_foreign(keys: Collection[str]) -> bool:
 def _is_config(keys: Collection[str]) -> bool:
     """Whether a JSON object with these keys is a config.json; the earliest ones have no model_type."""
     is_ours = {"groups", "kind"}.intersection(keys)
-    return not is_ours and bool({*THEIRS_ALONE, *OUR_WORD}.intersection(keys))
+    return not is_ours and bool({*THEIRS_ALONE, *OUR_WORD, ADAPTER}.intersection(keys))
 
 
 def read_config(text: Text) -> ConfigJson | None:
@@ -190,7 +194,7 @@ def read_config(text: Text) -> ConfigJson | None:
         data = json.loads(content, object_pairs_hook=_refuse_repeated_keys)
         return ConfigJson(data, object_places(text.source, content, start)) if _is_config(data) else None
     except (ValueError, RecursionError) as error:
-        known = ("groups", "kind", *THEIRS_ALONE, *OUR_WORD)
+        known = ("groups", "kind", *THEIRS_ALONE, *OUR_WORD, ADAPTER)
         if _is_config([key for key in known if f'"{key}"' in content]):
             raise _no_json(text, error) from None
         return None

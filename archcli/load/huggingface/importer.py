@@ -37,6 +37,9 @@ SYNONYMS = {
 }
 """model_types as authors publish them, and as transformers or archcli calls the same model."""
 
+OTHER_TOOLS = frozenset(("moe", "dense", "transformer", "decoder", "encoder", "gpt", "llm", "hybrid", "ssm"))
+"""Words that other programs write at model_type."""
+
 DRAFT = re.compile(r"Eagle|EAGLE|Medusa|Hydra|DraftModel$")
 """Classes of draft models, which state the model_type of the model that they draft for."""
 
@@ -245,6 +248,8 @@ def _unknown(kind: str, config: Config) -> ArchError:
     if isinstance(inner, str) and inner in known:
         hint = f"its text_config is of the known type {inner!r}; what its class makes of it is not known"
     what = f"model_type {short_repr(kind)} is not supported"
+    if kind in OTHER_TOOLS and not config.architecture:
+        hint = f"no class of transformers is called so: another program wrote the file; {LIST}"
     return NoModelError(config.error(what, hint, config.place("model_type")).problems)
 
 

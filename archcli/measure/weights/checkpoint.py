@@ -210,9 +210,9 @@ def folded(lines: Iterable[Line]) -> Iterator[dict[str, Any]]:
     groups: dict[Line, list[str]] = {}
     for line in lines:
         starred = line._replace(
-            name=_with_wildcards(line.name),
-            ours=_with_wildcards(line.ours),
-            holder=_with_wildcards(line.holder),
+            name=with_wildcards(line.name),
+            ours=with_wildcards(line.ours),
+            holder=with_wildcards(line.holder),
         )
         groups.setdefault(starred, []).append(line.name)
     order = {status: i for i, status in enumerate((*WRONG, *EXPLAINED))}
@@ -228,7 +228,8 @@ def folded(lines: Iterable[Line]) -> Iterator[dict[str, Any]]:
         }
 
 
-def _with_wildcards(name: str) -> str:
+def with_wildcards(name: str) -> str:
+    """The name with a star for each index: layers.*.attention."""
     # whole steps of a path alone: the 12 of layers.12, the 3 of experts[3], not the 2 of conv2
     return re.sub(r"(?<![^.\[ ])\d+(?![^.\]:])", "*", name)
 

@@ -100,7 +100,7 @@ UNKNOWN = {
     "gpt-1": ({**GPT2, "afn": "gelu"}, MISSING),
     "ctrl": ({**GPT2, "dff": 8192}, MISSING),
     "sizes-alone": ({"hidden_size": 64, "num_hidden_layers": 2}, MISSING),
-    "params.json": ({"dim": 4096, "n_layers": 32, "n_heads": 32, "norm_eps": 1e-5}, MISSING),
+    "first-distilbert": ({"dim": 768, "n_layers": 6, "n_heads": 12, "tie_weights_": True}, MISSING),
     "unknown-class": ({"architectures": ["FooForCausalLM"]}, CLASS("FooForCausalLM", LIST)),
     "class-of-a-later-version": (
         {"architectures": ["MiniCPM4ForCausalLM"], "hidden_size": 64},

@@ -87,6 +87,14 @@ ANSWERS = {
     "mamba-2.8b-of-state-spaces": (2_768_345_600, (SSM,)),
     "mamba2-2.7b-of-state-spaces": (2_702_599_680, (SSM,)),
     "deepseek-v3.2": (671_877_929_216, (FP8,)),
+    # Llama 2 7B with 32 layers of adapters of rank 16 at q and v, each 4096 by 4096
+    "adapter_config": (
+        6_738_415_616 + 32 * 2 * 16 * (4096 + 4096),
+        (
+            "the base model is preset llama-2-7b",
+            "meta-llama/Llama-2-7b-hf is taken as the preset llama-2-7b",
+        ),
+    ),
 }
 
 # by file: what its one line says after the file's name
@@ -94,10 +102,6 @@ REFUSED = {
     "chatglm-6b-of-march-2023": f":22:27: {FIRST}",
     "minicpm-moe-8x2b": ":14:18: num_experts 8 is not supported; supported: None or 0",
     "vit-base": ":14:17: model_type 'vit' is not supported; ",
-    "adapter_config": (
-        ": neither an architecture nor a config.json of a model; "
-        "an architecture has vocab_size, d_model, norm and groups, a config.json model_type"
-    ),
 }
 
 # by file: billions of bytes of its weights on the hub, to the digits that are shown there

@@ -1,0 +1,1 @@
+"""Files of other programs: params.json, adapters, Modelfiles, and what is told apart and refused."""

@@ -1,0 +1,224 @@
+"""adapter_config.json of peft: the low-rank adapters that it states, in archcli's words.
+
+The base model is named in it and read like any other; no weight of the adapter is. What archcli's `lora` does
+not have (DoRA, ranks that differ, modules trained whole) is refused, as it would be miscounted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from archcli.errors import ArchError, format_value, quote
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import ConfigJson, ConfigValue
+from archcli.load.huggingface.importer import weight_map
+from archcli.load.huggingface.weights.map import WeightMap
+from archcli.load.loaded import Loaded
+from archcli.modules.adapters.lora import EVERY, HEAD, TABLE, target_of
+from archcli.modules.spec.trace import outline
+
+ALL = "all-linear"
+"""peft's word for every linear layer but the head."""
+NAMES = {
+    "q": "q_proj q query q_lin wq",
+    "k": "k_proj k key k_lin wk",
+    "v": "v_proj v value v_lin wv",
+    "o": "o_proj o out_proj out_lin output_proj",
+    "gate": "gate_proj w1 wi_0",
+    "up": "up_proj w3 wi wi_1 fc1 c_fc fc_in",
+    "down": "down_proj w2 wo fc2 fc_out",
+    "q_a": "q_a_proj",
+    "q_b": "q_b_proj",
+    "kv_a": "kv_a_proj_with_mqa",
+    "kv_b": "kv_b_proj",
+    HEAD: "lm_head",
+    TABLE: "embed_tokens wte word_embeddings shared",
+}
+"""archcli's words in `lora.targets`, and names of the same linear layers in classes of transformers."""
+WORDS = {name: word for word, names in NAMES.items() for name in names.split()}
+
+FUSED = frozenset(
+    ("c_attn", "query_key_value", "qkv_proj", "Wqkv", "W_pack", "gate_up_proj", "c_proj", "in_proj", "dense")
+)
+"""One matrix for several projections, whose adapter is smaller than theirs; or a name of several matrices."""
+
+REFUSED = (
+    *("use_dora", "rank_pattern", "modules_to_save", "layers_to_transform", "layer_replication"),
+    *("target_parameters", "trainable_token_indices", "exclude_modules", "lora_bias", "use_qalora"),
+    *("use_bdlora", "monteclora_config", "velora_config", "arrow_config"),
+)
+"""Settings by which other numbers are trained than a matrix A and B of one rank for each target."""
+
+IGNORED = """
+    peft_type task_type inference_mode revision auto_mapping fan_in_fan_out init_lora_weights loftq_config
+    eva_config corda_config lora_ga_config megatron_config megatron_core layers_pattern runtime_config
+    alpha_pattern use_rslora peft_version qalora_group_size alora_invocation_tokens ensure_weight_tying
+"""
+IN_ONE = {"self_attn.qkv_proj": ("q", "k", "v"), "mlp.gate_up_proj": ("gate", "up")}
+"""Matrices of classes like Phi-3's, and the projections that are in them."""
+SEVEN = {"q", "k", "v", "o", "gate", "up", "down"}
+NOT_IN_ALL = {HEAD, TABLE}
+APART = frozenset(("llama", "mistral", "qwen", "gemma", "smollm", "tinyllama", "yi", "olmo", "granite"))
+"""Series of presets whose classes in transformers hold the seven projections of a layer apart."""
+
+
+LoadBase = Callable[[Sequence[str]], Loaded]
+"""Loads the base model with overrides."""
+
+
+class Adapter(NamedTuple):
+    """The low-rank adapters of a file: the base model's name, `lora` without its targets, and the targets."""
+
+    config: Config
+    base: ConfigValue[str]
+    lora: Mapping[str, Any]
+    targets: ConfigValue[Any]
+
+
+def is_adapter(data: Mapping[str, Any]) -> bool:
+    """Whether a JSON object is an adapter_config.json; a merged model's config.json has a model_type."""
+    return "peft_type" in data and {"model_type", "architectures"}.isdisjoint(data)
+
+
+def read_adapter(file: ConfigJson) -> Adapter:
+    """The adapters that a file states. ArchError for another method than LoRA, and for what it lacks."""
+    config = Config(file.data, file.places)
+    config.only("peft_type", "LORA")
+    for key in REFUSED:
+        if config.get(key, default=None):
+            what = f"{key} {short_repr(config.data[key])} is not supported"
+            hint = "adapters of one rank beside frozen weights are counted"
+            raise config.error(what, hint, config.place(key))
+    config.only("bias", "none", default="none")
+    base = config.value("base_model_name_or_path", default="")
+    if not isinstance(base.value, str) or not base.value.strip():
+        what, place = "base_model_name_or_path names no model", config.place("base_model_name_or_path")
+        raise config.error(what, "it is a preset or a model of the hub", place)
+    config.ignore(*IGNORED.split())
+    return Adapter(config, base, _sizes(config), config.value("target_modules", default=None))
+
+
+def _sizes(config: Config) -> dict[str, Any]:
+    """rank, alpha and dropout."""
+    rank = config.size("r").value
+    alpha = config.number("lora_alpha", default=8).value
+    dropout = config.number("lora_dropout", default=0.0)
+    if alpha <= 0 or not 0 <= dropout.value < 1:
+        what = f"lora_alpha {alpha:g} and lora_dropout {dropout.value:g} are no scale and share"
+        raise config.error(what, "a number above 0, and one from 0 to 1", config.place("lora_alpha", "r"))
+    # rank-stabilized LoRA divides by the root of the rank, arXiv:2312.03732
+    stable = config.flag("use_rslora", default=False).value
+    return {"rank": rank, "alpha": alpha * math.sqrt(rank) if stable else alpha, "dropout": dropout.value}
+
+
+def lora_of(adapter: Adapter, base: Loaded) -> dict[str, Any]:
+    """The `lora` of the base model. ArchError for targets that it does not have by itself."""
+    rows = outline(base.model)
+    known = {name for row in rows if (name := target_of(row.op)) is not None}
+    stated = adapter.targets.value
+    targets = _all_linear(adapter, base, known) if stated in (ALL, [ALL]) else _named(adapter, base, known)
+    if "router" in known and {"gate", "up", "down"}.intersection(targets):
+        adapter.config.note("each expert is adapted by itself, as transformers 4's classes hold experts")
+    return {**adapter.lora, "targets": targets}
+
+
+def adapted(adapter: Adapter, load_base: LoadBase, overrides: Sequence[str]) -> Loaded:
+    """The base model with its adapters, then with the caller's overrides.
+
+    ArchError at the key of the file where the base is not known, or does not have the targets.
+    """
+    file = adapter.config
+    try:
+        base = load_base(())
+    except ArchError as error:
+        first = error.problems[0]
+        what = f"the base model {quote(adapter.base.value)} is not known: {first.what}"
+        raise file.error(what, first.hint, adapter.base.place) from None
+    lora = f"lora={format_value(lora_of(adapter, base))}"
+    try:
+        load_base((lora,))
+    except ArchError as error:
+        first = error.problems[0]
+        raise _refused(adapter, first.what, first.hint) from None
+    file.report_unread_keys()
+    loaded = load_base((lora, *overrides))
+    return loaded._replace(notes=(f"the base model is {base.source}", *file.notes, *loaded.notes))
+
+
+def _refused(adapter: Adapter, what: str, hint: str) -> ArchError:
+    return adapter.config.error(what, hint, adapter.targets.place)
+
+
+def _all_linear(adapter: Adapter, base: Loaded, known: set[str]) -> list[str]:
+    """all_linear, of a model whose class is known to hold the seven projections of a layer apart."""
+    if known - NOT_IN_ALL == SEVEN and _is_apart(base):
+        return [EVERY]
+    what = f"target_modules {ALL!r} is not supported for {quote(base.name)}"
+    hint = "which matrices its class holds apart is not known here: state their names"
+    raise _refused(adapter, what, hint)
+
+
+def _is_apart(base: Loaded) -> bool:
+    """Whether the class of a model holds q, k, v, o, gate, up and down as matrices of their own."""
+    if base.config is None:
+        return base.model.series in APART and base.source.startswith("preset ")
+    weights = _weights(base)
+    if weights is None:
+        return False
+    parts = {"self_attn": "qkvo", "mlp": ("gate", "up", "down")}
+    names = [f"model.layers.0.{part}.{name}_proj.weight" for part in parts for name in parts[part]]
+    found = [weights.find(name) for name in names]
+    fused = [weights.find(f"model.layers.0.{name}.weight") for name in (*IN_ONE, "self_attn.dense")]
+    return not any(fused) and all(target is not None and len(target.names) == 1 for target in found)
+
+
+def _weights(base: Loaded) -> WeightMap | None:
+    """The names of stored tensors of a base that has a config.json, where they are known."""
+    try:
+        return None if base.config is None else weight_map(base.config)
+    except ArchError:
+        return None
+
+
+def _named(adapter: Adapter, base: Loaded, known: set[str]) -> list[str]:
+    """archcli's words for a list of names, each of which the model has."""
+    stated = adapter.targets.value
+    if isinstance(stated, str) or stated is None:
+        given = "is a pattern" if stated else "is left to peft's defaults"
+        raise _refused(adapter, f"target_modules {given}", f"state names, such as [q_proj, v_proj], or {ALL}")
+    if not isinstance(stated, list) or not stated or not all(isinstance(name, str) for name in stated):
+        raise _refused(adapter, f"target_modules must be a list of names, not {short_repr(stated)}", "")
+    words = {name: _word(adapter, name) for name in stated}
+    absent = next((name for name, word in words.items() if word not in known), None)
+    if absent is not None:
+        what = f"{quote(absent)} of target_modules is no projection of {quote(base.name)}"
+        raise _refused(adapter, what, f"it has {', '.join(sorted(known))}")
+    _refuse_fused(adapter, base, {*words.values()})
+    return list(dict.fromkeys(words.values()))
+
+
+def _refuse_fused(adapter: Adapter, base: Loaded, words: set[str]) -> None:
+    """Refuse targets that the base's class holds as a part of one matrix; note where that is not known."""
+    weights = _weights(base)
+    for name, parts in IN_ONE.items() if weights is not None else ():
+        fused = weights and weights.find(f"model.layers.0.{name}.weight")
+        if fused and words.intersection(parts):
+            what = f"the class of {quote(base.name)} holds {', '.join(parts)} as one matrix, {name}"
+            raise _refused(adapter, what, "its adapters are not counted: archcli holds projections apart")
+    if weights is None and base.model.series not in APART:
+        adapter.config.note(f"whether the class of {base.name} has matrices of these names is not known here")
+
+
+def _word(adapter: Adapter, name: str) -> str:
+    last = name.rpartition(".")[2]
+    if any(part.isdigit() for part in name.split(".")):
+        what = f"target_modules name layers by number: {quote(name)}"
+        raise _refused(adapter, what, "adapters of all layers alike are counted")
+    if last in FUSED:
+        what = f"{quote(last)} is one matrix for several projections, or several of one name"
+        raise _refused(adapter, what, "its adapters are not counted: archcli holds projections apart")
+    if last not in WORDS:
+        raise _refused(adapter, f"target_modules name {quote(name)}, which is not known", "such as q_proj")
+    return WORDS[last]

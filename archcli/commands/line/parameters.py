@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import wraps
 from inspect import Parameter
 from typing import Annotated, Any
 
@@ -54,16 +54,21 @@ def _typer_option(name: str, option: Option, annotation: Any) -> Any:
     if option.reads == "picture":
         settings["parser"] = picture_file
     elif option.reads:
-        settings["parser"] = partial(_parsed, read=reader(name, option, annotation))
+        settings["parser"] = _parser(reader(name, option, annotation))
     if option.argument:
         return typer.Argument(**settings)
     names = [f"--{option.name or name.replace('_', '-')}", *([option.letter] if option.letter else [])]
     return typer.Option(*names, **settings)
 
 
-def _parsed(text: object, read: Callable[[object], Any]) -> Any:
-    """The value of a text; typer.BadParameter for one that the field does not take."""
-    try:
-        return read(text)
-    except ArchError as problem:
-        raise typer.BadParameter(str(problem)) from None
+def _parser(read: Callable[[object], Any]) -> Callable[[object], Any]:
+    """The parser that typer takes, which refuses a text with typer.BadParameter."""
+
+    # a function, as click asks a parser for its name, which a partial lacks
+    def parse(text: object) -> Any:
+        try:
+            return read(text)
+        except ArchError as problem:
+            raise typer.BadParameter(str(problem)) from None
+
+    return parse

@@ -22,7 +22,7 @@ Folder = Annotated[
 
 
 def run(*, folder: Folder = None) -> None:
-    """Serve archcli as tools of an assistant (MCP), over standard input and output.
+    """Serve archcli as tools of an assistant, over MCP.
 
     The tools are params, flops, kvcache, memory, predict, fit, check, compare, explain, sweep and draw.
     An assistant starts the server itself, from its settings: see docs/assistants.md. Presets and models given

@@ -107,6 +107,16 @@ def test_an_interrupt_ends_it_quietly(server, when):
 
 
 @pytest.mark.long
+def test_the_end_of_input_ends_it_while_it_computes(server):
+    server.start()
+    server.call(1, "sweep", **SLOW)
+    time.sleep(0.5)
+    code, left, err = server.end()
+    assert (code, err) == (0, "")
+    assert not any("structuredContent" in answer.get("result", {}) for answer in left)
+
+
+@pytest.mark.long
 def test_a_client_that_is_gone_ends_it_quietly(server):
     server.start()
     server.process.stdout.close()

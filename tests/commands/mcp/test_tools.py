@@ -122,6 +122,12 @@ def test_a_device_alone_lists_what_fits_it():
     assert "llama-3.1-8b" in {row["model"] for row in told["rows"]}
 
 
+def test_one_text_may_stand_for_a_list():
+    told = answer("sweep", model="gpt2", vary="d_ff=64,128", where=["params > 1"])
+    assert told["command"] == "archcli sweep gpt2 --vary d_ff=64,128 --where 'params > 1'"
+    assert told["totals"]["candidates"] == 2
+
+
 def test_an_ambiguous_size_is_noted():
     told = answer("kvcache", model="llama-3.1-70b", context="128k", memory="80G")
     assert "128k is 128,000 tokens; 128Ki is 131,072" in told["notes"]

@@ -147,6 +147,7 @@ def test_archcli_alone_shows_help(cli):
 MISSING = {
     "sympy": (("explain", "gpt2"), "pip install sympy numpy"),
     "numpy": (("sweep", "gpt2", "--vary", "d_ff=8,16"), "pip install sympy numpy"),
+    "mcp": (("mcp",), "pip install 'mcp>=2,<3'"),
     "resvg_py": (("plot", "profile.json", "-o", "p.png"), "write an .svg or .html, or pip install resvg-py"),
     "huggingface_hub": (
         ("params", "gpt2", "--against", "org/name"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -9,8 +11,9 @@ from typing import Annotated
 from archcli.api.asking.question import Option
 from archcli.commands.line.interrupts import exit_at_interrupts
 from archcli.errors import ArchError, install
+from archcli.render.write import tell
 
-SDK = "mcp>=2,<3"
+SDK, GENERATION = "mcp>=2,<3", "2"
 Folder = Annotated[
     Path | None,
     Option(
@@ -21,17 +24,33 @@ Folder = Annotated[
 
 
 def run(*, folder: Folder = None) -> None:
-    """Serve archcli as tools of an assistant (MCP), over standard input and output.
+    """Serve archcli as tools of an assistant, over MCP.
 
     The tools are params, flops, kvcache, memory, predict, fit, check, compare, explain, sweep and draw.
     An assistant starts the server itself, from its settings: see docs/assistants.md. Presets and models given
     in a question are read, no network and no other file. Needs mcp.
     """
-    if find_spec("mcp") is None:
-        raise ArchError("archcli mcp needs mcp, which is not installed", install(SDK))
+    _check_installed()
     if folder is not None and not folder.is_dir():
         raise ArchError(f"no folder {folder}", "name one that is there, or leave --folder out")
+    if sys.stdin is None:  # closed by the shell: the end of input
+        return
+    if sys.stdin.isatty():
+        tell("archcli mcp waits for an assistant at its input, which starts it by itself; Ctrl-C ends it.")
     exit_at_interrupts()
     from archcli.commands.mcp.server import serve  # imports the SDK
 
     serve(folder)
+
+
+def _check_installed() -> None:
+    """Raise ArchError where the package is missing, or is of another generation."""
+    try:
+        installed = version("mcp")
+    except PackageNotFoundError:
+        installed = ""
+    # both: a folder mcp in the current one is found as well, and a package may be there without its code
+    if not installed or find_spec("mcp") is None:
+        raise ArchError("archcli mcp needs mcp, which is not installed", install(SDK))
+    if installed.partition(".")[0] != GENERATION:
+        raise ArchError(f"archcli mcp needs mcp {GENERATION}, and {installed} is installed", install(SDK))

@@ -108,7 +108,8 @@ class Argument(NamedTuple):
         name = f"--{self.option.name or self.name.replace('_', '-')}"
         if value is True or value is False:
             return [name] if value else []
-        return [word for item in (value if self.is_list else [value]) for word in (name, str(item))]
+        items = value if self.is_list and not isinstance(value, str) else [value]
+        return [word for item in items for word in (name, str(item))]
 
 
 def record_of(home: str) -> Any:

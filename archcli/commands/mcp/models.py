@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ MOST_CHARACTERS = 4_000_000
 """Characters of a model in a question; a config.json has some thousands."""
 INSTEAD = "give its config.json as an object or as text"
 FEWEST_LETTERS = 3
-MOST_NAMED = 8
+MOST_NAMED = 24
 
 
 class AskedModel(NamedTuple):
@@ -99,7 +100,7 @@ def _inside(folder: Path, name: str) -> Path | None:
 def _unknown(name: str, folder: Path | None) -> ArchError:
     """The error for a name of no preset and no file."""
     what = f"no {'preset' if folder is None else 'preset or file'} {quote(name)}"
-    near = alike(name) or closest(name, presets()) or _beginning(name)
+    near = alike(name) or closest(name, presets()) or _of_family(name)
     if near:
         return ArchError(what, f"did you mean {either(near)}? Or {INSTEAD}")
     if "/" in name or ":" in name:
@@ -116,9 +117,14 @@ def _refuse_module(name: str) -> None:
         raise ArchError(what, "archcli params or summary take it on the command line")
 
 
-def _beginning(name: str) -> list[str]:
-    """The presets that begin with the first word of a name."""
-    word = plain_name(name)[:FEWEST_LETTERS]
-    if len(word) < FEWEST_LETTERS:
-        return []
-    return [preset for preset in presets() if plain_name(preset).startswith(word)][:MOST_NAMED]
+def _of_family(name: str) -> list[str]:
+    """Presets whose name begins with the word, or nearly the word, by which a name begins."""
+    family = _letters(name)
+    known = {preset: _letters(preset) for preset in presets()}
+    near = closest(family, set(known.values()))[:1] if len(family) >= FEWEST_LETTERS else []
+    return [preset for preset, of in known.items() if of in near][:MOST_NAMED]
+
+
+def _letters(name: str) -> str:
+    """The letters by which a name begins, small: qwen of Qwen3-8B."""
+    return "".join(takewhile(str.isalpha, plain_name(name)))

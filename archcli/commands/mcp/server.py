@@ -44,14 +44,21 @@ ONE_AT_A_TIME = Lock()
 
 
 def serve(folder: Path | None) -> None:
-    """Answer until the end of input."""
+    """Answer until the end of input. Raises ArchError where standard output cannot be written."""
     # the SDK logs lines that are no messages with their tracebacks; the client hears of them as errors
     logging.getLogger("mcp").addHandler(logging.NullHandler())
     logging.getLogger("mcp").propagate = False
+    unwritable = False
     try:
         asyncio.run(_serve(folder))
     except* BrokenPipeError:
         pass  # the client is gone
+    except* OSError:
+        unwritable = True  # an error raised here would be in a group
+    if unwritable:
+        raise ArchError(
+            "cannot write to standard output", "an assistant reads it: start archcli mcp from one"
+        )
 
 
 async def _serve(folder: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -104,6 +105,44 @@ def test_an_interrupt_ends_it_quietly(server, when):
     server.process.send_signal(signal.SIGINT)
     assert server.process.wait(timeout=60) == 130
     assert server.end() == (130, [], "")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("streams", "code", "words"),
+    [
+        (("<&-",), 0, ""),
+        (("</dev/null",), 0, ""),
+        ((">/dev/full",), 2, "error: cannot write to standard output"),
+        ((">&-",), 2, "error: cannot write to standard output"),
+    ],
+)
+def test_streams_that_are_closed_or_full_are_an_error_line(streams, code, words):
+    asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE})
+    line = shlex.join([sys.executable, *COMMAND]) + f" {' '.join(streams)}"
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["/bin/sh", "-c", line],
+        input=asked + "\n",
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith(words)
+    assert len(done.stderr.splitlines()) <= 2
+
+
+@pytest.mark.long
+def test_the_end_of_input_ends_it_while_it_computes(server):
+    server.start()
+    server.call(1, "sweep", **SLOW)
+    time.sleep(0.5)
+    code, left, err = server.end()
+    assert (code, err) == (0, "")
+    assert not any("structuredContent" in answer.get("result", {}) for answer in left)
 
 
 @pytest.mark.long
@@ -259,6 +298,13 @@ def test_without_its_package_it_says_how_to_install_it(cli, monkeypatch):
         "error: archcli mcp needs mcp, which is not installed\n"
         "  = help: pip install 'mcp>=2,<3', then: archcli mcp\n"
     )
+
+
+def test_another_generation_of_its_package_is_refused(cli, monkeypatch):
+    monkeypatch.setattr("archcli.commands.mcp.version", lambda _: "1.27.0")
+    done = cli("mcp")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("error: archcli mcp needs mcp 2, and 1.27.0 is installed\n  = help: pip")
 
 
 def test_a_folder_that_is_missing_is_refused_before_the_start(cli, tmp_path):

@@ -109,11 +109,23 @@ def test_a_given_model_may_stand_beside_a_preset():
     assert (rows["params"]["value_1"], rows["params"]["value_2"]) == (PARAMS, half)
 
 
+def test_a_model_is_named_as_people_do():
+    for name in ("llama3.1:8b", "Llama-3.1-8B"):
+        assert answer("params", model=name)["totals"]["params"] == 8_030_261_248
+    assert answer("fit", model="gpt-oss:20b", device="RTX 4090")["headline"].startswith("gpt-oss-20b: fits")
+
+
 def test_a_device_alone_lists_what_fits_it():
     told = answer("fit", device="rtx-3060", where=["params > 8B", "params < 8.1B"])
     assert told["totals"]["asked"] >= len(told["rows"]) > 0
     assert all(8e9 < row["params"] < 8.1e9 for row in told["rows"])
     assert "llama-3.1-8b" in {row["model"] for row in told["rows"]}
+
+
+def test_one_text_may_stand_for_a_list():
+    told = answer("sweep", model="gpt2", vary="d_ff=64,128", where=["params > 1"])
+    assert told["command"] == "archcli sweep gpt2 --vary d_ff=64,128 --where 'params > 1'"
+    assert told["totals"]["candidates"] == 2
 
 
 def test_an_ambiguous_size_is_noted():
@@ -142,6 +154,13 @@ def test_a_drawing_is_text_or_an_embedded_svg():
 WRONG = [
     ("params", {}, ["model is missing", "a preset such as"]),
     ("params", {"model": "lama-3.1-8b"}, ["no preset 'lama-3.1-8b'", "llama-3.1-8b"]),
+    ("params", {"model": "lama"}, ["no preset 'lama'", "llama-3.1-8b"]),
+    ("params", {"model": "qwenn-99b"}, ["no preset", "did you mean qwen"]),
+    (
+        "params",
+        {"model": "zzz"},
+        ["config.json as an object", "fit with a device lists presets"],
+    ),
     ("params", {"model": "meta-llama/Llama-3.1-8B-Instruct"}, ["did you mean llama-3.1-8b"]),
     ("params", {"model": "someone/else"}, ["not the hub", "config.json as an object"]),
     ("params", {"model": "os:getcwd"}, ["a Python module", "archcli mcp imports none"]),

@@ -239,14 +239,14 @@ def test_windows_of_a_list_repeat_over_the_layers():
 
 
 def test_scaled_angles_are_those_of_metas_apply_scaling():
-    """scale_factor 8, low_freq_factor 1, high_freq_factor 4, old_context_len 8192 in llama3/reference_impl."""
+    """scale_factor 8, low_freq_factor 1, high_freq_factor 4, old_context_len 8192, of llama-models."""
     loaded = load_text(json.dumps({**LLAMA_3, "use_scaled_rope": True, "rope_theta": 500000.0}), "f.json")
     position = loaded.model.groups[0].layer.attention.position
     scaling = position.scaling
     stated = (scaling.factor, scaling.low_freq_factor, scaling.high_freq_factor, scaling.original_max_seq_len)
     assert (position.theta, stated) == (500000.0, (8, 1, 4, 8192))
     plain = load_text(json.dumps(LLAMA_3), "f.json").model.groups[0].layer.attention.position
-    assert plain.scaling is None
+    assert plain.scaling.kind == "none"
 
 
 @every_row(

@@ -104,6 +104,12 @@ def test_a_format_in_the_name_of_the_base_is_noted():
     assert "nf4 is not applied: --dtype nf4 counts it" in notes
 
 
+def test_names_of_mixtrals_matrices():
+    """MixtralBlockSparseTop2MLP: w2(act(w1 x) * w3 x)."""
+    asked = {**LORA, "base_model_name_or_path": "mixtral-8x7b", "target_modules": ["w1", "w2", "w3"]}
+    assert load_text(json.dumps(asked), "f.json").model.lora.targets == ("gate", "down", "up")
+
+
 def test_an_adapter_of_experts_is_one_for_each():
     """As transformers 4 holds them: Mixtral has 8 experts of 14336 in each of 32 layers."""
     asked = {**LORA, "base_model_name_or_path": "mixtral-8x7b", "target_modules": ["w1", "q_proj"]}

@@ -238,6 +238,26 @@ def test_windows_of_a_list_repeat_over_the_layers():
     assert (loaded.model.groups[0].n_layers, pattern) == (32, [None, 512, 512, 512])
 
 
+def test_scaled_angles_are_those_of_metas_apply_scaling():
+    """scale_factor 8, low_freq_factor 1, high_freq_factor 4, old_context_len 8192, of llama-models."""
+    loaded = load_text(json.dumps({**LLAMA_3, "use_scaled_rope": True, "rope_theta": 500000.0}), "f.json")
+    position = loaded.model.groups[0].layer.attention.position
+    scaling = position.scaling
+    stated = (scaling.factor, scaling.low_freq_factor, scaling.high_freq_factor, scaling.original_max_seq_len)
+    assert (position.theta, stated) == (500000.0, (8, 1, 4, 8192))
+    plain = load_text(json.dumps(LLAMA_3), "f.json").model.groups[0].layer.attention.position
+    assert plain.scaling.kind == "none"
+
+
+@every_row(
+    ("config", "scores", "group_score", "scale"), [(V3, "sigmoid", "top2", 2.5), (V2, "softmax", "max", 16)]
+)
+def test_the_router_of_deepseek(config, scores, group_score, scale):
+    """Gate.forward of inference/model.py: the best of a group, or with a bias the sum of its best two."""
+    router = load_text(json.dumps(config), "f.json").model.groups[-1].layer.ffn.router
+    assert (router.scores, router.group_score, router.scale) == (scores, group_score, scale)
+
+
 def test_fp8_of_deepseek_is_a_scale_for_each_square():
     """The stored bytes of V3 are those of its config.json, whose quantization_config says the same."""
     loaded = load_text(json.dumps(V3), "f.json")

@@ -144,7 +144,7 @@ def test_pages_are_listed_by_section_with_their_first_sentence(tmp_path):
     assert listed == {"Docs": [("Home", "index.md"), ("B", "a.md")], "Background": [("A", "a.md")]}
     text = docs_site.llms(tmp_path, listed, "https://example.com/")
     assert text == (
-        "# archcli\n\n> It counts parameters. And more.\n\n## Docs\n\n"
+        f"# archcli\n\n> It counts parameters. And more.\n\n{docs_site.ASK_IT}\n\n## Docs\n\n"
         "- [Home](https://example.com/index.md): It counts parameters.\n"
         "- [B](https://example.com/a.md): First of e.g. two.\n\n"
         "## Optional\n\n- [A](https://example.com/a.md): First of e.g. two.\n"

@@ -1,0 +1,409 @@
+/* The page "Try it": the model, the tabs with their forms, the answer, and the address that keeps the question. */
+
+import { ask, progress, started } from "./python.js";
+import { readLocally } from "./headers.js";
+import { node, rendered } from "./markdown.js";
+import {
+  addressOf, argumentsOf, fileName, LONGEST_LINK, nameOfText, questionOf, shellLine, valueOf,
+} from "./questions.js";
+
+const byId = (id) => document.getElementById(id);
+const MOST_SHOWN = 200000;
+const MOST_ANSWERS = 100;
+
+const question = { tab: "", model: "", file: null, checkpoint: null, set: [], values: {} };
+const kept = new Map(); // files that no link holds, by key
+const answers = new Map(); // by arguments and file
+let tabs = [];
+let asked = 0; // counts questions: an answer to an older one is dropped
+let running = null; // the AbortController of the question that runs
+
+const tabNow = () => tabs.find(({ id }) => id === question.tab);
+
+// --- what the page says
+
+const say = (text) => {
+  byId("status").textContent = text;
+};
+const complain = (text) => {
+  byId("trouble").hidden = !text;
+  byId("trouble").replaceChildren(...(text ? [node("pre", {}, text)] : []));
+};
+const size = (bytes) => {
+  const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+  let at = 0;
+  let value = bytes;
+  for (; value >= 1024 && at < units.length - 1; at += 1) value /= 1024;
+  return `${at ? value.toFixed(value < 10 ? 1 : 0) : value} ${units[at]}`;
+};
+
+// --- the model: a preset, a text, files
+
+const filesOf = () => {
+  const files = {};
+  for (const file of [question.file, question.checkpoint]) if (file) files[file.name] = file.content;
+  return files;
+};
+
+const keyOf = async (content) => {
+  const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return [...digest.subarray(0, 8)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+};
+
+const chip = (file, about, remove) => {
+  const button = node("button", { type: "button", "aria-label": `Remove ${file.name}` }, "×");
+  button.addEventListener("click", remove);
+  return node("li", {}, node("span", { class: "name" }, file.name), ` ${about}`, button);
+};
+
+const showModel = () => {
+  const { file, checkpoint } = question;
+  byId("preset").value = file ? "" : question.model;
+  const pasted = file?.pasted && typeof file.content === "string";
+  if (pasted) byId("text").value = file.content;
+  else byId("text").value = "";
+  const chips = [];
+  if (file && !pasted) chips.push(chip(file, aboutFile(file), () => choose({ model: "gpt2", file: null })));
+  if (checkpoint) chips.push(chip(checkpoint, `${aboutFile(checkpoint)}, compared in Size`, () => choose({ checkpoint: null })));
+  byId("files").replaceChildren(...chips);
+  byId("set").value = question.set.join("\n");
+  byId("changes").open ||= question.set.length > 0;
+};
+
+const aboutFile = ({ content, size: whole }) => {
+  const read = typeof content === "string" ? new TextEncoder().encode(content).length : content.length;
+  return whole && whole > read ? `header of ${size(read)} of ${size(whole)}` : size(read);
+};
+
+const choose = (changes) => {
+  Object.assign(question, changes);
+  showModel();
+  return pose();
+};
+
+const keep = async (name, content, more = {}) => {
+  const file = { name: fileName(name), content, key: await keyOf(content), ...more };
+  kept.set(file.key, file);
+  return file;
+};
+
+const takeText = async (text) => {
+  if (!text.trim()) return question.file?.pasted ? choose({ file: null, model: "gpt2" }) : null;
+  if (question.file?.pasted && question.file.content === text) return null;
+  return choose({ file: await keep(nameOfText(text), text, { pasted: true }), model: "" });
+};
+
+const takeFiles = async (files) => {
+  const changes = {};
+  try {
+    for (const file of files) {
+      const { content } = await readLocally(file);
+      const taken = await keep(file.name, content, { size: file.size });
+      if (/\.safetensors$/i.test(file.name)) changes.checkpoint = taken;
+      else Object.assign(changes, { file: taken, model: "" });
+    }
+  } catch (problem) {
+    complain(`error: ${problem.message}`);
+    say("The file was not read.");
+    return;
+  }
+  if (changes.checkpoint && !changes.file) question.tab = "size";
+  await choose(changes);
+};
+
+// --- tabs and forms
+
+const showTabs = () => {
+  for (const button of byId("tabs").children) {
+    const chosen = button.dataset.tab === question.tab;
+    button.setAttribute("aria-selected", chosen);
+    button.tabIndex = chosen ? 0 : -1;
+    if (chosen) byId("panel").setAttribute("aria-labelledby", button.id);
+  }
+};
+
+const makeTabs = () => {
+  const buttons = tabs.map(({ id, title }) => {
+    const button = node("button", { type: "button", role: "tab", id: `tab-${id}`, "aria-controls": "panel" }, title);
+    button.dataset.tab = id;
+    button.addEventListener("click", () => open(id));
+    return button;
+  });
+  byId("tabs").replaceChildren(...buttons);
+  byId("tabs").addEventListener("keydown", (event) => {
+    const at = buttons.indexOf(document.activeElement);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: buttons.length - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    buttons.at(to % buttons.length).focus();
+  });
+};
+
+const open = (id) => {
+  question.tab = id;
+  showForm();
+  return pose();
+};
+
+const begin = (tab) => {
+  for (const [name, value] of Object.entries(tab.start)) question.values[name] ||= value;
+};
+
+const showForm = () => {
+  const tab = tabNow();
+  begin(tab);
+  showTabs();
+  byId("about").textContent = tab.about;
+  byId("first").replaceChildren(...tab.first.map(field));
+  byId("more").replaceChildren(...tab.more.map(field));
+  byId("more-options").hidden = !tab.more.length;
+  byId("more-options").open = tab.more.some((option) => valueOf(option, question.values));
+};
+
+/* The control of an option; its help stands below it. */
+const field = (option) => {
+  const id = `option-${option.name}`;
+  const control = makeControl(option, id);
+  control.addEventListener("change", () => {
+    question.values[option.name] = option.switch ? control.checked : control.value;
+    pose();
+  });
+  const label = node("label", { for: id }, option.flag || option.name);
+  const help = node("p", { class: "help", id: `${id}-help` }, option.help);
+  return node("div", { class: option.switch ? "field switch" : "field" }, label, control, help);
+};
+
+const makeControl = (option, id) => {
+  const value = valueOf(option, question.values);
+  const shared = { id, "aria-describedby": `${id}-help` };
+  if (option.switch) {
+    const box = node("input", { type: "checkbox", ...shared });
+    box.checked = value;
+    return box;
+  }
+  if (option.choices.length) {
+    const usual = node("option", { value: "" }, option.default ? `default: ${option.default}` : "–");
+    const select = node("select", shared, usual, ...option.choices.map((word) => node("option", { value: word }, word)));
+    select.value = value;
+    return select;
+  }
+  const list = option.list || null;
+  const input = node("input", { ...shared, type: "text", list, placeholder: option.default || null, autocomplete: "off", spellcheck: "false" });
+  input.value = value;
+  return input;
+};
+
+// --- asking
+
+/* Ask the question as it stands; its address becomes that of the page. */
+const pose = async (replace = false) => {
+  const tab = tabNow();
+  asked += 1;
+  const mine = asked;
+  const { hash, whole } = await addressOf(tab, question);
+  if (mine !== asked) return;
+  if (`#${hash}` !== location.hash) history[replace ? "replaceState" : "pushState"](null, "", `#${hash}`);
+  noteLink(whole);
+  await answer(tab, mine);
+};
+
+const noteLink = (whole) => {
+  byId("link-note").hidden = whole;
+  const limit = `${LONGEST_LINK / 1000} kB`;
+  byId("link-note").textContent = whole ? "" : `The link does not hold the file: it holds texts up to ${limit}, packed. Send the file along.`;
+};
+
+const answer = async (tab, mine) => {
+  const argv = argumentsOf(tab, question);
+  byId("command").textContent = shellLine(argv);
+  complain("");
+  document.title = `${tab.title} of ${question.file?.name ?? question.model} – Try archcli`;
+  byId("panel").setAttribute("aria-busy", "true");
+  const since = performance.now();
+  say(`Asking: ${shellLine(argv)}`);
+  const late = setTimeout(() => { byId("stop").hidden = false; }, 1000);
+  try {
+    const text = await answerOf(argv, tab.command === "draw" ? [] : ["--format", "md"]);
+    if (mine === asked) showAnswer(tab, argv, text, (performance.now() - since) / 1000);
+  } catch (problem) {
+    if (mine === asked) showTrouble(problem.message);
+  }
+  clearTimeout(late);
+  if (mine === asked) {
+    byId("stop").hidden = true;
+    byId("panel").setAttribute("aria-busy", "false");
+  }
+};
+
+const answerOf = async (argv, form) => {
+  const key = JSON.stringify([argv, form, question.file?.key, question.checkpoint?.key]);
+  if (answers.has(key)) return answers.get(key);
+  running?.abort();
+  running = new AbortController();
+  const text = await ask([...argv, ...form], filesOf(), { signal: running.signal });
+  if (answers.size >= MOST_ANSWERS) answers.delete(answers.keys().next().value);
+  answers.set(key, text);
+  return text;
+};
+
+const showTrouble = (message) => {
+  byId("answer").replaceChildren();
+  byId("json").hidden = true;
+  complain(message);
+  say("No answer.");
+};
+
+const showAnswer = (tab, argv, text, seconds) => {
+  complain("");
+  if (tab.command === "draw") showDrawing(text);
+  else byId("answer").replaceChildren(...rendered(text));
+  byId("json").hidden = tab.command === "draw";
+  byId("json").open = false;
+  byId("json-text").textContent = "";
+  const title = byId("answer").querySelector("h2")?.textContent ?? tab.title;
+  say(`Answered in ${seconds.toFixed(1)} s: ${title}`);
+};
+
+const showDrawing = (svg) => {
+  URL.revokeObjectURL(byId("answer").querySelector("img")?.src ?? "");
+  const url = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
+  const name = question.file?.name ?? question.model;
+  const picture = node("img", { src: url, alt: `Drawing of ${name}: its layers and their parts, to scale` });
+  const scroll = node("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Drawing" }, picture);
+  const save = node("a", { href: url, download: `${name.replace(/\.[^.]*$/, "")}.svg` }, "Download the drawing");
+  byId("answer").replaceChildren(node("h2", {}, `${name}: drawing`), scroll, node("p", {}, save));
+};
+
+const showJson = async () => {
+  if (!byId("json").open || byId("json-text").textContent) return;
+  byId("json-note").textContent = "Asking …";
+  const mine = asked;
+  try {
+    const text = await answerOf(argumentsOf(tabNow(), question), ["--json"]);
+    if (mine !== asked) return;
+    URL.revokeObjectURL(byId("save").href);
+    byId("save").href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+    const cut = text.length > MOST_SHOWN;
+    byId("json-text").textContent = cut ? text.slice(0, MOST_SHOWN) : text;
+    byId("json-note").textContent = cut ? `${size(text.length)}; its start is shown.` : size(text.length);
+  } catch (problem) {
+    byId("json-note").textContent = problem.message;
+  }
+};
+
+// --- the address
+
+const read = async () => {
+  asked += 1;
+  const mine = asked;
+  let next;
+  try {
+    next = await questionOf(location.hash, tabs, (key) => kept.get(key) ?? null);
+  } catch (problem) {
+    if (mine === asked) showTrouble(`error: ${problem.message}`);
+    return;
+  }
+  if (mine !== asked) return;
+  const values = { ...question.values, ...next.values };
+  const known = next.file ? await keep(next.file.name, next.file.content, { pasted: true, ...next.file }) : null;
+  Object.assign(question, { ...next, values, file: known });
+  if (!known && !question.model) question.model = "gpt2";
+  showModel();
+  showForm();
+  await pose(true);
+};
+
+// --- events
+
+const dropping = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
+
+const listen = () => {
+  byId("preset").addEventListener("change", () => {
+    const model = byId("preset").value.trim();
+    if (model) choose({ model, file: null });
+  });
+  byId("text").addEventListener("change", () => takeText(byId("text").value));
+  byId("text").addEventListener("paste", () => setTimeout(() => takeText(byId("text").value)));
+  byId("file").addEventListener("change", async () => {
+    await takeFiles([...byId("file").files]);
+    byId("file").value = "";
+  });
+  byId("set").addEventListener("change", () => {
+    choose({ set: byId("set").value.split("\n").map((line) => line.trim()).filter(Boolean) });
+  });
+  byId("form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    pose();
+  });
+  byId("stop").addEventListener("click", () => {
+    running?.abort();
+    say("Stopped.");
+  });
+  byId("json").addEventListener("toggle", showJson);
+  byId("copy").addEventListener("click", () => copy(byId("command").textContent, "The command"));
+  byId("copy-link").addEventListener("click", () => copy(location.href, "The link"));
+  for (const name of ["dragenter", "dragover"]) {
+    addEventListener(name, (event) => {
+      if (!dropping(event)) return;
+      event.preventDefault();
+      document.body.classList.add("dropping");
+    });
+  }
+  addEventListener("dragleave", (event) => {
+    if (!event.relatedTarget) document.body.classList.remove("dropping");
+  });
+  addEventListener("drop", (event) => {
+    document.body.classList.remove("dropping");
+    if (!dropping(event)) return;
+    event.preventDefault();
+    takeFiles([...event.dataTransfer.files]);
+  });
+  addEventListener("popstate", read);
+};
+
+const copy = async (text, what) => {
+  try {
+    await navigator.clipboard.writeText(text);
+    say(`${what} is copied.`);
+  } catch {
+    say("This browser does not let the page copy: mark the text and copy it.");
+  }
+};
+
+// --- starting
+
+const list = (id, names) => node("datalist", { id }, ...names.map((name) => node("option", { value: name })));
+
+const short = (count) => {
+  const steps = [[1e12, "T"], [1e9, "B"], [1e6, "M"], [1e3, "K"]];
+  const [unit, letter] = steps.find(([least]) => count >= least) ?? [1, ""];
+  return `${(count / unit).toPrecision(3)}${letter}`;
+};
+
+const main = async () => {
+  if (typeof WebAssembly === "undefined" || typeof Worker === "undefined") {
+    showTrouble("This browser has no WebAssembly, in which the page runs Python. pip install archcli answers the same questions.");
+    return;
+  }
+  const since = performance.now();
+  progress(({ loaded, total, what }) => {
+    byId("bar").hidden = loaded >= total;
+    byId("bar").max = total;
+    byId("bar").value = loaded;
+    say(`${what}: ${size(loaded)} of ${size(total)}, ${((performance.now() - since) / 1000).toFixed(0)} s`);
+  });
+  const known = await (await fetch("questions.json")).json();
+  tabs = known.tabs;
+  byId("presets").replaceChildren(...known.presets.map(([name, params]) => node("option", { value: name }, short(params))));
+  byId("n-presets").textContent = known.presets.length;
+  byId("version").textContent = `archcli ${known.version}`;
+  for (const id of ["devices", "dtypes", "cache_dtypes"]) document.body.append(list(id, known[id]));
+  makeTabs();
+  listen();
+  read();
+  await started();
+  byId("bar").hidden = true;
+};
+
+main();

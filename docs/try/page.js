@@ -388,7 +388,7 @@ const short = (count) => {
 
 const main = async () => {
   if (typeof WebAssembly === "undefined" || typeof Worker === "undefined") {
-    showTrouble("This browser has no WebAssembly, in which the page runs Python. pip install archcli answers the same questions.");
+    showTrouble("This browser has no WebAssembly, in which the page runs Python: archcli on your computer answers the same questions.");
     return;
   }
   const since = performance.now();

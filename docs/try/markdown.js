@@ -10,7 +10,7 @@ export const node = (name, attributes = {}, ...children) => {
 const plain = (text) => text.replace(/\\([\\`*_[\]<>|#])/g, "$1");
 
 /* `archcli memory` within a sentence, which Markdown has escaped, as code. */
-const sentence = (text) =>
+export const sentence = (text) =>
   plain(text).split(/`([^`]+)`/).map((part, i) => (i % 2 ? node("code", {}, part) : part));
 
 /* The cells of a line: split at bars that no backslash stands before. */

@@ -2,7 +2,7 @@
 
 import { ask, progress, started } from "./python.js";
 import { readLocally } from "./headers.js";
-import { node, rendered } from "./markdown.js";
+import { node, rendered, sentence } from "./markdown.js";
 import {
   addressOf, argumentsOf, fileName, LONGEST_LINK, nameOfText, questionOf, shellLine, valueOf,
 } from "./questions.js";
@@ -17,6 +17,7 @@ const answers = new Map(); // by arguments and file
 let tabs = [];
 let asked = 0; // counts questions: an answer to an older one is dropped
 let running = null; // the AbortController of the question that runs
+let last = Promise.resolve(); // settles when that has ended
 
 const tabNow = () => tabs.find(({ id }) => id === question.tab);
 
@@ -170,7 +171,7 @@ const field = (option) => {
     pose();
   });
   const label = node("label", { for: id }, option.flag || option.name);
-  const help = node("p", { class: "help", id: `${id}-help` }, option.help);
+  const help = node("p", { class: "help", id: `${id}-help` }, ...sentence(option.help));
   return node("div", { class: option.switch ? "field switch" : "field" }, label, control, help);
 };
 
@@ -227,7 +228,7 @@ const answer = async (tab, mine) => {
     const text = await answerOf(argv, tab.command === "draw" ? [] : ["--format", "md"]);
     if (mine === asked) showAnswer(tab, argv, text, (performance.now() - since) / 1000);
   } catch (problem) {
-    if (mine === asked) showTrouble(problem.message);
+    if (mine === asked) showTrouble(problem.name === "AbortError" ? "Stopped. Ask again: archcli starts afresh." : problem.message);
   }
   clearTimeout(late);
   if (mine === asked) {
@@ -236,15 +237,22 @@ const answer = async (tab, mine) => {
   }
 };
 
-const answerOf = async (argv, form) => {
+/* The program's answer; null where a newer question was asked before this one's turn came. */
+const answerOf = (argv, form) => {
+  const mine = asked;
+  const files = filesOf();
   const key = JSON.stringify([argv, form, question.file?.key, question.checkpoint?.key]);
-  if (answers.has(key)) return answers.get(key);
-  running?.abort();
-  running = new AbortController();
-  const text = await ask([...argv, ...form], filesOf(), { signal: running.signal });
-  if (answers.size >= MOST_ANSWERS) answers.delete(answers.keys().next().value);
-  answers.set(key, text);
-  return text;
+  const turn = last.then(async () => {
+    if (answers.has(key)) return answers.get(key);
+    if (mine !== asked) return null;
+    running = new AbortController();
+    const text = await ask([...argv, ...form], files, { signal: running.signal });
+    if (answers.size >= MOST_ANSWERS) answers.delete(answers.keys().next().value);
+    answers.set(key, text);
+    return text;
+  });
+  last = turn.catch(() => {});
+  return turn;
 };
 
 const showTrouble = (message) => {
@@ -281,7 +289,7 @@ const showJson = async () => {
   const mine = asked;
   try {
     const text = await answerOf(argumentsOf(tabNow(), question), ["--json"]);
-    if (mine !== asked) return;
+    if (text === null || mine !== asked) return;
     URL.revokeObjectURL(byId("save").href);
     byId("save").href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
     const cut = text.length > MOST_SHOWN;
@@ -336,10 +344,7 @@ const listen = () => {
     event.preventDefault();
     pose();
   });
-  byId("stop").addEventListener("click", () => {
-    running?.abort();
-    say("Stopped.");
-  });
+  byId("stop").addEventListener("click", () => running?.abort());
   byId("json").addEventListener("toggle", showJson);
   byId("copy").addEventListener("click", () => copy(byId("command").textContent, "The command"));
   byId("copy-link").addEventListener("click", () => copy(location.href, "The link"));
@@ -383,16 +388,11 @@ const short = (count) => {
 
 const main = async () => {
   if (typeof WebAssembly === "undefined" || typeof Worker === "undefined") {
-    showTrouble("This browser has no WebAssembly, in which the page runs Python. pip install archcli answers the same questions.");
+    showTrouble("This browser has no WebAssembly, in which the page runs Python: archcli on your computer answers the same questions.");
     return;
   }
   const since = performance.now();
-  progress(({ loaded, total, what }) => {
-    byId("bar").hidden = loaded >= total;
-    byId("bar").max = total;
-    byId("bar").value = loaded;
-    say(`${what}: ${size(loaded)} of ${size(total)}, ${((performance.now() - since) / 1000).toFixed(0)} s`);
-  });
+  progress((news) => showProgress(news, (performance.now() - since) / 1000));
   const known = await (await fetch("questions.json")).json();
   tabs = known.tabs;
   byId("presets").replaceChildren(...known.presets.map(([name, params]) => node("option", { value: name }, short(params))));
@@ -402,8 +402,16 @@ const main = async () => {
   makeTabs();
   listen();
   read();
-  await started();
+  await started().catch((problem) => showTrouble(problem.message));
   byId("bar").hidden = true;
+};
+
+const showProgress = ({ received, total, doing }, seconds) => {
+  byId("bar").hidden = false;
+  byId("bar").max = total;
+  byId("bar").value = received;
+  const what = doing === "starting" ? "Starting Python" : "Loading Python and archcli";
+  say(`${what}: ${size(received)} of ${size(total)}, ${seconds.toFixed(0)} s`);
 };
 
 main();

@@ -83,9 +83,12 @@ const choose = (changes) => {
   return pose();
 };
 
-const keep = async (name, content, more = {}) => {
-  const file = { name: fileName(name), content, key: await keyOf(content), ...more };
-  kept.set(file.key, file);
+const keep = async (name, content, more) => {
+  const key = await keyOf(content);
+  const file = { name: fileName(name), content, key, ...more };
+  // back and forward: what was dropped stays a file, though the address holds its text
+  if (more.pasted && kept.get(key)?.name === file.name) return kept.get(key);
+  kept.set(key, file);
   return file;
 };
 
@@ -202,6 +205,10 @@ const pose = async (replace = false) => {
   const tab = tabNow();
   asked += 1;
   const mine = asked;
+  if (!question.file && !question.model) {
+    showTrouble("error: no model\n  = help: choose a preset, paste a config.json, or drop a file");
+    return;
+  }
   const { hash, whole } = await addressOf(tab, question);
   if (mine !== asked) return;
   if (`#${hash}` !== location.hash) history[replace ? "replaceState" : "pushState"](null, "", `#${hash}`);
@@ -259,6 +266,7 @@ const showTrouble = (message) => {
   byId("answer").replaceChildren();
   byId("json").hidden = true;
   complain(message);
+  byId("panel").setAttribute("aria-busy", "false");
   say("No answer.");
 };
 
@@ -305,21 +313,15 @@ const showJson = async () => {
 const read = async () => {
   asked += 1;
   const mine = asked;
-  let next;
-  try {
-    next = await questionOf(location.hash, tabs, (key) => kept.get(key) ?? null);
-  } catch (problem) {
-    if (mine === asked) showTrouble(`error: ${problem.message}`);
-    return;
-  }
+  const { problem, ...next } = await questionOf(location.hash, tabs, (key) => kept.get(key) ?? null);
+  const file = next.file && (next.file.key ? next.file : await keep(next.file.name, next.file.content, { pasted: true }));
   if (mine !== asked) return;
-  const values = { ...question.values, ...next.values };
-  const known = next.file ? await keep(next.file.name, next.file.content, { pasted: true, ...next.file }) : null;
-  Object.assign(question, { ...next, values, file: known });
-  if (!known && !question.model) question.model = "gpt2";
+  Object.assign(question, next, { file, values: { ...question.values, ...next.values } });
+  if (!file && !next.model && !problem) question.model = "gpt2";
   showModel();
   showForm();
-  await pose(true);
+  if (problem) showTrouble(`error: ${problem}`);
+  else await pose(true);
 };
 
 // --- events
@@ -327,6 +329,11 @@ const read = async () => {
 const dropping = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
 
 const listen = () => {
+  // the address holds the question: the skip link must not take its place
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    byId("answer").focus();
+  });
   byId("preset").addEventListener("change", () => {
     const model = byId("preset").value.trim();
     if (model) choose({ model, file: null });

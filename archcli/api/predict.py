@@ -89,7 +89,9 @@ OneDevice = Annotated[
         "Of `archcli devices`, a YAML file, or local: 8xh100-sxm.", metavar="[Nx]NAME", completes="devices"
     ),
 ]
-PriceOption = Annotated[Price | None, Option("Of one device, in any currency.", metavar="PRICE")]
+PriceOption = Annotated[
+    Price | None, Option("Of one device, in any currency.", metavar="PRICE", reads="number")
+]
 Calibrate = Annotated[
     Files,
     Option(

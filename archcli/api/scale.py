@@ -58,7 +58,11 @@ Compute = Annotated[
 ]
 HoursOption = Annotated[
     Hours | None,
-    Option("Hours of training on --device: scale to the size that a law says is best.", metavar="HOURS"),
+    Option(
+        "Hours of training on --device: scale to the size that a law says is best.",
+        metavar="HOURS",
+        reads="number",
+    ),
 ]
 Device = Annotated[
     str | None,

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
 from archcli.api.asking.question import Option
 from archcli.api.check import (
     CheckedModel,
@@ -17,8 +15,7 @@ from archcli.api.check import (
     check_report,
     diagnostics_of,
 )
-from archcli.commands.line import completion
-from archcli.commands.line.options import Output, Set, asking
+from archcli.commands.line.options import Json, Output, Set, asking
 from archcli.errors import ArchError
 from archcli.load.yaml.patch import patch_of
 from archcli.render import BY_SUFFIX, chosen_format, rendered, write
@@ -37,18 +34,19 @@ SUFFIXES = {**BY_SUFFIX, ".json": ("json", "sarif"), ".sarif": ("sarif",)}
 
 Models = Annotated[
     list[str],
-    typer.Argument(
-        autocompletion=completion.models,
+    Option(
+        "YAML, config.json or GGUF files, names of presets, or - for standard input.",
         metavar="MODEL",
-        help="YAML, config.json or GGUF files, names of presets, or - for standard input.",
+        completes="models",
+        argument=True,
     ),
 ]
 FormOfFindings = Annotated[
     Literal["full", "concise", "json", "github", "sarif", "csv", "md", "svg"] | None,
-    typer.Option(
-        "--format",
-        show_default="full",
-        help="full draws the line of the file; concise prints a line per finding; github and sarif: for CI.",
+    Option(
+        "full draws the line of the file; concise prints a line per finding; github and sarif: for CI.",
+        name="format",
+        default="full",
     ),
 ]
 
@@ -65,18 +63,17 @@ def run(  # noqa: PLR0913
     exit_zero: Annotated[bool, Option("Exit with 0 in spite of findings.")] = False,
     strict_files: Annotated[
         bool | None,
-        typer.Option(
-            "--strict-files/--skip-files",
-            show_default=False,
-            help="Refuse or skip every config.json of no known model. Left out, one is refused where it is "
+        Option(
+            "Refuse or skip every config.json of no known model. Left out, one is refused where it is "
             "named, and skipped in a folder.",
+            name="strict-files/--skip-files",
         ),
     ] = None,
     overrides: Set = None,
     form: FormOfFindings = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
+    as_json: Json = False,
     output: Output = None,
-) -> None:
+) -> int:
     """Check an architecture against design rules, as a linter does.
 
     Every rule has a source, and says where published models stand; archcli rule CODE explains one.
@@ -95,8 +92,8 @@ def run(  # noqa: PLR0913
         _show(checked, inputs, shown, output, counts=statistics_only)
     if problems:
         raise ArchError(problems)
-    if is_failing(diagnostics_of(checked), Severity(options.severity)) and not exit_zero:
-        raise typer.Exit(1)
+    failing = is_failing(diagnostics_of(checked), Severity(options.severity))
+    return 1 if failing and not exit_zero else 0
 
 
 def _form(form: str | None, output: Path | None, *, as_json: bool, suggest: bool, counts: bool) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Literal
 
-import typer
-
+from archcli.api.asking.question import Option
 from archcli.api.asking.subject import subject
 from archcli.api.explain import ExplainOptions, explained
 from archcli.commands.line.options import Json, Output, Set, asking
@@ -15,9 +14,9 @@ from archcli.render import BY_SUFFIX, chosen_format, show
 SUFFIXES = {**BY_SUFFIX, ".tex": ("latex",)}
 FormOrLatex = Annotated[
     Literal["table", "json", "csv", "md", "plain", "svg", "latex"] | None,
-    typer.Option(
-        "--format",
-        help="Without it: table on a terminal, plain into a pipe, and into a file what its suffix says.",
+    Option(
+        "Without it: table on a terminal, plain into a pipe, and into a file what its suffix says.",
+        name="format",
     ),
 ]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import typer
-
 from archcli.api.asking.module_options import ModuleOptions
 from archcli.api.asking.modules import asked_of_module
 from archcli.api.asking.subject import subject
@@ -21,7 +19,7 @@ def run(
     form: Form = None,
     as_json: Json = False,
     output: Output = None,
-) -> None:
+) -> int:
     """Count parameters: total, active, by group and by path, and bytes.
 
     With --against, compare a checkpoint's tensors with the architecture by name and shape: which are
@@ -31,5 +29,4 @@ def run(
     report = asked_of_module("params", options, own, {"set": overrides})
     report = report or params_report(subject(options.model, overrides), options)
     show(report, form, output, as_json=as_json)
-    if not report.totals.get("ok", True):
-        raise typer.Exit(1)
+    return 0 if report.totals.get("ok", True) else 1

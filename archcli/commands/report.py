@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from archcli.api.asking.question import Option
 from archcli.api.asking.subject import subjects
 from archcli.api.draw import check_count
@@ -52,4 +50,6 @@ def run(
     if descriptor(output) is None:
         tell(sanitize(str(output)))
         if opened:
+            import typer  # a page is opened by the program alone
+
             typer.launch(output.resolve().as_uri())

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from archcli.api.asking.question import Option
 from archcli.api.design_rules import design_rules, presets_beside
-from archcli.commands.line import completion
 from archcli.commands.line.options import Json, Output
 from archcli.render import chosen_format, rendered, write
 from archcli.render.screen import fitted, without_markup
@@ -16,10 +14,11 @@ from archcli.rules.lint import rule_of
 
 Code = Annotated[
     str,
-    typer.Argument(
+    Option(
+        "The code of a rule, such as FFN001; `archcli rules` lists them.",
         metavar="CODE",
-        autocompletion=completion.codes,
-        help="The code of a rule, such as FFN001; `archcli rules` lists them.",
+        completes="codes",
+        argument=True,
     ),
 ]
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from typing import Annotated, Literal
 
-import typer
-
+from archcli.api.asking.question import Option
 from archcli.api.schema import schema_of_profile, schema_of_yaml
 from archcli.commands.line.options import Form, Json, Output
 from archcli.render import chosen_format, show, write
 
 Of = Annotated[
     Literal["yaml", "profile"],
-    typer.Option("--of", help="The YAML, or the JSON that profile prints and plot reads."),
+    Option("The YAML, or the JSON that profile prints and plot reads."),
 ]
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import typer
-
 from archcli.api.asking.module_options import ModuleOptions
 from archcli.api.asking.modules import asked_of_module
+from archcli.api.asking.question import Option
 from archcli.api.asking.subject import subject
 from archcli.api.show import ShowOptions, shown_forward
 from archcli.commands.line.options import Json, Output, Set, asking
@@ -16,9 +15,9 @@ from archcli.render import BY_SUFFIX, chosen_format, show, write
 
 FormOrYaml = Annotated[
     Literal["table", "json", "csv", "md", "plain", "svg", "yaml"] | None,
-    typer.Option(
-        "--format",
-        help="Without it: table on a terminal, plain into a pipe, and into a file what its suffix says.",
+    Option(
+        "Without it: table on a terminal, plain into a pipe, and into a file what its suffix says.",
+        name="format",
     ),
 ]
 

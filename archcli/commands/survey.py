@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from archcli.api.asking.question import Option
 from archcli.api.asking.subject import subjects
 from archcli.api.survey import SurveyOptions, described, described_presets, surveyed
-from archcli.commands.line import completion
 from archcli.commands.line.options import Form, Json, Output, asking
 from archcli.errors import ArchError
 from archcli.render import show
 
 Models = Annotated[
     list[str] | None,
-    typer.Argument(
-        autocompletion=completion.models,
+    Option(
+        "YAML, config.json or GGUF files to list before the presets.",
         metavar="MODEL",
-        help="YAML, config.json or GGUF files to list before the presets.",
-        show_default=False,
+        completes="models",
+        argument=True,
     ),
 ]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import typer
-
 from archcli.api.asking.subject import INTERRUPTED, subject
 from archcli.api.sweep_question import SweepOptions, swept
 from archcli.commands.line.options import Form, Json, Output, Set, asking
@@ -19,7 +17,7 @@ def run(
     form: Form = None,
     as_json: Json = False,
     output: Output = None,
-) -> None:
+) -> int:
     """Find the shapes of an architecture that meet conditions.
 
     Every combination of --vary is counted exactly as one model is, a chunk of candidates at a time.
@@ -30,5 +28,4 @@ def run(
     with progress(f"sweeping {base.name}") as tick:
         report = swept(base, options, tick)
     show(report, form, output, as_json=as_json)
-    if report.totals["seen"] < report.totals["candidates"]:
-        raise typer.Exit(INTERRUPTED)
+    return INTERRUPTED if report.totals["seen"] < report.totals["candidates"] else 0

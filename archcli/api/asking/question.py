@@ -34,10 +34,10 @@ class Option(NamedTuple):
     letter    a short form: -b
     metavar   what stands for the value in the help: N
     reads     how a text becomes the value: count (8k), tokens (a count, with a note where 8k may mean 8,192),
-              bytes (80GiB), number (0.9), text (as Python takes it), picture (a file); else typer reads it
+              bytes (80GiB), number (0.9), text (as Python takes it), picture (a file); else by its type
     completes what a shell offers: a function of `commands.line.completion`
     default   words for a default that depends on something
-    name      the option's name where it is not the field's
+    name      the option's name where it is not the field's; of a switch that has two, on/--off
     any_case  BF16 is bf16
     argument  it stands without a name
     """

@@ -15,22 +15,12 @@ import typer
 from archcli import __version__
 from archcli.commands.line import completion
 from archcli.commands.line.help import PagedCommand, PagedGroup
+from archcli.commands.line.names import COMMANDS
+from archcli.commands.line.parameters import as_command
 from archcli.errors import ArchError
 from archcli.render.write import check_standard_output, tell
 
 BAD_INPUT = 2
-# A subcommand is the function `run` of archcli/commands/NAME.py; its docstring is its help, and the first
-# line of that stands in the list of subcommands.
-GROUPS = {
-    "Ask": ("fit",),
-    "Count": ("params", "flops", "kvcache", "memory", "predict", "compare"),
-    "Design": ("sweep", "scale"),
-    "Judge": ("check", "rules", "rule"),
-    "Measure": ("profile", "plot", "verify"),
-    "Draw": ("draw", "report"),
-    "Look": ("list", "survey", "show", "summary", "explain", "families", "devices", "engines", "schema"),
-}
-COMMANDS = {name: group for group, names in GROUPS.items() for name in names}
 BESIDE = ("torch", "transformers")
 """Packages whose versions --version names where they are installed, as figures depend on them."""
 
@@ -94,7 +84,7 @@ def application(args: Sequence[str]) -> typer.Typer:
     app.callback()(archcli)
     for name in (named,) if named in COMMANDS else COMMANDS:
         command = app.command(name, cls=PagedCommand, rich_help_panel=COMMANDS[name])
-        command(import_module(_module(name, words)).run)
+        command(as_command(import_module(_module(name, words)).run))
     return app
 
 

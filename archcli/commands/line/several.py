@@ -6,29 +6,28 @@ import re
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
-
-from archcli.commands.line import completion
+from archcli.api.asking.question import Option
 from archcli.errors import ArchError, Problem
 
 SetOne = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
+    Option(
+        "Change a field of model N, counted from 1, or without N of all: 2:n_kv_heads=8. Repeatable.",
         metavar="[N:]KEY=VALUE",
-        autocompletion=completion.overrides,
-        help="Change a field of model N, counted from 1, or without N of all: 2:n_kv_heads=8. Repeatable.",
+        completes="overrides",
+        name="set",
     ),
 ]
 """The option of fields to set."""
 
 
-def models_argument(count: str) -> object:
+def models_argument(count: str) -> Option:
     """The argument of several models; `count` says how many."""
-    return typer.Argument(
-        autocompletion=completion.models,
+    return Option(
+        f"{count}: YAML, config.json or GGUF files, names of presets, - for standard input.",
         metavar="MODEL",
-        help=f"{count}: YAML, config.json or GGUF files, names of presets, - for standard input.",
+        completes="models",
+        argument=True,
     )
 
 

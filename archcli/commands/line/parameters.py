@@ -1,0 +1,69 @@
+"""Options as typer has them, made of the options that a command states."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial, wraps
+from inspect import Parameter
+from typing import Annotated, Any
+
+import typer
+
+from archcli.api.asking.question import Option, option_of
+from archcli.commands.line import completion
+from archcli.commands.line.options import Run
+from archcli.commands.line.values import line_type, picture_file, reader
+from archcli.errors import ArchError
+
+
+def as_command(run: Run) -> Run:
+    """The function of a subcommand with parameters that typer reads."""
+
+    @wraps(run)
+    def command(**given: Any) -> int | None:
+        return run(**given)
+
+    # annotations are texts under `from __future__ import annotations`
+    stated = inspect.signature(run, eval_str=True).parameters.values()
+    parameters = [_parameter(parameter) for parameter in stated]
+    command.__dict__["__signature__"] = inspect.Signature(parameters)
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+def _parameter(parameter: Parameter) -> Parameter:
+    """The parameter with an option of typer in place of ours; any other as it is."""
+    option = option_of(parameter.annotation)
+    if option is None:
+        return parameter
+    kind = line_type(parameter.annotation, option)
+    typers = _typer_option(parameter.name, option, parameter.annotation)
+    return parameter.replace(annotation=Annotated[kind, typers], kind=Parameter.KEYWORD_ONLY)
+
+
+def _typer_option(name: str, option: Option, annotation: Any) -> Any:
+    """The option or argument of typer for a field."""
+    settings: dict[str, Any] = {
+        "metavar": option.metavar,
+        "help": option.help,
+        "autocompletion": getattr(completion, option.completes) if option.completes else None,
+        "case_sensitive": not option.any_case,
+        "show_default": option.default or True,
+    }
+    if option.reads == "picture":
+        settings["parser"] = picture_file
+    elif option.reads:
+        settings["parser"] = partial(_parsed, read=reader(name, option, annotation))
+    if option.argument:
+        return typer.Argument(**settings)
+    names = [f"--{option.name or name.replace('_', '-')}", *([option.letter] if option.letter else [])]
+    return typer.Option(*names, **settings)
+
+
+def _parsed(text: object, read: Callable[[object], Any]) -> Any:
+    """The value of a text; typer.BadParameter for one that the field does not take."""
+    try:
+        return read(text)
+    except ArchError as problem:
+        raise typer.BadParameter(str(problem)) from None

@@ -9,7 +9,7 @@ import tomllib
 import pytest
 
 import archcli
-from archcli.commands.line.application import COMMANDS
+from archcli.commands.line.names import COMMANDS
 from generated import command_line, options
 from pages import DOCS, PAGES, README, ROOT, name, parts, remade
 from table import every_row

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from archcli.commands.line.application import COMMANDS
+from archcli.commands.line.names import COMMANDS
 from archcli.modules.spec.kinds import kinds
 from combinations.asked import ASKED, GENERATES, OF_NO_MODEL, PICTURES, TORCH
 from combinations.mixers import ENCODING, MIXERS, encoder, model

@@ -9,8 +9,8 @@ import sys
 import pytest
 import typer
 
-from archcli.commands.line.application import COMMANDS, application
-from archcli.commands.line.help import COMMANDS_MEANT, OPTIONS_MEANT
+from archcli.commands.line.application import application
+from archcli.commands.line.names import COMMANDS, COMMANDS_MEANT, OPTIONS_MEANT
 from archcli.errors import install
 from archcli.load.presets import presets_index
 from archcli.measure.survey.columns import COLUMNS as SURVEYED

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from archcli.commands.line.application import COMMANDS, GROUPS
+from archcli.commands.line.names import COMMANDS, GROUPS
 from archcli.render import help as pages
 from table import every_row
 

@@ -17,7 +17,7 @@ from archcli.api.predict import PredictOptions
 from archcli.api.scale import ScaleOptions
 from archcli.api.survey import SurveyOptions
 from archcli.api.sweep_question import SweepOptions
-from archcli.commands.line.application import COMMANDS
+from archcli.commands.line.names import COMMANDS
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.answers.question import DEFAULT_NEW, PredictSettings

@@ -9,7 +9,8 @@ import typer
 import archcli
 import archcli.modules
 from archcli.api.families import family_rows
-from archcli.commands.line.application import COMMANDS, application
+from archcli.commands.line.application import application
+from archcli.commands.line.names import COMMANDS
 from archcli.commands.line.help import help_entry
 from archcli.load.gguf.families import ARCHS
 from archcli.load.huggingface.registry import families

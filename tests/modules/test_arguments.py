@@ -9,6 +9,7 @@ import typer
 
 import archcli
 from archcli.commands.flops import run
+from archcli.commands.line.parameters import as_command
 from archcli.errors import ArchError
 from table import every_row
 
@@ -124,7 +125,7 @@ def test_everything_wrong_in_a_call_is_said_at_once():
 def test_both_doors_say_the_same(name):
     with pytest.raises(ArchError) as refused:
         archcli.count_flops(GPT2, **{name: 0})
-    parse = signature(run).parameters[name].annotation.__metadata__[0].parser
+    parse = signature(as_command(run)).parameters[name].annotation.__metadata__[0].parser
     with pytest.raises(typer.BadParameter) as option:
         parse("0")
     assert refused.value.problems[0].what == str(option.value)

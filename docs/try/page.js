@@ -17,6 +17,7 @@ const answers = new Map(); // by arguments and file
 let tabs = [];
 let asked = 0; // counts questions: an answer to an older one is dropped
 let running = null; // the AbortController of the question that runs
+let loaded = false;
 let last = Promise.resolve(); // settles when that has ended
 
 const tabNow = () => tabs.find(({ id }) => id === question.tab);
@@ -26,9 +27,27 @@ const tabNow = () => tabs.find(({ id }) => id === question.tab);
 const say = (text) => {
   byId("status").textContent = text;
 };
+const busy = (is) => byId("panel").setAttribute("aria-busy", is);
 const complain = (text) => {
+  const ofHub = text && !question.file && /^(hf:\/\/)?[\w.-]+\/[\w.-]+/.test(question.model);
+  const hint = ofHub ? node("p", {}, "This page does not ask the Hugging Face hub: paste the model's config.json.") : null;
   byId("trouble").hidden = !text;
-  byId("trouble").replaceChildren(...(text ? [node("pre", {}, text)] : []));
+  byId("trouble").replaceChildren(...(text ? [node("pre", {}, text), hint].filter(Boolean) : []));
+};
+
+/* What goes on while the reader waits: seconds, and bytes that arrive. Not read aloud at each change. */
+const waiting = () => {
+  const since = performance.now();
+  let bytes = "";
+  const show = () => {
+    byId("clock").textContent = `${bytes}${((performance.now() - since) / 1000).toFixed(0)} s`;
+  };
+  const ticking = setInterval(show, 500);
+  const end = () => {
+    clearInterval(ticking);
+    byId("clock").textContent = "";
+  };
+  return { end, arrived: (text) => { bytes = `${text}, `; show(); } };
 };
 const size = (bytes) => {
   const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
@@ -95,11 +114,13 @@ const keep = async (name, content, more) => {
 const takeText = async (text) => {
   if (!text.trim()) return question.file?.pasted ? choose({ file: null, model: "gpt2" }) : null;
   if (question.file?.pasted && question.file.content === text) return null;
+  busy(true);
   return choose({ file: await keep(nameOfText(text), text, { pasted: true }), model: "" });
 };
 
 const takeFiles = async (files) => {
   const changes = {};
+  busy(true);
   try {
     for (const file of files) {
       const { content } = await readLocally(file);
@@ -109,6 +130,7 @@ const takeFiles = async (files) => {
     }
   } catch (problem) {
     complain(`error: ${problem.message}`);
+    busy(false);
     say("The file was not read.");
     return;
   }
@@ -203,6 +225,7 @@ const makeControl = (option, id) => {
 /* Ask the question as it stands; its address becomes that of the page. */
 const pose = async (replace = false) => {
   const tab = tabNow();
+  busy(true);
   asked += 1;
   const mine = asked;
   if (!question.file && !question.model) {
@@ -227,9 +250,10 @@ const answer = async (tab, mine) => {
   byId("command").textContent = shellLine(argv);
   complain("");
   document.title = `${tab.title} of ${question.file?.name ?? question.model} – Try archcli`;
-  byId("panel").setAttribute("aria-busy", "true");
+  busy(true);
   const since = performance.now();
   say(`Asking: ${shellLine(argv)}`);
+  const wait = loaded ? waiting() : null; // before, the clock is that of loading
   const late = setTimeout(() => { byId("stop").hidden = false; }, 1000);
   try {
     const text = await answerOf(argv, tab.command === "draw" ? [] : ["--format", "md"]);
@@ -238,9 +262,10 @@ const answer = async (tab, mine) => {
     if (mine === asked) showTrouble(problem.name === "AbortError" ? "Stopped. Ask again: archcli starts afresh." : problem.message);
   }
   clearTimeout(late);
+  wait?.end();
   if (mine === asked) {
     byId("stop").hidden = true;
-    byId("panel").setAttribute("aria-busy", "false");
+    busy(false);
   }
 };
 
@@ -266,7 +291,7 @@ const showTrouble = (message) => {
   byId("answer").replaceChildren();
   byId("json").hidden = true;
   complain(message);
-  byId("panel").setAttribute("aria-busy", "false");
+  busy(false);
   say("No answer.");
 };
 
@@ -311,6 +336,7 @@ const showJson = async () => {
 // --- the address
 
 const read = async () => {
+  busy(true);
   asked += 1;
   const mine = asked;
   const { problem, ...next } = await questionOf(location.hash, tabs, (key) => kept.get(key) ?? null);
@@ -398,8 +424,6 @@ const main = async () => {
     showTrouble("This browser has no WebAssembly, in which the page runs Python: archcli on your computer answers the same questions.");
     return;
   }
-  const since = performance.now();
-  progress((news) => showProgress(news, (performance.now() - since) / 1000));
   const known = await (await fetch("questions.json")).json();
   tabs = known.tabs;
   byId("presets").replaceChildren(...known.presets.map(([name, params]) => node("option", { value: name }, short(params))));
@@ -409,16 +433,25 @@ const main = async () => {
   makeTabs();
   listen();
   read();
-  await started().catch((problem) => showTrouble(problem.message));
-  byId("bar").hidden = true;
+  await load();
 };
 
-const showProgress = ({ received, total, doing }, seconds) => {
-  byId("bar").hidden = false;
-  byId("bar").max = total;
-  byId("bar").value = received;
-  const what = doing === "starting" ? "Starting Python" : "Loading Python and archcli";
-  say(`${what}: ${size(received)} of ${size(total)}, ${seconds.toFixed(0)} s`);
+const load = async () => {
+  const wait = waiting();
+  const deaf = progress(({ received, total, doing }) => {
+    byId("bar").hidden = false;
+    byId("bar").max = total;
+    byId("bar").value = received;
+    const all = doing === "starting" || received >= total;
+    const what = all ? "Starting Python" : "Loading Python and archcli, once";
+    if (byId("status").textContent !== what) say(what);
+    wait.arrived(all ? size(total) : `${size(received)} of ${size(total)}`);
+  });
+  await started().catch((problem) => showTrouble(problem.message));
+  deaf();
+  wait.end();
+  loaded = true;
+  byId("bar").hidden = true;
 };
 
 main();

@@ -18,8 +18,8 @@ class Header {
   }
   async need(count) {
     const end = this.at + count;
-    if (end > LARGEST_HEADER) throw new Error(TOO_LARGE);
     if (end > this.file.size) throw new RangeError("short");
+    if (end > LARGEST_HEADER) throw new Error(TOO_LARGE);
     if (end <= this.bytes.length) return;
     this.bytes = await bytesOf(this.file, 0, Math.min(this.file.size, Math.max(end, this.bytes.length * 2, STEP)));
     this.view = new DataView(this.bytes.buffer);

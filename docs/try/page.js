@@ -17,6 +17,7 @@ const answers = new Map(); // by arguments and file
 let tabs = [];
 let asked = 0; // counts questions: an answer to an older one is dropped
 let running = null; // the AbortController of the question that runs
+let loaded = false;
 let last = Promise.resolve(); // settles when that has ended
 
 const tabNow = () => tabs.find(({ id }) => id === question.tab);
@@ -26,9 +27,27 @@ const tabNow = () => tabs.find(({ id }) => id === question.tab);
 const say = (text) => {
   byId("status").textContent = text;
 };
+const busy = (is) => byId("panel").setAttribute("aria-busy", is);
 const complain = (text) => {
+  const ofHub = text && !question.file && /^(hf:\/\/)?[\w.-]+\/[\w.-]+/.test(question.model);
+  const hint = ofHub ? node("p", {}, "This page does not ask the Hugging Face hub: paste the model's config.json.") : null;
   byId("trouble").hidden = !text;
-  byId("trouble").replaceChildren(...(text ? [node("pre", {}, text)] : []));
+  byId("trouble").replaceChildren(...(text ? [node("pre", {}, text), hint].filter(Boolean) : []));
+};
+
+/* What goes on while the reader waits: seconds, and bytes that arrive. Not read aloud at each change. */
+const waiting = () => {
+  const since = performance.now();
+  let bytes = "";
+  const show = () => {
+    byId("clock").textContent = `${bytes}${((performance.now() - since) / 1000).toFixed(0)} s`;
+  };
+  const ticking = setInterval(show, 500);
+  const end = () => {
+    clearInterval(ticking);
+    byId("clock").textContent = "";
+  };
+  return { end, arrived: (text) => { bytes = `${text}, `; show(); } };
 };
 const size = (bytes) => {
   const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
@@ -83,20 +102,25 @@ const choose = (changes) => {
   return pose();
 };
 
-const keep = async (name, content, more = {}) => {
-  const file = { name: fileName(name), content, key: await keyOf(content), ...more };
-  kept.set(file.key, file);
+const keep = async (name, content, more) => {
+  const key = await keyOf(content);
+  const file = { name: fileName(name), content, key, ...more };
+  // back and forward: what was dropped stays a file, though the address holds its text
+  if (more.pasted && kept.get(key)?.name === file.name) return kept.get(key);
+  kept.set(key, file);
   return file;
 };
 
 const takeText = async (text) => {
   if (!text.trim()) return question.file?.pasted ? choose({ file: null, model: "gpt2" }) : null;
   if (question.file?.pasted && question.file.content === text) return null;
+  busy(true);
   return choose({ file: await keep(nameOfText(text), text, { pasted: true }), model: "" });
 };
 
 const takeFiles = async (files) => {
   const changes = {};
+  busy(true);
   try {
     for (const file of files) {
       const { content } = await readLocally(file);
@@ -106,6 +130,7 @@ const takeFiles = async (files) => {
     }
   } catch (problem) {
     complain(`error: ${problem.message}`);
+    busy(false);
     say("The file was not read.");
     return;
   }
@@ -200,8 +225,13 @@ const makeControl = (option, id) => {
 /* Ask the question as it stands; its address becomes that of the page. */
 const pose = async (replace = false) => {
   const tab = tabNow();
+  busy(true);
   asked += 1;
   const mine = asked;
+  if (!question.file && !question.model) {
+    showTrouble("error: no model\n  = help: choose a preset, paste a config.json, or drop a file");
+    return;
+  }
   const { hash, whole } = await addressOf(tab, question);
   if (mine !== asked) return;
   if (`#${hash}` !== location.hash) history[replace ? "replaceState" : "pushState"](null, "", `#${hash}`);
@@ -220,9 +250,10 @@ const answer = async (tab, mine) => {
   byId("command").textContent = shellLine(argv);
   complain("");
   document.title = `${tab.title} of ${question.file?.name ?? question.model} – Try archcli`;
-  byId("panel").setAttribute("aria-busy", "true");
+  busy(true);
   const since = performance.now();
   say(`Asking: ${shellLine(argv)}`);
+  const wait = loaded ? waiting() : null; // before, the clock is that of loading
   const late = setTimeout(() => { byId("stop").hidden = false; }, 1000);
   try {
     const text = await answerOf(argv, tab.command === "draw" ? [] : ["--format", "md"]);
@@ -231,9 +262,10 @@ const answer = async (tab, mine) => {
     if (mine === asked) showTrouble(problem.name === "AbortError" ? "Stopped. Ask again: archcli starts afresh." : problem.message);
   }
   clearTimeout(late);
+  wait?.end();
   if (mine === asked) {
     byId("stop").hidden = true;
-    byId("panel").setAttribute("aria-busy", "false");
+    busy(false);
   }
 };
 
@@ -259,6 +291,7 @@ const showTrouble = (message) => {
   byId("answer").replaceChildren();
   byId("json").hidden = true;
   complain(message);
+  busy(false);
   say("No answer.");
 };
 
@@ -303,23 +336,18 @@ const showJson = async () => {
 // --- the address
 
 const read = async () => {
+  busy(true);
   asked += 1;
   const mine = asked;
-  let next;
-  try {
-    next = await questionOf(location.hash, tabs, (key) => kept.get(key) ?? null);
-  } catch (problem) {
-    if (mine === asked) showTrouble(`error: ${problem.message}`);
-    return;
-  }
+  const { problem, ...next } = await questionOf(location.hash, tabs, (key) => kept.get(key) ?? null);
+  const file = next.file && (next.file.key ? next.file : await keep(next.file.name, next.file.content, { pasted: true }));
   if (mine !== asked) return;
-  const values = { ...question.values, ...next.values };
-  const known = next.file ? await keep(next.file.name, next.file.content, { pasted: true, ...next.file }) : null;
-  Object.assign(question, { ...next, values, file: known });
-  if (!known && !question.model) question.model = "gpt2";
+  Object.assign(question, next, { file, values: { ...question.values, ...next.values } });
+  if (!file && !next.model && !problem) question.model = "gpt2";
   showModel();
   showForm();
-  await pose(true);
+  if (problem) showTrouble(`error: ${problem}`);
+  else await pose(true);
 };
 
 // --- events
@@ -327,6 +355,11 @@ const read = async () => {
 const dropping = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
 
 const listen = () => {
+  // the address holds the question: the skip link must not take its place
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    byId("answer").focus();
+  });
   byId("preset").addEventListener("change", () => {
     const model = byId("preset").value.trim();
     if (model) choose({ model, file: null });
@@ -391,8 +424,6 @@ const main = async () => {
     showTrouble("This browser has no WebAssembly, in which the page runs Python: archcli on your computer answers the same questions.");
     return;
   }
-  const since = performance.now();
-  progress((news) => showProgress(news, (performance.now() - since) / 1000));
   const known = await (await fetch("questions.json")).json();
   tabs = known.tabs;
   byId("presets").replaceChildren(...known.presets.map(([name, params]) => node("option", { value: name }, short(params))));
@@ -402,16 +433,25 @@ const main = async () => {
   makeTabs();
   listen();
   read();
-  await started().catch((problem) => showTrouble(problem.message));
-  byId("bar").hidden = true;
+  await load();
 };
 
-const showProgress = ({ received, total, doing }, seconds) => {
-  byId("bar").hidden = false;
-  byId("bar").max = total;
-  byId("bar").value = received;
-  const what = doing === "starting" ? "Starting Python" : "Loading Python and archcli";
-  say(`${what}: ${size(received)} of ${size(total)}, ${seconds.toFixed(0)} s`);
+const load = async () => {
+  const wait = waiting();
+  const deaf = progress(({ received, total, doing }) => {
+    byId("bar").hidden = false;
+    byId("bar").max = total;
+    byId("bar").value = received;
+    const all = doing === "starting" || received >= total;
+    const what = all ? "Starting Python" : "Loading Python and archcli, once";
+    if (byId("status").textContent !== what) say(what);
+    wait.arrived(all ? size(total) : `${size(received)} of ${size(total)}`);
+  });
+  await started().catch((problem) => showTrouble(problem.message));
+  deaf();
+  wait.end();
+  loaded = true;
+  byId("bar").hidden = true;
 };
 
 main();

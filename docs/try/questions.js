@@ -54,7 +54,7 @@ const piped = (bytes, stream) => new Blob([bytes]).stream().pipeThrough(stream);
 const packed = async (bytes) =>
   base64(new Uint8Array(await new Response(piped(bytes, new CompressionStream("deflate-raw"))).arrayBuffer()));
 
-/* The text that a link holds; an Error where it holds none, or more than archcli reads. */
+/* The text that a link holds; an exception where it holds none, or more than archcli reads. */
 const unpacked = async (text) => {
   if (text.length > LONGEST_LINK) throw new Error("the link is longer than this page writes");
   const bytes = Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
@@ -104,12 +104,20 @@ export const questionOf = async (hash, tabs, kept) => {
     const value = parts.get(option.name);
     values[option.name] = option.switch ? value !== null : (value ?? tab.start[option.name] ?? "");
   }
-  const question = { tab: tab.id, model: parts.get("model") ?? "", file: null, set: parts.getAll("set"), values };
-  if (parts.has("file")) {
-    const name = fileName(parts.get("file"));
-    if (parts.has("data")) question.file = { name, content: await unpacked(parts.get("data")) };
-    else question.file = kept(parts.get("kept"));
-    if (!question.file) throw new Error(`This link names ${name}, which is too large for a link: drop the file here.`);
+  const question = { tab: tab.id, model: parts.get("model") ?? "", set: parts.getAll("set"), values };
+  return { ...question, file: null, ...(parts.has("file") ? await fileOf(parts, kept) : {}) };
+};
+
+/* The file of an address, or the problem with it. */
+const fileOf = async (parts, kept) => {
+  const name = fileName(parts.get("file"));
+  if (!parts.has("data")) {
+    const file = kept(parts.get("kept"));
+    return file ? { file } : { problem: `the link names ${name}, which is too large for a link; drop the file here` };
   }
-  return question;
+  try {
+    return { file: { name, content: await unpacked(parts.get("data")) } };
+  } catch {
+    return { problem: `the link is damaged: its ${name} cannot be read` };
+  }
 };

@@ -4,13 +4,16 @@ import json
 import shlex
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from archcli.cli import main
-from archcli.commands.line.ask import ask, run_line
+from archcli.commands.line.ask import ELSEWHERE, ask, run_line
 from archcli.commands.line.names import COMMANDS
+from archcli.commands.line.values import reader
+from archcli.commands.line.words import parameters_of
 from archcli.errors import ArchError
 from checking import BROKEN
 from printed import caught
@@ -415,6 +418,18 @@ def test_any_text_is_an_answer_or_one_error(text):
         code, _, err = caught(lambda argv=argv: run_line(argv))
         assert code in {0, 2}
         assert "\x1b" not in err
+
+
+def test_a_default_is_what_reading_it_gives():
+    """typer reads the defaults, too; they are taken as they stand without it."""
+    read = []
+    for name in {*COMMANDS} - {*ELSEWHERE}:
+        for it in parameters_of(import_module(f"archcli.commands.{name}").run):
+            if it.option.reads and it.default is not None:
+                read.append(it.name)
+                value = reader(it.name, it.option, it.annotation)(it.default)
+                assert (type(value), value) == (type(it.default), it.default)
+    assert {"batch_size", "dtype"} <= {*read}
 
 
 ALONE = """

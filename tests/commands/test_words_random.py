@@ -14,7 +14,7 @@ from archcli.commands.line.words import parameters_of
 from printed import caught
 from tiny_model import TINY
 
-SEED, LINES = 31, 400
+SEED, LINES = 31, 300
 ASKED = [name for name in COMMANDS if name not in {*ELSEWHERE, "families", "schema", "list", "survey"}]
 """What is answered at once; the others have no options of a kind of their own."""
 LEFT_OUT = {"files", "this", "fit", "curve", "vary", "measured", "write_yaml"}

@@ -108,9 +108,10 @@ def _refuse_help(read: Words, path: str) -> None:
 def _refuse_files(parameters: Sequence[LineParameter], values: dict[str, Any]) -> None:
     """Raise ArchError for a file that would be written."""
     for parameter in parameters:
-        file, option = values.get(parameter.name), parameter.option
-        writes = file is not None and (option.writes or option.reads == "picture")
-        if writes and descriptor(Path(file)) != STDOUT:
+        option, file = parameter.option, values.get(parameter.name)
+        if file is None or not (option.writes or option.reads == "picture"):
+            continue
+        if descriptor(Path(file)) != STDOUT:
             named = "`-o -` returns the text" if "-o" in parameter.names else "leave it out"
             raise ArchError(f"{parameter.shown} writes a file, and none is written here", named)
 
@@ -132,16 +133,9 @@ def _value(parameter: LineParameter, read: Words) -> Any:
         kind = "argument" if parameter.option.argument else "option"
         raise usage_error(f"Missing {kind} {parameter.shown}.", read.path)
     if not texts or parameter.switches:
-        return texts[-1] if texts else _default(parameter)
+        return texts[-1] if texts else parameter.default
     values = [_converted(parameter, text, read.path) for text in (texts if parameter.repeats else texts[-1:])]
     return values if parameter.repeats else values[-1]
-
-
-def _default(parameter: LineParameter) -> Any:
-    """The default, which is read as a text is: a type is given its usual name."""
-    if parameter.default is None or parameter.option.reads in {"", "picture"}:
-        return parameter.default
-    return reader(parameter.name, parameter.option, parameter.annotation)(parameter.default)
 
 
 def _converted(parameter: LineParameter, text: str, path: str) -> Any:

@@ -46,6 +46,14 @@ else change(document.getElementById("preset"), model);
 settled(ask);
 """
 )
+DROP = """
+const [name, content, more] = arguments;
+const parts = [typeof content === "string" ? content : Uint8Array.from(content), new Uint8Array(more)];
+const carried = new DataTransfer();
+carried.items.add(new File(parts, name));
+for (const kind of ["dragenter", "dragover", "drop"])
+  document.body.dispatchEvent(new DragEvent(kind, {dataTransfer: carried, bubbles: true, cancelable: true}));
+"""
 SHOWN = """
 const text = (id) => document.getElementById(id).textContent;
 const lines = [...document.querySelectorAll("#answer h2, #answer h3, #answer p, #answer tr")];
@@ -84,6 +92,12 @@ def settle(browser):
 def pose(browser, question):
     """Fill the form, and wait for the answer."""
     browser.execute_async_script(POSE, question.model, question.file, question.tab, question.values)
+
+
+def drop(browser, name, content, more=0):
+    """Drop a file of this text or these bytes and `more` zeros, and wait for the answer."""
+    browser.execute_script(DROP, name, content, more)
+    settle(browser)
 
 
 def shown(browser):

@@ -1,0 +1,410 @@
+"""The page "Try it" as a reader uses it: its figures are those of the command that it shows."""
+
+import json
+import random
+import shlex
+import sys
+import tarfile
+from io import BytesIO
+from pathlib import Path
+from struct import pack
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from driving import Question, drop, lines_of, pose, program, settle, shown
+from gguf_files.file import gguf
+from gguf_files.tiny import LLAMA as GGUF_LLAMA
+from gguf_files.tiny import TENSORS as GGUF_TENSORS
+from tiny_model import TINY
+from trying import BUILD, built, chromium, needs_page, site
+
+pytestmark = needs_page
+
+FILES = Path(__file__).parents[1] / "load" / "huggingface" / "real_files"
+PRESETS = {
+    "a hybrid": "qwen3-next-80b-a3b",
+    "a mixture": "mixtral-8x7b",
+    "an encoder-decoder": "t5-small",
+    "latent attention": "deepseek-v3",
+    "dense": "gpt2",
+}
+DROPPED = {
+    "a multimodal wrapper": "llava-1.5-7b.json",
+    "a quantized file": "llama-3.1-8b-instruct-awq-int4.json",
+    "an encoder": "bert-base-uncased.json",
+}
+MODELS = [*PRESETS, *DROPPED, "a YAML of its own", "a GGUF file"]
+TABS = ("size", "cache", "memory", "fit", "speed", "check", "formula", "drawing")
+COMMANDS = dict(
+    zip(TABS, ("params", "kvcache", "memory", "fit", "predict", "check", "explain", "draw"), strict=True)
+)
+VALUES = {
+    "context": ("512", "4096", "8k", "32Ki"),
+    "seq-len": ("128", "1024", "2Ki"),
+    "batch-size": ("1", "2", "7"),
+    "dtype": ("bf16", "fp32", "fp8", "q4_k_m"),
+    "kv-dtype": ("bf16", "fp8", "q8_0"),
+    "device": ("h100-sxm", "rtx-4090", "8xh100-sxm", "mi300x"),
+    "memory": ("24GiB",),
+    "depth": ("1", "2", "4"),
+    "tp": ("1", "2"),
+    "new": ("16",),
+    "past": ("100",),
+    "select": ("ATT", "FFN"),
+    "ignore": ("HWD",),
+    "optimizer": ("sgd", "muon"),
+    "recompute": ("layer",),
+    "tokens": ("1T",),
+}
+"""Values of the options that are no choices, right ones and wrong ones of some questions."""
+
+N_QUESTIONS = 60
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A site with the page alone."""
+    return built(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture(scope="module")
+def served(folder):
+    with site(folder) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def browser(served, tmp_path_factory):
+    """One browser, in which Python is loaded once: addresses of the page change behind their # alone."""
+    with chromium(tmp_path_factory.mktemp("profile"), served.proxy) as browser:
+        browser.get(served.address)
+        settle(browser)
+        browser.execute_script(KEEP_DRAWINGS)
+        yield browser
+        assert not served.elsewhere
+        severe = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+        assert not severe, severe
+
+
+@pytest.fixture
+def page(browser):
+    """The page as it opens, with the first preset; Python stays loaded."""
+    screen(browser, 1400, "light")
+    browser.execute_script("location.hash = 'model=gpt2&tab=size'; document.body.focus()")
+    browser.execute_async_script("setTimeout(arguments[0], 50)")
+    settle(browser)
+    return browser
+
+
+def screen(browser, width, scheme):
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+
+
+def file_of(model):
+    """{name, content} of a model that is no preset."""
+    if model in DROPPED:
+        return {"name": DROPPED[model], "content": (FILES / DROPPED[model]).read_text()}
+    if model == "a YAML of its own":
+        return {"name": "model.yaml", "content": TINY, "pasted": True}
+    return {"name": "tiny.gguf", "content": [*gguf(GGUF_LLAMA, GGUF_TENSORS)]}
+
+
+def questions(options):
+    """Questions of every tab in turn, with up to three options each."""
+    draw = random.Random(31)
+    for i in range(N_QUESTIONS):
+        tab, model = TABS[i % len(TABS)], MODELS[draw.randrange(len(MODELS))]
+        asked = {it["name"]: it for it in options[tab] if it["choices"] or it["switch"] or it["name"] in VALUES}
+        names = draw.sample(sorted(asked), min(draw.randrange(4), len(asked)))
+        values = {name: value_of(asked[name], draw) for name in names}
+        values |= {"device": "h100-sxm"} if tab in {"fit", "speed"} and "device" not in values else {}
+        yield Question(PRESETS.get(model, ""), tab, values, None if model in PRESETS else file_of(model))
+
+
+def value_of(option, draw):
+    return True if option["switch"] else draw.choice(option["choices"] or VALUES[option["name"]])
+
+
+@pytest.fixture(scope="module")
+def options(folder):
+    """The options of each tab."""
+    tabs = json.loads((folder / "try" / "questions.json").read_text())["tabs"]
+    return {tab["id"]: [*tab["first"], *tab["more"]] for tab in tabs}
+
+
+def place(question, folder):
+    """Write the file of a question into a folder, as it lies beside the program in the page."""
+    if question.file:
+        content = question.file["content"]
+        data = content.encode() if isinstance(content, str) else bytes(content)
+        (folder / question.file["name"]).write_bytes(data)
+    return folder
+
+
+def difference(question, browser, folder, refused):
+    """What the page shows beside what the command that it shows prints; None where they are equal."""
+    pose(browser, question)
+    page = shown(browser)
+    words = shlex.split(page["command"])[1:]
+    assert words[0] == COMMANDS[question.tab]
+    form = [] if question.tab == "drawing" else ["--format", "md"]
+    done = program([*words, *form], place(question, folder))
+    if done.code > 1:
+        refused.add(page["command"])
+        said = "\n".join(line for line in done.err.splitlines() if not line.startswith("note: "))
+        return None if page["trouble"] == said.strip() else (page["command"], page["trouble"], said)
+    if question.tab == "drawing":
+        drawn = browser.execute_async_script(DRAWING)
+        return None if drawn == done.out else (page["command"], "another drawing")
+    expected = lines_of(done.out)
+    found = [line if isinstance(line, list) else line.replace("`", "") for line in page["lines"]]
+    return None if found == expected else (page["command"], page["trouble"], found, expected)
+
+
+KEEP_DRAWINGS = """
+const make = URL.createObjectURL;
+URL.createObjectURL = (blob) => { window.made = blob; return make(blob); };
+"""
+DRAWING = "window.made.text().then(arguments[0])"
+
+
+def test_every_tab_shows_the_figures_of_its_command(page, options, tmp_path):
+    posed = [*questions(options)]
+    assert len({question.tab for question in posed}) == len(TABS)
+    assert len({(it.model, it.file and it.file["name"]) for it in posed}) == len(MODELS)
+    refused = set()
+    wrong = [found for question in posed if (found := difference(question, page, tmp_path, refused))]
+    assert not wrong, f"{len(wrong)} of {len(posed)} differ; the first: {wrong[0]}"
+    assert len(refused) < N_QUESTIONS / 4, refused
+
+
+def test_a_link_gives_the_same_page_to_somebody_else(page, served):
+    config = (FILES / DROPPED["a quantized file"]).read_text()
+    file = {"name": "config.json", "content": config, "pasted": True}
+    pose(page, Question("", "cache", {"context": "8k", "batch-size": "3"}, file))
+    asked, link, first = shown(page), page.current_url, page.current_window_handle
+    assert link.startswith(f"{served.address}#file=config.json&data=")
+    page.switch_to.new_window("tab")
+    try:
+        page.get(link)
+        settle(page)
+        opened = shown(page)
+        assert page.find_element(By.ID, "text").get_property("value") == config
+    finally:
+        page.close()
+        page.switch_to.window(first)
+    assert opened["lines"] == asked["lines"] != []
+    assert opened["command"] == asked["command"] == "archcli kvcache config.json --context 8k --batch-size 3"
+    assert not [path for path, _ in served.fetched if "data=" in path]
+
+
+def test_back_and_forward_walk_through_the_questions(page):
+    walked = []
+    for question in (
+        Question("gpt2", "size"),
+        Question("gpt2", "cache", {"context": "512"}),
+        Question("t5-small", "cache", {"context": "4k"}),
+    ):
+        pose(page, question)
+        walked.append((page.current_url, shown(page)))
+    for step, (url, then) in [("back", walked[1]), ("back", walked[0]), ("forward", walked[1])]:
+        getattr(page, step)()
+        page.execute_async_script("setTimeout(arguments[0], 50)")
+        settle(page)
+        now = shown(page)
+        assert (page.current_url, now["command"], now["lines"]) == (url, then["command"], then["lines"])
+    assert page.find_element(By.ID, "preset").get_property("value") == "gpt2"
+    assert page.find_element(By.ID, "option-context").get_property("value") == "512"
+
+
+def press(browser, *keys):
+    for key in keys:
+        browser.switch_to.active_element.send_keys(key)
+
+
+def tab_to(browser, name, most=40):
+    """Press Tab until the element of that id has the focus, which can be seen."""
+    for _ in range(most):
+        press(browser, Keys.TAB)
+        element = browser.switch_to.active_element
+        if element.get_attribute("id") == name:
+            assert element.value_of_css_property("outline-style") == "solid", name
+            return
+    raise AssertionError(f"Tab does not reach {name}")
+
+
+def test_the_keyboard_alone_does_everything(page):
+    tab_to(page, "preset")
+    press(page, Keys.CONTROL + "a", "mixtral-8x7b")
+    tab_to(page, "tab-size")
+    press(page, Keys.ARROW_RIGHT, Keys.END, Keys.HOME, Keys.ARROW_LEFT, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    assert page.switch_to.active_element.get_attribute("id") == "tab-cache"
+    press(page, Keys.ENTER)
+    settle(page)
+    tab_to(page, "option-context")
+    press(page, "8k", Keys.ENTER)
+    settle(page)
+    assert shown(page)["command"] == "archcli kvcache mixtral-8x7b --context 8k"
+    assert shown(page)["lines"][0].startswith("mixtral-8x7b: kvcache, context 8,000")
+    tab_to(page, "command")
+    tab_to(page, "copy")
+    for _ in range(20):
+        press(page, Keys.TAB)
+        if page.switch_to.active_element.text == "JSON":
+            break
+    press(page, Keys.ENTER)
+    page.execute_async_script(UNTIL_JSON)
+    said = json.loads(page.find_element(By.ID, "json-text").get_property("textContent"))
+    assert said == json.loads(program(["kvcache", "mixtral-8x7b", "-c", "8k", "--json"], ".").out)
+
+
+UNTIL_JSON = """
+const done = arguments[0];
+const wait = () => document.getElementById("json-text").textContent ? done() : setTimeout(wait, 20);
+wait();
+"""
+
+
+def test_the_skip_link_keeps_the_question(page):
+    before = page.current_url
+    page.execute_script("document.querySelector('.skip').focus()")
+    press(page, Keys.ENTER)
+    assert page.switch_to.active_element.get_attribute("id") == "answer"
+    assert page.current_url == before
+
+
+@pytest.fixture(scope="module")
+def axe():
+    """axe-core, at the version and sha512 of lock.json."""
+    sys.path.insert(0, str(BUILD.parent))
+    try:
+        from build import UnavailableError, npm_package
+    finally:
+        sys.path.remove(str(BUILD.parent))
+    try:
+        packed = npm_package("axe-core")
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+    with tarfile.open(fileobj=BytesIO(packed), mode="r:gz") as package:
+        return package.extractfile("package/axe.min.js").read().decode()
+
+
+VIOLATIONS = """
+axe.run(document, {resultTypes: ["violations"]}).then((found) => arguments[0](
+  found.violations.map(({id, nodes}) => [id, nodes.map(({html}) => html.slice(0, 120))])));
+"""
+LOOKED_AT = [
+    Question("mixtral-8x7b", "size"),
+    Question("gpt2", "speed", {"device": "h100-sxm"}),
+    Question("gpt2", "drawing"),
+    Question("gtp2", "cache"),
+]
+
+
+def test_axe_finds_nothing_at_any_width_in_light_and_dark(page, axe):
+    found = {}
+    page.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})
+    for question in LOOKED_AT:
+        pose(page, question)
+        page.execute_script("document.querySelectorAll('details').forEach((it) => { it.open = true; })")
+        for width in (400, 800, 1400):
+            for scheme in ("light", "dark"):
+                screen(page, width, scheme)
+                where = f"{question.tab} of {question.model}, {width} px, {scheme}"
+                page.execute_async_script("setTimeout(arguments[0], 200)")  # colours fade for 150 ms
+                violations = page.execute_async_script(VIOLATIONS)
+                content, window = shown(page)["scroll"]
+                if violations or content > window:
+                    found[where] = violations, content, window
+    assert not found
+
+
+ENDLESS = "a: &a [" + "1, " * 9 + "1]\n" + "".join(
+    f"{chr(98 + i)}: &{chr(98 + i)} [" + f"*{chr(97 + i)}, " * 9 + f"*{chr(97 + i)}]\n" for i in range(9)
+)  # fmt: skip
+HOSTILE = {
+    "aliases.yaml": ENDLESS,
+    "tag.yaml": "!!python/object/apply:os.system ['true']\n",
+    "nan.json": '{"model_type": "llama", "hidden_size": NaN}',
+    "utf16.json": [0xFF, 0xFE, 0x7B, 0x00],
+    "damaged.gguf": [*b"GGUF\x03\0\0\0" + b"\xff" * 40],
+    "short.gguf": [*b"GGUF\x03\0\0\0" + bytes(3)],
+    "<img src=x onerror=alert(1)>.json": '{"model_type": "<img src=x onerror=alert(1)>"}',
+    "too-large.yaml": TINY.replace("n_layers: 2", "n_layers: 1000000000000"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_is_the_programs_error(name, page, tmp_path):
+    drop(page, name, HOSTILE[name])
+    found = shown(page)
+    place(Question("", "size", file={"name": name, "content": HOSTILE[name]}), tmp_path)
+    done = program(shlex.split(found["command"])[1:], tmp_path)
+    assert done.code == 2
+    assert found["trouble"] == done.err.strip()
+    assert not found["lines"]
+    assert not page.find_elements(By.CSS_SELECTOR, "img")
+
+
+HUGE = 200 << 20
+
+
+def test_a_text_of_200_mb_is_refused_unread(page):
+    drop(page, "config.json", "{", HUGE)
+    assert shown(page)["trouble"].startswith("error: config.json has 200 MiB")
+    assert shown(page)["command"] == "archcli params gpt2"
+
+
+def test_of_a_gguf_file_of_200_mb_the_header_alone_is_read(page, tmp_path):
+    header = gguf(GGUF_LLAMA, GGUF_TENSORS)
+    drop(page, "huge.gguf", [*header], HUGE)
+    found = shown(page)
+    assert f"huge.gguf header of {len(header) / 1024:.1f} KiB of 200 MiB" in found["files"]
+    (tmp_path / "huge.gguf").write_bytes(header)
+    assert found["lines"] == lines_of(program(["params", "huge.gguf", "--format", "md"], tmp_path).out)
+    assert "does not hold the file" in found["note"]
+
+
+def test_a_safetensors_header_is_compared_with_the_model(page, tmp_path):
+    entries = json.dumps({"wte.weight": {"dtype": "F16", "shape": [8, 8], "data_offsets": [0, 128]}}).encode()
+    header = pack("<Q", len(entries)) + entries
+    drop(page, "model.safetensors", [*header], HUGE)
+    found = shown(page)
+    assert found["command"] == "archcli params gpt2 --against model.safetensors"
+    (tmp_path / "model.safetensors").write_bytes(header)
+    done = program([*shlex.split(found["command"])[1:], "--format", "md"], tmp_path)
+    assert found["lines"] == lines_of(done.out)
+    page.find_element(By.CSS_SELECTOR, "#files button").click()
+    settle(page)
+    assert shown(page)["command"] == "archcli params gpt2"
+
+
+def test_a_link_without_its_file_leaves_the_form(page):
+    for link, said in {
+        "file=big.gguf&kept=0123&tab=cache": "error: the link names big.gguf, which is too large for a link",
+        "file=config.json&data=AAAA&tab=cache": "error: the link is damaged: its config.json cannot be read",
+    }.items():
+        page.execute_script("location.hash = arguments[0]", link)
+        page.execute_async_script("setTimeout(arguments[0], 50)")
+        settle(page)
+        assert shown(page)["trouble"].startswith(said)
+        assert page.find_element(By.ID, "option-context").is_displayed()
+
+
+def test_without_webassembly_there_is_a_line(browser, served):
+    first = browser.current_window_handle
+    browser.switch_to.new_window("tab")
+    try:
+        source = {"source": "delete window.WebAssembly"}
+        browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", source)
+        browser.get(served.address)
+        settle(browser)
+        assert shown(browser)["trouble"].startswith("This browser has no WebAssembly")
+    finally:
+        browser.close()
+        browser.switch_to.window(first)

@@ -94,6 +94,7 @@ def _option(parameter: Any, shown: str, text: str) -> dict[str, Any]:
     flag = next((opt for opt in parameter.opts if opt.startswith("--")), "")
     name = flag.removeprefix("--") or parameter.name
     choices = CHOICES.search(shown)
+    # a drawing by time needs a saved profile, which the page has no field for
     words = choices[1].split("|") if choices else shown.split("|") if "|" in shown and not flag else []
     bracket = DEFAULT.search(text)
     return {
@@ -101,7 +102,7 @@ def _option(parameter: Any, shown: str, text: str) -> dict[str, Any]:
         "flag": flag,
         "help": DEFAULT.sub("", text),
         "default": re.sub(r"(^|; )default: ", "", bracket[1]) if bracket else "",
-        "choices": words,
+        "choices": [word for word in words if (name, word) != ("show", "time")],
         "list": LISTED.get(name, ""),
         "switch": bool(getattr(parameter, "is_flag", False)),
         "repeats": bool(getattr(parameter, "multiple", False)),

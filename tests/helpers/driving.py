@@ -1,8 +1,8 @@
 """The form of the page "Try it", filled as a reader fills it, and what the page then shows.
 
-    pose(browser, Question("gpt2", "cache", {"context": "8k"}))
-    shown(browser)["lines"]      # headings, cells and sentences of the answer
-    program(["kvcache", "gpt2", "--context", "8k", "--format", "md"], folder).out
+pose(browser, Question("gpt2", "cache", {"context": "8k"}))
+shown(browser)["lines"]      # headings, cells and sentences of the answer
+program(["kvcache", "gpt2", "--context", "8k", "--format", "md"], folder).out
 """
 
 import io

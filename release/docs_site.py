@@ -1,6 +1,7 @@
 """Builds the site of docs/, and beside its pages what programs read.
 
-That is llms.txt, llms-full.txt, the Markdown of every page, and schema.json.
+That is llms.txt, llms-full.txt, the Markdown of every page, and schema.json. Into try/ comes the page in which
+archcli runs (docs/try/build.py).
 
     python release/docs_site.py [FOLDER]
 
@@ -80,12 +81,14 @@ def write_for_programs(folder: Path, address: str) -> None:
 
 
 def main(folder: Path) -> int:
-    """Build; the exit code of zensical."""
+    """Build; the exit code of the first step that fails."""
     built = subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=folder, check=False)
     if built.returncode == 0:
         urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls", {})
         address = urls.get("Documentation", "").rstrip("/")
         write_for_programs(folder, address and f"{address}/")
+        page = [sys.executable, str(ROOT / "docs" / "try" / "build.py"), str(folder / "site")]
+        return subprocess.run(page, check=False).returncode
     return built.returncode
 
 

@@ -104,7 +104,12 @@ Check = Annotated[bool, Option("Drop candidates that `archcli check` would fail.
 Folder = Annotated[
     Path | str | PathLike[str] | None,
     Conversion("a folder", _folder),
-    Option("Write the candidates that are shown as YAML files, NAME-1.yaml.", metavar="DIR", reads="text"),
+    Option(
+        "Write the candidates that are shown as YAML files, NAME-1.yaml.",
+        metavar="DIR",
+        reads="text",
+        writes=True,
+    ),
 ]
 
 

@@ -12,7 +12,9 @@ from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.render import show
 from archcli.render.write import check_writable, tell, write
 
-YamlFile = Annotated[Path | None, Option("Write the shape as YAML, for every other command.", metavar="FILE")]
+YamlFile = Annotated[
+    Path | None, Option("Write the shape as YAML, for every other command.", metavar="FILE", writes=True)
+]
 
 
 @asking(ScaleOptions)

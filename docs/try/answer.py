@@ -42,7 +42,7 @@ gc.enable()
 def answer(argv: list[str], folder: str) -> dict[str, str]:
     """{"kind": "text", "error", "lost" or "needs", "text": what the page gets}; the folder is removed.
 
-    Example: `answer(["params", "gpt2"], "/asked")` holds the JSON of `archcli params gpt2 --json`.
+    Example: `answer(["params", "gpt2"], "/model")` holds the JSON of `archcli params gpt2 --json`.
     """
     os.chdir(folder)
     try:

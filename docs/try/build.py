@@ -74,7 +74,9 @@ def npm_package(name: str) -> bytes:
         archives = [*Path(folder).glob("*.tgz")]
         if done.returncode or len(archives) != 1:
             said = (done.stderr or done.stdout).strip().splitlines()
-            raise UnavailableError(f"npm has no {name} {locked['version']}: {(said or ['it says nothing'])[0]}")
+            raise UnavailableError(
+                f"npm has no {name} {locked['version']}: {(said or ['it says nothing'])[0]}"
+            )
         archive = archives[0].read_bytes()
     found = "sha512-" + base64.b64encode(hashlib.sha512(archive).digest()).decode()
     if found != locked["integrity"]:
@@ -120,7 +122,10 @@ def remove(target: Path) -> None:
 def unpack(packed: bytes, target: Path) -> tuple[str, dict[str, str]]:
     """(the folder with Pyodide's files, what it says of itself)."""
     with tarfile.open(fileobj=BytesIO(packed), mode="r:gz") as package:
-        held = {name: package.extractfile(f"package/{name}") for name in (*RUNTIME, "pyodide-lock.json", "package.json")}
+        held = {
+            name: package.extractfile(f"package/{name}")
+            for name in (*RUNTIME, "pyodide-lock.json", "package.json")
+        }
         files = {name: file.read() for name, file in held.items() if file}
     folder = f"pyodide-{json.loads(files['package.json'])['version']}/"
     (target / folder).mkdir()
@@ -141,7 +146,7 @@ def archive(target: Path, name: str, files: Iterator[tuple[str, Path]]) -> str:
 
 
 def program_files() -> Iterator[tuple[str, Path]]:
-    """(place, file) of archcli as a wheel holds it, of PyYAML's Python files, and of what answers the page."""
+    """(place, file) of archcli as a wheel holds it, of PyYAML's Python files, and of answer.py."""
     yield "answer.py", HERE / "answer.py"
     for file in sources(ROOT / "archcli"):
         yield file.relative_to(ROOT).as_posix(), file
@@ -168,14 +173,18 @@ def installed(name: str, package: str) -> Iterator[tuple[str, Path]]:
 def sources(folder: Path) -> list[Path]:
     """All files below a folder but those that Python makes."""
     files = folder.rglob("*")
-    return sorted(file for file in files if file.is_file() and not NOT_RUN & {*file.relative_to(folder).parts})
+    return sorted(
+        file for file in files if file.is_file() and not NOT_RUN & {*file.relative_to(folder).parts}
+    )
 
 
 def seal(target: Path, manifest: dict[str, object], later: list[str]) -> None:
     """Write the manifest and the list of files that the service worker keeps, under a name of this build."""
     (target / "manifest.json").write_text(json.dumps(manifest))
     names = sorted(file.relative_to(target).as_posix() for file in target.rglob("*") if file.is_file())
-    first = [name for name in names if name not in {*later, "service.js"} and not name.endswith("package.json")]
+    first = [
+        name for name in names if name not in {*later, "service.js"} and not name.endswith("package.json")
+    ]
     sums = {name: hashlib.sha256((target / name).read_bytes()).hexdigest() for name in first}
     cache = "archcli-try-" + hashlib.sha256(json.dumps(sums).encode()).hexdigest()[:16]
     (target / "manifest.json").write_text(json.dumps(manifest | {"cache": cache}))

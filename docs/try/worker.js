@@ -1,7 +1,7 @@
 /* The worker of the page: loads CPython, PyYAML and archcli, and answers one question after the other. */
 
 const HERE = new URL(".", import.meta.url);
-const FOLDER = "/asked"; // the working directory of a question
+const FOLDER = "/model"; // the working directory of a question; a config.json is named after its folder
 const fetched = self.fetch.bind(self);
 let received = 0;
 let total = 0;

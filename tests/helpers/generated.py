@@ -10,8 +10,8 @@ import archcli
 import archcli.modules
 from archcli.api.families import family_rows
 from archcli.commands.line.application import application
-from archcli.commands.line.names import COMMANDS
 from archcli.commands.line.help import help_entry
+from archcli.commands.line.names import COMMANDS
 from archcli.load.gguf.families import ARCHS
 from archcli.load.huggingface.registry import families
 from archcli.load.huggingface.wrappers.table import WRAPPERS

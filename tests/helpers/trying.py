@@ -1,11 +1,11 @@
 """The page "Try it" built, served on this machine and opened in Chromium, with a log of what is fetched.
 
-    with site(folder) as served, chromium(elsewhere=served.proxy) as browser:
-        browser.get(served.address)
+    with site(built(folder)) as served, chromium(profile, served.proxy) as browser:
+        visit(browser, served)
         ask(browser, ["params", "gpt2"])
 
-The server compresses nothing and states no caching, as a plain host does. All that does not go to this machine
-goes to a proxy that refuses it and keeps its address.
+The server compresses nothing and states no caching, as a plain host does. What would leave this machine goes
+to a proxy that refuses it.
 """
 
 import functools
@@ -15,9 +15,11 @@ import shutil
 import subprocess
 import sys
 from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from time import sleep
 from types import SimpleNamespace
 
 import pytest
@@ -54,16 +56,10 @@ class Logged(SimpleHTTPRequestHandler):
 
 
 class Refusing(BaseHTTPRequestHandler):
-    """A proxy that passes nothing on; `fetched` of its server gets the addresses."""
+    """A proxy that passes nothing on: it knows no method, so that it answers 501."""
 
     def log_message(self, *args):
         pass
-
-    def do_GET(self):
-        self.server.fetched.append(self.path)
-        self.send_error(403)
-
-    do_POST = do_CONNECT = do_HEAD = do_PUT = do_OPTIONS = do_GET
 
 
 @contextmanager
@@ -72,6 +68,7 @@ def listening(handler):
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     server.fetched = []
+    server.handle_error = lambda *_: None  # a browser that ends breaks its connections
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -83,28 +80,25 @@ def listening(handler):
 
 @contextmanager
 def site(folder):
-    """The site below `folder`: its `address`, what was `fetched`, and the `proxy` with what went `elsewhere`."""
-    with (
-        listening(functools.partial(Logged, directory=str(folder))) as server,
-        listening(Refusing) as proxy,
-    ):
+    """The site below `folder`: its `address`, what is `fetched`, how to `close` it, a `proxy` for the rest."""
+    here = functools.partial(Logged, directory=str(folder))
+    with listening(here) as server, listening(Refusing) as proxy:
         yield SimpleNamespace(
             address=f"http://127.0.0.1:{server.server_port}/try/",
             fetched=server.fetched,
             proxy=f"127.0.0.1:{proxy.server_port}",
-            elsewhere=proxy.fetched,
             close=lambda: (server.shutdown(), server.server_close()),
         )
 
 
 @contextmanager
-def chromium(profile, proxy):
-    """A fresh headless Chromium with its data in `profile`, which keeps what pages say on the console."""
+def chromium(profile, proxy, *more):
+    """A headless Chromium with its data in `profile`, which keeps what pages say on the console."""
     selenium = pytest.importorskip("selenium.webdriver", reason="no selenium: it is in the extra `dev`")
     options = selenium.ChromeOptions()
     options.binary_location = BROWSER
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    for argument in (*FLAGS, f"--user-data-dir={profile}", f"--proxy-server=http://{proxy}"):
+    for argument in (*FLAGS, f"--user-data-dir={profile}", f"--proxy-server=http://{proxy}", *more):
         options.add_argument(argument)
     driver = selenium.Chrome(options, selenium.ChromeService(DRIVER))
     driver.set_script_timeout(ANSWERED_S)
@@ -115,18 +109,31 @@ def chromium(profile, proxy):
 
 
 def built(folder):
-    """Build the page into folder/try once, whichever worker comes first; the folder."""
-    done = subprocess.run(
-        [sys.executable, str(BUILD), str(folder)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=BUILT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    (Path(folder) / "built.txt").write_text(done.stdout)
-    return Path(folder)
+    """The folder with the page in folder/try, built by whichever process of the tests comes first."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        flock(lock, LOCK_EX)
+        if not (folder / "built.txt").exists():
+            command = [sys.executable, str(BUILD), str(folder)]
+            environment = os.environ | {"PYTHONPATH": str(ROOT)}
+            done = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=BUILT_S, check=False
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            (folder / "built.txt").write_text(done.stdout)
+    assert (folder / "try" / "manifest.json").exists(), (folder / "built.txt").read_text()
+    return folder
+
+
+def visit(browser, served):
+    """Open the page; it can be asked."""
+    browser.get(served.address)
+    for _ in range(ANSWERED_S * 20):
+        if browser.execute_script("return Boolean(window.archcli)"):
+            return
+        sleep(0.05)
+    raise AssertionError("\n".join(line["message"] for line in browser.get_log("browser")))
 
 
 ASK = """

@@ -40,6 +40,7 @@ class Option(NamedTuple):
     name      the option's name where it is not the field's; of a switch that has two, on/--off
     any_case  BF16 is bf16
     argument  it stands without a name
+    writes    it names a file or a folder that is written, as every picture does
     """
 
     help: str = ""
@@ -51,6 +52,7 @@ class Option(NamedTuple):
     name: str = ""
     any_case: bool = False
     argument: bool = False
+    writes: bool = False
 
 
 def count_option(text: str, letter: str = "", default: str = "") -> Option:

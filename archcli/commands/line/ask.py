@@ -108,8 +108,9 @@ def _refuse_help(read: Words, path: str) -> None:
 def _refuse_files(parameters: Sequence[LineParameter], values: dict[str, Any]) -> None:
     """Raise ArchError for a file that would be written."""
     for parameter in parameters:
-        file = values.get(parameter.name)
-        if isinstance(file, Path) and descriptor(file) != STDOUT:
+        file, option = values.get(parameter.name), parameter.option
+        writes = file is not None and (option.writes or option.reads == "picture")
+        if writes and descriptor(Path(file)) != STDOUT:
             named = "`-o -` returns the text" if "-o" in parameter.names else "leave it out"
             raise ArchError(f"{parameter.shown} writes a file, and none is written here", named)
 

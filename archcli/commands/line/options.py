@@ -45,7 +45,7 @@ Form = Annotated[
 Json = Annotated[bool, Option("Short for --format json.", name="json")]
 Output = Annotated[
     Path | None,
-    Option("Write to this file instead of standard output.", "-o", "FILE", name="output"),
+    Option("Write to this file instead of standard output.", "-o", "FILE", name="output", writes=True),
 ]
 
 Run = Callable[..., int | None]

@@ -1,0 +1,475 @@
+"""Command lines read without typer: the program's own answers, errors and exit codes."""
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from archcli.cli import main
+from archcli.commands.line.ask import ask, run_line
+from archcli.commands.line.names import COMMANDS
+from archcli.errors import ArchError
+from checking import BROKEN
+from printed import caught
+from table import every_row
+from tiny_model import TINY
+
+LLAMA = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "vocab_size": 96,
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 128,
+    "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": False,
+}
+
+ANSWERED = """
+params gpt2
+params gpt2 --json
+params tiny.yaml --depth 2 --json
+params tiny.yaml --depth=2 --json
+params --json -- tiny.yaml
+params -- tiny.yaml
+params ./tiny.yaml --json
+params llama --json
+params llama/config.json --json
+params GPT-2 --json
+params gpt2 --dtype BF16 --json
+params gpt2 --dtype q4_k_m --json
+params gpt2 --dtype fp8 --dtype int8 --json
+params gpt2 --format json
+params gpt2 --format csv
+params gpt2 --format md
+params gpt2 --format plain
+params gpt2 --format=json --json
+params tiny.yaml --set d_ff=64 --json
+params tiny.yaml --set d_ff=64 --set n_layers=3 --json
+params tiny.yaml --set groups.0.layer.ffn.d_ff=64 --json
+params tiny.yaml --set=ffn.activation=gelu --json
+params tiny.yaml --set 'norm={kind: rmsnorm, eps: 1e-5}' --json
+params gpt2 -o -
+params gpt2 --output - --json
+params gpt2 -o- --json
+params gpt2 --output=/dev/stdout --json
+flops gpt2 --json
+flops tiny.yaml -b8 --json
+flops tiny.yaml -b 8 -s 32 --json
+flops tiny.yaml -b8 -s32 --json
+flops tiny.yaml --batch-size=8 --seq-len=32 --json
+flops tiny.yaml --batch-size 1_000 --json
+flops tiny.yaml --seq-len 1e3 --json
+flops gpt2 -s 1k --json
+flops gpt2 -s 1K --json
+flops gpt2 -s 1Ki --json
+flops tiny.yaml -s 2 -s 4 -s 8 --json
+flops tiny.yaml --macs --json
+flops tiny.yaml --macs --macs --json
+flops tiny.yaml --phase decode --past 30 --json
+flops tiny.yaml --phase train --json
+flops llama --tp 2 --json
+flops tiny.yaml --mask dense --json
+flops tiny.yaml --logits last --json
+kvcache gpt2 --json
+kvcache tiny.yaml -c 30 --json
+kvcache llama-3.1-8b -c8k --json
+kvcache llama-3.1-8b -c 8K --json
+kvcache llama-3.1-8b --memory 80GiB --json
+kvcache llama-3.1-8b --memory '80 GB' --json
+kvcache llama-3.1-8b --memory 80G --json
+kvcache llama-3.1-8b --device h100-sxm --utilization 0.9 --json
+kvcache llama-3.1-8b --device h100-sxm --utilization .5 --json
+kvcache llama-3.1-8b --device 'H100 SXM' --json
+kvcache gpt2 --kv-dtype fp8 --json
+memory tiny.yaml --json
+memory tiny.yaml --phase forward -s 7 --json
+memory tiny.yaml --phase decode -s 30 --json
+memory tiny.yaml --phase serve --device l4 --json
+memory tiny.yaml --optimizer sgd --recompute layer --json
+memory tiny.yaml --grad-accum 4 --json
+predict tiny.yaml --device h100-sxm --json
+predict tiny.yaml --device 2xh100-sxm --tp 2 --json
+predict llama-3.1-8b --device l4 -s 1000 --json
+predict gpt2 --device h100-sxm --price-per-hour 2.5 --json
+predict gpt2 --device h100-sxm --price-per-hour 1e0 --json
+predict gpt2 --device h100-sxm --phase train --compile --json
+fit gpt2 h100-sxm --json
+fit gpt2 --device h100-sxm --json
+fit llama-3.1-8b 'rtx 4090' --dtype Q4_K_M --json
+fit gpt2 l4 --min-speed 20 --json
+compare gpt2 gpt2-medium --json
+compare tiny.yaml tiny.yaml --set 2:d_ff=64 --json
+compare tiny.yaml tiny.yaml --set d_ff=64 --json
+check gpt2
+check gpt2 --json
+check broken.yaml
+check broken.yaml --json
+check broken.yaml --format concise
+check broken.yaml --format github
+check broken.yaml --format sarif
+check broken.yaml --suggest
+check broken.yaml --statistics
+check broken.yaml --statistics --format csv
+check broken.yaml --exit-zero --json
+check broken.yaml --severity error --json
+check broken.yaml --select FFN001 --json
+check broken.yaml --ignore FFN001 --ignore VOC001 --json
+check gpt2 tiny.yaml broken.yaml --json
+check llama --strict-files --json
+check llama --skip-files --json
+check gpt2 nowhere.yaml --json
+check tiny.yaml --tp 8 --json
+explain tiny.yaml --json
+explain tiny.yaml flops --json
+explain tiny.yaml kvcache --format latex
+show tiny.yaml --json
+show tiny.yaml --format yaml
+show llama --format yaml
+show tiny.yaml -s 4 --format csv
+draw tiny.yaml
+draw tiny.yaml -o -
+draw tiny.yaml tiny.yaml -o - --set 2:d_ff=64
+list --json
+list --where 'params<100M' --json
+list --where 'params<1B' --where attention=mla --json
+list --sort params:desc --where 'params in 7B..9B' --json
+survey tiny.yaml --no-presets --json
+survey tiny.yaml tiny.yaml --no-presets --json
+devices --json
+devices h100-sxm --json
+devices --where 'memory_bytes>=80e9' --json
+engines --json
+engines vllm --json
+families --json
+rules --json
+rule FFN001
+rule FFN001 --json
+schema --of yaml
+sweep tiny.yaml --vary d_model=32,64 --json
+sweep tiny.yaml --vary d_model=32,64 --where 'params<1e6' --minimize flops --json
+scale tiny.yaml --params 2M -s 7 --json
+"""
+"""Command lines that are answered, some of them with exit code 1 and some with an error beside."""
+
+REFUSED = """
+paarams gpt2
+vram gpt2
+x
+''
+--
+-- gpt2
+-x
+--no-such-option
+--no-such-option params gpt2
+params
+params gpt2 gpt2
+params gpt2 tiny.yaml llama
+params nowhere
+params gtp2
+params nowhere.yaml
+params ''
+params empty
+params broken.json
+params foreign.json
+params list.yaml
+params ünïcode.yaml
+params "$(touch x)"
+params -- -x
+params gpt2 -- --json
+params gpt2 --jsn
+params gpt2 --js
+params gpt2 --json=1
+params gpt2 --json=
+params gpt2 --no-json
+params gpt2 --dtype
+params gpt2 --dtype fp7
+params gpt2 --dtype ''
+params gpt2 --dtype=
+params gpt2 --format
+params gpt2 --format xml
+params gpt2 --format JSON
+params gpt2 --format ''
+params gpt2 --format csv --json
+params gpt2 --depth -1
+params gpt2 --depth=-1
+params gpt2 --depth 1.5
+params gpt2 --depth two
+params gpt2 --set
+params gpt2 --set ''
+params gpt2 --set d_ff
+params gpt2 --set =3
+params gpt2 --set d_ff=
+params gpt2 --set nothing=3
+params gpt2 --set d_ff=0 --set n_layers=x
+params gpt2 --set 'd_ff={'
+params gpt2 --gpu h100
+params gpt2 --ctx-size 4
+params gpt2 -z
+params gpt2 -1
+params gpt2 -zb8
+params gpt2 ---json
+params gpt2 --=3
+flops gpt2 --batch 8
+flops gpt2 -b
+flops gpt2 -b=8
+flops gpt2 -b 0
+flops gpt2 -b -1
+flops gpt2 -b8 -s
+flops gpt2 -b NaN
+flops gpt2 -b inf
+flops gpt2 -b 1e400
+flops gpt2 -b 1__000
+flops gpt2 -b ''
+flops gpt2 -b 'ä'
+flops gpt2 -b '\x1b[31m'
+flops gpt2 -b 8 -s 1.5
+flops gpt2 -s 8kk
+flops gpt2 -s 80GiB
+flops gpt2 -s0 -b0
+flops gpt2 -b0 -s0
+flops -b0
+flops gpt2 --phase warp
+flops gpt2 --phase Train
+flops gpt2 --phase=
+flops gpt2 --past -3
+flops gpt2 --inputs ids=int64
+flops gpt2 --input ids=int64[1,2]
+flops gpt2 --tp 5
+flops gpt2 --seq_len 8
+flops gpt2 --SEQ-LEN 8
+kvcache gpt2 --memory 80x
+kvcache gpt2 --memory 80QB
+kvcache gpt2 --memory -3GB
+kvcache gpt2 --memory 80GiB --device l4
+kvcache gpt2 --device nothing
+kvcache gpt2 --utilization NaN
+kvcache gpt2 --utilization 0
+kvcache gpt2 --utilization 2
+kvcache gpt2 --utilization x
+kvcache gpt2 --kv-dtype q9
+memory gpt2 --optimizer adagrad
+memory gpt2 --plot x.foo
+memory gpt2 --engine vlm
+predict gpt2
+predict llama-3.1-8b --device l4 -c 1000
+predict gpt2 --device h100-sxm --price-per-hour x
+predict gpt2 --device h100-sxm --price-per-hour -1
+predict gpt2 --device h100-sxm --calibrate nowhere.json
+fit gpt2 h100-sxm --device l4
+fit gpt2 h100-sxm --sort largest
+fit gpt2 h100-sxm l4
+compare
+compare gpt2
+compare gpt2 gpt2 --set 3:d_ff=64
+compare gpt2 nowhere
+check
+check nowhere.yaml
+check gpt2 --format full --json
+check gpt2 --suggest --json
+check gpt2 --statistics --format concise
+check gpt2 --strict-files=1
+check gpt2 --no-strict-files
+check gpt2 --severity info
+check gpt2 --select XYZ1
+explain tiny.yaml memory
+explain
+show tiny.yaml --format tex
+show tiny.yaml --phase decode
+draw
+draw gpt2 --json
+draw tiny.yaml tiny.yaml tiny.yaml tiny.yaml tiny.yaml
+list gpt2
+list --where 'params>'
+list --where size>3
+list --sort nothing
+survey --no-presets
+devices nothing
+engines nothing
+families gpt2
+rule
+rule FFN
+rule FFN001 --format json
+schema --of json
+sweep tiny.yaml
+sweep tiny.yaml --vary nothing=1,2
+scale tiny.yaml
+scale tiny.yaml --params 2M --compute 1e18
+scale tiny.yaml --hours x --device l4
+"""
+"""Command lines that are errors and print nothing else."""
+
+LEFT_OUT = """
+profile gpt2
+profile -- python train.py
+verify gpt2
+summary pkg.module:function
+plot x.json -o x.svg
+report gpt2 -o x.html
+params gpt2 -o x.json
+draw gpt2 -o x.svg
+memory gpt2 --plot x.svg
+scale gpt2 --params 1B --write-yaml x.yaml
+sweep gpt2 --vary d_ff=64 --write-yaml x.folder
+params -h
+params gpt2 --help
+--help
+--version
+-h params
+--show-completion
+"""
+"""What the program answers, and is an error here that says what to ask instead."""
+
+
+def lines(text):
+    return text.strip().split("\n")
+
+
+@pytest.fixture
+def program(monkeypatch):
+    """program(["params", "gpt2"]): what the program does."""
+
+    def run(argv):
+        monkeypatch.setattr(sys, "argv", ["archcli", *argv])
+        return caught(main)
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    """The folder in which all is asked, with what the lines name."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    texts = {
+        "tiny.yaml": TINY,
+        "broken.yaml": BROKEN,
+        "broken.json": "{",
+        "foreign.json": '{"model_type": "of another program"}',
+        "list.yaml": "- 1\n",
+        "llama/config.json": json.dumps(LLAMA),
+    }
+    for folder in ("empty", "llama"):
+        Path(folder).mkdir()
+    for name, text in texts.items():
+        Path(name).write_text(text)
+
+
+def test_there_are_command_lines_of_every_command():
+    asked = [shlex.split(line)[0] for line in lines(ANSWERED + REFUSED.strip() + LEFT_OUT)]
+    assert {*asked} >= {*COMMANDS}
+    assert len(asked) > 200
+
+
+@every_row("line", lines(ANSWERED))
+def test_an_answer_is_the_programs(line, program):
+    argv = shlex.split(line)
+    code, out, err = caught(lambda: run_line(argv))
+    assert (code, out, err) == program(argv)
+    assert out
+    assert code in {0, 1} or "nowhere" in line
+
+
+@every_row("line", lines(REFUSED))
+def test_an_error_is_the_programs(line, program):
+    argv = shlex.split(line)
+    code, out, err = caught(lambda: run_line(argv))
+    assert (code, out, err) == program(argv)
+    assert (code, out) == (2, "")
+    assert "error: " in err
+
+
+@every_row("line", ["params tiny.yaml", "check broken.yaml", "rule FFN001", "list", "explain tiny.yaml -o -"])
+def test_an_answer_is_json_unless_a_format_is_named(line, program):
+    argv = shlex.split(line)
+    assert ask(argv) == program([*argv, "--json"])[1]
+    assert ask(argv, as_json=False) == program(argv)[1]
+
+
+@every_row("line", ["params tiny.yaml --format md", "check broken.yaml --suggest", "draw tiny.yaml -o -"])
+def test_a_text_that_is_asked_for_is_no_json(line, program):
+    argv = shlex.split(line)
+    assert ask(argv) == program(argv)[1]
+
+
+@every_row("line", lines(LEFT_OUT))
+def test_what_is_not_answered_says_what_is(line):
+    with pytest.raises(ArchError) as refused:
+        ask(shlex.split(line))
+    assert len(refused.value.problems) == 1
+    assert refused.value.problems[0].hint
+    assert sorted(path.name for path in Path().iterdir() if path.name.startswith("x.")) == []
+
+
+@every_row("text", ["\ud800", "a\x00b", "\x1b[31m", "\u202e", "😀" * 50])
+def test_any_text_is_an_answer_or_one_error(text):
+    """What no shell hands over, and a page may."""
+    words = (["params", text], ["params", "gpt2", f"--{text}"], ["params", "gpt2", "--set", f"name={text}"])
+    for argv in (*words, ["params", "gpt2", "--dtype", text], ["params", "gpt2", "--format", text], [text]):
+        code, _, err = caught(lambda argv=argv: run_line(argv))
+        assert code in {0, 2}
+        assert "\x1b" not in err
+
+
+ALONE = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {names}:
+            raise ModuleNotFoundError(f"no {{name}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+import json
+from archcli.commands.line.ask import ask
+from archcli.errors import ArchError
+
+answers = []
+for argv in json.loads(sys.stdin.read()):
+    try:
+        answers.append(ask(argv))
+    except ArchError as error:
+        answers.append(str(error))
+print(json.dumps(answers))
+"""
+PACKAGES = ("typer", "click", "rich", "pydantic", "torch", "transformers", "pandas", "huggingface_hub")
+NUMBERS = ("sympy", "mpmath", "numpy")
+
+
+def alone(argvs, names):
+    """What is answered by an interpreter without some packages."""
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE.format(names=set(names))],
+        input=json.dumps(argvs),
+        text=True,
+        capture_output=True,
+        timeout=300,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def test_no_package_but_yaml_is_needed():
+    """All but sweep and explain, which take numpy and sympy."""
+    asked = [shlex.split(line) for line in lines(ANSWERED) if not line.startswith(("sweep", "explain"))]
+    first = {argv[0]: argv for argv in asked}
+    assert {*first} | {"sweep", "explain", "profile", "verify", "summary", "plot", "report"} == {*COMMANDS}
+    asked = [*first.values(), ["params", "gpt2", "--dtype", "fp7"], ["params", "-x"]]
+    assert alone(asked, PACKAGES + NUMBERS) == [answer(argv) for argv in asked]
+    asked = [["explain", "tiny.yaml", "flops"]]
+    assert alone(asked, PACKAGES) == [answer(argv) for argv in asked]
+    assert "this needs" in alone(asked, PACKAGES + NUMBERS)[0]
+
+
+def answer(argv):
+    """What is answered here, or the error's text."""
+    try:
+        return ask(argv)
+    except ArchError as error:
+        return str(error)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import typer
@@ -28,7 +30,7 @@ class Tab(NamedTuple):
     title: str
     command: str
     first: tuple[str, ...]
-    start: dict[str, str] = {}
+    start: Mapping[str, str] = MappingProxyType({})
 
 
 TABS = {
@@ -85,12 +87,12 @@ def _tab(tab: Tab) -> dict[str, Any]:
         "about": command.get_short_help_str(200),
         "first": first,
         "more": [option for option in asked.values() if option["flag"]],
-        "start": tab.start,
+        "start": dict(tab.start),
     }
 
 
 def _option(parameter: Any, shown: str, text: str) -> dict[str, Any]:
-    """An option: its flag (none of an argument), help and default, and its choices or the list of its names."""
+    """An option: its flag (an argument has none), help and default, its choices or the list of its names."""
     flag = next((opt for opt in parameter.opts if opt.startswith("--")), "")
     name = flag.removeprefix("--") or parameter.name
     choices = CHOICES.search(shown)

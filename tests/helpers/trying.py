@@ -80,7 +80,7 @@ def listening(handler):
 
 @contextmanager
 def site(folder):
-    """The site below `folder`: its `address`, what is `fetched`, how to `close` it, a `proxy` for the rest."""
+    """The site below `folder`: `address`, what is `fetched`, how to `close` it, a `proxy` for the rest."""
     here = functools.partial(Logged, directory=str(folder))
     with listening(here) as server, listening(Refusing) as proxy:
         yield SimpleNamespace(

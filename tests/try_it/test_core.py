@@ -2,9 +2,11 @@
 
 import gzip
 import json
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from time import monotonic
+from zipfile import ZipFile
 
 import pytest
 
@@ -28,8 +30,9 @@ LINES = (
     ["check"],
     ["show"],
 )
+LISTS = "".join(f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}]\n" for a, b in pairwise("abcdefghijklmno"))
+BOMB = "a: &a [x, x, x, x]\n" + LISTS
 WRONG = (
-    ([], {}),
     (["parms", "gpt2"], {}),
     (["params"], {}),
     (["params", "gpt-2x"], {}),
@@ -40,10 +43,7 @@ WRONG = (
     (["params", "config.json"], {"config.json": '{"model_type": "llama", "hidden_size": 1e400}'}),
     (["params", "config.json"], {"config.json": "[" * 100_000}),
     (["params", "config.json"], {"config.json": ""}),
-    (
-        ["params", "a.yaml"],
-        {"a.yaml": "a: &a [x,x,x,x,x,x,x,x,x]\n" + "b: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n" * 9},
-    ),
+    (["params", "a.yaml"], {"a.yaml": BOMB}),
     (["params", "a.yaml"], {"a.yaml": "model: !!python/object/apply:os.system [ls]\n"}),
     (["params", "a.yaml"], {"a.yaml": "kind: decoder\nlayers: 1e9\n"}),
     (["params", "a.gguf"], {"a.gguf": "GGUF\x03"}),
@@ -52,7 +52,7 @@ WRONG = (
 
 def questions():
     """20 questions, half of them of files, the same in every run."""
-    random = Random(31)
+    random = Random(31)  # noqa: S311 - a sample, not a secret
     for number in range(20):
         command, *options = random.choice(LINES)
         if number % 2:
@@ -63,8 +63,9 @@ def questions():
 
 
 def asked(archcli, folder, argv, files):
-    """The command itself, with the files in its folder."""
-    folder.mkdir(exist_ok=True)
+    """The command itself, with the files in a folder of the name that the page gives."""
+    folder = folder / "model"
+    folder.mkdir(parents=True)
     for name, text in files.items():
         (folder / name).write_text(text)
     return archcli(*argv, cwd=folder)
@@ -76,9 +77,7 @@ def test_questions_are_answered_as_by_the_command(page, archcli, tmp_path):
         told = asked(archcli, tmp_path / str(number), [*argv, "--json"], files)
         got = answer(page, argv, files)
         expected = {"text": told.stdout} if told.returncode == 0 else {"error": told.stderr.strip()}
-        if {key: text.strip() for key, text in got.items()} != {
-            key: text.strip() for key, text in expected.items()
-        }:
+        if got != expected:
             differ.append((argv, got, expected))
     assert differ == []
 
@@ -115,7 +114,7 @@ def test_a_file_of_200_mb_is_refused_at_once(page):
         .then(done, (error) => done([error.message, performance.now() - begun]));"""
     line, took = page.execute_async_script(script)
     assert line == "the files have 191 MiB, and the page takes 64; give the header alone"
-    print(f"refused within {took:.0f} ms")
+    assert took < 5_000  # nothing of it is read
 
 
 def test_files_are_gone_after_their_question(page):
@@ -127,11 +126,12 @@ def test_files_are_gone_after_their_question(page):
 def test_a_question_can_be_stopped(page):
     script = """
       const done = arguments[0], stop = new AbortController();
-      const first = archcli.ask(["sweep", "gpt2"], {}, {signal: stop.signal}).then(String, (e) => e.name);
-      const long = archcli.ask(["params", "llama-3.1-405b"], {}, {signal: stop.signal}).then(String, (e) => e.name);
+      const until = {signal: stop.signal};
+      const first = archcli.ask(["fit", "--device", "rtx-4090"], {}, until).then(String, (e) => e.name);
+      const second = archcli.ask(["params", "llama-3.1-405b"], {}, until).then(String, (e) => e.name);
       const next = archcli.ask(["params", "gpt2"]).then((text) => JSON.parse(text).totals.params, String);
-      stop.abort();
-      Promise.all([first, long, next]).then(done);"""
+      setTimeout(() => stop.abort(), 500);
+      Promise.all([first, second, next]).then(done);"""
     assert page.execute_async_script(script) == ["AbortError", "AbortError", 124_439_808]
 
 
@@ -145,14 +145,14 @@ def test_first_visit_second_visit_and_no_network(folder, tmp_path):
         sizes = {path: zipped(folder, path) for path in first}
         assert not [path for path in first if "sympy" in path]
         assert sum(sizes.values()) <= FIRST_VISIT, sizes
-        print(f"\nfirst visit: {sum(sizes.values()):,} bytes gzipped, answered after {took:.1f} s")
+        print(f"\nfirst visit: {sum(sizes.values()):,} bytes gzipped, answered after {took:.1f} s")  # noqa: T201
         kept(browser)
 
         served.fetched.clear()
         begun = monotonic()
         visit(browser, served)
         ask(browser, ["params", "gpt2"])
-        print(f"second visit: answered after {monotonic() - begun:.1f} s")
+        print(f"second visit: answered after {monotonic() - begun:.1f} s")  # noqa: T201
         assert sum(size for _, size in served.fetched) == 0, served.fetched
 
         # the package that derives formulas comes when it is asked for, once
@@ -198,13 +198,8 @@ def test_nothing_is_asked_elsewhere(folder, tmp_path):
         origin = served.address.removesuffix("/try/")
         with chromium(tmp_path / "profile", served.proxy, f"--log-net-log={log}") as browser:
             visit(browser, served)
-            for argv in (
-                ["params", "gpt2"],
-                ["explain", "gpt2"],
-                ["draw", "gpt2", "-o", "-"],
-                ["params", "org/x"],
-            ):
-                answer(browser, argv)
+            for line in ("params gpt2", "explain gpt2", "draw gpt2 -o -", "params org/name"):
+                answer(browser, line.split())
             kept(browser)
             assert browser.execute_async_script(ELSEWHERE) == ["connect-src", "connect-src", "img-src"]
     asked = [event.get("params", {}) for event in json.loads(log.read_text())["events"]]
@@ -216,8 +211,6 @@ def test_nothing_is_asked_elsewhere(folder, tmp_path):
 def test_the_archives_hold_what_is_installed(folder):
     """No test, no bytecode; PyYAML and its licence beside archcli."""
     [program] = (folder / "try").glob("archcli-*.zip")
-    from zipfile import ZipFile
-
     names = ZipFile(program).namelist()
     assert {"answer.py", "archcli/__init__.py", "archcli/presets/gpt2.yaml", "yaml/loader.py"} <= {*names}
     assert [name for name in names if name.endswith((".pyc", ".so")) or "/tests/" in name] == []

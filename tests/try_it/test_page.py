@@ -19,7 +19,7 @@ from gguf_files.file import gguf
 from gguf_files.tiny import LLAMA as GGUF_LLAMA
 from gguf_files.tiny import TENSORS as GGUF_TENSORS
 from tiny_model import TINY
-from trying import BUILD, built, chromium, needs_page, site
+from trying import BUILD, needs_page
 
 pytestmark = needs_page
 
@@ -70,39 +70,34 @@ N_QUESTIONS = 60
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A site with the page alone."""
-    return built(tmp_path_factory.mktemp("site"))
-
-
-@pytest.fixture(scope="module")
-def served(folder):
-    with site(folder) as served:
-        yield served
-
-
-@pytest.fixture(scope="module")
-def browser(served, tmp_path_factory):
-    """One browser, in which Python is loaded once: addresses of the page change behind their # alone."""
-    with chromium(tmp_path_factory.mktemp("profile"), served.proxy) as browser:
-        browser.get(served.address)
-        settle(browser)
-        browser.execute_script(KEEP_DRAWINGS)
-        yield browser
-        fetched = browser.execute_script(FETCHED)
-        assert all(address.startswith((served.address, "blob:", "data:")) for address in fetched), fetched
-        severe = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
-        assert not severe, severe
+def opened(page):
+    """The browser that has opened the page. No test of this file may leave an error in its console."""
+    page.get_log("browser")
+    page.execute_script(KEEP_DRAWINGS)
+    yield page
+    severe = [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"]
+    assert not severe, severe
+    fetched = page.execute_script(FETCHED)
+    assert all(name.startswith((address(page), "blob:", "data:")) for name in fetched), fetched
 
 
 @pytest.fixture
-def page(browser):
+def ready(opened):
     """The page as it opens, with the first preset; Python stays loaded."""
-    screen(browser, 1400, "light")
-    browser.execute_script("location.hash = 'model=gpt2&tab=size'; document.body.focus()")
+    screen(opened, 1400, "light")
+    go(opened, "model=gpt2&tab=size")
+    return opened
+
+
+def go(browser, question):
+    """Write a question into the address, as a reader does."""
+    browser.execute_script("location.hash = arguments[0]; document.body.focus()", question)
     browser.execute_async_script("setTimeout(arguments[0], 50)")
     settle(browser)
-    return browser
+
+
+def address(browser):
+    return browser.current_url.partition("#")[0]
 
 
 def screen(browser, width, scheme):
@@ -193,53 +188,55 @@ URL.createObjectURL = (blob) => { window.made = blob; return make(blob); };
 DRAWING = "window.made.text().then(arguments[0])"
 
 
-def test_every_tab_shows_the_figures_of_its_command(page, options, tmp_path):
+def test_every_tab_shows_the_figures_of_its_command(ready, options, tmp_path):
     posed = [*questions(options)]
     assert len({question.tab for question in posed}) == len(TABS)
     assert len({(it.model, it.file and it.file["name"]) for it in posed}) == len(MODELS)
     refused = set()
-    wrong = [found for question in posed if (found := difference(question, page, tmp_path, refused))]
+    wrong = [found for question in posed if (found := difference(question, ready, tmp_path, refused))]
     assert not wrong, f"{len(wrong)} of {len(posed)} differ; the first: {wrong[0]}"
     assert len(refused) < N_QUESTIONS / 4, refused
 
 
-def test_a_link_gives_the_same_page_to_somebody_else(page, served):
+def test_a_link_gives_the_same_page_to_somebody_else(ready):
     config = (FILES / DROPPED["a quantized file"]).read_text()
     file = {"name": "config.json", "content": config, "pasted": True}
-    pose(page, Question("", "cache", {"context": "8k", "batch-size": "3"}, file))
-    asked, link, first = shown(page), page.current_url, page.current_window_handle
-    assert link.startswith(f"{served.address}#file=config.json&data=")
-    page.switch_to.new_window("tab")
+    pose(ready, Question("", "cache", {"context": "8k", "batch-size": "3"}, file))
+    asked, link, window = shown(ready), ready.current_url, ready.current_window_handle
+    assert link.startswith(f"{address(ready)}#file=config.json&data=")
+    ready.switch_to.new_window("tab")
     try:
-        page.get(link)
-        settle(page)
-        opened = shown(page)
-        assert page.find_element(By.ID, "text").get_property("value") == config
+        ready.get(link)
+        settle(ready)
+        opened = shown(ready)
+        fetched = ready.execute_script(FETCHED)
+        assert ready.find_element(By.ID, "text").get_property("value") == config
     finally:
-        page.close()
-        page.switch_to.window(first)
+        ready.close()
+        ready.switch_to.window(window)
     assert opened["lines"] == asked["lines"] != []
     assert opened["command"] == asked["command"] == "archcli kvcache config.json --context 8k --batch-size 3"
-    assert not [path for path, _ in served.fetched if "data=" in path]
+    assert fetched
+    assert not [name for name in fetched if "data=" in name]
 
 
-def test_back_and_forward_walk_through_the_questions(page):
+def test_back_and_forward_walk_through_the_questions(ready):
     walked = []
     for question in (
         Question("gpt2", "size"),
         Question("gpt2", "cache", {"context": "512"}),
         Question("t5-small", "cache", {"context": "512"}),
     ):
-        pose(page, question)
-        walked.append((page.current_url, shown(page)))
+        pose(ready, question)
+        walked.append((ready.current_url, shown(ready)))
     for step, (url, then) in [("back", walked[1]), ("back", walked[0]), ("forward", walked[1])]:
-        getattr(page, step)()
-        page.execute_async_script("setTimeout(arguments[0], 50)")
-        settle(page)
-        now = shown(page)
-        assert (page.current_url, now["command"], now["lines"]) == (url, then["command"], then["lines"])
-    assert page.find_element(By.ID, "preset").get_property("value") == "gpt2"
-    assert page.find_element(By.ID, "option-context").get_property("value") == "512"
+        getattr(ready, step)()
+        ready.execute_async_script("setTimeout(arguments[0], 50)")
+        settle(ready)
+        now = shown(ready)
+        assert (ready.current_url, now["command"], now["lines"]) == (url, then["command"], then["lines"])
+    assert ready.find_element(By.ID, "preset").get_property("value") == "gpt2"
+    assert ready.find_element(By.ID, "option-context").get_property("value") == "512"
 
 
 def press(browser, *keys):
@@ -259,29 +256,29 @@ def tab_to(browser, name, most=40):
     raise AssertionError(f"Tab does not reach {name}")
 
 
-def test_the_keyboard_alone_does_everything(page):
-    tab_to(page, "preset")
-    ActionChains(page).key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL).perform()
-    press(page, "mixtral-8x7b")
-    tab_to(page, "tab-size")
-    press(page, Keys.ARROW_RIGHT, Keys.END, Keys.HOME, Keys.ARROW_LEFT, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
-    assert page.switch_to.active_element.get_attribute("id") == "tab-cache"
-    press(page, Keys.ENTER)
-    settle(page)
-    tab_to(page, "option-context")
-    press(page, "8k", Keys.ENTER)
-    settle(page)
-    assert shown(page)["command"] == "archcli kvcache mixtral-8x7b --context 8k"
-    assert shown(page)["lines"][0].startswith("mixtral-8x7b: kvcache, context 8,000")
-    tab_to(page, "command")
-    tab_to(page, "copy")
+def test_the_keyboard_alone_does_everything(ready):
+    tab_to(ready, "preset")
+    ActionChains(ready).key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL).perform()
+    press(ready, "mixtral-8x7b")
+    tab_to(ready, "tab-size")
+    press(ready, Keys.ARROW_RIGHT, Keys.END, Keys.HOME, Keys.ARROW_LEFT, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    assert ready.switch_to.active_element.get_attribute("id") == "tab-cache"
+    press(ready, Keys.ENTER)
+    settle(ready)
+    tab_to(ready, "option-context")
+    press(ready, "8k", Keys.ENTER)
+    settle(ready)
+    assert shown(ready)["command"] == "archcli kvcache mixtral-8x7b --context 8k"
+    assert shown(ready)["lines"][0].startswith("mixtral-8x7b: kvcache, context 8,000")
+    tab_to(ready, "command")
+    tab_to(ready, "copy")
     for _ in range(20):
-        press(page, Keys.TAB)
-        if page.switch_to.active_element.text == "JSON":
+        press(ready, Keys.TAB)
+        if ready.switch_to.active_element.text == "JSON":
             break
-    press(page, Keys.ENTER)
-    page.execute_async_script(UNTIL_JSON)
-    said = json.loads(page.find_element(By.ID, "json-text").get_property("textContent"))
+    press(ready, Keys.ENTER)
+    ready.execute_async_script(UNTIL_JSON)
+    said = json.loads(ready.find_element(By.ID, "json-text").get_property("textContent"))
     assert said == json.loads(program(["kvcache", "mixtral-8x7b", "-c", "8k", "--json"], ".").out)
 
 
@@ -292,12 +289,12 @@ wait();
 """
 
 
-def test_the_skip_link_keeps_the_question(page):
-    before = page.current_url
-    page.execute_script("document.querySelector('.skip').focus()")
-    press(page, Keys.ENTER)
-    assert page.switch_to.active_element.get_attribute("id") == "answer"
-    assert page.current_url == before
+def test_the_skip_link_keeps_the_question(ready):
+    before = ready.current_url
+    ready.execute_script("document.querySelector('.skip').focus()")
+    press(ready, Keys.ENTER)
+    assert ready.switch_to.active_element.get_attribute("id") == "answer"
+    assert ready.current_url == before
 
 
 @pytest.fixture(scope="module")
@@ -328,19 +325,19 @@ LOOKED_AT = [
 ]
 
 
-def test_axe_finds_nothing_at_any_width_in_light_and_dark(page, axe):
+def test_axe_finds_nothing_at_any_width_in_light_and_dark(ready, axe):
     found = {}
-    page.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})
+    ready.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})
     for question in LOOKED_AT:
-        pose(page, question)
-        page.execute_script("document.querySelectorAll('details').forEach((it) => { it.open = true; })")
+        pose(ready, question)
+        ready.execute_script("document.querySelectorAll('details').forEach((it) => { it.open = true; })")
         for width in (400, 800, 1400):
             for scheme in ("light", "dark"):
-                screen(page, width, scheme)
+                screen(ready, width, scheme)
                 where = f"{question.tab} of {question.model}, {width} px, {scheme}"
-                page.execute_async_script("setTimeout(arguments[0], 200)")  # colours fade for 150 ms
-                violations = page.execute_async_script(VIOLATIONS)
-                content, window = shown(page)["scroll"]
+                ready.execute_async_script("setTimeout(arguments[0], 200)")  # colours fade for 150 ms
+                violations = ready.execute_async_script(VIOLATIONS)
+                content, window = shown(ready)["scroll"]
                 if violations or content > window:
                     found[where] = violations, content, window
     assert not found
@@ -362,71 +359,69 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_file_is_the_programs_error(name, page, tmp_path):
-    drop(page, name, HOSTILE[name])
-    found = shown(page)
+def test_a_hostile_file_is_the_programs_error(name, ready, tmp_path):
+    drop(ready, name, HOSTILE[name])
+    found = shown(ready)
     place(Question("", "size", file={"name": name, "content": HOSTILE[name]}), tmp_path)
     done = program(shlex.split(found["command"])[1:], tmp_path)
     assert done.code == 2
     assert found["trouble"] == done.err.strip()
     assert not found["lines"]
-    assert not page.find_elements(By.CSS_SELECTOR, "img")
+    assert not ready.find_elements(By.CSS_SELECTOR, "img")
 
 
 HUGE = 200 << 20
 
 
-def test_a_text_of_200_mb_is_refused_unread(page):
-    drop(page, "config.json", "{", HUGE)
-    assert shown(page)["trouble"].startswith("error: config.json has 200 MiB")
-    assert shown(page)["command"] == "archcli params gpt2"
+def test_a_text_of_200_mb_is_refused_unread(ready):
+    drop(ready, "config.json", "{", HUGE)
+    assert shown(ready)["trouble"].startswith("error: config.json has 200 MiB")
+    assert shown(ready)["command"] == "archcli params gpt2"
 
 
-def test_of_a_gguf_file_of_200_mb_the_header_alone_is_read(page, tmp_path):
+def test_of_a_gguf_file_of_200_mb_the_header_alone_is_read(ready, tmp_path):
     header = gguf(GGUF_LLAMA, GGUF_TENSORS)
-    drop(page, "huge.gguf", [*header], HUGE)
-    found = shown(page)
+    drop(ready, "huge.gguf", [*header], HUGE)
+    found = shown(ready)
     assert f"huge.gguf header of {len(header) / 1024:.1f} KiB of 200 MiB" in found["files"]
     (tmp_path / "huge.gguf").write_bytes(header)
     assert found["lines"] == lines_of(program(["params", "huge.gguf", "--format", "md"], tmp_path).out)
     assert "does not hold the file" in found["note"]
 
 
-def test_a_safetensors_header_is_compared_with_the_model(page, tmp_path):
+def test_a_safetensors_header_is_compared_with_the_model(ready, tmp_path):
     entries = json.dumps({"wte.weight": {"dtype": "F16", "shape": [8, 8], "data_offsets": [0, 128]}}).encode()
     header = pack("<Q", len(entries)) + entries
-    drop(page, "model.safetensors", [*header], HUGE)
-    found = shown(page)
+    drop(ready, "model.safetensors", [*header], HUGE)
+    found = shown(ready)
     assert found["command"] == "archcli params gpt2 --against model.safetensors"
     (tmp_path / "model.safetensors").write_bytes(header)
     done = program([*shlex.split(found["command"])[1:], "--format", "md"], tmp_path)
     assert found["lines"] == lines_of(done.out)
-    page.find_element(By.CSS_SELECTOR, "#files button").click()
-    settle(page)
-    assert shown(page)["command"] == "archcli params gpt2"
+    ready.find_element(By.CSS_SELECTOR, "#files button").click()
+    settle(ready)
+    assert shown(ready)["command"] == "archcli params gpt2"
 
 
-def test_a_link_without_its_file_leaves_the_form(page):
+def test_a_link_without_its_file_leaves_the_form(ready):
     for link, said in {
         "file=big.gguf&kept=0123&tab=cache": "error: the link names big.gguf, which is too large for a link",
         "file=config.json&data=AAAA&tab=cache": "error: the link is damaged: its config.json cannot be read",
     }.items():
-        page.execute_script("location.hash = arguments[0]", link)
-        page.execute_async_script("setTimeout(arguments[0], 50)")
-        settle(page)
-        assert shown(page)["trouble"].startswith(said)
-        assert page.find_element(By.ID, "option-context").is_displayed()
+        go(ready, link)
+        assert shown(ready)["trouble"].startswith(said)
+        assert ready.find_element(By.ID, "option-context").is_displayed()
 
 
-def test_without_webassembly_there_is_a_line(browser, served):
-    first = browser.current_window_handle
-    browser.switch_to.new_window("tab")
+def test_without_webassembly_there_is_a_line(opened):
+    window, here = opened.current_window_handle, address(opened)
+    opened.switch_to.new_window("tab")
     try:
         source = {"source": "delete window.WebAssembly"}
-        browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", source)
-        browser.get(served.address)
-        settle(browser)
-        assert shown(browser)["trouble"].startswith("This browser has no WebAssembly")
+        opened.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", source)
+        opened.get(here)
+        settle(opened)
+        assert shown(opened)["trouble"].startswith("This browser has no WebAssembly")
     finally:
-        browser.close()
-        browser.switch_to.window(first)
+        opened.close()
+        opened.switch_to.window(window)

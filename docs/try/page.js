@@ -1,18 +1,18 @@
 /* The page "Try it": the model, the tabs with their forms, the answer, and the address that keeps the question. */
 
-import { ask, progress, started } from "./python.js";
+import { makeTabs, showForm } from "./form.js";
 import { readLocally } from "./headers.js";
-import { node, rendered, sentence } from "./markdown.js";
-import {
-  addressOf, argumentsOf, fileName, LONGEST_LINK, nameOfText, questionOf, shellLine, valueOf,
-} from "./questions.js";
+import { node, rendered } from "./markdown.js";
+import { ask, progress, started } from "./python.js";
+import { addressOf, argumentsOf, fileName, LONGEST_LINK, nameOfText, questionOf, shellLine } from "./questions.js";
+import { busy, byId, complain, copy, say, size, waiting } from "./status.js";
 
-const byId = (id) => document.getElementById(id);
 const MOST_SHOWN = 200000;
 const MOST_ANSWERS = 100;
 
 const question = { tab: "", model: "", file: null, checkpoint: null, set: [], values: {} };
-const kept = new Map(); // files that no link holds, by key
+const kept = new Map(); // files of this visit, by key
+const visit = Date.now().toString(36);
 const answers = new Map(); // by arguments and file
 let tabs = [];
 let asked = 0; // counts questions: an answer to an older one is dropped
@@ -22,53 +22,12 @@ let last = Promise.resolve(); // settles when that has ended
 
 const tabNow = () => tabs.find(({ id }) => id === question.tab);
 
-// --- what the page says
-
-const say = (text) => {
-  byId("status").textContent = text;
-};
-const busy = (is) => byId("panel").setAttribute("aria-busy", is);
-const complain = (text) => {
-  const ofHub = text && !question.file && /^(hf:\/\/)?[\w.-]+\/[\w.-]+/.test(question.model);
-  const hint = ofHub ? node("p", {}, "This page does not ask the Hugging Face hub: paste the model's config.json.") : null;
-  byId("trouble").hidden = !text;
-  byId("trouble").replaceChildren(...(text ? [node("pre", {}, text), hint].filter(Boolean) : []));
-};
-
-/* What goes on while the reader waits: seconds, and bytes that arrive. Not read aloud at each change. */
-const waiting = () => {
-  const since = performance.now();
-  let bytes = "";
-  const show = () => {
-    byId("clock").textContent = `${bytes}${((performance.now() - since) / 1000).toFixed(0)} s`;
-  };
-  const ticking = setInterval(show, 500);
-  const end = () => {
-    clearInterval(ticking);
-    byId("clock").textContent = "";
-  };
-  return { end, arrived: (text) => { bytes = `${text}, `; show(); } };
-};
-const size = (bytes) => {
-  const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
-  let at = 0;
-  let value = bytes;
-  for (; value >= 1024 && at < units.length - 1; at += 1) value /= 1024;
-  return `${at ? value.toFixed(value < 10 ? 1 : 0) : value} ${units[at]}`;
-};
-
 // --- the model: a preset, a text, files
 
 const filesOf = () => {
   const files = {};
   for (const file of [question.file, question.checkpoint]) if (file) files[file.name] = file.content;
   return files;
-};
-
-const keyOf = async (content) => {
-  const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  return [...digest.subarray(0, 8)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 };
 
 const chip = (file, about, remove) => {
@@ -102,12 +61,15 @@ const choose = (changes) => {
   return pose();
 };
 
-const keep = async (name, content, more) => {
-  const key = await keyOf(content);
-  const file = { name: fileName(name), content, key, ...more };
-  // back and forward: what was dropped stays a file, though the address holds its text
-  if (more.pasted && kept.get(key)?.name === file.name) return kept.get(key);
-  kept.set(key, file);
+const same = (a, b) =>
+  typeof a === "string" ? a === b : typeof b !== "string" && a.length === b.length && a.every((byte, i) => byte === b[i]);
+
+/* A file of this visit, with a key for what no link holds; the one that is there where it was dropped before. */
+const keep = (name, content, more) => {
+  const known = [...kept.values()].find((file) => file.name === fileName(name) && same(file.content, content));
+  if (known && (more.pasted || !known.pasted)) return known;
+  const file = { name: fileName(name), content, key: `${visit}-${kept.size}`, ...more };
+  kept.set(file.key, file);
   return file;
 };
 
@@ -115,7 +77,7 @@ const takeText = async (text) => {
   if (!text.trim()) return question.file?.pasted ? choose({ file: null, model: "gpt2" }) : null;
   if (question.file?.pasted && question.file.content === text) return null;
   busy(true);
-  return choose({ file: await keep(nameOfText(text), text, { pasted: true }), model: "" });
+  return choose({ file: keep(nameOfText(text), text, { pasted: true }), model: "" });
 };
 
 const takeFiles = async (files) => {
@@ -124,7 +86,7 @@ const takeFiles = async (files) => {
   try {
     for (const file of files) {
       const { content } = await readLocally(file);
-      const taken = await keep(file.name, content, { size: file.size });
+      const taken = keep(file.name, content, { size: file.size });
       if (/\.safetensors$/i.test(file.name)) changes.checkpoint = taken;
       else Object.assign(changes, { file: taken, model: "" });
     }
@@ -135,92 +97,27 @@ const takeFiles = async (files) => {
     return;
   }
   if (changes.checkpoint && !changes.file) question.tab = "size";
+  show();
   await choose(changes);
 };
 
-// --- tabs and forms
-
-const showTabs = () => {
-  for (const button of byId("tabs").children) {
-    const chosen = button.dataset.tab === question.tab;
-    button.setAttribute("aria-selected", chosen);
-    button.tabIndex = chosen ? 0 : -1;
-    if (chosen) byId("panel").setAttribute("aria-labelledby", button.id);
-  }
-};
-
-const makeTabs = () => {
-  const buttons = tabs.map(({ id, title }) => {
-    const button = node("button", { type: "button", role: "tab", id: `tab-${id}`, "aria-controls": "panel" }, title);
-    button.dataset.tab = id;
-    button.addEventListener("click", () => open(id));
-    return button;
-  });
-  byId("tabs").replaceChildren(...buttons);
-  byId("tabs").addEventListener("keydown", (event) => {
-    const at = buttons.indexOf(document.activeElement);
-    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: buttons.length - 1 }[event.key];
-    if (to === undefined) return;
-    event.preventDefault();
-    buttons.at(to % buttons.length).focus();
-  });
-};
+// --- asking
 
 const open = (id) => {
   question.tab = id;
-  showForm();
+  show();
   return pose();
 };
 
-const begin = (tab) => {
-  for (const [name, value] of Object.entries(tab.start)) question.values[name] ||= value;
-};
-
-const showForm = () => {
+/* The form of the tab that is open. */
+const show = () => {
   const tab = tabNow();
-  begin(tab);
-  showTabs();
-  byId("about").textContent = tab.about;
-  byId("first").replaceChildren(...tab.first.map(field));
-  byId("more").replaceChildren(...tab.more.map(field));
-  byId("more-options").hidden = !tab.more.length;
-  byId("more-options").open = tab.more.some((option) => valueOf(option, question.values));
-};
-
-/* The control of an option; its help stands below it. */
-const field = (option) => {
-  const id = `option-${option.name}`;
-  const control = makeControl(option, id);
-  control.addEventListener("change", () => {
-    question.values[option.name] = option.switch ? control.checked : control.value;
+  for (const [name, value] of Object.entries(tab.start)) question.values[name] ||= value;
+  showForm(tab, question.values, (name, value) => {
+    question.values[name] = value;
     pose();
   });
-  const label = node("label", { for: id }, option.flag || option.name);
-  const help = node("p", { class: "help", id: `${id}-help` }, ...sentence(option.help));
-  return node("div", { class: option.switch ? "field switch" : "field" }, label, control, help);
 };
-
-const makeControl = (option, id) => {
-  const value = valueOf(option, question.values);
-  const shared = { id, "aria-describedby": `${id}-help` };
-  if (option.switch) {
-    const box = node("input", { type: "checkbox", ...shared });
-    box.checked = value;
-    return box;
-  }
-  if (option.choices.length) {
-    const usual = node("option", { value: "" }, option.default ? `default: ${option.default}` : "–");
-    const select = node("select", shared, usual, ...option.choices.map((word) => node("option", { value: word }, word)));
-    select.value = value;
-    return select;
-  }
-  const list = option.list || null;
-  const input = node("input", { ...shared, type: "text", list, placeholder: option.default || null, autocomplete: "off", spellcheck: "false" });
-  input.value = value;
-  return input;
-};
-
-// --- asking
 
 /* Ask the question as it stands; its address becomes that of the page. */
 const pose = async (replace = false) => {
@@ -290,7 +187,8 @@ const answerOf = (argv, form) => {
 const showTrouble = (message) => {
   byId("answer").replaceChildren();
   byId("json").hidden = true;
-  complain(message);
+  const ofHub = !question.file && /^(hf:\/\/)?[\w.-]+\/[\w.-]+/.test(question.model);
+  complain(message, ofHub ? "This page does not ask the Hugging Face hub: paste the model's config.json." : "");
   busy(false);
   say("No answer.");
 };
@@ -340,12 +238,12 @@ const read = async () => {
   asked += 1;
   const mine = asked;
   const { problem, ...next } = await questionOf(location.hash, tabs, (key) => kept.get(key) ?? null);
-  const file = next.file && (next.file.key ? next.file : await keep(next.file.name, next.file.content, { pasted: true }));
+  const file = next.file && (next.file.key ? next.file : keep(next.file.name, next.file.content, { pasted: true }));
   if (mine !== asked) return;
   Object.assign(question, next, { file, values: { ...question.values, ...next.values } });
   if (!file && !next.model && !problem) question.model = "gpt2";
   showModel();
-  showForm();
+  show();
   if (problem) showTrouble(`error: ${problem}`);
   else await pose(true);
 };
@@ -400,15 +298,6 @@ const listen = () => {
   addEventListener("popstate", read);
 };
 
-const copy = async (text, what) => {
-  try {
-    await navigator.clipboard.writeText(text);
-    say(`${what} is copied.`);
-  } catch {
-    say("This browser does not let the page copy: mark the text and copy it.");
-  }
-};
-
 // --- starting
 
 const list = (id, names) => node("datalist", { id }, ...names.map((name) => node("option", { value: name })));
@@ -430,7 +319,7 @@ const main = async () => {
   byId("n-presets").textContent = known.presets.length;
   byId("version").textContent = `archcli ${known.version}`;
   for (const id of ["devices", "dtypes", "cache_dtypes"]) document.body.append(list(id, known[id]));
-  makeTabs();
+  makeTabs(tabs, open);
   listen();
   read();
   await load();

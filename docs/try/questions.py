@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import typer
@@ -28,7 +30,7 @@ class Tab(NamedTuple):
     title: str
     command: str
     first: tuple[str, ...]
-    start: dict[str, str] = {}
+    start: Mapping[str, str] = MappingProxyType({})
 
 
 TABS = {
@@ -85,15 +87,16 @@ def _tab(tab: Tab) -> dict[str, Any]:
         "about": command.get_short_help_str(200),
         "first": first,
         "more": [option for option in asked.values() if option["flag"]],
-        "start": tab.start,
+        "start": dict(tab.start),
     }
 
 
 def _option(parameter: Any, shown: str, text: str) -> dict[str, Any]:
-    """An option: its flag (none of an argument), help and default, and its choices or the list of its names."""
+    """An option: its flag (an argument has none), help and default, its choices or the list of its names."""
     flag = next((opt for opt in parameter.opts if opt.startswith("--")), "")
     name = flag.removeprefix("--") or parameter.name
     choices = CHOICES.search(shown)
+    # a drawing by time needs a saved profile, which the page has no field for
     words = choices[1].split("|") if choices else shown.split("|") if "|" in shown and not flag else []
     bracket = DEFAULT.search(text)
     return {
@@ -101,7 +104,7 @@ def _option(parameter: Any, shown: str, text: str) -> dict[str, Any]:
         "flag": flag,
         "help": DEFAULT.sub("", text),
         "default": re.sub(r"(^|; )default: ", "", bracket[1]) if bracket else "",
-        "choices": words,
+        "choices": [word for word in words if (name, word) != ("show", "time")],
         "list": LISTED.get(name, ""),
         "switch": bool(getattr(parameter, "is_flag", False)),
         "repeats": bool(getattr(parameter, "multiple", False)),

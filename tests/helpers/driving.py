@@ -1,14 +1,16 @@
 """The form of the page "Try it", filled as a reader fills it, and what the page then shows.
 
-    pose(browser, Question("gpt2", "cache", {"context": "8k"}))
-    shown(browser)["lines"]      # headings, cells and sentences of the answer
-    program(["kvcache", "gpt2", "--context", "8k", "--format", "md"], folder).out
+pose(browser, Question("gpt2", "cache", {"context": "8k"}))
+shown(browser)["lines"]      # headings, cells and sentences of the answer
+program(["kvcache", "gpt2", "--context", "8k", "--format", "md"], folder).out
 """
 
 import io
 import re
 import sys
+from collections.abc import Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
+from types import MappingProxyType
 from typing import NamedTuple
 from unittest import mock
 
@@ -20,19 +22,25 @@ const settled = (done) => {
   if (busy === "false") done(); else setTimeout(() => settled(done), 20);
 };
 """
+CARRY = """
+const drop = (name, content, more) => {
+  const parts = [typeof content === "string" ? content : Uint8Array.from(content), new Uint8Array(more)];
+  const carried = new DataTransfer();
+  carried.items.add(new File(parts, name));
+  const how = {dataTransfer: carried, bubbles: true, cancelable: true};
+  for (const kind of ["dragenter", "dragover", "drop"])
+    document.body.dispatchEvent(new DragEvent(kind, how));
+};
+"""
 # files come by a drop, texts into the field; the events of one script are one question, the last
 POSE = (
     SETTLE
+    + CARRY
     + """
 const [model, file, tab, values, done] = arguments;
 const change = (control, value) => {
   if (control.type === "checkbox") control.checked = value; else control.value = value;
   control.dispatchEvent(new Event("change", {bubbles: true}));
-};
-const drop = ({name, content}) => {
-  const carried = new DataTransfer();
-  carried.items.add(new File([typeof content === "string" ? content : Uint8Array.from(content)], name));
-  document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: carried, bubbles: true, cancelable: true}));
 };
 const ask = () => {
   document.getElementById(`tab-${tab}`).click();
@@ -41,7 +49,7 @@ const ask = () => {
   settled(done);
 };
 if (file?.pasted) change(document.getElementById("text"), file.content);
-else if (file) drop(file);
+else if (file) drop(file.name, file.content, 0);
 else change(document.getElementById("preset"), model);
 settled(ask);
 """
@@ -66,7 +74,7 @@ class Question(NamedTuple):
 
     model: str
     tab: str
-    values: dict = {}
+    values: Mapping = MappingProxyType({})
     file: dict | None = None
 
 
@@ -83,7 +91,13 @@ def settle(browser):
 
 def pose(browser, question):
     """Fill the form, and wait for the answer."""
-    browser.execute_async_script(POSE, question.model, question.file, question.tab, question.values)
+    browser.execute_async_script(POSE, question.model, question.file, question.tab, dict(question.values))
+
+
+def drop(browser, name, content, more=0):
+    """Drop a file of this text or these bytes and `more` zeros, and wait for the answer."""
+    browser.execute_script(CARRY + "drop(...arguments);", name, content, more)
+    settle(browser)
 
 
 def shown(browser):

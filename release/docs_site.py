@@ -1,6 +1,7 @@
 """Builds the site of docs/, and beside its pages what programs read.
 
-That is llms.txt, llms-full.txt, the Markdown of every page, and schema.json.
+That is llms.txt, llms-full.txt, the Markdown of every page, and schema.json. The page in which
+archcli runs comes into try/ (docs/try/build.py).
 
     python release/docs_site.py [FOLDER]
 
@@ -91,12 +92,14 @@ def write_for_programs(folder: Path, address: str) -> None:
 
 
 def main(folder: Path) -> int:
-    """Build; the exit code of zensical."""
+    """Build; the exit code of the first step that fails."""
     built = subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=folder, check=False)
     if built.returncode == 0:
         urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls", {})
         address = urls.get("Documentation", "").rstrip("/")
         write_for_programs(folder, address and f"{address}/")
+        page = [sys.executable, str(ROOT / "docs" / "try" / "build.py"), str(folder / "site")]
+        return subprocess.run(page, check=False).returncode
     return built.returncode
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
+from math import fsum
 from typing import NamedTuple
 
 from archcli.measure.memory.offload import Offload
@@ -92,7 +93,7 @@ class Prediction(NamedTuple):
     @property
     def _exposed_s(self) -> float:
         """Seconds of communication that no compute hides."""
-        return sum(collective.least_s for collective in self.communication)
+        return fsum(collective.least_s for collective in self.communication)
 
 
 def predict_pass(

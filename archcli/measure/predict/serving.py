@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import fsum
 from typing import NamedTuple
 
 from archcli.arith import Number
@@ -257,7 +258,7 @@ def _computing(rows: Iterable[PredictedRow], device: TimingDevice) -> float:
     """Seconds at the floor of the kernels that the peak bounds, not the bandwidth."""
     # of a kernel that the bandwidth bounds both are the same, but for rounding
     least = (1 + ROUNDING) / device.clock.rates.bandwidth
-    return sum(row.seconds.floor for row in rows if row.seconds.floor > row.bytes * least)
+    return fsum(row.seconds.floor for row in rows if row.seconds.floor > row.bytes * least)
 
 
 OF_SEQUENCES = (TimeClass.FUSED_ATTENTION, TimeClass.RECURRENCE)
@@ -267,12 +268,12 @@ OF_SEQUENCES = (TimeClass.FUSED_ATTENTION, TimeClass.RECURRENCE)
 def added_to(step: Prediction, prompt: Prediction) -> float:
     """Expected seconds that a prompt adds to a step, in which it runs: kernels read their weights once."""
     prompt_s, step_s = _by_kernel(prompt), _by_kernel(step)
-    in_kernels = sum(
+    in_kernels = fsum(
         seconds if op_class in OF_SEQUENCES else max(0.0, seconds - step_s.get((path, kernel, op_class), 0.0))
         for (path, kernel, op_class), seconds in prompt_s.items()
     )
-    sent = prompt.seconds.expected - sum(prompt_s.values())
-    return in_kernels + max(0.0, sent - step.seconds.expected + sum(step_s.values()))
+    sent = prompt.seconds.expected - fsum(prompt_s.values())
+    return in_kernels + max(0.0, sent - step.seconds.expected + fsum(step_s.values()))
 
 
 def _by_kernel(prediction: Prediction) -> dict[tuple[str, str, str], float]:
@@ -335,7 +336,7 @@ def joined(parts: list[tuple[str, WeightedStep]], tokens: int, engine: Engine) -
     steps = [step for _, step in parts]
     first = steps[0].step
     sums = {
-        name: sum(weight * getattr(step, name) for weight, step in steps)
+        name: fsum(weight * getattr(step, name) for weight, step in steps)
         for name in ("bubble_s", "model_flops", "executed_flops")
     }
     return first._replace(

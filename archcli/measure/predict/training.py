@@ -6,6 +6,7 @@ memory-bound kernels, fused attention, and communication.
 
 from __future__ import annotations
 
+from math import fsum
 from typing import NamedTuple
 
 from archcli.measure.memory.pipeline import Stage
@@ -64,7 +65,7 @@ class StepWork(NamedTuple):
         floor = max(self.floor, self.communication)
         if constants is None:
             return Seconds.at_limit(floor)
-        expected, origin = sum(self.parts(constants).values()), constants.origin
+        expected, origin = fsum(self.parts(constants).values()), constants.origin
         return Seconds.within(floor, expected, origin.low, origin.high)
 
     def bound_by(self, constants: StepConstants | None) -> Bound:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import fsum
 from typing import Any
 
 from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED, label_of
@@ -48,7 +49,7 @@ def _bar(shares: Mapping[str, float], y: float, whole: float) -> Iterator[str]:
     """One bar of shares by class. A negative share, of unattributed time, is left out; a line marks 100%."""
     drawn = {name: share for name, share in shares.items() if share > 0}
     # beyond 1 where a traced pass took longer than the plain one that shares are of
-    unit = whole / max(1.0, sum(drawn.values()))
+    unit = whole / max(1.0, fsum(drawn.values()))
     x = 0.0
     for name, share in drawn.items():
         width = share * unit

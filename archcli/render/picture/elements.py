@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import fsum
 from typing import Any
 
 from archcli.errors import sanitize
@@ -131,7 +132,7 @@ def contrast_of(ground: str) -> float:
     channels = [int(ground[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     # sRGB to linear light; the weights below are those of BT.709
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]  # noqa: PLR2004
-    return 0.05 + sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    return 0.05 + fsum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def _attribute(value: Any) -> str:

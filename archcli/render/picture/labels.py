@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from math import hypot
+from math import fsum, hypot
 from typing import NamedTuple
 
 WIDTHS = {
@@ -51,7 +51,8 @@ class Segment(NamedTuple):
 
 def text_width(content: str, size: float = 12, *, bold: bool = False) -> float:
     """Pixels that a line of text may take."""
-    em = sum(WIDTHS.get(char, FULL_WIDTH if char >= FIRST_FULL else USUAL) for char in content)
+    # not sum: from Python 3.12 on it rounds less, and a drawing is to be the same on every Python
+    em = fsum(WIDTHS.get(char, FULL_WIDTH if char >= FIRST_FULL else USUAL) for char in content)
     return em * size * (BOLD if bold else 1.0)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import log10
+from math import fsum, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,7 +115,7 @@ def _axes(scale: LogScale, seconds: Sequence[float], rates: Sequence[float], wha
 def _marks(rows: Sequence[Record]) -> list[Record]:
     """The rows, those of all layers together, as the roofline draws them."""
     marks: dict[str, dict[str, Any]] = {}
-    total = sum(row["time_s"] for row in rows)
+    total = fsum(row["time_s"] for row in rows)
     for row in sorted(rows, key=lambda row: -row["time_s"]):
         path = folded_path(row["path"])
         first = {"path": path, "class": row["class"], "executed_flops": 0.0, "bytes": 0.0, "seconds": 0.0}

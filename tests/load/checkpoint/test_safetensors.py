@@ -112,6 +112,15 @@ def test_a_dtype_of_tomorrow_is_not_measured(tmp_path):
     assert read_header(path)["w"].shape == (2,)
 
 
+def test_a_header_alone_has_names_and_shapes(tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(file_of(entry()))
+    stored = read_header(path)["w"]
+    assert (stored.dtype, stored.shape) == ("F32", (2,))
+    with pytest.raises(ArchError, match="became shorter"):
+        read_tensor(stored)
+
+
 def test_a_header_as_long_as_is_allowed_is_not_taken_on_trust(tmp_path):
     path = tmp_path / "model.safetensors"
     path.write_bytes(file_of(b"{}", length=MOST_HEADER))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from math import fsum
 from typing import NamedTuple
 
 from archcli.errors import ArchError
@@ -110,9 +111,9 @@ class Gap(NamedTuple):
         rows = self.prediction.rows
         yield from self._sent()
         yield from self._launched()
-        computed = sum(row.seconds.expected for row in rows if row.bound_by == "compute")
+        computed = fsum(row.seconds.expected for row in rows if row.bound_by == "compute")
         yield from self._slower("a clock at {share} by power or heat", computed, LOWEST_CLOCK)
-        routed = sum(row.seconds.expected for row in rows if _is_routed(row.kernel, row.op_class))
+        routed = fsum(row.seconds.expected for row in rows if _is_routed(row.kernel, row.op_class))
         yield from self._slower("experts that get {times} their share of the tokens", routed, HALF)
         yield from self._slower("a bubble {times} as long", self.prediction.bubble_s, HALF)
         yield from self._slower("{times} as many prefills of others, or as long", self.late_s, HALF)
@@ -128,10 +129,10 @@ class Gap(NamedTuple):
         """Communication that nothing hides, and that of a slow path."""
         sent = self.prediction.communication
         names = " and ".join(dict.fromkeys(part.timed.collective.name.replace("_", "-") for part in sent))
-        hidden = sum(part.most_s - part.least_s for part in sent)
+        hidden = fsum(part.most_s - part.least_s for part in sent)
         if hidden > 0:
             yield Explanation(f"{names} that no computing hides", hidden)
-        under_way = sum(part.timed.time_s for part in sent)
+        under_way = fsum(part.timed.time_s for part in sent)
         yield from self._slower(
             f"{names} at {{share}} of the links' rate, as over PCIe", under_way, SLOWEST_LINK
         )
@@ -143,7 +144,7 @@ class Gap(NamedTuple):
             return
         rows = [row for row in self.prediction.rows if row.op_class != TimeClass.FRAMEWORK]
         host, number = timing.host or EAGER, sum(row.times for row in rows)
-        most = sum(row.times * host.launch(row.stage).high for row in rows)
+        most = fsum(row.times * host.launch(row.stage).high for row in rows)
         launching = min(most, self.measured_s - self.late_s)
         seconds = launching - self.alone_s
         if seconds > 0:

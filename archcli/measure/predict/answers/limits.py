@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from math import fsum
 from typing import Any, NamedTuple
 
 from archcli.graph import Row, StateKind
@@ -145,7 +146,8 @@ def limits(prediction: Prediction, cached: Mapping[str, str]) -> list[Limit]:
     seconds: dict[str, float] = {}
     for what, spent in _spent(prediction, cached):
         seconds[what] = seconds.get(what, 0.0) + spent
-    rest = prediction.seconds.expected - sum(seconds.values())
+    # not sum: from Python 3.12 on it rounds less, and the digits are to be the same on every Python
+    rest = prediction.seconds.expected - fsum(seconds.values())
     # less than that is what rounding leaves of the sums
     if rest > 1e-9 * prediction.seconds.expected:
         seconds[ENGINE] = rest
@@ -156,7 +158,7 @@ def limits(prediction: Prediction, cached: Mapping[str, str]) -> list[Limit]:
 def _spent(prediction: Prediction, cached: Mapping[str, str]) -> Iterator[tuple[str, float]]:
     for row in prediction.rows:
         yield _what(row, cached), row.seconds.expected
-    yield SENDING, sum(sent.least_s for sent in prediction.communication)
+    yield SENDING, fsum(sent.least_s for sent in prediction.communication)
     yield WAITING, prediction.bubble_s
 
 

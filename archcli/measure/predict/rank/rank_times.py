@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import fsum
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from archcli.launches.kernel import KernelCost, KernelRun
@@ -225,7 +226,7 @@ class RankTimes:
             return time
         from archcli.measure.predict.training import work_of  # of training alone
 
-        expected, origin = sum(work_of(time).parts(self.step).values()), self.step.origin
+        expected, origin = fsum(work_of(time).parts(self.step).values()), self.step.origin
         return time._replace(seconds=Seconds.within(floor, expected, origin.low, origin.high))
 
 
@@ -246,7 +247,7 @@ class StageStep(NamedTuple):
     @property
     def exposed_s(self) -> float:
         """Expected seconds of communication in which nothing is computed."""
-        return sum(exposed.least_s for exposed in self.communication)
+        return fsum(exposed.least_s for exposed in self.communication)
 
     def plus(self, further: StageStep) -> StageStep:
         """Both, one after the other."""
@@ -322,13 +323,13 @@ def sending(
     """The exposed time of a rank's collectives, beside the compute of so many micro batches."""
     device = times.device
     floor = exposed(timed(collectives, device.fabric), _covers(micro_batch, number, "floor"))
-    least = sum(sent.least_s for sent in floor)
+    least = fsum(sent.least_s for sent in floor)
     if not device.has_constants(times.settings.dtype):
-        return Sending(Seconds(least, least, least, sum(sent.most_s for sent in floor)), tuple(floor))
+        return Sending(Seconds(least, least, least, fsum(sent.most_s for sent in floor)), tuple(floor))
     exposures = list(_expected(collectives, times, _covers(micro_batch, number, "expected")))
-    expected = sum(sent.least_s for sent, _ in exposures)
-    low = sum(seconds.low for _, seconds in exposures)
-    high = sum(seconds.high for _, seconds in exposures)
+    expected = fsum(sent.least_s for sent, _ in exposures)
+    low = fsum(seconds.low for _, seconds in exposures)
+    high = fsum(seconds.high for _, seconds in exposures)
     return Sending(Seconds(least, expected, low, high), tuple(sent for sent, _ in exposures))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
+from math import fsum
 from typing import NamedTuple
 
 from archcli.errors import ArchError
@@ -136,7 +137,7 @@ class TimedPlan(NamedTuple):
     @property
     def seconds(self) -> float:
         """Seconds of all parts."""
-        return sum(self.parts.values())
+        return fsum(self.parts.values())
 
 
 class DecidingPart(NamedTuple):

@@ -6,6 +6,7 @@ and `ink`, `muted`, `on` are those of text. They are plain values, as the render
 
 from __future__ import annotations
 
+from math import fsum
 from typing import Any, NamedTuple, TypeAlias
 
 from archcli.graph.anatomy import Figure, NumberedLine
@@ -140,7 +141,7 @@ def width_of(line: str | Words, size: str = "small") -> float:
     points, weight = SIZES[size]
     bold = weight >= SEMIBOLD
     content = plain_text("".join(word.written for word in line_of(line)))
-    return text_width(content, points, bold=bold) + points * sum(WIDE.get(char, 0.0) for char in content)
+    return text_width(content, points, bold=bold) + points * fsum(WIDE.get(char, 0.0) for char in content)
 
 
 def text(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise, permutations
+from math import fsum
 
 SWEEPS = 6
 FEW = 4
@@ -135,7 +136,7 @@ def _sort(
 
     def mean(slot: str) -> float:
         near = [_centred(layers, place, other) for other in neighbours[slot]]
-        return sum(near) / len(near) if near else _centred(layers, place, slot)
+        return fsum(near) / len(near) if near else _centred(layers, place, slot)
 
     layers.ranks[rank].sort(key=lambda slot: (slot not in layers.pinned, mean(slot), start[slot]))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 from typing import Any, NamedTuple
 
 from archcli.render.picture.architecture.numbers import concrete, least, most
@@ -151,7 +152,7 @@ class Placing:
                 others = [axis[self.blocks.of[other]] for other in near if self.blocks.of[other] != block]
                 if others:
                     wishes.append((min(others) + max(others)) / 2)
-        return sum(wishes) / len(wishes) if wishes else axis[block]
+        return fsum(wishes) / len(wishes) if wishes else axis[block]
 
     def _between(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import fsum
 from typing import TYPE_CHECKING
 
 from archcli.render.picture.architecture.page.printed import cut, lines_of, number, words_of
@@ -51,7 +52,7 @@ def shapes(anatomy: Anatomy, x: float, width: float, *, beside: bool = True) -> 
 
 
 def _subtitle(anatomy: Anatomy, width: float, beside: bool) -> list[Words]:
-    taken = sum(key[2] + GAP for key in _keys(anatomy)) if beside else 0.0
+    taken = fsum(key[2] + GAP for key in _keys(anatomy)) if beside else 0.0
     return lines_of(anatomy.subtitle, width - taken)
 
 
@@ -72,12 +73,12 @@ def _fits(anatomy: Anatomy, width: float) -> bool:
     keys = _keys(anatomy)
     longest = max(map(width_of, anatomy.subtitle.split("·")), default=0.0)
     words = max(width_of(anatomy.name, "title"), min(longest, width / 3))
-    return words + sum(key[2] + GAP for key in keys) <= width
+    return words + fsum(key[2] + GAP for key in keys) <= width
 
 
 def _rows(keys: Keys, width: float) -> list[Keys]:
     """Key figures in one row where they fit, else in rows of equal length."""
-    if sum(key[2] + GAP for key in keys) - GAP <= width:
+    if fsum(key[2] + GAP for key in keys) - GAP <= width:
         return [keys]
     most = max(1, int((width + GAP) // (max(key[2] for key in keys) + GAP)))
     rows = -(-len(keys) // most)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from math import inf
+from math import fsum, inf
 from typing import NamedTuple
 
 from archcli.render.picture.architecture.numbers import concrete
@@ -127,7 +127,7 @@ def flow(boxes: Sequence[Drawn], scale: float, room: Room) -> tuple[list[Slot], 
         while taken < len(natural) and _fits(natural[: taken + 1], room.right - x):
             taken += 1
         row, natural = natural[:taken], natural[taken:]
-        spare = (room.right - x - GAP * (taken - 1) - sum(width for _, width in row)) / taken
+        spare = (room.right - x - GAP * (taken - 1) - fsum(width for _, width in row)) / taken
         height = max(box.height(width + spare) for box, width in row)
         for _, width in row:
             places.append(Slot(x, y, width + spare, height))
@@ -137,4 +137,4 @@ def flow(boxes: Sequence[Drawn], scale: float, room: Room) -> tuple[list[Slot], 
 
 
 def _fits(row: Sequence[tuple[Drawn, float]], room: float) -> bool:
-    return sum(width for _, width in row) + GAP * (len(row) - 1) <= room
+    return fsum(width for _, width in row) + GAP * (len(row) - 1) <= room

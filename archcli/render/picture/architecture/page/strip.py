@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
+from math import fsum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.render.picture.architecture.numbers import concrete, least
@@ -76,12 +77,12 @@ def column(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float]
 
 def pitch_of(strips: Sequence[Strip], height: float) -> float:
     """Units of a layer, the same in all stacks, at which they fill a height."""
-    room = height - sum(map(_fixed, strips)) - SPACE * (len(strips) - 1)
+    room = height - fsum(map(_fixed, strips)) - SPACE * (len(strips) - 1)
     counts = [concrete(one.n_layers.value) for one in strips]
-    pitch = room / max(1.0, sum(counts))
+    pitch = room / max(1.0, fsum(counts))
     few = [count for count in counts if count * pitch < LEAST_CELLS]
     # what has few layers takes no less than can be seen, and leaves less to the others
-    rest = sum(counts) - sum(few)
+    rest = fsum(counts) - fsum(few)
     return (room - LEAST_CELLS * len(few)) / rest if few and rest else pitch
 
 
@@ -97,11 +98,11 @@ def _fixed(strip: Strip) -> float:
 
 def column_height(strips: Sequence[Strip]) -> float:
     """Units that the stacks need at least."""
-    return sum(map(least_height, strips)) + SPACE * (len(strips) - 1)
+    return fsum(map(least_height, strips)) + SPACE * (len(strips) - 1)
 
 
 def _boxes(labels: Sequence[str]) -> float:
-    return sum(_height(label) + STEP for label in labels)
+    return fsum(_height(label) + STEP for label in labels)
 
 
 def _is_norm(label: str) -> bool:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from archcli.arith import Number
 from archcli.graph import OpClass, Row, StateKind
@@ -335,7 +335,7 @@ def joined(parts: list[tuple[str, WeightedStep]], tokens: int, engine: Engine) -
     """All parts as one prediction of so many tokens; the `stage` of a row is the name of its part."""
     steps = [step for _, step in parts]
     first = steps[0].step
-    sums = {
+    sums: dict[str, Any] = {
         name: fsum(weight * getattr(step, name) for weight, step in steps)
         for name in ("bubble_s", "model_flops", "executed_flops")
     }

@@ -64,7 +64,8 @@ def archcli(
     `archcli COMMAND -h` describes a command. MODEL is a YAML or config.json file, a preset such as gpt2, or
     org/name on the hub. `summary` and others take a torch module of yours: pkg.module:function.
 
-    Without installing, the page Try it of the docs runs archcli in a browser; `archcli mcp` answers assistants.
+    Without installing, the page Try it of the docs runs archcli in a browser; `archcli mcp` answers
+    assistants.
     """
 
 

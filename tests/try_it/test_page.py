@@ -107,12 +107,20 @@ def options(folder):
     return {tab["id"]: [*tab["first"], *tab["more"]] for tab in tabs}
 
 
+def spelt(question):
+    """The words of a question's options."""
+    for name, value in question.values.items():
+        yield from () if name == "quantity" else (f"--{name}",)
+        yield from () if value is True else (value,)
+
+
 def difference(question, browser, folder, refused):
     """What the page shows beside what the command that it shows prints; None where they are equal."""
     pose(browser, question)
     page = shown(browser)
     words = shlex.split(page["command"])[1:]
     assert words[0] == COMMANDS[question.tab]
+    assert sorted(spelt(question)) == sorted(words[2:] if question.tab != "drawing" else words[2:-2])
     form = [] if question.tab == "drawing" else ["--format", "md"]
     done = program([*words, *form], place(question.file, folder))
     if done.code > 1:

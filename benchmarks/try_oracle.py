@@ -12,15 +12,14 @@ prints a line of CSV:
 - figures, exact: figures of the record, and how many of them the page gives
 - note: the first question that differs, or a figure
 
-try_oracle.csv beside it is its output. chromium, chromedriver and npm must be installed; 20 minutes.
+try_oracle.csv beside it is its output. chromium, chromedriver and npm must be installed; five minutes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +28,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
+from archcli.cli import main as archcli
+from printed import caught
 from trying import answer, built, chromium, site, visit
 
 FIELDS = ("folder", "model", "questions", "equal", "figures", "exact", "note")
@@ -63,7 +64,7 @@ def line(browser: Any, folder: str, record: dict[str, Any], scratch: Path) -> di
     config = json.dumps(record["config"])
     for words in dict.fromkeys(words for words, _, _ in figures):
         asked[words] = answer(browser, words, {"config.json": config})
-        if asked[words] == commands(words, config, scratch):
+        if asked[words] == command(words, config, scratch):
             equal += 1
         else:
             notes.append(" ".join(words))
@@ -123,21 +124,15 @@ def latent(config: dict[str, Any]) -> bool:
     return any(part.get("kv_lora_rank") for part in parts)
 
 
-def commands(words: tuple[str, ...], config: str, scratch: Path) -> dict[str, str]:
-    """What the command prints in a folder with the config.json, in the form of the page's answer."""
-    folder = scratch / "model"
+def command(words: tuple[str, ...], config: str, scratch: Path) -> dict[str, str]:
+    """What the program prints in a folder with the config.json, in the form of the page's answer."""
+    folder = scratch / "model"  # as the page's: a config.json is named after its folder
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(config)
-    done = subprocess.run(
-        [sys.executable, "-m", "archcli", *words, "--json"],
-        env=os.environ | {"NO_COLOR": "1", "HF_HUB_OFFLINE": "1"},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    return {"text": done.stdout} if done.returncode == 0 else {"error": done.stderr.strip()}
+    sys.argv = ["archcli", *words, "--json"]
+    with contextlib.chdir(folder):
+        code, printed, errors = caught(archcli)
+    return {"text": printed} if code == 0 else {"error": errors.strip()}
 
 
 if __name__ == "__main__":

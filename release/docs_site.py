@@ -1,7 +1,7 @@
 """Builds the site of docs/, and beside its pages what programs read.
 
-That is llms.txt, llms-full.txt, the Markdown of every page, and schema.json. Into try/ comes the page in which
-archcli runs (docs/try/build.py).
+That is llms.txt, llms-full.txt, the Markdown of every page, and schema.json. The page in which
+archcli runs comes into try/ (docs/try/build.py).
 
     python release/docs_site.py [FOLDER]
 

@@ -49,7 +49,7 @@ async function load() {
     lockFileContents: JSON.stringify(manifest.lock),
     stdout: () => {},
     stderr: () => {},
-    env: { HOME: "/home/pyodide", NO_COLOR: "1", HF_HUB_OFFLINE: "1" },
+    env: { NO_COLOR: "1", HF_HUB_OFFLINE: "1" },
   });
   const archive = await loading;
   total = received; // all there

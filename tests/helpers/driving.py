@@ -65,6 +65,13 @@ return {
   scroll: [document.documentElement.scrollWidth, innerWidth],
 };
 """
+FETCHED = "return performance.getEntriesByType('resource').map((it) => it.name)"
+KEEP_DRAWINGS = """
+const make = URL.createObjectURL;
+URL.createObjectURL = (blob) => { window.made = blob; return make(blob); };
+"""
+"""The last picture that the page has made, as `made`: its policy lets no script fetch it."""
+
 ESCAPED = re.compile(r"\\([\\`*_\[\]<>|#])")
 RULE = re.compile(r"\|( -+:? \|)+")
 
@@ -103,6 +110,35 @@ def drop(browser, name, content, more=0):
 def shown(browser):
     """What the page shows: its command, answer, error lines and status."""
     return browser.execute_script(SHOWN)
+
+
+def go(browser, question):
+    """Write a question into the address, as a reader does."""
+    browser.execute_script("location.hash = arguments[0]; document.body.focus()", question)
+    browser.execute_async_script("setTimeout(arguments[0], 50)")
+    settle(browser)
+
+
+def address(browser):
+    """The address of the page without its question."""
+    return browser.current_url.partition("#")[0]
+
+
+def screen(browser, width, scheme):
+    """Show the page on a screen so wide, light or dark."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+
+
+def place(file, folder):
+    """Write a file of a question into a folder, as it lies beside the program in the page."""
+    if file:
+        content = file["content"]
+        data = content.encode() if isinstance(content, str) else bytes(content)
+        (folder / file["name"]).write_bytes(data)
+    return folder
 
 
 def program(words, folder):

@@ -97,6 +97,9 @@ def masked(config: dict[str, Any], name: str, **options: Any) -> Family:
     return Family({**config, "architectures": [name]}, cls=name, avoids=config.get("pad_token_id"), **options)
 
 
+ESM = {**{key: value for key, value in PADDED.items() if key != "type_vocab_size"}, "model_type": "esm"}
+
+
 FAMILIES: dict[str, Family] = {
     "roberta": masked({**PADDED, "model_type": "roberta"}, "RobertaForMaskedLM"),
     "roberta-classifier": masked(
@@ -219,6 +222,19 @@ FAMILIES: dict[str, Family] = {
     "longformer": masked(
         {**PADDED, "model_type": "longformer", "attention_window": 6}, "LongformerForMaskedLM"
     ),
+    "esm": masked({**ESM, "emb_layer_norm_before": True}, "EsmForMaskedLM"),
+    "esm-rotary": masked(
+        {
+            **ESM,
+            "position_embedding_type": "rotary",
+            "rope_theta": 100.0,
+            "token_dropout": True,
+            "mask_token_id": 5,
+            "tie_word_embeddings": False,
+        },
+        "EsmForMaskedLM",
+    ),
+    "esm-classifier": masked({**ESM, "num_labels": 5}, "EsmForSequenceClassification"),
     "ibert": masked({**PADDED, "model_type": "ibert"}, "IBertForMaskedLM"),
     "layoutlm": masked(
         {**BASE, "model_type": "layoutlm", "max_2d_position_embeddings": 9, "num_labels": 5},

@@ -172,4 +172,12 @@ FAMILIES: dict[str, Family] = {
     ),
     # an id of padding that the witness's tokens lack: what it stands at has another position
     "m2m-100": halves("m2m_100", "M2M100ForConditionalGeneration", scale_embedding=False, pad_token_id=1),
+    "led": halves(
+        "led",
+        "LEDForConditionalGeneration",
+        {name.replace("model.", "led.", 1): factor for name, factor in QUIET_POST.items()},
+        attention_window=[4, 6],
+        max_encoder_position_embeddings=60,
+        max_decoder_position_embeddings=64,
+    ),
 }

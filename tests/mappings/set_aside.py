@@ -39,7 +39,6 @@ SET_ASIDE: dict[str, str] = {
     "masked/nystromformer": "landmarks in place of keys, and a convolution",
     "masked/perceiver": "latents that read the tokens",
     "masked/reformer": "attention within hash buckets",
-    "masked/squeezebert": "convolutions in groups as linear layers",
     "masked/yoso": "weights of attention by an arc cosine, and a norm of each head",
     "sequence-to-sequence/encoder-decoder": "two configs of any kind, joined by a projection",
     "sequence-to-sequence/longt5": "an encoder of blocks, with three seen by each",

@@ -93,6 +93,8 @@ class DisentangledAttention(MultiHeadAttention):
             yield Conflict(
                 "disentangled-encoder", "causal", "disentangled attention sees all", "causal: false"
             )
+        if self.blocks:
+            yield Conflict("disentangled-blocks", "blocks", "its matrices are whole", "leave blocks out")
         if not self.terms:
             yield Conflict("disentangled-terms", "terms", "no term with positions", "use kind mha")
         if self.share and self.bias is not True and not {"q", "k"} <= set(self.bias or ()):

@@ -48,7 +48,10 @@ SOFTMAX = Layout(
     ("n_heads",),
     copied="n_kv_heads",
     norms=("inner_norm",),
-    refused={"value_gate": "its gates read the values of all heads"},
+    refused={
+        "value_gate": "its gates read the values of all heads",
+        "blocks": "a rank has rows of whole matrices, not blocks of their diagonals",
+    },
 )
 EXPERTS = {"dispatch": 0, "combine": 1, "shared_gated": 1}
 """Inputs of experts that every rank has: tokens, weights of outputs, the gate of a shared expert."""
@@ -90,7 +93,11 @@ LAYOUTS: Mapping[str, Layout] = {
     "mlstm": Layout(("n_heads",)),
     "rg_lru": Layout(("width", "n_blocks")),
     "rwkv4": Layout(("width",)),
-    "mlp": Layout(("d_ff",), norms=("inner_norm",)),
+    "mlp": Layout(
+        ("d_ff",),
+        norms=("inner_norm",),
+        refused={"blocks": "a rank has rows of whole matrices, not blocks of their diagonals"},
+    ),
     "glu": Layout(
         ("d_ff",),
         norms=("inner_norm",),

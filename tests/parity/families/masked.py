@@ -99,6 +99,19 @@ def masked(config: dict[str, Any], name: str, **options: Any) -> Family:
 
 ESM = {**{key: value for key, value in PADDED.items() if key != "type_vocab_size"}, "model_type": "esm"}
 
+SQUEEZE = {
+    **BASE,
+    "model_type": "squeezebert",
+    "embedding_size": D_MODEL,
+    "q_groups": 2,
+    "k_groups": 4,
+    "v_groups": 8,
+    "post_attention_groups": 2,
+    "intermediate_groups": 4,
+    "output_groups": 2,
+}
+SQUEEZE_NORMS = {"groups.0.layer.norm: eps*10": SMALL}
+
 
 FAMILIES: dict[str, Family] = {
     "roberta": masked({**PADDED, "model_type": "roberta"}, "RobertaForMaskedLM"),
@@ -235,6 +248,18 @@ FAMILIES: dict[str, Family] = {
         "EsmForMaskedLM",
     ),
     "esm-classifier": masked({**ESM, "num_labels": 5}, "EsmForSequenceClassification"),
+    "squeezebert": masked(
+        {
+            **{key: value for key, value in SQUEEZE.items() if key != "post_attention_groups"},
+            "hidden_act": "relu",
+            "tie_word_embeddings": False,
+        },
+        "SqueezeBertForMaskedLM",
+        inert={**SQUEEZE_NORMS, **POOLED_TOO},
+    ),
+    "squeezebert-classifier": masked(
+        {**SQUEEZE, "num_labels": 5}, "SqueezeBertForSequenceClassification", inert=SQUEEZE_NORMS
+    ),
     "ibert": masked({**PADDED, "model_type": "ibert"}, "IBertForMaskedLM"),
     "layoutlm": masked(
         {**BASE, "model_type": "layoutlm", "max_2d_position_embeddings": 9, "num_labels": 5},

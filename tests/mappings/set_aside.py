@@ -40,7 +40,6 @@ SET_ASIDE: dict[str, str] = {
     "masked/perceiver": "latents that read the tokens",
     "masked/reformer": "attention within hash buckets",
     "masked/yoso": "weights of attention by an arc cosine, and a norm of each head",
-    "sequence-to-sequence/longt5": "an encoder of blocks, with three seen by each",
     "sequence-to-sequence/pegasus_x": "an encoder of blocks with tokens that see all",
     "sequence-to-sequence/prophetnet": "a second stream that predicts further words",
     "sequence-to-sequence/t5gemma2": "self and cross attention in one softmax",

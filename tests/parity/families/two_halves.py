@@ -165,6 +165,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "mt5": t5_kin("mt5", "MT5ForConditionalGeneration"),
     "umt5": t5_kin("umt5", "UMT5ForConditionalGeneration"),
+    "longt5": t5_kin("longt5", "LongT5ForConditionalGeneration", local_radius=4),
     "seamless": halves(
         "seamless_m4t",
         "SeamlessM4TForTextToText",

@@ -22,7 +22,6 @@ SET_ASIDE: dict[str, str] = {
     "causal/cpmant": "a trained prompt before every pass, over which attention looks both ways",
     "causal/hrm_text": "two stacks that run in nested cycles on two streams",
     "causal/prophetnet": "a second stream that predicts further words",
-    "causal/xlnet": "relative positions with a projection of their own, on two streams",
     "image-text/idefics": "frozen text layers, a second table and head, and cross attention to images",
     "image-text/muse_spark": "a text part of its own",
     "image-text/pi0": "a diffusion transformer beside the language model",

@@ -220,6 +220,8 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     **ENCODER_PARTS,
     **RECURRENT_PARTS,
     m.Stack: {"final_norm": off, "score_bias": dropped},
+    # its vectors of each head say how many heads there are
+    m.RelativeAttention: {"n_heads": nothing},
     m.EncoderStack: {
         "position": of_vectors(place),
         "input_norm": of_vectors(both(dropped, filled(m.LayerNorm()))),

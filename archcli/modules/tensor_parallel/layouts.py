@@ -64,6 +64,8 @@ LAYOUTS: Mapping[str, Layout] = {
     "disentangled": SOFTMAX._replace(
         reads=dict.fromkeys(("pos_q_proj", "pos_k_proj", "q_position", "k_position"), 0)
     ),
+    # every rank has the sinusoids of all distances
+    "transformer_xl": SOFTMAX._replace(reads={"r_proj": 0}),
     "linear": Layout(("n_heads",)),
     "mla": SOFTMAX._replace(
         enters=False,

@@ -112,6 +112,16 @@ SQUEEZE = {
 }
 SQUEEZE_NORMS = {"groups.0.layer.norm: eps*10": SMALL}
 
+XLNET = {
+    "model_type": "xlnet",
+    "vocab_size": VOCAB,
+    "d_model": D_MODEL,
+    "n_layer": 2,
+    "n_head": HEADS,
+    "d_inner": D_FF,
+    "layer_norm_eps": EPS,
+}
+
 
 FAMILIES: dict[str, Family] = {
     "roberta": masked({**PADDED, "model_type": "roberta"}, "RobertaForMaskedLM"),
@@ -259,6 +269,10 @@ FAMILIES: dict[str, Family] = {
     ),
     "squeezebert-classifier": masked(
         {**SQUEEZE, "num_labels": 5}, "SqueezeBertForSequenceClassification", inert=SQUEEZE_NORMS
+    ),
+    "xlnet": masked(XLNET, "XLNetLMHeadModel"),
+    "xlnet-tagger": masked(
+        {**XLNET, "ff_activation": "relu", "num_labels": 5}, "XLNetForTokenClassification"
     ),
     "ibert": masked({**PADDED, "model_type": "ibert"}, "IBertForMaskedLM"),
     "layoutlm": masked(

@@ -35,6 +35,7 @@ class Parts:
     transposed: stored [in, out], as GPT-2's Conv1D and some stacked experts.
     flat: stored with so many axes of 1 in front.
     tapped: stored with an axis of 1 behind, as the kernel of a convolution with one tap (SqueezeBERT).
+    heads: stored with its last axis as so many heads and their width, [in, H, d] (XLNet).
     merged: a stack of matrices, stored one below the other as one (DBRX's experts).
     again: it may be stored under a second name too, as tied tables are.
     unread: so many more entries at the end of its first axis, which no pass reads (LongCat-Flash).
@@ -45,6 +46,7 @@ class Parts:
     groups: int = 1
     transposed: bool = False
     flat: int = 0
+    heads: int = 0
     merged: bool = False
     tapped: bool = False
     again: bool = False
@@ -121,6 +123,8 @@ class WeightTarget(NamedTuple):
             whole[-2:] = whole[:-3:-1]
         if self.nth is None:
             whole[0] += self.parts.unread
+        if self.parts.heads:
+            whole[-1:] = [self.parts.heads, whole[-1] // self.parts.heads]
         if self.parts.merged:
             whole[:2] = [whole[0] * whole[1]]
         return (*(1,) * self.parts.flat, *whole, *(1,) * self.parts.tapped)

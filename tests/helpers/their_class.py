@@ -129,7 +129,7 @@ def one_pass(model: Any, tokens: int) -> dict[str, Any]:
 
 
 def _wasted(model: Any, tokens: int) -> int:
-    """Products of experts that run on every token though few are chosen, and of keys that are masked anyway."""
+    """Products of experts that run on every token though few are chosen, and of masked keys."""
     idle = 0
     for module in model.modules():
         if type(module).__name__ in ALL_EXPERTS:

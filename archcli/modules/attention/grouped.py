@@ -24,10 +24,11 @@ from archcli.modules.networks.ffn import blocks_conflicts, matrix
 from archcli.modules.networks.norm import Norm, QKNorm
 from archcli.modules.spec.base import Conflict, Count, Positive, Size
 from archcli.modules.spec.context import Context, borrowed, lent, or_default
-from archcli.ops import BlockDiagonal, Clip, Linear, Mask, Scale, SplitHeads, TopK
+from archcli.ops import Clip, Linear, Mask, Scale, SplitHeads, TopK
 
 if TYPE_CHECKING:  # a field of few, imported where it is given a value
     from archcli.modules.attention.gates import ValueGate
+    from archcli.ops import BlockDiagonal
 
 Projection = Literal["q", "k", "v", "o"]
 QKVO: tuple[Projection, ...] = ("q", "k", "v", "o")

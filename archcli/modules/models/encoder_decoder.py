@@ -77,7 +77,9 @@ class EncoderStack(Stack):
             what = "an embedding of the encoder needs its vocab_size and d_model"
             yield Conflict("encoder-embedding-sizes", "embedding", what, "state both")
         if self.input_norm is not None or self.position != NoPosition() or self.embedding.tied:
-            what = "an embedding of the encoder states position and norm itself, and has no head to be tied to"
+            what = (
+                "an embedding of the encoder states position and norm itself, and has no head to be tied to"
+            )
             yield Conflict("encoder-embedding", "embedding", what, "leave position, input_norm and tied out")
 
 

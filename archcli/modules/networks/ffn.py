@@ -8,7 +8,7 @@ B batch, T new tokens, D d_model, F d_ff.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from archcli.arith import Number, is_one
 from archcli.graph import Experts, Tensor
@@ -16,7 +16,10 @@ from archcli.modules.networks.activation import GELU, Activation, SiLU, dropped
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Module, Positive, Share, Size
 from archcli.modules.spec.kinds import kind_of
-from archcli.ops import AddConstant, BlockDiagonal, Clip, Linear, Multiply, Scale
+from archcli.ops import AddConstant, Clip, Linear, Multiply, Scale
+
+if TYPE_CHECKING:
+    from archcli.ops import BlockDiagonal
 
 Branch = Literal["gate", "up", "down"]
 Cache = tuple[Any, ...] | None
@@ -102,7 +105,11 @@ class FeedForward(Module):
 
 def matrix(name: str, out: Number, blocks: Number = 1, *, bias: bool) -> Linear | BlockDiagonal:
     """The product with a matrix, or with one that is zero but for `blocks` blocks on its diagonal."""
-    return Linear(name, out, bias) if is_one(blocks) else BlockDiagonal(name, blocks, out, bias)
+    if is_one(blocks):
+        return Linear(name, out, bias)
+    from archcli.ops import BlockDiagonal  # rare: SqueezeBERT
+
+    return BlockDiagonal(name, blocks, out, bias)
 
 
 def blocks_conflicts(blocks: tuple[int, ...], matrices: Sequence[str], *widths: int) -> Iterator[Conflict]:

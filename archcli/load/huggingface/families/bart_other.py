@@ -69,7 +69,9 @@ def _nllb_moe(config: Config) -> Mapped:
 def _with_experts(config: Config, half: str, layer: Mapped, depth: ConfigValue[int]) -> list[Mapped]:
     """The layers of a half: with a step of 4, layers 3, 7, 11, … have experts; with 0 none."""
     if depth.value > MOST_LAYERS:
-        raise config.error(f"{depth} layers are beyond reason", f"at most {MOST_LAYERS:,} are read", depth.place)
+        raise config.error(
+            f"{depth} layers are beyond reason", f"at most {MOST_LAYERS:,} are read", depth.place
+        )
     step = config.count(f"{half}_sparse_step").value
     router: dict[str, Any] = {"scale": _share_left(config)}
     router |= {"bias": True} if config.flag("router_bias") else {}

@@ -133,7 +133,9 @@ def _pair_weights(config: Config) -> Weights:
     inner, family = _half(config, "decoder")
     for theirs, rule in (family.names(inner) or {}).items():
         if ".pooler." not in theirs and not theirs.startswith(("[bert.]pooler", "classifier", "qa_outputs")):
-            names[f"decoder.{theirs.replace('[', '').replace(']', '')}"] = _moved(rule, ("layers.",), "decoder.")
+            names[f"decoder.{theirs.replace('[', '').replace(']', '')}"] = _moved(
+                rule, ("layers.",), "decoder."
+            )
     base = next(iter(family.names(inner) or {})).partition("]")[0].removeprefix("[")
     return {**names, **_crossed(f"decoder.{base}encoder.layer.*.crossattention")}
 

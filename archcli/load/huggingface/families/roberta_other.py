@@ -206,7 +206,9 @@ def _esm(config: Config) -> Mapped:
     """
     config.only("is_folding_model", False)
     config.only("position_embedding_type", "absolute", "rotary")
-    config.ignore("hidden_act", "mask_token_id", "vocab_list", "esmfold_config", "head_dim", "classifier_dropout")
+    config.ignore(
+        "hidden_act", "mask_token_id", "vocab_list", "esmfold_config", "head_dim", "classifier_dropout"
+    )
     turns = config.get("position_embedding_type") == "rotary"
     norm = {} if config.nullable_flag("emb_layer_norm_before", default=False) else {"norm": None}
     scale = {"scale": TRAINED_VISIBLE} if config.nullable_flag("token_dropout") else {}

@@ -212,7 +212,9 @@ def _longt5(config: Config) -> Mapped:
     config.ignore("global_block_size")
     radius = config.size("local_radius")
     near = {"sparsity": {"kind": "longformer", "window": radius.derive(2 * radius.value)}}
-    config.note("the class computes the encoder's scores in blocks of three times as many keys, masked ones too")
+    config.note(
+        "the class computes the encoder's scores in blocks of three times as many keys, masked ones too"
+    )
     return _t5_like(config, *_tie(config), near=near)
 
 

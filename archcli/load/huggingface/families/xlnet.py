@@ -47,7 +47,9 @@ def _xlnet(config: Config) -> Mapped:
         embedding={"position": {"kind": "none"}, "norm": None, "token_types": 0},
         head={"transform": False},
     )
-    config.note("vectors of segments and of masked words are counted, and read by passes that state them alone")
+    config.note(
+        "vectors of segments and of masked words are counted, and read by passes that state them alone"
+    )
     return {**whole, "unread": {"mask_emb": [1, 1, config.size("hidden_size")]}}
 
 

@@ -19,7 +19,7 @@ PARTS: dict[str, tuple[str, ...]] = {
 }
 UNREAD = """
     mem_len reuse_len use_mems_eval use_mems_train same_length start_n_top end_n_top summary_last_dropout
-    initializer_range n_token
+    initializer_range n_token untie_r
 """
 
 

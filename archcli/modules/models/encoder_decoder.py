@@ -12,13 +12,13 @@ from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.models.decoder import Generator
 from archcli.modules.models.stack import Cached, Stack
-from archcli.modules.networks.activation import Tanh, dropped
+from archcli.modules.networks.activation import dropped
 from archcli.modules.networks.norm import Norm
 from archcli.modules.positions.position import NoPosition, Position
 from archcli.modules.spec.base import Conflict, Share, Size
 from archcli.modules.spec.context import Context
 from archcli.modules.spec.request import InputSpec, Request
-from archcli.ops import KeepFirst, KeepLast, Linear, Positions
+from archcli.ops import KeepLast, Linear, Positions
 
 if TYPE_CHECKING:  # fields of few, imported where they are given a value
     from archcli.modules.ends.embedding import Embedding
@@ -32,9 +32,8 @@ class EncoderStack(Stack):
     spectrogram) in place of tokens, and `source_len` is the fixed number of positions they make. `vocab_size`
     gives it a table of its own where source and target share none, and `d_model` a width of its own.
     `dropout` zeroes that share of what the layers read in training. `embedding` states all that is added to
-    its own tokens where that is more than a position, in place of `position` and `input_norm`; `pooler` adds
-    tanh(W x + b) of the first token, which no decoder reads; `projects` leads its output to the decoder's
-    width by a biased matrix (pairs of BERTs, arXiv:1907.12461).
+    its own tokens where that is more than a position, in place of `position` and `input_norm`; `projects`
+    leads its output to the decoder's width by a biased matrix (pairs of BERTs, arXiv:1907.12461).
     """
 
     is_causal: ClassVar[bool] = False
@@ -45,7 +44,6 @@ class EncoderStack(Stack):
     d_model: Size | None = None
     dropout: Share = 0.0
     embedding: Embedding | None = None
-    pooler: bool = False
     projects: bool = False
 
     def forward(self, x: Tensor, d_model: Number) -> Tensor:
@@ -54,9 +52,6 @@ class EncoderStack(Stack):
         positions = Positions("positions")(x)
         x = self._entered(x, positions)
         x = self.apply_final_norm(self.run(dropped(x, self.dropout), Context(positions))[0])
-        if self.pooler:
-            pooled = Linear("pooler", x.shape[-1], True)(KeepFirst("first")(x), group="pooler")
-            Tanh()(pooled, name="pooler_activation", group="pooler")
         memory: Tensor = Linear("project", d_model, True)(x) if self.projects else x
         return memory
 

@@ -65,7 +65,7 @@ def _pair(config: Config) -> Mapped:
             "encoder": _encoder(reads, writes),
             "decoder": decoder,
             "head": _head(writes["head"]),
-            "unread": writes.get("unread"),
+            "unread": {**writes.get("unread", {}), **_pooler(config, reads)} or None,
         }
     )
 
@@ -99,10 +99,17 @@ def _encoder(reads: Mapped, writes: Mapped) -> Mapped:
         "d_model": reads["d_model"],
         "final_norm": False,
         "embedding": {**embedding, "position": position},
-        **({"pooler": True} if reads.get("pooler") else {}),
         **({"projects": True} if reads["d_model"] != writes["d_model"] else {}),
         "groups": layers if reads["norm"] != writes["norm"] else reads["groups"],
     }
+
+
+def _pooler(config: Config, reads: Mapped) -> Mapped:
+    """The encoder's dense layer on its first token, which no decoder reads."""
+    if not reads.get("pooler"):
+        return {}
+    config.note("the encoder's pooler is counted, and read by no decoder")
+    return {"pooler": [reads["d_model"], reads["d_model"]], "pooler_bias": [reads["d_model"]]}
 
 
 def _crossing(groups: list[Mapped]) -> list[Mapped]:
@@ -129,7 +136,12 @@ def _pair_weights(config: Config) -> Weights:
     inner, family = _half(config, "encoder")
     for theirs, rule in (family.names(inner) or {}).items():
         if theirs.startswith("["):
-            names[f"encoder.{theirs.partition(']')[2]}"] = _moved(rule, ("embedding.", "layers.", "pooler."))
+            names[f"encoder.{theirs.partition(']')[2]}"] = _moved(rule, ("embedding.", "layers."))
+    names = {theirs: rule for theirs, rule in names.items() if "pooler." not in theirs}
+    names |= {
+        "encoder.pooler.dense.weight": "pooler.weight",
+        "encoder.pooler.dense.bias": "pooler_bias.weight",
+    }
     inner, family = _half(config, "decoder")
     for theirs, rule in (family.names(inner) or {}).items():
         if ".pooler." not in theirs and not theirs.startswith(("[bert.]pooler", "classifier", "qa_outputs")):

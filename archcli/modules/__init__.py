@@ -82,7 +82,7 @@ HOMES = {
     ".attention.cross": ["CrossAttention"],
     ".attention.differential": ["DifferentialAttention"],
     ".attention.gates": ["OutputGate", "ValueGate"],
-    ".attention.disentangled": ["DisentangledAttention", "RelativeTable"],
+    ".attention.disentangled": ["DisentangledAttention", "RelativeAttention", "RelativeTable"],
     ".attention.grouped": [
         "GroupedQueryAttention",
         "MultiHeadAttention",

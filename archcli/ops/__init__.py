@@ -113,7 +113,9 @@ HOMES = {
         "WithinTable",
     ],
     ".attention.relative": [
+        "ByDistance",
         "DisentangledBias",
+        "Distances",
         "LentLinear",
         "RelativeBias",
         "RelativeKeys",

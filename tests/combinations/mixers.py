@@ -47,6 +47,7 @@ MIXERS = {
     "window: 3}",
     "short_conv": "{kind: short_conv, conv_kernel: 3, bias: true, conv_bias: true}",
     "shaw": "{kind: mha, n_heads: 4, position: {kind: shaw, max_distance: 3}}",
+    "transformer-xl": "{kind: transformer_xl, n_heads: 4}",
     "lightning": "{kind: lightning, n_heads: 4, head_dim: 6, chunk: 3}",
     "mlstm": "{kind: mlstm, n_heads: 2, key_head_dim: 6, value_head_dim: 7, chunk: 3}",
     "retention": "{kind: retention, n_heads: 2, key_head_dim: 6, value_head_dim: 5, chunk: 4}",

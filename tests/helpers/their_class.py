@@ -26,6 +26,10 @@ LATENT = ("kv_lora_rank", "qk_rope_head_dim", "kv_b_proj")
 """What a module of multi-head latent attention has."""
 ALL_EXPERTS = ("Llama4TextMoe",)
 """Modules that run every expert on every token, with zeros for all but the chosen."""
+PAIRS = ("EncoderDecoderModel",)
+"""Models made of an encoder and a decoder of any kind."""
+IN_BLOCKS = ("LongT5LocalAttention", "LongT5TransientGlobalAttention")
+"""Modules that compute scores block by block."""
 
 TOWERS = (
     "git.image_encoder.",
@@ -127,7 +131,7 @@ def one_pass(model: Any, tokens: int) -> dict[str, Any]:
 
 
 def _wasted(model: Any, tokens: int) -> int:
-    """Products of experts that run on every token though few are chosen."""
+    """Products of experts that run on every token though few are chosen, of masked keys and poolers."""
     idle = 0
     for module in model.modules():
         if type(module).__name__ in ALL_EXPERTS:
@@ -137,7 +141,27 @@ def _wasted(model: Any, tokens: int) -> int:
                 if "experts." in name and "shared" not in name
             ]
             idle += sum(stacks) // module.num_experts * (module.num_experts - module.top_k)
-    return 2 * tokens * idle
+    # the encoder of a pair pools its first token, and the decoder does not read it
+    pooler = getattr(model.encoder, "pooler", None) if type(model).__name__ in PAIRS else None
+    pooled = 0 if pooler is None else 2 * pooler.dense.weight.numel()
+    return 2 * tokens * idle + pooled + sum(_of_blocks(module, tokens) for module in model.modules())
+
+
+def _of_blocks(attention: Any, tokens: int) -> int:
+    """Products of LongT5's encoder beyond those of all tokens with all keys.
+
+    Tokens are padded to whole blocks, each of which meets three; block sums are products with ones and zeros.
+    """
+    if type(attention).__name__ not in IN_BLOCKS:
+        return 0
+    length, heads = attention.block_len, 4 * attention.n_heads * attention.key_value_proj_dim
+    size = getattr(attention, "global_block_size", None)
+    sums = tokens // size if size else 0
+    padded = -(-tokens // length) * length
+    scored = padded * (3 * length + sums)
+    # einsum multiplies vectors of one number element by element, which no counter sees
+    unseen = scored * heads // 2 if attention.key_value_proj_dim == 1 else 0
+    return heads * (scored - tokens * (tokens + sums)) - unseen + 2 * tokens * sums * attention.d_model
 
 
 def _run(model: Any, tokens: int, counter: FlopCounterMode) -> Any:

@@ -1,10 +1,10 @@
-"""Cases and references of the ops of DeBERTa's disentangled positions and of FNet's mixing."""
+"""Cases and references of the ops of DeBERTa's and Transformer-XL's positions and of FNet's mixing."""
 
 import math
 
 import torch
 
-from archcli.ops import DisentangledBias, Fourier, LentLinear
+from archcli.ops import ByDistance, DisentangledBias, Distances, Fourier, LentLinear
 from ops.case import C, Case, E, M, N, X, n
 
 CASES = {
@@ -35,6 +35,27 @@ CASES = {
         {N: 36, E: 36},
         ((36 + 9) + 36, 36 + 36),
         (36 + 9 + 48) + 2 * 36,
+    ),
+    "distances": Case(Distances("y", 5, False), ((3,),), (5,)),
+    "distances-both-sides": Case(Distances("y", 5, True), ((3,),), (5 + 3,)),
+    # 36 pairs of 3 tokens, looked up by 9 distances of 72 scores, and scaled
+    "by-distance": Case(
+        ByDistance("y", 3, 0.5, True),
+        ((2, 2, 3, 6), (3,)),
+        (2, 2, 3, 3),
+        {M: 0, E: 36},
+        {N: 36, E: 36},
+        ((36 + 9) + 36, 36 + 36),
+        (36 + 9 + 72) + 2 * 36,
+    ),
+    "by-distance-behind": Case(
+        ByDistance("y", 3, 0.5, False),
+        ((2, 2, 3, 3), (3,)),
+        (2, 2, 3, 3),
+        {M: 0, E: 36},
+        {N: 36, E: 36},
+        ((36 + 9) + 36, 36 + 36),
+        (36 + 9 + 36) + 2 * 36,
     ),
     # 162 pairs of 9 tokens; distances 5, 6 and 7, 8 are buckets 5, 6, 7
     "disentangled-buckets": Case(
@@ -78,6 +99,27 @@ def disentangled(op, weights, *scores):
     return out
 
 
+def distances(op, weights, positions):
+    """How far each query lies behind each key, and each key behind each query, the largest first."""
+    newest = op.visible - len(positions)
+    behind = {newest + i - j for i in range(len(positions)) for j in range(op.visible)}
+    furthest = op.visible if op.both_sides else op.visible - 1
+    kept = [distance for distance in {*behind, furthest} if op.both_sides or distance >= 0]
+    return torch.tensor(sorted(kept, reverse=True))
+
+
+def by_distance(op, weights, scores, positions):
+    """Pair by pair: the query's score with the distance; what lies ahead is masked if none is counted."""
+    batch, heads, length, rows = scores.shape
+    furthest = op.visible if op.both_sides else op.visible - 1
+    out = torch.zeros(batch, heads, length, op.visible)
+    for i, query in enumerate(positions.tolist()):
+        for key in range(op.visible):
+            row = min(furthest - (query - key), rows - 1)
+            out[:, :, i, key] = op.scale * scores[:, :, i, row]
+    return out
+
+
 def fourier(op, weights, x):
     """The cosine part of both sums: sines of one direction meet sines of the other."""
     tokens, channels = (torch.arange(size) / size for size in x.shape[1:])
@@ -92,5 +134,7 @@ def fourier(op, weights, x):
 REFERENCES = {
     "LentLinear": lambda op, weights, x, weight, lent: torch.einsum("bti,oi->bto", x, weight) + lent,
     "DisentangledBias": disentangled,
+    "Distances": distances,
+    "ByDistance": by_distance,
     "Fourier": fourier,
 }

@@ -28,7 +28,7 @@ from parity.alterations import (
     times,
     to,
 )
-from parity.crossing import norm_of_tokens, without_cross
+from parity.crossing import norm_of_tokens, of_vectors, without_cross
 from parity.encoding import ENCODER_PARTS, idle
 from parity.particular import (
     each_bias,
@@ -55,7 +55,7 @@ STRUCTURE = set(
     bottleneck joined joins entries relative terms share shared use project adapter_rank
     adapter_targets buckets size branches latent n_blocks state d_inner
     dt_rank conv_kernel rank query_gate ffn_norm n_shared relative_rank relative_extent
-    network depthwise_kernel grouped_kernel router_width first""".split()  # noqa: SIM905
+    network depthwise_kernel grouped_kernel router_width first blocks projects""".split()  # noqa: SIM905
 )
 
 
@@ -220,7 +220,12 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     **ENCODER_PARTS,
     **RECURRENT_PARTS,
     m.Stack: {"final_norm": off, "score_bias": dropped},
-    m.EncoderStack: {"position": place, "input_norm": both(dropped, filled(m.LayerNorm()))},
+    # its vectors of each head say how many heads there are
+    m.RelativeAttention: {"n_heads": nothing},
+    m.EncoderStack: {
+        "position": of_vectors(place),
+        "input_norm": of_vectors(both(dropped, filled(m.LayerNorm()))),
+    },
 }
 
 

@@ -1,4 +1,4 @@
-"""Disentangled attention: contents and relative positions have scores of their own.
+"""Contents and relative positions with scores of their own: disentangled attention, Transformer-XL's.
 
 B batch, T tokens, D d_model, H heads, d head_dim, s buckets or distances to each side.
 """
@@ -12,9 +12,21 @@ from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.grouped import MultiHeadAttention
 from archcli.modules.networks.norm import Norm
+from archcli.modules.positions.position import NoPosition
 from archcli.modules.spec.base import Conflict, Inline, Size
-from archcli.modules.spec.context import Context
-from archcli.ops import DisentangledBias, Einsum, LentLinear, Linear, Parameter, SplitHeads
+from archcli.modules.spec.context import Context, or_default
+from archcli.ops import (
+    Add,
+    ByDistance,
+    DisentangledBias,
+    Distances,
+    Einsum,
+    LentLinear,
+    Linear,
+    Parameter,
+    Sinusoid,
+    SplitHeads,
+)
 
 Term = Literal["c2p", "p2c"]
 
@@ -93,6 +105,8 @@ class DisentangledAttention(MultiHeadAttention):
             yield Conflict(
                 "disentangled-encoder", "causal", "disentangled attention sees all", "causal: false"
             )
+        if self.blocks:
+            yield Conflict("disentangled-blocks", "blocks", "its matrices are whole", "leave blocks out")
         if not self.terms:
             yield Conflict("disentangled-terms", "terms", "no term with positions", "use kind mha")
         if self.share and self.bias is not True and not {"q", "k"} <= set(self.bias or ()):
@@ -102,3 +116,61 @@ class DisentangledAttention(MultiHeadAttention):
                 "shared projections of queries and keys have biases",
                 "bias: true",
             )
+
+
+class RelativeAttention(MultiHeadAttention):
+    """Scores ((q_i + u) k_j + (q_i + v) Wr s_(i-j)) * scale, s the sinusoid of the distance.
+
+    Transformer-XL, Dai et al. 2019, arXiv:1901.02860 section 3.3: u and v are trained vectors of each head,
+    Wr [H d, D] projects the sinusoids of all distances between the visible tokens. Gopher and Chinchilla have
+    it, and XLNet (arXiv:1906.08237), whose queries see all: distances to both sides.
+    """
+
+    title: ClassVar[str] = "Attention with relative sinusoids"
+    short_title: ClassVar[str] = "relative"
+    kind: Literal["transformer_xl"] = "transformer_xl"  # type: ignore[assignment]
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """[B, T, D] to [B, T, D]; the cache holds k and v [B, n, H, d]."""
+        # `attend` makes sinusoids as wide as the stream, and sees no more of it than this
+        return super().forward(x, or_default(x, context)._replace(relative=x))
+
+    def attend(
+        self,
+        context: Context,
+        d_query: Number,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        name: str = "attend",
+        **given: Tensor | None,
+    ) -> Tensor:
+        """As softmax attention with q + u in place of q, and the scores of distances with q + v."""
+        width, visible = cast("Tensor", context.relative).shape[-1], k.shape[1]
+        distances = Distances("distances", visible, not self.causal)(context.positions)
+        table = Sinusoid("sinusoid", width, pairing="half")(distances)
+        placed = SplitHeads("r_heads", self.n_heads)(Linear("r_proj", self.n_heads * d_query)(table))
+        of_distances = self._with_vector(q, "distance_bias")
+        scores = Einsum("distance_scores", "bthd,rhd->bhtr")(of_distances, placed)
+        content = self._with_vector(q, "content_bias")
+        return super().attend(context._replace(relative=scores), d_query, content, k, v, name, **given)
+
+    def _with_vector(self, q: Tensor, name: str) -> Tensor:
+        """Queries plus a trained vector of each head."""
+        added: Tensor = Add(f"{name}_add", meets=False)(q, Parameter(name, q.shape[-2:])(q))
+        return added
+
+    def own_bias(self, context: Context, q: Tensor, k: Tensor, scale: float) -> Tensor:
+        """The scores of distances at their queries and keys, [B, H, T, S]."""
+        by_distance = ByDistance("by_distance", k.shape[1], scale, not self.causal)
+        bias: Tensor = by_distance(cast("Tensor", context.relative), context.positions)
+        return bias
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflicts: a second way to know positions, or matrices of blocks."""
+        yield from super().check()
+        if self.position != NoPosition():
+            what = "its scores know distances already"
+            yield Conflict("transformer-xl-position", "position", what, "leave position out")
+        if self.blocks:
+            yield Conflict("transformer-xl-blocks", "blocks", "its matrices are whole", "leave blocks out")

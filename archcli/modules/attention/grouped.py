@@ -20,6 +20,7 @@ from archcli.arith import Number, first_value
 from archcli.graph import Tensor
 from archcli.modules.attention.base import Attention, IndexedAttention
 from archcli.modules.attention.mixer import MixerFacts
+from archcli.modules.networks.ffn import blocks_conflicts, matrix
 from archcli.modules.networks.norm import Norm, QKNorm
 from archcli.modules.spec.base import Conflict, Count, Positive, Size
 from archcli.modules.spec.context import Context, borrowed, lent, or_default
@@ -27,8 +28,10 @@ from archcli.ops import Clip, Linear, Mask, Scale, SplitHeads, TopK
 
 if TYPE_CHECKING:  # a field of few, imported where it is given a value
     from archcli.modules.attention.gates import ValueGate
+    from archcli.ops import BlockDiagonal
 
 Projection = Literal["q", "k", "v", "o"]
+QKVO: tuple[Projection, ...] = ("q", "k", "v", "o")
 
 
 class ProjectedHeads(Attention):
@@ -80,9 +83,13 @@ class ProjectedHeads(Attention):
 
     def _projected(self, x: Tensor, which: Projection, width: Number) -> Tensor:
         """Queries, keys or values [B, T, `width`] of all heads together."""
-        projected: Tensor = Linear(f"{which}_proj", width, self._biased(which))(x)
+        projected: Tensor = self._matrix(which, width)(x)
         # values have no norm: they are clipped here in either order
         return projected if self.clips_normed and which != "v" else self._clipped(projected, which)
+
+    def _matrix(self, which: Projection, width: Number) -> Linear | BlockDiagonal:
+        """The projection of that name, to a width."""
+        return Linear(f"{which}_proj", width, self._biased(which))
 
     def _clipped(self, x: Tensor, which: Projection) -> Tensor:
         return x if self.clip is None else Clip(f"{which}_clip", self.clip)(x)
@@ -169,7 +176,7 @@ class ProjectedAttention(IndexedAttention, ProjectedHeads):
         gates = None if gate is None else gate(v, context, self.n_heads, name="value_gate")
         mixed = self.merge(x, self.attend(context, d, q, k, v, selected=chosen, bias=gates))
         # narrower than x in a concat block alone (Zamba)
-        out = Linear("o_proj", context.width_of(x), self._biased("o"))(mixed)
+        out = self._matrix("o", context.width_of(x))(mixed)
         return out, lent(context, None if kept is None else (*kept, *index_keys), (k, v), chosen)
 
     def _entries(self, x: Tensor, d: Number, table: tuple[Tensor, Tensor] | None) -> dict[str, Tensor]:
@@ -222,17 +229,29 @@ class ProjectedAttention(IndexedAttention, ProjectedHeads):
 class MultiHeadAttention(ProjectedAttention):
     """Every query head has its own keys and values.
 
-    Vaswani et al. 2017, arXiv:1706.03762. Caches 2 H d elements per token.
+    Vaswani et al. 2017, arXiv:1706.03762. Caches 2 H d elements per token. `blocks` states how many blocks on
+    their diagonals Wq, Wk, Wv and Wo have, where they are not whole matrices (SqueezeBERT, arXiv:2006.11316).
     """
 
     title: ClassVar[str] = "Multi-head attention"
     short_title: ClassVar[str] = "MHA attention"
     kind: Literal["mha"] = "mha"
+    blocks: tuple[Size, ...] = ()
 
     @property
     def kv_heads(self) -> Number:
         """H."""
         return self.n_heads
+
+    def _matrix(self, which: Projection, width: Number) -> Linear | BlockDiagonal:
+        blocks = self.blocks[QKVO.index(which)] if self.blocks else 1
+        return matrix(f"{which}_proj", width, blocks, bias=self._biased(which))
+
+    def check_width(self, d_model: int) -> Iterator[Conflict]:
+        """Conflicts with width D: blocks that do not divide what the matrices read and write."""
+        yield from super().check_width(d_model)
+        heads = self.n_heads * self.width(d_model)
+        yield from blocks_conflicts(self.blocks, QKVO, d_model, heads)
 
 
 class MultiQueryAttention(ProjectedAttention):

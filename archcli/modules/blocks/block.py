@@ -141,9 +141,9 @@ class Block(Holder):
             yield Conflict("network-without-state", "ffn", what, "use kind mlp, glu or moe")
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
-        """Conflicts of its mixers with a residual stream of width D."""
+        """Conflicts of its mixers and networks with a residual stream of width D."""
         for step, child in children(self):
-            if isinstance(child, Mixer):
+            if isinstance(child, Mixer | FeedForward):
                 yield from (conflict.below(step) for conflict in child.check_width(d_model))
 
     def _add(self, x: Tensor, y: Tensor, name: str) -> Tensor:

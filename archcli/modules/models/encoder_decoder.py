@@ -18,9 +18,10 @@ from archcli.modules.positions.position import NoPosition, Position
 from archcli.modules.spec.base import Conflict, Share, Size
 from archcli.modules.spec.context import Context
 from archcli.modules.spec.request import InputSpec, Request
-from archcli.ops import KeepLast, Positions
+from archcli.ops import KeepLast, Linear, Positions
 
-if TYPE_CHECKING:  # a field of few, imported where it is given a value
+if TYPE_CHECKING:  # fields of few, imported where they are given a value
+    from archcli.modules.ends.embedding import Embedding
     from archcli.modules.ends.frontend import ConvFrontEnd
 
 
@@ -30,7 +31,9 @@ class EncoderStack(Stack):
     `position` and `input_norm` are the encoder's own. With a `front_end` it reads features (Whisper's
     spectrogram) in place of tokens, and `source_len` is the fixed number of positions they make. `vocab_size`
     gives it a table of its own where source and target share none, and `d_model` a width of its own.
-    `dropout` zeroes that share of what the layers read in training.
+    `dropout` zeroes that share of what the layers read in training. `embedding` states all that is added to
+    its own tokens where that is more than a position, in place of `position` and `input_norm`; `projects`
+    leads its output to the decoder's width by a biased matrix (pairs of BERTs, arXiv:1907.12461).
     """
 
     is_causal: ClassVar[bool] = False
@@ -40,14 +43,39 @@ class EncoderStack(Stack):
     vocab_size: Size | None = None
     d_model: Size | None = None
     dropout: Share = 0.0
+    embedding: Embedding | None = None
+    projects: bool = False
 
-    def forward(self, x: Tensor) -> Tensor:
-        """[B, S, D], or features [B, channels, frames], to [B, S, D]."""
+    def forward(self, x: Tensor, d_model: Number) -> Tensor:
+        """Vectors [B, S, D], ids [B, S] or features [B, channels, frames], to [B, S, d_model]."""
         x = x if self.front_end is None else self.front_end(x, name="front_end")
         positions = Positions("positions")(x)
+        x = self._entered(x, positions)
+        x = self.apply_final_norm(self.run(dropped(x, self.dropout), Context(positions))[0])
+        memory: Tensor = Linear("project", d_model, True)(x) if self.projects else x
+        return memory
+
+    def _entered(self, x: Tensor, positions: Tensor) -> Tensor:
+        """What the layers read: of its own ids their vectors, else vectors with a position and a norm."""
+        if self.embedding is not None and self.vocab_size is not None and self.d_model is not None:
+            entered: Tensor = self.embedding(x, positions, self.vocab_size, self.d_model, name="embedding")[0]
+            return entered
         x = self.position(x, positions, name="position_embedding")
-        x = x if self.input_norm is None else self.input_norm(x, name="input_norm")
-        return self.apply_final_norm(self.run(dropped(x, self.dropout), Context(positions))[0])
+        return x if self.input_norm is None else self.input_norm(x, name="input_norm")
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflicts of an embedding of its own with the fields whose place it takes."""
+        yield from super().check()
+        if self.embedding is None:
+            return
+        if self.vocab_size is None or self.d_model is None:
+            what = "an embedding of the encoder needs its vocab_size and d_model"
+            yield Conflict("encoder-embedding-sizes", "embedding", what, "state both")
+        if self.input_norm is not None or self.position != NoPosition() or self.embedding.tied:
+            what = (
+                "an embedding of the encoder states position and norm itself, and has no head to be tied to"
+            )
+            yield Conflict("encoder-embedding", "embedding", what, "leave position, input_norm and tied out")
 
 
 class DecoderStack(Stack):
@@ -115,12 +143,12 @@ class EncoderDecoder(Generator):
         return self.logits_or_loss(x, table, targets), kept
 
     def _encoded(self, source: Tensor, table: Tensor) -> Tensor:
-        if self.encoder.vocab_size is not None:
+        if self.encoder.embedding is None and self.encoder.vocab_size is not None:
             width = self.encoder.d_model or self.d_model
             source = self.embedding.own_vectors(source, self.encoder.vocab_size, width, "source")
-        elif self.encoder.front_end is None:
+        elif self.encoder.embedding is None and self.encoder.front_end is None:
             source = self.embedding.vectors(source, table, "source")
-        memory: Tensor = self.encoder(source, name="encoder")
+        memory: Tensor = self.encoder(source, self.d_model, name="encoder")
         return memory
 
     def check(self) -> Iterator[Conflict]:

@@ -7,16 +7,19 @@ B batch, T new tokens, D d_model, F d_ff.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from archcli.arith import Number
+from archcli.arith import Number, is_one
 from archcli.graph import Experts, Tensor
 from archcli.modules.networks.activation import GELU, Activation, SiLU, dropped
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Module, Positive, Share, Size
 from archcli.modules.spec.kinds import kind_of
 from archcli.ops import AddConstant, Clip, Linear, Multiply, Scale
+
+if TYPE_CHECKING:
+    from archcli.ops import BlockDiagonal
 
 Branch = Literal["gate", "up", "down"]
 Cache = tuple[Any, ...] | None
@@ -91,9 +94,33 @@ class FeedForward(Module):
         y: Tensor = Combine(f"{begin}combine", weighted)(outputs, weights, order)
         return y
 
+    def check_width(self, d_model: int) -> Iterator[Conflict]:
+        """Conflicts with tokens of width D."""
+        yield from ()
+
     def check_in(self, block: str) -> Iterator[Conflict]:
         """Conflicts with the kind of block that it stands in."""
         yield from ()
+
+
+def matrix(name: str, out: Number, blocks: Number = 1, *, bias: bool) -> Linear | BlockDiagonal:
+    """The product with a matrix, or with one that is zero but for `blocks` blocks on its diagonal."""
+    if is_one(blocks):
+        return Linear(name, out, bias)
+    from archcli.ops import BlockDiagonal  # rare: SqueezeBERT
+
+    return BlockDiagonal(name, blocks, out, bias)
+
+
+def blocks_conflicts(blocks: tuple[int, ...], matrices: Sequence[str], *widths: int) -> Iterator[Conflict]:
+    """Conflicts of numbers of blocks with the matrices that have them, and with widths they must divide."""
+    if blocks and len(blocks) != len(matrices):
+        what = f"blocks are of {', '.join(matrices)}: {len(matrices)} numbers, not {len(blocks)}"
+        yield Conflict("blocks-of-each", "blocks", what, "state one for each")
+    uneven = next(((n, width) for n in blocks for width in widths if width % n), None)
+    if uneven is not None:
+        what = f"{uneven[0]} blocks do not divide a width of {uneven[1]}"
+        yield Conflict("blocks-divide", "blocks", what, "use a divisor")
 
 
 class MLP(FeedForward):
@@ -101,7 +128,8 @@ class MLP(FeedForward):
 
     Vaswani et al. 2017, arXiv:1706.03762 section 3.3. `bias` false leaves both without bias. `dropout` zeroes
     that share of what lies between them in training (BART's activation dropout). `inner_norm` normalizes it
-    (SubLN, arXiv:2210.06423).
+    (SubLN, arXiv:2210.06423). `blocks` states how many blocks on its diagonal `up` has, then `down`, where
+    they are not whole matrices (SqueezeBERT, arXiv:2006.11316).
     """
 
     title: ClassVar[str] = "Two-layer network"
@@ -112,13 +140,19 @@ class MLP(FeedForward):
     bias: bool = False
     dropout: Share = 0.0
     inner_norm: Norm | None = None
+    blocks: tuple[Size, ...] = ()
 
     def forward(self, x: Tensor) -> Tensor:
         """down(act(up x))."""
-        hidden = self.activation(Linear("up_proj", self.d_ff, self.bias)(x), name="activation")
+        up, down = self.blocks or (1, 1)
+        hidden = self.activation(matrix("up_proj", self.d_ff, up, bias=self.bias)(x), name="activation")
         hidden = _normalized(dropped(hidden, self.dropout), self.inner_norm)
-        y: Tensor = Linear("down_proj", x.shape[-1], self.bias)(hidden)
+        y: Tensor = matrix("down_proj", x.shape[-1], down, bias=self.bias)(hidden)
         return y
+
+    def check_width(self, d_model: int) -> Iterator[Conflict]:
+        """Conflicts: blocks of other matrices than the two, or that do not divide their widths."""
+        yield from blocks_conflicts(self.blocks, ("up", "down"), d_model, self.d_ff)
 
 
 class GLU(FeedForward):

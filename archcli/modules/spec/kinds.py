@@ -40,6 +40,7 @@ TABLE: dict[str, dict[str, str]] = {
         "mqa": "archcli.modules.attention.grouped:MultiQueryAttention",
         "gqa": "archcli.modules.attention.grouped:GroupedQueryAttention",
         "disentangled": "archcli.modules.attention.disentangled:DisentangledAttention",
+        "transformer_xl": "archcli.modules.attention.disentangled:RelativeAttention",
         "mla": "archcli.modules.attention.latent:MultiHeadLatentAttention",
         "fourier": "archcli.modules.attention.mixer:FourierMixer",
         "parallel": "archcli.modules.attention.mixer:ParallelMixer",

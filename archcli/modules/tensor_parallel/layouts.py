@@ -48,7 +48,10 @@ SOFTMAX = Layout(
     ("n_heads",),
     copied="n_kv_heads",
     norms=("inner_norm",),
-    refused={"value_gate": "its gates read the values of all heads"},
+    refused={
+        "value_gate": "its gates read the values of all heads",
+        "blocks": "a rank has rows of whole matrices, not blocks of their diagonals",
+    },
 )
 EXPERTS = {"dispatch": 0, "combine": 1, "shared_gated": 1}
 """Inputs of experts that every rank has: tokens, weights of outputs, the gate of a shared expert."""
@@ -61,6 +64,8 @@ LAYOUTS: Mapping[str, Layout] = {
     "disentangled": SOFTMAX._replace(
         reads=dict.fromkeys(("pos_q_proj", "pos_k_proj", "q_position", "k_position"), 0)
     ),
+    # every rank has the sinusoids of all distances
+    "transformer_xl": SOFTMAX._replace(reads={"r_proj": 0}),
     "linear": Layout(("n_heads",)),
     "mla": SOFTMAX._replace(
         enters=False,
@@ -90,7 +95,11 @@ LAYOUTS: Mapping[str, Layout] = {
     "mlstm": Layout(("n_heads",)),
     "rg_lru": Layout(("width", "n_blocks")),
     "rwkv4": Layout(("width",)),
-    "mlp": Layout(("d_ff",), norms=("inner_norm",)),
+    "mlp": Layout(
+        ("d_ff",),
+        norms=("inner_norm",),
+        refused={"blocks": "a rank has rows of whole matrices, not blocks of their diagonals"},
+    ),
     "glu": Layout(
         ("d_ff",),
         norms=("inner_norm",),

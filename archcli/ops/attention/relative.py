@@ -1,4 +1,4 @@
-"""Relative positions on attention scores: buckets (T5), vectors (Shaw), disentangled (DeBERTa)."""
+"""Relative positions on scores: buckets (T5), vectors (Shaw), sinusoids (Transformer-XL), DeBERTa's."""
 
 from __future__ import annotations
 
@@ -140,6 +140,57 @@ class RelativeProfiles(Op):
         index = distance.clamp(0, self.extent - 1)
         near = biases.gather(-1, index.expand(*biases.shape[:2], *index.shape))
         return near.masked_fill((distance < 0) | (distance >= self.extent), 0.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distances(Op):
+    """The distances of T queries from S visible keys, the largest first: [S], or [T + S] to both sides.
+
+    Input: positions [T]. A query lies i - j behind key j: from S - 1 down to 0, or from S down to 1 - T.
+    """
+
+    drawn: ClassVar[str] = "aside"
+    name: str
+    visible: Number
+    both_sides: bool
+    zero_cost_reason: ClassVar[str] = "a range of numbers"
+
+    def shape(self, positions: Shape) -> Shape:
+        return (self.visible + positions[0] if self.both_sides else self.visible,)
+
+    def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
+        if self.both_sides:
+            return torch.arange(self.visible, -positions.shape[0], -1, device=positions.device)
+        return torch.arange(self.visible - 1, -1, -1, device=positions.device)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByDistance(Op):
+    """bias[b, h, i, j] = scale * s[b, h, i, n] with n the place of i - j among the distances.
+
+    Inputs: scores of queries with distances s [B, H, T, R], the largest first, and positions [T]; S keys up
+    to the newest. Dai et al. 2019, arXiv:1901.02860 appendix B: a shift of each row there, a gather here.
+    """
+
+    drawn: ClassVar[str] = "aside"
+    name: str
+    visible: Number
+    scale: float
+    both_sides: bool
+
+    def shape(self, scores: Shape, positions: Shape) -> Shape:
+        return (*scores[:3], self.visible)
+
+    def parts(self, scores: Shape, positions: Shape) -> tuple[Part, ...]:
+        pairs, index = prod(self.shape(scores, positions)), scores[2] * self.visible
+        back = summed(0, pairs, prod(scores), index=index)
+        return (movement("gather", pairs + index, pairs, (back,)), elementwise("scale", pairs))
+
+    def run(self, torch: Any, weights: dict[str, Any], scores: Any, positions: Any) -> Any:
+        keys = key_positions(torch, positions, self.visible)
+        largest = self.visible if self.both_sides else self.visible - 1
+        index = (largest - positions[:, None] + keys[None, :]).clamp(0, scores.shape[-1] - 1)
+        return scores.gather(-1, index.expand(*scores.shape[:2], *index.shape)) * self.scale
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -53,6 +53,8 @@ def pieces(tensor: torch.Tensor, place: WeightTarget, shapes: Shapes) -> Iterato
     # such as LongCat-Flash's zero experts
     tensor = tensor[: len(tensor) - take.unread] if take.unread else tensor
     tensor = tensor.flatten() if take.flat else tensor
+    tensor = tensor.squeeze(-1) if take.tapped else tensor
+    tensor = tensor.flatten(-2) if take.heads else tensor
     # DBRX stacks its experts' matrices into one
     tensor = tensor.unflatten(0, (shapes[place.names[0]][0], -1)) if take.merged else tensor
     # GPT-2's Conv1D is [in, out]

@@ -97,6 +97,32 @@ def masked(config: dict[str, Any], name: str, **options: Any) -> Family:
     return Family({**config, "architectures": [name]}, cls=name, avoids=config.get("pad_token_id"), **options)
 
 
+ESM = {**{key: value for key, value in PADDED.items() if key != "type_vocab_size"}, "model_type": "esm"}
+
+SQUEEZE = {
+    **BASE,
+    "model_type": "squeezebert",
+    "embedding_size": D_MODEL,
+    "q_groups": 2,
+    "k_groups": 4,
+    "v_groups": 8,
+    "post_attention_groups": 2,
+    "intermediate_groups": 4,
+    "output_groups": 2,
+}
+SQUEEZE_NORMS = {"groups.0.layer.norm: eps*10": SMALL}
+
+XLNET = {
+    "model_type": "xlnet",
+    "vocab_size": VOCAB,
+    "d_model": D_MODEL,
+    "n_layer": 2,
+    "n_head": HEADS,
+    "d_inner": D_FF,
+    "layer_norm_eps": EPS,
+}
+
+
 FAMILIES: dict[str, Family] = {
     "roberta": masked({**PADDED, "model_type": "roberta"}, "RobertaForMaskedLM"),
     "roberta-classifier": masked(
@@ -218,6 +244,35 @@ FAMILIES: dict[str, Family] = {
     ),
     "longformer": masked(
         {**PADDED, "model_type": "longformer", "attention_window": 6}, "LongformerForMaskedLM"
+    ),
+    "esm": masked({**ESM, "emb_layer_norm_before": True}, "EsmForMaskedLM"),
+    "esm-rotary": masked(
+        {
+            **ESM,
+            "position_embedding_type": "rotary",
+            "rope_theta": 100.0,
+            "token_dropout": True,
+            "mask_token_id": 5,
+            "tie_word_embeddings": False,
+        },
+        "EsmForMaskedLM",
+    ),
+    "esm-classifier": masked({**ESM, "num_labels": 5}, "EsmForSequenceClassification"),
+    "squeezebert": masked(
+        {
+            **{key: value for key, value in SQUEEZE.items() if key != "post_attention_groups"},
+            "hidden_act": "relu",
+            "tie_word_embeddings": False,
+        },
+        "SqueezeBertForMaskedLM",
+        inert={**SQUEEZE_NORMS, **POOLED_TOO},
+    ),
+    "squeezebert-classifier": masked(
+        {**SQUEEZE, "num_labels": 5}, "SqueezeBertForSequenceClassification", inert=SQUEEZE_NORMS
+    ),
+    "xlnet": masked(XLNET, "XLNetLMHeadModel"),
+    "xlnet-tagger": masked(
+        {**XLNET, "ff_activation": "relu", "num_labels": 5}, "XLNetForTokenClassification"
     ),
     "ibert": masked({**PADDED, "model_type": "ibert"}, "IBertForMaskedLM"),
     "layoutlm": masked(

@@ -101,6 +101,34 @@ def gemmas(encoder, **decoder):
     )
 
 
+OF_SOURCE = {
+    "vocab_size": 47,
+    "hidden_size": D_MODEL,
+    "intermediate_size": 36,
+    "num_hidden_layers": 2,
+    "num_attention_heads": HEADS,
+    "max_position_embeddings": 60,
+    "layer_norm_eps": 0.02,
+    "type_vocab_size": 3,
+}
+OF_TARGET = {
+    **OF_SOURCE,
+    "vocab_size": VOCAB,
+    "intermediate_size": D_FF,
+    "num_hidden_layers": 3,
+    "max_position_embeddings": 64,
+    "layer_norm_eps": EPS,
+    "is_decoder": True,
+    "add_cross_attention": True,
+}
+
+
+def pair(encoder, decoder):
+    """An encoder and a decoder of BERT's kind."""
+    config = {"model_type": "encoder-decoder", "architectures": ["EncoderDecoderModel"]}
+    return Family({**config, "encoder": encoder, "decoder": decoder}, cls="EncoderDecoderModel")
+
+
 FAMILIES: dict[str, Family] = {
     "bart": halves("bart", "BartForConditionalGeneration", QUIET_POST),
     "bart-untied": halves(
@@ -137,6 +165,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "mt5": t5_kin("mt5", "MT5ForConditionalGeneration"),
     "umt5": t5_kin("umt5", "UMT5ForConditionalGeneration"),
+    "longt5": t5_kin("longt5", "LongT5ForConditionalGeneration", local_radius=4),
     "seamless": halves(
         "seamless_m4t",
         "SeamlessM4TForTextToText",
@@ -172,4 +201,28 @@ FAMILIES: dict[str, Family] = {
     ),
     # an id of padding that the witness's tokens lack: what it stands at has another position
     "m2m-100": halves("m2m_100", "M2M100ForConditionalGeneration", scale_embedding=False, pad_token_id=1),
+    "led": halves(
+        "led",
+        "LEDForConditionalGeneration",
+        {name.replace("model.", "led.", 1): factor for name, factor in QUIET_POST.items()},
+        attention_window=[4, 6],
+        max_encoder_position_embeddings=60,
+        max_decoder_position_embeddings=64,
+    ),
+    "bert2bert": pair(
+        {"model_type": "bert", **OF_SOURCE},
+        {"model_type": "bert", **OF_TARGET},
+    ),
+    "roberta2bert": pair(
+        {"model_type": "roberta", **OF_SOURCE, "hidden_size": 24, "pad_token_id": 3},
+        {"model_type": "bert", **OF_TARGET, "tie_word_embeddings": False},
+    ),
+    "bertgen2bertgen": pair(
+        {"model_type": "bert-generation", **OF_SOURCE},
+        {"model_type": "bert-generation", **OF_TARGET},
+    ),
+    "bert2roberta": pair(
+        {"model_type": "bert", **OF_SOURCE},
+        {"model_type": "roberta", **OF_TARGET, "pad_token_id": VOCAB - 1, "max_position_embeddings": 90},
+    ),
 }

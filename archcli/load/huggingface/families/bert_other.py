@@ -1,4 +1,4 @@
-"""BERT with other embeddings or mixing: ALBERT, ELECTRA, RemBERT, FNet, DistilBERT."""
+"""BERT with other embeddings or mixing: ALBERT, ELECTRA, RemBERT, FNet, DistilBERT, SqueezeBERT."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.networks import layernorm, mlp
-from archcli.load.huggingface.weights.map import Weights
+from archcli.load.huggingface.weights.map import Parts, Rule, Weights
 from archcli.load.huggingface.weights.names import TABLES, encoder_names, norm_names, tied_names
 from archcli.load.huggingface.whole.bert_like import (
     LABELLED,
@@ -226,6 +226,65 @@ DISTILBERT_WEIGHTS: Weights = {
 }
 
 
+QKVO = {
+    **{f"attention.{name}": f"attention.{name[0]}_proj" for name in ("query", "key", "value")},
+    "post_attention.conv1d": "attention.o_proj",
+}
+UP_DOWN = {"intermediate.conv1d": "ffn.up_proj", "output.conv1d": "ffn.down_proj"}
+SQUEEZE_HEADS = {
+    "Model": ("pooler",),
+    "ForMaskedLM": ("pooler", "words"),
+    "ForSequenceClassification": ("pooler", "labels"),
+    "ForMultipleChoice": ("pooler", "one label"),
+}
+"""The classes whose pass reads what the pooler makes, or whose head stands beside it."""
+SQUEEZE_GROUPS = {
+    "attention": ("q_groups", "k_groups", "v_groups", "post_attention_groups"),
+    "ffn": ("intermediate_groups", "output_groups"),
+}
+"""Keys of how many blocks each matrix has, in the order of `blocks`."""
+
+
+def _squeezebert(config: Config) -> Mapped:
+    """As BERT, with matrices that are blocks on a diagonal; the layers' norms have an eps of their own."""
+    config.only("embedding_size", config.size("hidden_size").value)
+    blocks = {part: _squeeze_blocks(config, part) for part in SQUEEZE_GROUPS}
+    whole = bert_like(
+        config,
+        "SqueezeBert",
+        SQUEEZE_HEADS,
+        attention=blocks["attention"],
+        ffn=mlp(config, config.size("intermediate_size"), "hidden_act") | blocks["ffn"],
+        layer={"norm": layernorm(1e-12)},
+    )
+    return with_second_bias(config, whole)
+
+
+def _squeeze_blocks(config: Config, part: str) -> Mapped:
+    """The field `blocks`; empty where all matrices are whole."""
+    numbers = [config.size(key) for key in SQUEEZE_GROUPS[part]]
+    return {"blocks": numbers} if any(number.value > 1 for number in numbers) else {}
+
+
+def _squeezebert_weights(config: Config) -> Weights:
+    """Weight names: BERT's at the ends; matrices are stored as convolutions with one tap."""
+    names: dict[str, Rule] = {}
+    for stored, part in ((QKVO, "attention"), (UP_DOWN, "ffn")):
+        for (theirs, ours), key in zip(stored.items(), SQUEEZE_GROUPS[part], strict=True):
+            place, split = f"[transformer.]encoder.layers.*.{theirs}", config.size(key).value > 1
+            names[f"{place}.weight"] = Parts((f"layers.*.{ours}.weight",), merged=split, tapped=True)
+            names[f"{place}.bias"] = Parts((f"layers.*.{ours}.bias",), merged=split)
+    return with_bert_head(
+        config,
+        {
+            **{name: rule for name, rule in encoder_names("transformer").items() if ".layer." not in name},
+            "[transformer.]encoder.layers.*.post_attention.layernorm.*": "layers.*.attention_norm.*",
+            "[transformer.]encoder.layers.*.output.layernorm.*": "layers.*.ffn_norm.*",
+            **names,
+        },
+    )
+
+
 FAMILIES = {
     "albert": Family("ALBERT: AlbertConfig, AlbertModel and its heads.", _albert, _albert_weights),
     "electra": Family(
@@ -245,5 +304,8 @@ FAMILIES = {
         _distilbert,
         DISTILBERT_WEIGHTS,
         aliases=DISTILBERT_ALIASES,
+    ),
+    "squeezebert": Family(
+        "SqueezeBERT: SqueezeBertConfig, SqueezeBertModel and its heads.", _squeezebert, _squeezebert_weights
     ),
 }

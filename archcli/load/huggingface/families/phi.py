@@ -128,6 +128,13 @@ PHI3_WEIGHTS: Weights = {
 }
 
 
+def _phi3_v(config: Config) -> Mapped:
+    """The language model of Phi-3-vision, which is Phi-3's."""
+    config.ignore("img_processor", "embd_layer")
+    config.note("only the language model is counted, not what sees the image (img_processor, embd_layer)")
+    return _phi3(config)
+
+
 PHI4_WEIGHTS = {
     **LLAMA,
     "[model.]layers.*.self_attn.qkv_proj.*": Parts(FUSED),
@@ -202,6 +209,12 @@ FAMILIES = {
         ),
     ),
     "phi3": Family("Phi-3, 3.5 and 4: Phi3Config and Phi3ForCausalLM.", _phi3, PHI3_WEIGHTS),
+    "phi3_v": Family(
+        "Phi-3-vision and 3.5-vision: Phi3VConfig and Phi3VForCausalLM of their repositories, on text.",
+        _phi3_v,
+        {**PHI3_WEIGHTS, "[model.]vision_embed_tokens.**": Auxiliary(TOWER)},
+        defaults_of="phi3",
+    ),
     "phi4_multimodal": Family(
         "Phi-4-multimodal: Phi4MultimodalConfig and Phi4MultimodalForCausalLM, its language model.",
         _phi4,

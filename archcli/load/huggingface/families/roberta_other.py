@@ -1,14 +1,16 @@
-"""RoBERTa with further parts: X-MOD, Longformer, LUKE."""
+"""RoBERTa with further parts: X-MOD, Longformer, LUKE, ESM."""
 
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import even_split, seen_near, two_sided_windows
 from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.parts.networks import mlp
-from archcli.load.huggingface.weights.map import Parts, Rule, Weights
-from archcli.load.huggingface.weights.names import ROBERTA_HEAD, encoder_names, tied_names
+from archcli.load.huggingface.parts.rope import rope
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
+from archcli.load.huggingface.weights.names import ROBERTA_HEAD, encoder_names, norm_names, tied_names
 from archcli.load.huggingface.whole.bert_like import (
     LABELLED,
     MASKED,
@@ -87,22 +89,9 @@ def _longformer(config: Config) -> Mapped:
         "onnx_export", "attention_mode", "attention_dilation", "autoregressive", "ignore_attention_mask"
     )
     whole = roberta_like(config, "Longformer", MASKED, attention={"global_projections": True})
-    layer, layers = whole["groups"][0]["layer"], []
-    for window in _longformer_windows(config):
-        near = {"kind": "longformer", "window": window}
-        layers.append({**layer, "attention": {**layer["attention"], "sparsity": near}})
-    whole["groups"] = groups(layers)
+    [group] = whole["groups"]
+    whole["groups"] = groups(seen_near(group["layer"], two_sided_windows(config)))
     return with_second_bias(config, whole)
-
-
-def _longformer_windows(config: Config) -> list[ConfigValue[int]]:
-    """The window of each layer: one number for all, or a list."""
-    entry, depth = config.value("attention_window"), config.layers()
-    sizes = entry.value if isinstance(entry.value, list) else [entry.value] * depth
-    if len(sizes) != depth or not all(type(size) is int and size > 0 and size % 2 == 0 for size in sizes):
-        what = f"attention_window {short_repr(entry.value)} is not supported"
-        raise config.error(what, "an even number above 0, or one for each layer", entry.place)
-    return [entry.derive(size) for size in sizes]
 
 
 def _longformer_weights(config: Config) -> Weights:
@@ -200,6 +189,73 @@ def _luke_weights(config: Config) -> Weights:
     return {**encoder_names("luke"), **ROBERTA_HEAD, **names, **head, **({table: again} if tied else {})}
 
 
+ESM_HEADS = {
+    "Model": ("pooler",),
+    "ForMaskedLM": ("words",),
+    "ForSequenceClassification": LABELLED["ForSequenceClassification"],
+    "ForTokenClassification": LABELLED["ForTokenClassification"],
+}
+TRAINED_VISIBLE = 1 - 0.15 * 0.8
+"""The share of tokens that ESM saw in training, by which token_dropout scales a pass without masks."""
+
+
+def _esm(config: Config) -> Mapped:
+    """As RoBERTa with norms before the sublayers and after the last, with learned positions or RoPE.
+
+    A predictor of contacts, which reads attention's probabilities, is held and not run.
+    """
+    config.only("is_folding_model", False)
+    config.only("position_embedding_type", "absolute", "rotary")
+    config.ignore(
+        "hidden_act", "mask_token_id", "vocab_list", "esmfold_config", "head_dim", "classifier_dropout"
+    )
+    turns = config.get("position_embedding_type") == "rotary"
+    norm = {} if config.nullable_flag("emb_layer_norm_before", default=False) else {"norm": None}
+    scale = {"scale": TRAINED_VISIBLE} if config.nullable_flag("token_dropout") else {}
+    embedding = {"position": {"kind": "none"} if turns else after_padding(config), "token_types": 0, **norm}
+    whole = bert_like(
+        config,
+        "Esm",
+        ESM_HEADS,
+        block="pre_norm",
+        ffn={"kind": "mlp", "d_ff": config.size("intermediate_size"), "activation": "gelu", "bias": True},
+        attention={"position": rope(config, even_split(config))} if turns else {},
+        embedding={**embedding, **scale},
+        head={"activation": "gelu"},
+    )
+    return {**whole, "unread": {"contacts": [1, _esm_maps(config)], "contacts_bias": 1}}
+
+
+def _esm_maps(config: Config) -> int:
+    """How many maps of attention there are: one for each head of each layer."""
+    return config.layers() * config.size("num_attention_heads").value
+
+
+def _esm_weights(config: Config) -> Weights:
+    """Weight names: RoBERTa's with the norm first, and the predictor of contacts."""
+    tied = bool(config.flag("tie_word_embeddings"))
+    table = Parts(("embedding.tokens.weight",), again=True)
+    frequencies = Auxiliary("frequencies of RoPE: computed, not trained")
+    return {
+        **encoder_names("esm", post_norm=False),
+        **norm_names(
+            {
+                "[esm.]encoder.layer.*.attention": "layers.*.attention_norm",
+                "[esm.]encoder.layer.*": "layers.*.ffn_norm",
+            }
+        ),
+        "[esm.]encoder.emb_layer_norm_after.*": "final_norm.*",
+        "[esm.]embeddings.layer_norm.*": "embedding.norm.*",
+        "[esm.]rotary_embeddings.inv_freq": frequencies,
+        "[esm.]encoder.layer.*.attention.self.rotary_embeddings.inv_freq": frequencies,
+        "[esm.]contact_head.regression.weight": "contacts.weight",
+        "[esm.]contact_head.regression.bias": "contacts_bias.weight",
+        **ROBERTA_HEAD,
+        "lm_head.decoder.weight": table if tied else "lm_head.weight",
+        "lm_head.bias": "lm_head.bias",
+    }
+
+
 FAMILIES = {
     "xmod": Family(
         "X-MOD, RoBERTa with an adapter for each language: XmodConfig, XmodForMaskedLM and the other heads.",
@@ -213,5 +269,12 @@ FAMILIES = {
         "LUKE on words alone: LukeConfig, LukeModel and its heads; the parts for entities are unread.",
         _luke,
         _luke_weights,
+    ),
+    "esm": Family(
+        "ESM-1b and ESM-2, encoders of proteins: EsmConfig, EsmModel and its heads.",
+        _esm,
+        _esm_weights,
+        # the class has none; every file of ESM states these
+        defaults={"vocab_size": 33, "pad_token_id": 1},
     ),
 }

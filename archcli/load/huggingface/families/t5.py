@@ -1,13 +1,14 @@
-"""T5, mT5 and Switch Transformers."""
+"""T5, mT5, LongT5 and Switch Transformers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from archcli.load.huggingface.config import MOST_LAYERS, Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.family import Family, Reader
+from archcli.load.huggingface.family import NOTHING, Family, Reader
 from archcli.load.huggingface.parts.attention import Flag
 from archcli.load.huggingface.parts.decoder import PLAIN, groups
 from archcli.load.huggingface.parts.networks import ACTIVATIONS, activation
@@ -42,6 +43,7 @@ def _t5_like(
     networks: Mapping[str, Networks] | None = None,
     per_layer: bool = False,
     ties: bool = True,
+    near: Mapping[str, Any] = NOTHING,
 ) -> Mapped:
     """Both halves, or the encoder where the file's class is one.
 
@@ -51,6 +53,7 @@ def _t5_like(
     per_layer: each layer has its own buckets of relative positions.
     ties: the class ties all tables since transformers 5, whatever the file says. Another class, untied, has a
         table for each half and a third that is not read.
+    near: fields of the encoder's attention, where it does not see all tokens.
     """
     config.ignore(*UNREAD)
     ffns = networks or dict.fromkeys(("encoder", "decoder"), _dense(config))
@@ -61,7 +64,7 @@ def _t5_like(
         "max_seq_len": config.optional_size("n_positions"),
         "norm": {"kind": "rmsnorm", "eps": config.number("layer_norm_epsilon")},
     }
-    encoder = _half(config, depth, ffns["encoder"], causal=False, per_layer=per_layer)
+    encoder = _half(config, depth, ffns["encoder"], causal=False, per_layer=per_layer, near=near)
     decoders = config.size("num_decoder_layers", default=depth)
     if _is_encoder_alone(config):
         labels = config.labels() if config.architecture.endswith(TAGGER) else None
@@ -82,7 +85,15 @@ def _t5_like(
     return without_none({"kind": "encoder_decoder", **whole, **halves})
 
 
-def _half(config: Config, depth: ConfigValue[int], ffn: Networks, *, causal: bool, per_layer: bool) -> Mapped:
+def _half(
+    config: Config,
+    depth: ConfigValue[int],
+    ffn: Networks,
+    *,
+    causal: bool,
+    per_layer: bool,
+    near: Mapping[str, Any] = NOTHING,
+) -> Mapped:
     """The encoder, or the decoder with cross attention."""
     heads = {"n_heads": config.size("num_attention_heads"), "head_dim": config.size("head_dim"), "scale": 1.0}
     buckets = {
@@ -92,7 +103,7 @@ def _half(config: Config, depth: ConfigValue[int], ffn: Networks, *, causal: boo
         **({} if causal else {"bidirectional": True}),
     }
     position = {"position": buckets} if per_layer else {}
-    layer = {"kind": "pre_norm", "attention": {"kind": "mha", **heads, "causal": causal, **position}}
+    layer = {"kind": "pre_norm", "attention": {"kind": "mha", **heads, "causal": causal, **position, **near}}
     layer |= {"cross_attention": heads} if causal else {}
     alike = [{"n_layers": depth, "layer": {**layer, "ffn": ffn}}]
     grouped = alike if isinstance(ffn, dict) else groups([{**layer, "ffn": network} for network in ffn])
@@ -190,6 +201,32 @@ def _umt5_weights(config: Config) -> Weights:
     return _t5_weights(config, per_layer=True)
 
 
+LONG_ATTENTION = {"local": "LocalSelfAttention", "transient-global": "TransientGlobalSelfAttention"}
+"""What the class calls the encoder's attention, by encoder_attention_type."""
+
+
+def _longt5(config: Config) -> Mapped:
+    """As T5, with an encoder that sees local_radius tokens to either side."""
+    config.only_architectures("LongT5ForConditionalGeneration", "LongT5Model", "LongT5EncoderModel")
+    config.only("encoder_attention_type", "local")
+    config.ignore("global_block_size")
+    radius = config.size("local_radius")
+    near = {"sparsity": {"kind": "longformer", "window": radius.derive(2 * radius.value)}}
+    config.note(
+        "the class computes the encoder's scores in blocks of three times as many keys, masked ones too"
+    )
+    return _t5_like(config, *_tie(config), near=near)
+
+
+def _longt5_weights(config: Config) -> Weights:
+    """Weight names: T5's but for the encoder's attention."""
+    theirs = LONG_ATTENTION.get(config.get("encoder_attention_type"), "")
+    return {
+        name.replace("SelfAttention", theirs) if name.startswith("encoder.block") else name: rule
+        for name, rule in _t5_weights(config).items()
+    }
+
+
 SWITCH_UNREAD = (
     "add_cross_attention",
     "expert_capacity",
@@ -257,6 +294,11 @@ FAMILIES = {
     "t5": _tying("T5 and T5 v1.1 (Flan): T5Config and T5ForConditionalGeneration.", _t5, _t5_weights),
     "mt5": _tying(ABOUT_MT5, _mt5, _t5_weights),
     "umt5": _tying(ABOUT_MT5, _umt5, _umt5_weights),
+    "longt5": _tying(
+        "LongT5, T5 for long documents: LongT5Config and LongT5ForConditionalGeneration.",
+        _longt5,
+        _longt5_weights,
+    ),
     "switch_transformers": Family(
         "Switch Transformers: SwitchTransformersConfig and SwitchTransformersForConditionalGeneration.",
         _switch,

@@ -147,6 +147,24 @@ def all_pairs_for_blocks(config: Config) -> None:
     config.note(f"attention is counted over all pairs; beyond {sparse:,} tokens the class runs it in blocks")
 
 
+def two_sided_windows(config: Config) -> list[ConfigValue[int]]:
+    """Longformer's window of each layer, half of it to either side: one number for all, or a list."""
+    entry, depth = config.value("attention_window"), config.layers()
+    sizes = entry.value if isinstance(entry.value, list) else [entry.value] * depth
+    if len(sizes) != depth or not all(type(size) is int and size > 0 and size % 2 == 0 for size in sizes):
+        what = f"attention_window {short_repr(entry.value)} is not supported"
+        raise config.error(what, "an even number above 0, or one for each layer", entry.place)
+    return [entry.derive(size) for size in sizes]
+
+
+def seen_near(layer: Mapped, windows: list[ConfigValue[int]]) -> list[Mapped]:
+    """The layer with each of these windows in turn."""
+    return [
+        {**layer, "attention": {**layer["attention"], "sparsity": {"kind": "longformer", "window": window}}}
+        for window in windows
+    ]
+
+
 SLIDING, FULL = "sliding_attention", "full_attention"
 
 

@@ -34,6 +34,8 @@ class Parts:
     groups: they do so in each of so many groups: q, k, v of head 0, then of head 1, …
     transposed: stored [in, out], as GPT-2's Conv1D and some stacked experts.
     flat: stored with so many axes of 1 in front.
+    tapped: stored with an axis of 1 behind, as the kernel of a convolution with one tap (SqueezeBERT).
+    heads: stored with its last axis as so many heads and their width, [in, H, d] (XLNet).
     merged: a stack of matrices, stored one below the other as one (DBRX's experts).
     again: it may be stored under a second name too, as tied tables are.
     unread: so many more entries at the end of its first axis, which no pass reads (LongCat-Flash).
@@ -44,7 +46,9 @@ class Parts:
     groups: int = 1
     transposed: bool = False
     flat: int = 0
+    heads: int = 0
     merged: bool = False
+    tapped: bool = False
     again: bool = False
     unread: int = 0
 
@@ -119,9 +123,11 @@ class WeightTarget(NamedTuple):
             whole[-2:] = whole[:-3:-1]
         if self.nth is None:
             whole[0] += self.parts.unread
+        if self.parts.heads:
+            whole[-1:] = [self.parts.heads, whole[-1] // self.parts.heads]
         if self.parts.merged:
             whole[:2] = [whole[0] * whole[1]]
-        return (*(1,) * self.parts.flat, *whole)
+        return (*(1,) * self.parts.flat, *whole, *(1,) * self.parts.tapped)
 
     def renamed(self, names: tuple[str, ...]) -> WeightTarget:
         """The target under other archcli names, which another tensor may hold as well."""

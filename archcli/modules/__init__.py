@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.attention.linear import *
     from archcli.modules.attention.mixer import *
     from archcli.modules.attention.sparsity import *
+    from archcli.modules.compressed.attention import *
+    from archcli.modules.compressed.compressor import *
     from archcli.modules.blocks.block import *
     from archcli.modules.blocks.per_layer import *
     from archcli.modules.blocks.repeated import *
@@ -80,6 +82,8 @@ HOMES = {
     ".attention.base": ["Attention", "IndexedAttention", "LengthTemperature", "SoftmaxAttention"],
     ".attention.convolved": ["CompressedAttention", "ConvolvedAttention"],
     ".attention.cross": ["CrossAttention"],
+    ".compressed.attention": ["BlockwiseAttention"],
+    ".compressed.compressor": ["BlockCompressor", "BlockIndexer"],
     ".attention.differential": ["DifferentialAttention"],
     ".attention.gates": ["OutputGate", "ValueGate"],
     ".attention.disentangled": ["DisentangledAttention", "RelativeTable"],

@@ -267,7 +267,7 @@ def _kept(states: list[State], batch_size: int) -> Record:
     constant = sum(state.elements // batch_size for state in states if state.tokens is None)
     return {
         "tokens": max((state.tokens for state in entries), default=None),
-        "elements_per_token": sum(state.elements // (batch_size * state.tokens) for state in entries),
+        "elements_per_token": sum(state.per_token(batch_size) for state in entries),
         "constant_elements": constant,
         "cached": " + ".join(dict.fromkeys(state.holds.value for state in states)),
     }

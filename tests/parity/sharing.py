@@ -27,6 +27,12 @@ def own_index(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     return dropped(spec, field) if spec.index_from is None else iter(())
 
 
+def without_blocks(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
+    """The window alone."""
+    if spec.compressor is not None:
+        yield "no compressor", altered(spec, compressor=None, index=None)
+
+
 def of_own_values(alteration: Alteration) -> Alteration:
     """A change of values, where the layer has values of its own that no norm makes as long as they were."""
     return lambda spec, field: (

@@ -31,7 +31,7 @@ HASH_LAYERS = 3
 ROTARY_SHARE = 64 / 512
 UNREAD = """
     num_key_value_heads mlp_bias norm_topk_prob topk_method expert_dtype n_shared_experts num_attention_bias
-    router_jitter_noise intermediate_size attention_bias
+    router_jitter_noise attention_bias
 """
 """Keys that the class does not read, or reads and does nothing else."""
 
@@ -172,7 +172,10 @@ def _rope(config: Config, kind: str, share: ConfigValue[float]) -> Parameters:
 
 def _networks(config: Config) -> Mapping[str, Mapped]:
     """The experts of the layers of each kind."""
-    expert = {**gated(config, width="moe_intermediate_size"), "limit": positive(config, "swiglu_limit")}
+    # the class knows one width by two names, and the general one is read last
+    named = config.get("intermediate_size", default=None) is not None
+    width = "intermediate_size" if named else "moe_intermediate_size"
+    expert = {**gated(config, width=width), "limit": positive(config, "swiglu_limit")}
     scores = config.value("scoring_func")
     if scores.value not in {"sqrtsoftplus", "softmax", "sigmoid"}:
         what = f"scoring_func {short_repr(scores.value)} is not supported"
@@ -200,7 +203,7 @@ COMPRESSOR = {
 STREAMS = {"attn_hc.": "attention_hyper", "ffn_hc.": "ffn_hyper"}
 NUMBERS = {"fn": ".weight", "base": "_gates.base", "scale": "_gates.scale"}
 
-WEIGHTS: Weights = {
+IN_MEMORY: Weights = {
     **LLAMA,
     **EXPERTS,
     **SHARED,
@@ -224,6 +227,51 @@ WEIGHTS: Weights = {
     **{f"[model.]hc_head.hc_{number}": f"hyper_head{rest}" for number, rest in NUMBERS.items()},
     f"{LAYER}mlp.gate.tid2eid": "layers.*.ffn.route.experts_of",
     "[model.]mtp.**": Auxiliary(PREDICTION),
+}
+
+IN_FILES = (
+    (".compressor.indexer.scorer.weights_proj", ".indexer.weights_proj"),
+    (".compressor.indexer.q_b_proj", ".indexer.wq_b"),
+    (".compressor.indexer.", ".indexer.compressor."),
+    (".compressor.kv_norm", ".compressor.norm"),
+    (".compressor.gate_proj", ".compressor.wgate"),
+    (".position_bias", ".ape"),
+    (".self_attn.sinks", ".self_attn.attn_sink"),
+    ("q_a_norm", "q_norm"),
+    ("q_a_proj", "wq_a"),
+    ("q_b_proj", "wq_b"),
+    ("kv_proj", "wkv"),
+    ("o_a_proj", "wo_a"),
+    ("o_b_proj", "wo_b"),
+    (".self_attn.", ".attn."),
+    (".mlp.", ".ffn."),
+    (".gate_proj", ".w1"),
+    (".down_proj", ".w2"),
+    (".up_proj", ".w3"),
+    ("gate.e_score_correction_bias", "gate.bias"),
+    ("input_layernorm", "attn_norm"),
+    ("post_attention_layernorm", "ffn_norm"),
+    ("attn_hc.", "hc_attn_"),
+    ("ffn_hc.", "hc_ffn_"),
+    ("hc_head.hc_", "hc_head_"),
+    ("embed_tokens", "embed"),
+    ("lm_head", "head"),
+)
+"""Pieces of names in the memory of transformers, and the same in published files; longer pieces first."""
+
+
+def _in_files(name: str) -> str:
+    """The name in published files of a tensor that transformers calls so in memory."""
+    for theirs, stored in IN_FILES:
+        name = name.replace(theirs, stored)
+    return name
+
+
+WEIGHTS: Weights = {
+    **IN_MEMORY,
+    **{_in_files(name): rule for name, rule in IN_MEMORY.items()},
+    # as save_pretrained writes the norm of keys
+    f"{LAYER}attn.norm.weight": "layers.*.attention.kv_norm.weight",
 }
 
 FAMILIES = {

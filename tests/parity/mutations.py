@@ -48,7 +48,7 @@ from parity.visible import causality, visibility
 STRUCTURE = set(
     """kind name source released series sibling_of published groups embedding head attention mixer ffn layer
     norm latent_norm activation scaling expert router vocab_size d_model max_seq_len n_heads n_kv_heads
-    head_dim v_head_dim d_ff n_experts kv_lora_rank q_lora_rank qk_nope_head_dim qk_rope_head_dim weight per
+    head_dim v_head_dim d_ff n_experts kv_lora_rank q_lora_rank o_lora_rank qk_nope_head_dim qk_rope_head_dim weight per
     tied form token_types more_types width width_of pooler pools unread n_labels source_len encoder decoder
     in_channels frozen n_buckets front_end transform max_distance idle extra_rows lora
     quantization published_in dropout momentum loss mtp ignore training tie boxes global_projections

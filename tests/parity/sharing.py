@@ -7,7 +7,7 @@ from typing import Any
 
 from archcli import modules as m
 from archcli.modules.spec.base import Spec
-from parity.alterations import Alteration, altered, both, dropped, filled, kinds, nothing, off, times, to
+from parity.alterations import Alteration, altered, both, dropped, filled, kinds, nothing, off, plus, times, to
 
 
 def earlier_keys(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
@@ -78,6 +78,7 @@ SHARING_PARTS: dict[type[Spec], dict[str, Alteration]] = {
         "magnitude": times(1.1),
         "eps": both(to(0.02), off),
         "stream_norm": nothing,
+        "sinkhorn": plus(1),
         "residual_multiplier": nothing,
         "nth_branch": nothing,
     },

@@ -33,6 +33,10 @@ CONVENTION = (
     "for MLA the latent and its rotary key."
 )
 CONSTANT = "Constant: the states of recurrent layers, and all K inputs of a convolution of K taps."
+OF_BLOCKS = (
+    "Blocks of tokens: one key, which is the value too, for each closed block; of the open block the keys and "
+    "gates of context mod block tokens."
+)
 DEFAULT_CONTEXT = 2048
 KEYS = (
     *("first", "layers", "attention", "window", "tokens", "elements_per_token", "constant_elements"),
@@ -125,6 +129,7 @@ def _notes(
 
 def _convention(model: Model, totals: Record) -> str:
     constant = f" {CONSTANT}" if totals["state_elements"] else ""
+    constant += f" {OF_BLOCKS}" if StateContent.OPEN_BLOCK in totals["by_content"] else ""
     return f"{CONVENTION}{constant}{plan_convention(model)}"
 
 

@@ -73,6 +73,7 @@ class BlockwiseAttention(SoftmaxAttention):
             v_head_dim=d,
             rotary_dim=d,
             indexed=None if self.index is None else self.index.top_k,
+            blocks_of=None if self.compressor is None else self.compressor.rate,
         )
 
     @property

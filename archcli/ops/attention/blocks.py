@@ -157,12 +157,17 @@ class JoinBlocks(Op):
     def run(self, torch: Any, weights: dict[str, Any], tokens: Any, blocks: Any) -> Any:
         return torch.cat([tokens, blocks], dim=1)
 
+    def run_served(self, torch: Any, weights: dict[str, Any], tokens: Any, blocks: Any) -> Any:
+        # engines read both where the cache has them
+        return torch.side_by_side(tokens, blocks, dim=1)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClosedBlocks(Mask):
     """Keys of blocks of `rate` tokens: a query sees those whose last token is not behind it."""
 
     kind: ClassVar[str] = "blocks"
+    compressed: ClassVar[bool] = True
     rate: Number
 
     @property
@@ -191,6 +196,7 @@ class NearAndBlocks(Mask):
     """
 
     kind: ClassVar[str] = "window and blocks"
+    compressed: ClassVar[bool] = True
     near: Mask
     rate: Number
     blocks: Number = 0

@@ -26,6 +26,8 @@ class Mask(ABC):
     """True where a query never sees a later key."""
     bounded: ClassVar[bool] = False
     """True where `keep` has a bound, whatever the length: the cache stops growing."""
+    compressed: ClassVar[bool] = False
+    """True where a key may stand for several tokens."""
 
     @abstractmethod
     def pairs(self, new: Number, past: Number, visible: Number) -> Number:

@@ -114,8 +114,9 @@ class Leaf(nn.Module):
         for name, shape in op.weights(*shapes).items():
             self.register_parameter(name, nn.Parameter(torch.empty(*stack, *shape)))
         for name, shape in op.buffers(*shapes).items():
-            dtype = torch.long if name in op.whole_buffers else None
-            self.register_buffer(name, torch.empty(*stack, *shape, dtype=dtype))
+            # zeros, not empty: an index is read before anything else could fill it
+            whole = torch.zeros(*stack, *shape, dtype=torch.long) if name in op.whole_buffers else None
+            self.register_buffer(name, torch.empty(*stack, *shape) if whole is None else whole)
 
     def reset_parameters(self) -> None:
         """Initialise every weight as its op specifies."""

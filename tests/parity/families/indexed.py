@@ -75,6 +75,7 @@ HY4 = {
 }
 
 SPARSE, HEAVY = "compressed_sparse_attention", "heavily_compressed_attention"
+TURNS = {"factor": 4.0, "beta_fast": 1.2, "beta_slow": 0.2}
 V4 = {
     **{key: value for key, value in SIZES.items() if key != "intermediate_size"},
     "model_type": "deepseek_v4",
@@ -85,7 +86,7 @@ V4 = {
     "sliding_window": WINDOW,
     "num_key_value_heads": 1,
     "head_dim": 12,
-    "qk_rope_head_dim": 6,
+    "qk_rope_head_dim": 8,
     "q_lora_rank": 18,
     "o_groups": 2,
     "o_lora_rank": 9,
@@ -101,9 +102,9 @@ V4 = {
     "hc_mult": 3,
     "hc_sinkhorn_iters": 2,
     "hc_eps": 0.1,
-    "rope_theta": 100.0,
-    "compress_rope_theta": 300.0,
-    "rope_scaling": {"type": "yarn", "original_max_position_embeddings": 16, "factor": 4.0, "beta_fast": 1.2, "beta_slow": 0.2},
+    "rope_theta": 50.0,
+    "compress_rope_theta": 100.0,
+    "rope_scaling": {"type": "yarn", "original_max_position_embeddings": 16, **TURNS},
 }
 
 FAMILIES = {

@@ -121,8 +121,9 @@ class State:
     """What one execution of an operation leaves in the cache.
 
     `elements` are those of the whole batch. `tokens` is for how many tokens there is an entry, None for a
-    fixed state; where `shared_by` of them have one together, `entry` are the elements of one. `content` left out is the recurrent state of a fixed size, else keys and values. `in_engines`
-    are the elements that engines keep, where these are fewer.
+    fixed state; where `shared_by` of them have one together, `entry` are the elements of one. `content` left
+    out is the recurrent state of a fixed size, else keys and values. `in_engines` are the elements that
+    engines keep, where these are fewer.
     """
 
     elements: Number

@@ -23,14 +23,14 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.attention.linear import *
     from archcli.modules.attention.mixer import *
     from archcli.modules.attention.sparsity import *
-    from archcli.modules.compressed.attention import *
-    from archcli.modules.compressed.compressor import *
     from archcli.modules.blocks.block import *
     from archcli.modules.blocks.per_layer import *
     from archcli.modules.blocks.repeated import *
     from archcli.modules.blocks.shortcut import *
     from archcli.modules.blocks.streams import *
     from archcli.modules.blocks.wirings import *
+    from archcli.modules.compressed.attention import *
+    from archcli.modules.compressed.compressor import *
     from archcli.modules.ends.embedding import *
     from archcli.modules.ends.frontend import *
     from archcli.modules.ends.head import *

@@ -48,14 +48,14 @@ from parity.visible import causality, visibility
 STRUCTURE = set(
     """kind name source released series sibling_of published groups embedding head attention mixer ffn layer
     norm latent_norm activation scaling expert router vocab_size d_model max_seq_len n_heads n_kv_heads
-    head_dim v_head_dim d_ff n_experts kv_lora_rank q_lora_rank o_lora_rank qk_nope_head_dim qk_rope_head_dim weight per
+    head_dim v_head_dim d_ff n_experts kv_lora_rank q_lora_rank qk_nope_head_dim qk_rope_head_dim weight per
     tied form token_types more_types width width_of pooler pools unread n_labels source_len encoder decoder
     in_channels frozen n_buckets front_end transform max_distance idle extra_rows lora
     quantization published_in dropout momentum loss mtp ignore training tie boxes global_projections
     bottleneck joined joins entries relative terms share shared use project adapter_rank
     adapter_targets buckets size branches latent n_blocks state d_inner
     dt_rank conv_kernel rank query_gate ffn_norm n_shared relative_rank relative_extent
-    network depthwise_kernel grouped_kernel router_width first""".split()  # noqa: SIM905
+    o_lora_rank network depthwise_kernel grouped_kernel router_width first""".split()  # noqa: SIM905
 )
 
 

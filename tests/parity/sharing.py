@@ -7,7 +7,19 @@ from typing import Any
 
 from archcli import modules as m
 from archcli.modules.spec.base import Spec
-from parity.alterations import Alteration, altered, both, dropped, filled, kinds, nothing, off, plus, times, to
+from parity.alterations import (
+    Alteration,
+    altered,
+    both,
+    dropped,
+    filled,
+    kinds,
+    nothing,
+    off,
+    plus,
+    times,
+    to,
+)
 
 
 def earlier_keys(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:

@@ -34,8 +34,8 @@ CONVENTION = (
 )
 CONSTANT = "Constant: the states of recurrent layers, and all K inputs of a convolution of K taps."
 OF_BLOCKS = (
-    "Blocks of tokens: one key, which is the value too, for each closed block; of the open block the keys and "
-    "gates of context mod block tokens."
+    "Blocks of tokens: one key, which is the value too, for each closed block; of the open one the keys and "
+    "gates of its tokens."
 )
 DEFAULT_CONTEXT = 2048
 KEYS = (

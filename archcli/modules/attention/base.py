@@ -149,7 +149,7 @@ class SoftmaxAttention(Attention):
         bounded = [f"{word} {size}" for word, size in bounds.items() if size is not None]
         return " ".join(bounded) or ("full" if self.causal else "bidirectional")
 
-    def attend(  # noqa: PLR0913
+    def attend(
         self,
         context: Context,
         d_query: Number,

@@ -164,10 +164,10 @@ class HyperConnected(Block):
 
     a = sigmoid(s_a z + b_a) + eps, c = m sigmoid(s_c z + b_c) + eps, with two trained scales s, 2 n trained
     biases b, and `magnitude` m (Hy4; hyper-connections, arXiv:2409.19606, without a matrix that mixes
-    streams). With `sinkhorn` iterations a matrix M with rows and columns that sum to 1 mixes them, x_i = sum_j
-    M_ji x_j + c_i y, W is [(2 + n) n, n D], and c has no eps (manifold-constrained hyper-connections,
-    arXiv:2512.24880; DeepSeek-V4). `n_streams` is n, `stream_norm` the norm of all streams together. Before the first layer each
-    stream is the embedding; behind the last, gates of their own gather them.
+    streams). With `sinkhorn` iterations a matrix M with rows and columns that sum to 1 mixes them, x_i =
+    sum_j M_ji x_j + c_i y, W is [(2 + n) n, n D], and c has no eps (manifold-constrained hyper-connections,
+    arXiv:2512.24880; DeepSeek-V4). `n_streams` is n, `stream_norm` the norm of all streams together. Before
+    the first layer each stream is the embedding; behind the last, gates of their own gather them.
     """
 
     kind: Literal["hyper"] = "hyper"

@@ -108,7 +108,7 @@ class BlockwiseAttention(SoftmaxAttention):
         return out, None if held is None else (*held, *states)
 
     def _projected(self, x: Tensor, table: Any) -> tuple[Tensor, Tensor, Tensor]:
-        """The latent of the queries [B, T, q], queries [B, T, H, d], and keys that are values [B, T, 1, d]."""
+        """The queries' latent [B, T, q], queries [B, T, H, d], and keys that are values [B, T, 1, d]."""
         latent = self.latent_norm(Linear("q_a_proj", self.q_lora_rank)(x), name="q_a_norm", group=LATENT)
         q = SplitHeads("q_heads", self.n_heads)(Linear("q_b_proj", self.n_heads * self.head_dim)(latent))
         q = self.position.rotate(self.query_norm(q, name="q_norm", group="qk_norm"), table, "q_rotate")
@@ -139,7 +139,9 @@ class BlockwiseAttention(SoftmaxAttention):
         yield from super().check()
         if self.index is not None and self.compressor is None:
             what = "an index chooses blocks, and there is no compressor that makes them"
-            yield Conflict("index-without-blocks", "index", what, "add compressor: {rate: …}, or leave it out")
+            yield Conflict(
+                "index-without-blocks", "index", what, "add compressor: {rate: …}, or leave it out"
+            )
         if self.n_heads % self.o_groups:
             what = f"o_groups {self.o_groups} does not divide n_heads {self.n_heads}"
             yield Conflict("groups-divide-heads", "o_groups", what, "a group has whole heads")

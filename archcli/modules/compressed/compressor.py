@@ -103,10 +103,14 @@ class BlockIndexer(Module):
             name="compressor",
             group=self.group,
         )
-        q = SplitHeads("query_heads", self.n_heads)(Linear("query_proj", self.n_heads * self.head_dim)(latent))
+        q = SplitHeads("query_heads", self.n_heads)(
+            Linear("query_proj", self.n_heads * self.head_dim)(latent)
+        )
         q = position.rotate(q, table, "query_rotate")
         # I^-0.5 of the weights and d^-0.5 of the scores at once: max(s, 0) lets a positive factor through
-        w = Scale("weight_scale", (self.n_heads * self.head_dim) ** -0.5)(Linear("weight_proj", self.n_heads)(x))
+        w = Scale("weight_scale", (self.n_heads * self.head_dim) ** -0.5)(
+            Linear("weight_proj", self.n_heads)(x)
+        )
         mask = ClosedBlocks(compressor.rate)
         choose = IndexTopK("top_k", self.top_k, context.past, mask, by_element=True)
         return choose(q, keys, w, context.positions), kept

@@ -42,16 +42,16 @@ class Router(Inline):
     chosen k alone (gpt-oss). `normalized` divides the k weights by their sum; `scale` multiplies them.
     `correction` adds a stored, untrained bias when choosing, not when weighing (arXiv:2412.19437). With
     `n_groups`, only experts of the best `top_k_groups` groups are eligible, a group's worth being its best
-    expert (max, DeepSeek-V2) or its best two (top2, DeepSeek-V3). `bias` biases the logits,
-    `softcap` bounds them by c tanh(z/c) (Laguna). `ranked_by` logits chooses by logit plus correction in
-    place of the score (Kolibri). `correction_is` parameter counts the correction bias as a frozen parameter
-    (ERNIE 4.5). Scores sparsemixer choose one expert after the other, each weighed by its share of a softmax
-    over the experts about as good, by `jitter` (Phi-3.5-MoE, arXiv:2409.12136). `norm` normalizes what the
-    router reads, which is then divided by sqrt(D); `expert_scale` multiplies the weights by a trained number
-    of each expert (Gemma 4). `zero_experts` Z more may be chosen, which return the token as it is and compute
-    nothing (LongCat-Flash, arXiv:2509.01322). Scores sqrtsoftplus are sqrt(softplus(z)). `token_table` V stores
-    which k experts each of V ids visits, in place of a choice; scores weigh them (hash layers,
-    arXiv:2106.04426; DeepSeek-V4).
+    expert (max, DeepSeek-V2) or its best two (top2, DeepSeek-V3). `bias` biases the logits, `softcap` bounds
+    them by c tanh(z/c) (Laguna). `ranked_by` logits chooses by logit plus correction in place of the score
+    (Kolibri). `correction_is` parameter counts the correction bias as a frozen parameter (ERNIE 4.5). Scores
+    sparsemixer choose one expert after the other, each weighed by its share of a softmax over the experts
+    about as good, by `jitter` (Phi-3.5-MoE, arXiv:2409.12136). `norm` normalizes what the router reads, which
+    is then divided by sqrt(D); `expert_scale` multiplies the weights by a trained number of each expert
+    (Gemma 4). `zero_experts` Z more may be chosen, which return the token as it is and compute nothing
+    (LongCat-Flash, arXiv:2509.01322). Scores sqrtsoftplus are sqrt(softplus(z)). `token_table` V stores which
+    k experts each of V ids visits, in place of a choice; scores weigh them (hash layers, arXiv:2106.04426;
+    DeepSeek-V4).
     """
 
     group: ClassVar[str] = "router"

@@ -23,9 +23,9 @@ class CompressTokens(Op):
     Outputs the keys of all blocks that close [B, M, d], M = (o + T) // r, and with `keep` k and gate of the
     tokens left. The weight [r, W] is added to the gates, by a token's place in its block.
 
-    Without `overlaps` W is d. With it W is 2 d, and a block's softmax is over 2 r entries: the first halves of
-    the block before, the second halves of its own. Of the last closed block the first halves [B, r, d] of k
-    and gate are kept too; before the first block they are 0, and their gates minus infinity.
+    Without `overlaps` W is d. With it W is 2 d, and a block's softmax is over 2 r entries: the first halves
+    of the block before, the second halves of its own. Of the last closed block the first halves [B, r, d] of
+    k and gate are kept too; before the first block they are 0, and their gates minus infinity.
     """
 
     sign: ClassVar[str] = "compress"
@@ -203,7 +203,7 @@ class NearAndBlocks(Mask):
     top_k: Number | None = None
 
     @property
-    def bounded(self) -> bool:  # type: ignore[override]
+    def bounded(self) -> bool:
         """Whether the keys of tokens have a bound; those of blocks are cached by themselves."""
         return self.near.bounded
 
@@ -238,7 +238,7 @@ class NearAndBlocks(Mask):
         return tuple(tuple(bool(small.allows(query, key)) for key in tokens) for query in tokens)
 
     def sees(self, torch: Any, positions: Any, visible: int, selected: Any = None) -> Any:
-        """Whether a query sees a key: [T, S + M], or [B, 1, T, S + M] with the blocks `selected` [B, T, k]."""
+        """Whether a query sees a key [T, S + M]; with the blocks `selected` [B, T, k], [B, 1, T, S + M]."""
         near = self.near.sees(torch, positions, visible - self.blocks)
         closed = ClosedBlocks(self.rate).sees(torch, positions, self.blocks)
         if selected is None:

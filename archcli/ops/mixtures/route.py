@@ -23,12 +23,13 @@ RankedBy = Literal["scores", "logits"]
 class Route(Op):
     """Choose k of E experts for each token: logits [B, T, E] to weights and expert indices [B, T, k].
 
-    Scores are softmax(logits), sigmoid(logits), or the logits themselves with a softmax over the chosen k
-    (`softmax_after`), or sqrt(softplus(logits)) (`sqrtsoftplus`, DeepSeek-V4). The choice is made by score, or by logit (`ranked_by`), plus a stored, untrained
-    correction bias [E] if there is one (DeepSeek-V3, arXiv:2412.19437 section 2.1.2), within the best
-    `kept_groups` of `groups` groups of experts. A group's worth is its largest score or the sum of its two
-    largest. Weights are the scores without the correction, divided by their sum if `normalized`, times
-    `scale`. A second input [E] is a correction bias that is a parameter of the model.
+    Scores are softmax(logits), sigmoid(logits), sqrt(softplus(logits)) (`sqrtsoftplus`, DeepSeek-V4), or the
+    logits themselves with a softmax over the chosen k (`softmax_after`). The choice is made by score, or by
+    logit (`ranked_by`), plus a stored, untrained correction bias [E] if there is one (DeepSeek-V3,
+    arXiv:2412.19437 section 2.1.2), within the best `kept_groups` of `groups` groups of experts. A group's
+    worth is its largest score or the sum of its two largest. Weights are the scores without the correction,
+    divided by their sum if `normalized`, times `scale`. A second input [E] is a correction bias that is a
+    parameter of the model.
 
     `sparsemixer` (Phi-3.5-MoE, arXiv:2409.12136, without sampling) chooses the k largest logits z one after
     the other. The weight of a choice m is its share of a softmax over what is not chosen yet and as good:

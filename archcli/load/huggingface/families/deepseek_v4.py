@@ -45,9 +45,7 @@ def _deepseek_v4(config: Config) -> Mapped:
     # one object for equal layers: each is written out once
     made: dict[tuple[str, str], Mapped] = {}
     layers = [
-        made.setdefault(
-            (kind, network), {**layer, "attention": attentions[kind], "ffn": networks[network]}
-        )
+        made.setdefault((kind, network), {**layer, "attention": attentions[kind], "ffn": networks[network]})
         for kind, network in zip(types, _network_types(config), strict=True)
     ]
     return decoder(config, rmsnorm(config), layers)
@@ -66,7 +64,9 @@ def _types(config: Config) -> list[str]:
     stated = ratios.value if isinstance(ratios.value, list) else []
     # a file states those of its prediction layers too
     if len(stated) < count or any(isinstance(ratio, bool) or ratio not in RATIOS for ratio in stated):
-        what = f"compress_ratios {short_repr(ratios.value)} do not state 0, 4 or 128 for each of {count} layers"
+        what = (
+            f"compress_ratios {short_repr(ratios.value)} do not state 0, 4 or 128 for each of {count} layers"
+        )
         raise config.error(what, at=ratios.place)
     return [RATIOS[ratio] for ratio in stated[:count]]
 
@@ -139,8 +139,11 @@ def _rate(config: Config, kind: str) -> ConfigValue[int]:
 def _position(config: Config, width: ConfigValue[int], kind: str) -> ConfigValue[Mapped]:
     """RoPE of the last dims of a head: plain near the query, scaled with a base of its own behind it."""
     config.ignore("partial_rotary_factor", "qk_rope_head_dim", "rope_theta", "compress_rope_theta")
-    place = position(config, width, _rope(config, kind, _share(config, width)), partial=1.0, pairing="interleaved")
-    return place.derive({**place.value, **({"rotates": "last"} if place.value["kind"] == "rope" else {})})
+    place = position(
+        config, width, _rope(config, kind, _share(config, width)), partial=1.0, pairing="interleaved"
+    )
+    last = {"rotates": "last"} if place.value["kind"] == "rope" else {}
+    return place.derive({**place.value, **last})
 
 
 def _share(config: Config, width: ConfigValue[int]) -> ConfigValue[float]:
@@ -181,7 +184,10 @@ def _networks(config: Config) -> Mapping[str, Mapped]:
         what = f"scoring_func {short_repr(scores.value)} is not supported"
         raise config.error(what, "known: sqrtsoftplus, sigmoid, softmax", scores.place)
     router = {"scores": scores, "scale": positive(config, "routed_scaling_factor")}
-    tables = {HASH: {"token_table": config.size("vocab_size")}, ROUTED: {"correction": True}}
+    tables: dict[str, Mapped] = {
+        HASH: {"token_table": config.size("vocab_size")},
+        ROUTED: {"correction": True},
+    }
     return {
         kind: experts(config, expert=expert, shared=expert, router={**router, **more})
         for kind, more in tables.items()

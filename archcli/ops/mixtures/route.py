@@ -111,7 +111,7 @@ class Route(Op):
         if self.groups > 1:
             ranked = self._within_groups(torch, ranked)
         index = ranked.topk(self.top_k, dim=-1).indices
-        return self._weighed(scores, index).to(logits.dtype), index
+        return self._weighed(scores, index, logits.dtype), index
 
     def _scored(self, torch: Any, logits: Any) -> Any:
         """The scores of all experts, in fp32."""
@@ -123,14 +123,15 @@ class Route(Op):
         }[self.scores]()
         return scored
 
-    def _weighed(self, scores: Any, index: Any) -> Any:
+    def _weighed(self, scores: Any, index: Any, dtype: Any) -> Any:
         """The weights of the chosen experts."""
         chosen = scores.gather(-1, index)
         if self.scores == "softmax_after":
             chosen = chosen.softmax(-1)
         elif self.normalized:
             chosen = chosen / (chosen.sum(-1, keepdim=True) + 1e-20)
-        return chosen if self.scale == 1.0 else chosen * self.scale
+        scaled = chosen if self.scale == 1.0 else chosen * self.scale
+        return scaled.to(dtype)
 
     def _one_by_one(self, torch: Any, logits: Any) -> tuple[Any, Any]:
         """Weights and indices of sparsemixer."""

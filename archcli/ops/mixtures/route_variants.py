@@ -94,7 +94,7 @@ class RouteByToken(Route):
 
     def run(self, torch: Any, weights: dict[str, Any], logits: Any, ids: Any = None) -> Any:
         index = torch.nn.functional.embedding(ids, weights["experts_of"])
-        return self._weighed(self._scored(torch, logits.float()), index).to(logits.dtype), index
+        return self._weighed(self._scored(torch, logits.float()), index, logits.dtype), index
 
 
 @dataclass(frozen=True, slots=True, eq=False)

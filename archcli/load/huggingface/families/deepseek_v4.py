@@ -1,4 +1,4 @@
-"""DeepSeek-V4: keys compressed over tokens, several residual streams, experts chosen by token at first."""
+"""DeepSeek-V4: keys compressed over tokens, several residual streams, experts of each token."""
 
 from __future__ import annotations
 

@@ -81,7 +81,8 @@ class BlockwiseAttention(SoftmaxAttention):
         near, compressor, index = super()._pattern, self.compressor, self.index
         if compressor is None:
             return near
-        return f"{near}, {'all' if index is None else f'top {index.top_k}'} blocks of {compressor.rate}"
+        chosen = "" if index is None else f"{index.top_k} "
+        return f"{near} + {chosen}blocks of {compressor.rate}"
 
     def table(
         self, positions: Tensor, d_model: Number, name: str, like: Tensor | None = None

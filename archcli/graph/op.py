@@ -60,6 +60,8 @@ class Op:
     """What a drawing calls its inputs, such as q, k, v; empty for the names of what it reads."""
     sign: ClassVar[str] = ""
     """What a drawing writes on it, such as + or norm; empty for its name."""
+    whole_buffers: ClassVar[frozenset[str]] = frozenset()
+    """Its buffers of whole numbers, such as indices, by name."""
     dtype_inputs: ClassVar[frozenset[int]] = frozenset()
     """The inputs of which it reads the dtype alone."""
     expected: ClassVar[str] = ""

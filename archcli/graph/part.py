@@ -110,6 +110,8 @@ class StateContent(StrEnum):
     """Keys by which sparse attention chooses the tokens it reads."""
     CONVOLUTION = "convolution"
     """The last inputs of a convolution or of a token shift."""
+    OPEN_BLOCK = "open block"
+    """Tokens of a block that is not compressed yet, and what the next block reads of the one before."""
     RECURRENT = "recurrent state"
     """Sums that every token updates; transformers keeps them in fp32."""
 
@@ -119,8 +121,9 @@ class State:
     """What one execution of an operation leaves in the cache.
 
     `elements` are those of the whole batch. `tokens` is for how many tokens there is an entry, None for a
-    fixed state. `content` left out is the recurrent state of a fixed size, else keys and values. `in_engines`
-    are the elements that engines keep, where these are fewer.
+    fixed state; where `shared_by` of them have one together, `entry` are the elements of one. `content` left
+    out is the recurrent state of a fixed size, else keys and values. `in_engines` are the elements that
+    engines keep, where these are fewer.
     """
 
     elements: Number
@@ -128,6 +131,14 @@ class State:
     tokens: Number = None
     content: StateContent | None = None
     in_engines: Number | None = None
+    shared_by: Number = 1
+    entry: Number = None
+
+    def per_token(self, batch_size: Number = 1) -> Number:
+        """Elements for each token of a sequence, rounded down."""
+        if self.entry is not None:
+            return self.entry // self.shared_by
+        return self.elements // (batch_size * self.tokens)
 
     @property
     def holds(self) -> StateContent:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.blocks.shortcut import *
     from archcli.modules.blocks.streams import *
     from archcli.modules.blocks.wirings import *
+    from archcli.modules.compressed.attention import *
+    from archcli.modules.compressed.compressor import *
     from archcli.modules.ends.embedding import *
     from archcli.modules.ends.frontend import *
     from archcli.modules.ends.head import *
@@ -80,6 +82,8 @@ HOMES = {
     ".attention.base": ["Attention", "IndexedAttention", "LengthTemperature", "SoftmaxAttention"],
     ".attention.convolved": ["CompressedAttention", "ConvolvedAttention"],
     ".attention.cross": ["CrossAttention"],
+    ".compressed.attention": ["BlockwiseAttention"],
+    ".compressed.compressor": ["BlockCompressor", "BlockIndexer"],
     ".attention.differential": ["DifferentialAttention"],
     ".attention.gates": ["OutputGate", "ValueGate"],
     ".attention.disentangled": ["DisentangledAttention", "RelativeAttention", "RelativeTable"],

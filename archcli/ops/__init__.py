@@ -11,6 +11,7 @@ from archcli.lazy import lazy
 
 if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.attention.attend import *
+    from archcli.ops.attention.blocks import *
     from archcli.ops.attention.chosen_keys import *
     from archcli.ops.attention.difference import *
     from archcli.ops.attention.linear_attend import *
@@ -77,6 +78,14 @@ HOMES = {
         "Softcap",
     ],
     ".attention.chosen_keys": ["GateKeys", "IndexTopK"],
+    ".attention.blocks": [
+        "BlockPositions",
+        "ClosedBlocks",
+        "CompressTokens",
+        "ExtendBlocks",
+        "JoinBlocks",
+        "NearAndBlocks",
+    ],
     ".layout": [
         "Concat",
         "ExtendCache",
@@ -136,6 +145,7 @@ HOMES = {
         "CollectHeads",
         "SpreadHeads",
         "RouteBesideShared",
+        "RouteByToken",
         "CombineReal",
         "DispatchReal",
     ],
@@ -145,6 +155,7 @@ HOMES = {
         "AddToLater",
         "MatchMagnitude",
         "MeanStreams",
+        "MixingGates",
         "SpreadStreams",
         "StackStreams",
         "TakeStream",

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.ops.base import View, movement, summed
+from archcli.ops.base import SOFTMAX_BACKWARD, SOFTMAX_FORWARD, View, movement, summed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +51,70 @@ class StreamGates(Op):
         pairs = zip(self.magnitudes, gates.unbind(-2), strict=True)
         pieces = [gate if magnitude == 1.0 else gate * magnitude for magnitude, gate in pairs]
         return torch.cat(pieces, dim=-1) + self.eps
+
+
+SETS = 3
+"""Sets of gates of n streams: what a sublayer reads, what it returns to, and n x n that mix them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MixingGates(Op):
+    """Gates a and c of n streams and a matrix M that mixes them, of logits z [B, T, (2 + n) n].
+
+    a = sigmoid(s_a z + b) + eps [B, T, n], c = m sigmoid(s_c z + b) [B, T, n]. M [B, T, n, n] is softmax(s_M
+    z + b) + eps, whose columns, then rows and columns in turn, are divided by their sum plus eps, columns
+    `iterations` times: rows and columns come to sum to 1 (Sinkhorn & Knopp 1967). `scale` [3] and `base`
+    [(2 + n) n] are trained. Manifold-constrained hyper-connections, arXiv:2512.24880.
+
+    A division by sums is a sum, an addition of eps and a division; its gradient two products, a sum and a
+    subtraction.
+    """
+
+    sign: ClassVar[str] = "gates"
+    name: str
+    streams: Number
+    magnitude: float
+    eps: float
+    iterations: int
+
+    def shape(self, z: Shape) -> tuple[Shape, Shape, Shape]:
+        gates = (*z[:-1], self.streams)
+        return gates, gates, (*gates, self.streams)
+
+    def weights(self, z: Shape) -> dict[str, Shape]:
+        return {"scale": (SETS,), "base": (z[-1],)}
+
+    def initial(self, weight: str) -> float | None:
+        return 1.0 if weight == "scale" else 0.0
+
+    def parts(self, z: Shape) -> tuple[Part, ...]:
+        n, gates = prod(z), prod(z[:-1]) * self.streams
+        mixing, divided = gates * self.streams, 2 * self.iterations - 1
+        gradients = (
+            Part("d_0", OpClass.ELEMENTWISE, n + 3 * gates, n + SETS, n, wrt=0),
+            Part("d_scale", OpClass.NORMALIZATION, 2 * n, 2 * n, SETS, wrt="scale"),
+            summed("base", n, z[-1]),
+        )
+        back = (SOFTMAX_BACKWARD - 1) * mixing + divided * 4 * mixing
+        balanced = Part("d_mix", OpClass.NORMALIZATION, back, 2 * mixing, mixing, wrt=0)
+        forward = (SOFTMAX_FORWARD - 1 + 1) * mixing + divided * 2 * mixing
+        return (
+            Part("gates", OpClass.ELEMENTWISE, 2 * n + 4 * gates, n + SETS + z[-1], n, gradients),
+            Part("balance", OpClass.NORMALIZATION, forward, mixing, mixing, (balanced,)),
+        )
+
+    def run(self, torch: Any, weights: dict[str, Any], z: Any) -> Any:
+        sizes = [self.streams, self.streams, self.streams * self.streams]
+        parts = zip(z.split(sizes, -1), weights["scale"].unbind(0), weights["base"].split(sizes), strict=True)
+        gather, back, mix = (part * scale + base for part, scale, base in parts)
+        gather = torch.sigmoid(gather) + self.eps
+        back = torch.sigmoid(back) * self.magnitude
+        mix = torch.softmax(mix.unflatten(-1, (self.streams, self.streams)), dim=-1) + self.eps
+        mix = mix / (mix.sum(-2, keepdim=True) + self.eps)
+        for _ in range(self.iterations - 1):
+            mix = mix / (mix.sum(-1, keepdim=True) + self.eps)
+            mix = mix / (mix.sum(-2, keepdim=True) + self.eps)
+        return gather, back, mix
 
 
 @dataclass(frozen=True, slots=True, eq=False)

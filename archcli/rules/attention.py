@@ -191,7 +191,7 @@ class NoGlobalLayer(DesignRule):
         "Gemma 2, arXiv:2408.00118 section 2 (1 in 2); Gemma 3, arXiv:2503.19786 section 2 (1 in 6) (as its "
         "documentation says, too)"
     )
-    spares = "stacks in which some layer has neither window nor chunk"
+    spares = "stacks in which some layer has neither window nor chunk, or sees blocks of all earlier tokens"
     valid = (example(), example(attention=f"{MHA}}}"))
     invalid = (example(attention=f"{MHA}, window: 1024}}"),)
 
@@ -200,7 +200,7 @@ class NoGlobalLayer(DesignRule):
         for stem, _ in stacks(case.model):
             mixers = [(path, facts) for path, facts in case.mixers if path.startswith(f"{stem}groups.")]
             # 0: this layer sees everything
-            widths = [facts.window or facts.chunk or 0 for _, facts in mixers]
+            widths = [0 if facts.blocks_of else facts.window or facts.chunk or 0 for _, facts in mixers]
             if widths and all(widths):
                 path, facts = mixers[0]
                 name = "window" if facts.window else "chunk"

@@ -50,6 +50,10 @@ class HeadsBeyondKernels(DesignRule):
             ("gemma-4-26b-a4b", "gemma-4-31b", "gemma-4-e2b", "gemma-4-e4b"),
             "global layers have heads of 512, as their configs say",
         ),
+        **dict.fromkeys(
+            ("deepseek-v4-flash", "deepseek-v4-pro"),
+            "one vector of 512 numbers is the key and the value of all heads, as its config says",
+        ),
         "zamba-7b": "its shared attention reads twice d_model with 16 heads, as its config says",
     }
     valid = (

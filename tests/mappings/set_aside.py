@@ -11,7 +11,6 @@ LATER: dict[str, str] = {
         ),
         RECURRENT,
     ),
-    "causal/deepseek_v4": "several residual streams, and keys compressed over tokens",
     "image-text/glm5_next": "several residual streams, and an index of pooled keys",
     "image-text/mistral_large4": "an indexer and attention with a trained temperature by position",
 }

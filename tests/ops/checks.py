@@ -7,7 +7,7 @@ import torch
 
 from archcli.graph import Op, Part
 from archcli.runtime.model.leaves import MODULES
-from ops import communicate_cases, head_cases, scan_cases, stream_cases, zero_cases
+from ops import block_cases, communicate_cases, head_cases, scan_cases, stream_cases, zero_cases
 from ops.references import REFERENCES
 
 
@@ -69,7 +69,8 @@ def check_leaf(case):
 def tensors(shapes):
     generator = torch.Generator().manual_seed(1)
     drawn = {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
-    return {name: value.square() if name == "running_var" else value for name, value in drawn.items()}
+    changed = {"running_var": torch.square, "experts_of": lambda value: (9 * value.abs()).long() % 4}
+    return {name: changed.get(name, lambda value: value)(value) for name, value in drawn.items()}
 
 
 def arguments(case):
@@ -137,7 +138,7 @@ ARGUMENTS = {
     ("Sinusoid", 0): count_up,
     **head_cases.ARGUMENTS,
     **zero_cases.ARGUMENTS,
-    **{place: globals()[name] for place, name in scan_cases.SHAPED.items()},
+    **{place: globals()[name] for place, name in (scan_cases.SHAPED | block_cases.ARGUMENTS).items()},
 }
 
 
@@ -194,7 +195,7 @@ def check_gradients(case):
 
 def untrained(case):
     """Inputs that are numbers of positions, or what a cache holds: nothing is trained through them."""
-    own = {"Rotate": {1, 2}, "ExtendCache": {1}, **scan_cases.UNTRAINED}
+    own = {"Rotate": {1, 2}, "ExtendCache": {1}, **scan_cases.UNTRAINED, **block_cases.UNTRAINED}
     return own.get(type(case.op).__name__, set())
 
 

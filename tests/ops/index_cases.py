@@ -8,7 +8,7 @@ from itertools import product
 
 import torch
 
-from archcli.ops import Attend, GateKeys, IndexTopK, TopK
+from archcli.ops import Attend, ClosedBlocks, GateKeys, IndexTopK, TopK
 from ops.attend_cases import CAUSAL_OF_FOUR, SIX, attend
 from ops.case import C, E, N, R, ledger
 
@@ -89,6 +89,8 @@ def choose(op, weights, q, keys, w, positions):
             for s in range(seen):
                 dots = [float(q[b, t, j] @ keys[b, s, 0]) for j in range(heads)]
                 later = first + s > int(positions[t])
+                if isinstance(op.mask, ClosedBlocks):
+                    later = (s + 1) * op.mask.rate > int(positions[t]) + 1
                 total = sum(float(w[b, t, j]) * max(dot, 0.0) for j, dot in enumerate(dots))
                 sums.append(-float("inf") if later else total)
             rows.append(sorted(range(seen), key=lambda s: -sums[s])[: op.top_k])

@@ -2,6 +2,7 @@
 
 from ops import (
     beside_cases,
+    block_cases,
     communicate_cases,
     hyper_cases,
     index_cases,
@@ -10,6 +11,15 @@ from ops import (
     zero_cases,
 )
 
-FILES = (beside_cases, communicate_cases, hyper_cases, index_cases, zero_cases, stream_cases, scale_cases)
+FILES = (
+    beside_cases,
+    block_cases,
+    communicate_cases,
+    hyper_cases,
+    index_cases,
+    zero_cases,
+    stream_cases,
+    scale_cases,
+)
 CASES = {name: case for file in FILES for name, case in file.CASES.items()}
 REFERENCES = {name: reference for file in FILES for name, reference in file.REFERENCES.items()}

@@ -133,6 +133,7 @@ def rotary_table(op, weights, positions, *like):
 def rotate(op, weights, x, cos, sin):
     """As multiplication of complex numbers."""
     pairs, out = cos.shape[-1], x.clone()
+    sin = -sin if op.back else sin
     first = x.shape[-1] - 2 * pairs if op.last else 0
     for i in range(pairs):
         a, b = (2 * i, 2 * i + 1) if op.pairing == "interleaved" else (i, i + pairs)

@@ -14,9 +14,11 @@ from archcli.ops import (
     Bidirectional,
     Causal,
     Chunked,
+    ClosedBlocks,
     Dilated,
     Fixed,
     Mask,
+    NearAndBlocks,
     SlidingWindow,
     Strided,
     TopK,
@@ -44,6 +46,8 @@ MASKS = {
         lambda a, b, i, j: abs(i - j) <= b or min(i, j) < a - 1,
     ),
 }
+# which keys, the tokens say; or keys of blocks
+OTHERS = {TopK, ClosedBlocks, NearAndBlocks}
 every_mask = pytest.mark.parametrize(("make", "sees"), MASKS.values(), ids=MASKS)
 lengths = st.integers(0, 40)
 SIZES = {"a": st.integers(1, 20), "b": st.integers(0, 7)}
@@ -89,6 +93,37 @@ def test_of_chosen_keys_as_many_are_counted_as_are_chosen(new, past, a, b):
     assert TopK(a).pairs(new, past, new + past) == chosen
     assert TopK(a).keep(past) == past
     assert TopK(a).covers(new, past + new) is (past + new <= a)
+
+
+@given(new=lengths, past=lengths, window=st.integers(1, 9), rate=st.integers(1, 8), top_k=st.integers(0, 6))
+def test_pairs_of_tokens_and_of_blocks_are_counted_one_by_one(new, past, window, rate, top_k):
+    of_blocks = [sum((i + 1) * rate <= t + 1 for i in range(99)) for t in range(past, past + new)]
+    near = [sum(0 <= t - s < window for s in range(past + new)) for t in range(past, past + new)]
+    blocks, chosen = ClosedBlocks(rate), top_k or None
+    assert blocks.pairs(new, past, (new + past) // rate) == sum(of_blocks)
+    mask = NearAndBlocks(SlidingWindow(window), rate, top_k=chosen)
+    assert mask.pairs(new, past, 0) == sum(near) + sum(min(n, top_k or n) for n in of_blocks)
+    assert mask.keep(past) == SlidingWindow(window).keep(past)
+    symbols = sympy.symbols("new past", integer=True, nonnegative=True)
+    formula = sympy.sympify(mask.pairs(*symbols, 0))
+    assert formula.subs(dict(zip(symbols, (new, past), strict=True))) == mask.pairs(new, past, 0)
+
+
+@given(new=st.integers(1, 12), past=st.integers(0, 12), window=st.integers(1, 9), rate=st.integers(1, 5))
+def test_keys_of_blocks_stand_behind_those_of_tokens(new, past, window, rate):
+    positions, blocks = torch.arange(past, past + new), (past + new) // rate
+    kept = min(past, window - 1) + new
+    mask = NearAndBlocks(SlidingWindow(window), rate, blocks)
+    expected = [
+        [0 <= t - s < window for s in range(past + new - kept, past + new)]
+        + [(i + 1) * rate <= t + 1 for i in range(blocks)]
+        for t in range(past, past + new)
+    ]
+    assert mask.sees(torch, positions, kept + blocks).tolist() == expected
+    # two sequences, for each query of which the first block is chosen
+    selected = torch.zeros((2, new, 1 if blocks else 0), dtype=torch.long)
+    seen = mask.sees(torch, positions, kept + blocks, selected)[1, 0].tolist()
+    assert seen == [[*row[:kept], *row[kept : kept + 1], *[False] * (blocks - 1)] for row in expected]
 
 
 def pairs(make, new, past, a, b):
@@ -143,7 +178,7 @@ def test_every_mask_is_here():
     named = {cls for _, cls in inspect.getmembers(archcli.ops, inspect.isclass) if issubclass(cls, Mask)} - {
         Mask
     }
-    assert {type(make(1, 0)) for make, _ in MASKS.values()} == named - {TopK}  # which keys, the tokens say
+    assert {type(make(1, 0)) for make, _ in MASKS.values()} == named - OTHERS
 
 
 def test_the_causal_triangle_has_no_floor_as_a_formula():

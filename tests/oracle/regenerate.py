@@ -36,6 +36,7 @@ from transformers import (
     EncoderDecoderCache,
     PreTrainedModel,
 )
+from transformers.cache_utils import CacheLayerMixin
 from transformers.modeling_outputs import BaseModelOutput
 
 HERE = Path(__file__).parent
@@ -66,6 +67,10 @@ What those multiply is taken off.
 
 # The first pattern found in a tensor's name says what it belongs to.
 GROUPS = {
+    r"\.indexer\.": "indexer",
+    r"\.compressor\.": "compressor",
+    r"_hc\.|hc_head\.": "hyper_connections",
+    r"\.q_a_norm\.|\.self_attn\.kv_norm\.": "mla_latent_norm",
     r"\.[qk]_norm\.|\.[qk]_layernorm\.": "qk_norm",
     r"\.(q|kv)_a_layernorm\.": "mla_latent_norm",
     r"[nN]orm|\.ln_": "norms",
@@ -212,6 +217,8 @@ def _elements(cache: DynamicCache, tokens: int | None = None) -> int:
     The shapes' own length is not taken: transformers drops one token more of a window, as the next step
     would.
     """
+    if any(hasattr(layer, "compressed_kv") for layer in cache.layers):
+        return sum(_of_blocks(layer, tokens) for layer in cache.layers)
     if tokens is None:
         return sum(layer.keys.numel() + layer.values.numel() for layer in cache.layers)
     per_layer = [
@@ -221,6 +228,17 @@ def _elements(cache: DynamicCache, tokens: int | None = None) -> int:
     return sum(
         each * min(tokens, getattr(layer, "sliding_window", None) or tokens) for each, layer in per_layer
     )
+
+
+def _of_blocks(layer: CacheLayerMixin, tokens: int) -> int:
+    """Elements of a layer of DeepSeek-V4: one vector of each token of the window is key and value.
+
+    Beside it keys of blocks, tokens of the open block, and what the next block reads of the last.
+    """
+    near = prod(layer.keys.shape) // layer.keys.shape[2] * min(tokens, layer.sliding_window)
+    names = ("compressed_kv", "buffer_kv", "buffer_gate", "overlap_kv", "overlap_gate")
+    states = (state for name in names for state in getattr(layer, name, {}).values())
+    return near + sum(state.numel() for state in states if state is not None)
 
 
 def main(ids: list[str]) -> None:

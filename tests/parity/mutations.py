@@ -42,7 +42,7 @@ from parity.particular import (
     turned,
 )
 from parity.recurring import RECURRENT_PARTS, unless_one
-from parity.sharing import SHARING_PARTS, earlier_index, own_index, shares_alike
+from parity.sharing import SHARING_PARTS, earlier_index, own_index, shares_alike, without_blocks
 from parity.visible import causality, visibility
 
 STRUCTURE = set(
@@ -55,7 +55,7 @@ STRUCTURE = set(
     bottleneck joined joins entries relative terms share shared use project adapter_rank
     adapter_targets buckets size branches latent n_blocks state d_inner
     dt_rank conv_kernel rank query_gate ffn_norm n_shared relative_rank relative_extent
-    network depthwise_kernel grouped_kernel router_width first blocks projects""".split()  # noqa: SIM905
+    o_lora_rank network depthwise_kernel grouped_kernel router_width first blocks projects""".split()  # noqa: SIM905
 )
 
 
@@ -146,6 +146,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "correction_is": nothing,
         "jitter": routing.nearness,
         "zero_experts": nothing,
+        "token_table": dropped,
     },
     m.MixtureOfExperts: {
         "top_k": routing.top_k,
@@ -201,6 +202,17 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.OutputGate: {"bias": off, "projection_bias": off},
     m.Block: {"nth_branch": times(2), "residual_multiplier": times(1.1), "cross_attention": without_cross},
     m.ShortcutMoE: {"kind": nothing, "dense": nothing, "residual_multiplier": nothing, "nth_branch": nothing},
+    m.BlockwiseAttention: {
+        "compressor": without_blocks,
+        "index": dropped,
+        "o_groups": nothing,
+        "query_norm": nothing,
+        "causal": nothing,
+        "normalizer": nothing,
+        "chunk": nothing,
+    },
+    m.BlockCompressor: {"rate": nothing, "overlaps": nothing},
+    m.BlockIndexer: {"top_k": plus(-1, 1)},
     m.ConcatBlock: {"residual_multiplier": nothing, "nth_branch": nothing},
     m.PreNorm: {"kind": kinds(m.PostNorm, m.ResidualPostNorm), "normed": to("both"), "stream_scale": off},
     m.PostNorm: {"kind": kinds(m.PreNorm, m.ResidualPostNorm), "adapter": dropped},

@@ -16,13 +16,13 @@ def score_kinds(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     """
     same = {"softmax", "softmax_after"} if spec.normalized else {"softmax"}
     same = same if spec.scores in same else {spec.scores}
-    for scores in sorted({"softmax", "sigmoid", "softmax_after"} - same):
+    for scores in sorted({"softmax", "sigmoid", "softmax_after", "sqrtsoftplus"} - same):
         yield f"scores={scores}", altered(spec, scores=scores)
 
 
 def normalization(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     """Weights that sum to 1, or not; a softmax over the chosen does by itself."""
-    return to(True, False)(spec, field) if spec.scores in ("softmax", "sigmoid") else iter(())
+    return to(True, False)(spec, field) if spec.scores in ("softmax", "sigmoid", "sqrtsoftplus") else iter(())
 
 
 def nearness(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
@@ -45,7 +45,8 @@ def grouping(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 
 def top_k(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     """One expert more, one fewer; weights on the input are defined for one alone."""
-    return plus(1, -1)(spec, field) if spec.weigh == "output" else iter(())
+    stored = spec.router.token_table is not None  # so many experts for each id
+    return plus(1, -1)(spec, field) if spec.weigh == "output" and not stored else iter(())
 
 
 def weighing(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:

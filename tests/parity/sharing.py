@@ -7,7 +7,19 @@ from typing import Any
 
 from archcli import modules as m
 from archcli.modules.spec.base import Spec
-from parity.alterations import Alteration, altered, both, dropped, filled, kinds, nothing, off, times, to
+from parity.alterations import (
+    Alteration,
+    altered,
+    both,
+    dropped,
+    filled,
+    kinds,
+    nothing,
+    off,
+    plus,
+    times,
+    to,
+)
 
 
 def earlier_keys(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
@@ -25,6 +37,12 @@ def earlier_index(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 def own_index(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     """Without an index, where the layer has one itself."""
     return dropped(spec, field) if spec.index_from is None else iter(())
+
+
+def without_blocks(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
+    """The window alone."""
+    if spec.compressor is not None:
+        yield "no compressor", altered(spec, compressor=None, index=None)
 
 
 def of_own_values(alteration: Alteration) -> Alteration:
@@ -72,6 +90,7 @@ SHARING_PARTS: dict[type[Spec], dict[str, Alteration]] = {
         "magnitude": times(1.1),
         "eps": both(to(0.02), off),
         "stream_norm": nothing,
+        "sinkhorn": plus(1),
         "residual_multiplier": nothing,
         "nth_branch": nothing,
     },

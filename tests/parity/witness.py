@@ -167,6 +167,12 @@ def randomise(theirs: Mapping[str, torch.Tensor], family: Family, seed: torch.Ge
         if target is None:
             continue
         take = target.parts
+        if not tensor.is_floating_point():  # which experts each id visits, none twice
+            n_experts = family.config["n_routed_experts"]
+            tensor.copy_(
+                torch.rand((len(tensor), n_experts), generator=seed).argsort(-1)[:, : tensor.shape[1]]
+            )
+            continue
         if tensor.dim() == 1 or tensor.min() == tensor.max():
             tensor.add_(0.5 * noise)
         else:

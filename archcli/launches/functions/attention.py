@@ -91,9 +91,10 @@ def served_attention(
 
 
 @in_torch
-def side_by_side(a: Any, b: Any) -> Any:
-    """Two tensors that lie in one storage, joined along the last axis: no function of torch."""
-    return view(a, (*a.shape[:-1], a.shape[-1] + b.shape[-1]), a.strides)
+def side_by_side(a: Any, b: Any, dim: int = -1) -> Any:
+    """Two tensors that lie in one storage, joined along an axis: no function of torch."""
+    axis = dim % len(a.shape)
+    return view(a, (*a.shape[:axis], a.shape[axis] + b.shape[axis], *a.shape[axis + 1 :]), a.strides)
 
 
 def _kernel(q: Any, v: Any, mask: Any) -> tuple[str, Number, list[Any]]:

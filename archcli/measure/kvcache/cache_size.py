@@ -121,6 +121,8 @@ class CacheDtypes(NamedTuple):
             return self.state_dtype or plain
         if content is StateContent.CONVOLUTION:
             return self.convolution_dtype or plain
+        if content is StateContent.OPEN_BLOCK:
+            return plain
         return self.dtype
 
     def in_engine(self, engine: InferenceEngine, computed: str) -> CacheDtypes:
@@ -207,7 +209,7 @@ class CacheSize:
     def growth(self) -> Counter[StateContent]:
         """Elements that each token adds before any window is full, by content."""
         # one token fills no window, so that all that grows has grown by one
-        return self.contents(1, kinds=GROWING)
+        return self.contents(1, kinds=GROWING, held=State.per_token)
 
     def of_layer(self, path: str, context: int, batch_size: int) -> list[State]:
         """The states of the layer at a path, without those of an encoder's output."""

@@ -33,6 +33,10 @@ CONVENTION = (
     "for MLA the latent and its rotary key."
 )
 CONSTANT = "Constant: the states of recurrent layers, and all K inputs of a convolution of K taps."
+OF_BLOCKS = (
+    "Blocks of tokens: one key, which is the value too, for each closed block; of the open one the keys and "
+    "gates of its tokens."
+)
 DEFAULT_CONTEXT = 2048
 KEYS = (
     *("first", "layers", "attention", "window", "tokens", "elements_per_token", "constant_elements"),
@@ -125,6 +129,7 @@ def _notes(
 
 def _convention(model: Model, totals: Record) -> str:
     constant = f" {CONSTANT}" if totals["state_elements"] else ""
+    constant += f" {OF_BLOCKS}" if StateContent.OPEN_BLOCK in totals["by_content"] else ""
     return f"{CONVENTION}{constant}{plan_convention(model)}"
 
 
@@ -267,7 +272,7 @@ def _kept(states: list[State], batch_size: int) -> Record:
     constant = sum(state.elements // batch_size for state in states if state.tokens is None)
     return {
         "tokens": max((state.tokens for state in entries), default=None),
-        "elements_per_token": sum(state.elements // (batch_size * state.tokens) for state in entries),
+        "elements_per_token": sum(state.per_token(batch_size) for state in entries),
         "constant_elements": constant,
         "cached": " + ".join(dict.fromkeys(state.holds.value for state in states)),
     }

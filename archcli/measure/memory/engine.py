@@ -64,6 +64,8 @@ class InferenceEngine:
             return state.elements if state.in_engines is None else state.in_engines
         if self.cache_block == 1 and not self.window_extra:
             return state.elements
+        if state.entry is not None:
+            return state.elements
         # a window keeps fewer tokens than there are
         kept = state.tokens + self.window_extra if state.tokens < tokens else state.tokens
         return state.elements // state.tokens * self._padded(minimum(kept, tokens))

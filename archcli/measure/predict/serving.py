@@ -161,7 +161,8 @@ def _context(rows: Iterable[Row], weights: float) -> int | None:
         for state in row.states:
             elements = float(state.elements * row.times)
             if state.kind is StateKind.TOKENS:
-                growing += elements / float(state.tokens)
+                blocks = state.entry is not None
+                growing += float(state.per_token() * row.times) if blocks else elements / float(state.tokens)
             elif state.kind is StateKind.WINDOW:
                 bounded.append((float(state.tokens), elements / float(state.tokens)))
             else:

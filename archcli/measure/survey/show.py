@@ -109,7 +109,7 @@ def cached_record(row: WiredRow, batch_size: int = 1) -> dict[str, Any]:
     for state in row.states:
         contents[state.holds] += state.elements
         if state.tokens is not None:
-            of_token[state.holds] += state.elements // (batch_size * state.tokens)
+            of_token[state.holds] += state.per_token(batch_size)
     layer_bytes = CacheDtypes(CACHE_DTYPE).bytes_of(contents)
     constant = [state for state in row.states if state.tokens is None]
     return {

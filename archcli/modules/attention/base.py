@@ -157,12 +157,14 @@ class SoftmaxAttention(Attention):
         k: Tensor,
         v: Tensor,
         name: str = "attend",
+        mask: Mask | None = None,
         **given: Tensor | None,
     ) -> Tensor:
         """Scores, softmax and mix; q [B,T,H,d], k [B,S,K,d], v [B,S,K,e] to [B,T,H,e].
 
         `d_query` is the width the default scale goes by. `given` are further inputs of `Attend`: selected
-        [B,T,k], the keys of an indexer's choice, or bias [B,H,T,S], the gates of keys.
+        [B,T,k], the keys of an indexer's choice, or bias [B,H,T,S], the gates of keys. `mask` stands in place
+        of the layer's where that does not say how many keys there are of each sort.
         """
         if self.temperature is not None:
             q = self.temperature.tempered(q, context.positions, "temper")
@@ -180,7 +182,7 @@ class SoftmaxAttention(Attention):
         slope, factor = self.position.max_bias, self.position.bias_factor(scale)
         op = Attend(
             name,
-            self.mask,
+            mask or self.mask,
             scale,
             context.past,
             self.softcap,

@@ -86,6 +86,8 @@ class MixerFacts:
     indexed: Number = None
     """How many keys an indexer chooses for each query."""
     index_from: int | None = None
+    blocks_of: Number = None
+    """How many tokens each key of its blocks stands for, where it sees blocks of all earlier tokens."""
     pattern: str | None = None
     position: Position = field(default_factory=NoPosition)
     stability: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from archcli.modules.blocks.per_layer import gated_by_layer
 from archcli.modules.blocks.wirings import DoubleNorm
 from archcli.modules.networks.ffn import caches, feed
 from archcli.modules.networks.norm import Norm, RMSNorm, again
-from archcli.modules.spec.base import Conflict, Count, Positive
+from archcli.modules.spec.base import Conflict, Count, Positive, Size
 from archcli.modules.spec.context import Context, or_default
 from archcli.modules.spec.values import Interval
 from archcli.ops import (
@@ -30,6 +30,7 @@ from archcli.ops import (
     MatchMagnitude,
     MeanStreams,
     MergeHeads,
+    MixingGates,
     Multiply,
     Parameter,
     Scale,
@@ -163,8 +164,10 @@ class HyperConnected(Block):
 
     a = sigmoid(s_a z + b_a) + eps, c = m sigmoid(s_c z + b_c) + eps, with two trained scales s, 2 n trained
     biases b, and `magnitude` m (Hy4; hyper-connections, arXiv:2409.19606, without a matrix that mixes
-    streams). `n_streams` is n, `stream_norm` the norm of all streams together. Before the first layer each
-    stream is the embedding; behind the last, gates of their own gather them.
+    streams). With `sinkhorn` iterations a matrix M with rows and columns that sum to 1 mixes them, x_i =
+    sum_j M_ji x_j + c_i y, W is [(2 + n) n, n D], and c has no eps (manifold-constrained hyper-connections,
+    arXiv:2512.24880; DeepSeek-V4). `n_streams` is n, `stream_norm` the norm of all streams together. Before
+    the first layer each stream is the embedding; behind the last, gates of their own gather them.
     """
 
     kind: Literal["hyper"] = "hyper"
@@ -172,6 +175,7 @@ class HyperConnected(Block):
     magnitude: Positive = 2.0
     eps: Annotated[float, Interval(ge=0)] = 1e-6
     stream_norm: Norm = RMSNorm(weight=False)
+    sinkhorn: Size | None = None
 
     @property
     def streams(self) -> Number:
@@ -196,31 +200,45 @@ class HyperConnected(Block):
         kept: Kept = None if cache is None else ()
         if self.mixing is not None:
             step, mixer = self.mixing
-            read, back = self._gathered(x, step)
+            read, *back = self._gathered(x, step)
             y, kept = mixer(read, context._replace(cache=cache), name=step)
             x = self._returned(x, y, back, step)
         if self.ffn is not None:
-            read, back = self._gathered(x, "ffn")
-            y, kept = feed(self.ffn, read, fed, kept)
+            read, *back = self._gathered(x, "ffn")
+            y, kept = feed(self.ffn, read, fed, kept, context.ids)
             x = self._returned(x, y, back, "ffn")
         return x, kept
 
-    def _gathered(self, x: Tensor, step: str) -> tuple[Tensor, Tensor]:
-        """What a sublayer reads [B, T, D], and the gates of its output [B, T, n]."""
-        gates = self._gates(x, f"{step}_hyper", 1.0, self.magnitude)
-        gather, back = Split(f"{step}_hyper_split", (self.n_streams,) * 2)(gates)
-        read = CollapseStreams(f"{step}_hyper_gather")(x, gather, group=HYPER)
-        return self.norm(read, name=f"{step}_norm"), back
+    def _gathered(self, x: Tensor, step: str) -> tuple[Tensor, ...]:
+        """What a sublayer reads [B, T, D], the gates of its output [B, T, n], and M [B, T, n, n] if any."""
+        name = f"{step}_hyper"
+        if self.sinkhorn is None:
+            gates = self._gates(x, name, 1.0, self.magnitude)
+            gather, *back = Split(f"{name}_split", (self.n_streams,) * 2)(gates)
+        else:
+            logits = self._logits(x, name, (2 + self.n_streams) * self.n_streams)
+            op = MixingGates(f"{name}_gates", self.n_streams, self.magnitude, self.eps, self.sinkhorn)
+            gather, *back = op(logits, group=HYPER)
+        read = CollapseStreams(f"{name}_gather")(x, gather, group=HYPER)
+        return self.norm(read, name=f"{step}_norm"), *back
 
     def _gates(self, x: Tensor, name: str, *magnitudes: float) -> Tensor:
         """As many sets of n gates as there are magnitudes, of streams x."""
-        joined = self.stream_norm(MergeHeads(f"{name}_join")(x), name=f"{name}_norm", group=HYPER)
-        logits = Linear(name, len(magnitudes) * self.n_streams)(joined, group=HYPER)
+        logits = self._logits(x, name, len(magnitudes) * self.n_streams)
         gates: Tensor = StreamGates(f"{name}_gates", magnitudes, self.eps)(logits, group=HYPER)
         return gates
 
-    def _returned(self, x: Tensor, y: Tensor, gates: Tensor, step: str) -> Tensor:
-        """The streams with their shares of a sublayer's output."""
+    def _logits(self, x: Tensor, name: str, number: Number) -> Tensor:
+        """So many numbers [B, T, number] of all streams x together."""
+        joined = self.stream_norm(MergeHeads(f"{name}_join")(x), name=f"{name}_norm", group=HYPER)
+        logits: Tensor = Linear(name, number)(joined, group=HYPER)
+        return logits
+
+    def _returned(self, x: Tensor, y: Tensor, back: list[Tensor], step: str) -> Tensor:
+        """The streams, mixed where they are, with their shares of a sublayer's output."""
+        gates, *mix = back
+        if mix:
+            x = Einsum(f"{step}_hyper_mix", "btjk,btjd->btkd")(mix[0], x, group=HYPER)
         streams: Tensor = SpreadStreams(f"{step}{RESIDUAL}", meets=True)(x, y, gates, group=HYPER)
         return streams
 

@@ -135,7 +135,9 @@ class Decoder(Generator, Stack):
         positions = Positions("positions")(tokens) if positions is None else positions
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
         self.hold(x)
-        x, kept = self.run(x, Context(positions, past, cache=cache, per_layer=self._per_layer(tokens, x)))
+        ids = tokens if self._reads_ids else None
+        context = Context(positions, past, cache=cache, per_layer=self._per_layer(tokens, x), ids=ids)
+        x, kept = self.run(x, context)
         # before norm and head: both work on the one position that is asked for
         y = self.embedding.project_out(self.apply_final_norm(KeepLast("last")(x) if last_only else x))
         answer = self.logits_or_loss(y, table, targets)
@@ -155,6 +157,12 @@ class Decoder(Generator, Stack):
         )
         # x, not y: the first depth reads the stream before the final norm
         return self.mtp.add_losses(answer, x, targets, shared), kept
+
+    @property
+    def _reads_ids(self) -> bool:
+        """Whether a layer's network is given the ids of the tokens."""
+        networks = (network for _, block in self.layers() for network in block.all_networks)
+        return any(network.reads_ids for network in networks)
 
     def _per_layer(self, tokens: Tensor, x: Tensor) -> Tensor | None:
         """The vectors [B, T, L, w] of the per-layer embedding, if there is one."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from archcli.arith import Number, part_of
+from archcli.errors import ArchError
 from archcli.graph import Experts, Tensor
 from archcli.modules.networks.ffn import SHARED, FeedForward
 from archcli.modules.networks.norm import Norm
@@ -41,14 +42,16 @@ class Router(Inline):
     chosen k alone (gpt-oss). `normalized` divides the k weights by their sum; `scale` multiplies them.
     `correction` adds a stored, untrained bias when choosing, not when weighing (arXiv:2412.19437). With
     `n_groups`, only experts of the best `top_k_groups` groups are eligible, a group's worth being its best
-    expert (max, DeepSeek-V2) or its best two (top2, DeepSeek-V3). `bias` biases the logits,
-    `softcap` bounds them by c tanh(z/c) (Laguna). `ranked_by` logits chooses by logit plus correction in
-    place of the score (Kolibri). `correction_is` parameter counts the correction bias as a frozen parameter
-    (ERNIE 4.5). Scores sparsemixer choose one expert after the other, each weighed by its share of a softmax
-    over the experts about as good, by `jitter` (Phi-3.5-MoE, arXiv:2409.12136). `norm` normalizes what the
-    router reads, which is then divided by sqrt(D); `expert_scale` multiplies the weights by a trained number
-    of each expert (Gemma 4). `zero_experts` Z more may be chosen, which return the token as it is and compute
-    nothing (LongCat-Flash, arXiv:2509.01322).
+    expert (max, DeepSeek-V2) or its best two (top2, DeepSeek-V3). `bias` biases the logits, `softcap` bounds
+    them by c tanh(z/c) (Laguna). `ranked_by` logits chooses by logit plus correction in place of the score
+    (Kolibri). `correction_is` parameter counts the correction bias as a frozen parameter (ERNIE 4.5). Scores
+    sparsemixer choose one expert after the other, each weighed by its share of a softmax over the experts
+    about as good, by `jitter` (Phi-3.5-MoE, arXiv:2409.12136). `norm` normalizes what the router reads, which
+    is then divided by sqrt(D); `expert_scale` multiplies the weights by a trained number of each expert
+    (Gemma 4). `zero_experts` Z more may be chosen, which return the token as it is and compute nothing
+    (LongCat-Flash, arXiv:2509.01322). Scores sqrtsoftplus are sqrt(softplus(z)). `token_table` V stores which
+    k experts each of V ids visits, in place of a choice; scores weigh them (hash layers, arXiv:2106.04426;
+    DeepSeek-V4).
     """
 
     group: ClassVar[str] = "router"
@@ -67,8 +70,11 @@ class Router(Inline):
     norm: Norm | None = None
     expert_scale: bool = False
     zero_experts: Size | None = None
+    token_table: Size | None = None
 
-    def forward(self, x: Tensor, n_experts: int, top_k: int, *, name: str) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, x: Tensor, n_experts: int, top_k: int, ids: Tensor | None = None, *, name: str
+    ) -> tuple[Tensor, Tensor]:
         """Weights and expert indices, [B, T, k] each, for tokens x [B, T, D]; zero experts are the last."""
         n_experts = n_experts if self.zero_experts is None else n_experts + self.zero_experts
         if self.norm is not None:
@@ -78,6 +84,8 @@ class Router(Inline):
         logits = Linear(name, n_experts, self.bias)(x)
         if self.softcap is not None:
             logits = Softcap(f"{name}_softcap", self.softcap)(logits)
+        if self.token_table is not None:
+            return self._by_token(logits, ids, top_k, self.token_table)
         # ERNIE 4.5's e_score_correction_bias is a frozen nn.Parameter, that of others a buffer
         borrowed = self.correction and self.correction_is == "parameter"
         op = Route(
@@ -99,6 +107,19 @@ class Router(Inline):
             from archcli.ops import ScaleChosen  # rare: Gemma 4
 
             weights = ScaleChosen("expert_scale", n_experts)(weights, index)
+        return weights, index
+
+    def _by_token(
+        self, logits: Tensor, ids: Tensor | None, top_k: int, entries: int
+    ) -> tuple[Tensor, Tensor]:
+        """Weights of the experts that the table states for each id."""
+        from archcli.ops import RouteByToken  # rare: DeepSeek-V4
+
+        if ids is None:
+            what = "a token_table is read by the ids of tokens, which a decoder alone hands to its layers"
+            raise ArchError(what, "use kind decoder, or leave token_table out")
+        op = RouteByToken("route", top_k, self.scores, self.normalized, self.scale, entries=entries)
+        weights, index = op(logits, ids)
         return weights, index
 
 
@@ -134,9 +155,14 @@ class MixtureOfExperts(FeedForward):
     latent_bias: bool = False
     expert_norm: Norm | None = None
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Route, dispatch, run the experts, combine."""
-        weights, index = self.router(x, self.n_experts, self.top_k, name="router")
+    @property
+    def reads_ids(self) -> bool:
+        """Whether its router goes by the ids of the tokens."""
+        return self.router.token_table is not None
+
+    def forward(self, x: Tensor, ids: Tensor | None = None) -> Tensor:
+        """Route, dispatch, run the experts, combine; `ids` [B, T] for a router with a table of them."""
+        weights, index = self.router(x, self.n_experts, self.top_k, ids, name="router")
         read = x if self.expert_norm is None else self.expert_norm(x, name="expert_norm")
         read = read if self.latent is None else Linear("latent_down", self.latent, self.latent_bias)(read)
         gated = read if self.weigh == "output" else Multiply("weighted_input")(read, weights)
@@ -203,11 +229,23 @@ class MixtureOfExperts(FeedForward):
             what, hint = "latent_bias without latent", "add latent, or leave latent_bias out"
             yield Conflict("latent-bias-needs-latent", "latent_bias", what, hint)
 
+    def check_in(self, block: str) -> Iterator[Conflict]:
+        """Conflict: a router that reads ids, in a kind of block that has none."""
+        if self.reads_ids and block != "hyper":
+            what = "a token_table is read by the ids of tokens, which blocks of kind hyper alone hand on"
+            yield Conflict("token-table-block", "ffn.router.token_table", what, "leave it out")
+
     def _check_routing(self) -> Iterator[Conflict]:
         """Check that k <= E and that groups divide the E experts evenly."""
         experts, k = self.n_experts, self.top_k
         groups, chosen = self.router.n_groups, self.router.top_k_groups
         zero = self.router.zero_experts or 0
+        if self.router.token_table is not None and (
+            zero or groups > 1 or self.router.correction or self.router.scores == "sparsemixer"
+        ):
+            what = "a token_table says which experts a token visits: nothing is chosen"
+            hint = "leave correction, n_groups and zero_experts out"
+            yield Conflict("token-table-alone", "router.token_table", what, hint)
         if k > experts + zero:
             yield too_many_visits(k, experts)
         elif zero and (groups > 1 or self.weigh == "input" or self.router.scores == "sparsemixer"):

@@ -42,6 +42,11 @@ class FeedForward(Module):
     beside its output."""
 
     @property
+    def reads_ids(self) -> bool:
+        """Whether its forward is given the ids of the tokens as well."""
+        return False
+
+    @property
     def width(self) -> Number | None:
         """F, the width between its matrices; None for a mixture, whose experts have widths of their own."""
         return getattr(self, "d_ff", None)
@@ -234,8 +239,15 @@ def caches(ffn: FeedForward | None, cache: Cache) -> tuple[Cache, Cache]:
     return of_mixer, of_ffn
 
 
-def feed(ffn: FeedForward, x: Tensor, cache: Cache, kept: Cache) -> tuple[Tensor, Cache]:
-    """The network's output for x, and what the layer keeps: beside the mixer's, the network's state."""
+def feed(
+    ffn: FeedForward, x: Tensor, cache: Cache, kept: Cache, ids: Tensor | None = None
+) -> tuple[Tensor, Cache]:
+    """The network's output for x, and what the layer keeps: beside the mixer's, the network's state.
+
+    `ids` are those of the tokens, for a network that reads them.
+    """
+    if ffn.reads_ids:
+        return ffn(x, ids, name="ffn"), kept
     if not ffn.keeps_state:
         return ffn(x, name="ffn"), kept
     y, state = ffn(x, cache, name="ffn")

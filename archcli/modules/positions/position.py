@@ -55,6 +55,10 @@ class Position(Inline):
         """Heads x [B, T, H, d], rotated by position."""
         return x
 
+    def rotate_back(self, x: Tensor, table: tuple[Tensor, Tensor] | None, name: str) -> Tensor:
+        """Heads x [B, T, H, d], turned by position the other way round."""
+        return x
+
     def score_bias(self, q: Tensor, positions: Tensor, visible: Number, scale: float) -> Tensor | None:
         """A bias [B, H, T, S] on the scores that goes by the queries q [B, T, H, d], or None."""
         return None
@@ -217,6 +221,11 @@ class Rope(Position):
     def rotate(self, x: Tensor, table: tuple[Tensor, Tensor] | None, name: str) -> Tensor:
         """Heads x [B, T, H, d] with the first, or last, r dims rotated."""
         turned: Tensor = Rotate(name, self.pairing, self.rotates == "last")(x, *(table or ()))
+        return turned
+
+    def rotate_back(self, x: Tensor, table: tuple[Tensor, Tensor] | None, name: str) -> Tensor:
+        """Heads x [B, T, H, d] with the same dims turned the other way round."""
+        turned: Tensor = Rotate(name, self.pairing, self.rotates == "last", back=True)(x, *(table or ()))
         return turned
 
     @property

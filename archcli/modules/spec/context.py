@@ -39,8 +39,9 @@ class Context(NamedTuple):
     or what the biases of a layer are made of. `shared` are the blocks that its layers share, `embedding` [B,
     T, D] what the stack was given. `layer` is the index of the layer among the `n_layers` of its stack,
     `per_layer` [B, T, L, w] what a model has for each of them. `borrowed` are the keys and values of an
-    earlier layer, and what its index has chosen; `lends` whether a later one reads this layer's. `out_width`
-    is that of a mixer's result where x is wider.
+    earlier layer, and what its index has chosen; `lends` whether a later one reads this layer's. `ids` [B,
+    T] are those of the tokens, where a layer reads them. `out_width` is that of a mixer's result where x is
+    wider.
     """
 
     positions: Tensor
@@ -58,6 +59,7 @@ class Context(NamedTuple):
     borrowed: tuple[Tensor, ...] | None = None
     lends: bool = False
     embedding: Tensor | None = None
+    ids: Tensor | None = None
     out_width: Number = None
 
     def width_of(self, x: Tensor) -> Number:

@@ -58,6 +58,7 @@ TABLE: dict[str, dict[str, str]] = {
         "rg_lru": "archcli.modules.recurrent.rg_lru:RGLRU",
         "rwkv4": "archcli.modules.recurrent.rwkv:RWKV4",
         "conv_gqa": "archcli.modules.attention.convolved:ConvolvedAttention",
+        "compressed": "archcli.modules.compressed.attention:BlockwiseAttention",
         "cca": "archcli.modules.attention.convolved:CompressedAttention",
     },
     "block": {

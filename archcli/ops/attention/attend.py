@@ -225,6 +225,8 @@ class Attend(Op):
         # keys that no query sees, such as those before all windows, are not read
         seen = minimum(visible, self.mask.pairs(new, self.past, visible))
         length = (seen if self.selects else self.past + new) if self.mask.causal else 0
+        # no engine's kernel has been measured on keys of blocks
+        length = 0 if self.mask.compressed else length
         return torch.served_attention(q, k, v, flops, seen, length, self.mask.span)
 
     def _alibi(self, torch: Any, positions: Any, scores: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, minimum, prod
 from archcli.graph import Op, OpClass, Part, Workspace
-from archcli.ops.attention.mask import Causal, TopK, visibility
+from archcli.ops.attention.mask import Causal, Mask, TopK, visibility
 
 INDEX_BYTES = 8
 """Bytes of the index of a key while it is chosen."""
@@ -65,8 +65,9 @@ class IndexTopK(Op):
     Output [B, T, min(k, S)]: indices of visible keys. A query that sees fewer than k keys is given later ones
     as well, which the mask of its attention leaves out.
 
-    `past` tokens came before the new ones. Every key that is not later is scored; `executed` is all T x S
-    pairs. The choice has no gradient.
+    `past` tokens came before the new ones. Every key that `mask` allows is scored; `executed` is all T x S
+    pairs. The sum over heads is a product, or with `by_element` products and sums (DeepSeek-V4's class). The
+    choice has no gradient.
     """
 
     drawn: ClassVar[str] = "core"
@@ -75,6 +76,8 @@ class IndexTopK(Op):
     name: str
     top_k: Number
     past: Number = 0
+    mask: Mask = Causal()  # noqa: RUF009 - frozen, without fields
+    by_element: bool = False
 
     def shape(self, q: Shape, keys: Shape, w: Shape, positions: Shape) -> Shape:
         return (*q[:2], minimum(self.top_k, keys[1]))
@@ -84,14 +87,15 @@ class IndexTopK(Op):
 
     def parts(self, q: Shape, keys: Shape, w: Shape, positions: Shape) -> tuple[Part, ...]:
         batch, new, heads, width = q
-        exact, every = (batch * n for n in (Causal().pairs(new, self.past, keys[1]), new * keys[1]))
+        exact, every = (batch * n for n in (self.mask.pairs(new, self.past, keys[1]), new * keys[1]))
         chosen = prod(self.shape(q, keys, w, positions))
         of_heads = heads * every
         read, of_scores, summed = prod(q) + prod(keys), 2 * heads * width, 2 * heads
+        kind = OpClass.ELEMENTWISE if self.by_element else OpClass.CONTRACTION
         return (
             Part("scores", OpClass.CONTRACTION, of_scores * exact, read, of_heads, (), of_scores * every),
             Part("relu", OpClass.ELEMENTWISE, 0, of_heads, of_heads),  # a maximum
-            Part("total", OpClass.CONTRACTION, summed * exact, of_heads + prod(w), every, (), summed * every),
+            Part("total", kind, summed * exact, of_heads + prod(w), every, (), summed * every),
             Part("top_k", OpClass.ROUTING, 0, every, chosen),
         )
 
@@ -104,6 +108,9 @@ class IndexTopK(Op):
         visible = keys.shape[1]
         q, keys, w = q.detach(), keys.detach(), w.detach()  # a choice has no gradient: nothing is kept
         scores = torch.relu(q.flatten(1, 2) @ keys.squeeze(2).transpose(1, 2)).view(*q.shape[:3], visible)
-        total = (w.unsqueeze(-2) @ scores).squeeze(-2)
-        total = total.masked_fill(~visibility(torch, Causal(), positions, visible), float("-inf"))
+        if self.by_element:
+            total = (w.unsqueeze(-1) * scores).sum(-2)
+        else:
+            total = (w.unsqueeze(-2) @ scores).squeeze(-2)
+        total = total.masked_fill(~visibility(torch, self.mask, positions, visible), float("-inf"))
         return total.topk(min(self.top_k, visible), dim=-1).indices

@@ -26,6 +26,8 @@ class Mask(ABC):
     """True where a query never sees a later key."""
     bounded: ClassVar[bool] = False
     """True where `keep` has a bound, whatever the length: the cache stops growing."""
+    compressed: ClassVar[bool] = False
+    """True where a key may stand for several tokens."""
 
     @abstractmethod
     def pairs(self, new: Number, past: Number, visible: Number) -> Number:
@@ -53,6 +55,13 @@ class Mask(ABC):
     def trait(self) -> MaskTrait:
         """The pattern by name, and its size."""
         return MaskTrait(self.kind, self.extent)
+
+    def sees(self, torch: Any, positions: Any, visible: int, selected: Any = None) -> Any:
+        """Whether a query sees a key: [T, S], or [B, 1, T, S] by the keys `selected` [B, T, k] for each."""
+        allowed = self.allows(positions[:, None], key_positions(torch, positions, visible)[None, :])
+        if selected is None:
+            return allowed
+        return (chosen_keys(torch, selected, visible) & allowed).unsqueeze(1)
 
     def covers(self, new: int, visible: int) -> bool:
         """Whether only later keys are masked, if any, for `new` queries over `visible` keys."""
@@ -199,12 +208,13 @@ def key_positions(torch: Any, positions: Any, visible: int) -> Any:
 
 def visibility(torch: Any, mask: Mask, positions: Any, visible: int, selected: Any = None) -> Any:
     """Whether a query sees a key: [T, S], or [B, 1, T, S] by the keys `selected` [B, T, k] for each query."""
-    allowed = mask.allows(positions[:, None], key_positions(torch, positions, visible)[None, :])
-    if selected is None:
-        return allowed
-    chosen = torch.zeros((*selected.shape[:2], visible), dtype=torch.bool, device=selected.device)
-    chosen = chosen.scatter(-1, selected, torch.ones_like(selected, dtype=torch.bool))
-    return (chosen & allowed).unsqueeze(1)
+    return mask.sees(torch, positions, visible, selected)
+
+
+def chosen_keys(torch: Any, selected: Any, visible: int) -> Any:
+    """Whether each of the visible keys is one of those `selected` [B, T, k] for a query, [B, T, S]."""
+    none = torch.zeros((*selected.shape[:2], visible), dtype=torch.bool, device=selected.device)
+    return none.scatter(-1, selected, torch.ones_like(selected, dtype=torch.bool))
 
 
 def floor_sum(n: Number, step: Number) -> Number:

@@ -108,6 +108,7 @@ class RotaryTable(Op):
 class Rotate(Op):
     """Rotate the first r dims of every head, or the `last`: x [B, T, H, d], cos and sin [T, r/2].
 
+    `back` turns the other way, which undoes it.
     Pairs are (i, i + r/2) for `half`, (2i, 2i + 1) for `interleaved`.
     """
 
@@ -116,6 +117,7 @@ class Rotate(Op):
     name: str
     pairing: Pairing = "half"
     last: bool = False
+    back: bool = False
 
     def parts(self, x: Shape, cos: Shape, sin: Shape) -> tuple[Part, ...]:
         return (elementwise("rotate", prod(x[:-1]) * 2 * cos[-1], ROTATE),)
@@ -128,7 +130,7 @@ class Rotate(Op):
         width = 2 * cos.shape[-1]
         if cos.dtype != x.dtype:
             cos, sin = cos.to(x.dtype), sin.to(x.dtype)
-        cos, sin = cos.unsqueeze(-2), sin.unsqueeze(-2)
+        cos, sin = cos.unsqueeze(-2), (-sin if self.back else sin).unsqueeze(-2)
         split = x.shape[-1] - width
         before = (x[..., :split],) if self.last and split else ()
         rest = (x[..., width:],) if split and not self.last else ()

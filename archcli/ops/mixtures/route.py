@@ -14,7 +14,7 @@ from archcli.graph.kept import FP32, Call
 from archcli.graph.part import NO_WORKSPACE
 from archcli.ops.base import SOFTMAX_BACKWARD, SOFTMAX_FORWARD
 
-Scores = Literal["softmax", "sigmoid", "softmax_after", "sparsemixer"]
+Scores = Literal["softmax", "sigmoid", "softmax_after", "sparsemixer", "sqrtsoftplus"]
 GroupScore = Literal["max", "top2"]
 RankedBy = Literal["scores", "logits"]
 
@@ -23,12 +23,13 @@ RankedBy = Literal["scores", "logits"]
 class Route(Op):
     """Choose k of E experts for each token: logits [B, T, E] to weights and expert indices [B, T, k].
 
-    Scores are softmax(logits), sigmoid(logits), or the logits themselves with a softmax over the chosen k
-    (`softmax_after`). The choice is made by score, or by logit (`ranked_by`), plus a stored, untrained
-    correction bias [E] if there is one (DeepSeek-V3, arXiv:2412.19437 section 2.1.2), within the best
-    `kept_groups` of `groups` groups of experts. A group's worth is its largest score or the sum of its two
-    largest. Weights are the scores without the correction, divided by their sum if `normalized`, times
-    `scale`. A second input [E] is a correction bias that is a parameter of the model.
+    Scores are softmax(logits), sigmoid(logits), sqrt(softplus(logits)) (`sqrtsoftplus`, DeepSeek-V4), or the
+    logits themselves with a softmax over the chosen k (`softmax_after`). The choice is made by score, or by
+    logit (`ranked_by`), plus a stored, untrained correction bias [E] if there is one (DeepSeek-V3,
+    arXiv:2412.19437 section 2.1.2), within the best `kept_groups` of `groups` groups of experts. A group's
+    worth is its largest score or the sum of its two largest. Weights are the scores without the correction,
+    divided by their sum if `normalized`, times `scale`. A second input [E] is a correction bias that is a
+    parameter of the model.
 
     `sparsemixer` (Phi-3.5-MoE, arXiv:2409.12136, without sampling) chooses the k largest logits z one after
     the other. The weight of a choice m is its share of a softmax over what is not chosen yet and as good:
@@ -70,7 +71,7 @@ class Route(Op):
     @property
     def _divides(self) -> bool:
         """Whether the chosen scores are divided by their sum."""
-        return self.normalized and self.scores in ("softmax", "sigmoid")
+        return self.normalized and self.scores in ("softmax", "sigmoid", "sqrtsoftplus")
 
     def _score_flops(self, every: Number, chosen: Number) -> tuple[Number, Number]:
         """FLOPs of the scores, forward and backward; sparsemixer subtracts, divides and takes k softmaxes."""
@@ -78,6 +79,7 @@ class Route(Op):
         return {
             "softmax": (forward * every, back * every),
             "sigmoid": (every, every),
+            "sqrtsoftplus": (2 * every, 2 * every),
             "softmax_after": (forward * chosen, back * chosen),
             "sparsemixer": ((forward + 2) * every * self.top_k, back * every * self.top_k),
         }[self.scores]
@@ -102,24 +104,34 @@ class Route(Op):
         if self.scores == "sparsemixer":
             chosen, index = self._one_by_one(torch, wide)
             return (chosen * self.scale).to(logits.dtype), index
-        scores = {
-            "softmax": lambda: wide.softmax(-1),
-            "sigmoid": wide.sigmoid,
-            "softmax_after": lambda: wide,
-        }[self.scores]()
+        scores = self._scored(torch, wide)
         ranked = scores if self.ranked_by == "scores" else wide
         bias = weights["correction_bias"] if self.correction else correction
         ranked = (ranked if bias is None else ranked + bias).detach()  # a choice has no gradient
         if self.groups > 1:
             ranked = self._within_groups(torch, ranked)
         index = ranked.topk(self.top_k, dim=-1).indices
+        return self._weighed(scores, index, logits.dtype), index
+
+    def _scored(self, torch: Any, logits: Any) -> Any:
+        """The scores of all experts, in fp32."""
+        scored: Any = {
+            "softmax": lambda: logits.softmax(-1),
+            "sigmoid": logits.sigmoid,
+            "softmax_after": lambda: logits,
+            "sqrtsoftplus": lambda: torch.nn.functional.softplus(logits).sqrt(),
+        }[self.scores]()
+        return scored
+
+    def _weighed(self, scores: Any, index: Any, dtype: Any) -> Any:
+        """The weights of the chosen experts."""
         chosen = scores.gather(-1, index)
         if self.scores == "softmax_after":
             chosen = chosen.softmax(-1)
         elif self.normalized:
             chosen = chosen / (chosen.sum(-1, keepdim=True) + 1e-20)
         scaled = chosen if self.scale == 1.0 else chosen * self.scale
-        return scaled.to(logits.dtype), index
+        return scaled.to(dtype)
 
     def _one_by_one(self, torch: Any, logits: Any) -> tuple[Any, Any]:
         """Weights and indices of sparsemixer."""

@@ -6,13 +6,14 @@ experts that do not, S shared experts, n copies of tokens for experts that compu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, part_of, prod, rounded
-from archcli.graph import Op, OpClass, Part, Traits
+from archcli.graph import Op, OpClass, Part, Traits, Workspace
+from archcli.graph.kept import Call
 from archcli.ops.base import as_number, has_no_values
-from archcli.ops.mixtures.route import Dispatch
+from archcli.ops.mixtures.route import Dispatch, Route
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +65,36 @@ def _moved(numbers: Number, places: Number) -> Part:
     """The cost of moving numbers to other places; the gradient moves back."""
     back = Part("d_0", OpClass.ROUTING, 0, numbers + places, numbers, wrt=0)
     return Part("gather", OpClass.ROUTING, 0, numbers + places, numbers, (back,))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RouteByToken(Route):
+    """Weights of the k experts that a stored table states for each id: logits [B, T, E], ids [B, T].
+
+    Hash layers, arXiv:2106.04426; DeepSeek-V4. The table [V, k] of `entries` V holds indices and is not
+    trained. Scores and weights are those of `Route`.
+    """
+
+    whole_buffers: ClassVar[frozenset[str]] = frozenset({"experts_of"})
+    entries: Number = 0
+
+    def shape(self, logits: Shape, ids: Shape | None = None) -> tuple[Shape, Shape]:
+        return ((*logits[:-1], self.top_k),) * 2
+
+    def buffers(self, logits: Shape, ids: Shape | None = None) -> dict[str, Shape]:
+        return {"experts_of": (self.entries, self.top_k)}
+
+    def parts(self, logits: Shape, ids: Shape | None = None) -> tuple[Part, ...]:
+        (part,) = Route.parts(self, logits)
+        places = prod(logits[:-1]) * (self.top_k + 1)
+        return (replace(part, read=part.read + places),)
+
+    def space(self, call: Call, logits: Shape, ids: Shape | None = None) -> Workspace:
+        return Route.space(self, call, logits)
+
+    def run(self, torch: Any, weights: dict[str, Any], logits: Any, ids: Any = None) -> Any:
+        index = torch.nn.functional.embedding(ids, weights["experts_of"])
+        return self._weighed(self._scored(torch, logits.float()), index, logits.dtype), index
 
 
 @dataclass(frozen=True, slots=True, eq=False)

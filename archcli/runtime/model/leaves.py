@@ -114,7 +114,9 @@ class Leaf(nn.Module):
         for name, shape in op.weights(*shapes).items():
             self.register_parameter(name, nn.Parameter(torch.empty(*stack, *shape)))
         for name, shape in op.buffers(*shapes).items():
-            self.register_buffer(name, torch.empty(*stack, *shape))
+            # zeros, not empty: an index is read before anything else could fill it
+            whole = torch.zeros(*stack, *shape, dtype=torch.long) if name in op.whole_buffers else None
+            self.register_buffer(name, torch.empty(*stack, *shape) if whole is None else whole)
 
     def reset_parameters(self) -> None:
         """Initialise every weight as its op specifies."""
@@ -125,7 +127,7 @@ class Leaf(nn.Module):
             else:
                 nn.init.constant_(parameter, value)
         for name, buffer in self.named_buffers(recurse=False):
-            nn.init.constant_(buffer, self.op.initial(name) or 0.0)
+            nn.init.constant_(buffer, 0 if name in self.op.whole_buffers else self.op.initial(name) or 0.0)
 
     def forward(self, *xs: torch.Tensor, op: Op | None = None) -> Any:
         """Run the op on these parameters, or `op` in its place, which may know the length of the pass."""

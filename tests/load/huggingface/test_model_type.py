@@ -28,8 +28,8 @@ FAMILY = "it names the family, such as llama; `archcli families` lists all"
 WRONG = {
     "near": ("lama", "1:16: model_type 'lama' is not supported; nearest known: llama, mllama, llama4; "),
     "version": (
-        "deepseek_v4",
-        f"1:16: {UNSUPPORTED('deepseek_v4')}deepseek_v3, deepseek_v2, deepseek_v32; ",
+        "deepseek_v5",
+        f"1:16: {UNSUPPORTED('deepseek_v5')}deepseek_v4, deepseek_v3, deepseek_v2; ",
     ),
     "halves": (
         "encoder-decoder",

@@ -74,7 +74,54 @@ HY4 = {
     "swiglu_limit": 0.5,
 }
 
+SPARSE, HEAVY = "compressed_sparse_attention", "heavily_compressed_attention"
+TURNS = {"factor": 4.0, "beta_fast": 1.2, "beta_slow": 0.2}
+V4 = {
+    **{key: value for key, value in SIZES.items() if key != "intermediate_size"},
+    "model_type": "deepseek_v4",
+    "rms_norm_eps": EPS,
+    "num_hidden_layers": 5,
+    "layer_types": ["sliding_attention", SPARSE, HEAVY, SPARSE, HEAVY],
+    "compress_rates": {SPARSE: 3, HEAVY: 7},
+    "sliding_window": WINDOW,
+    "num_key_value_heads": 1,
+    "head_dim": 12,
+    "qk_rope_head_dim": 8,
+    "q_lora_rank": 18,
+    "o_groups": 2,
+    "o_lora_rank": 9,
+    "index_n_heads": 16,
+    "index_head_dim": 10,
+    "index_topk": 3,
+    "moe_intermediate_size": 20,
+    "n_routed_experts": 8,
+    "num_experts_per_tok": 3,
+    "num_hash_layers": 2,
+    "routed_scaling_factor": 1.7,
+    "swiglu_limit": 0.5,
+    "hc_mult": 3,
+    "hc_sinkhorn_iters": 2,
+    "hc_eps": 0.1,
+    "rope_theta": 50.0,
+    "compress_rope_theta": 100.0,
+    "rope_scaling": {"type": "yarn", "original_max_position_embeddings": 16, **TURNS},
+}
+
 FAMILIES = {
+    "deepseek-v4": Family(V4),
+    "deepseek-v4-plain": Family(
+        {
+            **{key: value for key, value in V4.items() if key not in {"layer_types", "rope_scaling"}},
+            "num_hidden_layers": 3,
+            "compress_rates": {SPARSE: 4, HEAVY: 5},
+            "index_topk": 64,
+            "num_hash_layers": 0,
+            "scoring_func": "sigmoid",
+            "hidden_act": "gelu",
+            "hc_eps": 0.0,
+            "hc_sinkhorn_iters": 1,
+        }
+    ),
     "deepseek-v3.2": Family(
         {**BASE, "model_type": "deepseek_v32", **GROUPED, "rope_parameters": STRETCHED}, quiet=SMALL_KEYS
     ),

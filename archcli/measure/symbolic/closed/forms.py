@@ -16,7 +16,7 @@ from archcli.measure.passes import GROWING, cache_pass, count_pass, shape_pass
 from archcli.measure.symbolic import required
 from archcli.measure.symbolic.closed.addresses import CACHE_DTYPES, DECODE, Address, Entry, Forms
 from archcli.measure.symbolic.closed.free import FreeModel
-from archcli.measure.symbolic.closed.held import bytes_held
+from archcli.measure.symbolic.closed.held import bytes_held, growth_of
 from archcli.measure.symbolic.closed.rows import show_forms
 from archcli.measure.symbolic.symbols import symbol
 from archcli.modules import Model
@@ -118,7 +118,8 @@ def _kvcache(free: FreeModel) -> Iterator[Entry]:
     yield from _totals("kvcache", {f"{name}elements": sum(held[name].values()) for name in kinds})
     yield from _totals("kvcache", {f"by_content.{content.value}": n for content, n in held[""].items()})
     one = {batch_size: 1, context: 1}
-    growth = {content: n.xreplace(one) for content, n in _symbolic(held["kv_"])}
+    growing = state_contents(rows, GROWING, lambda state: growth_of(state, batch_size))
+    growth = {content: n.xreplace(one) for content, n in _symbolic(growing)}
     yield Address("kvcache", "", "elements_per_token"), sum(growth.values())
     for dtype in CACHE_DTYPES:
         # of bf16, the usual dtype, under the keys of the JSON themselves
@@ -157,7 +158,7 @@ def _cache_rows(free: FreeModel, batch_size: Any, context: Any) -> Iterator[Entr
         states = [state for row in rows.get(layer.path, ()) for state in row.states if state.kind in OWN]
         growing = [state for state in states if state.tokens is not None]
         if states:
-            per_token = sum(state.elements / (batch_size * state.tokens) for state in growing)
+            per_token = sum(growth_of(state, batch_size) for state in growing)
             yield Address("kvcache", at.path, "elements_per_token"), per_token
 
 

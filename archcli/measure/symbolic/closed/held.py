@@ -6,11 +6,18 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from archcli.graph import StateContent
+from archcli.graph import State, StateContent
 from archcli.measure.kvcache.cache_size import CacheDtypes
 from archcli.measure.symbolic import required
 from archcli.measure.symbolic.closed.fractions import quotient
 from archcli.measure.symbolic.symbols import symbol
+
+
+def growth_of(state: State, batch_size: Any) -> Any:
+    """Elements that each token of a sequence adds to a state."""
+    if state.entry is not None:
+        return state.entry // state.shared_by
+    return state.elements / (batch_size * state.tokens)
 
 
 def bytes_held(dtypes: CacheDtypes, contents: Mapping[StateContent, Any]) -> Any:

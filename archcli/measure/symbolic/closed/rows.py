@@ -15,7 +15,7 @@ from archcli.measure.survey.wired import caching_forward
 from archcli.measure.symbolic import required
 from archcli.measure.symbolic.closed.addresses import Address, Entry
 from archcli.measure.symbolic.closed.free import FreeModel
-from archcli.measure.symbolic.closed.held import bytes_held
+from archcli.measure.symbolic.closed.held import bytes_held, growth_of
 from archcli.measure.symbolic.closed.numbering import layer_numbers
 from archcli.measure.symbolic.symbols import symbol
 from archcli.modules.models.layers import LayerIndex
@@ -108,7 +108,7 @@ def _cached_sizes(row: Row, times: Any, batch_size: Any) -> Iterator[tuple[str, 
     for state in row.states:
         contents[state.holds] += state.elements
         if state.tokens is not None:
-            of_token[state.holds] += state.elements / (batch_size * state.tokens)
+            of_token[state.holds] += growth_of(state, batch_size)
     layer_bytes = bytes_held(dtypes, contents)
     constant = (state.elements / batch_size for state in row.states if state.tokens is None)
     yield "elements", add(*contents.values()) * times

@@ -1,0 +1,1 @@
+"""Attention whose keys are compressed over tokens: compressors, an indexer of blocks, the mixer."""

@@ -14,7 +14,7 @@ def cached(tokens, sliding, sparse, heavy):
     """(elements that grow, elements of open blocks) of so many layers of each kind."""
     near = (sliding + sparse + heavy) * min(tokens, WINDOW) * D
     blocks = sparse * (tokens // 4) * (D + INDEX) + heavy * (tokens // 128) * D
-    # of an open block keys and gates, in a sparse layer two halves of each; of its last block the first halves
+    # of an open block keys and gates, in a sparse layer two halves; of its last block the first halves
     left = sparse * 2 * (tokens % 4) * 2 * (D + INDEX) + heavy * 2 * (tokens % 128) * D
     return near + blocks, left + sparse * 2 * 4 * (D + INDEX)
 

@@ -33,8 +33,10 @@ WRONG = {
     ),
     "halves": (
         "vision-encoder-decoder",
-        "1:16: model_type 'vision-encoder-decoder' is not supported; nearest known: encoder-decoder, "
-        "modernbert-decoder; ",
+        (
+            "1:16: model_type 'vision-encoder-decoder' is not supported; nearest known: encoder-decoder, "
+            "modernbert-decoder; "
+        ),
     ),
     "number": (7, f"1:16: model_type must be a string, not 7; {FAMILY}"),
     "list": (["llama"], f"1:16: model_type must be a string, not ['llama']; {FAMILY}"),

@@ -26,7 +26,7 @@ SET_ASIDE: dict[str, str] = {
     "image-text/pi0": "a diffusion transformer beside the language model",
     "image-text/pix2struct": "the encoder reads images alone",
     "image-text/pp_formulanet": "the encoder reads images alone",
-    "image-text/qwen3_omni_moe_thinker": "its default head_dim is odd, which RoPE cannot rotate",
+    "image-text/qwen3_omni_moe_thinker": "its default head_dim is 73, which its own class cannot rotate",
     "image-text/t5gemma2": "self and cross attention in one softmax",
     "image-text/udop": "positions on a page as a bias on scores",
     "masked/convbert": "convolutions whose kernels are made of the tokens",

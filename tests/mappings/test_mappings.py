@@ -14,7 +14,7 @@ FIGURES = Path(__file__).parent / "figures.json"
 CLASSES = json.loads(FIGURES.read_text())["classes"]
 BUILT = [name for name, theirs in CLASSES.items() if "config" in theirs]
 TOKENS = 128
-LEAST = {"causal": 0.95, "masked": 0.80, "sequence-to-sequence": 0.70, "image-text": 0.85}
+LEAST = {"causal": 0.95, "masked": 0.82, "sequence-to-sequence": 0.86, "image-text": 0.85}
 
 
 UNTIED = {"published/mt5-base": 250112 * 768, "published/umt5-base": 256384 * 768}

@@ -32,8 +32,11 @@ WRONG = {
         f"1:16: {UNSUPPORTED('deepseek_v5')}deepseek_v4, deepseek_v3, deepseek_v2; ",
     ),
     "halves": (
-        "encoder-decoder",
-        "1:16: model_type 'encoder-decoder' is not supported; nearest known: modernbert-decoder; ",
+        "vision-encoder-decoder",
+        (
+            "1:16: model_type 'vision-encoder-decoder' is not supported; nearest known: encoder-decoder, "
+            "modernbert-decoder; "
+        ),
     ),
     "number": (7, f"1:16: model_type must be a string, not 7; {FAMILY}"),
     "list": (["llama"], f"1:16: model_type must be a string, not ['llama']; {FAMILY}"),

@@ -52,7 +52,9 @@ def _pair(config: Config) -> Mapped:
     """
     config.only_architectures("EncoderDecoderModel")
     config.only("tie_encoder_decoder", False, default=False)
-    config.only("is_encoder_decoder", True, default=not config.stated_null("is_encoder_decoder"))
+    config.only("is_encoder_decoder", True)
+    if config.stated_null("is_encoder_decoder"):
+        raise config.error("is_encoder_decoder null is not supported", at=config.place("is_encoder_decoder"))
     config.ignore("vocab_size", "tie_word_embeddings", "max_length", "min_length")
     for key, value in DECODER.items():
         _expect(config, key, value)

@@ -283,6 +283,7 @@ LEFT_OUT = lines("""
 profile gpt2
 profile -- python train.py
 verify gpt2
+mcp --folder .
 summary pkg.module:function
 plot x.json -o x.svg
 report gpt2 -o x.html

@@ -34,10 +34,13 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.head import *
     from archcli.modules.ends.loss import *
     from archcli.modules.ends.mtp import *
+    from archcli.modules.ends.patches import *
+    from archcli.modules.ends.pooling import *
     from archcli.modules.ends.sampled_heads import *
     from archcli.modules.models.decoder import *
     from archcli.modules.models.encoder import *
     from archcli.modules.models.encoder_decoder import *
+    from archcli.modules.models.media_encoder import *
     from archcli.modules.models.model import *
     from archcli.modules.models.stack import *
     from archcli.modules.networks.activation import *
@@ -106,6 +109,9 @@ HOMES = {
     ".spec.fields": ["Inherit"],
     ".attention.mixer": ["FourierMixer", "Mixer", "MixerFacts", "ParallelMixer"],
     ".ends.frontend": ["ConvFrontEnd"],
+    ".ends.patches": ["FrontEnd", "PatchEmbedding"],
+    ".ends.pooling": ["FirstToken", "MeanToken", "Pooling"],
+    ".models.media_encoder": ["MediaEncoder"],
     ".ends.head": ["OutputHead"],
     ".ends.sampled_heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],
     ".adapters.lora": ["LoRA"],

@@ -19,8 +19,10 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.attention.rotary import *
     from archcli.ops.communicate import *
     from archcli.ops.dense import *
+    from archcli.ops.grids.patches import *
+    from archcli.ops.grids.places import *
     from archcli.ops.layout import *
-    from archcli.ops.loss import *
+    from archcli.ops.losses.loss import *
     from archcli.ops.mixtures.route import *
     from archcli.ops.mixtures.route_variants import *
     from archcli.ops.normalize import *
@@ -36,12 +38,12 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.recurrent.wkv import *
     from archcli.ops.scaled import *
     from archcli.ops.streams import *
-    from archcli.ops.targets import *
+    from archcli.ops.losses.targets import *
 
 HOMES = {
     ".attention.attend": ["Attend"],
     ".normalize": ["BatchNormalize", "LentNormalize", "Normalize"],
-    ".targets": [
+    ".losses.targets": [
         "ClassLinear",
         "ClassLogProbs",
         "ClassOf",
@@ -63,6 +65,8 @@ HOMES = {
     ],
     ".dense": ["Conv1d", "Einsum", "Gather", "Linear", "Lookup", "Parameter", "Fourier"],
     ".attention.difference": ["WeightedDifference"],
+    ".grids.patches": ["Conv2d", "FlattenGrid", "KeepToken", "MeanTokens", "PrependTokens"],
+    ".grids.places": ["ResizeTable"],
     ".pointwise": [
         "Dropout",
         "ActivateSwish",
@@ -91,7 +95,7 @@ HOMES = {
         "Zeros",
     ],
     ".attention.linear_attend": ["FeatureMap", "LinearAttend"],
-    ".loss": ["GatherLast", "LogSoftmax", "LogSumExp", "Mean", "Subtract"],
+    ".losses.loss": ["GatherLast", "LogSoftmax", "LogSumExp", "Mean", "Subtract"],
     ".attention.mask": [
         "Bidirectional",
         "Causal",

@@ -83,6 +83,7 @@ TABLE: dict[str, dict[str, str]] = {
         "convolved": "archcli.modules.networks.convolved:ConvolvedNetwork",
         "carried_moe": "archcli.modules.networks.carried:CarriedExperts",
     },
+    "front_end": {"patches": "archcli.modules.ends.patches:PatchEmbedding"},
     "gated_norm": {
         "rmsnorm": "archcli.modules.recurrent.gated_norm:GatedRMSNorm",
         "layernorm": "archcli.modules.recurrent.gated_norm:GatedLayerNorm",
@@ -99,12 +100,17 @@ TABLE: dict[str, dict[str, str]] = {
         "decoder": "archcli.modules.models.decoder:Decoder",
         "encoder": "archcli.modules.models.encoder:Encoder",
         "encoder_decoder": "archcli.modules.models.encoder_decoder:EncoderDecoder",
+        "media_encoder": "archcli.modules.models.media_encoder:MediaEncoder",
     },
     "norm": {
         "rmsnorm": "archcli.modules.networks.norm:RMSNorm",
         "layernorm": "archcli.modules.networks.norm:LayerNorm",
         "batchnorm": "archcli.modules.networks.norm:BatchNorm",
         "self_gated": "archcli.modules.networks.norm:SelfGatedRMSNorm",
+    },
+    "pooling": {
+        "first": "archcli.modules.ends.pooling:FirstToken",
+        "mean": "archcli.modules.ends.pooling:MeanToken",
     },
     "position": {
         "none": "archcli.modules.positions.position:NoPosition",

@@ -49,6 +49,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.networks.experts import *
     from archcli.modules.networks.ffn import *
     from archcli.modules.networks.norm import *
+    from archcli.modules.positions.grid import *
     from archcli.modules.positions.position import *
     from archcli.modules.positions.relative import *
     from archcli.modules.positions.rope_scaling import *
@@ -110,7 +111,7 @@ HOMES = {
     ".attention.mixer": ["FourierMixer", "Mixer", "MixerFacts", "ParallelMixer"],
     ".ends.frontend": ["ConvFrontEnd"],
     ".ends.patches": ["FrontEnd", "PatchEmbedding"],
-    ".ends.pooling": ["FirstToken", "MeanToken", "Pooling"],
+    ".ends.pooling": ["AttentionPooling", "FirstAndMean", "FirstToken", "MeanToken", "Pooling"],
     ".models.media_encoder": ["MediaEncoder"],
     ".ends.head": ["OutputHead"],
     ".ends.sampled_heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],
@@ -123,6 +124,7 @@ HOMES = {
     ".ends.mtp": ["MultiTokenPrediction"],
     ".blocks.wirings": ["ResidualPostNorm", "NormedStream", "Parallel", "DoubleNorm", "Sandwich"],
     ".blocks.per_layer": ["PerLayerEmbedding"],
+    ".positions.grid": ["GridDifferences", "GridRope", "SharedGridDifferences"],
     ".positions.position": ["ALiBi", "Learned", "NoPosition", "Position", "Rope", "Sinusoidal"],
     ".stored.formats": ["Packing"],
     ".stored.quantization": ["Format", "Quantization", "Rule"],

@@ -65,8 +65,16 @@ HOMES = {
     ],
     ".dense": ["Conv1d", "Einsum", "Gather", "Linear", "Lookup", "Parameter", "Fourier"],
     ".attention.difference": ["WeightedDifference"],
-    ".grids.patches": ["Conv2d", "FlattenGrid", "KeepToken", "MeanTokens", "PrependTokens"],
-    ".grids.places": ["ResizeTable"],
+    ".grids.patches": [
+        "Conv2d",
+        "FlattenGrid",
+        "KeepToken",
+        "MeanTokens",
+        "Patchify",
+        "PrependTokens",
+        "TrainedTokens",
+    ],
+    ".grids.places": ["GridBias", "GridCoordinates", "GridRotaryTable", "ResizeTable"],
     ".pointwise": [
         "Dropout",
         "ActivateSwish",

@@ -256,7 +256,9 @@ class PreNorm(SerialBlock):
         if self.layer_scale is not None:
             from archcli.ops import TrainedScale  # rare: encoders of images
 
-            y = TrainedScale(f"{name}_layer_scale", per_channel=True, start=self.layer_scale)(y, group="norms")
+            y = TrainedScale(f"{name}_layer_scale", per_channel=True, start=self.layer_scale)(
+                y, group="norms"
+            )
         if self.stream_scale:
             from archcli.ops import TrainedScale  # rare: Doge
 

@@ -15,7 +15,18 @@ from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Count, Module, Size
 from archcli.modules.spec.request import InputSpec, Medium, Request
 from archcli.modules.spec.values import Length
-from archcli.ops import Add, Conv2d, FlattenGrid, Parameter, PrependTokens, ResizeTable
+from archcli.ops import (
+    Add,
+    Conv2d,
+    FlattenGrid,
+    GridCoordinates,
+    Linear,
+    Parameter,
+    Patchify,
+    Positions,
+    PrependTokens,
+    ResizeTable,
+)
 from archcli.ops.grids.places import Resampling
 
 Sides = Annotated[tuple[Size, ...], Length(2, 2)]
@@ -55,20 +66,27 @@ class FrontEnd(Module):
         """How many vectors T a medium becomes."""
         raise NotImplementedError
 
+    def places(self, x: Tensor, y: Tensor) -> Tensor:
+        """The positions of the vectors y that x became: their order [T], or coordinates [T, 2]."""
+        order: Tensor = Positions("positions")(y)
+        return order
+
     def forward(self, x: Tensor, d_model: Number) -> Tensor:
         """What is read to vectors [B, T, D]."""
         raise NotImplementedError
 
 
 class PatchEmbedding(FrontEnd):
-    """x = [class tokens; registers; W patch] + positions, then a norm if there is one.
+    """x = [class token; W patch] + positions, then a norm if there is one, and registers.
 
     Dosovitskiy et al. 2020, arXiv:2010.11929 section 3.1. W is a convolution whose stride is its kernel: a
-    product with each patch of C patch_size pixels. `image_size` is that of training; `class_tokens` stand in
-    front (ViT 1, DeiT with its teacher's 2, SigLIP 0), then `registers`, which have no position (DINOv2,
-    arXiv:2309.16588). `position` learned is a table with a row for each patch, with `places_classes` one for
-    each class token too; for an image of another size `resize` interpolates its rows, `antialias` as torch
-    does. `norm` follows the positions (CLIP), with `norms_patches` it comes before them (AIMv2).
+    product with each patch of C patch_size pixels; `flat` stores it as the matrix of that product (SigLIP 2 NaFlex). `image_size` is that of training. `class_token` is a trained
+    vector in front, `teacher_token` a second one (DeiT, arXiv:2012.12877 section 4), `registers` follow them
+    and have no position (arXiv:2309.16588). `position` learned is a table with a row for each token but
+    registers. For an image of another size `resize` interpolates its rows, `antialias` as torch does; without
+    `resize` no other size is read. `norm` follows the positions (CLIP), with `norms_patches` it comes before
+    them (AIMv2). `coordinates` centers gives layers the centers of patches, from -1 to 1 (DINOv3), grid their
+    rows and columns; order the place in the sequence alone.
     """
 
     group: ClassVar[str] = "patch_embedding"
@@ -76,11 +94,13 @@ class PatchEmbedding(FrontEnd):
     image_size: Sides
     patch_size: Sides
     in_channels: Size = 3
+    flat: bool = False
     bias: bool = True
-    class_tokens: Count = 1
+    class_token: bool = True
+    teacher_token: bool = False
     registers: Count = 0
     position: Literal["learned", "none"] = "learned"
-    places_classes: bool = True
+    coordinates: Literal["order", "centers", "grid"] = "order"
     resize: Resampling | None = "bicubic"
     antialias: bool = False
     norm: Norm | None = None
@@ -94,7 +114,7 @@ class PatchEmbedding(FrontEnd):
     @property
     def leading(self) -> int:
         """How many tokens stand before those of patches."""
-        return self.class_tokens + self.registers
+        return self.class_token + self.teacher_token + self.registers
 
     def grid(self, sides: tuple[int, ...]) -> tuple[int, int]:
         """(h, w) of an image of these sides; what is left of a patch at the border is not read."""
@@ -106,9 +126,9 @@ class PatchEmbedding(FrontEnd):
         height, width = medium.size
         if not all(self.grid(medium.size)):
             raise ArchError(f"an image of {height} x {width} is smaller than a patch", "give a larger one")
-        if self.position == "learned" and self.resize is None and medium.size != self.image_size:
+        if self.resize is None and medium.size != self.image_size:
             usual = " x ".join(map(str, self.image_size))
-            what = f"an image of {height} x {width} has no positions: the table is for {usual}"
+            what = f"an image of {height} x {width} is not read: positions are those of {usual}"
             raise ArchError(what, f"resize the image to {usual}")
         return medium
 
@@ -124,25 +144,35 @@ class PatchEmbedding(FrontEnd):
     def forward(self, x: Tensor, d_model: Number) -> Tensor:
         """[B, C, H, W] to [B, T, D]."""
         patch = (self.patch_size[0], self.patch_size[1])
-        grid = Conv2d("patches", d_model, patch, patch, bias=self.bias)(x)
-        places = (grid.shape[2], grid.shape[3])
-        y: Tensor = FlattenGrid("flatten")(grid)
+        h, w = self.grid(x.shape[2:])
+        y: Tensor
+        if self.flat:
+            y = Linear("patches", d_model, self.bias)(Patchify("patchify", patch)(x))
+        else:
+            y = FlattenGrid("flatten")(Conv2d("patches", d_model, patch, patch, bias=self.bias)(x))
         y = self._normalized(y) if self.norms_patches else y
-        first = self.position == "learned" and not self.places_classes
-        y = self._placed(y, places, 0) if first else y
-        y = PrependTokens("class_tokens", self.class_tokens)(y) if self.class_tokens else y
-        if self.position == "learned" and not first:
-            y = self._placed(y, places, self.class_tokens)
-        y = PrependTokens("registers", self.registers, self.class_tokens)(y) if self.registers else y
-        return y if self.norms_patches else self._normalized(y)
+        y = PrependTokens("class_token", 1)(y) if self.class_token else y
+        y = PrependTokens("teacher_token", 1, 1)(y) if self.teacher_token else y
+        y = self._placed(y, (h, w)) if self.position == "learned" else y
+        y = y if self.norms_patches else self._normalized(y)
+        named = self.class_token + self.teacher_token
+        return PrependTokens("registers", self.registers, named)(y) if self.registers else y
+
+    def places(self, x: Tensor, y: Tensor) -> Tensor:
+        """Order [T], or coordinates [T, 2], which are 0 for the tokens in front."""
+        if self.coordinates == "order":
+            return super().places(x, y)
+        h, w = self.grid(x.shape[2:])
+        places: Tensor = GridCoordinates("positions", (h, w), self.leading, self.coordinates == "centers")(y)
+        return places
 
     def _normalized(self, x: Tensor) -> Tensor:
         y: Tensor = x if self.norm is None else self.norm(x, name="norm")
         return y
 
-    def _placed(self, x: Tensor, places: tuple[Number, Number], leading: int) -> Tensor:
-        """x [B, T, D] plus the table of positions, whose first `leading` rows are of class tokens."""
-        before = self.grid(self.image_size)
+    def _placed(self, x: Tensor, places: tuple[Number, Number]) -> Tensor:
+        """x [B, T, D] plus the table of positions, whose first rows are those of class tokens."""
+        before, leading = self.grid(self.image_size), self.class_token + self.teacher_token
         table = Parameter("positions", (leading + before[0] * before[1], x.shape[-1]))(x, group=TABLE)
         if places != before and self.resize is not None:
             resized = ResizeTable("resize", before, places, leading, self.resize, self.antialias)

@@ -9,9 +9,22 @@ from typing import ClassVar, Literal
 
 from archcli.graph import Tensor
 from archcli.modules.networks.activation import Activation, Tanh
+from archcli.modules.networks.ffn import FeedForward
 from archcli.modules.networks.norm import Norm
-from archcli.modules.spec.base import Count, Module
-from archcli.ops import KeepFirst, Linear, MeanTokens
+from archcli.modules.spec.base import Count, Module, Size
+from archcli.ops import (
+    Add,
+    Attend,
+    Bidirectional,
+    Concat,
+    KeepFirst,
+    Linear,
+    MeanTokens,
+    MergeHeads,
+    Positions,
+    SplitHeads,
+    TrainedTokens,
+)
 
 
 class Pooling(Module):
@@ -59,4 +72,47 @@ class MeanToken(Pooling):
         return y if self.norm is None else self.norm(y, name="norm")
 
 
-__all__ = ["FirstToken", "MeanToken", "Pooling"]
+class FirstAndMean(Pooling):
+    """The first token and the mean of those behind it, side by side: [B, 1, 2 D] (DINOv2's classifier)."""
+
+    kind: Literal["first_and_mean"] = "first_and_mean"
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, T, D] to [B, 1, 2 D]."""
+        both: Tensor = Concat("both")(KeepFirst("first")(x), MeanTokens("mean", 1)(x))
+        return both
+
+
+class AttentionPooling(Pooling):
+    """y = o(softmax(q k^T) v) of one trained query q, k = Wk x, v = Wv x; then y += F(N y) with an `ffn`.
+
+    Set transformers, arXiv:1810.00825 section 3.2; SigLIP, arXiv:2303.15343. `projects_query` passes q
+    through a matrix, too. `bias` is of q, k and v, `bias_o` of o.
+    """
+
+    kind: Literal["attention"] = "attention"
+    n_heads: Size
+    projects_query: bool = True
+    bias: bool = True
+    bias_o: bool = True
+    norm: Norm | None = None
+    ffn: FeedForward | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, T, D] to [B, 1, D]."""
+        d = x.shape[-1]
+        probe = TrainedTokens("probe", 1)(x)
+        q = Linear("q_proj", d, self.bias)(probe) if self.projects_query else probe
+        k, v = (Linear(f"{name}_proj", d, self.bias)(x) for name in "kv")
+        heads = [SplitHeads(f"{n}_heads", self.n_heads)(y) for n, y in zip("qkv", (q, k, v), strict=True)]
+        scale = (d // self.n_heads) ** -0.5
+        mixed = Attend("attend", Bidirectional(), scale)(*heads, Positions("positions")(probe))
+        y: Tensor = Linear("o_proj", d, self.bias_o)(MergeHeads("merge")(mixed))
+        if self.ffn is None:
+            return y
+        normed = y if self.norm is None else self.norm(y, name="norm")
+        total: Tensor = Add("ffn_residual")(y, self.ffn(normed, name="ffn"))
+        return total
+
+
+__all__ = ["AttentionPooling", "FirstAndMean", "FirstToken", "MeanToken", "Pooling"]

@@ -18,14 +18,18 @@ from archcli.modules.models.stack import Cached, Stack
 from archcli.modules.spec.base import Conflict, Count, Size
 from archcli.modules.spec.context import Context
 from archcli.modules.spec.request import InputSpec, Medium, Request
-from archcli.ops import Add, KeepToken, Linear, Positions, Scale
+from archcli.ops import Add, KeepToken, Linear, Scale
+
+PROJECTOR = "projector"
+"""The group of what stands between a tower and what reads its vectors, and the part that it is."""
 
 
 class MediaEncoder(Model, Stack):
     """An encoder of images or sounds: pixels or a spectrogram to hidden states [B, T, D].
 
     Differs from Encoder in a `front_end` in the place of a table of tokens; `vocab_size` is 0. `pooling`
-    makes one vector of the hidden states, `n_labels` is a classifier of it, or without pooling of every
+    makes one vector of the hidden states, `projection` is the width of the space that it shares with texts
+    (CLIP, arXiv:2103.00020), to which a matrix leads; `n_labels` is a classifier of it, or without pooling of every
     token. With `teacher` a second classifier reads the second token, and the answer is the mean of both
     (DeiT, arXiv:2012.12877 section 4). Layers state `causal: false`. Nothing is cached or generated.
     """
@@ -36,6 +40,7 @@ class MediaEncoder(Model, Stack):
     vocab_size: Count = 0
     front_end: FrontEnd
     pooling: Pooling | None = None
+    projection: Size | None = None
     n_labels: Size | None = None
     teacher: bool = False
 
@@ -44,10 +49,9 @@ class MediaEncoder(Model, Stack):
         """The kinds of media that it reads."""
         return self.front_end.media
 
-    @property
-    def part(self) -> str:
-        """What a whole model calls this encoder: vision_tower or audio_tower."""
-        return self.front_end.part
+    def part_of(self, group: str) -> str:
+        """vision_tower or audio_tower for all but the projector."""
+        return group if group == PROJECTOR else self.front_end.part
 
     def fitted(self, request: Request) -> Request:
         """The request with the medium that is read, whose tokens are its length."""
@@ -74,9 +78,11 @@ class MediaEncoder(Model, Stack):
         """Labels [B, 1, n] or [B, T, n] with labels, else hidden states, pooled or not; never a cache."""
         x = self.front_end(tokens, self.d_model, name="front_end")
         self.hold(x)
-        positions = Positions("positions")(x) if positions is None else positions
+        positions = self.front_end.places(tokens, x) if positions is None else positions
         x = self.apply_final_norm(self.run(x, Context(positions, past))[0])
         y = x if self.pooling is None else self.pooling(x, name="pooling")
+        if self.projection is not None:
+            y = Linear("projection", self.projection)(y, group=PROJECTOR)
         if self.n_labels is None:
             return y, None
         labels = Linear("classifier", self.n_labels, True)(y, group="classifier")
@@ -93,7 +99,9 @@ class MediaEncoder(Model, Stack):
         yield from super().check()
         if self.teacher and (self.n_labels is None or self.pooling is None):
             what = "teacher adds a second classifier to that of the first token"
-            yield Conflict("teacher-labels", "teacher", what, "add n_labels and pooling: first, or leave it out")
+            yield Conflict(
+                "teacher-labels", "teacher", what, "add n_labels and pooling: first, or leave it out"
+            )
 
 
 __all__ = ["MediaEncoder"]

@@ -123,9 +123,8 @@ class Model(Holder):
         """The kinds of media that it reads beside or in the place of text; empty for text alone."""
         return ()
 
-    @property
-    def part(self) -> str:
-        """What a whole model calls it: a language model, or one of its towers."""
+    def part_of(self, group: str) -> str:
+        """The part of a whole model that rows of this group are in: a tower, or the language model."""
         return "language_model"
 
     def fitted(self, request: Request) -> Request:

@@ -111,6 +111,8 @@ TABLE: dict[str, dict[str, str]] = {
     "pooling": {
         "first": "archcli.modules.ends.pooling:FirstToken",
         "mean": "archcli.modules.ends.pooling:MeanToken",
+        "first_and_mean": "archcli.modules.ends.pooling:FirstAndMean",
+        "attention": "archcli.modules.ends.pooling:AttentionPooling",
     },
     "position": {
         "none": "archcli.modules.positions.position:NoPosition",
@@ -120,6 +122,8 @@ TABLE: dict[str, dict[str, str]] = {
         "shaw": "archcli.modules.positions.relative:RelativeKey",
         "buckets": "archcli.modules.positions.relative:LayerBuckets",
         "rope": "archcli.modules.positions.position:Rope",
+        "grid_rope": "archcli.modules.positions.grid:GridRope",
+        "grid_bias": "archcli.modules.positions.grid:GridDifferences",
     },
     "rope_scaling": {
         "none": "archcli.modules.positions.rope_scaling:NoScaling",
@@ -131,7 +135,10 @@ TABLE: dict[str, dict[str, str]] = {
         "longrope": "archcli.modules.positions.rope_scaling:LongRopeScaling",
         "proportional": "archcli.modules.positions.rope_scaling:ProportionalScaling",
     },
-    "score_bias": {"buckets": "archcli.modules.positions.relative:RelativeBuckets"},
+    "score_bias": {
+        "buckets": "archcli.modules.positions.relative:RelativeBuckets",
+        "grid_bias": "archcli.modules.positions.grid:SharedGridDifferences",
+    },
     "sparsity": {
         "dilated": "archcli.modules.attention.sparsity:DilatedWindow",
         "strided": "archcli.modules.attention.sparsity:StridedPattern",

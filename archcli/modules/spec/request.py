@@ -50,6 +50,10 @@ class InputSpec(NamedTuple):
     n_ids: Number | None = None
 
 
+SOUNDS = ("frames", "samples", "seconds")
+"""Kinds of media that are sounds."""
+
+
 class Medium(NamedTuple):
     """An image or a sound that a model reads: its kind, and its size in the units of that kind.
 

@@ -69,6 +69,50 @@ class FlattenGrid(View):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Patchify(Op):
+    """[B, C, H, W] to [B, h w, p q C]: the pixels of each patch of p x q one after the other, channels last."""
+
+    drawn: ClassVar[str] = "view"
+    name: str
+    patch: Pair
+
+    def shape(self, x: Shape) -> Shape:
+        h, w = x[2] // self.patch[0], x[3] // self.patch[1]
+        return (x[0], h * w, self.patch[0] * self.patch[1] * x[1])
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        return (movement("patchify", prod(self.shape(x)), prod(self.shape(x))),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        (p, q), (h, w) = self.patch, (x.shape[2] // self.patch[0], x.shape[3] // self.patch[1])
+        cut = x[:, :, : h * p, : w * q].reshape(x.shape[0], x.shape[1], h, p, w, q)
+        return cut.permute(0, 2, 4, 3, 5, 1).reshape(x.shape[0], h * w, p * q * x.shape[1])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainedTokens(Op):
+    """n trained vectors [B, n, D] for each sequence of x [B, T, D], of which it reads the shape alone."""
+
+    drawn: ClassVar[str] = "aside"
+    name: str
+    number: Number
+    zero_cost_reason: ClassVar[str] = "a view: each sequence reads the same vectors"
+
+    def shape(self, x: Shape) -> Shape:
+        return (x[0], self.number, x[2])
+
+    def weights(self, x: Shape) -> dict[str, Shape]:
+        return {"weight": (self.number, x[2])}
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        own = self.number * x[2]
+        return (movement("repeat", 0, 0, (summed("weight", x[0] * own, own),)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return weights["weight"].expand(x.shape[0], *weights["weight"].shape)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class PrependTokens(Op):
     """[B, T, D] to [B, n + T, D]: n trained vectors in front, or behind the first `after` tokens."""
 

@@ -57,6 +57,7 @@ class ZeroLinear(nn.Linear):
 
 MODULES = SimpleNamespace(
     Conv1d=nn.Conv1d,
+    Conv2d=nn.Conv2d,
     Dropout=nn.Dropout,
     Embedding=nn.Embedding,
     LayerNorm=nn.LayerNorm,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.grids.places import *
     from archcli.ops.layout import *
     from archcli.ops.losses.loss import *
+    from archcli.ops.losses.targets import *
     from archcli.ops.mixtures.route import *
     from archcli.ops.mixtures.route_variants import *
     from archcli.ops.normalize import *
@@ -38,7 +39,6 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.recurrent.wkv import *
     from archcli.ops.scaled import *
     from archcli.ops.streams import *
-    from archcli.ops.losses.targets import *
 
 HOMES = {
     ".attention.attend": ["Attend"],

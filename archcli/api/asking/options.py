@@ -49,7 +49,7 @@ def _medium(kind: str, axes: int, form: str, value: Any) -> request.Medium:
     if isinstance(value, request.Medium):
         return value
     parts = value.lower().split("x") if isinstance(value, str) else value
-    sizes = [int(part) if isinstance(part, str) and part.isdecimal() else part for part in parts]
+    sizes: list[Any] = [int(part) if str(part).isdecimal() else part for part in parts]
     if len(sizes) != axes or not all(map(is_size, sizes)):
         raise ArchError(f"{quote(str(value))} is no size of {with_article(kind)}", f"write {form}")
     return request.Medium(kind, tuple(sizes))

@@ -42,7 +42,7 @@ def interpolate(
     x: Any,
     size: Sequence[int],
     mode: str = "bicubic",
-    align_corners: bool = False,  # noqa: ARG001 the kernel is the same
+    align_corners: bool = False,
     antialias: bool = False,
 ) -> Any:
     """x [B, C, H, W] resized to [B, C, *size]."""

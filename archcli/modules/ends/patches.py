@@ -23,7 +23,6 @@ from archcli.ops import (
     Linear,
     Parameter,
     Patchify,
-    Positions,
     PrependTokens,
     ResizeTable,
 )
@@ -66,10 +65,9 @@ class FrontEnd(Module):
         """How many vectors T a medium becomes."""
         raise NotImplementedError
 
-    def places(self, x: Tensor, y: Tensor) -> Tensor:
-        """The positions of the vectors y that x became: their order [T], or coordinates [T, 2]."""
-        order: Tensor = Positions("positions")(y)
-        return order
+    def places(self, x: Tensor, y: Tensor) -> Tensor | None:
+        """Coordinates [T, 2] of the vectors y that x became; None where their order alone counts."""
+        return None
 
     def forward(self, x: Tensor, d_model: Number) -> Tensor:
         """What is read to vectors [B, T, D]."""
@@ -80,7 +78,8 @@ class PatchEmbedding(FrontEnd):
     """x = [class token; W patch] + positions, then a norm if there is one, and registers.
 
     Dosovitskiy et al. 2020, arXiv:2010.11929 section 3.1. W is a convolution whose stride is its kernel: a
-    product with each patch of C patch_size pixels; `flat` stores it as the matrix of that product (SigLIP 2 NaFlex). `image_size` is that of training. `class_token` is a trained
+    product with each patch of C patch_size pixels; `flat` stores it as the matrix of that product (SigLIP 2
+    NaFlex). `stride` lets patches overlap (AST). `image_size` is that of training. `class_token` is a trained
     vector in front, `teacher_token` a second one (DeiT, arXiv:2012.12877 section 4), `registers` follow them
     and have no position (arXiv:2309.16588). `position` learned is a table with a row for each token but
     registers. For an image of another size `resize` interpolates its rows, `antialias` as torch does; without
@@ -93,6 +92,7 @@ class PatchEmbedding(FrontEnd):
     kind: Literal["patches"] = "patches"
     image_size: Sides
     patch_size: Sides
+    stride: Sides | None = None
     in_channels: Size = 3
     flat: bool = False
     bias: bool = True
@@ -118,7 +118,9 @@ class PatchEmbedding(FrontEnd):
 
     def grid(self, sides: tuple[int, ...]) -> tuple[int, int]:
         """(h, w) of an image of these sides; what is left of a patch at the border is not read."""
-        return sides[0] // self.patch_size[0], sides[1] // self.patch_size[1]
+        steps = zip(sides, self.patch_size, self.stride or self.patch_size, strict=True)
+        h, w = ((side - patch) // step + 1 if side >= patch else 0 for side, patch, step in steps)
+        return h, w
 
     def medium(self, request: Request) -> Medium:
         """The image of a request; ArchError for one that is smaller than a patch, or of a size not read."""
@@ -149,21 +151,22 @@ class PatchEmbedding(FrontEnd):
         if self.flat:
             y = Linear("patches", d_model, self.bias)(Patchify("patchify", patch)(x))
         else:
-            y = FlattenGrid("flatten")(Conv2d("patches", d_model, patch, patch, bias=self.bias)(x))
+            stride = patch if self.stride is None else (self.stride[0], self.stride[1])
+            y = FlattenGrid("flatten")(Conv2d("patches", d_model, patch, stride, bias=self.bias)(x))
         y = self._normalized(y) if self.norms_patches else y
-        y = PrependTokens("class_token", 1)(y) if self.class_token else y
-        y = PrependTokens("teacher_token", 1, 1)(y) if self.teacher_token else y
+        y = PrependTokens("class_token")(y) if self.class_token else y
+        y = PrependTokens("teacher_token", after=1)(y) if self.teacher_token else y
         y = self._placed(y, (h, w)) if self.position == "learned" else y
         y = y if self.norms_patches else self._normalized(y)
         named = self.class_token + self.teacher_token
         return PrependTokens("registers", self.registers, named)(y) if self.registers else y
 
-    def places(self, x: Tensor, y: Tensor) -> Tensor:
-        """Order [T], or coordinates [T, 2], which are 0 for the tokens in front."""
+    def places(self, x: Tensor, y: Tensor) -> Tensor | None:
+        """Coordinates [T, 2], which are 0 for the tokens in front, if layers are to have them."""
         if self.coordinates == "order":
-            return super().places(x, y)
+            return None
         h, w = self.grid(x.shape[2:])
-        places: Tensor = GridCoordinates("positions", (h, w), self.leading, self.coordinates == "centers")(y)
+        places: Tensor = GridCoordinates("places", (h, w), self.leading, self.coordinates == "centers")(y)
         return places
 
     def _normalized(self, x: Tensor) -> Tensor:

@@ -40,9 +40,9 @@ class Pooling(Module):
 
 
 class FirstToken(Pooling):
-    """The first token, which is the class token (ViT); normalized by `norm` (CLIP), with `dense` act(W x + b).
+    """The first token, which is the class token (ViT).
 
-    `activation` is that of `dense`.
+    It is normalized by `norm` (CLIP); with `dense` it becomes act(W x + b), act the `activation`.
     """
 
     kind: Literal["first"] = "first"

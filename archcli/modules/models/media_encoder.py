@@ -18,7 +18,7 @@ from archcli.modules.models.stack import Cached, Stack
 from archcli.modules.spec.base import Conflict, Count, Size
 from archcli.modules.spec.context import Context
 from archcli.modules.spec.request import InputSpec, Medium, Request
-from archcli.ops import Add, KeepToken, Linear, Scale
+from archcli.ops import Add, KeepToken, Linear, Positions, Scale
 
 PROJECTOR = "projector"
 """The group of what stands between a tower and what reads its vectors, and the part that it is."""
@@ -28,9 +28,9 @@ class MediaEncoder(Model, Stack):
     """An encoder of images or sounds: pixels or a spectrogram to hidden states [B, T, D].
 
     Differs from Encoder in a `front_end` in the place of a table of tokens; `vocab_size` is 0. `pooling`
-    makes one vector of the hidden states, `projection` is the width of the space that it shares with texts
-    (CLIP, arXiv:2103.00020), to which a matrix leads; `n_labels` is a classifier of it, or without pooling of every
-    token. With `teacher` a second classifier reads the second token, and the answer is the mean of both
+    makes one vector of the hidden states. `projection` is the width of the space that it shares with texts,
+    to which a matrix leads (CLIP, arXiv:2103.00020). `n_labels` is a classifier of it, or without pooling of
+    every token. With `teacher` a second classifier reads the second token, and the answer is the mean of both
     (DeiT, arXiv:2012.12877 section 4). Layers state `causal: false`. Nothing is cached or generated.
     """
 
@@ -78,8 +78,9 @@ class MediaEncoder(Model, Stack):
         """Labels [B, 1, n] or [B, T, n] with labels, else hidden states, pooled or not; never a cache."""
         x = self.front_end(tokens, self.d_model, name="front_end")
         self.hold(x)
-        positions = self.front_end.places(tokens, x) if positions is None else positions
-        x = self.apply_final_norm(self.run(x, Context(positions, past))[0])
+        positions = Positions("positions")(x) if positions is None else positions
+        context = Context(positions, past, places=self.front_end.places(tokens, x))
+        x = self.apply_final_norm(self.run(x, context)[0])
         y = x if self.pooling is None else self.pooling(x, name="pooling")
         if self.projection is not None:
             y = Linear("projection", self.projection)(y, group=PROJECTOR)

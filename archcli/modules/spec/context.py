@@ -40,7 +40,8 @@ class Context(NamedTuple):
     T, D] what the stack was given. `layer` is the index of the layer among the `n_layers` of its stack,
     `per_layer` [B, T, L, w] what a model has for each of them. `borrowed` are the keys and values of an
     earlier layer, and what its index has chosen; `lends` whether a later one reads this layer's. `out_width`
-    is that of a mixer's result where x is wider.
+    is that of a mixer's result where x is wider. `places` [T, 2] are coordinates of tokens on a grid, which
+    rotary tables go by in the place of positions.
     """
 
     positions: Tensor
@@ -59,6 +60,7 @@ class Context(NamedTuple):
     lends: bool = False
     embedding: Tensor | None = None
     out_width: Number = None
+    places: Tensor | None = None
 
     def width_of(self, x: Tensor) -> Number:
         """The width that a mixer of x returns."""

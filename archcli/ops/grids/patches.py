@@ -70,7 +70,7 @@ class FlattenGrid(View):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Patchify(Op):
-    """[B, C, H, W] to [B, h w, p q C]: the pixels of each patch of p x q one after the other, channels last."""
+    """[B, C, H, W] to [B, h w, p q C]: the pixels of each patch of p x q in a row, channels last."""
 
     drawn: ClassVar[str] = "view"
     name: str
@@ -114,26 +114,30 @@ class TrainedTokens(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrependTokens(Op):
-    """[B, T, D] to [B, n + T, D]: n trained vectors in front, or behind the first `after` tokens."""
+    """[B, T, D] to [B, n + T, D]: n trained vectors in front, or behind the first `after` tokens.
+
+    `number` n left out is a single vector, stored [D].
+    """
 
     drawn: ClassVar[str] = "concat"
     name: str
-    number: Number
+    number: Number = None
     after: int = 0
 
     def shape(self, x: Shape) -> Shape:
-        return (x[0], x[1] + self.number, x[2])
+        return (x[0], x[1] + (1 if self.number is None else self.number), x[2])
 
     def weights(self, x: Shape) -> dict[str, Shape]:
-        return {"weight": (self.number, x[2])}
+        return {"weight": x[2:] if self.number is None else (self.number, x[2])}
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
-        own, n = self.number * x[2], prod(x)
+        own, n = prod(self.weights(x)["weight"]), prod(x)
         gradients = (Part("d_0", OpClass.MOVEMENT, 0, n, n, wrt=0), summed("weight", x[0] * own, own))
         return (movement("concat", n + own, n + x[0] * own, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
-        tokens = weights["weight"].expand(x.shape[0], *weights["weight"].shape)
+        own = weights["weight"]
+        tokens = own.expand(x.shape[0], own.shape[0] if own.ndim > 1 else 1, own.shape[-1])
         before = (x[:, : self.after],) if self.after else ()
         return torch.cat((*before, tokens, x[:, self.after :] if self.after else x), dim=1)
 

@@ -52,7 +52,8 @@ def pieces(tensor: torch.Tensor, place: WeightTarget, shapes: Shapes) -> Iterato
     take, stacked = place.parts, place.nth is not None
     # such as LongCat-Flash's zero experts
     tensor = tensor[: len(tensor) - take.unread] if take.unread else tensor
-    tensor = tensor.flatten() if take.flat else tensor
+    # axes of 1 in front; some files lack them
+    tensor = tensor.flatten(0, min(take.flat, tensor.dim() - 1)) if take.flat else tensor
     # DBRX stacks its experts' matrices into one
     tensor = tensor.unflatten(0, (shapes[place.names[0]][0], -1)) if take.merged else tensor
     # GPT-2's Conv1D is [in, out]

@@ -8,7 +8,7 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.networks import ACTIVATIONS, activation, gated, layernorm, mlp
-from archcli.load.huggingface.weights.map import Rule, Weights
+from archcli.load.huggingface.weights.map import Parts, Rule, Weights
 from archcli.load.huggingface.whole.vit_like import flat, labels, patches, sides, unread_token, vit_like
 
 CLASSIFIER = "ForImageClassification"
@@ -62,9 +62,18 @@ def _deit(config: Config) -> Mapped:
 
 
 BEIT_HEADS = (
-    "vocab_size pool_scales use_auxiliary_head auxiliary_loss_weight auxiliary_channels auxiliary_num_convs "
-    "auxiliary_concat_input semantic_loss_ignore_index add_fpn pooler_output_size pooler_act"
-).split()
+    "vocab_size",
+    "pool_scales",
+    "use_auxiliary_head",
+    "auxiliary_loss_weight",
+    "auxiliary_channels",
+    "auxiliary_num_convs",
+    "auxiliary_concat_input",
+    "semantic_loss_ignore_index",
+    "add_fpn",
+    "pooler_output_size",
+    "pooler_act",
+)
 
 
 def _beit(config: Config) -> Mapped:
@@ -154,7 +163,7 @@ def _dinov3(config: Config) -> Mapped:
 def _front(theirs: str) -> Weights:
     """Names of the front end's tensors below this prefix."""
     return {
-        f"{theirs}.cls_token": flat(f"{FRONT}.class_token.weight"),
+        f"{theirs}.cls_token": flat(f"{FRONT}.class_token.weight", 2),
         f"{theirs}.position_embeddings": flat(f"{FRONT}.positions.weight"),
         f"{theirs}.patch_embeddings.projection.*": f"{FRONT}.patches.*",
     }
@@ -197,7 +206,7 @@ def _vit_weights(base: str, **more: Rule) -> Weights:
 
 DEIT: Weights = {
     **_vit_weights("deit"),
-    "[deit.]embeddings.distillation_token": flat(f"{FRONT}.teacher_token.weight"),
+    "[deit.]embeddings.distillation_token": flat(f"{FRONT}.teacher_token.weight", 2),
     "cls_classifier.*": "classifier.*",
     "distillation_classifier.*": "teacher_classifier.*",
 }
@@ -223,7 +232,7 @@ BEIT: Weights = {
     ),
     "[beit.]shared_position_bias.relative_position_bias_table": "score_bias.weight",
     "[beit.]encoder.relative_position_bias.relative_position_bias_table": "score_bias.weight",
-    "[beit.]embeddings.mask_token": flat("mask_token.weight"),
+    "[beit.]embeddings.mask_token": flat("mask_token.weight", 2),
     "[beit.]pooler.layernorm.*": "pooling.norm.*",
 }
 SCALES = {
@@ -233,6 +242,8 @@ SCALES = {
     "layer_scale2.lambda1": "ffn_layer_scale.scale",
 }
 GATED = {f"mlp.{theirs}.*": f"ffn.{theirs}.*" for theirs in ("gate_proj", "up_proj", "down_proj")}
+FUSED = Parts(("layers.*.ffn.gate_proj.*", "layers.*.ffn.up_proj.*"))
+"""Gate and up of DINOv2's files, one below the other."""
 
 
 def _dinov2_weights(base: str) -> Weights:
@@ -241,17 +252,19 @@ def _dinov2_weights(base: str) -> Weights:
     return {
         **_front(f"[{base}.]embeddings"),
         f"[{base}.]embeddings.register_tokens": flat(f"{FRONT}.registers.weight"),
-        f"[{base}.]embeddings.mask_token": "mask_token.weight",
+        f"[{base}.]embeddings.mask_token": flat("mask_token.weight"),
         **_named(f"[{base}.]encoder.layer.*", {**MODERN, **stored, **SCALES, **GATED}),
+        f"[{base}.]encoder.layer.*.mlp.weights_in.*": FUSED,
+        f"[{base}.]encoder.layer.*.mlp.weights_out.*": "layers.*.ffn.down_proj.*",
         f"[{base}.]layernorm.*": "final_norm.*",
         "classifier.*": "classifier.*",
     }
 
 
 DINOV3: Weights = {
-    "embeddings.cls_token": flat(f"{FRONT}.class_token.weight"),
+    "embeddings.cls_token": flat(f"{FRONT}.class_token.weight", 2),
     "embeddings.register_tokens": flat(f"{FRONT}.registers.weight"),
-    "embeddings.mask_token": flat("mask_token.weight"),
+    "embeddings.mask_token": flat("mask_token.weight", 2),
     "embeddings.patch_embeddings.*": f"{FRONT}.patches.*",
     **_named("model.layer.*", {**MODERN, **SCALES, **GATED}),
     **_named("layer.*", {**MODERN, **SCALES, **GATED}),

@@ -10,14 +10,26 @@ from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.parts.networks import layernorm, mlp
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
+from archcli.load.huggingface.weights.map import Parts
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 UNREAD = (
-    "hidden_dropout_prob attention_probs_dropout_prob attention_dropout drop_path_rate initializer_range "
-    "initializer_factor encoder_stride out_features out_indices stage_names apply_layernorm label2id "
-    "reshape_hidden_states problem_type chunk_size_feed_forward"
-).split()
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "attention_dropout",
+    "drop_path_rate",
+    "initializer_range",
+    "initializer_factor",
+    "encoder_stride",
+    "out_features",
+    "out_indices",
+    "stage_names",
+    "apply_layernorm",
+    "label2id",
+    "reshape_hidden_states",
+    "problem_type",
+    "chunk_size_feed_forward",
+)
 """Keys that change no count and no feature of a plain forward."""
 UNREAD_TOKEN = "mask_token"  # noqa: S105 the name of a vector
 
@@ -99,14 +111,6 @@ def unread_token(width: ConfigValue[int]) -> Mapped:
     return {"unread": {UNREAD_TOKEN: width}}
 
 
-def layer_names(theirs: str, **words: str) -> Weights:
-    """Names of the tensors of pre-norm layers; `words` are theirs for ours, attention. and ffn. included."""
-    return {f"{theirs}.{word}.*": f"layers.*.{ours}.*" for ours, word in words.items()}
-
-
-def flat(ours: str) -> Parts:
-    """A stored vector of one token, [1, 1, D] or as it is."""
-    return Parts((ours,), flat=1)
-
-
-IGNORED_IDS = Auxiliary("numbers of places, which are computed")
+def flat(ours: str, axes: int = 1) -> Parts:
+    """A tensor that is stored with so many axes of length 1 in front."""
+    return Parts((ours,), flat=axes)

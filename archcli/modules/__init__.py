@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.patches import *
     from archcli.modules.ends.pooling import *
     from archcli.modules.ends.sampled_heads import *
+    from archcli.modules.ends.sounds import *
     from archcli.modules.models.decoder import *
     from archcli.modules.models.encoder import *
     from archcli.modules.models.encoder_decoder import *
@@ -111,7 +112,8 @@ HOMES = {
     ".attention.mixer": ["FourierMixer", "Mixer", "MixerFacts", "ParallelMixer"],
     ".ends.frontend": ["ConvFrontEnd"],
     ".ends.patches": ["FrontEnd", "PatchEmbedding"],
-    ".ends.pooling": ["AttentionPooling", "FirstAndMean", "FirstToken", "MeanToken", "Pooling"],
+    ".ends.sounds": ["ConvolvedSpectrogram", "ConvolvedWave", "SpectrogramPatches"],
+    ".ends.pooling": ["AttentionPooling", "FirstAndMean", "FirstToken", "FirstTwo", "MeanToken", "Pooling"],
     ".models.media_encoder": ["MediaEncoder"],
     ".ends.head": ["OutputHead"],
     ".ends.sampled_heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.dense import *
     from archcli.ops.grids.patches import *
     from archcli.ops.grids.places import *
+    from archcli.ops.grids.waves import *
     from archcli.ops.layout import *
     from archcli.ops.losses.loss import *
     from archcli.ops.losses.targets import *
@@ -74,6 +75,7 @@ HOMES = {
         "PrependTokens",
         "TrainedTokens",
     ],
+    ".grids.waves": ["ChannelNormalize", "ConvolvedPositions", "SpectrogramImage", "WaveChannel"],
     ".grids.places": ["GridBias", "GridCoordinates", "GridRotaryTable", "ResizeTable"],
     ".pointwise": [
         "Dropout",

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import archcli
 from archcli.load.huggingface.importer import weight_map
-from archcli.modules.spec.request import Medium, Request
+from archcli.modules.spec.request import Request
 from archcli.runtime.model.build import build_model
 from archcli.runtime.weights.compare import translate
 from importing import imported_file
@@ -77,8 +77,9 @@ def patched(pixels, patch):
 def test_features_are_those_of_the_class(name, attention):
     model = build_model(spec(name), attention=attention).eval()
     model.load_state_dict(named(name, stored(theirs(name))))
-    for height, width in TOWERS[name].sizes:
-        pixels = torch.randn((2, 3, height, width), generator=torch.Generator().manual_seed(height))
+    for size in TOWERS[name].sizes:
+        shape, seed = (2, *TOWERS[name].shape(size)), torch.Generator().manual_seed(size[0])
+        pixels = torch.randn(shape, generator=seed)
         expected = answer(name, pixels)
         assert (model(pixels) - expected).abs().max() <= TOLERANCE * expected.abs().max()
 
@@ -97,7 +98,7 @@ def test_a_saved_folder_holds_the_same_weights(name, tmp_path):
 @NAME
 def test_flops_are_those_of_torchs_counter(name):
     for size in TOWERS[name].sizes:
-        request = Request(media=(Medium("image", size),))
+        request = Request(media=(TOWERS[name].medium(size),))
         counted = archcli.count_flops(spec(name), request).totals
         assert counted["matmul_flops"] == counter_flops(name, size)
         assert counted["media"][0]["matmul_flops"] == counted["matmul_flops"]
@@ -114,5 +115,5 @@ def counter_flops(name, size):
     config = transformers.AutoConfig.for_model(**tower.config)
     with torch.device("meta"), FlopCounterMode(display=False) as counter, torch.no_grad():
         model = getattr(transformers, tower.cls)._from_config(config, attn_implementation="eager").eval()
-        model(torch.empty((1, 3, *size)), **(tower.given or {}))
+        model(torch.empty((1, *tower.shape(size))), **(tower.given or {}))
     return counter.get_total_flops()

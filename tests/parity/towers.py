@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from archcli.modules.spec.request import Medium
+
 EPS = 0.01
 LABELS = {f"label {i}": i for i in range(5)}
 
@@ -15,7 +17,7 @@ class Tower:
     """A config, the class that is made of it, and which of its output is ours.
 
     `sizes` are those of the inputs, the first being the config's own. `given` are further arguments of its
-    forward.
+    forward, `kind` is what it reads.
     """
 
     config: Mapping[str, Any]
@@ -23,6 +25,15 @@ class Tower:
     answer: str = "last_hidden_state"
     sizes: tuple[tuple[int, ...], ...] = ((24, 32), (40, 24))
     given: Mapping[str, Any] | None = None
+    kind: str = "image"
+
+    def medium(self, size: tuple[int, ...]) -> Medium:
+        """What `archcli flops` is asked for: frames are the longest side of a spectrogram."""
+        return Medium(self.kind, size if self.kind == "image" else (max(size),))
+
+    def shape(self, size: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of the input behind the batch."""
+        return (3, *size) if self.kind == "image" else size
 
 
 BASE: dict[str, Any] = {
@@ -87,3 +98,65 @@ TOWERS = {
     "aimv2-headless": Tower({**AIMV2, "use_head": False, "qkv_bias": True}, "Aimv2VisionModel", sizes=FIXED),
 }
 """By name."""
+
+AST = {
+    "model_type": "audio-spectrogram-transformer",
+    "hidden_size": 32,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "layer_norm_eps": EPS,
+    "patch_size": 8,
+    "frequency_stride": 5,
+    "time_stride": 6,
+    "max_length": 40,
+    "num_mel_bins": 18,
+}
+WAVE = {
+    "model_type": "wav2vec2",
+    "vocab_size": 11,
+    "hidden_size": 32,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "layer_norm_eps": EPS,
+    "conv_dim": [12, 14],
+    "conv_kernel": [6, 3],
+    "conv_stride": [3, 2],
+    "num_conv_pos_embeddings": 6,
+    "num_conv_pos_embedding_groups": 4,
+}
+STABLE = {**WAVE, "do_stable_layer_norm": True, "feat_extract_norm": "layer", "conv_bias": True}
+WHISPER = {
+    "model_type": "whisper",
+    "d_model": 32,
+    "encoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "encoder_ffn_dim": 40,
+    "decoder_layers": 2,
+    "decoder_attention_heads": 4,
+    "decoder_ffn_dim": 40,
+    "num_mel_bins": 10,
+    "max_source_positions": 15,
+    "vocab_size": 53,
+    "pad_token_id": 1,
+    "classifier_proj_size": 20,
+    "num_labels": 5,
+}
+SOUNDS = {
+    "ast": Tower({**AST, "num_labels": 5}, "ASTForAudioClassification", "logits", ((40, 18),), kind="frames"),
+    "ast-base": Tower(AST, "ASTModel", "pooler_output", ((40, 18),), kind="frames"),
+    "wav2vec2": Tower(WAVE, "Wav2Vec2Model", sizes=((200,), (331,)), kind="samples"),
+    "wav2vec2-stable": Tower(STABLE, "Wav2Vec2Model", sizes=((200,),), kind="samples"),
+    "wav2vec2-ctc": Tower(
+        {**WAVE, "num_conv_pos_embeddings": 5}, "Wav2Vec2ForCTC", "logits", ((200,),), kind="samples"
+    ),
+    "hubert": Tower(
+        {**WAVE, "model_type": "hubert", "feat_proj_layer_norm": False},
+        "HubertModel",
+        sizes=((200,),),
+        kind="samples",
+    ),
+    "whisper": Tower(WHISPER, "WhisperForAudioClassification", "logits", ((10, 30),), kind="frames"),
+}
+TOWERS |= SOUNDS

@@ -1,12 +1,14 @@
-"""Functions of torch on images: convolutions in two dimensions, and resizing."""
+"""Functions of torch on images and sounds: convolutions in two dimensions, resizing, group norms."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from archcli.launches.dtypes import FP32
 from archcli.launches.kernel import StatedWork
-from archcli.launches.launching import launch, launch_gradients, needs_grad
+from archcli.launches.launching import launch, launch_gradients, launch_many, needs_grad
+from archcli.launches.log import current
 from archcli.launches.tensor import in_torch
 
 
@@ -52,3 +54,21 @@ def interpolate(
         return (launch(f"_{name}_backward".replace("__", "_"), [g], x.shape, x.dtype),)
 
     return launch(name, [x], (*x.shape[:2], *size), x.dtype, backward=backward)
+
+
+@in_torch
+def group_norm(x: Any, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """Groups of the channels of x [B, C, …], each normalized over all its places."""
+    statistic = FP32 if current().on_cuda else x.dtype
+    rows = (x.shape[0], groups)
+
+    def backward(g: Any, *_: Any) -> tuple[Any, ...]:
+        return launch_gradients("native_group_norm_backward", [g, x, weight], (x, weight, bias))
+
+    return launch_many(
+        "native_group_norm",
+        [x, weight, bias],
+        [(x.shape, x.dtype), (rows, statistic), (rows, statistic)],
+        backward=backward,
+        differentiable=1,
+    )[0]

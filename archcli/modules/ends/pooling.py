@@ -18,10 +18,12 @@ from archcli.ops import (
     Bidirectional,
     Concat,
     KeepFirst,
+    KeepToken,
     Linear,
     MeanTokens,
     MergeHeads,
     Positions,
+    Scale,
     SplitHeads,
     TrainedTokens,
 )
@@ -59,16 +61,34 @@ class FirstToken(Pooling):
         return y
 
 
-class MeanToken(Pooling):
-    """The mean of the tokens behind the first `skipped`, normalized by `norm` (BEiT, arXiv:2106.08254)."""
+class FirstTwo(Pooling):
+    """The mean of the first two tokens, a class and a teacher's, normalized by `norm` (AST)."""
 
-    kind: Literal["mean"] = "mean"
-    skipped: Count = 0
+    kind: Literal["first_two"] = "first_two"
     norm: Norm | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, T, D] to [B, 1, D]."""
-        y: Tensor = MeanTokens("mean", self.skipped)(x)
+        both = Add("both")(KeepToken("first", 0)(x), KeepToken("second", 1)(x))
+        y: Tensor = Scale("mean", 0.5)(both)
+        return y if self.norm is None else self.norm(y, name="norm")
+
+
+class MeanToken(Pooling):
+    """The mean of the tokens behind the first `skipped`, normalized by `norm` (BEiT, arXiv:2106.08254).
+
+    With `width` a matrix and a bias make each token that wide before (Whisper's classifier).
+    """
+
+    kind: Literal["mean"] = "mean"
+    skipped: Count = 0
+    width: Size | None = None
+    norm: Norm | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, T, D] to [B, 1, D], or as wide as `width`."""
+        read = x if self.width is None else Linear("dense", self.width, True)(x)
+        y: Tensor = MeanTokens("mean", self.skipped)(read)
         return y if self.norm is None else self.norm(y, name="norm")
 
 
@@ -115,4 +135,4 @@ class AttentionPooling(Pooling):
         return total
 
 
-__all__ = ["AttentionPooling", "FirstAndMean", "FirstToken", "MeanToken", "Pooling"]
+__all__ = ["AttentionPooling", "FirstAndMean", "FirstToken", "FirstTwo", "MeanToken", "Pooling"]

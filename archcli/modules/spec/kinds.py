@@ -83,7 +83,12 @@ TABLE: dict[str, dict[str, str]] = {
         "convolved": "archcli.modules.networks.convolved:ConvolvedNetwork",
         "carried_moe": "archcli.modules.networks.carried:CarriedExperts",
     },
-    "front_end": {"patches": "archcli.modules.ends.patches:PatchEmbedding"},
+    "front_end": {
+        "patches": "archcli.modules.ends.patches:PatchEmbedding",
+        "spectrogram_patches": "archcli.modules.ends.sounds:SpectrogramPatches",
+        "convolved_spectrogram": "archcli.modules.ends.sounds:ConvolvedSpectrogram",
+        "convolved_wave": "archcli.modules.ends.sounds:ConvolvedWave",
+    },
     "gated_norm": {
         "rmsnorm": "archcli.modules.recurrent.gated_norm:GatedRMSNorm",
         "layernorm": "archcli.modules.recurrent.gated_norm:GatedLayerNorm",
@@ -110,6 +115,7 @@ TABLE: dict[str, dict[str, str]] = {
     },
     "pooling": {
         "first": "archcli.modules.ends.pooling:FirstToken",
+        "first_two": "archcli.modules.ends.pooling:FirstTwo",
         "mean": "archcli.modules.ends.pooling:MeanToken",
         "first_and_mean": "archcli.modules.ends.pooling:FirstAndMean",
         "attention": "archcli.modules.ends.pooling:AttentionPooling",

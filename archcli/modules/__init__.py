@@ -111,7 +111,7 @@ HOMES = {
     ".spec.fields": ["Inherit"],
     ".attention.mixer": ["FourierMixer", "Mixer", "MixerFacts", "ParallelMixer"],
     ".ends.frontend": ["ConvFrontEnd"],
-    ".ends.patches": ["FrontEnd", "PatchEmbedding"],
+    ".ends.patches": ["FrontEnd", "PatchEmbedding", "Patched"],
     ".ends.sounds": ["ConvolvedSpectrogram", "ConvolvedWave", "SpectrogramPatches"],
     ".ends.pooling": ["AttentionPooling", "FirstAndMean", "FirstToken", "FirstTwo", "MeanToken", "Pooling"],
     ".models.media_encoder": ["MediaEncoder"],

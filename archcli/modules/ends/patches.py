@@ -74,7 +74,7 @@ class FrontEnd(Module):
         raise NotImplementedError
 
 
-class PatchEmbedding(FrontEnd):
+class Patched(FrontEnd):
     """x = [class token; W patch] + positions, then a norm if there is one, and registers.
 
     Dosovitskiy et al. 2020, arXiv:2010.11929 section 3.1. W is a convolution whose stride is its kernel: a
@@ -89,7 +89,6 @@ class PatchEmbedding(FrontEnd):
     """
 
     group: ClassVar[str] = "patch_embedding"
-    kind: Literal["patches"] = "patches"
     image_size: Sides
     patch_size: Sides
     stride: Sides | None = None
@@ -191,4 +190,10 @@ class PatchEmbedding(FrontEnd):
             yield Conflict("image-below-patch", "image_size", what, "give a patch that fits into the image")
 
 
-__all__ = ["FrontEnd", "PatchEmbedding"]
+class PatchEmbedding(Patched):
+    """Patches of an image, as `Patched` says."""
+
+    kind: Literal["patches"] = "patches"
+
+
+__all__ = ["FrontEnd", "PatchEmbedding", "Patched"]

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal
 from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.graph import Tensor
-from archcli.modules.ends.patches import FrontEnd, PatchEmbedding
+from archcli.modules.ends.patches import FrontEnd, Patched
 from archcli.modules.networks.activation import GELU, Activation
 from archcli.modules.networks.norm import LayerNorm, Norm
 from archcli.modules.spec.base import Conflict, Size
@@ -46,7 +46,7 @@ def _only(frames: int, medium: Medium) -> None:
         raise ArchError(what, "sounds are padded or cut to that")
 
 
-class SpectrogramPatches(PatchEmbedding):
+class SpectrogramPatches(Patched):
     """Patches of a spectrogram, an image of one channel with M mel bins as height.
 
     AST, arXiv:2104.01778 section 2.1. `image_size` is (M, F).

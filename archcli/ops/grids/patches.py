@@ -96,7 +96,6 @@ class TrainedTokens(Op):
     drawn: ClassVar[str] = "aside"
     name: str
     number: Number
-    zero_cost_reason: ClassVar[str] = "a view: each sequence reads the same vectors"
 
     def shape(self, x: Shape) -> Shape:
         return (x[0], self.number, x[2])
@@ -106,6 +105,7 @@ class TrainedTokens(Op):
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         own = self.number * x[2]
+        # a view forward: each sequence reads the same vectors
         return (movement("repeat", 0, 0, (summed("weight", x[0] * own, own),)),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:

@@ -100,9 +100,12 @@ class ConvolvedPositions(Op):
         taps = prod(self.weights(x)["direction"])
         flops = 2 * (made // x[1]) * taps
         product = contraction("conv", flops, [(prod(x), 0), (taps, "direction")], made)
-        # squares, their sum and the quotient; the gradient has as many, and a product with v
-        gradient = Part("d_direction", OpClass.NORMALIZATION, 4 * taps, 2 * taps, taps, wrt="direction")
-        scaled = Part("weight_norm", OpClass.NORMALIZATION, 3 * taps, taps + self.kernel, taps, (gradient,))
+        # squares, their sum and the product with the quotient; of the gradient as many, and one more for v
+        gradients = (
+            Part("d_direction", OpClass.NORMALIZATION, 4 * taps, 2 * taps, taps, wrt="direction"),
+            Part("d_gain", OpClass.NORMALIZATION, 2 * taps, 2 * taps, self.kernel, wrt="gain"),
+        )
+        scaled = Part("weight_norm", OpClass.NORMALIZATION, 3 * taps, taps + self.kernel, taps, gradients)
         return (scaled, product, bias(made, x[1]))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:

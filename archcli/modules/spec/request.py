@@ -71,6 +71,9 @@ def _media(value: Any) -> tuple[Medium, ...]:
     return tuple(value)
 
 
+Media = Annotated[tuple[Medium, ...], Conversion("a list of Medium", _media)]
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One pass through a model, by the names of the options of `archcli flops`.
@@ -97,7 +100,7 @@ class Request:
     source_len: SizeAboveZero | None = None
     logits: Logits | None = None
     forms: Mapping[str, str] = field(default_factory=dict)
-    media: Annotated[tuple[Medium, ...], Conversion("a list of Medium", _media)] = ()
+    media: Media = ()
 
     def __post_init__(self) -> None:
         check_values("Request", self)

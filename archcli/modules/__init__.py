@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.attention.mixer import *
     from archcli.modules.attention.sparsity import *
     from archcli.modules.blocks.block import *
+    from archcli.modules.blocks.grid import *
     from archcli.modules.blocks.per_layer import *
     from archcli.modules.blocks.repeated import *
     from archcli.modules.blocks.shortcut import *
@@ -125,6 +126,7 @@ HOMES = {
     ".networks.experts": ["MixtureOfExperts", "Router", "SharedSinkExperts"],
     ".ends.mtp": ["MultiTokenPrediction"],
     ".blocks.wirings": ["ResidualPostNorm", "NormedStream", "Parallel", "DoubleNorm", "Sandwich"],
+    ".blocks.grid": ["ConvolvedBlock", "Downsample"],
     ".blocks.per_layer": ["PerLayerEmbedding"],
     ".positions.grid": ["GridDifferences", "GridRope", "SharedGridDifferences"],
     ".positions.position": ["ALiBi", "Learned", "NoPosition", "Position", "Rope", "Sinusoidal"],

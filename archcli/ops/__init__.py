@@ -67,8 +67,11 @@ HOMES = {
     ".dense": ["Conv1d", "Einsum", "Gather", "Linear", "Lookup", "Parameter", "Fourier"],
     ".attention.difference": ["WeightedDifference"],
     ".grids.patches": [
+        "ChannelsFirst",
+        "ChannelsLast",
         "Conv2d",
         "FlattenGrid",
+        "FlattenPlaces",
         "KeepToken",
         "MeanTokens",
         "Patchify",

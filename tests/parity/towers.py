@@ -160,3 +160,24 @@ SOUNDS = {
     "whisper": Tower(WHISPER, "WhisperForAudioClassification", "logits", ((10, 30),), kind="frames"),
 }
 TOWERS |= SOUNDS
+
+CONVNEXT = {
+    "model_type": "convnext",
+    "num_channels": 3,
+    "patch_size": 4,
+    "num_stages": 3,
+    "hidden_sizes": [8, 12, 20],
+    "depths": [2, 1, 2],
+    "layer_norm_eps": EPS,
+    "layer_scale_init_value": 0.4,
+    "image_size": 32,
+}
+TOWERS |= {
+    "convnext": Tower(CONVNEXT, "ConvNextModel", "pooler_output", ((32, 32), (40, 24))),
+    "convnext-labels": Tower(
+        {**CONVNEXT, "layer_scale_init_value": 0.0, "num_labels": 5},
+        "ConvNextForImageClassification",
+        "logits",
+        ((32, 32),),
+    ),
+}

@@ -102,6 +102,10 @@ class Block(Holder):
         """The rotary table that the layer's mixer needs; a stack computes it once."""
         return None if self.mixing is None else self.mixing[1].table(positions, d_model, name, like)
 
+    def places_after(self, grid: tuple[int, int]) -> tuple[int, int]:
+        """Rows and columns behind the layer of a grid of places."""
+        return grid
+
     @property
     def streams(self) -> Number:
         """How many residual streams it works on."""

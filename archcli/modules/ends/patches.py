@@ -17,6 +17,7 @@ from archcli.modules.spec.request import InputSpec, Medium, Request
 from archcli.modules.spec.values import Length
 from archcli.ops import (
     Add,
+    ChannelsLast,
     Conv2d,
     FlattenGrid,
     GridCoordinates,
@@ -65,6 +66,10 @@ class FrontEnd(Module):
         """How many vectors T a medium becomes."""
         raise NotImplementedError
 
+    def places_of(self, medium: Medium) -> tuple[int, int] | None:
+        """Rows and columns of the grid that a medium becomes; None where it becomes a sequence."""
+        return None
+
     def places(self, x: Tensor, y: Tensor) -> Tensor | None:
         """Coordinates [T, 2] of the vectors y that x became; None where their order alone counts."""
         return None
@@ -85,7 +90,8 @@ class Patched(FrontEnd):
     registers. For an image of another size `resize` interpolates its rows, `antialias` as torch does; without
     `resize` no other size is read. `norm` follows the positions (CLIP), with `norms_patches` it comes before
     them (AIMv2). `coordinates` centers gives layers the centers of patches, from -1 to 1 (DINOv3), grid their
-    rows and columns; order the place in the sequence alone.
+    rows and columns; order the place in the sequence alone. `keeps_grid` gives layers a grid [B, h, w, D]
+    in the place of a sequence (ConvNeXt).
     """
 
     group: ClassVar[str] = "patch_embedding"
@@ -104,6 +110,7 @@ class Patched(FrontEnd):
     antialias: bool = False
     norm: Norm | None = None
     norms_patches: bool = False
+    keeps_grid: bool = False
 
     @property
     def usual(self) -> Medium:
@@ -137,6 +144,10 @@ class Patched(FrontEnd):
         """Pixels [B, C, H, W]."""
         return InputSpec((batch_size, self.in_channels, *medium.size), "features")
 
+    def places_of(self, medium: Medium) -> tuple[int, int] | None:
+        """(h, w) where layers are given a grid."""
+        return self.grid(medium.size) if self.keeps_grid else None
+
     def tokens(self, medium: Medium) -> int:
         """h w patches, and the tokens in front of them."""
         h, w = self.grid(medium.size)
@@ -147,6 +158,9 @@ class Patched(FrontEnd):
         patch = (self.patch_size[0], self.patch_size[1])
         h, w = self.grid(x.shape[2:])
         y: Tensor
+        if self.keeps_grid:
+            grid = ChannelsLast("grid")(Conv2d("patches", d_model, patch, patch, bias=self.bias)(x))
+            return self._normalized(grid)
         if self.flat:
             y = Linear("patches", d_model, self.bias)(Patchify("patchify", patch)(x))
         else:
@@ -188,6 +202,10 @@ class Patched(FrontEnd):
         if not all(self.grid(self.image_size)):
             what = "image_size is smaller than patch_size"
             yield Conflict("image-below-patch", "image_size", what, "give a patch that fits into the image")
+        if self.keeps_grid and (self.leading or self.position != "none" or self.flat or self.stride):
+            what = "a grid has no tokens in front, no table of positions, and patches side by side"
+            hint = "write class_token: false and position: none"
+            yield Conflict("grid-alone", "keeps_grid", what, hint)
 
 
 class PatchEmbedding(Patched):

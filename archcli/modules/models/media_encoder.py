@@ -18,10 +18,13 @@ from archcli.modules.models.stack import Cached, Stack
 from archcli.modules.spec.base import Conflict, Count, Size
 from archcli.modules.spec.context import Context
 from archcli.modules.spec.request import InputSpec, Medium, Request
-from archcli.ops import Add, KeepToken, Linear, Positions, Scale
+from archcli.ops import Add, FlattenPlaces, KeepToken, Linear, Positions, Scale
 
 PROJECTOR = "projector"
 """The group of what stands between a tower and what reads its vectors, and the part that it is."""
+
+AXES = 3
+"""Axes of a sequence of vectors; a grid has one more."""
 
 
 class MediaEncoder(Model, Stack):
@@ -60,7 +63,12 @@ class MediaEncoder(Model, Stack):
 
     def tokens_of(self, medium: Medium) -> int:
         """How many hidden states a medium has."""
-        return self.front_end.tokens(medium)
+        grid = self.front_end.places_of(medium)
+        if grid is None:
+            return self.front_end.tokens(medium)
+        for _, block in self.layers():
+            grid = block.places_after(grid)
+        return grid[0] * grid[1]
 
     def inputs(self, request: Request) -> dict[str, InputSpec]:
         """The medium of the request as `tokens`, of another shape than ids have."""
@@ -80,7 +88,10 @@ class MediaEncoder(Model, Stack):
         self.hold(x)
         positions = Positions("positions")(x) if positions is None else positions
         context = Context(positions, past, places=self.front_end.places(tokens, x))
-        x = self.apply_final_norm(self.run(x, context)[0])
+        x, _ = self.run(x, context)
+        # layers of a grid leave one
+        x = FlattenPlaces("flatten")(x) if len(x.shape) > AXES else x
+        x = self.apply_final_norm(x)
         y = x if self.pooling is None else self.pooling(x, name="pooling")
         if self.projection is not None:
             y = Linear("projection", self.projection)(y, group=PROJECTOR)

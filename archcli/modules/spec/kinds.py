@@ -72,6 +72,8 @@ TABLE: dict[str, dict[str, str]] = {
         "shared": "archcli.modules.blocks.repeated:SharedLayer",
         "hyper": "archcli.modules.blocks.streams:HyperConnected",
         "carried": "archcli.modules.networks.carried:CarriedRouting",
+        "convolved": "archcli.modules.blocks.grid:ConvolvedBlock",
+        "downsample": "archcli.modules.blocks.grid:Downsample",
     },
     "cross_attention": {"cross": "archcli.modules.attention.cross:CrossAttention"},
     "ffn": {

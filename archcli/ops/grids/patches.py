@@ -69,6 +69,49 @@ class FlattenGrid(View):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ChannelsFirst(View):
+    """[B, h, w, C] to [B, C, h, w]."""
+
+    name: str
+
+    def shape(self, x: Shape) -> Shape:
+        return (x[0], x[3], x[1], x[2])
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x.permute(0, 3, 1, 2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChannelsLast(View):
+    """[B, C, h, w] to [B, h, w, C]."""
+
+    name: str
+
+    def shape(self, x: Shape) -> Shape:
+        return (x[0], x[2], x[3], x[1])
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x.permute(0, 2, 3, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlattenPlaces(Op):
+    """[B, h, w, C] to [B, h w, C]: a copy where the channels lie first in memory."""
+
+    drawn: ClassVar[str] = "view"
+    name: str
+
+    def shape(self, x: Shape) -> Shape:
+        return (x[0], x[1] * x[2], x[3])
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        return (movement("flatten", prod(x), prod(x)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x.flatten(1, 2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Patchify(Op):
     """[B, C, H, W] to [B, h w, p q C]: the pixels of each patch of p x q in a row, channels last."""
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.attention.linear import *
     from archcli.modules.attention.mixer import *
     from archcli.modules.attention.sparsity import *
+    from archcli.modules.attention.windows import *
     from archcli.modules.blocks.block import *
     from archcli.modules.blocks.grid import *
     from archcli.modules.blocks.per_layer import *
@@ -99,6 +100,7 @@ HOMES = {
     ".attention.linear": ["LinearAttention"],
     ".attention.indexer": ["Indexer"],
     ".attention.latent": ["MultiHeadLatentAttention"],
+    ".attention.windows": ["GridWindowAttention"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".spec.base": ["Inline", "Module", "children", "find", "settings", "substitute"],
     ".networks.norm": ["BatchNorm", "LayerNorm", "Norm", "QKNorm", "RMSNorm", "SelfGatedRMSNorm"],
@@ -126,7 +128,7 @@ HOMES = {
     ".networks.experts": ["MixtureOfExperts", "Router", "SharedSinkExperts"],
     ".ends.mtp": ["MultiTokenPrediction"],
     ".blocks.wirings": ["ResidualPostNorm", "NormedStream", "Parallel", "DoubleNorm", "Sandwich"],
-    ".blocks.grid": ["ConvolvedBlock", "Downsample"],
+    ".blocks.grid": ["ConvolvedBlock", "Coarser", "Downsample", "PatchMerging"],
     ".blocks.per_layer": ["PerLayerEmbedding"],
     ".positions.grid": ["GridDifferences", "GridRope", "SharedGridDifferences"],
     ".positions.position": ["ALiBi", "Learned", "NoPosition", "Position", "Rope", "Sinusoidal"],

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.grids.patches import *
     from archcli.ops.grids.places import *
     from archcli.ops.grids.waves import *
+    from archcli.ops.grids.windows import *
     from archcli.ops.layout import *
     from archcli.ops.losses.loss import *
     from archcli.ops.losses.targets import *
@@ -78,6 +79,7 @@ HOMES = {
         "PrependTokens",
         "TrainedTokens",
     ],
+    ".grids.windows": ["CutWindows", "JoinWindows", "MaskShifted", "MergePlaces"],
     ".grids.waves": ["ChannelNormalize", "ConvolvedPositions", "SpectrogramImage", "WaveChannel"],
     ".grids.places": ["GridBias", "GridCoordinates", "GridRotaryTable", "ResizeTable"],
     ".pointwise": [

@@ -7,14 +7,21 @@ import torch
 
 from archcli.ops import (
     ChannelNormalize,
+    ChannelsFirst,
+    ChannelsLast,
     Conv2d,
     ConvolvedPositions,
+    CutWindows,
     FlattenGrid,
+    FlattenPlaces,
     GridBias,
     GridCoordinates,
     GridRotaryTable,
+    JoinWindows,
     KeepToken,
+    MaskShifted,
     MeanTokens,
+    MergePlaces,
     Patchify,
     PrependTokens,
     ResizeTable,
@@ -117,6 +124,42 @@ CASES = {
             (N, 48, 48, 4),
         ],
         weights={"gain": (1, 1, 4), "direction": (4, 2, 4), "bias": (4,)},
+    ),
+    # 5 x 4 places, with a row and two columns of zeros 2 x 2 windows of 3 x 3 in each of 2 grids
+    "cut-windows": ledger(
+        CutWindows("y", 3, 1),
+        ((2, 5, 4, 3),),
+        (8, 9, 3),
+        [(M, 0, 120, 216)],
+        [(M, 0, 216, 120)],
+    ),
+    "join-windows": ledger(
+        JoinWindows("y", (5, 4), 3, 1),
+        ((8, 9, 3),),
+        (2, 5, 4, 3),
+        [(M, 0, 216, 120)],
+        [(M, 0, 120, 216)],
+    ),
+    # 4 windows of 4 places in each of 2 grids, 3 heads
+    "mask-shifted": ledger(
+        MaskShifted("y", (4, 4), 2, 1),
+        ((1, 3, 4, 4), (8, 4, 5)),
+        (8, 3, 4, 4),
+        [(E, 384, 48, 384)],
+        [(E, 384, 384, 48)],
+    ),
+    # 3 x 5 places become 2 x 3, with a row and a column of zeros
+    "merge-places": ledger(
+        MergePlaces("y"),
+        ((2, 3, 5, 2),),
+        (2, 2, 3, 8),
+        [(M, 0, 60, 96)],
+        [(M, 0, 96, 60)],
+    ),
+    "channels-first": Case(ChannelsFirst("y"), (IMAGE,), (2, 5, 4, 6)),
+    "channels-last": Case(ChannelsLast("y"), (IMAGE,), (2, 6, 5, 4)),
+    "flatten-places": ledger(
+        FlattenPlaces("y"), (IMAGE,), (2, 24, 5), [(M, 0, 240, 240)], [(M, 0, 240, 240)]
     ),
     "spectrogram-image": Case(SpectrogramImage("y"), (X,), (2, 1, 4, 3)),
     "wave-channel": Case(WaveChannel("y"), ((2, 6),), (2, 1, 6)),
@@ -230,7 +273,61 @@ def convolved(op, weights, x):
     return out + weights["bias"][:, None]
 
 
+def places_of_windows(op, h, w):
+    """(window, place in it) of each place of a grid that was moved around its padded borders."""
+    rows, columns = -(-h // op.side) * op.side, -(-w // op.side) * op.side
+    for i, j in product(range(h), range(w)):
+        y, x = (i - op.shift) % rows, (j - op.shift) % columns
+        window = y // op.side * (columns // op.side) + x // op.side
+        yield (i, j), window, y % op.side * op.side + x % op.side
+
+
+def cut(op, weights, x):
+    out = torch.zeros(2, 4, 9, 3)
+    for (i, j), window, place in places_of_windows(op, 5, 4):
+        out[:, window, place] = x[:, i, j]
+    return out.flatten(0, 1)
+
+
+def join(op, weights, x):
+    out = torch.zeros(2, 5, 4, 3)
+    for (i, j), window, place in places_of_windows(op, 5, 4):
+        out[:, i, j] = x.view(2, 4, 9, 3)[:, window, place]
+    return out
+
+
+def mask_shifted(op, weights, bias, windows):
+    """Places of a window that were no neighbours before the grid was moved lose 100."""
+    out, found = torch.zeros(2, 4, 3, 4, 4), {}
+    for (i, j), window, place in places_of_windows(op, 4, 4):
+        found[window, place] = (i, j)
+    for window, a, b in product(range(4), range(4), range(4)):
+        near = all(abs(p - q) < 2 for p, q in zip(found[window, a], found[window, b], strict=True))
+        out[:, window, :, a, b] = bias[0, :, a, b] - (0 if near else 100)
+    return out.flatten(0, 1)
+
+
+def merge(op, weights, x):
+    framed = torch.zeros(2, 4, 6, 2)
+    framed[:, :3, :5] = x
+    around = [(0, 0), (1, 0), (0, 1), (1, 1)]
+    rows = [
+        [torch.cat([framed[:, 2 * i + a, 2 * j + b] for a, b in around], dim=-1) for j in range(3)]
+        for i in range(2)
+    ]
+    return torch.stack([torch.stack(row, dim=1) for row in rows], dim=1)
+
+
 REFERENCES = {
+    "CutWindows": cut,
+    "JoinWindows": join,
+    "MaskShifted": mask_shifted,
+    "MergePlaces": merge,
+    "ChannelsFirst": lambda op, weights, x: torch.stack([x[..., c] for c in range(5)], dim=1),
+    "ChannelsLast": lambda op, weights, x: torch.stack([x[:, c] for c in range(4)], dim=-1),
+    "FlattenPlaces": lambda op, weights, x: torch.stack(
+        [x[:, i, j] for i, j in product(range(4), range(6))], dim=1
+    ),
     "Conv2d": conv,
     "FlattenGrid": lambda op, weights, x: torch.stack(
         [x[:, :, i, j] for i, j in product(range(6), range(5))], dim=1

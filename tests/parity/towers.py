@@ -181,3 +181,27 @@ TOWERS |= {
         ((32, 32),),
     ),
 }
+
+SWIN = {
+    "model_type": "swin",
+    "num_channels": 3,
+    "image_size": 48,
+    "patch_size": 4,
+    "embed_dim": 8,
+    "depths": [2, 3],
+    "num_heads": [2, 4],
+    "window_size": 3,
+    "mlp_ratio": 1.5,
+    "layer_norm_eps": EPS,
+}
+TOWERS |= {
+    "swin": Tower(SWIN, "SwinModel", "pooler_output", sizes=((48, 48), (40, 28))),
+    "swin-labels": Tower(
+        {**SWIN, "window_size": 6, "qkv_bias": False, "num_labels": 5},
+        "SwinForImageClassification",
+        "logits",
+        ((52, 60),),
+    ),
+    # the second stage is one window: its windows stay. The class forgets the shift for good then
+    "swin-small": Tower({**SWIN, "window_size": 6}, "SwinModel", "pooler_output", ((48, 48),)),
+}

@@ -72,3 +72,13 @@ def group_norm(x: Any, groups: int, weight: Any = None, bias: Any = None, eps: f
         backward=backward,
         differentiable=1,
     )[0]
+
+
+@in_torch
+def roll(x: Any, shifts: Sequence[int], dims: Sequence[int]) -> Any:
+    """x with its entries moved around along axes."""
+
+    def backward(g: Any) -> tuple[Any]:
+        return (roll(g, [-shift for shift in shifts], dims),)
+
+    return launch("roll", [x], x.shape, x.dtype, backward=backward)

@@ -14,7 +14,7 @@ from archcli.modules.blocks.block import Block
 from archcli.modules.spec.base import Conflict, Positive, Size
 from archcli.modules.spec.context import Context
 from archcli.modules.spec.unread import Holder
-from archcli.ops import ChannelsFirst, ChannelsLast, Conv2d, TrainedScale
+from archcli.ops import ChannelsFirst, ChannelsLast, Conv2d, Linear, MergePlaces, TrainedScale
 
 
 class ConvolvedBlock(Block):
@@ -50,11 +50,23 @@ class ConvolvedBlock(Block):
             yield Conflict("convolved-kernel", "kernel", "an even kernel has no middle", "state an odd one")
 
 
-class Downsample(Block):
+class Coarser(Block):
+    """Base of the layers that make a grid coarser, and its places `out` channels wide."""
+
+    out: Size
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: a mixer or a network, which this layer has none of."""
+        yield from Holder.check(self)
+        if self.mixing is not None or self.ffn is not None:
+            what = "a layer that makes the grid coarser has no mixer and no network"
+            yield Conflict("coarser-parts", "ffn", what, "leave them out")
+
+
+class Downsample(Coarser):
     """y = conv(N x): `size` x `size` places become one, `out` channels wide. ConvNeXt, arXiv:2201.03545."""
 
     kind: Literal["downsample"] = "downsample"
-    out: Size
     size: Size = 2
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
@@ -68,12 +80,21 @@ class Downsample(Block):
         """Rows and columns of the grid that it makes of one with these."""
         return grid[0] // self.size, grid[1] // self.size
 
-    def check(self) -> Iterator[Conflict]:
-        """Conflict: a mixer or a network, which this layer has none of."""
-        yield from Holder.check(self)
-        if self.mixing is not None or self.ffn is not None:
-            what = "a layer that makes the grid coarser has no mixer and no network"
-            yield Conflict("downsample-parts", "ffn", what, "leave them out")
+
+class PatchMerging(Coarser):
+    """y = W N [four neighbours]: 2 x 2 places become one, `out` channels wide. Swin, arXiv:2103.14030."""
+
+    kind: Literal["patch_merging"] = "patch_merging"
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
+        """[B, h, w, C] to [B, h / 2, w / 2, out], rounded up."""
+        y = self.norm(MergePlaces("merge")(x), name="norm")
+        reduced: Tensor = Linear("reduce", self.out)(y, group="downsampling")
+        return reduced, None
+
+    def places_after(self, grid: tuple[int, int]) -> tuple[int, int]:
+        """Rows and columns of the grid that it makes of one with these."""
+        return (grid[0] + 1) // 2, (grid[1] + 1) // 2
 
 
-__all__ = ["ConvolvedBlock", "Downsample"]
+__all__ = ["Coarser", "ConvolvedBlock", "Downsample", "PatchMerging"]

@@ -91,7 +91,7 @@ class Patched(FrontEnd):
     `resize` no other size is read. `norm` follows the positions (CLIP), with `norms_patches` it comes before
     them (AIMv2). `coordinates` centers gives layers the centers of patches, from -1 to 1 (DINOv3), grid their
     rows and columns; order the place in the sequence alone. `keeps_grid` gives layers a grid [B, h, w, D]
-    in the place of a sequence (ConvNeXt).
+    in the place of a sequence (ConvNeXt). With `whole` no image is read that leaves a part of a patch.
     """
 
     group: ClassVar[str] = "patch_embedding"
@@ -111,6 +111,7 @@ class Patched(FrontEnd):
     norm: Norm | None = None
     norms_patches: bool = False
     keeps_grid: bool = False
+    whole: bool = False
 
     @property
     def usual(self) -> Medium:
@@ -138,6 +139,9 @@ class Patched(FrontEnd):
             usual = " x ".join(map(str, self.image_size))
             what = f"an image of {height} x {width} is not read: positions are those of {usual}"
             raise ArchError(what, f"resize the image to {usual}")
+        if self.whole and any(side % patch for side, patch in zip(medium.size, self.patch_size, strict=True)):
+            what = f"an image of {height} x {width} is no whole number of patches"
+            raise ArchError(what, f"sides are multiples of {' and '.join(map(str, self.patch_size))}")
         return medium
 
     def input(self, batch_size: Number, medium: Medium) -> InputSpec:

@@ -58,6 +58,7 @@ TABLE: dict[str, dict[str, str]] = {
         "rwkv4": "archcli.modules.recurrent.rwkv:RWKV4",
         "conv_gqa": "archcli.modules.attention.convolved:ConvolvedAttention",
         "cca": "archcli.modules.attention.convolved:CompressedAttention",
+        "grid_window": "archcli.modules.attention.windows:GridWindowAttention",
     },
     "block": {
         "pre_norm": "archcli.modules.blocks.block:PreNorm",
@@ -74,6 +75,7 @@ TABLE: dict[str, dict[str, str]] = {
         "carried": "archcli.modules.networks.carried:CarriedRouting",
         "convolved": "archcli.modules.blocks.grid:ConvolvedBlock",
         "downsample": "archcli.modules.blocks.grid:Downsample",
+        "patch_merging": "archcli.modules.blocks.grid:PatchMerging",
     },
     "cross_attention": {"cross": "archcli.modules.attention.cross:CrossAttention"},
     "ffn": {

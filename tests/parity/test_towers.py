@@ -1,5 +1,7 @@
 """Encoders of images and sounds give the features of their classes in transformers on equal weights."""
 
+import subprocess
+import sys
 import zlib
 from functools import cache
 
@@ -71,6 +73,7 @@ def patched(pixels, patch):
     return {"pixel_attention_mask": torch.ones(rows.shape[:2]), "spatial_shapes": shapes}, rows
 
 
+@pytest.mark.sample(10)
 @NAME
 @torch.inference_mode()
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
@@ -84,6 +87,7 @@ def test_features_are_those_of_the_class(name, attention):
         assert (model(pixels) - expected).abs().max() <= TOLERANCE * expected.abs().max()
 
 
+@pytest.mark.sample(6)
 @NAME
 def test_a_saved_folder_holds_the_same_weights(name, tmp_path):
     theirs(name).save_pretrained(tmp_path)
@@ -95,6 +99,7 @@ def test_a_saved_folder_holds_the_same_weights(name, tmp_path):
     )
 
 
+@pytest.mark.sample(6)
 @NAME
 def test_flops_are_those_of_torchs_counter(name):
     for size in TOWERS[name].sizes:
@@ -102,6 +107,18 @@ def test_flops_are_those_of_torchs_counter(name):
         counted = archcli.count_flops(spec(name), request).totals
         assert counted["matmul_flops"] == counter_flops(name, size)
         assert counted["media"][0]["matmul_flops"] == counted["matmul_flops"]
+
+
+def test_a_text_model_loads_no_file_of_images_and_sounds():
+    code = (
+        "import sys, archcli; archcli.count_flops('gpt2'); archcli.count_params('whisper-small'); "
+        "print([name for name in sys.modules if 'media_encoder' in name or '.grids.' in name or "
+        "name.endswith(('ends.patches', 'ends.sounds', 'ends.pooling', 'positions.grid'))])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert done.stdout.strip() == "[]"
 
 
 def counter_flops(name, size):

@@ -205,3 +205,38 @@ TOWERS |= {
     # the second stage is one window: its windows stay. The class forgets the shift for good then
     "swin-small": Tower({**SWIN, "window_size": 6}, "SwinModel", "pooler_output", ((48, 48),)),
 }
+
+MSN = {**BASE, "model_type": "vit_msn"}
+IJEPA = {**BASE, "model_type": "ijepa"}
+TOWERS |= {
+    "vit-msn": Tower(MSN, "ViTMSNModel", sizes=SQUARE, given=RESIZED),
+    "vit-msn-labels": Tower({**MSN, "num_labels": 5}, "ViTMSNForImageClassification", "logits", FIXED),
+    "ijepa": Tower(IJEPA, "IJepaModel", sizes=SQUARE, given=RESIZED),
+    "ijepa-labels": Tower({**IJEPA, "num_labels": 5}, "IJepaForImageClassification", "logits", FIXED),
+    "altclip": Tower(
+        {**CLIP, "model_type": "altclip_vision_model"}, "AltCLIPVisionModel", "pooler_output", FIXED
+    ),
+    "chinese-clip": Tower(
+        {**CLIP, "model_type": "chinese_clip_vision_model"}, "ChineseCLIPVisionModel", "pooler_output", FIXED
+    ),
+    "unispeech": Tower(
+        {**STABLE, "model_type": "unispeech"}, "UniSpeechModel", sizes=((200,),), kind="samples"
+    ),
+    "unispeech-ctc": Tower(
+        {**WAVE, "model_type": "unispeech", "num_ctc_classes": 11},
+        "UniSpeechForCTC",
+        "logits",
+        ((200,),),
+        kind="samples",
+    ),
+    "unispeech-sat": Tower(
+        {**WAVE, "model_type": "unispeech-sat"}, "UniSpeechSatModel", sizes=((200,),), kind="samples"
+    ),
+    "wav2vec2-labels": Tower(
+        {**WAVE, "classifier_proj_size": 20, "num_labels": 5},
+        "Wav2Vec2ForSequenceClassification",
+        "logits",
+        ((200,),),
+        kind="samples",
+    ),
+}

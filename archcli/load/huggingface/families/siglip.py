@@ -16,9 +16,9 @@ FRONT = "front_end"
 PLACES = Auxiliary("numbers of places, which are computed")
 
 
-def _clip(config: Config) -> Mapped:
+def _clip(config: Config, prefix: str = "CLIP") -> Mapped:
     """CLIP: a norm behind the positions, none behind the layers but on the class token."""
-    config.only_architectures("CLIPVisionModel", "CLIPVisionModelWithProjection")
+    config.only_architectures(f"{prefix}VisionModel", f"{prefix}VisionModelWithProjection")
     norm = layernorm(config.number("layer_norm_eps"))
     width = config.size("projection_dim")
     projected = config.architecture.endswith("WithProjection")
@@ -29,6 +29,16 @@ def _clip(config: Config) -> Mapped:
         pooling={"kind": "first", "norm": norm},
         projection=width if projected else None,
     )
+
+
+def _altclip(config: Config) -> Mapped:
+    """AltCLIP: CLIP's encoder of images."""
+    return _clip(config, "AltCLIP")
+
+
+def _chinese_clip(config: Config) -> Mapped:
+    """Chinese-CLIP: CLIP's encoder of images."""
+    return _clip(config, "ChineseCLIP")
 
 
 def _head(config: Config, norm: Mapped) -> Mapped | None:
@@ -134,6 +144,14 @@ AIMV2: Weights = {
 }
 
 FAMILIES = {
+    "altclip_vision_model": Family(
+        "AltCLIP's encoder of images: AltCLIPVisionConfig, AltCLIPVisionModel.", _altclip, CLIP
+    ),
+    "chinese_clip_vision_model": Family(
+        "Chinese-CLIP's encoder of images: ChineseCLIPVisionConfig, ChineseCLIPVisionModel.",
+        _chinese_clip,
+        CLIP,
+    ),
     "clip_vision_model": Family("CLIP's encoder of images: CLIPVisionConfig, CLIPVisionModel.", _clip, CLIP),
     "siglip_vision_model": Family(
         "SigLIP's encoder of images: SiglipVisionConfig, SiglipVisionModel.", _siglip, SIGLIP

@@ -78,7 +78,7 @@ def _wave(config: Config, norm: Mapped, *, stable: bool) -> Mapped:
 
 def _wav2vec2_like(config: Config, prefix: str) -> Mapped:
     """wav2vec 2.0: convolutions of a wave, convolved positions, layers as BERT's or normalized first."""
-    config.only_architectures(f"{prefix}Model", f"{prefix}ForCTC")
+    config.only_architectures(f"{prefix}Model", f"{prefix}ForCTC", f"{prefix}ForSequenceClassification")
     config.ignore(*NO_SIZE.split(), "vocab_size")
     config.only("add_adapter", False, default=False)
     config.only("conv_pos_batch_norm", False, default=False)
@@ -89,6 +89,9 @@ def _wav2vec2_like(config: Config, prefix: str) -> Mapped:
     ends: Mapped = {}
     if config.architecture.endswith("CTC"):
         ends = {"n_labels": config.size("vocab_size")}
+    elif config.architecture.endswith("Classification"):
+        config.only("use_weighted_layer_sum", False, default=False)
+        ends = {"pooling": {"kind": "mean", "width": config.size("classifier_proj_size")}, **labels(config)}
     masks = config.number("mask_time_prob").value > 0 or config.number("mask_feature_prob").value > 0
     return vit_like(
         config,
@@ -104,6 +107,18 @@ def _wav2vec2_like(config: Config, prefix: str) -> Mapped:
 def _wav2vec2(config: Config) -> Mapped:
     """wav2vec 2.0."""
     return _wav2vec2_like(config, "Wav2Vec2")
+
+
+def _unispeech(config: Config) -> Mapped:
+    """UniSpeech: wav2vec 2.0 with other training."""
+    config.ignore("num_ctc_classes", "replace_prob")
+    return _wav2vec2_like(config, "UniSpeech")
+
+
+def _unispeech_sat(config: Config) -> Mapped:
+    """UniSpeech-SAT: wav2vec 2.0 with other training."""
+    config.ignore("num_clusters")
+    return _wav2vec2_like(config, "UniSpeechSat")
 
 
 def _hubert(config: Config) -> Mapped:
@@ -173,6 +188,8 @@ def _wave_names(config: Config, base: str) -> Weights:
         f"{layers}.feed_forward.output_dense.*": f"{ours}.ffn.down_proj.*",
         f"{layers}.final_layer_norm.*": f"{ours}.ffn_norm.*",
         "lm_head.*": "classifier.*",
+        "projector.*": "pooling.dense.*",
+        "classifier.*": "classifier.*",
     }
 
 
@@ -184,4 +201,12 @@ FAMILIES = {
         "wav2vec 2.0: Wav2Vec2Config, Wav2Vec2Model, Wav2Vec2ForCTC.", _wav2vec2, _wave_weights("wav2vec2")
     ),
     "hubert": Family("HuBERT: HubertConfig, HubertModel, HubertForCTC.", _hubert, _wave_weights("hubert")),
+    "unispeech": Family(
+        "UniSpeech: UniSpeechConfig, UniSpeechModel, UniSpeechForCTC.", _unispeech, _wave_weights("unispeech")
+    ),
+    "unispeech-sat": Family(
+        "UniSpeech-SAT: UniSpeechSatConfig, UniSpeechSatModel, UniSpeechSatForCTC.",
+        _unispeech_sat,
+        _wave_weights("unispeech_sat"),
+    ),
 }

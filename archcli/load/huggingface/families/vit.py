@@ -50,6 +50,24 @@ def _vit(config: Config) -> Mapped:
     return vit_like(config, patches(config), attention={"bias": _biases(config)}, **ends)
 
 
+def _vit_msn(config: Config) -> Mapped:
+    """MSN: ViT without a pooler."""
+    ends: Mapped = {}
+    if _kind(config, "ViTMSN", CLASSIFIER) == CLASSIFIER:
+        ends = {"pooling": {"kind": "first"}, **labels(config)}
+    return vit_like(config, patches(config), attention={"bias": _biases(config)}, **ends)
+
+
+def _ijepa(config: Config) -> Mapped:
+    """I-JEPA: ViT without a class token; the mean of all tokens is classified."""
+    config.ignore("pooler_output_size", "pooler_act")
+    ends: Mapped = {}
+    if _kind(config, "IJepa", CLASSIFIER) == CLASSIFIER:
+        ends = {"pooling": {"kind": "mean"}, **labels(config)}
+    front_end = patches(config, class_token=False)
+    return vit_like(config, front_end, attention={"bias": _biases(config)}, **ends)
+
+
 def _deit(config: Config) -> Mapped:
     """DeiT: as ViT, with a token that learns from a teacher."""
     config.ignore("pooler_output_size", "pooler_act")
@@ -273,6 +291,12 @@ DINOV3: Weights = {
 
 FAMILIES = {
     "vit": Family("ViT: ViTConfig, ViTModel, ViTForImageClassification.", _vit, _vit_weights("vit")),
+    "vit_msn": Family(
+        "MSN: ViTMSNConfig, ViTMSNModel, ViTMSNForImageClassification.", _vit_msn, _vit_weights("vit")
+    ),
+    "ijepa": Family(
+        "I-JEPA: IJepaConfig, IJepaModel, IJepaForImageClassification.", _ijepa, _vit_weights("ijepa")
+    ),
     "deit": Family("DeiT: DeiTConfig, DeiTModel and its classifiers.", _deit, DEIT),
     "beit": Family("BEiT: BeitConfig, BeitModel, BeitForImageClassification.", _beit, BEIT),
     "dinov2": Family(

@@ -23,13 +23,13 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.attention.linear import *
     from archcli.modules.attention.mixer import *
     from archcli.modules.attention.sparsity import *
-    from archcli.modules.attention.windows import *
     from archcli.modules.blocks.block import *
     from archcli.modules.blocks.grid import *
     from archcli.modules.blocks.per_layer import *
     from archcli.modules.blocks.repeated import *
     from archcli.modules.blocks.shortcut import *
     from archcli.modules.blocks.streams import *
+    from archcli.modules.blocks.windows import *
     from archcli.modules.blocks.wirings import *
     from archcli.modules.ends.embedding import *
     from archcli.modules.ends.frontend import *
@@ -100,7 +100,7 @@ HOMES = {
     ".attention.linear": ["LinearAttention"],
     ".attention.indexer": ["Indexer"],
     ".attention.latent": ["MultiHeadLatentAttention"],
-    ".attention.windows": ["GridWindowAttention"],
+    ".blocks.windows": ["GridWindowAttention"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".spec.base": ["Inline", "Module", "children", "find", "settings", "substitute"],
     ".networks.norm": ["BatchNorm", "LayerNorm", "Norm", "QKNorm", "RMSNorm", "SelfGatedRMSNorm"],

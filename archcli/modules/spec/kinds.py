@@ -58,7 +58,7 @@ TABLE: dict[str, dict[str, str]] = {
         "rwkv4": "archcli.modules.recurrent.rwkv:RWKV4",
         "conv_gqa": "archcli.modules.attention.convolved:ConvolvedAttention",
         "cca": "archcli.modules.attention.convolved:CompressedAttention",
-        "grid_window": "archcli.modules.attention.windows:GridWindowAttention",
+        "grid_window": "archcli.modules.blocks.windows:GridWindowAttention",
     },
     "block": {
         "pre_norm": "archcli.modules.blocks.block:PreNorm",

@@ -18,7 +18,7 @@ from archcli.ops import CutWindows, GridBias, JoinWindows, MaskShifted, Position
 
 
 class GridWindowAttention(ProjectedAttention):
-    """Attention of the places of each window of `side` x `side`, with a bias for each difference of places.
+    """Attention of the places of each window of `side` x `side`, with a bias for each difference.
 
     Swin, arXiv:2103.14030 section 3.2. `shifted` moves the windows by half a side; on a grid that is no
     larger than a window they stay. Scores of places that the move brought together are computed, and lose

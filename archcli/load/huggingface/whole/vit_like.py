@@ -21,6 +21,8 @@ UNREAD = (
     "initializer_range",
     "initializer_factor",
     "encoder_stride",
+    "_out_features",
+    "_out_indices",
     "out_features",
     "out_indices",
     "stage_names",

@@ -11,6 +11,7 @@ from archcli.api.asking.options import (
     CountedLogits,
     CountedMask,
     Ep,
+    MediaOptions,
     MlaForm,
     PassPhase,
     Past,
@@ -32,7 +33,7 @@ Macs = Annotated[bool, Option("Show multiply-adds (MACs), two FLOPs each.")]
 
 
 @dataclass(frozen=True)
-class FlopsOptions:
+class FlopsOptions(MediaOptions):
     """What `archcli flops` asks."""
 
     model: ModelLike
@@ -58,7 +59,7 @@ class FlopsOptions:
             return self.request
         forms = {"mla": self.mla, "scan": self.scan}
         sizes = (self.batch_size, self.seq_len, self.past, self.source_len)
-        return Request(self.phase, *sizes, self.logits, forms)
+        return Request(self.phase, *sizes, self.logits, forms, self.media)
 
 
 def flops_report(subject: Subject, options: FlopsOptions) -> Report:
@@ -79,8 +80,9 @@ def count_flops(options: FlopsOptions) -> Report:
     of "all" positions or the "last". `mla` is the form of latent attention, as engines compute it, "naive" or
     "absorbed"; `scan` that of recurrent layers, "chunked" or "recurrent"; `mask` "dense" counts all S x S
     pairs. A `Request` says the same as an object. `tp` ranks share each matrix, with `sp` the tokens of norms
-    too, `ep` the experts: figures are of one. `totals` holds matmul_flops and other_flops, `rows` both; with
-    `macs` the tables show multiply-adds.
+    too, `ep` the experts: figures are of one. `image` and `video` are sizes that an encoder reads,
+    "448x448"; `audio_frames`, `audio_samples` and `audio_seconds` those of a sound. `totals` holds
+    matmul_flops and other_flops, `rows` both; with `macs` the tables show multiply-adds.
 
     A torch.nn.Module and its inputs may stand in place of a model: `count_flops(module, (x, y))`.
 

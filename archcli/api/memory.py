@@ -19,6 +19,7 @@ from archcli.api.asking.options import (
     GradAccum,
     Gradients,
     KvDtype,
+    MediaOptions,
     Optimizer,
     Recompute,
     Size,
@@ -83,7 +84,7 @@ SET_BY_ENGINE = {"cache_dtype", "past", "engine", "offload"}
 
 
 @dataclass(frozen=True)
-class MemoryOptions(OffloadOptions, PlanOptions):
+class MemoryOptions(OffloadOptions, PlanOptions, MediaOptions):
     """What `archcli memory` asks."""
 
     model: ModelLike

@@ -17,6 +17,7 @@ from archcli.api.asking.options import (
     GradAccum,
     Gradients,
     KvDtype,
+    MediaOptions,
     Optimizer,
     Past,
     Recompute,
@@ -121,7 +122,7 @@ FitOption = Annotated[FitTime | None, Option("Find the fastest plan that fits in
 
 
 @dataclass(frozen=True)
-class PredictOptions(OffloadOptions, PlanOptions):
+class PredictOptions(OffloadOptions, PlanOptions, MediaOptions):
     """What `archcli predict` asks; None where nothing is said."""
 
     model: ModelLike
@@ -173,6 +174,7 @@ class PredictOptions(OffloadOptions, PlanOptions):
             grad_accum=self.grad_accum,
             optimizer=self.optimizer,
             gradients=self.gradients,
+            media=self.media,
         )
 
     def beyond(self) -> PredictSettings:

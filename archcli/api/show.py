@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from archcli.api.asking.modules import takes_modules
-from archcli.api.asking.options import BatchSize, SeqLen
+from archcli.api.asking.options import BatchSize, MediaOptions, SeqLen
 from archcli.api.asking.question import asks
 from archcli.api.asking.subject import Subject, given
 from archcli.measure.report import Report
@@ -14,7 +14,7 @@ from archcli.modules.models.model import ModelLike
 
 
 @dataclass(frozen=True)
-class ShowOptions:
+class ShowOptions(MediaOptions):
     """What `archcli show` asks."""
 
     model: ModelLike
@@ -24,7 +24,8 @@ class ShowOptions:
 
 def shown_forward(subject: Subject, options: ShowOptions) -> Report:
     """The report on a loaded model."""
-    return subject.named(list_rows(subject.model, options.batch_size, options.seq_len))
+    rows = list_rows(subject.model, options.batch_size, options.seq_len, options.media)
+    return subject.named(rows)
 
 
 @takes_modules("show")

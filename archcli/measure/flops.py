@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from archcli.arith import rounded, whole
+from archcli.arith import Number, rounded, whole
 from archcli.graph import OpClass, Row
 from archcli.measure.notes import (
     WHOLE,
@@ -21,7 +22,7 @@ from archcli.measure.passes import Pass, checked_pass, usual_sizes
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model
 from archcli.modules.spec.arguments import CountedPairs
-from archcli.modules.spec.request import DEFAULT_LOGITS, Request
+from archcli.modules.spec.request import DEFAULT_LOGITS, SOUNDS, Medium, Request
 from archcli.modules.spec.trace import MTP, is_prediction
 
 CONVENTION = (
@@ -46,7 +47,7 @@ def count_flops(
     """The report of `archcli flops`; with `macs` tables show multiply-adds, half as many."""
     request = request or Request()
     check_tokens(model, request)
-    counted = checked_pass(model, request)
+    counted, media = _counted(model, request)
     rows, classes = _folds(counted, unmasked=mask == "dense")
     tokens = counted.batch_size * counted.new
     matmul, other_flops = (sum(row[key] for row in rows) for key in AMOUNTS)
@@ -64,6 +65,7 @@ def count_flops(
         "tokens": tokens,
         **plan_totals,
         "matmul_flops_per_token": _per(rounded(matmul), tokens),
+        **media,
     }
     return Report(
         command="flops",
@@ -81,6 +83,39 @@ def count_flops(
             **WHOLE,
         },
     )
+
+
+def _counted(model: Model, request: Request) -> tuple[Pass, dict[str, Any]]:
+    """The pass, and the totals of the images and sounds that it reads."""
+    if not model.media:
+        return checked_pass(model, request), {}
+    asked = request.media or model.fitted(request).media
+    passes = [checked_pass(model, replace(request, media=(medium,))) for medium in asked]
+    entries = [_of_medium(model, medium, counted) for medium, counted in zip(asked, passes, strict=True)]
+    first, length = passes[0], sum(counted.new for counted in passes)
+    whole = replace(
+        first,
+        request=replace(first.request, seq_len=length, media=asked),
+        rows=tuple(row for counted in passes for row in counted.rows),
+    )
+    return whole, {"media": entries}
+
+
+def _of_medium(model: Model, medium: Medium, counted: Pass) -> dict[str, Any]:
+    """The entry of one image or sound in `totals.media`."""
+    parts: dict[str, Number] = {}
+    for row, op_class, flops in counted.costs():
+        if op_class is OpClass.CONTRACTION:
+            part = model.part_of(row.group)
+            parts[part] = parts.get(part, 0) + flops
+    by_part = {part: rounded(flops) for part, flops in parts.items()}
+    return {
+        "kind": "audio" if medium.kind in SOUNDS else medium.kind,
+        "size": list(medium.size),
+        "tokens": model.tokens_of(medium),
+        "matmul_flops": sum(by_part.values()),
+        "by_part": by_part,
+    }
 
 
 def component(row: Row) -> str:

@@ -41,6 +41,7 @@ def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
     """The report of `archcli params`; paths are folded to `depth` steps."""
     rows = shape_pass(model).rows
     totals = param_totals(model, rows) | prediction_totals(model, rows)
+    totals |= _by_part(model, rows) if model.media else {}
     weights = list(stored(model, rows, dtype))
     forms = _published_totals(model, rows, dtype)
     model, _ = in_format(model, dtype)
@@ -92,6 +93,15 @@ def param_counts(model: Model, rows: Iterable[Row]) -> tuple[dict[str, Number], 
         "lora_params": by_group.get("lora", 0),
     }
     return counts, by_group
+
+
+def _by_part(model: Model, rows: Iterable[Row]) -> Totals:
+    """Parameters of a model that reads images or sounds, by part: towers, projector, language model."""
+    parts: dict[str, Number] = {}
+    for row in rows:
+        part = model.part_of(row.group)
+        parts[part] = parts.get(part, 0) + row.params
+    return {"params_with_towers": sum(parts.values()), "by_part": {part: n for part, n in parts.items() if n}}
 
 
 def prediction_rows(model: Model) -> tuple[Row, ...]:

@@ -150,7 +150,7 @@ def count_pass(model: Model, request: Request, counting: type[CountTape] = Count
     `counting` is the tape: a ShapeTape leaves costs out, a StateTape all but what is cached.
     """
     # everything below reads values that the phase decides: past, logits, one token in decoding
-    request = request.resolved()
+    request = model.fitted(request.resolved())
     if request.phase == "train":
         model.require_tokens(request.seq_len)
     # the forms first: they decide which operations the trace finds

@@ -24,10 +24,12 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.attention.mixer import *
     from archcli.modules.attention.sparsity import *
     from archcli.modules.blocks.block import *
+    from archcli.modules.blocks.grid import *
     from archcli.modules.blocks.per_layer import *
     from archcli.modules.blocks.repeated import *
     from archcli.modules.blocks.shortcut import *
     from archcli.modules.blocks.streams import *
+    from archcli.modules.blocks.windows import *
     from archcli.modules.blocks.wirings import *
     from archcli.modules.compressed.attention import *
     from archcli.modules.compressed.compressor import *
@@ -36,10 +38,14 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.head import *
     from archcli.modules.ends.loss import *
     from archcli.modules.ends.mtp import *
+    from archcli.modules.ends.patches import *
+    from archcli.modules.ends.pooling import *
     from archcli.modules.ends.sampled_heads import *
+    from archcli.modules.ends.sounds import *
     from archcli.modules.models.decoder import *
     from archcli.modules.models.encoder import *
     from archcli.modules.models.encoder_decoder import *
+    from archcli.modules.models.media_encoder import *
     from archcli.modules.models.model import *
     from archcli.modules.models.stack import *
     from archcli.modules.networks.activation import *
@@ -48,6 +54,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.networks.experts import *
     from archcli.modules.networks.ffn import *
     from archcli.modules.networks.norm import *
+    from archcli.modules.positions.grid import *
     from archcli.modules.positions.position import *
     from archcli.modules.positions.relative import *
     from archcli.modules.positions.rope_scaling import *
@@ -97,6 +104,7 @@ HOMES = {
     ".attention.linear": ["LinearAttention"],
     ".attention.indexer": ["Indexer"],
     ".attention.latent": ["MultiHeadLatentAttention"],
+    ".blocks.windows": ["GridWindowAttention"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".spec.base": ["Inline", "Module", "children", "find", "settings", "substitute"],
     ".networks.norm": ["BatchNorm", "LayerNorm", "Norm", "QKNorm", "RMSNorm", "SelfGatedRMSNorm"],
@@ -110,6 +118,10 @@ HOMES = {
     ".spec.fields": ["Inherit"],
     ".attention.mixer": ["FourierMixer", "Mixer", "MixerFacts", "ParallelMixer"],
     ".ends.frontend": ["ConvFrontEnd"],
+    ".ends.patches": ["FrontEnd", "PatchEmbedding", "Patched"],
+    ".ends.sounds": ["ConvolvedSpectrogram", "ConvolvedWave", "SpectrogramPatches"],
+    ".ends.pooling": ["AttentionPooling", "FirstAndMean", "FirstToken", "FirstTwo", "MeanToken", "Pooling"],
+    ".models.media_encoder": ["MediaEncoder"],
     ".ends.head": ["OutputHead"],
     ".ends.sampled_heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],
     ".adapters.lora": ["LoRA"],
@@ -120,7 +132,9 @@ HOMES = {
     ".networks.experts": ["MixtureOfExperts", "Router", "SharedSinkExperts"],
     ".ends.mtp": ["MultiTokenPrediction"],
     ".blocks.wirings": ["ResidualPostNorm", "NormedStream", "Parallel", "DoubleNorm", "Sandwich"],
+    ".blocks.grid": ["ConvolvedBlock", "Coarser", "Downsample", "PatchMerging"],
     ".blocks.per_layer": ["PerLayerEmbedding"],
+    ".positions.grid": ["GridDifferences", "GridRope", "SharedGridDifferences"],
     ".positions.position": ["ALiBi", "Learned", "NoPosition", "Position", "Rope", "Sinusoidal"],
     ".stored.formats": ["Packing"],
     ".stored.quantization": ["Format", "Quantization", "Rule"],

@@ -20,8 +20,13 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.attention.rotary import *
     from archcli.ops.communicate import *
     from archcli.ops.dense import *
+    from archcli.ops.grids.patches import *
+    from archcli.ops.grids.places import *
+    from archcli.ops.grids.waves import *
+    from archcli.ops.grids.windows import *
     from archcli.ops.layout import *
-    from archcli.ops.loss import *
+    from archcli.ops.losses.loss import *
+    from archcli.ops.losses.targets import *
     from archcli.ops.mixtures.route import *
     from archcli.ops.mixtures.route_variants import *
     from archcli.ops.normalize import *
@@ -37,12 +42,11 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.recurrent.wkv import *
     from archcli.ops.scaled import *
     from archcli.ops.streams import *
-    from archcli.ops.targets import *
 
 HOMES = {
     ".attention.attend": ["Attend"],
     ".normalize": ["BatchNormalize", "LentNormalize", "Normalize"],
-    ".targets": [
+    ".losses.targets": [
         "ClassLinear",
         "ClassLogProbs",
         "ClassOf",
@@ -64,6 +68,21 @@ HOMES = {
     ],
     ".dense": ["Conv1d", "Einsum", "Gather", "Linear", "Lookup", "Parameter", "Fourier"],
     ".attention.difference": ["WeightedDifference"],
+    ".grids.patches": [
+        "ChannelsFirst",
+        "ChannelsLast",
+        "Conv2d",
+        "FlattenGrid",
+        "FlattenPlaces",
+        "KeepToken",
+        "MeanTokens",
+        "Patchify",
+        "PrependTokens",
+        "TrainedTokens",
+    ],
+    ".grids.windows": ["CutWindows", "JoinWindows", "MaskShifted", "MergePlaces"],
+    ".grids.waves": ["ChannelNormalize", "ConvolvedPositions", "SpectrogramImage", "WaveChannel"],
+    ".grids.places": ["GridBias", "GridCoordinates", "GridRotaryTable", "ResizeTable"],
     ".pointwise": [
         "Dropout",
         "ActivateSwish",
@@ -100,7 +119,7 @@ HOMES = {
         "Zeros",
     ],
     ".attention.linear_attend": ["FeatureMap", "LinearAttend"],
-    ".loss": ["GatherLast", "LogSoftmax", "LogSumExp", "Mean", "Subtract"],
+    ".losses.loss": ["GatherLast", "LogSoftmax", "LogSumExp", "Mean", "Subtract"],
     ".attention.mask": [
         "Bidirectional",
         "Causal",

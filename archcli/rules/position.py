@@ -172,7 +172,10 @@ class NoPositionEncoding(DesignRule):
         "Vaswani et al., arXiv:1706.03762 section 3.5 (id confirmed); Kazemnejad et al., arXiv:2305.19466 "
         "for causal decoders (not checked)"
     )
-    spares = "causal decoders, models whose layers share a table of relative positions"
+    spares = (
+        "causal decoders, models whose layers share a table of relative positions, encoders of images and "
+        "sounds, which have those of their front end"
+    )
     valid = (
         example(
             attention="{kind: mha, n_heads: 8, causal: false, position: {kind: rope}}", top="kind: encoder"
@@ -185,7 +188,7 @@ class NoPositionEncoding(DesignRule):
         """Report an encoder without any position."""
         model = case.model
         biased = any((stack.score_bias or stack.relative) is not None for _, stack in stacks(model))
-        if model.caches or biased or model.embedding.position.acts_on != "nothing":
+        if model.caches or model.media or biased or model.embedding.position.acts_on != "nothing":
             return
         ordered = [facts.causal or facts.position.acts_on != "nothing" for _, facts in case.mixers]
         if ordered and not any(ordered):

@@ -32,7 +32,7 @@ class VocabularySize(DesignRule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Report a vocabulary below 30,000 or above 270,000."""
         size = case.model.vocab_size
-        if not 30_000 <= size <= 270_000:
+        if not (30_000 <= size <= 270_000 or case.model.media):
             yield Finding("vocab_size", f"vocab_size {size:,}", size, "30,000 to 270,000")
 
 

@@ -118,6 +118,7 @@ ARGUMENTS = {
     ("SpreadHeads", 2): shuffled,
     ("Attend", 3): lambda shape, generator: torch.arange(shape[0]) if shape[0] > 1 else torch.tensor([3]),
     ("IndexTopK", 3): lambda shape, generator: torch.arange(7 - shape[0], 7),
+    ("GridBias", 0): count_up,
     ("GateKeys", 1): lambda shape, generator: torch.arange(7 - shape[0], 7),
     ("Attend", "selected"): own_and_others,
     ("Positions", 0): ids,
@@ -195,7 +196,8 @@ def check_gradients(case):
 
 def untrained(case):
     """Inputs that are numbers of positions, or what a cache holds: nothing is trained through them."""
-    own = {"Rotate": {1, 2}, "ExtendCache": {1}, **scan_cases.UNTRAINED, **block_cases.UNTRAINED}
+    own = {"Rotate": {1, 2}, "GridRotaryTable": {0}, "ExtendCache": {1}, **scan_cases.UNTRAINED}
+    own |= block_cases.UNTRAINED
     return own.get(type(case.op).__name__, set())
 
 
@@ -215,6 +217,7 @@ def passed_on(case):
         "ScatterAdd": {0},
         "Normalize": {"bias"},
         "BatchNormalize": {"bias"},
+        "ChannelNormalize": {"bias"},
         **communicate_cases.PASSED_ON,
         **stream_cases.PASSED_ON,
     }

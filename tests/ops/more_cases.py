@@ -28,7 +28,7 @@ from archcli.ops import (
     WeightedDifference,
     Zeros,
 )
-from ops import encoder_cases
+from ops import encoder_cases, grid_cases
 from ops.case import C, Case, E, M, N, R, X, n
 
 H = (2, 3, 2, 4)  # 2 sequences, 3 tokens, 2 heads, 4 wide: 48 elements
@@ -195,6 +195,7 @@ CASES = {
         {"weight": (5, 4)},
     ),
     **encoder_cases.CASES,
+    **grid_cases.CASES,
 }
 
 
@@ -273,4 +274,5 @@ REFERENCES = {
     "RelativeBias": relative_bias,
     "RelativeKeys": relative_keys,
     **encoder_cases.REFERENCES,
+    **grid_cases.REFERENCES,
 }

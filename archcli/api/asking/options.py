@@ -5,12 +5,14 @@ A question's fields are annotated with these names; the defaults stand in the qu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any
 
 from archcli.api.asking.question import Option, count_option, tokens_option
+from archcli.errors import ArchError, quote, with_article
 from archcli.graph.kept import Backend as KernelBackend
 from archcli.measure.memory.engine import EngineName
 from archcli.modules.spec import arguments, request
@@ -26,6 +28,31 @@ def _files(value: Any) -> tuple[Path, ...]:
 def _size(value: Any) -> str | int:
     """A size as it is written, or bytes."""
     return value if isinstance(value, str) else arguments.memory_bytes(value)
+
+
+def _sized(kind: str, axes: int, form: str) -> Conversion:
+    """A list of media of a kind, each as 224x224 or as (224, 224)."""
+
+    def convert(value: Any) -> tuple[request.Medium, ...]:
+        single = isinstance(value, str) or (isinstance(value, tuple) and bool(value) and is_size(value[0]))
+        return tuple(_medium(kind, axes, form, entry) for entry in ([value] if single else value))
+
+    return Conversion(f"a list of sizes such as {form}", convert)
+
+
+def is_size(value: Any) -> bool:
+    """Whether a value is a whole number above zero."""
+    return type(value) is int and value > 0
+
+
+def _medium(kind: str, axes: int, form: str, value: Any) -> request.Medium:
+    if isinstance(value, request.Medium):
+        return value
+    parts = value.lower().split("x") if isinstance(value, str) else value
+    sizes: list[Any] = [int(part) if str(part).isdecimal() else part for part in parts]
+    if len(sizes) != axes or not all(map(is_size, sizes)):
+        raise ArchError(f"{quote(str(value))} is no size of {with_article(kind)}", f"write {form}")
+    return request.Medium(kind, tuple(sizes))
 
 
 Size = Annotated[str | int | None, Conversion("bytes", _size)]
@@ -53,6 +80,45 @@ Chunk = Annotated[
     AboveZero | None, count_option("Tokens of a prefill at a time. [default: the engine's, or all]")
 ]
 GradAccum = Annotated[AboveZero, count_option("Micro batches per step.")]
+
+# what an encoder of images or sounds reads
+Image = Annotated[
+    Sequence[str],
+    _sized("image", 2, "448x448"),
+    Option("An image of so many pixels, height by width. Repeatable.", metavar="HxW"),
+]
+Video = Annotated[
+    Sequence[str],
+    _sized("video", 3, "8x448x448"),
+    Option("A video of T frames. Repeatable.", metavar="TxHxW"),
+]
+AudioSeconds = Annotated[AboveZero | None, count_option("Seconds of sound.")]
+AudioFrames = Annotated[AboveZero | None, count_option("Frames of a spectrogram.")]
+AudioSamples = Annotated[AboveZero | None, count_option("Samples of a wave.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MediaOptions:
+    """The images and sounds that a pass reads; without any, an encoder reads one of its usual size."""
+
+    image: Image = ()
+    video: Video = ()
+    audio_seconds: AudioSeconds = None
+    audio_frames: AudioFrames = None
+    audio_samples: AudioSamples = None
+
+    @property
+    def media(self) -> tuple[request.Medium, ...]:
+        """Images, videos and sounds, in this order."""
+        return tuple(self._media())
+
+    def _media(self) -> Iterator[Any]:
+        yield from (*self.image, *self.video)
+        for kind in ("seconds", "frames", "samples"):
+            amount = getattr(self, f"audio_{kind}")
+            if amount is not None:
+                yield request.Medium(kind, (amount,))
+
 
 # what runs
 PassPhase = Annotated[

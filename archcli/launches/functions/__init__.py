@@ -2,6 +2,7 @@
 
 from archcli.launches.functions import (
     attention,
+    images,
     indexing,
     matrices,
     pieces,
@@ -14,6 +15,7 @@ from archcli.launches.functions import (
 
 __all__ = [
     "attention",
+    "images",
     "indexing",
     "matrices",
     "pieces",

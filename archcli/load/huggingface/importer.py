@@ -43,6 +43,9 @@ OTHER_TOOLS = frozenset(("moe", "dense", "transformer", "decoder", "encoder", "g
 DRAFT = re.compile(r"Eagle|EAGLE|Medusa|Hydra|DraftModel$")
 """Classes of draft models, which state the model_type of the model that they draft for."""
 
+HEADLESS = {"encoder", "media_encoder"}
+"""Kinds of models without a head that predicts the next token."""
+
 INNER = "model_config"
 """The key of an mlc-chat-config.json that holds the model's own settings."""
 
@@ -76,7 +79,7 @@ def import_config(
         raise config.error("per_layer_config is not supported", hint, config.place("per_layer_config"))
     mapping = part.with_head(family.mapping(family.of_class(config)))
     note_towers(config, family.towers)
-    if mapping.get("kind", "decoder") != "encoder":
+    if mapping.get("kind", "decoder") not in HEADLESS:
         mapping = _with_head(mapping, config, (*family.headed, *part.headed))
     inner = stated_quantization(config)
     quantization = outer or inner
@@ -90,9 +93,8 @@ def import_config(
     if quantization is not None:
         weights = _weights(family, config, wrapped=part.wrapper is not None)
         tree = _quantized(quantization, imported, tree, weights)
-    return ImportedConfig(
-        tree, tuple(config.notes), _is_sized(whole, config), is_quantized=quantization is not None
-    )
+    is_sized = _is_sized(whole, config) or _is_named(mapping, config)
+    return ImportedConfig(tree, tuple(config.notes), is_sized, is_quantized=quantization is not None)
 
 
 def _check_width(config: Config) -> None:
@@ -115,6 +117,15 @@ def _is_sized(whole: Config, text: Config) -> bool:
     if wrapper is None or wrapper.key in whole.data:
         return wrapper is not None or bool(sizes)
     return not sizes.isdisjoint(whole.data)  # a flat wrapper's defaults stand beside what it states
+
+
+def _is_named(mapping: Mapped, config: Config) -> bool:
+    """Whether a file without sizes names the class of an encoder of images or sounds, whose sizes it has."""
+    if mapping.get("kind") != "media_encoder" or not config.architecture:
+        return False
+    if not config.sizes - NO_SHAPE:
+        config.note(f"no size is stated: all are the defaults of {config.architecture}")
+    return True
 
 
 def _quantized(quantization: Config, imported: Mapped, tree: Node, weights: WeightMap | None) -> Node:

@@ -13,7 +13,7 @@ from archcli.measure.memory.offload import ChosenOffload
 from archcli.measure.weights.stored_bytes import in_format
 from archcli.modules import Model
 from archcli.modules.spec.arguments import GradientDtype
-from archcli.modules.spec.request import Request
+from archcli.modules.spec.request import Media, Request
 from archcli.modules.spec.values import (
     AboveZero,
     SizeAboveZero,
@@ -47,6 +47,7 @@ class MemorySettings:
     new: tokens that serving generates for each sequence, which the cache has room for.
     gradients: the dtype that gradients are summed and kept in; None is `dtype`.
     offload: what of the model lies in RAM; None is nothing but tables.
+    media: the image or sound that an encoder of them reads; left out, one of its usual size.
 
     Raises ArchError for a value that a field does not accept.
     """
@@ -69,6 +70,7 @@ class MemorySettings:
     new: ZeroOrMore = 0
     gradients: GradientDtype | None = None
     offload: ChosenOffload = None
+    media: Media = ()
 
     def __post_init__(self) -> None:
         if self.engine is None and self.phase == "serve":
@@ -92,7 +94,9 @@ class MemorySettings:
         return replace(self, phase="prefill", batch_size=1)
 
     def tokens(self, model: Model) -> Number:
-        """Tokens of a sequence."""
+        """Tokens of a sequence; of an image or a sound those that it becomes."""
+        if model.media or self.media:
+            return model.fitted(Request(media=self.media)).seq_len
         if self.seq_len is not None:
             return self.seq_len
         return min(DEFAULT_TOKENS, model.max_seq_len or DEFAULT_TOKENS)
@@ -141,9 +145,11 @@ class MemorySettings:
         """
         tokens = self.tokens(model)
         if self.phase == "train":
-            return (Request("train", self.batch_size, tokens, source_len=self.source_len),)
+            return (Request("train", self.batch_size, tokens, source_len=self.source_len, media=self.media),)
         if self.phase == "forward":
-            return (Request("forward", self.batch_size, tokens, source_len=self.source_len),)
+            return (
+                Request("forward", self.batch_size, tokens, source_len=self.source_len, media=self.media),
+            )
         if self.phase == "decode":
             return (Request("decode", self.batch_size, 1, tokens, self.source_len),)
         if self.chunk is None or self.chunk >= tokens:

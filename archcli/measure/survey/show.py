@@ -20,6 +20,7 @@ from archcli.measure.weights.stored_bytes import stored
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.kinds import kind_of
+from archcli.modules.spec.request import Medium, Request
 
 CONVENTION = (
     "A layer stands once for all its like, `times` as often. Shapes are [batch, tokens, …]; "
@@ -40,9 +41,12 @@ class RowPlace(NamedTuple):
     inside: str
 
 
-def list_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Report:
+def list_rows(
+    model: Model, batch_size: int = 1, seq_len: int = 2048, media: tuple[Medium, ...] = ()
+) -> Report:
     """The report of `archcli show`: every row of a forward."""
-    trace = caching_forward(model, batch_size, seq_len)
+    trace = caching_forward(model, batch_size, seq_len, media)
+    seq_len = int(model.fitted(Request(seq_len=seq_len, media=media)).seq_len)
     traced = traced_bytes(model, trace.rows)  # before layers are folded, which changes the rows
     wired = folded(trace, LayerIndex(model)).rows
     sizes = stored_bytes(wired, traced)

@@ -11,7 +11,7 @@ from archcli.measure.survey.folding import folded
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.forms import formed
-from archcli.modules.spec.request import Request
+from archcli.modules.spec.request import Medium, Request
 from archcli.modules.spec.trace import run_on
 
 
@@ -23,9 +23,11 @@ def wired_forward(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Wir
     return folded(caching_forward(model, batch_size, seq_len), LayerIndex(model))
 
 
-def caching_forward(model: Model, batch_size: Number, seq_len: Number) -> WiredTrace:
+def caching_forward(
+    model: Model, batch_size: Number, seq_len: Number, media: tuple[Medium, ...] = ()
+) -> WiredTrace:
     """The same with a layer for each place of a pattern; its sizes may be symbols."""
-    trace = wired_trace(model, Request("forward", batch_size, seq_len))
+    trace = wired_trace(model, model.fitted(Request("forward", batch_size, seq_len, media=media)))
     _note_cached(model, Request("prefill", batch_size, seq_len), trace.rows)
     return trace
 

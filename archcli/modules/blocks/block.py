@@ -102,6 +102,10 @@ class Block(Holder):
         """The rotary table that the layer's mixer needs; a stack computes it once."""
         return None if self.mixing is None else self.mixing[1].table(positions, d_model, name, like)
 
+    def places_after(self, grid: tuple[int, int]) -> tuple[int, int]:
+        """Rows and columns behind the layer of a grid of places."""
+        return grid
+
     @property
     def streams(self) -> Number:
         """How many residual streams it works on."""
@@ -226,13 +230,15 @@ class PreNorm(SerialBlock):
     Xiong et al. 2020, arXiv:2002.04745; GPT-2. `normed` ffn leaves out the norm before the mixer (the first
     layer of ModernBERT, arXiv:2412.13663, which reads embeddings that are normalized). `ffn_norm` is the norm
     before the network where that is another (A.X K2's dense layers). With `stream_scale` what a sublayer adds
-    to is c x, c a trained number of each channel (Doge).
+    to is c x, c a trained number of each channel (Doge); `layer_scale` is what the trained numbers of each
+    channel start at that multiply what it adds (CaiT, arXiv:2103.17239 section 2; DINOv2).
     """
 
     kind: Literal["pre_norm"] = "pre_norm"
     normed: Literal["both", "ffn"] = "both"
     ffn_norm: Norm | None = None
     stream_scale: bool = False
+    layer_scale: Positive | None = None
 
     def check(self) -> Iterator[Conflict]:
         """Conflict: a norm of a network that is not there."""
@@ -250,7 +256,13 @@ class PreNorm(SerialBlock):
         return normalized
 
     def after(self, x: Tensor, y: Tensor, name: str) -> Tensor:
-        """x + y, or c x + y."""
+        """x + y, c x + y, or x + c y."""
+        if self.layer_scale is not None:
+            from archcli.ops import TrainedScale  # rare: encoders of images
+
+            y = TrainedScale(f"{name}_layer_scale", per_channel=True, start=self.layer_scale)(
+                y, group="norms"
+            )
         if self.stream_scale:
             from archcli.ops import TrainedScale  # rare: Doge
 

@@ -16,7 +16,7 @@ from archcli.modules.models.layers import LayerIndex
 from archcli.modules.models.stack import stacks
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Count, Size, Spec, substitute
-from archcli.modules.spec.request import InputSpec, Request
+from archcli.modules.spec.request import InputSpec, Medium, Request
 from archcli.modules.spec.unread import Holder
 from archcli.modules.spec.values import Interval
 from archcli.units import FIGURE, ROUNDED
@@ -117,6 +117,26 @@ class Model(Holder):
     def adapted(self) -> Any:
         """The module to trace: the model, with LoRA adapters where it states them."""
         return self if self.lora is None else self.lora.adapted(self)
+
+    @property
+    def media(self) -> tuple[str, ...]:
+        """The kinds of media that it reads beside or in the place of text; empty for text alone."""
+        return ()
+
+    def part_of(self, group: str) -> str:
+        """The part of a whole model that rows of this group are in: a tower, or the language model."""
+        return "language_model"
+
+    def fitted(self, request: Request) -> Request:
+        """The request with the lengths that its media have in this model; ArchError for media not read."""
+        if request.media:
+            what = f"{self.name or 'this model'} reads text alone: it has no part for images or sounds"
+            raise ArchError(what, "leave --image, --video and --audio-… out")
+        return request
+
+    def tokens_of(self, medium: Medium) -> int:
+        """How many tokens a medium becomes."""
+        raise NotImplementedError
 
     def source_length(self, source_len: Number) -> Number | None:
         """The encoder's positions for a requested `source_len`; None without an encoder."""

@@ -59,8 +59,9 @@ class Group(Spec):
         """
         blocks, cache = [block.resolved(context.shared) for block in self.blocks], context.cache
         # a table for each place of the pattern: layers that are alike read the same one
+        turning = context.positions if context.places is None else context.places
         tables = [
-            block.table(context.positions, x.shape[-1], f"rotary.{label(start + i)}", x)
+            block.table(turning, x.shape[-1], f"rotary.{label(start + i)}", x)
             for i, (block, _, _) in enumerate(blocks)
         ]
         kept = []

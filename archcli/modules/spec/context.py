@@ -41,7 +41,8 @@ class Context(NamedTuple):
     `per_layer` [B, T, L, w] what a model has for each of them. `borrowed` are the keys and values of an
     earlier layer, and what its index has chosen; `lends` whether a later one reads this layer's. `ids` [B,
     T] are those of the tokens, where a layer reads them. `out_width` is that of a mixer's result where x is
-    wider.
+    wider. `places` [T, 2] are coordinates of tokens on a grid, which rotary tables go by in the place of
+    positions.
     """
 
     positions: Tensor
@@ -61,6 +62,7 @@ class Context(NamedTuple):
     embedding: Tensor | None = None
     ids: Tensor | None = None
     out_width: Number = None
+    places: Tensor | None = None
 
     def width_of(self, x: Tensor) -> Number:
         """The width that a mixer of x returns."""

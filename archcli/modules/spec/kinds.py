@@ -60,6 +60,7 @@ TABLE: dict[str, dict[str, str]] = {
         "conv_gqa": "archcli.modules.attention.convolved:ConvolvedAttention",
         "compressed": "archcli.modules.compressed.attention:BlockwiseAttention",
         "cca": "archcli.modules.attention.convolved:CompressedAttention",
+        "grid_window": "archcli.modules.blocks.windows:GridWindowAttention",
     },
     "block": {
         "pre_norm": "archcli.modules.blocks.block:PreNorm",
@@ -74,6 +75,9 @@ TABLE: dict[str, dict[str, str]] = {
         "shared": "archcli.modules.blocks.repeated:SharedLayer",
         "hyper": "archcli.modules.blocks.streams:HyperConnected",
         "carried": "archcli.modules.networks.carried:CarriedRouting",
+        "convolved": "archcli.modules.blocks.grid:ConvolvedBlock",
+        "downsample": "archcli.modules.blocks.grid:Downsample",
+        "patch_merging": "archcli.modules.blocks.grid:PatchMerging",
     },
     "cross_attention": {"cross": "archcli.modules.attention.cross:CrossAttention"},
     "ffn": {
@@ -84,6 +88,12 @@ TABLE: dict[str, dict[str, str]] = {
         "shared_sink_moe": "archcli.modules.networks.experts:SharedSinkExperts",
         "convolved": "archcli.modules.networks.convolved:ConvolvedNetwork",
         "carried_moe": "archcli.modules.networks.carried:CarriedExperts",
+    },
+    "front_end": {
+        "patches": "archcli.modules.ends.patches:PatchEmbedding",
+        "spectrogram_patches": "archcli.modules.ends.sounds:SpectrogramPatches",
+        "convolved_spectrogram": "archcli.modules.ends.sounds:ConvolvedSpectrogram",
+        "convolved_wave": "archcli.modules.ends.sounds:ConvolvedWave",
     },
     "gated_norm": {
         "rmsnorm": "archcli.modules.recurrent.gated_norm:GatedRMSNorm",
@@ -101,12 +111,20 @@ TABLE: dict[str, dict[str, str]] = {
         "decoder": "archcli.modules.models.decoder:Decoder",
         "encoder": "archcli.modules.models.encoder:Encoder",
         "encoder_decoder": "archcli.modules.models.encoder_decoder:EncoderDecoder",
+        "media_encoder": "archcli.modules.models.media_encoder:MediaEncoder",
     },
     "norm": {
         "rmsnorm": "archcli.modules.networks.norm:RMSNorm",
         "layernorm": "archcli.modules.networks.norm:LayerNorm",
         "batchnorm": "archcli.modules.networks.norm:BatchNorm",
         "self_gated": "archcli.modules.networks.norm:SelfGatedRMSNorm",
+    },
+    "pooling": {
+        "first": "archcli.modules.ends.pooling:FirstToken",
+        "first_two": "archcli.modules.ends.pooling:FirstTwo",
+        "mean": "archcli.modules.ends.pooling:MeanToken",
+        "first_and_mean": "archcli.modules.ends.pooling:FirstAndMean",
+        "attention": "archcli.modules.ends.pooling:AttentionPooling",
     },
     "position": {
         "none": "archcli.modules.positions.position:NoPosition",
@@ -116,6 +134,8 @@ TABLE: dict[str, dict[str, str]] = {
         "shaw": "archcli.modules.positions.relative:RelativeKey",
         "buckets": "archcli.modules.positions.relative:LayerBuckets",
         "rope": "archcli.modules.positions.position:Rope",
+        "grid_rope": "archcli.modules.positions.grid:GridRope",
+        "grid_bias": "archcli.modules.positions.grid:GridDifferences",
     },
     "rope_scaling": {
         "none": "archcli.modules.positions.rope_scaling:NoScaling",
@@ -127,7 +147,10 @@ TABLE: dict[str, dict[str, str]] = {
         "longrope": "archcli.modules.positions.rope_scaling:LongRopeScaling",
         "proportional": "archcli.modules.positions.rope_scaling:ProportionalScaling",
     },
-    "score_bias": {"buckets": "archcli.modules.positions.relative:RelativeBuckets"},
+    "score_bias": {
+        "buckets": "archcli.modules.positions.relative:RelativeBuckets",
+        "grid_bias": "archcli.modules.positions.grid:SharedGridDifferences",
+    },
     "sparsity": {
         "dilated": "archcli.modules.attention.sparsity:DilatedWindow",
         "strided": "archcli.modules.attention.sparsity:StridedPattern",

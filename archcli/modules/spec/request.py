@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from archcli.arith import Number, Shape, is_whole
 from archcli.errors import ArchError
-from archcli.modules.spec.values import SizeAboveZero, SizeFromZero, check_values
+from archcli.modules.spec.values import Conversion, SizeAboveZero, SizeFromZero, check_values, refused
 
 Phase = Literal["forward", "train", "prefill", "decode"]
 Logits = Literal["all", "last"]
@@ -50,6 +50,30 @@ class InputSpec(NamedTuple):
     n_ids: Number | None = None
 
 
+SOUNDS = ("frames", "samples", "seconds")
+"""Kinds of media that are sounds."""
+
+
+class Medium(NamedTuple):
+    """An image or a sound that a model reads: its kind, and its size in the units of that kind.
+
+    image: (height, width) in pixels. video: (frames, height, width). frames: (N,) of a spectrogram. samples:
+    (N,) of a wave. seconds: (N,) of sound.
+    """
+
+    kind: str
+    size: tuple[int, ...]
+
+
+def _media(value: Any) -> tuple[Medium, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, Medium) for entry in value):
+        raise refused(value, "a list of Medium")
+    return tuple(value)
+
+
+Media = Annotated[tuple[Medium, ...], Conversion("a list of Medium", _media)]
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One pass through a model, by the names of the options of `archcli flops`.
@@ -60,7 +84,8 @@ class Request:
     or of the last. None leaves a value to the phase (`resolved`).
 
     `forms` picks between equal ways to compute a module: {"mla": "absorbed"}. A key that is absent or auto
-    leaves modules as their YAML states them, and what that leaves open to the phase.
+    leaves modules as their YAML states them, and what that leaves open to the phase. `media` are the images
+    and sounds that the model reads; left out, an encoder of images or sounds reads one of its usual size.
 
     Sizes are whole numbers, numpy's included, or for `archcli.measure` symbols of sympy and arrays of numpy.
     Raises ArchError for any other value.
@@ -75,6 +100,7 @@ class Request:
     source_len: SizeAboveZero | None = None
     logits: Logits | None = None
     forms: Mapping[str, str] = field(default_factory=dict)
+    media: Media = ()
 
     def __post_init__(self) -> None:
         check_values("Request", self)

@@ -57,8 +57,10 @@ class ZeroLinear(nn.Linear):
 
 MODULES = SimpleNamespace(
     Conv1d=nn.Conv1d,
+    Conv2d=nn.Conv2d,
     Dropout=nn.Dropout,
     Embedding=nn.Embedding,
+    GroupNorm=nn.GroupNorm,
     LayerNorm=nn.LayerNorm,
     Linear=nn.Linear,
     RMSNorm=getattr(nn, "RMSNorm", None),

@@ -52,7 +52,8 @@ def pieces(tensor: torch.Tensor, place: WeightTarget, shapes: Shapes) -> Iterato
     take, stacked = place.parts, place.nth is not None
     # such as LongCat-Flash's zero experts
     tensor = tensor[: len(tensor) - take.unread] if take.unread else tensor
-    tensor = tensor.flatten() if take.flat else tensor
+    # axes of 1 in front; some files lack them
+    tensor = tensor.flatten(0, min(take.flat, tensor.dim() - 1)) if take.flat else tensor
     tensor = tensor.squeeze(-1) if take.tapped else tensor
     tensor = tensor.flatten(-2) if take.heads else tensor
     # DBRX stacks its experts' matrices into one

@@ -63,6 +63,7 @@ ANSWERS = {
     "opt-350m": (331_196_416, ()),
     "bert-base-uncased": (109_514_298, ()),
     "t5-small": (60_506_624, ()),
+    "vit-base": (86_389_248, ()),
     "chatglm3-6b": (6_243_584_000, (CODE,)),
     "gpt-oss-20b": (20_914_757_184, (STORED.format("mxfp4, experts in blocks of 32"),)),
     "deepseek-v3": (671_026_404_352, (CODE, FP8)),
@@ -101,7 +102,6 @@ ANSWERS = {
 REFUSED = {
     "chatglm-6b-of-march-2023": f":22:27: {FIRST}",
     "minicpm-moe-8x2b": ":14:18: num_experts 8 is not supported; supported: None or 0",
-    "vit-base": ":14:17: model_type 'vit' is not supported; ",
 }
 
 # by file: billions of bytes of its weights on the hub, to the digits that are shown there

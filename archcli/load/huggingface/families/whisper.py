@@ -7,6 +7,7 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.decoder import PLAIN
 from archcli.load.huggingface.weights.map import Weights
+from archcli.load.huggingface.weights.names import fairseq_layers
 from archcli.load.huggingface.whole.bart_like import (
     TORCH_NORM,
     bart_weights,
@@ -15,6 +16,7 @@ from archcli.load.huggingface.whole.bart_like import (
     note_idle,
 )
 
+CLASSIFIER = "WhisperForAudioClassification"
 BIASED = ["q", "v", "o"]
 UNREAD = (
     "apply_spec_augment",
@@ -36,8 +38,12 @@ def _whisper(config: Config) -> Mapped:
 
     The encoder's positions are frozen, but stored.
     """
-    config.only_architectures("WhisperForConditionalGeneration", "WhisperModel", "WhisperForCausalLM")
+    config.only_architectures(
+        "WhisperForConditionalGeneration", "WhisperModel", "WhisperForCausalLM", CLASSIFIER
+    )
     config.ignore(*PLAIN, *UNREAD, "num_mel_bins", "max_source_positions")
+    if config.architecture == CLASSIFIER:
+        return _classifier(config)
     whole = {
         "vocab_size": config.size("vocab_size"),
         "d_model": config.size("d_model"),
@@ -59,8 +65,44 @@ def _whisper(config: Config) -> Mapped:
     return {"kind": "encoder_decoder", **whole, **halves}
 
 
+def _classifier(config: Config) -> Mapped:
+    """The encoder by itself, with the mean of what each position is projected to and a classifier."""
+    config.ignore("vocab_size", "max_target_positions", "decoder_layers", "decoder_attention_heads")
+    config.ignore("decoder_ffn_dim", "tie_word_embeddings", "label2id")
+    config.only("use_weighted_layer_sum", False, default=False)
+    front_end = {
+        "kind": "convolved_spectrogram",
+        "n_mels": config.size("num_mel_bins"),
+        "positions": config.size("max_source_positions"),
+    }
+    return {
+        "kind": "media_encoder",
+        "d_model": config.size("d_model"),
+        "norm": dict(TORCH_NORM),
+        "front_end": front_end,
+        "pooling": {"kind": "mean", "width": config.size("classifier_proj_size")},
+        "n_labels": config.labels(),
+        **half(config, "encoder", "pre_norm", bias=BIASED),
+    }
+
+
+def _classifier_weights() -> Weights:
+    """Names of the encoder's tensors and of its classifier."""
+    return {
+        "encoder.conv1.*": "front_end.conv1.*",
+        "encoder.conv2.*": "front_end.conv2.*",
+        "encoder.embed_positions.weight": "front_end.positions.weight",
+        **fairseq_layers("encoder.layers.*", "layers.*"),
+        "encoder.layer_norm.*": "final_norm.*",
+        "projector.*": "pooling.dense.*",
+        "classifier.*": "classifier.*",
+    }
+
+
 def _whisper_weights(config: Config) -> Weights:
     """Weight names of both halves, or of the decoder."""
+    if config.architecture == CLASSIFIER:
+        return _classifier_weights()
     names = bart_weights(config)
     tables = ("[model.]shared.weight", "[model.]encoder.embed_tokens.weight", "lm_head.weight")
     return {

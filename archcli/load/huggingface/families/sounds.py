@@ -1,0 +1,212 @@
+"""Encoders of sounds: AST on spectrograms, wav2vec 2.0 and HuBERT on waves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.networks import activation, layernorm
+from archcli.load.huggingface.weights.map import Rule, Weights
+from archcli.load.huggingface.whole.vit_like import flat, labels, vit_like
+
+FRONT = "front_end"
+
+
+def _ast(config: Config) -> Mapped:
+    """AST: patches of a spectrogram that overlap, two tokens in front, and their mean."""
+    config.only_architectures("ASTModel", "ASTForAudioClassification")
+    norm, patch = layernorm(config.number("layer_norm_eps")), config.size("patch_size")
+    mels, frames = config.size("num_mel_bins"), config.size("max_length")
+    front_end = {
+        "kind": "spectrogram_patches",
+        "image_size": mels.derive([mels.value, frames.value]),
+        "patch_size": patch.derive([patch.value, patch.value]),
+        "stride": [config.size("frequency_stride").value, config.size("time_stride").value],
+        "teacher_token": True,
+        "resize": None,
+    }
+    ends: Mapped = {"pooling": {"kind": "first_two"}}
+    if config.architecture.endswith("Classification"):
+        ends = {"pooling": {"kind": "first_two", "norm": norm}, **labels(config)}
+    biases = True if config.flag("qkv_bias").value else ["o"]
+    return vit_like(config, front_end, attention={"bias": biases}, **ends)
+
+
+NO_SIZE = (
+    "hidden_dropout activation_dropout attention_dropout feat_proj_dropout feat_quantizer_dropout "
+    "final_dropout layerdrop feat_extract_dropout apply_spec_augment mask_time_length mask_time_min_masks "
+    "mask_feature_length mask_feature_min_masks num_codevectors_per_group num_codevector_groups "
+    "contrastive_logits_temperature num_negatives codevector_dim proj_codevector_dim diversity_loss_weight "
+    "ctc_loss_reduction ctc_zero_infinity use_weighted_layer_sum classifier_proj_size tdnn_dim tdnn_kernel "
+    "tdnn_dilation xvector_output_dim adapter_kernel_size adapter_stride num_adapter_layers "
+    "output_hidden_size gradient_checkpointing num_feat_extract_layers conv_pos_batch_norm"
+)
+"""Keys that change no count and no feature of a plain forward, in one text."""
+
+
+def _sizes(config: Config, name: str) -> ConfigValue[list[int]]:
+    """A list of sizes, one for each convolution."""
+    entry = config.value(name)
+    if not isinstance(entry.value, list | tuple) or not entry.value:
+        raise config.error(f"{name} must be a list, not {short_repr(entry.value)}", at=entry.place)
+    return entry.derive([config.as_size(name, entry.derive(size)).value for size in entry.value])
+
+
+def _wave(config: Config, norm: Mapped, *, stable: bool) -> Mapped:
+    """The convolutions of a wave; with `stable` no norm follows the positions."""
+    kind = config.value("feat_extract_norm")
+    normalized = {"group": "first", "layer": "every"}.get(str(kind.value))
+    if normalized is None:
+        raise config.error(f"feat_extract_norm {kind.value!r} is not supported", at=kind.place)
+    projects = config.flag("feat_proj_layer_norm", default=True).value
+    return {
+        "kind": "convolved_wave",
+        "channels": _sizes(config, "conv_dim"),
+        "kernels": _sizes(config, "conv_kernel"),
+        "strides": _sizes(config, "conv_stride"),
+        "bias": config.flag("conv_bias"),
+        "normalized": normalized,
+        "activation": activation(config, "feat_extract_activation"),
+        "input_norm": norm if projects else None,
+        "position_kernel": config.size("num_conv_pos_embeddings"),
+        "position_groups": config.size("num_conv_pos_embedding_groups"),
+        "norm": None if stable else norm,
+    }
+
+
+def _wav2vec2_like(config: Config, prefix: str) -> Mapped:
+    """wav2vec 2.0: convolutions of a wave, convolved positions, layers as BERT's or normalized first."""
+    config.only_architectures(f"{prefix}Model", f"{prefix}ForCTC", f"{prefix}ForSequenceClassification")
+    config.ignore(*NO_SIZE.split(), "vocab_size")
+    config.only("add_adapter", False, default=False)
+    config.only("conv_pos_batch_norm", False, default=False)
+    if config.get("adapter_attn_dim", default=None) is not None:
+        what = "adapters of attention (adapter_attn_dim) are not supported"
+        raise config.error(what, at=config.place("adapter_attn_dim"))
+    norm, stable = layernorm(config.number("layer_norm_eps")), config.flag("do_stable_layer_norm").value
+    ends: Mapped = {}
+    if config.architecture.endswith("CTC"):
+        ends = {"n_labels": config.size("vocab_size")}
+    elif config.architecture.endswith("Classification"):
+        config.only("use_weighted_layer_sum", False, default=False)
+        ends = {"pooling": {"kind": "mean", "width": config.size("classifier_proj_size")}, **labels(config)}
+    masks = config.number("mask_time_prob").value > 0 or config.number("mask_feature_prob").value > 0
+    return vit_like(
+        config,
+        _wave(config, norm, stable=stable),
+        norm=norm,
+        layer={} if stable else {"kind": "post_norm"},
+        final_norm=stable,
+        **({"unread": {"masked_spec_embed": config.size("hidden_size")}} if masks else {}),
+        **ends,
+    )
+
+
+def _wav2vec2(config: Config) -> Mapped:
+    """wav2vec 2.0."""
+    return _wav2vec2_like(config, "Wav2Vec2")
+
+
+def _unispeech(config: Config) -> Mapped:
+    """UniSpeech: wav2vec 2.0 with other training."""
+    config.ignore("num_ctc_classes", "replace_prob")
+    return _wav2vec2_like(config, "UniSpeech")
+
+
+def _unispeech_sat(config: Config) -> Mapped:
+    """UniSpeech-SAT: wav2vec 2.0 with other training."""
+    config.ignore("num_clusters")
+    return _wav2vec2_like(config, "UniSpeechSat")
+
+
+def _hubert(config: Config) -> Mapped:
+    """HuBERT: wav2vec 2.0 with other training."""
+    return _wav2vec2_like(config, "Hubert")
+
+
+AST: Weights = {
+    "[audio_spectrogram_transformer.]embeddings.cls_token": flat(f"{FRONT}.class_token.weight", 2),
+    "[audio_spectrogram_transformer.]embeddings.distillation_token": flat(f"{FRONT}.teacher_token.weight", 2),
+    "[audio_spectrogram_transformer.]embeddings.position_embeddings": flat(f"{FRONT}.positions.weight"),
+    "[audio_spectrogram_transformer.]embeddings.patch_embeddings.projection.*": f"{FRONT}.patches.*",
+    **{
+        f"[audio_spectrogram_transformer.]{theirs}": ours
+        for theirs, ours in {
+            **{f"layers.*.attention.{n}_proj.*": f"layers.*.attention.{n}_proj.*" for n in "qkvo"},
+            "layers.*.mlp.fc1.*": "layers.*.ffn.up_proj.*",
+            "layers.*.mlp.fc2.*": "layers.*.ffn.down_proj.*",
+            "layers.*.layernorm_before.*": "layers.*.attention_norm.*",
+            "layers.*.layernorm_after.*": "layers.*.ffn_norm.*",
+            **{
+                f"encoder.layer.*.attention.attention.{theirs}.*": f"layers.*.attention.{ours}_proj.*"
+                for theirs, ours in {"query": "q", "key": "k", "value": "v"}.items()
+            },
+            "encoder.layer.*.attention.output.dense.*": "layers.*.attention.o_proj.*",
+            "encoder.layer.*.intermediate.dense.*": "layers.*.ffn.up_proj.*",
+            "encoder.layer.*.output.dense.*": "layers.*.ffn.down_proj.*",
+            "encoder.layer.*.layernorm_before.*": "layers.*.attention_norm.*",
+            "encoder.layer.*.layernorm_after.*": "layers.*.ffn_norm.*",
+            "layernorm.*": "final_norm.*",
+        }.items()
+    },
+    "classifier.layernorm.*": "pooling.norm.*",
+    "classifier.dense.*": "classifier.*",
+}
+
+
+def _wave_weights(base: str) -> Any:
+    """A function of a file that gives the names of its tensors."""
+    return lambda config: _wave_names(config, base)
+
+
+def _wave_names(config: Config, base: str) -> Weights:
+    """Names of wav2vec 2.0's kin, whose norms depend on the order of norm and sublayer."""
+    stable, within = config.flag("do_stable_layer_norm").value, f"[{base}.]"
+    layers, ours, convs = f"{within}encoder.layers.*", "layers.*", f"{within}feature_extractor.conv_layers"
+    places = f"{within}encoder.pos_conv_embed.conv"
+    names: dict[str, Rule] = {}
+    for i in range(len(_sizes(config, "conv_dim").value)):
+        names[f"{convs}.{i}.conv.*"] = f"{FRONT}.conv{i}.*"
+        names[f"{convs}.{i}.layer_norm.*"] = f"{FRONT}.conv{i}_norm.*"
+    return {
+        **names,
+        f"{within}feature_projection.layer_norm.*": f"{FRONT}.input_norm.*",
+        f"{within}feature_projection.projection.*": f"{FRONT}.project.*",
+        f"{within}masked_spec_embed": "masked_spec_embed.weight",
+        f"{places}.bias": f"{FRONT}.positions.bias",
+        f"{places}.parametrizations.weight.original0": f"{FRONT}.positions.gain",
+        f"{places}.parametrizations.weight.original1": f"{FRONT}.positions.direction",
+        f"{places}.weight_g": f"{FRONT}.positions.gain",
+        f"{places}.weight_v": f"{FRONT}.positions.direction",
+        f"{within}encoder.layer_norm.*": "final_norm.*" if stable else f"{FRONT}.norm.*",
+        **{f"{layers}.attention.{n}_proj.*": f"{ours}.attention.{n}_proj.*" for n in "qkv"},
+        f"{layers}.attention.out_proj.*": f"{ours}.attention.o_proj.*",
+        f"{layers}.layer_norm.*": f"{ours}.attention_norm.*",
+        f"{layers}.feed_forward.intermediate_dense.*": f"{ours}.ffn.up_proj.*",
+        f"{layers}.feed_forward.output_dense.*": f"{ours}.ffn.down_proj.*",
+        f"{layers}.final_layer_norm.*": f"{ours}.ffn_norm.*",
+        "lm_head.*": "classifier.*",
+        "projector.*": "pooling.dense.*",
+        "classifier.*": "classifier.*",
+    }
+
+
+FAMILIES = {
+    "audio-spectrogram-transformer": Family(
+        "AST: ASTConfig, ASTModel, ASTForAudioClassification.", _ast, AST
+    ),
+    "wav2vec2": Family(
+        "wav2vec 2.0: Wav2Vec2Config, Wav2Vec2Model, Wav2Vec2ForCTC.", _wav2vec2, _wave_weights("wav2vec2")
+    ),
+    "hubert": Family("HuBERT: HubertConfig, HubertModel, HubertForCTC.", _hubert, _wave_weights("hubert")),
+    "unispeech": Family(
+        "UniSpeech: UniSpeechConfig, UniSpeechModel, UniSpeechForCTC.", _unispeech, _wave_weights("unispeech")
+    ),
+    "unispeech-sat": Family(
+        "UniSpeech-SAT: UniSpeechSatConfig, UniSpeechSatModel, UniSpeechSatForCTC.",
+        _unispeech_sat,
+        _wave_weights("unispeech_sat"),
+    ),
+}

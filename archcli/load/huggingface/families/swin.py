@@ -1,0 +1,124 @@
+"""Swin: layers that attend within windows of a grid, which becomes coarser and wider."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.networks import activation, layernorm
+from archcli.load.huggingface.weights.map import Auxiliary, Rule, Weights
+from archcli.load.huggingface.whole.vit_like import UNREAD, labels, patches
+
+PLAIN_EPS = 1e-5
+"""nn.LayerNorm's own eps: that of the norms behind patches and merged places, which no key states."""
+NUMBERS = Auxiliary("numbers of differences, which are computed")
+
+
+def _depths(config: Config, name: str, stages: int | None = None) -> list[int]:
+    """A list with a size for each stage."""
+    entry = config.value(name)
+    if (
+        not isinstance(entry.value, list | tuple)
+        or not entry.value
+        or len(entry.value) != (stages or len(entry.value))
+    ):
+        what = f"{name} must be a list with an entry for each stage, not {short_repr(entry.value)}"
+        raise config.error(what, at=entry.place)
+    config.sizes.add(name)
+    return [config.as_size(name, entry.derive(size)).value for size in entry.value]
+
+
+def _swin(config: Config) -> Mapped:
+    """Swin: every other layer's windows are moved by half their side."""
+    config.only_architectures("SwinModel", "SwinForImageClassification")
+    config.ignore(*UNREAD, "path_norm")
+    config.only("use_absolute_embeddings", False)
+    depths = _depths(config, "depths")
+    heads, width = _depths(config, "num_heads", len(depths)), config.size("embed_dim")
+    plain, groups = layernorm(PLAIN_EPS), []
+    for i, (depth, n_heads) in enumerate(zip(depths, heads, strict=True)):
+        wide = width.value << i
+        if wide % n_heads:
+            what = f"num_heads {n_heads} does not divide the width {wide} of its stage"
+            raise config.error(what, at=config.place("num_heads"))
+        layers = [_layer(config, wide, n_heads, shifted=shifted) for shifted in (False, True)]
+        pattern: Mapped = {"pattern": layers} if depth > 1 else {"layer": layers[0]}
+        groups.append({"n_layers": depth, **pattern})
+        if i + 1 < len(depths):
+            merging = {"kind": "patch_merging", "out": 2 * wide, "norm": plain}
+            groups.append({"n_layers": 1, "layer": merging})
+    front_end = patches(config, class_token=False, position="none", norm=plain, keeps_grid=True, whole=True)
+    is_classifier = config.architecture.endswith("Classification")
+    return {
+        "kind": "media_encoder",
+        "d_model": width,
+        "norm": layernorm(config.number("layer_norm_eps")),
+        "front_end": front_end,
+        "pooling": {"kind": "mean"},
+        **(labels(config) if is_classifier else {}),
+        "groups": groups,
+    }
+
+
+def _layer(config: Config, width: int, n_heads: int, *, shifted: bool) -> Mapped:
+    """A layer of this width, with the windows in their place or moved."""
+    attention: dict[str, Any] = {
+        "kind": "grid_window",
+        "n_heads": n_heads,
+        "head_dim": width // n_heads,
+        "side": config.size("window_size"),
+        "bias": True if config.flag("qkv_bias").value else ["o"],
+        "causal": False,
+    }
+    d_ff = int(config.number("mlp_ratio").value * width)
+    ffn = {"kind": "mlp", "d_ff": d_ff, "activation": activation(config, "hidden_act"), "bias": True}
+    moved = {"shifted": True} if shifted else {}
+    return {"kind": "pre_norm", "attention": {**attention, **moved}, "ffn": ffn}
+
+
+MODERN = {f"attention.{n}_proj.*": f"attention.{n}_proj.*" for n in "qkvo"} | {
+    "attention.relative_position_bias.relative_position_bias_table": "attention.score_bias.weight",
+    "mlp.fc1.*": "ffn.up_proj.*",
+    "mlp.fc2.*": "ffn.down_proj.*",
+    "layernorm_before.*": "attention_norm.*",
+    "layernorm_after.*": "ffn_norm.*",
+}
+STORED = {
+    "attention.self.query.*": "attention.q_proj.*",
+    "attention.self.key.*": "attention.k_proj.*",
+    "attention.self.value.*": "attention.v_proj.*",
+    "attention.self.relative_position_bias_table": "attention.score_bias.weight",
+    "attention.output.dense.*": "attention.o_proj.*",
+    "intermediate.dense.*": "ffn.up_proj.*",
+    "output.dense.*": "ffn.down_proj.*",
+}
+"""Names in files that older transformers wrote."""
+
+
+def _weights(config: Config) -> Weights:
+    """Names of the tensors: a layer of ours that merges places follows each stage but the last."""
+    base, first = "[swin.]", 0
+    names: dict[str, Rule] = {}
+    for stage, depth in enumerate(_depths(config, "depths")):
+        theirs = f"{base}encoder.layers.{stage}"
+        for i in range(depth):
+            block, ours = f"{theirs}.blocks.{i}", f"layers.{first + i}"
+            names |= {f"{block}.{name}": f"{ours}.{rule}" for name, rule in {**MODERN, **STORED}.items()}
+            names[f"{block}.attention.self.relative_position_index"] = NUMBERS
+        names[f"{theirs}.downsample.norm.*"] = f"layers.{first + depth}.norm.*"
+        names[f"{theirs}.downsample.reduction.weight"] = f"layers.{first + depth}.reduce.weight"
+        first += depth + 1
+    return {
+        f"{base}embeddings.patch_embeddings.projection.*": "front_end.patches.*",
+        f"{base}embeddings.norm.*": "front_end.norm.*",
+        **names,
+        f"{base}layernorm.*": "final_norm.*",
+        "classifier.*": "classifier.*",
+    }
+
+
+FAMILIES = {
+    "swin": Family("Swin: SwinConfig, SwinModel, SwinForImageClassification.", _swin, _weights),
+}

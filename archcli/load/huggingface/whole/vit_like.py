@@ -1,0 +1,118 @@
+"""Encoders of images of ViT's kind: patches, alike layers, a final norm, a pooler or a classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.parts.decoder import groups
+from archcli.load.huggingface.parts.networks import layernorm, mlp
+from archcli.load.huggingface.weights.map import Parts
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+UNREAD = (
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "attention_dropout",
+    "drop_path_rate",
+    "initializer_range",
+    "initializer_factor",
+    "encoder_stride",
+    "_out_features",
+    "_out_indices",
+    "out_features",
+    "out_indices",
+    "stage_names",
+    "apply_layernorm",
+    "label2id",
+    "reshape_hidden_states",
+    "problem_type",
+    "chunk_size_feed_forward",
+)
+"""Keys that change no count and no feature of a plain forward."""
+UNREAD_TOKEN = "mask_token"  # noqa: S105 the name of a vector
+
+
+def sides(config: Config, name: str) -> ConfigValue[list[int]]:
+    """Height and width, which a file states as one number or as a pair."""
+    entry = config.value(name)
+    if not isinstance(entry.value, list | tuple):
+        size = config.size(name)
+        return size.derive([size.value, size.value])
+    if len(entry.value) != 2:  # noqa: PLR2004 height and width
+        what = f"{name} must be a number or a pair, not {short_repr(entry.value)}"
+        raise config.error(what, at=entry.place)
+    return entry.derive([config.as_size(name, entry.derive(side)).value for side in entry.value])
+
+
+def patches(config: Config, **more: Any) -> Mapped:
+    """The front end by the usual keys; `more` are further fields of it."""
+    front_end = {
+        "kind": "patches",
+        "image_size": more.pop("image_size", None) or sides(config, "image_size"),
+        "patch_size": sides(config, "patch_size"),
+        "in_channels": config.size("num_channels"),
+        **more,
+    }
+    return without_none(front_end)
+
+
+def vit_like(
+    config: Config,
+    front_end: Mapped,
+    *,
+    attention: Mapping[str, Any] = NOTHING,
+    norm: Mapped | None = None,
+    ffn: Mapped | None = None,
+    layer: Mapping[str, Any] = NOTHING,
+    **more: Any,
+) -> Mapped:
+    """Pre-norm layers that see all of an image; options replace parts, `more` are fields of the model."""
+    config.ignore(*UNREAD)
+    norm = norm or layernorm(config.number("layer_norm_eps"))
+    block = {
+        "kind": "pre_norm",
+        "attention": {
+            "kind": "mha",
+            "n_heads": config.size("num_attention_heads"),
+            "bias": True,
+            "causal": False,
+            **attention,
+        },
+        "ffn": ffn or mlp(config, config.size("intermediate_size"), "hidden_act"),
+        **layer,
+    }
+    depth = config.size("num_hidden_layers")
+    return without_none(
+        {
+            "kind": "media_encoder",
+            "d_model": config.size("hidden_size"),
+            "norm": norm,
+            "front_end": front_end,
+            **more,
+            "groups": [
+                {**group, "n_layers": depth.derive(group["n_layers"])}
+                for group in groups([block] * config.layers())
+            ],
+        }
+    )
+
+
+def labels(config: Config) -> Mapped:
+    """The classifier's labels; without any there is none."""
+    if config.get("num_labels", default=None) == 0:
+        return {}
+    return {"n_labels": config.labels()}
+
+
+def unread_token(width: ConfigValue[int]) -> Mapped:
+    """The vector that masked patches have in pre-training, which a plain pass does not read."""
+    return {"unread": {UNREAD_TOKEN: width}}
+
+
+def flat(ours: str, axes: int = 1) -> Parts:
+    """A tensor that is stored with so many axes of length 1 in front."""
+    return Parts((ours,), flat=axes)

@@ -1,0 +1,100 @@
+"""Blocks on a grid of places [B, h, w, C]: ConvNeXt's, and those that make a grid coarser and wider.
+
+B batch, h and w rows and columns, C channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from archcli.graph import Tensor
+from archcli.modules.attention.mixer import Kept
+from archcli.modules.blocks.block import Block
+from archcli.modules.spec.base import Conflict, Positive, Size
+from archcli.modules.spec.context import Context
+from archcli.modules.spec.unread import Holder
+from archcli.ops import ChannelsFirst, ChannelsLast, Conv2d, Linear, MergePlaces, TrainedScale
+
+
+class ConvolvedBlock(Block):
+    """x += c F(N(conv x)), conv a kernel for each channel of `kernel` x `kernel` places.
+
+    ConvNeXt, arXiv:2201.03545 section 2. `layer_scale` is what the numbers c of the channels start at.
+    """
+
+    kind: Literal["convolved"] = "convolved"
+    kernel: Size = 7
+    layer_scale: Positive | None = None
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
+        """[B, h, w, C] to [B, h, w, C]."""
+        self.hold(x)
+        sides, channels = (self.kernel, self.kernel), x.shape[3]
+        around = (self.kernel // 2, self.kernel // 2)
+        conv = Conv2d("conv", channels, sides, padding=around, groups=channels)
+        y = ChannelsLast("conv_last")(conv(ChannelsFirst("conv_first")(x), group="depthwise_conv"))
+        y = self.norm(y, name="ffn_norm")
+        y = y if self.ffn is None else self.ffn(y, name="ffn")
+        if self.layer_scale is not None:
+            y = TrainedScale("ffn_layer_scale", per_channel=True, start=self.layer_scale)(y, group="norms")
+        return self._add(x, y, "ffn"), None
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflicts: a mixer, no network, a kernel without a middle."""
+        yield from super().check()
+        if self.mixing is not None or self.ffn is None:
+            what = "its convolution mixes places, and ffn works on each"
+            yield Conflict("convolved-parts", "ffn", what, "state ffn, and no attention or mixer")
+        if self.kernel % 2 == 0:
+            yield Conflict("convolved-kernel", "kernel", "an even kernel has no middle", "state an odd one")
+
+
+class Coarser(Block):
+    """Base of the layers that make a grid coarser, and its places `out` channels wide."""
+
+    out: Size
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: a mixer or a network, which this layer has none of."""
+        yield from Holder.check(self)
+        if self.mixing is not None or self.ffn is not None:
+            what = "a layer that makes the grid coarser has no mixer and no network"
+            yield Conflict("coarser-parts", "ffn", what, "leave them out")
+
+
+class Downsample(Coarser):
+    """y = conv(N x): `size` x `size` places become one, `out` channels wide. ConvNeXt, arXiv:2201.03545."""
+
+    kind: Literal["downsample"] = "downsample"
+    size: Size = 2
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
+        """[B, h, w, C] to [B, h / size, w / size, out]."""
+        sides = (self.size, self.size)
+        y = ChannelsFirst("first")(self.norm(x, name="norm"))
+        reduced = Conv2d("reduce", self.out, sides, sides)(y, group="downsampling")
+        return ChannelsLast("last")(reduced), None
+
+    def places_after(self, grid: tuple[int, int]) -> tuple[int, int]:
+        """Rows and columns of the grid that it makes of one with these."""
+        return grid[0] // self.size, grid[1] // self.size
+
+
+class PatchMerging(Coarser):
+    """y = W N [four neighbours]: 2 x 2 places become one, `out` channels wide. Swin, arXiv:2103.14030."""
+
+    kind: Literal["patch_merging"] = "patch_merging"
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
+        """[B, h, w, C] to [B, h / 2, w / 2, out], rounded up."""
+        y = self.norm(MergePlaces("merge")(x), name="norm")
+        reduced: Tensor = Linear("reduce", self.out)(y, group="downsampling")
+        return reduced, None
+
+    def places_after(self, grid: tuple[int, int]) -> tuple[int, int]:
+        """Rows and columns of the grid that it makes of one with these."""
+        return (grid[0] + 1) // 2, (grid[1] + 1) // 2
+
+
+__all__ = ["Coarser", "ConvolvedBlock", "Downsample", "PatchMerging"]

@@ -1,0 +1,62 @@
+"""Attention within windows of a grid of places, every other layer's windows moved by half their side.
+
+B batch, h and w rows and columns, s side of a window, W windows, C channels, H heads, T = s s places.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from archcli.arith import Number, ceil_div
+from archcli.errors import ArchError
+from archcli.graph import Tensor
+from archcli.modules.attention.grouped import ProjectedAttention
+from archcli.modules.positions.relative import ScoreBias
+from archcli.modules.spec.base import Size
+from archcli.modules.spec.context import Context
+from archcli.ops import CutWindows, GridBias, JoinWindows, MaskShifted, Positions
+
+
+class GridWindowAttention(ProjectedAttention):
+    """Attention of the places of each window of `side` x `side`, with a bias for each difference.
+
+    Swin, arXiv:2103.14030 section 3.2. `shifted` moves the windows by half a side; on a grid that is no
+    larger than a window they stay. Scores of places that the move brought together are computed, and lose
+    100.
+    """
+
+    title: ClassVar[str] = "Window attention"
+    short_title: ClassVar[str] = "window attention"
+    kind: Literal["grid_window"] = "grid_window"
+    side: Size
+    shifted: bool = False
+
+    @property
+    def kv_heads(self) -> Number:
+        """H."""
+        return self.n_heads
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """[B, h, w, C] to [B, h, w, C]."""
+        h, w = x.shape[1:3]
+        if min(h, w) < self.side:
+            what = f"a grid of {h} x {w} places is smaller than a window of {self.side} x {self.side}"
+            raise ArchError(what, "give a larger image")
+        shift = self.side // 2 if self.shifted and min(h, w) > self.side else 0
+        windows = CutWindows("windows", self.side, shift)(x)
+        positions = Positions("places")(windows)
+        bias = GridBias("score_bias", self.n_heads, (self.side, self.side))(positions, group=ScoreBias.group)
+        within = Context(positions, bias=bias)
+        if shift:
+            padded = (ceil_div(h, self.side) * self.side, ceil_div(w, self.side) * self.side)
+            masked = MaskShifted("shifted", padded, self.side, shift)(bias, windows)
+            within = Context(positions, relative=masked)
+        y, _ = super().forward(windows, within)
+        return JoinWindows("grid", (h, w), self.side, shift)(y), None
+
+    def own_bias(self, context: Context, q: Tensor, k: Tensor, scale: float) -> Tensor | None:
+        """The bias [B W, H, T, T] of windows that are masked, or None."""
+        return context.relative
+
+
+__all__ = ["GridWindowAttention"]

@@ -1,0 +1,221 @@
+"""Patches: an image becomes the tokens that an encoder reads.
+
+B batch, C channels, H and W height and width in pixels, h and w rows and columns of patches, D width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
+
+from archcli.arith import Number
+from archcli.errors import ArchError
+from archcli.graph import Tensor
+from archcli.modules.networks.norm import Norm
+from archcli.modules.spec.base import Conflict, Count, Module, Size
+from archcli.modules.spec.request import InputSpec, Medium, Request
+from archcli.modules.spec.values import Length
+from archcli.ops import (
+    Add,
+    ChannelsLast,
+    Conv2d,
+    FlattenGrid,
+    GridCoordinates,
+    Linear,
+    Parameter,
+    Patchify,
+    PrependTokens,
+    ResizeTable,
+)
+from archcli.ops.grids.places import Resampling
+
+Sides = Annotated[tuple[Size, ...], Length(2, 2)]
+"""Two sizes: height and width."""
+TABLE = "position_embedding"
+
+
+class FrontEnd(Module):
+    """What turns images or sounds into vectors [B, T, D], which the layers of an encoder read."""
+
+    family: ClassVar[str] = "front_end"
+    default_kind: ClassVar[str] = "patches"
+    part: ClassVar[str] = "vision_tower"
+    """What a whole model calls an encoder with this front end."""
+    media: ClassVar[tuple[str, ...]] = ("image",)
+    """The kinds of `Medium` that it reads."""
+
+    @property
+    def usual(self) -> Medium:
+        """The medium that is read where a request names none."""
+        raise NotImplementedError
+
+    def medium(self, request: Request) -> Medium:
+        """The first medium of a request, else the usual one; ArchError for a kind that is not read."""
+        if not request.media:
+            return self.usual
+        medium = request.media[0]
+        if medium.kind not in self.media:
+            raise ArchError(f"this encoder reads no {medium.kind}", f"it reads {' or '.join(self.media)}")
+        return medium
+
+    def input(self, batch_size: Number, medium: Medium) -> InputSpec:
+        """The tensor that is read of a medium."""
+        raise NotImplementedError
+
+    def tokens(self, medium: Medium) -> int:
+        """How many vectors T a medium becomes."""
+        raise NotImplementedError
+
+    def places_of(self, medium: Medium) -> tuple[int, int] | None:
+        """Rows and columns of the grid that a medium becomes; None where it becomes a sequence."""
+        return None
+
+    def places(self, x: Tensor, y: Tensor) -> Tensor | None:
+        """Coordinates [T, 2] of the vectors y that x became; None where their order alone counts."""
+        return None
+
+    def forward(self, x: Tensor, d_model: Number) -> Tensor:
+        """What is read to vectors [B, T, D]."""
+        raise NotImplementedError
+
+
+class Patched(FrontEnd):
+    """x = [class token; W patch] + positions, then a norm if there is one, and registers.
+
+    Dosovitskiy et al. 2020, arXiv:2010.11929 section 3.1. W is a convolution whose stride is its kernel: a
+    product with each patch of C patch_size pixels; `flat` stores it as the matrix of that product (SigLIP 2
+    NaFlex). `stride` lets patches overlap (AST). `image_size` is that of training. `class_token` is a trained
+    vector in front, `teacher_token` a second one (DeiT, arXiv:2012.12877 section 4), `registers` follow them
+    and have no position (arXiv:2309.16588). `position` learned is a table with a row for each token but
+    registers. For an image of another size `resize` interpolates its rows, `antialias` as torch does; without
+    `resize` no other size is read. `norm` follows the positions (CLIP), with `norms_patches` it comes before
+    them (AIMv2). `coordinates` centers gives layers the centers of patches, from -1 to 1 (DINOv3), grid their
+    rows and columns; order the place in the sequence alone. `keeps_grid` gives layers a grid [B, h, w, D]
+    in the place of a sequence (ConvNeXt). With `whole` no image is read that leaves a part of a patch.
+    """
+
+    group: ClassVar[str] = "patch_embedding"
+    image_size: Sides
+    patch_size: Sides
+    stride: Sides | None = None
+    in_channels: Size = 3
+    flat: bool = False
+    bias: bool = True
+    class_token: bool = True
+    teacher_token: bool = False
+    registers: Count = 0
+    position: Literal["learned", "none"] = "learned"
+    coordinates: Literal["order", "centers", "grid"] = "order"
+    resize: Resampling | None = "bicubic"
+    antialias: bool = False
+    norm: Norm | None = None
+    norms_patches: bool = False
+    keeps_grid: bool = False
+    whole: bool = False
+
+    @property
+    def usual(self) -> Medium:
+        """An image of the size of training."""
+        return Medium("image", self.image_size)
+
+    @property
+    def leading(self) -> int:
+        """How many tokens stand before those of patches."""
+        return self.class_token + self.teacher_token + self.registers
+
+    def grid(self, sides: tuple[int, ...]) -> tuple[int, int]:
+        """(h, w) of an image of these sides; what is left of a patch at the border is not read."""
+        steps = zip(sides, self.patch_size, self.stride or self.patch_size, strict=True)
+        h, w = ((side - patch) // step + 1 if side >= patch else 0 for side, patch, step in steps)
+        return h, w
+
+    def medium(self, request: Request) -> Medium:
+        """The image of a request; ArchError for one that is smaller than a patch, or of a size not read."""
+        medium = super().medium(request)
+        height, width = medium.size
+        if not all(self.grid(medium.size)):
+            raise ArchError(f"an image of {height} x {width} is smaller than a patch", "give a larger one")
+        if self.resize is None and medium.size != self.image_size:
+            usual = " x ".join(map(str, self.image_size))
+            what = f"an image of {height} x {width} is not read: positions are those of {usual}"
+            raise ArchError(what, f"resize the image to {usual}")
+        if self.whole and any(side % patch for side, patch in zip(medium.size, self.patch_size, strict=True)):
+            what = f"an image of {height} x {width} is no whole number of patches"
+            raise ArchError(what, f"sides are multiples of {' and '.join(map(str, self.patch_size))}")
+        return medium
+
+    def input(self, batch_size: Number, medium: Medium) -> InputSpec:
+        """Pixels [B, C, H, W]."""
+        return InputSpec((batch_size, self.in_channels, *medium.size), "features")
+
+    def places_of(self, medium: Medium) -> tuple[int, int] | None:
+        """(h, w) where layers are given a grid."""
+        return self.grid(medium.size) if self.keeps_grid else None
+
+    def tokens(self, medium: Medium) -> int:
+        """h w patches, and the tokens in front of them."""
+        h, w = self.grid(medium.size)
+        return self.leading + h * w
+
+    def forward(self, x: Tensor, d_model: Number) -> Tensor:
+        """[B, C, H, W] to [B, T, D]."""
+        patch = (self.patch_size[0], self.patch_size[1])
+        h, w = self.grid(x.shape[2:])
+        y: Tensor
+        if self.keeps_grid:
+            grid = ChannelsLast("grid")(Conv2d("patches", d_model, patch, patch, bias=self.bias)(x))
+            return self._normalized(grid)
+        if self.flat:
+            y = Linear("patches", d_model, self.bias)(Patchify("patchify", patch)(x))
+        else:
+            stride = patch if self.stride is None else (self.stride[0], self.stride[1])
+            y = FlattenGrid("flatten")(Conv2d("patches", d_model, patch, stride, bias=self.bias)(x))
+        y = self._normalized(y) if self.norms_patches else y
+        y = PrependTokens("class_token")(y) if self.class_token else y
+        y = PrependTokens("teacher_token", after=1)(y) if self.teacher_token else y
+        y = self._placed(y, (h, w)) if self.position == "learned" else y
+        y = y if self.norms_patches else self._normalized(y)
+        named = self.class_token + self.teacher_token
+        return PrependTokens("registers", self.registers, named)(y) if self.registers else y
+
+    def places(self, x: Tensor, y: Tensor) -> Tensor | None:
+        """Coordinates [T, 2], which are 0 for the tokens in front, if layers are to have them."""
+        if self.coordinates == "order":
+            return None
+        h, w = self.grid(x.shape[2:])
+        places: Tensor = GridCoordinates("places", (h, w), self.leading, self.coordinates == "centers")(y)
+        return places
+
+    def _normalized(self, x: Tensor) -> Tensor:
+        y: Tensor = x if self.norm is None else self.norm(x, name="norm")
+        return y
+
+    def _placed(self, x: Tensor, places: tuple[Number, Number]) -> Tensor:
+        """x [B, T, D] plus the table of positions, whose first rows are those of class tokens."""
+        before, leading = self.grid(self.image_size), self.class_token + self.teacher_token
+        table = Parameter("positions", (leading + before[0] * before[1], x.shape[-1]))(x, group=TABLE)
+        if places != before and self.resize is not None:
+            resized = ResizeTable("resize", before, places, leading, self.resize, self.antialias)
+            table = resized(table, group=TABLE)
+        total: Tensor = Add("positions_add")(x, table)
+        return total
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: an image that is smaller than a patch."""
+        yield from super().check()
+        if not all(self.grid(self.image_size)):
+            what = "image_size is smaller than patch_size"
+            yield Conflict("image-below-patch", "image_size", what, "give a patch that fits into the image")
+        if self.keeps_grid and (self.leading or self.position != "none" or self.flat or self.stride):
+            what = "a grid has no tokens in front, no table of positions, and patches side by side"
+            hint = "write class_token: false and position: none"
+            yield Conflict("grid-alone", "keeps_grid", what, hint)
+
+
+class PatchEmbedding(Patched):
+    """Patches of an image, as `Patched` says."""
+
+    kind: Literal["patches"] = "patches"
+
+
+__all__ = ["FrontEnd", "PatchEmbedding", "Patched"]

@@ -1,0 +1,215 @@
+"""Front ends of sounds: patches or convolutions of a spectrogram, convolutions of a wave.
+
+B batch, F frames, M mel bins, n samples, T positions, D width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
+
+from archcli.arith import Number
+from archcli.errors import ArchError
+from archcli.graph import Tensor
+from archcli.modules.ends.patches import FrontEnd, Patched
+from archcli.modules.networks.activation import GELU, Activation
+from archcli.modules.networks.norm import LayerNorm, Norm
+from archcli.modules.spec.base import Conflict, Size
+from archcli.modules.spec.request import InputSpec, Medium, Request
+from archcli.modules.spec.values import Length
+from archcli.ops import (
+    Add,
+    ChannelNormalize,
+    Conv1d,
+    ConvolvedPositions,
+    Linear,
+    Lookup,
+    Positions,
+    SpectrogramImage,
+    Transpose,
+    WaveChannel,
+)
+
+TOWER = "audio_tower"
+SPECTROGRAM = ("frames", "seconds")
+"""What a spectrogram is asked for by; of so many seconds it is padded or cut to its usual length."""
+SAMPLING_RATE = 16_000
+"""Samples of a second: the rate that wav2vec 2.0 and its kin were trained at (arXiv:2006.11477 section 4)."""
+USUAL_SECONDS = 30
+"""How long a wave is where none is asked for: Whisper's window."""
+
+
+def _only(frames: int, medium: Medium) -> None:
+    """Raise ArchError for a spectrogram of another length than the one that has positions."""
+    if medium.kind == "frames" and medium.size != (frames,):
+        what = f"{medium.size[0]:,} frames are not read: positions are those of {frames:,}"
+        raise ArchError(what, "sounds are padded or cut to that")
+
+
+class SpectrogramPatches(Patched):
+    """Patches of a spectrogram, an image of one channel with M mel bins as height.
+
+    AST, arXiv:2104.01778 section 2.1. `image_size` is (M, F).
+    """
+
+    part: ClassVar[str] = TOWER
+    media: ClassVar[tuple[str, ...]] = SPECTROGRAM
+    kind: Literal["spectrogram_patches"] = "spectrogram_patches"
+    in_channels: Size = 1
+
+    @property
+    def usual(self) -> Medium:
+        """A spectrogram of the length of training."""
+        return Medium("frames", self.image_size[1:])
+
+    def medium(self, request: Request) -> Medium:
+        """The spectrogram of a request; ArchError for one of a length that is not read."""
+        medium = FrontEnd.medium(self, request)
+        _only(self.image_size[1], medium)
+        return medium
+
+    def input(self, batch_size: Number, medium: Medium) -> InputSpec:
+        """[B, F, M]."""
+        return InputSpec((batch_size, self.image_size[1], self.image_size[0]), "features")
+
+    def tokens(self, medium: Medium) -> int:
+        """The patches, and the tokens in front of them."""
+        return super().tokens(Medium("image", self.image_size))
+
+    def forward(self, x: Tensor, d_model: Number) -> Tensor:
+        """[B, F, M] to [B, T, D]."""
+        return super().forward(SpectrogramImage("image")(x), d_model)
+
+
+class ConvolvedSpectrogram(FrontEnd):
+    """act(conv2(act(conv1 x))) + positions, the second convolution halving the length.
+
+    Whisper, arXiv:2212.04356 section 2.2: both have kernel 3 and padding 1, and the table of `positions` is
+    stored and not trained.
+    """
+
+    group: ClassVar[str] = "conv_frontend"
+    part: ClassVar[str] = TOWER
+    media: ClassVar[tuple[str, ...]] = SPECTROGRAM
+    kind: Literal["convolved_spectrogram"] = "convolved_spectrogram"
+    n_mels: Size = 80
+    positions: Size = 1500
+    activation: Activation = GELU()
+
+    @property
+    def usual(self) -> Medium:
+        """The one length that has positions."""
+        return Medium("frames", (2 * self.positions,))
+
+    def medium(self, request: Request) -> Medium:
+        """The spectrogram of a request; ArchError for one of another length."""
+        medium = super().medium(request)
+        _only(2 * self.positions, medium)
+        return medium
+
+    def input(self, batch_size: Number, medium: Medium) -> InputSpec:
+        """[B, M, 2 T]."""
+        return InputSpec((batch_size, self.n_mels, 2 * self.positions), "features")
+
+    def tokens(self, medium: Medium) -> int:
+        """T."""
+        return self.positions
+
+    def forward(self, x: Tensor, d_model: Number) -> Tensor:
+        """[B, M, 2 T] to [B, T, D]."""
+        y = self.activation(Conv1d("conv1", d_model, 3, padding=1)(x), name="activation1")
+        y = self.activation(Conv1d("conv2", d_model, 3, stride=2, padding=1)(y), name="activation2")
+        y = Transpose("transpose")(y)
+        table = Lookup("positions", self.positions, d_model, frozen=True)
+        looked_up = table(Positions("order")(y), group="frozen_positional")
+        total: Tensor = Add("positions_add")(y, looked_up)
+        return total
+
+
+Sizes = Annotated[tuple[Size, ...], Length(1)]
+
+
+class ConvolvedWave(FrontEnd):
+    """Convolutions of a wave, N and W to D, and a convolution that gives positions: x + act(conv x).
+
+    wav2vec 2.0, arXiv:2006.11477 section 2. Layer i has `channels` i, `kernels` i and `strides` i, with a
+    bias where `bias` says so. `normalized` first normalizes the channels of the first layer over time, every
+    all channels at each time. `norm` follows positions (none in models whose layers normalize first).
+    """
+
+    group: ClassVar[str] = "conv_frontend"
+    part: ClassVar[str] = TOWER
+    media: ClassVar[tuple[str, ...]] = ("samples", "seconds")
+    kind: Literal["convolved_wave"] = "convolved_wave"
+    channels: Sizes
+    kernels: Sizes
+    strides: Sizes
+    bias: bool = False
+    normalized: Literal["first", "every"] = "first"
+    activation: Activation = GELU()
+    input_norm: Norm | None = LayerNorm()
+    position_kernel: Size = 128
+    position_groups: Size = 16
+    norm: Norm | None = None
+
+    @property
+    def usual(self) -> Medium:
+        """30 seconds."""
+        return Medium("seconds", (USUAL_SECONDS,))
+
+    def samples(self, medium: Medium) -> int:
+        """Samples of a wave, or of so many seconds."""
+        return medium.size[0] * (SAMPLING_RATE if medium.kind == "seconds" else 1)
+
+    def medium(self, request: Request) -> Medium:
+        """The wave of a request; ArchError for one that is shorter than the first position."""
+        medium = super().medium(request)
+        if self.tokens(medium) < 1:
+            raise ArchError(f"{self.samples(medium):,} samples are too few", "give a longer sound")
+        return medium
+
+    def input(self, batch_size: Number, medium: Medium) -> InputSpec:
+        """[B, n]."""
+        return InputSpec((batch_size, self.samples(medium)), "features")
+
+    def tokens(self, medium: Medium) -> int:
+        """Positions behind the last convolution."""
+        length = self.samples(medium)
+        for kernel, stride in zip(self.kernels, self.strides, strict=True):
+            length = (length - kernel) // stride + 1
+        return length
+
+    def forward(self, x: Tensor, d_model: Number) -> Tensor:
+        """[B, n] to [B, T, D]."""
+        y: Tensor = WaveChannel("wave")(x)
+        for i, sizes in enumerate(zip(self.channels, self.kernels, self.strides, strict=True)):
+            y = self._layer(y, i, *sizes)
+        y = Transpose("transpose")(y)
+        y = y if self.input_norm is None else self.input_norm(y, name="input_norm")
+        y = Linear("project", d_model, True)(y)
+        moved = ConvolvedPositions("positions", self.position_kernel, self.position_groups)
+        places = moved(Transpose("channels_first")(y), group="position_embedding")
+        places = Transpose("channels_last")(self.activation(places, name="positions_activation"))
+        y = Add("positions_add")(y, places)
+        return y if self.norm is None else self.norm(y, name="norm")
+
+    def _layer(self, x: Tensor, i: int, channels: Number, kernel: int, stride: int) -> Tensor:
+        """act(N(conv x)) of layer i, [B, C, n] to [B, C', n']."""
+        y: Tensor = Conv1d(f"conv{i}", channels, kernel, stride=stride, bias=self.bias)(x)
+        if self.normalized == "every":
+            normed = LayerNorm()(Transpose(f"conv{i}_last")(y), name=f"conv{i}_norm")
+            y = Transpose(f"conv{i}_first")(normed)
+        elif i == 0:
+            y = ChannelNormalize("conv0_norm")(y, group="norms")
+        activated: Tensor = self.activation(y, name=f"conv{i}_activation")
+        return activated
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: lists of different lengths."""
+        yield from super().check()
+        if len({len(self.channels), len(self.kernels), len(self.strides)}) > 1:
+            what = "channels, kernels and strides have an entry for each layer"
+            yield Conflict("wave-layers", "kernels", what, "make the lists as long as each other")
+
+
+__all__ = ["ConvolvedSpectrogram", "ConvolvedWave", "SpectrogramPatches"]

@@ -1,0 +1,119 @@
+"""MediaEncoder: an image or a sound to hidden states, one vector, or classes.
+
+B batch, T tokens of the image or sound, D d_model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import ClassVar, Literal
+
+from archcli.arith import Number
+from archcli.graph import Tensor
+from archcli.modules.ends.patches import FrontEnd
+from archcli.modules.ends.pooling import Pooling
+from archcli.modules.models.model import Model
+from archcli.modules.models.stack import Cached, Stack
+from archcli.modules.spec.base import Conflict, Count, Size
+from archcli.modules.spec.context import Context
+from archcli.modules.spec.request import InputSpec, Medium, Request
+from archcli.ops import Add, FlattenPlaces, KeepToken, Linear, Positions, Scale
+
+PROJECTOR = "projector"
+"""The group of what stands between a tower and what reads its vectors, and the part that it is."""
+
+AXES = 3
+"""Axes of a sequence of vectors; a grid has one more."""
+
+
+class MediaEncoder(Model, Stack):
+    """An encoder of images or sounds: pixels or a spectrogram to hidden states [B, T, D].
+
+    Differs from Encoder in a `front_end` in the place of a table of tokens; `vocab_size` is 0. `pooling`
+    makes one vector of the hidden states. `projection` is the width of the space that it shares with texts,
+    to which a matrix leads (CLIP, arXiv:2103.00020). `n_labels` is a classifier of it, or without pooling of
+    every token. With `teacher` a second classifier reads the second token, and the answer is the mean of both
+    (DeiT, arXiv:2012.12877 section 4). Layers state `causal: false`. Nothing is cached or generated.
+    """
+
+    caches: ClassVar[bool] = False
+    is_causal: ClassVar[bool] = False
+    kind: Literal["media_encoder"] = "media_encoder"
+    vocab_size: Count = 0
+    front_end: FrontEnd
+    pooling: Pooling | None = None
+    projection: Size | None = None
+    n_labels: Size | None = None
+    teacher: bool = False
+
+    @property
+    def media(self) -> tuple[str, ...]:
+        """The kinds of media that it reads."""
+        return self.front_end.media
+
+    def part_of(self, group: str) -> str:
+        """vision_tower or audio_tower for all but the projector."""
+        return group if group == PROJECTOR else self.front_end.part
+
+    def fitted(self, request: Request) -> Request:
+        """The request with the medium that is read, whose tokens are its length."""
+        medium = self.front_end.medium(request)
+        return replace(request, seq_len=self.front_end.tokens(medium), media=(medium,))
+
+    def tokens_of(self, medium: Medium) -> int:
+        """How many hidden states a medium has."""
+        grid = self.front_end.places_of(medium)
+        if grid is None:
+            return self.front_end.tokens(medium)
+        for _, block in self.layers():
+            grid = block.places_after(grid)
+        return grid[0] * grid[1]
+
+    def inputs(self, request: Request) -> dict[str, InputSpec]:
+        """The medium of the request as `tokens`, of another shape than ids have."""
+        return {"tokens": self.front_end.input(request.batch_size, self.front_end.medium(request))}
+
+    def forward(
+        self,
+        tokens: Tensor,
+        *,
+        positions: Tensor | None = None,
+        past: Number = 0,
+        cache: Cached = None,
+        last_only: bool = False,
+    ) -> tuple[Tensor, Cached]:
+        """Labels [B, 1, n] or [B, T, n] with labels, else hidden states, pooled or not; never a cache."""
+        x = self.front_end(tokens, self.d_model, name="front_end")
+        self.hold(x)
+        positions = Positions("positions")(x) if positions is None else positions
+        context = Context(positions, past, places=self.front_end.places(tokens, x))
+        x, _ = self.run(x, context)
+        # layers of a grid leave one
+        x = FlattenPlaces("flatten")(x) if len(x.shape) > AXES else x
+        x = self.apply_final_norm(x)
+        y = x if self.pooling is None else self.pooling(x, name="pooling")
+        if self.projection is not None:
+            y = Linear("projection", self.projection)(y, group=PROJECTOR)
+        if self.n_labels is None:
+            return y, None
+        labels = Linear("classifier", self.n_labels, True)(y, group="classifier")
+        return self._with_teacher(x, labels, self.n_labels) if self.teacher else labels, None
+
+    def _with_teacher(self, x: Tensor, labels: Tensor, n_labels: Number) -> Tensor:
+        second = KeepToken("second", 1)(x)
+        taught = Linear("teacher_classifier", n_labels, True)(second, group="classifier")
+        mean: Tensor = Scale("mean_scale", 0.5)(Add("mean_add")(labels, taught))
+        return mean
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: a teacher's classifier without one of its own."""
+        yield from super().check()
+        if self.teacher and (self.n_labels is None or self.pooling is None):
+            what = "teacher adds a second classifier to that of the first token"
+            yield Conflict(
+                "teacher-labels", "teacher", what, "add n_labels and pooling: first, or leave it out"
+            )
+
+
+__all__ = ["MediaEncoder"]

@@ -1,0 +1,1 @@
+"""Ops of losses and of heads that go by their targets."""

@@ -207,7 +207,14 @@ def _index_key(attention: Any) -> int:
     return 0 if indexer is None else int(indexer.head_dim)
 
 
-def _cached(model: Any, out: Any, tokens: int) -> int | None:
+def _of_blocks(layer: Any, tokens: int) -> int:
+    """Elements that grow in a layer of DeepSeek-V4: a vector of each token of the window, keys of blocks."""
+    near = prod(layer.keys.shape) // layer.keys.shape[2] * min(tokens, layer.sliding_window)
+    blocks = getattr(layer, "compressed_kv", {}).values()
+    return near + sum(keys.numel() for keys in blocks if keys is not None)
+
+
+def _cached(model: Any, out: Any, tokens: int) -> int | None:  # noqa: PLR0911
     """Elements per layer for the tokens it can still see; of latent attention the latent, and an index's key.
 
     Nothing of an encoder (use_bidirectional_attention true): what its first tokens are depends on the last,
@@ -232,6 +239,8 @@ def _cached(model: Any, out: Any, tokens: int) -> int | None:
         return tokens * sum(sum(rank) for rank in ranks)
     if not hasattr(cache, "layers"):
         return None
+    if any(hasattr(layer, "compressed_kv") for layer in cache.layers):
+        return sum(_of_blocks(layer, tokens) for layer in cache.layers)
     filled = [layer for layer in cache.layers if layer.keys is not None and layer.keys.dim() == HEADS_AXES]
     return sum(
         sum(prod(x.shape) // x.shape[2] for x in (layer.keys, layer.values))

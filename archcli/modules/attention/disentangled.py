@@ -23,6 +23,7 @@ from archcli.ops import (
     Einsum,
     LentLinear,
     Linear,
+    Mask,
     Parameter,
     Sinusoid,
     SplitHeads,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from archcli.arith import Number, ceil_div
+from archcli.arith import Number, ceil_div, is_whole
 from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.attention.grouped import ProjectedAttention
@@ -39,10 +39,13 @@ class GridWindowAttention(ProjectedAttention):
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """[B, h, w, C] to [B, h, w, C]."""
         h, w = x.shape[1:3]
-        if min(h, w) < self.side:
+        # a formula has symbols for the side: then windows are taken to fit
+        known = all(map(is_whole, (h, w, self.side)))
+        if known and min(h, w) < self.side:
             what = f"a grid of {h} x {w} places is smaller than a window of {self.side} x {self.side}"
             raise ArchError(what, "give a larger image")
-        shift = self.side // 2 if self.shifted and min(h, w) > self.side else 0
+        alone = known and min(h, w) == self.side
+        shift = self.side // 2 if self.shifted and not alone else 0
         windows = CutWindows("windows", self.side, shift)(x)
         positions = Positions("places")(windows)
         bias = GridBias("score_bias", self.n_heads, (self.side, self.side))(positions, group=ScoreBias.group)

@@ -34,6 +34,8 @@ JOINS = {
         "_native_batch_norm_legit_no_training",
         "native_batch_norm",
         "native_batch_norm_backward",
+        "native_group_norm",
+        "native_group_norm_backward",
     ),
     *("_softmax_backward_data", "_log_softmax_backward_data"),
     *("elu_backward", "softplus_backward"),  # a derivative times a gradient, not tagged as pointwise

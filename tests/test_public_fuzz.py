@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import archcli
 from archcli.api.explain import ARGUMENTS
 from archcli.modules.spec import kinds
+from archcli.modules.spec.request import Medium
 
 NAMES = ("gpt2", "deepseek-v3", "t5-base", "bert-base-uncased", "gemma-2-9b", "performer", "mixtral-8x7b")
 MODELS = [archcli.load(name) for name in (*NAMES, "longformer-base-4096")]
@@ -35,6 +36,7 @@ WORDS = {
     "scan": ["auto", "chunked", "recurrent"],
     "mask": ["exact", "dense"],
     "state_dtype": [None, "bf16", "fp32"],
+    "media": [(), [Medium("image", (32, 32))]],
     "dtype": ["bf16", "fp32", "int4", "float8_e4m3fn"],
     "by": [None, "year", "series"],
     "sort": [None, "params", "head_ratio:desc"],

@@ -25,10 +25,10 @@ from archcli.ops import (
     Strided,
     WindowAndGlobal,
     base,
-    loss,
     normalize,
 )
 from archcli.ops.attention import attend_cost, mask
+from archcli.ops.losses import loss
 from archcli.runtime.model.leaves import MODULES
 from mutants.mutant import Mutant, constant, plus
 from ops.cases import CASES

@@ -55,7 +55,8 @@ STRUCTURE = set(
     bottleneck joined joins entries relative terms share shared use project adapter_rank
     adapter_targets buckets size branches latent n_blocks state d_inner
     dt_rank conv_kernel rank query_gate ffn_norm n_shared relative_rank relative_extent
-    o_lora_rank network depthwise_kernel grouped_kernel router_width first blocks projects""".split()  # noqa: SIM905
+    o_lora_rank network depthwise_kernel grouped_kernel router_width first blocks projects
+    layer_scale""".split()  # noqa: SIM905
 )
 
 

@@ -13,8 +13,8 @@ from archcli.measure.survey.presets import select
 from presets.test_presets import ORACLE
 from table import every_row
 
-NARROW = {"gemma-3-1b", "gpt-oss-20b"}
-"""Whose windows are full before the shortest context that is recorded.
+NARROW = {"gemma-3-1b", "gpt-oss-20b", "deepseek-v4-flash", "deepseek-v4-pro"}
+"""Whose windows, or first blocks, are full before the shortest context that is recorded.
 
 Below it, a token adds to every layer.
 """

@@ -150,7 +150,7 @@ class RelativeAttention(MultiHeadAttention):
         """As softmax attention with q + u in place of q, and the scores of distances with q + v."""
         width, visible = cast("Tensor", context.relative).shape[-1], k.shape[1]
         distances = Distances("distances", visible, not self.causal)(context.positions)
-        table = Sinusoid("sinusoid", width, pairing="half")(distances)
+        table = Sinusoid("sinusoid", width, pairing="half")(distances, q)
         placed = SplitHeads("r_heads", self.n_heads)(Linear("r_proj", self.n_heads * d_query)(table))
         of_distances = self._with_vector(q, "distance_bias")
         scores = Einsum("distance_scores", "bthd,rhd->bhtr")(of_distances, placed)

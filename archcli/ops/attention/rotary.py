@@ -153,30 +153,35 @@ class Sinusoid(Op):
     """The fixed table of Vaswani et al. (arXiv:1706.03762 section 3.5) at positions [T]: [T, width].
 
     sin and cos of position / base^(2i/width); `half` puts all sines first, `interleaved` alternates sine and
-    cosine, with `first` cosine the other way round.
+    cosine, with `first` cosine the other way round. It is computed in fp32; a second input gives its dtype.
     """
 
     drawn: ClassVar[str] = "aside"
+    dtype_inputs: ClassVar[frozenset[int]] = frozenset({1})
     name: str
     width: Number
     base: float = 10000.0
     pairing: Pairing = "interleaved"
     first: Literal["sine", "cosine"] = "sine"
 
-    def shape(self, positions: Shape) -> Shape:
+    def trained(self, grads: list[bool], *xs: Shape) -> bool:
+        return False
+
+    def shape(self, positions: Shape, *like: Shape) -> Shape:
         return (positions[0], self.width)
 
-    def parts(self, positions: Shape) -> tuple[Part, ...]:
+    def parts(self, positions: Shape, *like: Shape) -> tuple[Part, ...]:
         n = positions[0] * self.width
         return (Part("angles", OpClass.ELEMENTWISE, 2 * n, positions[0], n),)
 
-    def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
+    def run(self, torch: Any, weights: dict[str, Any], positions: Any, like: Any = None) -> Any:
         steps = torch.arange(0, self.width, 2, device=positions.device, dtype=torch.float32)
         angles = positions.to(torch.float32)[:, None] * torch.exp(steps * (-math.log(self.base) / self.width))
         sine, cosine = angles.sin(), angles.cos()
         pair = (sine, cosine) if self.first == "sine" else (cosine, sine)
-        return (
+        table = (
             torch.stack(pair, dim=-1).flatten(-2)
             if self.pairing == "interleaved"
             else torch.cat(pair, dim=-1)
         )
+        return table if like is None else table.to(like.dtype)

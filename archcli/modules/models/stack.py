@@ -274,6 +274,11 @@ class Stack(Module):
                     "make them alike",
                 )
 
+            if self.score_bias is not None and mixer.facts().blocks_of != self.score_bias.blocks_of:
+                what = "a layer and score_bias differ in the keys that sum blocks of tokens"
+                hint = "kind transient_global and kind token_and_block_buckets belong together, with equal block"
+                yield Conflict("score-bias-blocks", group, what, hint)
+
     def _check_streams(self) -> Iterator[Conflict]:
         """Conflicts: unequal numbers of streams, per-layer embeddings that nobody reads or makes."""
         blocks = [block for group in self.groups for block in group.blocks]

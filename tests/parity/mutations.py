@@ -212,14 +212,17 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "chunk": nothing,
     },
     # of layers and their score bias together, or of none
-    m.TransientGlobalAttention: {
-        **dict.fromkeys(("block", "block_norm", "causal", "position"), nothing)
-    },
+    m.TransientGlobalAttention: {**dict.fromkeys(("block", "block_norm", "causal", "position"), nothing)},
     m.TokenAndBlockBuckets: {"block": nothing},
     m.BlockCompressor: {"rate": nothing, "overlaps": nothing},
     m.BlockIndexer: {"top_k": plus(-1, 1)},
     m.ConcatBlock: {"residual_multiplier": nothing, "nth_branch": nothing},
-    m.PreNorm: {"kind": kinds(m.PostNorm, m.ResidualPostNorm), "normed": to("both"), "stream_scale": off, "layer_scale": dropped},
+    m.PreNorm: {
+        "kind": kinds(m.PostNorm, m.ResidualPostNorm),
+        "normed": to("both"),
+        "stream_scale": off,
+        "layer_scale": dropped,
+    },
     m.PostNorm: {"kind": kinds(m.PreNorm, m.ResidualPostNorm), "adapter": dropped},
     m.Sandwich: {"kind": kinds(m.PreNorm, m.ResidualPostNorm)},
     m.ResidualPostNorm: {"kind": kinds(m.PreNorm, m.PostNorm)},

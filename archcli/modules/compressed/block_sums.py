@@ -19,7 +19,17 @@ from archcli.modules.spec.base import Conflict, Inherit, Size
 from archcli.modules.spec.context import Context
 from archcli.ops import BlockBias, Concat, JoinBlocks, Linear, Mask, NearAndSums, SplitHeads, SumBlocks
 
-PLAIN = ("bias", "qk_norm", "clip", "global_projections", "v_norm", "kv_from", "value_gate", "index", "blocks")
+NOT_OF_SUMS = (
+    "bias",
+    "qk_norm",
+    "clip",
+    "global_projections",
+    "v_norm",
+    "kv_from",
+    "value_gate",
+    "index",
+    "blocks",
+)
 """Fields of attention that are not defined for keys of sums."""
 
 
@@ -84,7 +94,7 @@ class TransientGlobalAttention(MultiHeadAttention):
         if self.causal:
             what = "sums of blocks hold later tokens"
             yield Conflict("transient-encoder", "causal", what, "state causal: false")
-        others = [name for name in PLAIN if getattr(self, name) not in (None, False, ())]
+        others = [name for name in NOT_OF_SUMS if getattr(self, name) not in (None, False, ())]
         others += ["values"] * (self.values != "projected")
         others += ["value_multiplier"] * (self.value_multiplier != 1.0)
         # a bias or rotation of a layer's own has a place for each token, and none for a sum

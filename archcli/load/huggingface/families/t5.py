@@ -231,9 +231,11 @@ def _longt5_weights(config: Config) -> Weights:
     """Weight names: T5's but for the encoder's attention."""
     theirs = LONG_ATTENTION.get(str(config.get("encoder_attention_type")), "")
     prefix = "" if _is_encoder_alone(config) else "encoder."
+    layer, ours = f"encoder.block.*.layer.0.{theirs}", f"{prefix}layers.*.attention"
+    first = layer.replace("*", "0")
     of_sums: dict[str, Rule] = {
-        f"encoder.block.0.layer.0.{theirs}.global_relative_attention_bias.weight": f"{prefix}score_bias_blocks.weight",
-        f"encoder.block.*.layer.0.{theirs}.global_input_layer_norm.weight": f"{prefix}layers.*.attention.block_norm.weight",
+        f"{layer}.global_input_layer_norm.weight": f"{ours}.block_norm.weight",
+        f"{first}.global_relative_attention_bias.weight": f"{prefix}score_bias_blocks.weight",
     }
     names = {
         name.replace("SelfAttention", theirs) if name.startswith("encoder.block") else name: rule

@@ -366,6 +366,15 @@ def test_without_its_package_it_says_how_to_install_it(cli, monkeypatch):
     )
 
 
+def test_a_package_that_the_sdk_needs_is_missing(cli, monkeypatch):
+    monkeypatch.setitem(sys.modules, "archcli.commands.mcp.server", None)  # as an import that fails
+    monkeypatch.delattr("archcli.commands.mcp.server", raising=False)
+    done = cli("mcp")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("error: mcp is installed, and cannot be imported: import of ")
+    assert done.err.endswith("  = help: pip install 'mcp>=2,<3', then: archcli mcp\n")
+
+
 def test_another_generation_of_its_package_is_refused(cli, monkeypatch):
     monkeypatch.setattr("archcli.commands.mcp.version", lambda _: "1.27.0")
     done = cli("mcp")

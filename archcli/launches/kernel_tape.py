@@ -172,11 +172,12 @@ class Weights:
         self.tensors: dict[str, ShapeTensor] = {}
         self.first: dict[str, str] = {}
 
-    def tensor(self, path: str, shape: Any, *, trained: bool) -> ShapeTensor:
-        """The weight at a path, made when it is first asked for."""
+    def tensor(self, path: str, shape: Any, *, trained: bool, whole: bool = False) -> ShapeTensor:
+        """The weight at a path, made when it is first asked for; `whole` numbers are indices."""
         if path not in self.tensors:
             sizes = tuple(int(size) for size in shape)
-            self.tensors[path] = ShapeTensor(sizes, self.dtype, requires_grad=trained)
+            dtype = NAMED["int64"] if whole else self.dtype
+            self.tensors[path] = ShapeTensor(sizes, dtype, requires_grad=trained)
         return self.tensors[path]
 
 
@@ -245,6 +246,7 @@ class KernelTape(InPeriods):
                 f"{join(self.home, op.name)}.{name}",
                 (*stacked, *shape),
                 trained=trained and name not in buffers and op.trained([False] * len(shapes), *shapes),
+                whole=name in op.whole_buffers,
             )
             for name, shape in named.items()
         }

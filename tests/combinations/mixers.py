@@ -66,6 +66,9 @@ ENCODING = {
 """Mixers of encoders alone."""
 
 WINDOWED = "kind: grid_window, n_heads: 4, side: 4, causal: false"
+OF_SUMS = {"transient-global": "{kind: transient_global, n_heads: 4, block: 4, causal: false}"}
+"""Mixers whose keys are sums of blocks, too, with a bias of their own."""
+
 OF_IMAGES = {"grid-window": f"{{{WINDOWED}}}", "grid-window-shifted": f"{{{WINDOWED}, shifted: true}}"}
 """Mixers of places of a grid, which encoders of images alone have."""
 
@@ -107,6 +110,27 @@ norm: layernorm
 {"" if {*mixers} == {"fourier"} else "relative: {size: 4}"}
 embedding: {{token_types: 2}}
 head: {{}}
+groups:
+  - n_layers: {2 * len(mixers)}
+    pattern:
+{layers}
+"""
+
+
+def long_encoder(*mixers):
+    """The YAML of an encoder whose layers have these mixers of LongT5 in turn."""
+    layers = "\n".join(
+        f"      - {{kind: pre_norm, attention: {OF_SUMS[name]}, ffn: {{kind: mlp, d_ff: 20}}}}"
+        for name in mixers
+    )
+    return f"""
+name: combined
+kind: encoder
+vocab_size: 29
+d_model: 16
+max_seq_len: 64
+norm: rmsnorm
+score_bias: {{kind: token_and_block_buckets, n_buckets: 8, bidirectional: true, block: 4}}
 groups:
   - n_layers: {2 * len(mixers)}
     pattern:

@@ -7,13 +7,29 @@ import pytest
 from archcli.commands.line.names import COMMANDS
 from archcli.modules.spec.kinds import kinds
 from combinations.asked import ASKED, GENERATES, OF_NO_MODEL, PICTURES, TORCH
-from combinations.mixers import ENCODING, MIXERS, OF_IMAGES, encoder, image_encoder, model
+from combinations.mixers import (
+    ENCODING,
+    MIXERS,
+    OF_IMAGES,
+    OF_SUMS,
+    encoder,
+    image_encoder,
+    long_encoder,
+    model,
+)
 from commands.conftest import cli
 
 __all__ = ["cli"]
 
 
-EVERY = MIXERS | ENCODING | OF_IMAGES
+EVERY = MIXERS | ENCODING | OF_IMAGES | OF_SUMS
+FILES = {
+    **dict.fromkeys(MIXERS, model),
+    **dict.fromkeys(ENCODING, encoder),
+    **dict.fromkeys(OF_IMAGES, image_encoder),
+    **dict.fromkeys(OF_SUMS, long_encoder),
+}
+"""What makes a file of a mixer."""
 
 
 def of_all(asked):
@@ -31,7 +47,7 @@ def of_all(asked):
 
 def yaml(mixer):
     """A model of this mixer alone, of the kind that has such layers."""
-    of_layers = model if mixer in MIXERS else encoder if mixer in ENCODING else image_encoder
+    of_layers = FILES[mixer]
     return of_layers(mixer)
 
 
@@ -74,7 +90,7 @@ def test_every_picture_is_drawn(cli, tmp_path, mixer, asked):
     assert "<svg" in done.out
 
 
-@pytest.mark.parametrize("mixer", ENCODING | OF_IMAGES)
+@pytest.mark.parametrize("mixer", ENCODING | OF_IMAGES | OF_SUMS)
 @pytest.mark.parametrize("name", sorted(GENERATES & set(ASKED)))
 def test_an_encoder_says_that_it_generates_nothing(cli, tmp_path, mixer, name):
     path = tmp_path / "model.yaml"

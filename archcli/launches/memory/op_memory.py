@@ -149,7 +149,11 @@ class ShapeRun:
         trained = call.trained and op.trained([False] * len(shapes), *shapes)
         stacked = () if call.n_experts is None else (call.n_experts,)
         return {
-            name: ShapeTensor((*stacked, *shape), self.model, requires_grad=trained and name not in buffers)
+            name: ShapeTensor(
+                (*stacked, *shape),
+                INT64 if name in op.whole_buffers else self.model,
+                requires_grad=trained and name not in buffers,
+            )
             for name, shape in {**op.weights(*shapes), **buffers}.items()
         }
 

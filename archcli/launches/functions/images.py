@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from archcli.launches.dtypes import FP32
 from archcli.launches.kernel import StatedWork
 from archcli.launches.launching import launch, launch_gradients, launch_many, needs_grad
-from archcli.launches.log import current
 from archcli.launches.tensor import in_torch
 
 
@@ -59,7 +57,6 @@ def interpolate(
 @in_torch
 def group_norm(x: Any, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Groups of the channels of x [B, C, …], each normalized over all its places."""
-    statistic = FP32 if current().on_cuda else x.dtype
     rows = (x.shape[0], groups)
 
     def backward(g: Any, *_: Any) -> tuple[Any, ...]:
@@ -68,7 +65,7 @@ def group_norm(x: Any, groups: int, weight: Any = None, bias: Any = None, eps: f
     return launch_many(
         "native_group_norm",
         [x, weight, bias],
-        [(x.shape, x.dtype), (rows, statistic), (rows, statistic)],
+        [(x.shape, x.dtype), (rows, x.dtype), (rows, x.dtype)],
         backward=backward,
         differentiable=1,
     )[0]

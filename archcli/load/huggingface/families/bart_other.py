@@ -41,7 +41,7 @@ def _led_weights(config: Config) -> Weights:
 
 
 UNTRAINED = (
-    *("expert_capacity", "router_dtype", "router_ignore_padding_tokens"),
+    *("expert_capacity", "router_dtype", "router_ignore_padding_tokens", "moe_eval_capacity_token_fraction"),
     *("router_z_loss_coef", "batch_prioritized_routing", "normalize_router_prob_before_dropping"),
 )
 """Keys of how tokens are dropped in training, and of losses; a pass for inference drops none."""

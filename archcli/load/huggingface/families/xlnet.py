@@ -30,7 +30,7 @@ def _xlnet(config: Config) -> Mapped:
     """
     config.only("attn_type", "bi")
     config.only("bi_data", False)
-    if config.get("clamp_len") > 0:
+    if config.number("clamp_len").value > 0:
         what = f"clamp_len {config.get('clamp_len')} is not supported"
         raise config.error(what, "supported: -1", config.place("clamp_len"))
     config.ignore(*UNREAD.split(), *SUMMARY)

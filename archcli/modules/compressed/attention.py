@@ -32,11 +32,11 @@ class BlockwiseAttention(SoftmaxAttention):
         z = softmax(d^-0.5 q [k of the window | keys of blocks]^T) [the same]
         y = Wob [Woa_1 z_1 | … | Woa_g z_g]             z_i the heads of group i, o_lora_rank numbers each
 
-    RoPE turns q, k and the keys of blocks, and z back by the query's position, so that what a value gives
-    goes by its distance. Without `compressor` a layer sees its `window` alone; with it also every closed
-    block (heavily compressed attention, rate 128), or with `index` the `top_k` of them that it chooses
-    (compressed sparse attention, rate 4). Caches d elements for each token of the window, d for each block,
-    and the tokens of an open block.
+    `o_groups` is g. `query_norm` is the norm of each head of q. RoPE turns q, k and the keys of blocks, and z
+    back by the query's position, so that what a value gives goes by its distance. Without `compressor` a
+    layer sees its `window` alone; with it also every closed block (heavily compressed attention, rate 128),
+    or with `index` the `top_k` of them that it chooses (compressed sparse attention, rate 4). Caches d
+    elements for each token of the window, d for each block, and the tokens of an open block.
     """
 
     title: ClassVar[str] = "Compressed attention"
@@ -145,7 +145,7 @@ class BlockwiseAttention(SoftmaxAttention):
             )
         if self.n_heads % self.o_groups:
             what = f"o_groups {self.o_groups} does not divide n_heads {self.n_heads}"
-            yield Conflict("groups-divide-heads", "o_groups", what, "a group has whole heads")
+            yield Conflict("output-groups-divide-heads", "o_groups", what, "a group has whole heads")
         others = [field for field in ("chunk", "sparsity") if getattr(self, field) is not None]
         others += ["causal"] * (not self.causal) + ["normalizer"] * (self.normalizer == "relu")
         if others:
@@ -160,4 +160,4 @@ class BlockwiseAttention(SoftmaxAttention):
         turned = self.position.rotary_width(self.head_dim)
         if self.index is not None and turned > self.index.head_dim:
             what = f"the position turns {turned} dims, and an index head has {self.index.head_dim}"
-            yield Conflict("index-rotary-dims", "index.head_dim", what, f"use {turned} or more")
+            yield Conflict("block-index-rotary-dims", "index.head_dim", what, f"use {turned} or more")

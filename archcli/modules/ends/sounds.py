@@ -134,7 +134,8 @@ class ConvolvedWave(FrontEnd):
 
     wav2vec 2.0, arXiv:2006.11477 section 2. Layer i has `channels` i, `kernels` i and `strides` i, with a
     bias where `bias` says so. `normalized` first normalizes the channels of the first layer over time, every
-    all channels at each time. `norm` follows positions (none in models whose layers normalize first).
+    all channels at each time. `input_norm` is the norm before the matrix that leads to D. `norm` follows
+    positions (none in models whose layers normalize first).
     """
 
     group: ClassVar[str] = "conv_frontend"

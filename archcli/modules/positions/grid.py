@@ -58,7 +58,7 @@ class GridRope(Position):
 class GridDifferences(Position):
     """A bias on scores for each difference of row and column, with a table for each layer.
 
-    BEiT, arXiv:2106.08254. `grid` is (h, w); `class_token` adds three rows, from, to and of the class token.
+    BEiT, arXiv:2106.08254. `grid` is (h, w). `class_token` adds three rows, from, to and of the class token.
     """
 
     acts_on = "scores"
@@ -75,7 +75,10 @@ class GridDifferences(Position):
 
 
 class SharedGridDifferences(ScoreBias):
-    """The bias of `GridDifferences` with one table for all layers."""
+    """The bias of `GridDifferences` with one table for all layers.
+
+    `grid` is (h, w). `class_token` adds three rows, from, to and of the class token.
+    """
 
     kind: Literal["grid_bias"] = "grid_bias"
     grid: Sides

@@ -77,13 +77,17 @@ class MediaEncoder(Model, Stack):
     def forward(
         self,
         tokens: Tensor,
+        wanted: Literal["answer", "hidden"] = "answer",
         *,
         positions: Tensor | None = None,
         past: Number = 0,
         cache: Cached = None,
         last_only: bool = False,
     ) -> tuple[Tensor, Cached]:
-        """Labels [B, 1, n] or [B, T, n] with labels, else hidden states, pooled or not; never a cache."""
+        """Labels [B, 1, n] or [B, T, n] with labels, else hidden states, pooled or not; never a cache.
+
+        Where `hidden` is wanted it is the hidden states, beside a pooling that nobody reads, as classes of towers do.
+        """
         x = self.front_end(tokens, self.d_model, name="front_end")
         self.hold(x)
         positions = Positions("positions")(x) if positions is None else positions
@@ -93,6 +97,8 @@ class MediaEncoder(Model, Stack):
         x = FlattenPlaces("flatten")(x) if len(x.shape) > AXES else x
         x = self.apply_final_norm(x)
         y = x if self.pooling is None else self.pooling(x, name="pooling")
+        if wanted == "hidden":
+            return x, None
         if self.projection is not None:
             y = Linear("projection", self.projection)(y, group=PROJECTOR)
         if self.n_labels is None:

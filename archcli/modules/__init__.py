@@ -103,7 +103,7 @@ HOMES = {
     ".attention.linear": ["LinearAttention"],
     ".attention.indexer": ["Indexer"],
     ".attention.latent": ["MultiHeadLatentAttention"],
-    ".attention.windows": ["GridWindowAttention"],
+    ".attention.windows": ["GridWindowAttention", "PatchWindowAttention"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".spec.base": ["Inline", "Module", "children", "find", "settings", "substitute"],
     ".networks.norm": ["BatchNorm", "LayerNorm", "Norm", "QKNorm", "RMSNorm", "SelfGatedRMSNorm"],
@@ -135,6 +135,7 @@ HOMES = {
     ".ends.sizings": [
         "BetweenSides",
         "CanvasTiles",
+        "ExactMultiple",
         "FixedSize",
         "ImageSizing",
         "LongestSide",

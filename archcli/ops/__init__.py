@@ -118,6 +118,7 @@ HOMES = {
         "Causal",
         "Chunked",
         "Mask",
+        "PatchWindows",
         "SlidingWindow",
         "TopK",
         "Dilated",

@@ -56,6 +56,28 @@ class FixedSize(ImageSizing):
         return Pieces(1, (self.size[0], self.size[1]))
 
 
+class ExactMultiple(ImageSizing):
+    """Images whose sides are multiples of `factor` are read as they are, and no others.
+
+    With `size` that one alone: what becomes of others is not known.
+    """
+
+    kind: Literal["exact"] = "exact"
+    factor: Size = 1
+    size: Sides | None = None
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """One piece; ArchError for an image that has to be resized."""
+        if self.size is not None and self.size != (height, width):
+            usual = " x ".join(map(str, self.size))
+            what = f"an image of {height} x {width} is not read: what becomes of it is known of {usual} alone"
+            raise ArchError(what, f"resize the image to {usual}")
+        if height % self.factor or width % self.factor:
+            what = f"an image of {height} x {width} is not read: its sides are no multiples of {self.factor}"
+            raise ArchError(what, "resize the image")
+        return Pieces(1, (height, width))
+
+
 class NearestMultiple(ImageSizing):
     """Both sides to the nearest multiple of `factor`, the area between two bounds (Qwen2-VL).
 
@@ -242,6 +264,7 @@ class BetweenSides(ImageSizing):
 __all__ = [
     "BetweenSides",
     "CanvasTiles",
+    "ExactMultiple",
     "FixedSize",
     "ImageSizing",
     "LongestSide",

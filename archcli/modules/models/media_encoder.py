@@ -91,7 +91,8 @@ class MediaEncoder(Model, Stack):
         x = self.front_end(tokens, self.d_model, name="front_end")
         self.hold(x)
         positions = Positions("positions")(x) if positions is None else positions
-        context = Context(positions, past, places=self.front_end.places(tokens, x))
+        grid = self.front_end.grid_read(tokens.shape)
+        context = Context(positions, past, places=self.front_end.places(tokens, x), grid=grid)
         x, _ = self.run(x, context)
         # layers of a grid leave one
         x = FlattenPlaces("flatten")(x) if len(x.shape) > AXES else x

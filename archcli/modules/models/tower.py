@@ -76,7 +76,8 @@ class Tower(Module):
         read = self.model.front_end.medium(Request(media=(Medium(medium.kind, tuple(pieces.size)),)))
         places, each = self.places(read), self.model.tokens_of(read)
         for step in self.projector:
-            places, each = step.places_after(places), step.tokens_after(each, places)
+            places = step.places_after(places)
+            each = step.tokens_after(each, places)
         if self.sizing is None or medium.kind in SOUNDS:
             return each
         return self.sizing.tokens(medium.size, pieces, places, each)

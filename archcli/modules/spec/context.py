@@ -61,6 +61,7 @@ class Context(NamedTuple):
     embedding: Tensor | None = None
     out_width: Number = None
     places: Tensor | None = None
+    grid: tuple[Number, Number] | None = None
 
     def width_of(self, x: Tensor) -> Number:
         """The width that a mixer of x returns."""

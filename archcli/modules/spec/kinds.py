@@ -58,6 +58,7 @@ TABLE: dict[str, dict[str, str]] = {
         "rwkv4": "archcli.modules.recurrent.rwkv:RWKV4",
         "conv_gqa": "archcli.modules.attention.convolved:ConvolvedAttention",
         "cca": "archcli.modules.attention.convolved:CompressedAttention",
+        "patch_window": "archcli.modules.attention.windows:PatchWindowAttention",
         "grid_window": "archcli.modules.attention.windows:GridWindowAttention",
     },
     "block": {
@@ -106,6 +107,7 @@ TABLE: dict[str, dict[str, str]] = {
     },
     "image_sizing": {
         "fixed": "archcli.modules.ends.sizings:FixedSize",
+        "exact": "archcli.modules.ends.sizings:ExactMultiple",
         "multiple": "archcli.modules.ends.sizings:NearestMultiple",
         "longest": "archcli.modules.ends.sizings:LongestSide",
         "canvas": "archcli.modules.ends.sizings:CanvasTiles",

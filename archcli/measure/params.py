@@ -274,7 +274,7 @@ def _groups(totals: Totals) -> Table:
 
 
 def _parts(totals: Totals) -> Table:
-    """Parameters of the whole: the language model, which the other tables are about, and what is beside it."""
+    """Parameters of the whole: the language model, which other tables are about, and its towers."""
     columns = (Column("part", "part"), Column("params", "params", "count"))
     records = [{"part": part, "params": n} for part, n in totals["by_part"].items()]
     return Table("With towers", columns, records, {"part": "total", "params": totals["params_with_towers"]})

@@ -20,7 +20,7 @@ from archcli.load.huggingface.quantization.scheme import stated_quantization
 from archcli.load.huggingface.registry import families, family_of
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.huggingface.wrappers.table import WRAPPERS
-from archcli.load.huggingface.wrappers.text import note_counted, note_towers, text_part
+from archcli.load.huggingface.wrappers.text import note_counted, note_towers, text_part, uncounted
 from archcli.load.yaml.nodes import Node
 
 CLASS_ENDING = re.compile(
@@ -102,7 +102,8 @@ def _with_towers(whole: Config, mapping: Mapped, text: Mapped) -> Mapped:
 
     known = towers_of(whole, mapping, text)
     note_counted(whole, known.keys, known.reasons)
-    return {**mapping, "towers": known.towers} if known.towers else mapping
+    parts = {"towers": known.towers, "uncounted": uncounted(whole, known.keys)}
+    return {**mapping, **{key: value for key, value in parts.items() if value}}
 
 
 def _check_width(config: Config) -> None:

@@ -81,7 +81,8 @@ class ExactMultiple(ImageSizing):
 class NearestMultiple(ImageSizing):
     """Both sides to the nearest multiple of `factor`, the area between two bounds (Qwen2-VL).
 
-    arXiv:2409.12191 section 2.1. An image of more than `most` pixels shrinks, one of fewer than `least` grows.
+    arXiv:2409.12191 section 2.1. More than `most` pixels shrink, fewer than
+    `least` grow.
     """
 
     kind: Literal["multiple"] = "multiple"
@@ -92,7 +93,8 @@ class NearestMultiple(ImageSizing):
     def pieces(self, height: int, width: int) -> Pieces:
         """One piece; ArchError for an image that is a thin strip."""
         if max(height, width) > MOST_STRETCHED * min(height, width):
-            what = f"an image of {height} x {width} is not read: one side is over {MOST_STRETCHED} times the other"
+            stretch = f"one side is over {MOST_STRETCHED} times the other"
+            what = f"an image of {height} x {width} is not read: {stretch}"
             raise ArchError(what, "give one that is less stretched")
         n = self.factor
         sides = [round(side / n) * n for side in (height, width)]
@@ -106,9 +108,9 @@ class NearestMultiple(ImageSizing):
 
 
 class LongestSide(ImageSizing):
-    """The longer side at most `longest`, then both up to a multiple of `patch` (Pixtral, arXiv:2410.07073).
+    """The longer side at most `longest`, then both up to a multiple of `patch` (Pixtral).
 
-    With `breaks` a token follows each row of the prompt.
+    arXiv:2410.07073. With `breaks` a token follows each row of the prompt.
     """
 
     kind: Literal["longest"] = "longest"
@@ -132,8 +134,8 @@ class LongestSide(ImageSizing):
 class CanvasTiles(ImageSizing):
     """Square tiles of `tile` pixels in the arrangement that is nearest to the image's shape (InternVL).
 
-    arXiv:2404.16821 section 3.3. Between `least` and `most` tiles; with `overview` the whole image is one more
-    where there are several.
+    arXiv:2404.16821 section 3.3. Between `least` and `most` tiles; with `overview` the whole image is
+    one more where there are several.
     """
 
     kind: Literal["canvas"] = "canvas"
@@ -169,8 +171,8 @@ class CanvasTiles(ImageSizing):
 class PinnedTiles(ImageSizing):
     """The `sizes` that keeps most of the image, cut into square tiles, and an overview (LLaVA-1.6).
 
-    Tokens of padding are taken off again, and each row of the rest ends in a trained newline. With `most` tiles
-    a larger grid is resized to that many (LLaVA-OneVision, arXiv:2408.03326 section 3.2).
+    Tokens of padding are taken off again, and each row of the rest ends in a trained newline. With `most`
+    tiles a larger grid is resized to that many (LLaVA-OneVision, arXiv:2408.03326 section 3.2).
     """
 
     kind: Literal["pinned"] = "pinned"

@@ -15,6 +15,7 @@ from archcli.modules.ends.patches import FrontEnd
 from archcli.modules.ends.pooling import Pooling
 from archcli.modules.models.model import Model
 from archcli.modules.models.stack import Cached, Stack
+from archcli.modules.models.tower import TowerModel
 from archcli.modules.spec.base import Conflict, Count, Size
 from archcli.modules.spec.context import Context
 from archcli.modules.spec.request import InputSpec, Medium, Request
@@ -27,7 +28,7 @@ AXES = 3
 """Axes of a sequence of vectors; a grid has one more."""
 
 
-class MediaEncoder(Model, Stack):
+class MediaEncoder(Model, Stack, TowerModel):
     """An encoder of images or sounds: pixels or a spectrogram to hidden states [B, T, D].
 
     Differs from Encoder in a `front_end` in the place of a table of tokens; `vocab_size` is 0. `pooling`
@@ -86,7 +87,7 @@ class MediaEncoder(Model, Stack):
     ) -> tuple[Tensor, Cached]:
         """Labels [B, 1, n] or [B, T, n] with labels, else hidden states, pooled or not; never a cache.
 
-        Where `hidden` is wanted it is the hidden states, beside a pooling that nobody reads, as classes of towers do.
+        Where `hidden` is wanted it is the hidden states; a pooling runs beside, as in classes of towers.
         """
         x = self.front_end(tokens, self.d_model, name="front_end")
         self.hold(x)

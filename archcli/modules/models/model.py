@@ -53,6 +53,7 @@ class Model(Holder):
     that are stored and read by no pass, by name with how many numbers each is, or its shape (vectors of
     Molmo 2's image tokens, a second table of BART's). `towers` are encoders of images and sounds
     beside the language model, whose vectors take the place of tokens; its own figures are without them.
+    `uncounted` names parts that the whole has and that are not stated here, such as an unknown tower.
     """
 
     family: ClassVar[str] = "model"
@@ -73,6 +74,7 @@ class Model(Holder):
     quantization: Quantization | None = None
     published_in: Quantization | None = None
     towers: tuple[Tower, ...] = ()
+    uncounted: tuple[str, ...] = ()
 
     apart: ClassVar[frozenset[str]] = frozenset({"towers"})
     caches: ClassVar[bool] = True
@@ -144,6 +146,9 @@ class Model(Holder):
         tower = next((tower for tower in self.towers if medium.kind in tower.media), None)
         if tower is not None:
             return tower
+        if self.uncounted:
+            what = f"{self.name or 'this model'} has parts that are not known: {', '.join(self.uncounted)}"
+            raise ArchError(f"{what}; no {medium.kind} can be counted", "ask for its text alone")
         kinds = " and ".join(self.media)
         what = f"{self.name or 'this model'} reads {f'text and {kinds}' if kinds else 'text alone'}"
         more = "" if kinds else ": it has no part for images or sounds"

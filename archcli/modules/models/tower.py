@@ -6,16 +6,40 @@ B batch, T tokens, D width.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from archcli.errors import ArchError
 from archcli.graph import Row, Tensor
+from archcli.modules.ends.patches import FrontEnd
 from archcli.modules.ends.projectors import GROUP, Places, ProjectorStep, run_steps
 from archcli.modules.ends.sizings import ImageSizing, Pieces
-from archcli.modules.models.media_encoder import MediaEncoder
 from archcli.modules.spec.base import Conflict, Count, Module
 from archcli.modules.spec.request import SOUNDS, InputSpec, Medium, Request
 from archcli.ops import Parameter
+
+
+class TowerModel(Module):
+    """What a tower asks of its encoder, which is a model by itself."""
+
+    family: ClassVar[str] = "model"
+    front_end: FrontEnd
+
+    @property
+    def media(self) -> tuple[str, ...]:
+        """The kinds of media that it reads."""
+        return self.front_end.media
+
+    def fitted(self, request: Request) -> Request:
+        """The request with the medium that is read."""
+        raise NotImplementedError
+
+    def tokens_of(self, medium: Medium) -> int:
+        """How many hidden states a medium has."""
+        raise NotImplementedError
+
+    def inputs(self, request: Request) -> dict[str, InputSpec]:
+        """The tensor that is read."""
+        raise NotImplementedError
 
 
 class Tower(Module):
@@ -29,7 +53,7 @@ class Tower(Module):
     """
 
     part: Literal["vision_tower", "audio_tower"] = "vision_tower"
-    model: MediaEncoder
+    model: TowerModel
     sizing: ImageSizing | None = None
     projector: tuple[ProjectorStep, ...] = ()
     taps: tuple[Count, ...] = ()
@@ -104,4 +128,4 @@ class Tower(Module):
             yield Conflict("taps-steps", "taps", "taps and tap_projector go together", "state both or none")
 
 
-__all__ = ["Tower"]
+__all__ = ["Tower", "TowerModel"]

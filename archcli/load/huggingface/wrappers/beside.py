@@ -37,7 +37,7 @@ PLAIN = (
 
 
 @dataclass(frozen=True)
-class Sides:
+class TowerSource:
     """What a tower is read from: the whole file, the processor's, and the width of the language model."""
 
     whole: Config
@@ -53,7 +53,7 @@ class Sides:
         return config
 
     def encoder(self, key: str, usual: str, init: Mapping[str, Any] = NOTHING) -> Mapped:
-        """An encoder of a known family; `init` is what the wrapper's class fills in where the key is missing."""
+        """An encoder of a known family; `init` is what the wrapper fills in where the key is missing."""
         config = self.part(key)
         data = dict(config.data) or dict(init)
         kind = data.setdefault("model_type", usual)
@@ -105,7 +105,7 @@ class Sides:
 ENCODERS = {"clip_vision_model", "siglip_vision_model"}
 """Model types of encoders that are families by themselves."""
 
-Reader = Callable[[Sides], Mapped]
+Reader = Callable[[TowerSource], Mapped]
 
 TOWERS: Mapping[str, Mapping[str, str]] = {
     "llava": {"vision_config": "llava:llava"},
@@ -149,7 +149,7 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
         # notes of a tower that turns out to be unknown are about nothing
         notes = len(whole.notes)
         try:
-            known.towers.append(read(Sides(whole, processor(whole), mapping["d_model"], text)))
+            known.towers.append(read(TowerSource(whole, processor(whole), mapping["d_model"], text)))
             known.keys.append(key)
         except ArchError as error:
             del whole.notes[notes:]

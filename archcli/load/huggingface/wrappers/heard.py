@@ -6,7 +6,7 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
 from archcli.load.huggingface.whole.vit_like import vit_like
-from archcli.load.huggingface.wrappers.beside import Sides, linear
+from archcli.load.huggingface.wrappers.beside import TowerSource, linear
 
 SIZES = {
     "num_mel_bins": 128,
@@ -29,9 +29,9 @@ JOINED = 4
 """Vectors of Voxtral's encoder that become one token."""
 
 
-def _whisper(sides: Sides) -> tuple[Config, Mapped]:
+def _whisper(source: TowerSource) -> tuple[Config, Mapped]:
     """Whisper's encoder, by its own words or the usual ones."""
-    config = sides.part("audio_config", SIZES).with_words(**WORDS)
+    config = source.part("audio_config", SIZES).with_words(**WORDS)
     config.ignore(*NO_FIGURE)
     front_end = {
         "kind": "convolved_spectrogram",
@@ -45,25 +45,25 @@ def _whisper(sides: Sides) -> tuple[Config, Mapped]:
     return config, encoder
 
 
-def qwen2_audio(sides: Sides) -> Mapped:
+def qwen2_audio(source: TowerSource) -> Mapped:
     """Qwen2-Audio: means of two vectors through one linear layer."""
-    _, encoder = _whisper(sides)
+    _, encoder = _whisper(source)
     # the class averages before its last norm, which has as many weights either way
-    steps = [{"kind": "pool", "block": [2, 1]}, linear(sides.width)]
+    steps = [{"kind": "pool", "block": [2, 1]}, linear(source.width)]
     return {"part": "audio_tower", "model": encoder, "projector": steps}
 
 
-def voxtral(sides: Sides) -> Mapped:
+def voxtral(source: TowerSource) -> Mapped:
     """Voxtral: four vectors side by side through a perceptron without biases."""
-    config, encoder = _whisper(sides)
+    config, encoder = _whisper(source)
     width = config.size("intermediate_size").value
     if width != JOINED * config.size("hidden_size").value:
         raise config.error("intermediate_size must be four times hidden_size: the class joins by it")
-    act = activation(sides.whole, "projector_hidden_act", default="gelu")
+    act = activation(source.whole, "projector_hidden_act", default="gelu")
     steps = [
         {"kind": "merge", "block": [JOINED, 1]},
-        linear(sides.width, bias=False),
+        linear(source.width, bias=False),
         {"kind": "activation", "activation": act},
-        linear(sides.width, bias=False),
+        linear(source.width, bias=False),
     ]
     return {"part": "audio_tower", "model": encoder, "projector": steps}

@@ -9,7 +9,7 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped, bare
 from archcli.load.huggingface.parts.networks import activation, gated
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
-from archcli.load.huggingface.wrappers.beside import Sides, linear, merged
+from archcli.load.huggingface.wrappers.beside import TowerSource, linear, merged
 
 CLIP_L = {
     "intermediate_size": 4096,
@@ -32,14 +32,12 @@ PIXTRAL = {
 }
 
 
-def pixtral(sides: Sides, key: str) -> tuple[Mapped, Mapped]:
+def pixtral(source: TowerSource, key: str) -> tuple[Mapped, Mapped]:
     """Pixtral's encoder and what it makes of an image: RMSNorm, gated networks, rotary rows and columns."""
-    config = sides.part(key, PIXTRAL)
+    config = source.part(key, PIXTRAL)
     config.ignore("head_dim", "rope_parameters")
     norm = {"kind": "rmsnorm", "eps": 1e-5}
-    front_end = patches(
-        config, bias=False, class_token=False, position="none", coordinates="grid", norm=norm
-    )
+    front_end = patches(config, bias=False, class_token=False, position="none", coordinates="grid", norm=norm)
     position = {"kind": "grid_rope", "theta": config.number("rope_theta")}
     encoder = vit_like(
         config,
@@ -50,7 +48,7 @@ def pixtral(sides: Sides, key: str) -> tuple[Mapped, Mapped]:
         final_norm=False,
     )
     config.report_unread_keys()
-    longest = sides.longest("size", bare(front_end["image_size"])[0])
+    longest = source.longest("size", bare(front_end["image_size"])[0])
     sizing = {
         "kind": "longest",
         "longest": longest,
@@ -60,10 +58,10 @@ def pixtral(sides: Sides, key: str) -> tuple[Mapped, Mapped]:
     return encoder, sizing
 
 
-def _perceptron(sides: Sides, *, bias: Any = True) -> list[Mapped]:
+def _perceptron(source: TowerSource, *, bias: Any = True) -> list[Mapped]:
     """Two linear layers with an activation between them."""
-    act = activation(sides.whole, "projector_hidden_act", default="gelu")
-    width = sides.width
+    act = activation(source.whole, "projector_hidden_act", default="gelu")
+    width = source.width
     return [linear(width, bias=bias), {"kind": "activation", "activation": act}, linear(width, bias=bias)]
 
 
@@ -78,61 +76,63 @@ def _chosen(whole: Config, default: str = "default", layer: int = -2) -> list[Ma
     return [{"kind": "drop"}] if strategy.value == "default" else []
 
 
-def llava(sides: Sides) -> Mapped:
+def llava(source: TowerSource) -> Mapped:
     """LLaVA: the vectors of CLIP's patches, or Pixtral's, through a perceptron."""
-    whole = sides.whole
+    whole = source.whole
     drop = _chosen(whole)
     bias = whole.flag("multimodal_projector_bias", default=True)
     stated = whole.get("vision_config", default={})
     if isinstance(stated, dict) and stated.get("model_type") == "pixtral":
-        encoder, sizing = pixtral(sides, "vision_config")
+        encoder, sizing = pixtral(source, "vision_config")
     else:
-        encoder = sides.encoder("vision_config", "clip_vision_model", CLIP_L)
-        sizing = {"kind": "fixed", "size": sides.size(encoder["front_end"]["image_size"])}
-    return {"model": encoder, "sizing": sizing, "projector": [*drop, *_perceptron(sides, bias=bias)]}
+        encoder = source.encoder("vision_config", "clip_vision_model", CLIP_L)
+        sizing = {"kind": "fixed", "size": source.size(encoder["front_end"]["image_size"])}
+    return {"model": encoder, "sizing": sizing, "projector": [*drop, *_perceptron(source, bias=bias)]}
 
 
-def _pinned(sides: Sides, drop: list[Mapped], most: int = 0) -> Mapped:
-    encoder = sides.encoder("vision_config", "clip_vision_model", CLIP_L)
-    pins = sides.processor.get("image_grid_pinpoints", default=None) or sides.whole.get("image_grid_pinpoints")
-    sides.whole.ignore("image_grid_pinpoints", "use_image_newline_parameter")
-    tile = bare(sides.size(encoder["front_end"]["image_size"]))[0]
+def _pinned(source: TowerSource, drop: list[Mapped], most: int = 0) -> Mapped:
+    encoder = source.encoder("vision_config", "clip_vision_model", CLIP_L)
+    pins = source.processor.get("image_grid_pinpoints", default=None) or source.whole.get(
+        "image_grid_pinpoints"
+    )
+    source.whole.ignore("image_grid_pinpoints", "use_image_newline_parameter")
+    tile = bare(source.size(encoder["front_end"]["image_size"]))[0]
     return {
         "model": encoder,
         "sizing": {"kind": "pinned", "tile": tile, "sizes": pins, "most": most},
-        "projector": [*drop, *_perceptron(sides)],
+        "projector": [*drop, *_perceptron(source)],
         "newline": True,
     }
 
 
-def llava_next(sides: Sides) -> Mapped:
+def llava_next(source: TowerSource) -> Mapped:
     """LLaVA-1.6: tiles of the size that keeps most of the image, and an overview."""
-    return _pinned(sides, _chosen(sides.whole))
+    return _pinned(source, _chosen(source.whole))
 
 
-def llava_onevision(sides: Sides) -> Mapped:
+def llava_onevision(source: TowerSource) -> Mapped:
     """LLaVA-OneVision: as LLaVA-1.6, with SigLIP and at most nine tiles' worth of tokens."""
-    ratio = sides.whole.value("vision_aspect_ratio", default="anyres_max_9")
+    ratio = source.whole.value("vision_aspect_ratio", default="anyres_max_9")
     most = str(ratio.value).removeprefix("anyres_max_")
     if not most.isdecimal():
-        raise sides.whole.error(f"vision_aspect_ratio {ratio.value!r} is not known", at=ratio.place)
-    return _pinned(sides, _chosen(sides.whole, "full", -1), int(most))
+        raise source.whole.error(f"vision_aspect_ratio {ratio.value!r} is not known", at=ratio.place)
+    return _pinned(source, _chosen(source.whole, "full", -1), int(most))
 
 
-def mistral3(sides: Sides) -> Mapped:
+def mistral3(source: TowerSource) -> Mapped:
     """Mistral 3: Pixtral's vectors normalized, four of them merged, through a perceptron."""
-    whole = sides.whole
-    encoder, sizing = pixtral(sides, "vision_config")
+    whole = source.whole
+    encoder, sizing = pixtral(source, "vision_config")
     drop = _chosen(whole, "full", -1)
     n = whole.size("spatial_merge_size", default=2)
     bias = whole.flag("multimodal_projector_bias", default=False)
-    eps = sides.text.get("rms_norm_eps", 1e-6)
+    eps = source.text.get("rms_norm_eps", 1e-6)
     steps = [
         *drop,
         {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": eps}},
         merged(n),
         linear(encoder["d_model"], bias=False),
-        *_perceptron(sides, bias=bias),
+        *_perceptron(source, bias=bias),
     ]
     return {"model": encoder, "sizing": sizing, "projector": steps}
 
@@ -140,10 +140,10 @@ def mistral3(sides: Sides) -> Mapped:
 SIGLIP = {"model_type": "siglip_vision_model"}
 
 
-def gemma3(sides: Sides) -> Mapped:
+def gemma3(source: TowerSource) -> Mapped:
     """Gemma 3: means of blocks of SigLIP's patches, normalized, through one matrix."""
-    encoder = sides.encoder("vision_config", "siglip_vision_model", SIGLIP)
-    count = sides.whole.size("mm_tokens_per_image", default=256)
+    encoder = source.encoder("vision_config", "siglip_vision_model", SIGLIP)
+    count = source.whole.size("mm_tokens_per_image", default=256)
     front = encoder["front_end"]
     side = bare(front["image_size"])[0] // bare(front["patch_size"])[0]
     n = side // isqrt(count.value)
@@ -151,21 +151,21 @@ def gemma3(sides: Sides) -> Mapped:
     steps = [
         {"kind": "pool", "block": [n, n]},
         {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": eps, "offset": 1}},
-        linear(sides.width, bias=False),
+        linear(source.width, bias=False),
     ]
     return {
         "model": encoder,
-        "sizing": {"kind": "fixed", "size": sides.size(front["image_size"])},
+        "sizing": {"kind": "fixed", "size": source.size(front["image_size"])},
         "projector": steps,
     }
 
 
-def paligemma(sides: Sides) -> Mapped:
+def paligemma(source: TowerSource) -> Mapped:
     """PaliGemma: SigLIP's patches through one linear layer."""
-    encoder = sides.encoder("vision_config", "siglip_vision_model", SIGLIP)
-    sides.whole.ignore("projection_dim", "num_image_tokens")
-    size = sides.size(encoder["front_end"]["image_size"])
-    width = sides.whole.inner("vision_config", {}).size("projection_dim", default=2048)
+    encoder = source.encoder("vision_config", "siglip_vision_model", SIGLIP)
+    source.whole.ignore("projection_dim", "num_image_tokens")
+    size = source.size(encoder["front_end"]["image_size"])
+    width = source.whole.inner("vision_config", {}).size("projection_dim", default=2048)
     return {
         "model": encoder,
         "sizing": {"kind": "fixed", "size": size},

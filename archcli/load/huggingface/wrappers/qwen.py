@@ -10,7 +10,7 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
 from archcli.load.huggingface.parts.networks import activation, gated, layernorm, mlp
 from archcli.load.huggingface.whole.vit_like import vit_like
-from archcli.load.huggingface.wrappers.beside import Sides, linear, merged
+from archcli.load.huggingface.wrappers.beside import TowerSource, linear, merged
 
 USUAL_SIDE = 32
 """Rows and columns of patches of the image that is read where none is named."""
@@ -88,8 +88,8 @@ NO_FIGURE = (
 ROTARY = {"kind": "grid_rope"}
 
 
-def _tower(sides: Sides, defaults: Mapping[str, Any]) -> Config:
-    config = sides.part("vision_config", defaults).with_words(**WORDS)
+def _tower(source: TowerSource, defaults: Mapping[str, Any]) -> Config:
+    config = source.part("vision_config", defaults).with_words(**WORDS)
     config.ignore(*NO_FIGURE)
     return config
 
@@ -111,10 +111,10 @@ def _patches(config: Config, **more: Any) -> Mapped:
     }
 
 
-def _sizing(sides: Sides, config: Config, least: int, most: int, frames: int = 1) -> Mapped:
+def _sizing(source: TowerSource, config: Config, least: int, most: int, frames: int = 1) -> Mapped:
     """Sides to multiples of a merged patch, between two areas."""
     factor = config.size("patch_size").value * config.size("spatial_merge_size").value
-    low, high = sides.bounds(least, most)
+    low, high = source.bounds(least, most)
     return {"kind": "multiple", "factor": factor, "least": -(-low // frames), "most": high // frames}
 
 
@@ -125,9 +125,9 @@ def _merger(hidden: int, width: Any, act: Any, *, norm: Mapped, n: Any, first: b
     return [*start, linear(hidden), {"kind": "activation", "activation": act}, linear(width)]
 
 
-def qwen2_vl(sides: Sides) -> Mapped:
+def qwen2_vl(source: TowerSource) -> Mapped:
     """Qwen2-VL: LayerNorm, plain networks, rotary rows and columns, no table of positions."""
-    config = _tower(sides, QWEN2)
+    config = _tower(source, QWEN2)
     width, n = config.size("embed_dim"), config.size("spatial_merge_size").value
     norm = layernorm(1e-6)
     ratio = config.number("mlp_ratio").value
@@ -141,13 +141,13 @@ def qwen2_vl(sides: Sides) -> Mapped:
     )
     steps = _merger(width.value * n * n, config.size("hidden_size"), "gelu", norm=norm, n=n)
     config.report_unread_keys()
-    sizing = _sizing(sides, config, 56 * 56, 28 * 28 * 1280)
+    sizing = _sizing(source, config, 56 * 56, 28 * 28 * 1280)
     return {"model": {**encoder, "d_model": width}, "sizing": sizing, "projector": steps}
 
 
-def qwen2_5_vl(sides: Sides) -> Mapped:
+def qwen2_5_vl(source: TowerSource) -> Mapped:
     """Qwen2.5-VL: RMSNorm, gated networks, windows in all layers but a few."""
-    config = _tower(sides, QWEN2_5)
+    config = _tower(source, QWEN2_5)
     width, n = config.size("hidden_size"), config.size("spatial_merge_size").value
     patch, norm = config.size("patch_size").value, {"kind": "rmsnorm", "eps": 1e-6}
     # windows hold whole merged patches
@@ -166,7 +166,7 @@ def qwen2_5_vl(sides: Sides) -> Mapped:
     encoder["groups"] = _runs([whole if i in full else window for i in range(config.layers())])
     steps = _merger(width.value * n * n, config.size("out_hidden_size"), "gelu", norm=norm, n=n)
     config.report_unread_keys()
-    sizing = _sizing(sides, config, 56 * 56, 28 * 28 * 1280)
+    sizing = _sizing(source, config, 56 * 56, 28 * 28 * 1280)
     return {"model": encoder, "sizing": sizing, "projector": steps}
 
 
@@ -189,9 +189,9 @@ def _numbers(config: Config, key: str) -> list[int]:
     return [*entry.value]
 
 
-def _qwen3(sides: Sides, defaults: Mapping[str, Any]) -> Mapped:
+def _qwen3(source: TowerSource, defaults: Mapping[str, Any]) -> Mapped:
     """Qwen3-VL's encoder, with a square table of positions that is resized to each image."""
-    config = _tower(sides, defaults)
+    config = _tower(source, defaults)
     width, n = config.size("hidden_size"), config.size("spatial_merge_size").value
     places, norm = config.size("num_position_embeddings"), layernorm(1e-6)
     side = isqrt(places.value)
@@ -206,25 +206,25 @@ def _qwen3(sides: Sides, defaults: Mapping[str, Any]) -> Mapped:
     config.report_unread_keys()
     return {
         "model": encoder,
-        "sizing": _sizing(sides, config, 256 * 256, 4096 * 4096),
+        "sizing": _sizing(source, config, 256 * 256, 4096 * 4096),
         "projector": _merger(hidden, out, "gelu", norm=norm, n=n),
         **(more if taps else {}),
     }
 
 
-def qwen3_vl(sides: Sides) -> Mapped:
+def qwen3_vl(source: TowerSource) -> Mapped:
     """Qwen3-VL: three layers more are merged, each by a merger of its own (deepstack)."""
-    return _qwen3(sides, QWEN3)
+    return _qwen3(source, QWEN3)
 
 
-def qwen3_5(sides: Sides) -> Mapped:
+def qwen3_5(source: TowerSource) -> Mapped:
     """Qwen3.5: Qwen3-VL's encoder without deepstack."""
-    return _qwen3(sides, QWEN3_5)
+    return _qwen3(source, QWEN3_5)
 
 
-def glm4v(sides: Sides) -> Mapped:
+def glm4v(source: TowerSource) -> Mapped:
     """GLM-4.1V: a table of positions and rotary ones; a convolution merges patches before a gated network."""
-    config = _tower(sides, GLM)
+    config = _tower(source, GLM)
     out, n = config.size("out_hidden_size"), config.size("spatial_merge_size").value
     norm = {"kind": "rmsnorm", "eps": config.number("rms_norm_eps")}
     front_end = _patches(config, position="learned", norm=norm, norms_patches=True)
@@ -249,19 +249,19 @@ def glm4v(sides: Sides) -> Mapped:
     ]
     config.report_unread_keys()
     # bounds are of all pixels of the frames that a still image is repeated for
-    sizing = _sizing(sides, config, 112 * 112, 28 * 28 * 15000, config.size("temporal_patch_size").value)
+    sizing = _sizing(source, config, 112 * 112, 28 * 28 * 15000, config.size("temporal_patch_size").value)
     return {"model": encoder, "sizing": sizing, "projector": steps}
 
 
-def kimi(sides: Sides) -> Mapped:
+def kimi(source: TowerSource) -> Mapped:
     """Kimi K2.5: a table of 64 x 64 positions and rotary ones, a merger of two linear layers."""
-    stated = sides.whole.get("vision_config", default={})
+    stated = source.whole.get("vision_config", default={})
     stated = stated if isinstance(stated, dict) else {}
     # files have prefixes where the class has none
     renamed = {
         key.removeprefix("vt_").replace("init_pos_emb", "pos_emb"): value for key, value in stated.items()
     }
-    config = Config({**KIMI, **renamed}, sides.whole.places.inner("vision_config"), notes=sides.whole.notes)
+    config = Config({**KIMI, **renamed}, source.whole.places.inner("vision_config"), notes=source.whole.notes)
     patch, norm = config.size("patch_size").value, layernorm(1e-5)
     table = [config.size("pos_emb_height").value * patch, config.size("pos_emb_width").value * patch]
     front_end = {
@@ -274,13 +274,13 @@ def kimi(sides: Sides) -> Mapped:
     block: ConfigValue[Any] = config.value("merge_kernel_size")
     encoder = vit_like(config, front_end, attention={"position": ROTARY}, norm=norm)
     hidden = config.size("hidden_size").value * bare(block)[0] * bare(block)[1]
-    sides.whole.ignore("vision_config", "use_unified_vision_chunk", "video_placeholder")
+    source.whole.ignore("vision_config", "use_unified_vision_chunk", "video_placeholder")
     steps = [
         {"kind": "norm", "norm": norm},
         {"kind": "merge", "block": block},
         linear(hidden),
         {"kind": "activation", "activation": "gelu"},
-        linear(sides.width),
+        linear(source.width),
     ]
     sizing = {"kind": "exact", "factor": patch * bare(block)[0]}
     return {"model": encoder, "sizing": sizing, "projector": steps}

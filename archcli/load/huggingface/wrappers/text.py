@@ -127,8 +127,14 @@ def _beside(key: str) -> str:
     return f"{name} ({key}) is not counted, nor what joins it to the language model"
 
 
+def uncounted(whole: Config, known: Sequence[str]) -> list[str]:
+    """The keys of parts that a wrapper's file states beside its language model, without the known ones."""
+    text = WRAPPERS[whole.model_type].key
+    return [key for key in whole.data if _is_part(key) and key not in (text, *known)]
+
+
 def note_counted(whole: Config, keys: Sequence[str], reasons: Mapping[str, str]) -> None:
-    """Say of parts whose towers are known that they are beside the figures, and why others are not counted."""
+    """Say that the towers at these keys stand beside the figures, and why others are not counted."""
     if keys:
         alone, beside = "only the language model is counted", " and ".join(keys)
         whole.notes[:] = [

@@ -1,4 +1,4 @@
-"""Towers that read tiles of an image and merge patches by pixel shuffle: InternVL, Idefics 3, SmolVLM, Llama 4."""
+"""Towers that read tiles of an image and shuffle pixels: InternVL, Idefics 3, SmolVLM, Llama 4."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped, bare
 from archcli.load.huggingface.parts.networks import activation, layernorm
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
-from archcli.load.huggingface.wrappers.beside import Sides, linear, merged
+from archcli.load.huggingface.wrappers.beside import TowerSource, linear, merged
 
 INTERNVL = {
     "hidden_size": 1024,
@@ -63,9 +63,9 @@ def _ratio(config: Config, key: str, default: float) -> int:
     return n
 
 
-def internvl(sides: Sides) -> Mapped:
+def internvl(source: TowerSource) -> Mapped:
     """InternVL: InternViT's patches merged two by two, normalized, through a perceptron."""
-    whole, config = sides.whole, sides.part("vision_config", INTERNVL)
+    whole, config = source.whole, source.part("vision_config", INTERNVL)
     config.only("use_absolute_position_embeddings", True)
     config.only("use_mask_token", False)
     config.only("norm_type", "layer_norm", "rms_norm")
@@ -87,50 +87,48 @@ def internvl(sides: Sides) -> Mapped:
     )
     config.report_unread_keys()
     n = _ratio(whole, "downsample_ratio", 0.5)
-    tile = sides.size(encoder["front_end"]["image_size"])
+    tile = source.size(encoder["front_end"]["image_size"])
     steps = [
         {"kind": "drop"},
         merged(n),
         {"kind": "norm", "norm": layernorm(1e-5)},
-        linear(sides.width),
+        linear(source.width),
         {"kind": "activation", "activation": activation(whole, "projector_hidden_act", default="gelu")},
-        linear(sides.width),
+        linear(source.width),
     ]
-    cuts = sides.processor.get("crop_to_patches", default=False)
+    cuts = source.processor.get("crop_to_patches", default=False)
     limits = {
-        "least": sides.processor.get("min_patches", default=1),
-        "most": sides.processor.get("max_patches", default=12),
+        "least": source.processor.get("min_patches", default=1),
+        "most": source.processor.get("max_patches", default=12),
     }
     sizing = {"kind": "canvas", "tile": tile, **limits} if cuts else {"kind": "fixed", "size": tile}
     return {"model": encoder, "sizing": sizing, "projector": steps}
 
 
-def smolvlm(sides: Sides) -> Mapped:
+def smolvlm(source: TowerSource) -> Mapped:
     """Idefics 3 and SmolVLM: SigLIP's patches merged by pixel shuffle, through one matrix."""
-    config = sides.part("vision_config", SMOLVLM)
+    config = source.part("vision_config", SMOLVLM)
     norm = layernorm(config.number("layer_norm_eps"))
     encoder = vit_like(config, patches(config, class_token=False), norm=norm)
     config.report_unread_keys()
     size = bare(encoder["front_end"]["image_size"])[0]
-    tile = sides.longest("max_image_size", size)
-    longest = sides.longest("size", 4 * size)
+    tile = source.longest("max_image_size", size)
+    longest = source.longest("size", 4 * size)
     return {
         "model": encoder,
         "sizing": {"kind": "split", "longest": longest, "tile": tile},
-        "projector": [merged(sides.whole.size("scale_factor", default=2)), linear(sides.width, bias=False)],
+        "projector": [merged(source.whole.size("scale_factor", default=2)), linear(source.width, bias=False)],
     }
 
 
-def llama4(sides: Sides) -> Mapped:
+def llama4(source: TowerSource) -> Mapped:
     """Llama 4: a class token, positions of both kinds, pixel shuffle and three matrices."""
-    config = sides.part("vision_config", LLAMA4)
+    config = source.part("vision_config", LLAMA4)
     config.only("multi_modal_projector_bias", False)
     config.only("vision_feature_select_strategy", "default", default="default")
     config.ignore("rope_parameters", "vision_feature_layer", "projector_input_dim", "vision_output_dim")
     norm = layernorm(config.number("norm_eps"))
-    front_end = patches(
-        config, flat=True, bias=False, norm=norm, coordinates="grid", resize=None
-    )
+    front_end = patches(config, flat=True, bias=False, norm=norm, coordinates="grid", resize=None)
     position = {"kind": "grid_rope", "theta": config.number("rope_theta")}
     encoder = vit_like(config, front_end, attention={"position": position}, norm=norm)
     config.report_unread_keys()
@@ -142,10 +140,8 @@ def llama4(sides: Sides) -> Mapped:
         gelu,
         linear(inner, bias=False),
         gelu,
-        linear(sides.width, bias=False),
+        linear(source.width, bias=False),
     ]
     # larger images are cut into tiles, by a rule that is not known here
     sizing = {"kind": "exact", "size": front_end["image_size"]}
     return {"model": encoder, "sizing": sizing, "projector": steps}
-
-

@@ -7,7 +7,7 @@ Nothing here runs code of a repository.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -99,7 +99,7 @@ def import_config(
     return ImportedConfig(tree, tuple(config.notes), is_sized, is_quantized=quantization is not None)
 
 
-def _with_towers(whole: Config, mapping: Mapped, text: Mapped) -> Mapped:
+def _with_towers(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Mapped:
     """The mapping of a wrapper's language model with the towers that are known."""
     from archcli.load.huggingface.wrappers.beside import towers_of  # of files with towers alone
 

@@ -164,9 +164,6 @@ class Sinusoid(Op):
     pairing: Pairing = "interleaved"
     first: Literal["sine", "cosine"] = "sine"
 
-    def trained(self, grads: list[bool], *xs: Shape) -> bool:
-        return grads[0]  # the second input gives its dtype alone
-
     def shape(self, positions: Shape, *like: Shape) -> Shape:
         return (positions[0], self.width)
 

@@ -3,6 +3,7 @@
 LATENT = (
     "n_heads: 4, kv_lora_rank: 7, qk_nope_head_dim: 4, qk_rope_head_dim: 4, v_head_dim: 3, position: rope"
 )
+BLOCKWISE = "n_heads: 4, head_dim: 8, q_lora_rank: 6, o_groups: 2, o_lora_rank: 5, window: 3, position: rope"
 INDEXED = "index: {top_k: 3, n_heads: 16, head_dim: 8}"
 MIXERS = {
     "mha": "{kind: mha, n_heads: 4}",
@@ -45,6 +46,9 @@ MIXERS = {
     "cca": "{kind: cca, n_heads: 4, n_kv_heads: 2, head_dim: 6, depthwise_kernel: 3, position: rope}",
     "cca-windowed": "{kind: cca, n_heads: 4, n_kv_heads: 2, head_dim: 5, grouped_kernel: 3, bias: true, "
     "window: 3}",
+    "compressed": f"{{kind: compressed, {BLOCKWISE}, compressor: {{rate: 4}}}}",
+    "compressed-indexed": f"{{kind: compressed, {BLOCKWISE}, compressor: {{rate: 3, overlaps: true}}, "
+    "index: {top_k: 2, n_heads: 2, head_dim: 8}}",
     "short_conv": "{kind: short_conv, conv_kernel: 3, bias: true, conv_bias: true}",
     "shaw": "{kind: mha, n_heads: 4, position: {kind: shaw, max_distance: 3}}",
     "transformer-xl": "{kind: transformer_xl, n_heads: 4}",
@@ -60,6 +64,10 @@ ENCODING = {
     "fourier": "{kind: fourier}",
 }
 """Mixers of encoders alone."""
+
+WINDOWED = "kind: grid_window, n_heads: 4, side: 4, causal: false"
+OF_IMAGES = {"grid-window": f"{{{WINDOWED}}}", "grid-window-shifted": f"{{{WINDOWED}, shifted: true}}"}
+"""Mixers of places of a grid, which encoders of images alone have."""
 
 BIASED = {"none": "", "buckets": "score_bias: {kind: buckets, n_buckets: 8, max_distance: 16}\n"}
 
@@ -99,6 +107,27 @@ norm: layernorm
 {"" if {*mixers} == {"fourier"} else "relative: {size: 4}"}
 embedding: {{token_types: 2}}
 head: {{}}
+groups:
+  - n_layers: {2 * len(mixers)}
+    pattern:
+{layers}
+"""
+
+
+def image_encoder(*mixers):
+    """The YAML of an encoder of images whose layers have these mixers in turn, on a grid of 6 x 6 places."""
+    layers = "\n".join(
+        f"      - {{kind: pre_norm, attention: {OF_IMAGES[name]}, ffn: {{kind: mlp, d_ff: 20}}}}"
+        for name in mixers
+    )
+    return f"""
+name: combined
+kind: media_encoder
+d_model: 16
+norm: layernorm
+front_end: {{image_size: [12, 12], patch_size: [2, 2], class_token: false, position: none, keeps_grid: true}}
+pooling: mean
+n_labels: 5
 groups:
   - n_layers: {2 * len(mixers)}
     pattern:

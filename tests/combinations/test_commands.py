@@ -7,13 +7,13 @@ import pytest
 from archcli.commands.line.names import COMMANDS
 from archcli.modules.spec.kinds import kinds
 from combinations.asked import ASKED, GENERATES, OF_NO_MODEL, PICTURES, TORCH
-from combinations.mixers import ENCODING, MIXERS, encoder, model
+from combinations.mixers import ENCODING, MIXERS, OF_IMAGES, encoder, image_encoder, model
 from commands.conftest import cli
 
 __all__ = ["cli"]
 
 
-EVERY = MIXERS | ENCODING
+EVERY = MIXERS | ENCODING | OF_IMAGES
 
 
 def of_all(asked):
@@ -30,7 +30,9 @@ def of_all(asked):
 
 
 def yaml(mixer):
-    return (model if mixer in MIXERS else encoder)(mixer)
+    """A model of this mixer alone, of the kind that has such layers."""
+    of_layers = model if mixer in MIXERS else encoder if mixer in ENCODING else image_encoder
+    return of_layers(mixer)
 
 
 @pytest.fixture
@@ -72,11 +74,11 @@ def test_every_picture_is_drawn(cli, tmp_path, mixer, asked):
     assert "<svg" in done.out
 
 
-@pytest.mark.parametrize("mixer", ENCODING)
+@pytest.mark.parametrize("mixer", ENCODING | OF_IMAGES)
 @pytest.mark.parametrize("name", sorted(GENERATES & set(ASKED)))
 def test_an_encoder_says_that_it_generates_nothing(cli, tmp_path, mixer, name):
     path = tmp_path / "model.yaml"
-    path.write_text(encoder(mixer))
+    path.write_text(yaml(mixer))
     verb, *options = ASKED[name]
     done = cli(verb, path, *options)
     assert done.code == 2

@@ -24,7 +24,7 @@ def members(name):
     return [member for _, member in mixer.members(key)]
 
 
-LIMITED = {"windowed", "chunked", "conv_gqa-windowed", "cca-windowed"}
+LIMITED = {"windowed", "chunked", "conv_gqa-windowed", "cca-windowed", "compressed", "compressed-indexed"}
 """Mixers that see part of the cache, beside which no layer's bias can be another's."""
 
 SCORELESS = {name for name in MIXERS if not any(mixer.has_scores for mixer in members(name))}

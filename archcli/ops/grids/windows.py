@@ -16,6 +16,12 @@ APART = -100.0
 """What the score of two places that a shift brought together loses; Swin's code."""
 
 
+def _moved(torch: Any, x: Any, by: int) -> Any:
+    """A grid x [B, h, w, C] moved by so many rows and columns, around its borders."""
+    # one axis at a time: torch's roll of two calls itself for each, which a trace shows as more operations
+    return torch.roll(torch.roll(x, (by,), (1,)), (by,), (2,))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CutWindows(Op):
     """[B, h, w, C] to [B W, s s, C]: windows of s x s places, padded with zeros to whole ones.
@@ -39,7 +45,7 @@ class CutWindows(Op):
         s, (b, h, w, c) = self.side, x.shape
         down, right = -h % s, -w % s
         padded = torch.nn.functional.pad(x, (0, 0, 0, right, 0, down)) if down or right else x
-        moved = torch.roll(padded, (-self.shift, -self.shift), (1, 2)) if self.shift else padded
+        moved = _moved(torch, padded, -self.shift) if self.shift else padded
         cut = moved.view(b, (h + down) // s, s, (w + right) // s, s, c).transpose(2, 3)
         return cut.reshape(-1, s * s, c)
 
@@ -66,7 +72,7 @@ class JoinWindows(Op):
         rows, columns = -(-h // s), -(-w // s)
         cut = x.view(-1, rows, columns, s, s, x.shape[2]).transpose(2, 3)
         joined = cut.reshape(-1, rows * s, columns * s, x.shape[2])
-        back = torch.roll(joined, (self.shift, self.shift), (1, 2)) if self.shift else joined
+        back = _moved(torch, joined, self.shift) if self.shift else joined
         return back[:, :h, :w].contiguous()
 
 

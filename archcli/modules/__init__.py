@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.blocks.windows import *
     from archcli.modules.blocks.wirings import *
     from archcli.modules.compressed.attention import *
+    from archcli.modules.compressed.block_sums import *
     from archcli.modules.compressed.compressor import *
     from archcli.modules.ends.embedding import *
     from archcli.modules.ends.frontend import *
@@ -93,6 +94,7 @@ HOMES = {
     ".attention.convolved": ["CompressedAttention", "ConvolvedAttention"],
     ".attention.cross": ["CrossAttention"],
     ".compressed.attention": ["BlockwiseAttention"],
+    ".compressed.block_sums": ["TokenAndBlockBuckets", "TransientGlobalAttention"],
     ".compressed.compressor": ["BlockCompressor", "BlockIndexer"],
     ".attention.differential": ["DifferentialAttention"],
     ".attention.gates": ["OutputGate", "ValueGate"],

@@ -11,6 +11,7 @@ from archcli.lazy import lazy
 
 if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.attention.attend import *
+    from archcli.ops.attention.block_sums import *
     from archcli.ops.attention.blocks import *
     from archcli.ops.attention.chosen_keys import *
     from archcli.ops.attention.difference import *
@@ -99,6 +100,7 @@ HOMES = {
         "Softcap",
     ],
     ".attention.chosen_keys": ["GateKeys", "IndexTopK"],
+    ".attention.block_sums": ["BlockBias", "NearAndSums", "SumBlocks"],
     ".attention.blocks": [
         "BlockPositions",
         "ClosedBlocks",

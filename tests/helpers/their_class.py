@@ -207,7 +207,7 @@ def _index_key(attention: Any) -> int:
     return 0 if indexer is None else int(indexer.head_dim)
 
 
-def _of_blocks(layer: Any, tokens: int) -> int:
+def _of_compressed(layer: Any, tokens: int) -> int:
     """Elements that grow in a layer of DeepSeek-V4: a vector of each token of the window, keys of blocks."""
     near = prod(layer.keys.shape) // layer.keys.shape[2] * min(tokens, layer.sliding_window)
     blocks = getattr(layer, "compressed_kv", {}).values()
@@ -240,7 +240,7 @@ def _cached(model: Any, out: Any, tokens: int) -> int | None:  # noqa: PLR0911
     if not hasattr(cache, "layers"):
         return None
     if any(hasattr(layer, "compressed_kv") for layer in cache.layers):
-        return sum(_of_blocks(layer, tokens) for layer in cache.layers)
+        return sum(_of_compressed(layer, tokens) for layer in cache.layers)
     filled = [layer for layer in cache.layers if layer.keys is not None and layer.keys.dim() == HEADS_AXES]
     return sum(
         sum(prod(x.shape) // x.shape[2] for x in (layer.keys, layer.values))

@@ -8,6 +8,7 @@ import math
 import torch
 
 from archcli.ops import (
+    BlockBias,
     BlockPositions,
     Causal,
     ClosedBlocks,
@@ -18,6 +19,7 @@ from archcli.ops import (
     MixingGates,
     Rotate,
     RouteByToken,
+    SumBlocks,
 )
 from ops.case import C, Case, E, M, N, R, ledger
 
@@ -121,6 +123,22 @@ CASES = {
         [(M, 0, 40 + 16, 40 + 16)],
         [(M, 0, 40, 40), (M, 0, 16, 16)],
     ),
+    # of 7 tokens two blocks, of 3 and of 4: 2 + 3 additions in each of 4 channels of 2 sequences
+    "sum-blocks": ledger(
+        SumBlocks("y", 3), ((2, 7, 4),), (2, 2, 4), [(E, (2 + 3) * 4 * 2, 56, 16)], [(M, 0, 16, 56)]
+    ),
+    "sum-blocks-none": ledger(SumBlocks("y", 3), ((2, 2, 4),), (2, 0, 4), [(E, 0, 16, 0)], [(M, 0, 0, 16)]),
+    # 7 queries and 2 blocks, 2 heads: 28 entries of the table by 14 distances
+    "block-bias": Case(
+        BlockBias("y", 8, 2, 2, 8, True, 3),
+        ((7,),),
+        (1, 2, 7, 2),
+        {M: 0},
+        {N: 28},
+        (28 + 14, 28),
+        (28 + 14) + 16,
+        {"weight": (8, 2)},
+    ),
     "mixing-gates": mixing(3, 2 * 3, 2),
     "mixing-gates-once": mixing(2, 2 * 3, 1),
     # softplus and its root for each expert; a sum, a division and a factor for each of the chosen
@@ -210,7 +228,24 @@ def by_token(op, weights, logits, ids):
     return op.scale * scores / scores.sum(-1, keepdim=True), index
 
 
+def summed(op, weights, x):
+    """Blocks token by token; the last takes all that is left."""
+    blocks = x.shape[1] // op.rate
+    sums = torch.zeros(x.shape[0], blocks, x.shape[2], dtype=x.dtype)
+    for t in range(x.shape[1] if blocks else 0):
+        sums[:, min(t // op.rate, blocks - 1)] += x[:, t]
+    return sums
+
+
+def block_bias(op, weights, positions):
+    """Entries of a table of 8 by distances of -1, 0 and 1 blocks: buckets 1, 0 and 4 + 1."""
+    rows = [[{-1: 1, 0: 0, 1: 5}[j - min(int(t) // op.rate, 1)] for j in range(2)] for t in positions]
+    return weights["weight"][torch.tensor(rows)].permute(2, 0, 1)[None]
+
+
 REFERENCES = {
+    "SumBlocks": summed,
+    "BlockBias": block_bias,
     "CompressTokens": compressed,
     "BlockPositions": lambda op, weights, positions: torch.tensor(
         [op.rate * (int(positions[0]) // op.rate + i) for i in range(op.count)]
@@ -221,5 +256,5 @@ REFERENCES = {
     "RouteByToken": by_token,
 }
 
-ARGUMENTS = {("BlockPositions", 0): "count_up", ("RouteByToken", 1): "ids"}
+ARGUMENTS = {("BlockBias", 0): "count_up", ("BlockPositions", 0): "count_up", ("RouteByToken", 1): "ids"}
 UNTRAINED = {"CompressTokens": {2, 3, 4, 5}, "ExtendBlocks": {1}}

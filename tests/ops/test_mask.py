@@ -19,6 +19,7 @@ from archcli.ops import (
     Fixed,
     Mask,
     NearAndBlocks,
+    NearAndSums,
     SlidingWindow,
     Strided,
     TopK,
@@ -47,7 +48,7 @@ MASKS = {
     ),
 }
 # which keys, the tokens say; or keys of blocks
-OTHERS = {TopK, ClosedBlocks, NearAndBlocks}
+OTHERS = {TopK, ClosedBlocks, NearAndBlocks, NearAndSums}
 every_mask = pytest.mark.parametrize(("make", "sees"), MASKS.values(), ids=MASKS)
 lengths = st.integers(0, 40)
 SIZES = {"a": st.integers(1, 20), "b": st.integers(0, 7)}
@@ -124,6 +125,15 @@ def test_keys_of_blocks_stand_behind_those_of_tokens(new, past, window, rate):
     selected = torch.zeros((2, new, 1 if blocks else 0), dtype=torch.long)
     seen = mask.sees(torch, positions, kept + blocks, selected)[1, 0].tolist()
     assert seen == [[*row[:kept], *row[kept : kept + 1], *[False] * (blocks - 1)] for row in expected]
+
+
+@given(tokens=st.integers(1, 20), reach=st.integers(0, 9), rate=st.integers(1, 25))
+def test_every_query_sees_the_sums_of_all_blocks(tokens, reach, rate):
+    blocks = tokens // rate
+    mask = NearAndSums(WindowAndGlobal(reach, 0), blocks)
+    expected = [[abs(t - s) <= reach for s in range(tokens)] + [True] * blocks for t in range(tokens)]
+    assert mask.sees(torch, torch.arange(tokens), tokens + blocks).tolist() == expected
+    assert mask.pairs(tokens, 0, tokens + blocks) == sum(map(sum, expected))
 
 
 def pairs(make, new, past, a, b):

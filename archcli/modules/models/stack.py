@@ -273,6 +273,10 @@ class Stack(Module):
                     "layers that share a score bias need equal n_heads, no window and no chunk",
                     "make them alike",
                 )
+            if self.score_bias is not None and mixer.facts().blocks_of != self.score_bias.blocks_of:
+                what = "a layer and score_bias differ in the keys that sum blocks of tokens"
+                hint = "transient_global and token_and_block_buckets go together, with equal block"
+                yield Conflict("score-bias-blocks", group, what, hint)
 
     def _check_streams(self) -> Iterator[Conflict]:
         """Conflicts: unequal numbers of streams, per-layer embeddings that nobody reads or makes."""

@@ -21,6 +21,11 @@ class ScoreBias(Inline):
     family: ClassVar[str] = "score_bias"
     group: ClassVar[str] = "relative_attention_bias"
 
+    @property
+    def blocks_of(self) -> Number | None:
+        """How many tokens each of further keys sums, which have biases too; None without such keys."""
+        return None
+
     def forward(self, positions: Tensor, visible: Number, n_heads: Number, *, name: str) -> Tensor:
         """The bias [1, H, T, S]."""
         raise NotImplementedError

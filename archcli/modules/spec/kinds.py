@@ -41,6 +41,7 @@ TABLE: dict[str, dict[str, str]] = {
         "gqa": "archcli.modules.attention.grouped:GroupedQueryAttention",
         "disentangled": "archcli.modules.attention.disentangled:DisentangledAttention",
         "transformer_xl": "archcli.modules.attention.disentangled:RelativeAttention",
+        "transient_global": "archcli.modules.compressed.block_sums:TransientGlobalAttention",
         "mla": "archcli.modules.attention.latent:MultiHeadLatentAttention",
         "fourier": "archcli.modules.attention.mixer:FourierMixer",
         "parallel": "archcli.modules.attention.mixer:ParallelMixer",
@@ -169,6 +170,7 @@ TABLE: dict[str, dict[str, str]] = {
     },
     "score_bias": {
         "buckets": "archcli.modules.positions.relative:RelativeBuckets",
+        "token_and_block_buckets": "archcli.modules.compressed.block_sums:TokenAndBlockBuckets",
         "grid_bias": "archcli.modules.positions.grid:SharedGridDifferences",
     },
     "sparsity": {

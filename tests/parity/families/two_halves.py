@@ -166,6 +166,14 @@ FAMILIES: dict[str, Family] = {
     "mt5": t5_kin("mt5", "MT5ForConditionalGeneration"),
     "umt5": t5_kin("umt5", "UMT5ForConditionalGeneration"),
     "longt5": t5_kin("longt5", "LongT5ForConditionalGeneration", local_radius=4),
+    "longt5-sums": t5_kin(
+        "longt5",
+        "LongT5ForConditionalGeneration",
+        local_radius=4,
+        encoder_attention_type="transient-global",
+        global_block_size=4,
+        feed_forward_proj="relu",
+    ),
     "seamless": halves(
         "seamless_m4t",
         "SeamlessM4TForTextToText",

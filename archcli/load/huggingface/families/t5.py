@@ -208,23 +208,40 @@ LONG_ATTENTION = {"local": "LocalSelfAttention", "transient-global": "TransientG
 def _longt5(config: Config) -> Mapped:
     """As T5, with an encoder that sees local_radius tokens to either side."""
     config.only_architectures("LongT5ForConditionalGeneration", "LongT5Model", "LongT5EncoderModel")
-    config.only("encoder_attention_type", "local")
-    config.ignore("global_block_size")
     radius = config.size("local_radius")
-    near = {"sparsity": {"kind": "longformer", "window": radius.derive(2 * radius.value)}}
+    near: Mapped = {"sparsity": {"kind": "longformer", "window": radius.derive(2 * radius.value)}}
+    config.only("encoder_attention_type", *LONG_ATTENTION)
+    of_sums = config.get("encoder_attention_type") == "transient-global"
+    block = config.size("global_block_size") if of_sums else None
+    if block is None:
+        config.ignore("global_block_size")
+    else:
+        near |= {"kind": "transient_global", "block": block}
     config.note(
         "the class computes the encoder's scores in blocks of three times as many keys, masked ones too"
     )
-    return _t5_like(config, *_tie(config), near=near)
+    whole = _t5_like(config, *_tie(config), near=near)
+    if block is not None:
+        encoder = whole.get("encoder", whole)
+        encoder["score_bias"] = {**encoder["score_bias"], "kind": "token_and_block_buckets", "block": block}
+    return whole
 
 
 def _longt5_weights(config: Config) -> Weights:
     """Weight names: T5's but for the encoder's attention."""
-    theirs = LONG_ATTENTION.get(config.get("encoder_attention_type"), "")
-    return {
+    theirs = LONG_ATTENTION.get(str(config.get("encoder_attention_type")), "")
+    prefix = "" if _is_encoder_alone(config) else "encoder."
+    layer, ours = f"encoder.block.*.layer.0.{theirs}", f"{prefix}layers.*.attention"
+    first = layer.replace("*", "0")
+    of_sums: dict[str, Rule] = {
+        f"{layer}.global_input_layer_norm.weight": f"{ours}.block_norm.weight",
+        f"{first}.global_relative_attention_bias.weight": f"{prefix}score_bias_blocks.weight",
+    }
+    names = {
         name.replace("SelfAttention", theirs) if name.startswith("encoder.block") else name: rule
         for name, rule in _t5_weights(config).items()
     }
+    return {**names, **(of_sums if theirs.startswith("Transient") else {})}
 
 
 SWITCH_UNREAD = (

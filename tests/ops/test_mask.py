@@ -17,6 +17,7 @@ from archcli.ops import (
     Dilated,
     Fixed,
     Mask,
+    PatchWindows,
     SlidingWindow,
     Strided,
     TopK,
@@ -143,7 +144,18 @@ def test_every_mask_is_here():
     named = {cls for _, cls in inspect.getmembers(archcli.ops, inspect.isclass) if issubclass(cls, Mask)} - {
         Mask
     }
-    assert {type(make(1, 0)) for make, _ in MASKS.values()} == named - {TopK}  # which keys, the tokens say
+    # which keys, the tokens say; windows of patches have a test of their own
+    assert {type(make(1, 0)) for make, _ in MASKS.values()} == named - {TopK, PatchWindows}
+
+
+@given(rows=st.integers(1, 9), columns=st.integers(1, 9), side=st.integers(1, 5))
+def test_windows_of_patches_are_counted_one_by_one(rows, columns, side):
+    mask, places = PatchWindows(rows, columns, side), [(i, j) for i in range(rows) for j in range(columns)]
+    alike = [[a // side == c // side and b // side == d // side for c, d in places] for a, b in places]
+    n = len(places)
+    assert mask.pairs(n, 0, n) == sum(map(sum, alike))
+    assert mask.allows(torch.arange(n)[:, None], torch.arange(n)[None, :]).tolist() == alike
+    assert mask.covers(n, n) == all(map(all, alike))
 
 
 def test_the_causal_triangle_has_no_floor_as_a_formula():

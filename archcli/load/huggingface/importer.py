@@ -20,7 +20,7 @@ from archcli.load.huggingface.quantization.scheme import stated_quantization
 from archcli.load.huggingface.registry import families, family_of
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.huggingface.wrappers.table import WRAPPERS
-from archcli.load.huggingface.wrappers.text import note_counted, note_towers, text_part, uncounted
+from archcli.load.huggingface.wrappers.text import innermost, note_counted, note_towers, text_part, uncounted
 from archcli.load.yaml.nodes import Node
 
 CLASS_ENDING = re.compile(
@@ -103,10 +103,17 @@ def _with_towers(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Map
     """The mapping of a wrapper's language model with the towers that are known."""
     from archcli.load.huggingface.wrappers.beside import towers_of  # of files with towers alone
 
+    whole = innermost(whole)
+    notes = len(whole.notes)
     known = towers_of(whole, mapping, text)
-    note_counted(whole, known.keys, known.reasons)
-    parts = {"towers": known.towers, "uncounted": uncounted(whole, known.keys)}
-    return {**mapping, **{key: value for key, value in parts.items() if value}}
+    unknown = uncounted(whole, known.keys)
+    if unknown:
+        # a part of the towers alone would be a figure of nothing
+        del whole.notes[notes:]
+        note_counted(whole, (), known.reasons)
+        return {**mapping, "uncounted": unknown}
+    note_counted(whole, known.keys, {})
+    return {**mapping, "towers": known.towers} if known.towers else mapping
 
 
 def _check_width(config: Config) -> None:

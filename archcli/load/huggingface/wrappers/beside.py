@@ -143,6 +143,9 @@ class Towers(NamedTuple):
 def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers:
     """The towers of a wrapper's file, beside a language model with this mapping."""
     known = Towers([], [], {})
+    if not any(key.endswith("_config") for key in whole.data if key != "quantization_config"):
+        # a flat file of a class outside of transformers states no tower (the first of LLaVA)
+        return known
     for key, place in TOWERS.get(whole.model_type, {}).items():
         module, _, name = place.partition(":")
         read: Reader = getattr(import_module(f"archcli.load.huggingface.wrappers.{module}"), name)

@@ -127,6 +127,16 @@ def _beside(key: str) -> str:
     return f"{name} ({key}) is not counted, nor what joins it to the language model"
 
 
+def innermost(whole: Config) -> Config:
+    """The wrapper that holds the towers: the file itself, or the wrapper that it holds (Qwen-Omni)."""
+    wrapper = WRAPPERS[whole.model_type]
+    inner = whole.get(wrapper.key, default=None)
+    if wrapper.text not in WRAPPERS or not isinstance(inner, dict):
+        return whole
+    data = {"model_type": wrapper.text, **inner}
+    return Config(data, whole.places.inner(wrapper.key), notes=whole.notes)
+
+
 def uncounted(whole: Config, known: Sequence[str]) -> list[str]:
     """The keys of parts that a wrapper's file states beside its language model, without the known ones."""
     text = WRAPPERS[whole.model_type].key

@@ -9,7 +9,7 @@ from pathlib import Path
 from archcli.errors import ArchError, Problem, sanitize, shorten
 from archcli.load.huggingface.config_json import ConfigJson, Mapped, read_config, too_deep
 from archcli.load.loaded import Loaded, load_tree
-from archcli.load.yaml.text import decode, read_start, text_of
+from archcli.load.yaml.text import decode, read_start, refuse_hub, text_of
 
 MOST_NAMED = 12
 """Keys that the message about a file without sizes repeats."""
@@ -126,6 +126,7 @@ def load_hub(model: str, overrides: Sequence[str], *, strict: bool) -> Loaded | 
     wanted = reference(model)
     if wanted is None:
         return None
+    refuse_hub(str(wanted))
     cached = find(wanted)
     name, source = f"{cached.reference}/{CONFIG}", str(cached.reference)
     config = read_config(text_of(decode(read_start(cached.path, name), name), name))

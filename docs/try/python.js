@@ -19,8 +19,8 @@ let cached = null;
 const listeners = new Set();
 
 /** The text that the command prints: its JSON, or the SVG of `draw MODEL -o -`. */
-export function ask(argv, files = {}, { signal } = {}) {
-  const answer = last.then(() => answered(argv, files, signal));
+export function ask(argv, files, how) {
+  const answer = last.then(() => answered(argv, files ?? {}, how?.signal)); // null is as good as nothing
   last = answer.catch(() => {});
   return answer;
 }

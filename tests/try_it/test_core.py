@@ -107,6 +107,13 @@ def test_names_of_files(page, files, line):
     assert "\n" not in got["error"]
 
 
+def test_no_files_and_no_signal_may_be_null(page):
+    script = """
+      const done = arguments[0];
+      archcli.ask(["params", "gpt2"], null, null).then(done, (error) => done(String(error)));"""
+    assert json.loads(page.execute_async_script(script))["totals"]["params"] == 124_439_808
+
+
 def test_a_file_of_200_mb_is_refused_at_once(page):
     script = """
       const done = arguments[0], begun = performance.now();

@@ -38,8 +38,10 @@ def run(*, folder: Folder = None) -> None:
     if sys.stdin.isatty():
         tell("archcli mcp waits for an assistant at its input, which starts it by itself; Ctrl-C ends it.")
     exit_at_interrupts()
-    from archcli.commands.mcp.server import serve  # imports the SDK
-
+    try:
+        from archcli.commands.mcp.server import serve  # imports the SDK
+    except ImportError as error:  # a package that the SDK needs is missing or broken
+        raise ArchError(f"mcp is installed, and cannot be imported: {error}", install(SDK)) from None
     serve(folder)
 
 

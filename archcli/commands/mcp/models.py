@@ -16,6 +16,7 @@ from archcli.errors import ArchError, Problem, closest, describe_value, either, 
 from archcli.load.loaded import Loaded
 from archcli.load.presets import alike, module_name, plain_name, preset_file, presets, respelled
 from archcli.load.source import load, load_preset, load_text
+from archcli.load.yaml.text import reading_only
 
 INLINE = "model"
 """The name that messages give a model which stands in the question."""
@@ -45,6 +46,11 @@ class AskedModel(NamedTuple):
 
     def loaded(self, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
         """The architecture. Raises ArchError with what to ask instead."""
+        # what it names in turn as well: the base of an adapter, a link in a folder
+        with reading_only(*filter(None, [self.folder])):
+            return self._loaded(overrides, strict=strict)
+
+    def _loaded(self, overrides: Sequence[str], *, strict: bool) -> Loaded:
         text = self.text
         length = max(len(text), len(self.given))
         if length > MOST_CHARACTERS:
@@ -90,10 +96,12 @@ def _inside(folder: Path, name: str) -> Path | None:
         # resolved, so that neither .. nor a link leads out of the folder
         path = (root / name).resolve()
         found = path.is_relative_to(root) and path.exists()
-    except (OSError, ValueError):  # a name too long, or with a NUL in it
+    except (OSError, ValueError, RuntimeError):  # a name too long, or with a NUL in it; a link to itself
         return None
     if not path.is_relative_to(root):
         raise ArchError(f"{quote(name)} is outside of the folder that archcli mcp reads", INSTEAD)
+    if found and not (path.is_file() or path.is_dir()):  # a pipe would be waited for
+        raise ArchError(f"{quote(name)} is neither a file nor a folder", INSTEAD)
     return path if found and path != root else None
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +19,8 @@ MOST_JSON = 8 << 20
 STDIN_NAME = "<stdin>"
 BOM = "\ufeff"
 START = 1000
+_REACH: ContextVar[tuple[Path, ...] | None] = ContextVar("_REACH", default=None)
+"""Folders whose files may be read; None where all may."""
 
 
 class Text(NamedTuple):
@@ -25,8 +30,35 @@ class Text(NamedTuple):
     source: Source
 
 
+@contextmanager
+def reading_only(*folders: Path) -> Iterator[None]:
+    """Until the end, refuse model files outside of `folders`, all where there is none, and the hub.
+
+    For models that a stranger gives: an adapter or a Modelfile names another file, and a file may be a link.
+    """
+    token = _REACH.set(tuple(folder.resolve() for folder in folders))
+    try:
+        yield
+    finally:
+        _REACH.reset(token)
+
+
+def refuse_beyond(path: Path, name: str) -> None:
+    """Raise ArchError for a file that may not be read now."""
+    folders = _REACH.get()
+    if folders is not None and not any(path.resolve().is_relative_to(folder) for folder in folders):
+        raise ArchError(Problem("outside of what is read here", "give the config.json itself", path=name))
+
+
+def refuse_hub(name: str) -> None:
+    """Raise ArchError for a repository of the hub where files alone may be read."""
+    if _REACH.get() is not None:
+        raise ArchError(Problem("the hub is not asked here", "give the config.json itself", path=name))
+
+
 def read_start(path: Path, name: str, most: int = MOST_JSON) -> bytes:
     """The first bytes of a file, just enough to detect a text that is too long."""
+    refuse_beyond(path, name)
     try:
         with path.open("rb") as file:
             return file.read(most + 1)

@@ -27,6 +27,18 @@ SLOW = {"model": "gpt2", "vary": ["d_ff=64:6400000:64"], "where": ["peak_bytes(p
 
 
 PRESET = ROOT / "presets" / "gpt2.yaml"
+CONFIG = json.dumps(
+    {
+        "model_type": "llama",
+        "architectures": ["LlamaForCausalLM"],
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 128,
+        "vocab_size": 1000,
+    }
+)
+ADAPTER = {"peft_type": "LORA", "r": 8, "target_modules": ["q_proj"]}
 
 
 class Server:
@@ -278,6 +290,60 @@ def test_a_folder_is_read_and_nothing_beside_it(tmp_path):
     assert not any("theirs" in answer.content[0].text.replace("theirs.yaml'", "") for answer in without)
 
 
+def asked_of(model, folder=None):
+    """(whether it is an error, the text) of `params` for a model."""
+    answer = result_of("params", {"model": model}, folder, threading.Event())
+    return bool(answer.is_error), answer.content[0].text
+
+
+@pytest.mark.parametrize("with_folder", [False, True], ids=["no folder", "folder"])
+def test_a_model_that_names_another_reads_no_file_beside_the_folder_and_no_hub(
+    tmp_path, with_folder, monkeypatch
+):
+    """An adapter names its base and a Modelfile its origin; both may stand in a question or in a file."""
+    inside, outside = tmp_path / "models", tmp_path / "secrets"
+    inside.mkdir()
+    outside.mkdir()
+    (outside / "config.json").write_text(CONFIG)
+    monkeypatch.setattr("archcli.load.hub.download.find", lambda _: pytest.fail("the hub was asked"))
+    given = [{**ADAPTER, "base_model_name_or_path": base} for base in (str(outside), "org/name")]
+    given += [f"FROM {base}\nPARAMETER temperature 1\n" for base in (outside, "hf://org/name")]
+    for number, text in enumerate(given * with_folder):
+        name = "adapter_config.json" if isinstance(text, dict) else "Modelfile"
+        (inside / str(number)).mkdir()
+        (inside / str(number) / name).write_text(text if isinstance(text, str) else json.dumps(text))
+        given.append(f"{number}/{name}")
+    if with_folder:
+        (inside / "config.json").symlink_to(outside / "config.json")
+        (inside / "linked").mkdir()
+        (inside / "linked" / "config.json").symlink_to(outside / "config.json")
+        given.append("linked")
+    for model in given:
+        failed, text = asked_of(model, inside if with_folder else None)
+        assert failed, (model, text)
+        assert "outside of what is read here" in text or "the hub is not asked here" in text, (model, text)
+    assert not asked_of({**ADAPTER, "base_model_name_or_path": "llama-3.1-8b"})[0]
+
+
+def test_weights_beside_a_config_are_not_read_through_a_link(tmp_path):
+    inside, outside = tmp_path / "models", tmp_path / "secrets"
+    (inside / "mine").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "w.safetensors").write_bytes(b"never read")
+    (inside / "mine" / "config.json").write_text(CONFIG)
+    (inside / "mine" / "w.safetensors").symlink_to(outside / "w.safetensors")
+    failed, text = asked_of("mine", inside)
+    assert not failed
+    assert "were not read: outside of what is read here" in text
+
+
+def test_a_pipe_and_a_link_to_itself_are_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "loop.yaml").symlink_to("loop.yaml")
+    assert asked_of("pipe.yaml", tmp_path)[1].startswith("error: 'pipe.yaml' is neither a file nor a folder")
+    assert asked_of("loop.yaml", tmp_path)[1].startswith("error: no preset or file 'loop.yaml'")
+
+
 @pytest.mark.long
 def test_the_option_names_the_folder(tmp_path):
     (tmp_path / "mine.yaml").write_text(PRESET.read_text())
@@ -298,6 +364,15 @@ def test_without_its_package_it_says_how_to_install_it(cli, monkeypatch):
         "error: archcli mcp needs mcp, which is not installed\n"
         "  = help: pip install 'mcp>=2,<3', then: archcli mcp\n"
     )
+
+
+def test_a_package_that_the_sdk_needs_is_missing(cli, monkeypatch):
+    monkeypatch.setitem(sys.modules, "archcli.commands.mcp.server", None)  # as an import that fails
+    monkeypatch.delattr("archcli.commands.mcp.server", raising=False)
+    done = cli("mcp")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("error: mcp is installed, and cannot be imported: import of ")
+    assert done.err.endswith("  = help: pip install 'mcp>=2,<3', then: archcli mcp\n")
 
 
 def test_another_generation_of_its_package_is_refused(cli, monkeypatch):

@@ -73,7 +73,11 @@ def test_qwen3_vl_8b_at_448_by_hand(folder):
 
 
 def test_windows_of_qwen2_5_vl_by_hand(folder):
+<<<<<<< HEAD
     """34 x 46 patches in windows of 8 x 8, cut at the border: 8, 8, 8, 8, 2 by 8, 8, 8, 8, 8, 6."""
+=======
+    """34 x 46 patches in windows of 8 x 8, cut at the border: 4 of 8 rows and one of 2, 5 of 8 and 6."""
+>>>>>>> wrap
     [medium] = archcli.count_flops(folder("qwen2.5-vl-7b"), image="480x640").totals["media"]
     pairs = sum((a * b) ** 2 for a in (8, 8, 8, 8, 2) for b in (8, 8, 8, 8, 8, 6))
     tokens = 34 * 46
@@ -95,6 +99,12 @@ def test_media_are_tokens_of_the_prompt(folder):
     after = archcli.count_flops(read, phase="decode", past=10, image=["336x336", "10x10"]).totals
     assert after["matmul_flops"] == after["matmul_flops_with_towers"] == plain["matmul_flops"]
     assert [entry["tokens"] for entry in after["media"]] == [576, 576]
+
+
+def test_memory_has_the_tokens_of_text_and_of_images(folder):
+    read = folder("llava-1.5-7b")
+    both = archcli.count_memory(read, "prefill", seq_len=10, image="336x336").totals
+    assert both["peak"] == archcli.count_memory(read, "prefill", seq_len=586).totals["peak"]
 
 
 def test_a_processor_that_is_no_object_is_said(folder):

@@ -32,6 +32,8 @@ from archcli.ops.grids.places import Resampling
 Sides = Annotated[tuple[Size, ...], Length(2, 2)]
 """Two sizes: height and width."""
 TABLE = "position_embedding"
+AXES = 3
+"""Axes of a spectrogram; an image has one more."""
 
 
 class FrontEnd(Module):
@@ -153,8 +155,8 @@ class Patched(FrontEnd):
         return InputSpec((batch_size, self.in_channels, *medium.size), "features")
 
     def grid_read(self, shape: Shape) -> Any:
-        """(h, w) of [B, C, H, W]."""
-        return self.grid(shape[2:])
+        """(h, w) of [B, C, H, W]; of a spectrogram, which has one length, that of training."""
+        return self.grid(shape[2:] if len(shape) > AXES else self.image_size)
 
     def places_of(self, medium: Medium) -> tuple[int, int] | None:
         """(h, w) where layers are given a grid."""

@@ -73,11 +73,7 @@ def test_qwen3_vl_8b_at_448_by_hand(folder):
 
 
 def test_windows_of_qwen2_5_vl_by_hand(folder):
-<<<<<<< HEAD
     """34 x 46 patches in windows of 8 x 8, cut at the border: 8, 8, 8, 8, 2 by 8, 8, 8, 8, 8, 6."""
-=======
-    """34 x 46 patches in windows of 8 x 8, cut at the border: 4 of 8 rows and one of 2, 5 of 8 and 6."""
->>>>>>> wrap
     [medium] = archcli.count_flops(folder("qwen2.5-vl-7b"), image="480x640").totals["media"]
     pairs = sum((a * b) ** 2 for a in (8, 8, 8, 8, 2) for b in (8, 8, 8, 8, 8, 6))
     tokens = 34 * 46

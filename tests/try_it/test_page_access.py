@@ -10,7 +10,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from driving import Question, pose, program, screen, settle, shown
+from driving import Question, go, pose, program, screen, settle, shown
 from trying import BUILD, needs_page
 
 pytestmark = needs_page
@@ -118,3 +118,11 @@ def test_axe_finds_nothing_at_any_width_in_light_and_dark(ready, axe):
                 if violations or content > window:
                     found[where] = violations, content, window
     assert not found
+
+
+def test_a_long_command_leaves_room_for_the_answer(ready):
+    go(ready, f"model={'x' * 3000}&tab=size")
+    heights = "return ['command', 'copy'].map((id) => document.getElementById(id).offsetHeight)"
+    command, button = ready.execute_script(heights)
+    assert command <= 200
+    assert button <= 40

@@ -66,7 +66,11 @@ ENCODING = {
 """Mixers of encoders alone."""
 
 WINDOWED = "kind: grid_window, n_heads: 4, side: 4, causal: false"
-OF_IMAGES = {"grid-window": f"{{{WINDOWED}}}", "grid-window-shifted": f"{{{WINDOWED}, shifted: true}}"}
+OF_IMAGES = {
+    "grid-window": f"{{{WINDOWED}}}",
+    "grid-window-shifted": f"{{{WINDOWED}, shifted: true}}",
+    "patch-window": "{kind: patch_window, n_heads: 4, side: 4, causal: false}",
+}
 """Mixers of places of a grid, which encoders of images alone have."""
 
 BIASED = {"none": "", "buckets": "score_bias: {kind: buckets, n_buckets: 8, max_distance: 16}\n"}
@@ -115,7 +119,11 @@ groups:
 
 
 def image_encoder(*mixers):
-    """The YAML of an encoder of images whose layers have these mixers in turn, on a grid of 6 x 6 places."""
+    """The YAML of an encoder of images whose layers have these mixers in turn, on a grid of 6 x 6 places.
+
+    Windows of patches are cut in a sequence of them, others in the grid.
+    """
+    grid = "false" if "patch-window" in mixers else "true"
     layers = "\n".join(
         f"      - {{kind: pre_norm, attention: {OF_IMAGES[name]}, ffn: {{kind: mlp, d_ff: 20}}}}"
         for name in mixers
@@ -125,7 +133,7 @@ name: combined
 kind: media_encoder
 d_model: 16
 norm: layernorm
-front_end: {{image_size: [12, 12], patch_size: [2, 2], class_token: false, position: none, keeps_grid: true}}
+front_end: {{image_size: [12, 12], patch_size: [2, 2], class_token: false, position: none, keeps_grid: {grid}}}
 pooling: mean
 n_labels: 5
 groups:

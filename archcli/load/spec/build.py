@@ -123,6 +123,13 @@ def build(
     return model
 
 
+def problems_of_part(base: type[Spec], part: Node, root: Node) -> list[Problem]:
+    """The reasons why `part` is no module of class `base` in the model of `root`; empty where it is one."""
+    builder = _Builder(root, [], None)
+    builder.spec(base, part, "")
+    return builder.problems
+
+
 def in_order(problems: Iterable[Problem], file: str) -> list[Problem]:
     """The distinct problems in the order of the file, then those of other sources such as --set."""
     once: dict[Any, Problem] = {}

@@ -14,9 +14,12 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, tree_of
 from archcli.load.huggingface.registry import family_of
+from archcli.load.spec.build import problems_of_part
+from archcli.load.yaml.nodes import Place
 from archcli.load.yaml.text import decode, read_start
+from archcli.modules import Tower
 
 PROCESSOR = "preprocessor_config.json"
 """The file beside a config.json that says what becomes of an image."""
@@ -152,12 +155,21 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
         # notes of a tower that turns out to be unknown are about nothing
         notes = len(whole.notes)
         try:
-            known.towers.append(read(TowerSource(whole, processor(whole), mapping["d_model"], text)))
+            tower = read(TowerSource(whole, processor(whole), mapping["d_model"], text))
+            _require_tower(tower, mapping, whole.places.start)
+            known.towers.append(tower)
             known.keys.append(key)
         except ArchError as error:
             del whole.notes[notes:]
             known.reasons[key] = error.problems[0].what
     return known
+
+
+def _require_tower(tower: Mapped, mapping: Mapped, start: Place) -> None:
+    """ArchError for a tower that cannot be built: the language model is then counted without it."""
+    problems = problems_of_part(Tower, tree_of(tower, start), tree_of(mapping, start))
+    if problems:
+        raise ArchError(problems)
 
 
 def processor(whole: Config) -> Config:

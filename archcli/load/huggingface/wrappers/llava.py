@@ -147,6 +147,9 @@ def gemma3(source: TowerSource) -> Mapped:
     front = encoder["front_end"]
     side = bare(front["image_size"])[0] // bare(front["patch_size"])[0]
     n = side // isqrt(count.value)
+    if n == 0:
+        what = f"mm_tokens_per_image {count.value} is more than the {side**2} patches of an image"
+        raise source.whole.error(what, at=count.place)
     eps = encoder["norm"]["eps"]
     steps = [
         {"kind": "pool", "block": [n, n]},

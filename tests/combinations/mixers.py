@@ -123,7 +123,7 @@ def image_encoder(*mixers):
 
     Windows of patches are cut in a sequence of them, others in the grid.
     """
-    grid = "false" if "patch-window" in mixers else "true"
+    grid = f"keeps_grid: {'false' if 'patch-window' in mixers else 'true'}"
     layers = "\n".join(
         f"      - {{kind: pre_norm, attention: {OF_IMAGES[name]}, ffn: {{kind: mlp, d_ff: 20}}}}"
         for name in mixers
@@ -133,7 +133,7 @@ name: combined
 kind: media_encoder
 d_model: 16
 norm: layernorm
-front_end: {{image_size: [12, 12], patch_size: [2, 2], class_token: false, position: none, keeps_grid: {grid}}}
+front_end: {{image_size: [12, 12], patch_size: [2, 2], class_token: false, position: none, {grid}}}
 pooling: mean
 n_labels: 5
 groups:

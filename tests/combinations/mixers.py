@@ -62,6 +62,7 @@ ENCODING = {
     "disentangled": f"{{{PLACED}, buckets: 4, max_distance: 6}}",
     "disentangled-shared": f"{{{PLACED}, share: true, max_distance: 4}}",
     "fourier": "{kind: fourier}",
+    "transient-global": "{kind: transient_global, n_heads: 4, block: 4, causal: false}",
 }
 """Mixers of encoders alone."""
 
@@ -108,7 +109,7 @@ vocab_size: 29
 d_model: 16
 max_seq_len: 64
 norm: layernorm
-{"" if {*mixers} == {"fourier"} else "relative: {size: 4}"}
+{"" if {*mixers} <= {"fourier", "transient-global"} else "relative: {size: 4}"}
 embedding: {{token_types: 2}}
 head: {{}}
 groups:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from archcli.measure.notes import (
     plan_inputs,
     source_notes,
 )
-from archcli.measure.passes import Pass, checked_pass, usual_sizes
+from archcli.measure.passes import Pass, checked_pass, tower_rows, usual_sizes
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model
 from archcli.modules.spec.arguments import CountedPairs
@@ -87,11 +87,16 @@ def count_flops(
 
 def _counted(model: Model, request: Request) -> tuple[Pass, dict[str, Any]]:
     """The pass, and the totals of the images and sounds that it reads."""
+    if model.towers:
+        return _beside_towers(model, request)
     if not model.media:
         return checked_pass(model, request), {}
     asked = request.media or model.fitted(request).media
     passes = [checked_pass(model, replace(request, media=(medium,))) for medium in asked]
-    entries = [_of_medium(model, medium, counted) for medium, counted in zip(asked, passes, strict=True)]
+    entries = [
+        _of_medium(medium, model.tokens_of(medium), _by_part(counted, lambda row: model.part_of(row.group)))
+        for medium, counted in zip(asked, passes, strict=True)
+    ]
     first, length = passes[0], sum(counted.new for counted in passes)
     whole = replace(
         first,
@@ -101,18 +106,40 @@ def _counted(model: Model, request: Request) -> tuple[Pass, dict[str, Any]]:
     return whole, {"media": entries}
 
 
-def _of_medium(model: Model, medium: Medium, counted: Pass) -> dict[str, Any]:
-    """The entry of one image or sound in `totals.media`."""
+def _beside_towers(model: Model, request: Request) -> tuple[Pass, dict[str, Any]]:
+    """The pass of the language model over text and media, and the totals of its towers for each medium."""
+    counted = checked_pass(model, request)
+    if not request.media:
+        return counted, {}
+    entries = []
+    for medium in request.media:
+        tower = model.tower_of(medium)
+        rows = () if request.phase == "decode" else tower_rows(tower, medium, request=request)
+        parts = _by_part(replace(counted, rows=rows), tower.part_of)
+        entries.append(_of_medium(medium, tower.tokens_of(medium), parts))
+    matmul, _ = counted.flops()
+    return counted, {
+        "media": entries,
+        "prompt_tokens": counted.past if request.phase == "decode" else counted.new + counted.past,
+        "matmul_flops_with_towers": rounded(matmul) + sum(entry["matmul_flops"] for entry in entries),
+    }
+
+
+def _by_part(counted: Pass, part_of: Callable[[Row], str]) -> dict[str, int]:
+    """FLOPs of matrix products by part."""
     parts: dict[str, Number] = {}
     for row, op_class, flops in counted.costs():
         if op_class is OpClass.CONTRACTION:
-            part = model.part_of(row.group)
-            parts[part] = parts.get(part, 0) + flops
-    by_part = {part: rounded(flops) for part, flops in parts.items()}
+            parts[part_of(row)] = parts.get(part_of(row), 0) + flops
+    return {part: rounded(flops) for part, flops in parts.items()}
+
+
+def _of_medium(medium: Medium, tokens: int, by_part: dict[str, int]) -> dict[str, Any]:
+    """The entry of one image or sound in `totals.media`."""
     return {
         "kind": "audio" if medium.kind in SOUNDS else medium.kind,
         "size": list(medium.size),
-        "tokens": model.tokens_of(medium),
+        "tokens": tokens,
         "matmul_flops": sum(by_part.values()),
         "by_part": by_part,
     }
@@ -160,6 +187,8 @@ def _tables(totals: dict[str, Any], rows: list[dict[str, Any]], *, macs: bool) -
         (f"matmul {word} per token", per_token, shown),
         *([("elements sent", totals["sent_elements"], "count")] if "sent_elements" in totals else ()),
     )
+    if "prompt_tokens" in totals:
+        yield _media(totals, half, word, shown)
     columns = (
         Column("component", "component"),
         Column("matmul", f"matmul {word}", shown),
@@ -180,6 +209,30 @@ def _tables(totals: dict[str, Any], rows: list[dict[str, Any]], *, macs: bool) -
     yield Table(
         "By class of operation", (Column("class", "class"), Column("flops", "FLOPs", "flops")), by_class
     )
+
+
+def _media(totals: dict[str, Any], half: int, word: str, unit: Unit) -> Table:
+    """What each image or sound costs before the language model, which the other tables are about."""
+    columns = (
+        Column("medium", "medium"),
+        Column("tokens", "tokens", "number"),
+        Column("matmul", f"matmul {word}", unit),
+    )
+    records = [
+        {
+            "medium": f"{entry['kind']} {'x'.join(map(str, entry['size']))}, {part}",
+            "tokens": entry["tokens"] if place == 0 else None,
+            "matmul": flops // half,
+        }
+        for entry in totals["media"]
+        for place, (part, flops) in enumerate(entry["by_part"].items())
+    ]
+    footer = {
+        "medium": "with the language model",
+        "tokens": totals["prompt_tokens"],
+        "matmul": totals["matmul_flops_with_towers"] // half,
+    }
+    return Table("Images and sounds", columns, records, footer)
 
 
 def _notes(model: Model, request: Request, counted: Pass, mask: CountedPairs) -> Iterator[str]:

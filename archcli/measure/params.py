@@ -8,7 +8,8 @@ from typing import Any
 
 from archcli.arith import ELEMENT_BITS, Number, rounded
 from archcli.graph import Row
-from archcli.measure.passes import shape_pass, train_pass
+from archcli.graph.count_tape import ShapeTape
+from archcli.measure.passes import shape_pass, tower_rows, train_pass
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.measure.weights.stored_bytes import (
     WeightBits,
@@ -47,6 +48,7 @@ def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
     model, _ = in_format(model, dtype)
     totals |= _stored_totals(weights) | forms | _more_by_group(weights)
     folded = _by_path(weights, depth)
+    towers = (_parts(totals),) if model.towers else ()
     return Report(
         command="params",
         model={"name": model.name, "source": model.source},
@@ -55,7 +57,7 @@ def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
         convention=CONVENTION if model.quantization is None else f"{CONVENTION} {STORED}",
         totals=totals,
         rows=folded,
-        tables=(_summary(model, totals, dtype), _groups(totals), _paths(model, totals, folded)),
+        tables=(_summary(model, totals, dtype), *towers, _groups(totals), _paths(model, totals, folded)),
         notes=(*format_notes(dtype), *broken_notes(model), *_notes(model, totals)),
     )
 
@@ -101,6 +103,9 @@ def _by_part(model: Model, rows: Iterable[Row]) -> Totals:
     for row in rows:
         part = model.part_of(row.group)
         parts[part] = parts.get(part, 0) + row.params
+    for tower in model.towers:
+        for row in tower_rows(tower, tower.usual, ShapeTape):
+            parts[tower.part_of(row)] = parts.get(tower.part_of(row), 0) + row.params
     return {"params_with_towers": sum(parts.values()), "by_part": {part: n for part, n in parts.items() if n}}
 
 
@@ -266,6 +271,13 @@ def _groups(totals: Totals) -> Table:
     )
     records = [{"group": group, "params": n, "share": n / whole} for group, n in totals["by_group"].items()]
     return Table("By group", columns, records, {"group": "total", "params": totals["params"], "share": 1.0})
+
+
+def _parts(totals: Totals) -> Table:
+    """Parameters of the whole: the language model, which other tables are about, and its towers."""
+    columns = (Column("part", "part"), Column("params", "params", "count"))
+    records = [{"part": part, "params": n} for part, n in totals["by_part"].items()]
+    return Table("With towers", columns, records, {"part": "total", "params": totals["params_with_towers"]})
 
 
 def _paths(model: Model, totals: Totals, rows: list[dict[str, Any]]) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.arith import Number, whole
 from archcli.errors import ArchError
@@ -12,8 +12,11 @@ from archcli.graph import OpClass, Row, StateKind
 from archcli.graph.count_tape import CountTape, ShapeTape, StateTape
 from archcli.modules import Model
 from archcli.modules.spec.forms import formed
-from archcli.modules.spec.request import Logits, Phase, Request
+from archcli.modules.spec.request import Logits, Medium, Phase, Request
 from archcli.modules.spec.trace import ONE_TOKEN, trace
+
+if TYPE_CHECKING:  # of models with towers alone
+    from archcli.modules.models.tower import Tower
 
 GROWING = (StateKind.TOKENS, StateKind.WINDOW)
 """States that grow with each token while the context is shorter than every window."""
@@ -162,6 +165,14 @@ def count_pass(model: Model, request: Request, counting: type[CountTape] = Count
         source_cached = _elements(rows, (StateKind.SOURCE,))
     rows, _ = trace(model, request, adapted=runs, cache=cache, counting=counting)
     return Pass(request, rows, model.source_length(request.source_positions), source_cached, forms)
+
+
+def tower_rows(
+    tower: Tower, medium: Medium, counting: type[CountTape] = CountTape, request: Request = ONE_TOKEN
+) -> tuple[Row, ...]:
+    """The rows of a tower and its projector over one image or sound of a request."""
+    rows, _ = trace(tower, tower.reading(request, medium), counting=counting)
+    return rows
 
 
 def checked_pass(model: Model, request: Request) -> Pass:

@@ -41,7 +41,9 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.mtp import *
     from archcli.modules.ends.patches import *
     from archcli.modules.ends.pooling import *
+    from archcli.modules.ends.projectors import *
     from archcli.modules.ends.sampled_heads import *
+    from archcli.modules.ends.sizings import *
     from archcli.modules.ends.sounds import *
     from archcli.modules.models.decoder import *
     from archcli.modules.models.encoder import *
@@ -49,6 +51,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.models.media_encoder import *
     from archcli.modules.models.model import *
     from archcli.modules.models.stack import *
+    from archcli.modules.models.tower import *
     from archcli.modules.networks.activation import *
     from archcli.modules.networks.carried import *
     from archcli.modules.networks.convolved import *
@@ -106,7 +109,7 @@ HOMES = {
     ".attention.linear": ["LinearAttention"],
     ".attention.indexer": ["Indexer"],
     ".attention.latent": ["MultiHeadLatentAttention"],
-    ".blocks.windows": ["GridWindowAttention"],
+    ".blocks.windows": ["GridWindowAttention", "PatchWindowAttention"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".spec.base": ["Inline", "Module", "children", "find", "settings", "substitute"],
     ".networks.norm": ["BatchNorm", "LayerNorm", "Norm", "QKNorm", "RMSNorm", "SelfGatedRMSNorm"],
@@ -124,6 +127,28 @@ HOMES = {
     ".ends.sounds": ["ConvolvedSpectrogram", "ConvolvedWave", "SpectrogramPatches"],
     ".ends.pooling": ["AttentionPooling", "FirstAndMean", "FirstToken", "FirstTwo", "MeanToken", "Pooling"],
     ".models.media_encoder": ["MediaEncoder"],
+    ".models.tower": ["Tower"],
+    ".ends.projectors": [
+        "ActivationStep",
+        "DropStep",
+        "LinearStep",
+        "MergeStep",
+        "NetworkStep",
+        "NormStep",
+        "PoolStep",
+        "ProjectorStep",
+    ],
+    ".ends.sizings": [
+        "BetweenSides",
+        "CanvasTiles",
+        "ExactMultiple",
+        "FixedSize",
+        "ImageSizing",
+        "LongestSide",
+        "NearestMultiple",
+        "PinnedTiles",
+        "SplitLongest",
+    ],
     ".ends.head": ["OutputHead"],
     ".ends.sampled_heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],
     ".adapters.lora": ["LoRA"],

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.attention.rotary import *
     from archcli.ops.communicate import *
     from archcli.ops.dense import *
+    from archcli.ops.grids.merging import *
     from archcli.ops.grids.patches import *
     from archcli.ops.grids.places import *
     from archcli.ops.grids.waves import *
@@ -82,6 +83,7 @@ HOMES = {
         "TrainedTokens",
     ],
     ".grids.windows": ["CutWindows", "JoinWindows", "MaskShifted", "MergePlaces"],
+    ".grids.merging": ["DropTokens", "MergeBlocks", "PoolBlocks"],
     ".grids.waves": ["ChannelNormalize", "ConvolvedPositions", "SpectrogramImage", "WaveChannel"],
     ".grids.places": ["GridBias", "GridCoordinates", "GridRotaryTable", "ResizeTable"],
     ".pointwise": [
@@ -127,6 +129,7 @@ HOMES = {
         "Causal",
         "Chunked",
         "Mask",
+        "PatchWindows",
         "SlidingWindow",
         "TopK",
         "Dilated",

@@ -69,7 +69,11 @@ WINDOWED = "kind: grid_window, n_heads: 4, side: 4, causal: false"
 OF_SUMS = {"transient-global": "{kind: transient_global, n_heads: 4, block: 4, causal: false}"}
 """Mixers whose keys are sums of blocks, too, with a bias of their own."""
 
-OF_IMAGES = {"grid-window": f"{{{WINDOWED}}}", "grid-window-shifted": f"{{{WINDOWED}, shifted: true}}"}
+OF_IMAGES = {
+    "grid-window": f"{{{WINDOWED}}}",
+    "grid-window-shifted": f"{{{WINDOWED}, shifted: true}}",
+    "patch-window": "{kind: patch_window, n_heads: 4, side: 4, causal: false}",
+}
 """Mixers of places of a grid, which encoders of images alone have."""
 
 BIASED = {"none": "", "buckets": "score_bias: {kind: buckets, n_buckets: 8, max_distance: 16}\n"}
@@ -107,7 +111,7 @@ vocab_size: 29
 d_model: 16
 max_seq_len: 64
 norm: layernorm
-{"" if {*mixers} == {"fourier"} else "relative: {size: 4}"}
+{"" if {*mixers} <= {"fourier", "transient-global"} else "relative: {size: 4}"}
 embedding: {{token_types: 2}}
 head: {{}}
 groups:
@@ -139,7 +143,11 @@ groups:
 
 
 def image_encoder(*mixers):
-    """The YAML of an encoder of images whose layers have these mixers in turn, on a grid of 6 x 6 places."""
+    """The YAML of an encoder of images whose layers have these mixers in turn, on a grid of 6 x 6 places.
+
+    Windows of patches are cut in a sequence of them, others in the grid.
+    """
+    grid = f"keeps_grid: {'false' if 'patch-window' in mixers else 'true'}"
     layers = "\n".join(
         f"      - {{kind: pre_norm, attention: {OF_IMAGES[name]}, ffn: {{kind: mlp, d_ff: 20}}}}"
         for name in mixers
@@ -149,7 +157,7 @@ name: combined
 kind: media_encoder
 d_model: 16
 norm: layernorm
-front_end: {{image_size: [12, 12], patch_size: [2, 2], class_token: false, position: none, keeps_grid: true}}
+front_end: {{image_size: [12, 12], patch_size: [2, 2], class_token: false, position: none, {grid}}}
 pooling: mean
 n_labels: 5
 groups:

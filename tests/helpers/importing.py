@@ -20,6 +20,11 @@ def imported_file(config: dict[str, Any]) -> Model:
     return built(plain(archcli.load.huggingface.importer.import_config(config).tree))
 
 
+def text_alone(model: Model) -> Model:
+    """The language model of a whole one, which says nothing of its towers."""
+    return model.replace(towers=(), uncounted=())
+
+
 def imported(model_type: str, config: dict[str, Any]) -> Model:
     """The model that the family of a model_type makes of a config.json."""
     given = Config({"model_type": model_type, **config})

@@ -12,6 +12,7 @@ from archcli.ops import (
     Conv2d,
     ConvolvedPositions,
     CutWindows,
+    DropTokens,
     FlattenGrid,
     FlattenPlaces,
     GridBias,
@@ -21,8 +22,10 @@ from archcli.ops import (
     KeepToken,
     MaskShifted,
     MeanTokens,
+    MergeBlocks,
     MergePlaces,
     Patchify,
+    PoolBlocks,
     PrependTokens,
     ResizeTable,
     SpectrogramImage,
@@ -32,6 +35,7 @@ from archcli.ops import (
 from ops.case import C, Case, E, M, N, X, ledger, n
 
 IMAGE = (2, 4, 6, 5)
+PLACES = (2, 6, 4)
 CASES = {
     # 6 x 5 by 3 x 2 in steps of 2, rows padded by 1: 3 x 2 places of 8 channels; each of 2 of 4 channels
     "conv2d": ledger(
@@ -46,6 +50,15 @@ CASES = {
     "keep-token": Case(KeepToken("y", 1), (X,), (2, 1, 4)),
     # 2 tokens of 2 sequences, 4 wide: 16 summed, 8 divided; each quotient handed to 3 tokens
     "mean-tokens": ledger(MeanTokens("y", 1), (X,), (2, 1, 4), [(N, 16 + 8, 16, 8)], [(E, 8, 8, n)]),
+    "drop-tokens": Case(DropTokens("y", 1), (X,), (2, 2, 4)),
+    # 3 x 2 patches by 2 x 2: one block is whole, the last row is left out
+    "merge-blocks": ledger(
+        MergeBlocks("y", (3, 2), (2, 2)), (PLACES,), (2, 1, 16), [(M, 0, 32, 32)], [(M, 0, 32, 32)]
+    ),
+    # 32 numbers summed and 8 divided; each quotient handed to its patches, of 48 numbers in all
+    "pool-blocks": ledger(
+        PoolBlocks("y", (3, 2), (2, 2)), (PLACES,), (2, 1, 4), [(N, 32 + 8, 32, 8)], [(E, 8, 8, 48)]
+    ),
     # 2 x 2 patches of 3 x 2 pixels of 4 channels in each of 2 images
     "patchify": ledger(Patchify("y", (3, 2)), (IMAGE,), (2, 4, 24), [(M, 0, 192, 192)], [(M, 0, 192, 192)]),
     "prepend-token": ledger(
@@ -318,7 +331,20 @@ def merge(op, weights, x):
     return torch.stack([torch.stack(row, dim=1) for row in rows], dim=1)
 
 
+def blocks(op, x):
+    """The patches of each block, row by row: [(B, p q, D)]."""
+    (h, w), (p, q) = op.places, op.block
+    grid = x.view(x.shape[0], h, w, -1)
+    return [
+        torch.stack([grid[:, i * p + a, j * q + b] for a, b in product(range(p), range(q))], dim=1)
+        for i, j in product(range(h // p), range(w // q))
+    ]
+
+
 REFERENCES = {
+    "DropTokens": lambda op, weights, x: torch.stack([x[:, i] for i in range(op.number, x.shape[1])], dim=1),
+    "MergeBlocks": lambda op, weights, x: torch.stack([y.flatten(1) for y in blocks(op, x)], dim=1),
+    "PoolBlocks": lambda op, weights, x: torch.stack([y.mean(dim=1) for y in blocks(op, x)], dim=1),
     "CutWindows": cut,
     "JoinWindows": join,
     "MaskShifted": mask_shifted,

@@ -20,6 +20,7 @@ from archcli.ops import (
     Mask,
     NearAndBlocks,
     NearAndSums,
+    PatchWindows,
     SlidingWindow,
     Strided,
     TopK,
@@ -48,7 +49,7 @@ MASKS = {
     ),
 }
 # which keys, the tokens say; or keys of blocks
-OTHERS = {TopK, ClosedBlocks, NearAndBlocks, NearAndSums}
+OTHERS = {TopK, ClosedBlocks, NearAndBlocks, NearAndSums, PatchWindows}
 every_mask = pytest.mark.parametrize(("make", "sees"), MASKS.values(), ids=MASKS)
 lengths = st.integers(0, 40)
 SIZES = {"a": st.integers(1, 20), "b": st.integers(0, 7)}
@@ -189,6 +190,16 @@ def test_every_mask_is_here():
         Mask
     }
     assert {type(make(1, 0)) for make, _ in MASKS.values()} == named - OTHERS
+
+
+@given(rows=st.integers(1, 9), columns=st.integers(1, 9), side=st.integers(1, 5))
+def test_windows_of_patches_are_counted_one_by_one(rows, columns, side):
+    mask, places = PatchWindows(rows, columns, side), [(i, j) for i in range(rows) for j in range(columns)]
+    alike = [[a // side == c // side and b // side == d // side for c, d in places] for a, b in places]
+    n = len(places)
+    assert mask.pairs(n, 0, n) == sum(map(sum, alike))
+    assert mask.allows(torch.arange(n)[:, None], torch.arange(n)[None, :]).tolist() == alike
+    assert mask.covers(n, n) == all(map(all, alike))
 
 
 def test_the_causal_triangle_has_no_floor_as_a_formula():

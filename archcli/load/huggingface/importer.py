@@ -7,7 +7,7 @@ Nothing here runs code of a repository.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from archcli.load.huggingface.quantization.scheme import stated_quantization
 from archcli.load.huggingface.registry import families, family_of
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.huggingface.wrappers.table import WRAPPERS
-from archcli.load.huggingface.wrappers.text import note_towers, text_part
+from archcli.load.huggingface.wrappers.text import innermost, note_counted, note_towers, text_part, uncounted
 from archcli.load.yaml.nodes import Node
 
 CLASS_ENDING = re.compile(
@@ -88,6 +88,8 @@ def import_config(
     if part.wrapper is None:
         _check_width(config)
     config.report_unread_keys()
+    if part.wrapper is not None:
+        mapping = _with_towers(whole, mapping, part.config.data)
     imported = {**(before or {}), **mapping, **(over or {})}
     tree = tree_of(imported, whole.places.start)
     if quantization is not None:
@@ -95,6 +97,23 @@ def import_config(
         tree = _quantized(quantization, imported, tree, weights)
     is_sized = _is_sized(whole, config) or _is_named(mapping, config)
     return ImportedConfig(tree, tuple(config.notes), is_sized, is_quantized=quantization is not None)
+
+
+def _with_towers(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Mapped:
+    """The mapping of a wrapper's language model with the towers that are known."""
+    from archcli.load.huggingface.wrappers.beside import towers_of  # of files with towers alone
+
+    whole = innermost(whole)
+    notes = len(whole.notes)
+    known = towers_of(whole, mapping, text)
+    unknown = uncounted(whole, known.keys)
+    if unknown:
+        # a part of the towers alone would be a figure of nothing
+        del whole.notes[notes:]
+        note_counted(whole, (), known.reasons)
+        return {**mapping, "uncounted": unknown}
+    note_counted(whole, known.keys, {})
+    return {**mapping, "towers": known.towers} if known.towers else mapping
 
 
 def _check_width(config: Config) -> None:

@@ -123,6 +123,13 @@ def build(
     return model
 
 
+def problems_of_part(base: type[Spec], part: Node, root: Node) -> list[Problem]:
+    """The reasons why `part` is no module of class `base` in the model of `root`; empty where it is one."""
+    builder = _Builder(root, [], None)
+    builder.spec(base, part, "")
+    return builder.problems
+
+
 def in_order(problems: Iterable[Problem], file: str) -> list[Problem]:
     """The distinct problems in the order of the file, then those of other sources such as --set."""
     once: dict[Any, Problem] = {}
@@ -174,10 +181,20 @@ class _Builder:
             self._problem(*no_mapping(path, node, choices(base)), node, path)
             return FAILED
         cls = self._class(whole, path, base, unstated(base, whole.value))
-        made = FAILED if cls is None else self._instance(cls, whole, path, base)
+        made = FAILED if cls is None else self._beneath(cls, whole, path, base)
         # not for texts: Python may hold equal texts as one object, and each has a place of its own
         if isinstance(node.value, dict):
             self.built[seen] = made
+        return made
+
+    def _beneath(self, cls: type[Spec], node: Node, path: str, base: type[Spec]) -> Any:
+        """The instance of a class, whose parts inherit from it where it is a model: a tower's encoder."""
+        if not issubclass(cls, Model):
+            return self._instance(cls, node, path, base)
+        before = self.top, self.top_fields
+        self.top, self.top_fields = node.value, fields(cls)
+        made = self._instance(cls, node, path, base)
+        self.top, self.top_fields = before
         return made
 
     def _class(

@@ -94,12 +94,14 @@ class MemorySettings:
         return replace(self, phase="prefill", batch_size=1)
 
     def tokens(self, model: Model) -> Number:
-        """Tokens of a sequence; of an image or a sound those that it becomes."""
-        if model.media or self.media:
+        """Tokens of a sequence: of its text, and those that an image or a sound becomes."""
+        if model.media and not model.towers:
             return model.fitted(Request(media=self.media)).seq_len
-        if self.seq_len is not None:
-            return self.seq_len
-        return min(DEFAULT_TOKENS, model.max_seq_len or DEFAULT_TOKENS)
+        text = self.seq_len
+        if text is None:
+            text = min(DEFAULT_TOKENS, model.max_seq_len or DEFAULT_TOKENS)
+        # one token of text: a request has one at least
+        return text + (model.fitted(Request(seq_len=1, media=self.media)).seq_len - 1 if self.media else 0)
 
     @property
     def width(self) -> Number:
@@ -144,12 +146,12 @@ class MemorySettings:
         The first chunk as well if there is an encoder, which that pass runs.
         """
         tokens = self.tokens(model)
+        # beside a language model they are tokens of it already
+        media = () if model.towers else self.media
         if self.phase == "train":
-            return (Request("train", self.batch_size, tokens, source_len=self.source_len, media=self.media),)
+            return (Request("train", self.batch_size, tokens, source_len=self.source_len, media=media),)
         if self.phase == "forward":
-            return (
-                Request("forward", self.batch_size, tokens, source_len=self.source_len, media=self.media),
-            )
+            return (Request("forward", self.batch_size, tokens, source_len=self.source_len, media=media),)
         if self.phase == "decode":
             return (Request("decode", self.batch_size, 1, tokens, self.source_len),)
         if self.chunk is None or self.chunk >= tokens:

@@ -117,6 +117,10 @@ class SoftmaxAttention(Attention):
         """Which keys a query sees."""
         return self.own_mask()  # a method, as torch.compile reads no property of a base class
 
+    def mask_in(self, context: Context) -> Mask:
+        """Which keys a query sees in this pass."""
+        return self.mask
+
     def own_mask(self) -> Mask:
         """Which keys a query sees, by the pattern that the layer states."""
         if self.sparsity is not None:
@@ -182,7 +186,7 @@ class SoftmaxAttention(Attention):
         slope, factor = self.position.max_bias, self.position.bias_factor(scale)
         op = Attend(
             name,
-            mask or self.mask,
+            mask or self.mask_in(context),
             scale,
             context.past,
             self.softcap,

@@ -14,7 +14,7 @@ from archcli.modules.attention.grouped import ProjectedAttention
 from archcli.modules.positions.relative import ScoreBias
 from archcli.modules.spec.base import Size
 from archcli.modules.spec.context import Context
-from archcli.ops import CutWindows, GridBias, JoinWindows, MaskShifted, Positions
+from archcli.ops import CutWindows, GridBias, JoinWindows, Mask, MaskShifted, PatchWindows, Positions
 
 
 class GridWindowAttention(ProjectedAttention):
@@ -62,4 +62,27 @@ class GridWindowAttention(ProjectedAttention):
         return context.relative
 
 
-__all__ = ["GridWindowAttention"]
+class PatchWindowAttention(ProjectedAttention):
+    """Attention of the patches of each window of `side` x `side`, cut off at the border of the image.
+
+    Qwen2.5-VL, arXiv:2502.13923 section 2.1.
+    """
+
+    title: ClassVar[str] = "Window attention"
+    short_title: ClassVar[str] = "window attention"
+    kind: Literal["patch_window"] = "patch_window"
+    side: Size
+
+    @property
+    def kv_heads(self) -> Number:
+        """H."""
+        return self.n_heads
+
+    def mask_in(self, context: Context) -> Mask:
+        """Patches of the same window of the grid that the tokens are."""
+        if context.grid is None:
+            raise ArchError("windows of patches need an encoder that reads an image in patches")
+        return PatchWindows(*context.grid, self.side)
+
+
+__all__ = ["GridWindowAttention", "PatchWindowAttention"]

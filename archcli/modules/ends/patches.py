@@ -6,9 +6,9 @@ B batch, C channels, H and W height and width in pixels, h and w rows and column
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from archcli.arith import Number
+from archcli.arith import Number, Shape
 from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.networks.norm import Norm
@@ -32,6 +32,8 @@ from archcli.ops.grids.places import Resampling
 Sides = Annotated[tuple[Size, ...], Length(2, 2)]
 """Two sizes: height and width."""
 TABLE = "position_embedding"
+AXES = 3
+"""Axes of a spectrogram; an image has one more."""
 
 
 class FrontEnd(Module):
@@ -68,6 +70,10 @@ class FrontEnd(Module):
 
     def places_of(self, medium: Medium) -> tuple[int, int] | None:
         """Rows and columns of the grid that a medium becomes; None where it becomes a sequence."""
+        return None
+
+    def grid_read(self, shape: Shape) -> Any:
+        """Rows and columns of patches of what is read; None of what has no patches."""
         return None
 
     def places(self, x: Tensor, y: Tensor) -> Tensor | None:
@@ -147,6 +153,10 @@ class Patched(FrontEnd):
     def input(self, batch_size: Number, medium: Medium) -> InputSpec:
         """Pixels [B, C, H, W]."""
         return InputSpec((batch_size, self.in_channels, *medium.size), "features")
+
+    def grid_read(self, shape: Shape) -> Any:
+        """(h, w) of [B, C, H, W]; of a spectrogram, which has one length, that of training."""
+        return self.grid(shape[2:] if len(shape) > AXES else self.image_size)
 
     def places_of(self, medium: Medium) -> tuple[int, int] | None:
         """(h, w) where layers are given a grid."""

@@ -15,6 +15,7 @@ from archcli.modules.ends.patches import FrontEnd
 from archcli.modules.ends.pooling import Pooling
 from archcli.modules.models.model import Model
 from archcli.modules.models.stack import Cached, Stack
+from archcli.modules.models.tower import TowerModel
 from archcli.modules.spec.base import Conflict, Count, Size
 from archcli.modules.spec.context import Context
 from archcli.modules.spec.request import InputSpec, Medium, Request
@@ -27,7 +28,7 @@ AXES = 3
 """Axes of a sequence of vectors; a grid has one more."""
 
 
-class MediaEncoder(Model, Stack):
+class MediaEncoder(Model, Stack, TowerModel):
     """An encoder of images or sounds: pixels or a spectrogram to hidden states [B, T, D].
 
     Differs from Encoder in a `front_end` in the place of a table of tokens; `vocab_size` is 0. `pooling`
@@ -77,22 +78,29 @@ class MediaEncoder(Model, Stack):
     def forward(
         self,
         tokens: Tensor,
+        wanted: Literal["answer", "hidden"] = "answer",
         *,
         positions: Tensor | None = None,
         past: Number = 0,
         cache: Cached = None,
         last_only: bool = False,
     ) -> tuple[Tensor, Cached]:
-        """Labels [B, 1, n] or [B, T, n] with labels, else hidden states, pooled or not; never a cache."""
+        """Labels [B, 1, n] or [B, T, n] with labels, else hidden states, pooled or not; never a cache.
+
+        Where `hidden` is wanted it is the hidden states; a pooling runs beside, as in classes of towers.
+        """
         x = self.front_end(tokens, self.d_model, name="front_end")
         self.hold(x)
         positions = Positions("positions")(x) if positions is None else positions
-        context = Context(positions, past, places=self.front_end.places(tokens, x))
+        grid = self.front_end.grid_read(tokens.shape)
+        context = Context(positions, past, places=self.front_end.places(tokens, x), grid=grid)
         x, _ = self.run(x, context)
         # layers of a grid leave one
         x = FlattenPlaces("flatten")(x) if len(x.shape) > AXES else x
         x = self.apply_final_norm(x)
         y = x if self.pooling is None else self.pooling(x, name="pooling")
+        if wanted == "hidden":
+            return x, None
         if self.projection is not None:
             y = Linear("projection", self.projection)(y, group=PROJECTOR)
         if self.n_labels is None:

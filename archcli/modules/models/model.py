@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, TypeVar
 
 from archcli.arith import Number, is_whole
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from archcli.modules.adapters.lora import LoRA
+    from archcli.modules.models.tower import Tower
     from archcli.modules.stored.quantization import Quantization
     from archcli.modules.tensor_parallel.degrees import Degrees
 
@@ -49,7 +51,9 @@ class Model(Holder):
     begin with it, and --dtype asks for another. `ignore` lists codes of rules that `archcli check` is to
     leave out, `training` what of the recipe those rules judge; neither is counted. `unread` are parameters
     that are stored and read by no pass, by name with how many numbers each is, or its shape (vectors of
-    Molmo 2's image tokens, a second table of BART's).
+    Molmo 2's image tokens, a second table of BART's). `towers` are encoders of images and sounds
+    beside the language model, whose vectors take the place of tokens; its own figures are without them.
+    `uncounted` names parts that the whole has and that are not stated here, such as an unknown tower.
     """
 
     family: ClassVar[str] = "model"
@@ -69,7 +73,10 @@ class Model(Holder):
     lora: LoRA | None = None
     quantization: Quantization | None = None
     published_in: Quantization | None = None
+    towers: tuple[Tower, ...] = ()
+    uncounted: tuple[str, ...] = ()
 
+    apart: ClassVar[frozenset[str]] = frozenset({"towers"})
     caches: ClassVar[bool] = True
     """Whether it generates token by token, and so has a cache to fill."""
     degrees: ClassVar[Degrees | None] = None
@@ -121,18 +128,31 @@ class Model(Holder):
     @property
     def media(self) -> tuple[str, ...]:
         """The kinds of media that it reads beside or in the place of text; empty for text alone."""
-        return ()
+        return tuple(dict.fromkeys(kind for tower in self.towers for kind in tower.media))
 
     def part_of(self, group: str) -> str:
         """The part of a whole model that rows of this group are in: a tower, or the language model."""
         return "language_model"
 
     def fitted(self, request: Request) -> Request:
-        """The request with the lengths that its media have in this model; ArchError for media not read."""
-        if request.media:
-            what = f"{self.name or 'this model'} reads text alone: it has no part for images or sounds"
-            raise ArchError(what, "leave --image, --video and --audio-… out")
-        return request
+        """The request with the tokens that its media become beside its text; ArchError for media not read."""
+        more = sum(self.tower_of(medium).tokens_of(medium) for medium in request.media)
+        length = "past" if request.phase == "decode" else "seq_len"
+        tokens = getattr(request, length) + more
+        return replace(request, media=(), **{length: tokens}) if more else request
+
+    def tower_of(self, medium: Medium) -> Tower:
+        """The tower that reads a medium; ArchError where none does."""
+        tower = next((tower for tower in self.towers if medium.kind in tower.media), None)
+        if tower is not None:
+            return tower
+        if self.uncounted:
+            what = f"{self.name or 'this model'} has parts that are not known: {', '.join(self.uncounted)}"
+            raise ArchError(f"{what}; no {medium.kind} can be counted", "ask for its text alone")
+        kinds = " and ".join(self.media)
+        what = f"{self.name or 'this model'} reads {f'text and {kinds}' if kinds else 'text alone'}"
+        more = "" if kinds else ": it has no part for images or sounds"
+        raise ArchError(what + more, "leave --image, --video and --audio-… out")
 
     def tokens_of(self, medium: Medium) -> int:
         """How many tokens a medium becomes."""

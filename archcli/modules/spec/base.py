@@ -67,6 +67,8 @@ class Spec:
     """The key whose value may stand in place of the whole mapping: `kind` where there is a family."""
     forms: ClassVar[Forms | None] = None
     """The equal ways to compute it, one of which is its field `form`; None where there is no such field."""
+    apart: ClassVar[frozenset[str]] = frozenset()
+    """Fields that hold models of their own, which are no `children`."""
     fields: ClassVar[Mapping[str, Field]] = {}
     """Its fields by name."""
 
@@ -181,7 +183,7 @@ def children(spec: Spec) -> Iterator[tuple[str, Spec]]:
     values = vars(spec)
     for field in spec.fields:
         value = values[field]
-        if type(value) in PLAIN_TYPES:
+        if type(value) in PLAIN_TYPES or field in spec.apart:
             continue
         if isinstance(value, Spec):
             yield field, value

@@ -63,6 +63,7 @@ class Context(NamedTuple):
     ids: Tensor | None = None
     out_width: Number = None
     places: Tensor | None = None
+    grid: tuple[Number, Number] | None = None
 
     def width_of(self, x: Tensor) -> Number:
         """The width that a mixer of x returns."""

@@ -86,8 +86,10 @@ class Field:
     @property
     def many(self) -> bool:
         """Whether the field holds a tuple."""
-        # the text first, as in `inherits`: a field that keeps its default is never evaluated
-        return "tuple[" in str(self.annotation) and self._parts[1] is tuple
+        # the text alone where it says so: a model without `towers` does not import them
+        text = str(self.annotation)
+        plain = text.startswith("tuple[") and "|" not in text
+        return plain or ("tuple[" in text and self._parts[1] is tuple)
 
     @property
     def named(self) -> bool:

@@ -61,6 +61,7 @@ TABLE: dict[str, dict[str, str]] = {
         "conv_gqa": "archcli.modules.attention.convolved:ConvolvedAttention",
         "compressed": "archcli.modules.compressed.attention:BlockwiseAttention",
         "cca": "archcli.modules.attention.convolved:CompressedAttention",
+        "patch_window": "archcli.modules.blocks.windows:PatchWindowAttention",
         "grid_window": "archcli.modules.blocks.windows:GridWindowAttention",
     },
     "block": {
@@ -107,6 +108,16 @@ TABLE: dict[str, dict[str, str]] = {
         "linear": "archcli.modules.ends.embedding:Head",
         "transformed": "archcli.modules.ends.embedding:TransformedHead",
     },
+    "image_sizing": {
+        "fixed": "archcli.modules.ends.sizings:FixedSize",
+        "exact": "archcli.modules.ends.sizings:ExactMultiple",
+        "multiple": "archcli.modules.ends.sizings:NearestMultiple",
+        "longest": "archcli.modules.ends.sizings:LongestSide",
+        "canvas": "archcli.modules.ends.sizings:CanvasTiles",
+        "pinned": "archcli.modules.ends.sizings:PinnedTiles",
+        "split": "archcli.modules.ends.sizings:SplitLongest",
+        "between": "archcli.modules.ends.sizings:BetweenSides",
+    },
     "loss": {"cross_entropy": "archcli.modules.ends.loss:CrossEntropy"},
     "model": {
         "decoder": "archcli.modules.models.decoder:Decoder",
@@ -137,6 +148,15 @@ TABLE: dict[str, dict[str, str]] = {
         "rope": "archcli.modules.positions.position:Rope",
         "grid_rope": "archcli.modules.positions.grid:GridRope",
         "grid_bias": "archcli.modules.positions.grid:GridDifferences",
+    },
+    "projector_step": {
+        "linear": "archcli.modules.ends.projectors:LinearStep",
+        "activation": "archcli.modules.ends.projectors:ActivationStep",
+        "norm": "archcli.modules.ends.projectors:NormStep",
+        "network": "archcli.modules.ends.projectors:NetworkStep",
+        "merge": "archcli.modules.ends.projectors:MergeStep",
+        "pool": "archcli.modules.ends.projectors:PoolStep",
+        "drop": "archcli.modules.ends.projectors:DropStep",
     },
     "rope_scaling": {
         "none": "archcli.modules.positions.rope_scaling:NoScaling",

@@ -98,6 +98,40 @@ class Bidirectional(Mask):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class PatchWindows(Mask):
+    """The patches of the query's window of `side` x `side`, of a grid of rows and columns.
+
+    Windows at the lower and right border are cut off (Qwen2.5-VL).
+    """
+
+    kind: ClassVar[str] = "patch_window"
+    causal: ClassVar[bool] = False
+    rows: Number
+    columns: Number
+    side: Number
+
+    @property
+    def extent(self) -> Number:
+        return self.side
+
+    def pairs(self, new: Number, past: Number, visible: Number) -> Number:
+        # windows are a x b patches, with all pairs of heights a and widths b: the sum is a product
+        return self._squares(self.rows) * self._squares(self.columns)
+
+    def _squares(self, n: Number) -> Number:
+        """Sum of the squared lengths of the pieces of `side` that n is cut into."""
+        rest = n - n // self.side * self.side
+        return n // self.side * self.side**2 + rest**2
+
+    def allows(self, query: Any, key: Any) -> Any:
+        same_rows = query // self.columns // self.side == key // self.columns // self.side
+        return same_rows & (query % self.columns // self.side == key % self.columns // self.side)
+
+    def covers(self, new: int, visible: int) -> bool:
+        return at_most(self.rows, self.side) and at_most(self.columns, self.side)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Causal(Mask):
     """Every key up to the query itself."""
 

@@ -12,8 +12,8 @@ from gguf_files.file import gguf
 CONVERTED = json.loads((Path(__file__).parent / "converted.json").read_text())
 FILLED_UP = {"gemma3n-filled-up": {"vocab_size_per_layer_input": 61}}
 """What the converter makes otherwise: a table of fewer rows than there are tokens is filled up."""
-SAID = ("name", "source")
-"""Where a model is from, which differs."""
+SAID = ("name", "source", "towers", "uncounted")
+"""Where a model is from and what is beside it, which differ."""
 
 UNSTATED = 2**20
 """The context that the converter writes for models without positions, whatever their config says."""

@@ -18,8 +18,8 @@ from table import every_row
 
 FILES = Path(__file__).parent / "real_files"
 CODE = "the file points to code of its own (auto_map), which is not run"
-TEXT = "only the language model is counted (text_config)"
-VISION = "vision tower (vision_config) is not counted, nor what joins it to the language model"
+BESIDE = "figures are those of the language model (text_config); those of vision_config stand beside them"
+RESIZED = "no preprocessor_config.json says what becomes of an image: images are resized to {0} x {0}"
 OF_2019 = "no model_type: read as gpt2, whose first files have these keys"
 FIRST = "ChatGLM of the first generation is not supported; ChatGLM 2 and 3 and GLM-4 are"
 NO_HEAD = "no architectures: the base model has no output head: its parameters and FLOPs are not counted"
@@ -45,8 +45,8 @@ ANSWERS = {
     "mixtral-8x7b-instruct": (46_702_792_704, ()),
     "phi-3-mini-128k": (3_821_079_552, (CODE,)),
     "gemma-2-9b-it": (9_241_705_984, ()),
-    "gemma-3-4b-it": (3_880_263_168, (TEXT, VISION)),
-    "llava-1.5-7b": (6_738_939_904, (TEXT, VISION)),
+    "gemma-3-4b-it": (3_880_263_168, (BESIDE, RESIZED.format(896))),
+    "llava-1.5-7b": (6_738_939_904, (BESIDE, RESIZED.format(336))),
     "falcon-7b-instruct": (6_921_720_704, (CODE,)),
     "falcon-40b-of-may-2023": (41_303_293_952, (CODE,)),
     "bloom-560m": (559_214_592, ()),

@@ -15,7 +15,7 @@ from archcli.load.huggingface.registry import families, family_of
 from archcli.load.huggingface.wrappers.table import TEXTS, WRAPPERS
 from archcli.measure.weights.checkpoint import compare
 from hub.compared import told, wrong
-from importing import imported_file
+from importing import imported_file, text_alone
 from table import every_row
 from wrapping import NAMES, TINY, language_model, their_wrapper, tiny_text
 
@@ -126,7 +126,7 @@ def test_a_wrapper_within_another_is_read_as_it_is_alone(kind):
         "thinker_config": {key: value for key, value in thinker.items() if key != "architectures"},
         "talker_config": {"hidden_size": 8},
     }
-    assert imported_file(whole) == imported_file(thinker)
+    assert text_alone(imported_file(whole)) == text_alone(imported_file(thinker))
     assert import_config(whole).notes[:2] == (
         "only the language model is counted (thinker_config)",
         "talker (talker_config) is not counted, nor what joins it to the language model",
@@ -157,7 +157,9 @@ def test_a_wrapper_of_a_repository_is_its_causal_language_model(kind):
     inner = {**TINY, "model_type": "llama", "tie_word_embeddings": True}
     config = {"model_type": kind, "architectures": [*classes], wrapper.key: inner, "vision_config": {}}
     alone = {**inner, "architectures": ["LlamaForCausalLM"]}
-    assert imported_file(config) == imported_file(alone)
+    whole = imported_file(config)
+    assert text_alone(whole) == imported_file(alone)
+    assert (whole.towers, whole.uncounted) == ((), ("vision_config",))
     assert import_config(config).notes == (
         f"only the language model is counted ({wrapper.key})",
         "vision tower (vision_config) is not counted, nor what joins it to the language model",

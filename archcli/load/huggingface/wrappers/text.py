@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -125,6 +125,36 @@ def _beside(key: str) -> str:
     part = key.removesuffix("_config")
     name = f"{part} tower" if any(word in part for word in TOWERS) else part
     return f"{name} ({key}) is not counted, nor what joins it to the language model"
+
+
+def innermost(whole: Config) -> Config:
+    """The wrapper that holds the towers: the file itself, or the wrapper that it holds (Qwen-Omni)."""
+    wrapper = WRAPPERS[whole.model_type]
+    inner = whole.get(wrapper.key, default=None)
+    if wrapper.text not in WRAPPERS or not isinstance(inner, dict):
+        return whole
+    data = {"model_type": wrapper.text, **inner}
+    return Config(data, whole.places.inner(wrapper.key), notes=whole.notes)
+
+
+def uncounted(whole: Config, known: Sequence[str]) -> list[str]:
+    """The keys of parts that a wrapper's file states beside its language model, without the known ones."""
+    text = WRAPPERS[whole.model_type].key
+    return [key for key in whole.data if _is_part(key) and key not in (text, *known)]
+
+
+def note_counted(whole: Config, keys: Sequence[str], reasons: Mapping[str, str]) -> None:
+    """Say that the towers at these keys stand beside the figures, and why others are not counted."""
+    if keys:
+        alone, beside = "only the language model is counted", " and ".join(keys)
+        whole.notes[:] = [
+            note.replace(alone, "figures are those of the language model")
+            + (f"; those of {beside} stand beside them" if note.startswith(alone) else "")
+            for note in whole.notes
+            if note not in map(_beside, keys)
+        ]
+    for key, reason in reasons.items():
+        whole.notes[:] = [f"{note}: {reason}" if note == _beside(key) else note for note in whole.notes]
 
 
 def note_towers(config: Config, keys: tuple[str, ...]) -> None:

@@ -1,0 +1,286 @@
+"""Towers of Qwen's kind: images of any size in patches of two frames, merged two by two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isqrt
+from typing import Any
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
+from archcli.load.huggingface.parts.networks import activation, gated, layernorm, mlp
+from archcli.load.huggingface.whole.vit_like import vit_like
+from archcli.load.huggingface.wrappers.beside import TowerSource, linear, merged
+
+USUAL_SIDE = 32
+"""Rows and columns of patches of the image that is read where none is named."""
+COMMON = {
+    "in_channels": 3,
+    "patch_size": 14,
+    "spatial_merge_size": 2,
+    "temporal_patch_size": 2,
+}
+WORDS = {"num_attention_heads": "num_heads", "num_hidden_layers": "depth"}
+QWEN2 = {
+    "depth": 32,
+    "embed_dim": 1280,
+    "hidden_size": 3584,
+    "hidden_act": "quick_gelu",
+    "mlp_ratio": 4,
+    "num_heads": 16,
+    **COMMON,
+}
+QWEN2_5 = {
+    "depth": 32,
+    "hidden_size": 3584,
+    "hidden_act": "silu",
+    "intermediate_size": 3420,
+    "num_heads": 16,
+    **COMMON,
+    "window_size": 112,
+    "out_hidden_size": 3584,
+    "fullatt_block_indexes": [7, 15, 23, 31],
+}
+QWEN3 = {
+    "depth": 27,
+    "hidden_size": 1152,
+    "hidden_act": "gelu_pytorch_tanh",
+    "intermediate_size": 4304,
+    "num_heads": 16,
+    **COMMON,
+    "patch_size": 16,
+    "out_hidden_size": 3584,
+    "num_position_embeddings": 2304,
+    "deepstack_visual_indexes": [8, 16, 24],
+}
+QWEN3_5 = {**QWEN3, "deepstack_visual_indexes": []}
+GLM = {
+    "depth": 24,
+    "hidden_size": 1536,
+    "hidden_act": "silu",
+    "attention_bias": False,
+    "num_heads": 12,
+    "image_size": 336,
+    "out_hidden_size": 4096,
+    "intermediate_size": 13696,
+    "rms_norm_eps": 1e-5,
+    **COMMON,
+}
+KIMI = {
+    "patch_size": 14,
+    "pos_emb_height": 64,
+    "pos_emb_width": 64,
+    "num_attention_heads": 16,
+    "num_hidden_layers": 27,
+    "hidden_size": 1152,
+    "intermediate_size": 4304,
+    "hidden_act": "gelu_pytorch_tanh",
+    "merge_kernel_size": [2, 2],
+}
+NO_FIGURE = (
+    "tokens_per_second",
+    "spatial_patch_size",
+    "rope_parameters",
+    "in_chans",
+    "tokens_per_grid_t",
+)
+"""Keys of videos and of angles, which change no figure of an image."""
+ROTARY = {"kind": "grid_rope"}
+
+
+def _tower(source: TowerSource, defaults: Mapping[str, Any]) -> Config:
+    config = source.part("vision_config", defaults).with_words(**WORDS)
+    config.ignore(*NO_FIGURE)
+    return config
+
+
+def _patches(config: Config, **more: Any) -> Mapped:
+    """Patches of a still image, which is repeated for each frame of a patch."""
+    patch = config.size("patch_size").value
+    channels = config.size("in_channels", "in_chans")
+    frames = config.size("temporal_patch_size").value
+    return {
+        "kind": "patches",
+        "image_size": [USUAL_SIDE * patch] * 2,
+        "patch_size": [patch, patch],
+        "in_channels": channels.derive(channels.value * frames),
+        "class_token": False,
+        "position": "none",
+        "coordinates": "grid",
+        **more,
+    }
+
+
+def _sizing(source: TowerSource, config: Config, least: int, most: int, frames: int = 1) -> Mapped:
+    """Sides to multiples of a merged patch, between two areas."""
+    factor = config.size("patch_size").value * config.size("spatial_merge_size").value
+    low, high = source.bounds(least, most)
+    return {"kind": "multiple", "factor": factor, "least": -(-low // frames), "most": high // frames}
+
+
+def _merger(hidden: int, width: Any, act: Any, *, norm: Mapped, n: Any, first: bool = True) -> list[Mapped]:
+    """A norm before or behind the merger, and two linear layers."""
+    normed = {"kind": "norm", "norm": norm}
+    start = [normed, merged(n)] if first else [merged(n), normed]
+    return [*start, linear(hidden), {"kind": "activation", "activation": act}, linear(width)]
+
+
+def qwen2_vl(source: TowerSource) -> Mapped:
+    """Qwen2-VL: LayerNorm, plain networks, rotary rows and columns, no table of positions."""
+    config = _tower(source, QWEN2)
+    width, n = config.size("embed_dim"), config.size("spatial_merge_size").value
+    norm = layernorm(1e-6)
+    ratio = config.number("mlp_ratio").value
+    encoder = vit_like(
+        config,
+        _patches(config, bias=False),
+        attention={"position": ROTARY},
+        norm=norm,
+        ffn=mlp(config, width.derive(int(width.value * ratio)), "hidden_act"),
+        final_norm=False,
+    )
+    steps = _merger(width.value * n * n, config.size("hidden_size"), "gelu", norm=norm, n=n)
+    config.report_unread_keys()
+    sizing = _sizing(source, config, 56 * 56, 28 * 28 * 1280)
+    return {"model": {**encoder, "d_model": width}, "sizing": sizing, "projector": steps}
+
+
+def qwen2_5_vl(source: TowerSource) -> Mapped:
+    """Qwen2.5-VL: RMSNorm, gated networks, windows in all layers but a few."""
+    config = _tower(source, QWEN2_5)
+    width, n = config.size("hidden_size"), config.size("spatial_merge_size").value
+    patch, norm = config.size("patch_size").value, {"kind": "rmsnorm", "eps": 1e-6}
+    # windows hold whole merged patches
+    side = config.size("window_size").value // n // patch * n
+    encoder = vit_like(
+        config,
+        _patches(config, bias=False),
+        attention={"position": ROTARY},
+        norm=norm,
+        ffn=gated(config, bias=True),
+        final_norm=False,
+    )
+    whole = encoder["groups"][0]["layer"]
+    window = {**whole, "attention": {**whole["attention"], "kind": "patch_window", "side": side}}
+    full = _numbers(config, "fullatt_block_indexes")
+    encoder["groups"] = _runs([whole if i in full else window for i in range(config.layers())])
+    steps = _merger(width.value * n * n, config.size("out_hidden_size"), "gelu", norm=norm, n=n)
+    config.report_unread_keys()
+    sizing = _sizing(source, config, 56 * 56, 28 * 28 * 1280)
+    return {"model": encoder, "sizing": sizing, "projector": steps}
+
+
+def _runs(layers: list[Mapped]) -> list[Mapped]:
+    """Groups of alike layers that follow each other."""
+    groups: list[Mapped] = []
+    for layer in layers:
+        if groups and groups[-1]["layer"] is layer:
+            groups[-1]["n_layers"] += 1
+        else:
+            groups.append({"n_layers": 1, "layer": layer})
+    return groups
+
+
+def _numbers(config: Config, key: str) -> list[int]:
+    """A list of numbers of layers; ArchError for anything else."""
+    entry = config.value(key)
+    if not isinstance(entry.value, list | tuple) or not all(type(number) is int for number in entry.value):
+        raise config.error(f"{key} must be a list of layers, counted from 0", at=entry.place)
+    return [*entry.value]
+
+
+def _qwen3(source: TowerSource, defaults: Mapping[str, Any]) -> Mapped:
+    """Qwen3-VL's encoder, with a square table of positions that is resized to each image."""
+    config = _tower(source, defaults)
+    width, n = config.size("hidden_size"), config.size("spatial_merge_size").value
+    places, norm = config.size("num_position_embeddings"), layernorm(1e-6)
+    side = isqrt(places.value)
+    if side * side != places.value:
+        raise config.error(f"num_position_embeddings {places} is no square", at=places.place)
+    front_end = _patches(config, position="learned", resize="bilinear")
+    front_end["image_size"] = [side * config.size("patch_size").value] * 2
+    encoder = vit_like(config, front_end, attention={"position": ROTARY}, norm=norm, final_norm=False)
+    hidden, out = width.value * n * n, config.size("out_hidden_size")
+    taps = [number for number in _numbers(config, "deepstack_visual_indexes") if number < config.layers()]
+    more = {"taps": taps, "tap_projector": _merger(hidden, out, "gelu", norm=norm, n=n, first=False)}
+    config.report_unread_keys()
+    return {
+        "model": encoder,
+        "sizing": _sizing(source, config, 256 * 256, 4096 * 4096),
+        "projector": _merger(hidden, out, "gelu", norm=norm, n=n),
+        **(more if taps else {}),
+    }
+
+
+def qwen3_vl(source: TowerSource) -> Mapped:
+    """Qwen3-VL: three layers more are merged, each by a merger of its own (deepstack)."""
+    return _qwen3(source, QWEN3)
+
+
+def qwen3_5(source: TowerSource) -> Mapped:
+    """Qwen3.5: Qwen3-VL's encoder without deepstack."""
+    return _qwen3(source, QWEN3_5)
+
+
+def glm4v(source: TowerSource) -> Mapped:
+    """GLM-4.1V: a table of positions and rotary ones; a convolution merges patches before a gated network."""
+    config = _tower(source, GLM)
+    out, n = config.size("out_hidden_size"), config.size("spatial_merge_size").value
+    norm = {"kind": "rmsnorm", "eps": config.number("rms_norm_eps")}
+    front_end = _patches(config, position="learned", norm=norm, norms_patches=True)
+    front_end["image_size"] = [config.size("image_size").value] * 2
+    bias = config.flag("attention_bias").value
+    act = activation(config, "hidden_act")
+    encoder = vit_like(
+        config,
+        front_end,
+        attention={"position": ROTARY, "bias": ["q", "k", "v"] if bias else False},
+        norm=norm,
+        ffn={"kind": "glu", "d_ff": out, "activation": act},
+    )
+    network = {"kind": "glu", "d_ff": config.size("intermediate_size"), "activation": act}
+    steps = [
+        merged(n),
+        linear(out),
+        linear(out, bias=False),
+        {"kind": "norm", "norm": layernorm(1e-5)},
+        {"kind": "activation", "activation": "gelu"},
+        {"kind": "network", "ffn": network},
+    ]
+    config.report_unread_keys()
+    # bounds are of all pixels of the frames that a still image is repeated for
+    sizing = _sizing(source, config, 112 * 112, 28 * 28 * 15000, config.size("temporal_patch_size").value)
+    return {"model": encoder, "sizing": sizing, "projector": steps}
+
+
+def kimi(source: TowerSource) -> Mapped:
+    """Kimi K2.5: a table of 64 x 64 positions and rotary ones, a merger of two linear layers."""
+    stated = source.whole.get("vision_config", default={})
+    stated = stated if isinstance(stated, dict) else {}
+    # files have prefixes where the class has none
+    renamed = {
+        key.removeprefix("vt_").replace("init_pos_emb", "pos_emb"): value for key, value in stated.items()
+    }
+    config = Config({**KIMI, **renamed}, source.whole.places.inner("vision_config"), notes=source.whole.notes)
+    patch, norm = config.size("patch_size").value, layernorm(1e-5)
+    table = [config.size("pos_emb_height").value * patch, config.size("pos_emb_width").value * patch]
+    front_end = {
+        "kind": "patches",
+        "image_size": table,
+        "patch_size": [patch, patch],
+        "class_token": False,
+        "coordinates": "grid",
+    }
+    block: ConfigValue[Any] = config.value("merge_kernel_size")
+    encoder = vit_like(config, front_end, attention={"position": ROTARY}, norm=norm)
+    hidden = config.size("hidden_size").value * bare(block)[0] * bare(block)[1]
+    source.whole.ignore("vision_config", "use_unified_vision_chunk", "video_placeholder")
+    steps = [
+        {"kind": "norm", "norm": norm},
+        {"kind": "merge", "block": block},
+        linear(hidden),
+        {"kind": "activation", "activation": "gelu"},
+        linear(source.width),
+    ]
+    sizing = {"kind": "exact", "factor": patch * bare(block)[0]}
+    return {"model": encoder, "sizing": sizing, "projector": steps}

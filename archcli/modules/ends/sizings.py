@@ -1,0 +1,276 @@
+"""Sizings: how many pieces of which size a processor makes of an image.
+
+H and W height and width in pixels.
+"""
+
+from __future__ import annotations
+
+from math import ceil, floor, sqrt
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+from archcli.errors import ArchError
+from archcli.modules.spec.base import Count, Size, Spec
+from archcli.modules.spec.values import Length
+
+Sides = Annotated[tuple[Size, ...], Length(2, 2)]
+"""Height and width."""
+MOST_STRETCHED = 200
+"""Qwen's processor takes no image with a longer side of more than so many shorter ones."""
+
+
+class Pieces(NamedTuple):
+    """An image as a tower reads it: `number` pieces of `size` pixels, height and width.
+
+    `rows` and `columns` say how many of them lie side by side; an overview is one more.
+    """
+
+    number: int
+    size: tuple[int, int]
+    rows: int = 1
+    columns: int = 1
+
+
+class ImageSizing(Spec):
+    """What becomes of an image of any size."""
+
+    family: ClassVar[str] = "image_sizing"
+    default_kind: ClassVar[str] = "fixed"
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """The pieces of an image of H x W pixels."""
+        raise NotImplementedError
+
+    def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
+        """Tokens in the prompt of an image with this many pieces, `each` with so many in `places`."""
+        return pieces.number * each
+
+
+class FixedSize(ImageSizing):
+    """Every image is resized to one `size`, and its border cut off (CLIP, SigLIP)."""
+
+    kind: Literal["fixed"] = "fixed"
+    size: Sides
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """One piece of `size`."""
+        return Pieces(1, (self.size[0], self.size[1]))
+
+
+class ExactMultiple(ImageSizing):
+    """Images whose sides are multiples of `factor` are read as they are, and no others.
+
+    With `size` that one alone: what becomes of others is not known.
+    """
+
+    kind: Literal["exact"] = "exact"
+    factor: Size = 1
+    size: Sides | None = None
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """One piece; ArchError for an image that has to be resized."""
+        if self.size is not None and self.size != (height, width):
+            usual = " x ".join(map(str, self.size))
+            what = f"an image of {height} x {width} is not read: what becomes of it is known of {usual} alone"
+            raise ArchError(what, f"resize the image to {usual}")
+        if height % self.factor or width % self.factor:
+            what = f"an image of {height} x {width} is not read: its sides are no multiples of {self.factor}"
+            raise ArchError(what, "resize the image")
+        return Pieces(1, (height, width))
+
+
+class NearestMultiple(ImageSizing):
+    """Both sides to the nearest multiple of `factor`, the area between two bounds (Qwen2-VL).
+
+    arXiv:2409.12191 section 2.1. More than `most` pixels shrink, fewer than
+    `least` grow.
+    """
+
+    kind: Literal["multiple"] = "multiple"
+    factor: Size
+    least: Size
+    most: Size
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """One piece; ArchError for an image that is a thin strip."""
+        if max(height, width) > MOST_STRETCHED * min(height, width):
+            stretch = f"one side is over {MOST_STRETCHED} times the other"
+            what = f"an image of {height} x {width} is not read: {stretch}"
+            raise ArchError(what, "give one that is less stretched")
+        n = self.factor
+        sides = [round(side / n) * n for side in (height, width)]
+        if sides[0] * sides[1] > self.most:
+            ratio = sqrt(height * width / self.most)
+            sides = [max(n, floor(side / ratio / n) * n) for side in (height, width)]
+        elif sides[0] * sides[1] < self.least:
+            ratio = sqrt(self.least / (height * width))
+            sides = [ceil(side * ratio / n) * n for side in (height, width)]
+        return Pieces(1, (sides[0], sides[1]))
+
+
+class LongestSide(ImageSizing):
+    """The longer side at most `longest`, then both up to a multiple of `patch` (Pixtral).
+
+    arXiv:2410.07073. With `breaks` a token follows each row of the prompt.
+    """
+
+    kind: Literal["longest"] = "longest"
+    longest: Size
+    patch: Size
+    breaks: bool = False
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """One piece."""
+        ratio = max(height / self.longest, width / self.longest)
+        if ratio > 1:
+            height, width = floor(height / ratio), floor(width / ratio)
+        sides = [(max(side, 1) - 1) // self.patch * self.patch + self.patch for side in (height, width)]
+        return Pieces(1, (sides[0], sides[1]))
+
+    def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
+        """A token for each place, and for the end of each row."""
+        return each + (places[0] if self.breaks else 0)
+
+
+class CanvasTiles(ImageSizing):
+    """Square tiles of `tile` pixels in the arrangement that is nearest to the image's shape (InternVL).
+
+    arXiv:2404.16821 section 3.3. Between `least` and `most` tiles; with `overview` the whole image is
+    one more where there are several.
+    """
+
+    kind: Literal["canvas"] = "canvas"
+    tile: Sides
+    least: Size = 1
+    most: Size = 12
+    overview: bool = True
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """All tiles, and the overview."""
+        columns, rows = self._arrangement(height, width)
+        number = rows * columns
+        more = 1 if self.overview and number > 1 else 0
+        return Pieces(number + more, (self.tile[0], self.tile[1]), rows, columns)
+
+    def _arrangement(self, height: int, width: int) -> tuple[int, int]:
+        """(columns, rows): of equally near ones the larger, unless it has twice the image's area."""
+        shapes = [
+            (columns, rows)
+            for columns in range(1, self.most + 1)
+            for rows in range(1, self.most + 1)
+            if self.least <= columns * rows <= self.most
+        ]
+        best, nearest, area = (1, 1), float("inf"), self.tile[0] * self.tile[1]
+        for columns, rows in sorted(shapes, key=lambda shape: shape[0] * shape[1]):
+            distance = abs(width / height - columns / rows)
+            larger = distance == nearest and 2 * height * width > area * columns * rows
+            if distance < nearest or larger:
+                best, nearest = (columns, rows), distance
+        return best
+
+
+class PinnedTiles(ImageSizing):
+    """The `sizes` that keeps most of the image, cut into square tiles, and an overview (LLaVA-1.6).
+
+    Tokens of padding are taken off again, and each row of the rest ends in a trained newline. With `most`
+    tiles a larger grid is resized to that many (LLaVA-OneVision, arXiv:2408.03326 section 3.2).
+    """
+
+    kind: Literal["pinned"] = "pinned"
+    tile: Size
+    sizes: tuple[Sides, ...]
+    most: Count = 0
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """Tiles of the best size, and the overview."""
+        rows, columns = (side // self.tile for side in self._best(height, width))
+        return Pieces(rows * columns + 1, (self.tile, self.tile), rows, columns)
+
+    def _best(self, height: int, width: int) -> tuple[int, ...]:
+        def kept(size: tuple[int, ...]) -> tuple[int, int]:
+            scale = min(size[1] / width, size[0] / height)
+            pixels = min(int(width * scale) * int(height * scale), width * height)
+            # of equal ones that with the least area to spare
+            return pixels, pixels - size[0] * size[1]
+
+        return max(self.sizes, key=kept)
+
+    def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
+        """Those of the overview, and of the tiles without padding, with a newline behind each row."""
+        rows, columns = places[0] * pieces.rows, places[1] * pieces.columns
+        height, width = size
+        # rounded at seven digits, as the class does
+        if width / height > columns / rows:
+            rows -= 2 * ((rows - int(round(height * (columns / width), 7))) // 2)
+        else:
+            columns -= 2 * ((columns - int(round(width * (rows / height), 7))) // 2)
+        if self.most:
+            ratio = sqrt(rows * columns / (self.most * places[0] ** 2))
+            if ratio > 1.1:  # noqa: PLR2004 the class's own limit
+                rows, columns = int(rows // ratio), int(columns // ratio)
+        return each + rows * (columns + 1)
+
+
+class SplitLongest(ImageSizing):
+    """The longer side to `longest`, then square tiles of `tile` and an overview (Idefics 3, SmolVLM)."""
+
+    kind: Literal["split"] = "split"
+    longest: Size
+    tile: Size
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """All tiles and the overview; the overview alone of an image that is no larger than a tile."""
+        height, width = _scaled(height, width, self.longest)
+        rows, columns = _tiles(height, width, self.tile)
+        number = 1 if rows * columns == 1 else rows * columns + 1
+        return Pieces(number, (self.tile, self.tile), rows, columns)
+
+
+def _scaled(height: int, width: int, longest: int) -> tuple[int, int]:
+    """The longer side at `longest`, the other in proportion and even."""
+    if width >= height:
+        other = int(longest / (width / height))
+        return max(1, other + other % 2), longest
+    other = int(longest * (width / height))
+    return longest, max(1, other + other % 2)
+
+
+def _tiles(height: int, width: int, tile: int) -> tuple[int, int]:
+    """Rows and columns of tiles, both sides a multiple of a tile, the shorter in proportion."""
+    ratio = width / height
+    if width >= height:
+        width = ceil(width / tile) * tile
+        height = ceil(int(width / ratio) / tile) * tile
+    else:
+        height = ceil(height / tile) * tile
+        width = ceil(int(height * ratio) / tile) * tile
+    return height // tile, width // tile
+
+
+class BetweenSides(ImageSizing):
+    """The longer side at most `longest`, the shorter at least `shortest` (Idefics2)."""
+
+    kind: Literal["between"] = "between"
+    shortest: Size
+    longest: Size
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """One piece."""
+        ratio = width / height
+        if width >= height and width > self.longest:
+            width, height = self.longest, int(self.longest / ratio)
+        elif height > width and height > self.longest:
+            height, width = self.longest, int(self.longest * ratio)
+        return Pieces(1, (max(height, self.shortest), max(width, self.shortest)))
+
+
+__all__ = [
+    "BetweenSides",
+    "CanvasTiles",
+    "ExactMultiple",
+    "FixedSize",
+    "ImageSizing",
+    "LongestSide",
+    "NearestMultiple",
+    "PinnedTiles",
+    "SplitLongest",
+]

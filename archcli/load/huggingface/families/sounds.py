@@ -92,7 +92,7 @@ def _wav2vec2_like(config: Config, prefix: str) -> Mapped:
     elif config.architecture.endswith("Classification"):
         config.only("use_weighted_layer_sum", False, default=False)
         ends = {"pooling": {"kind": "mean", "width": config.size("classifier_proj_size")}, **labels(config)}
-    masks = max(config.number(f"mask_{what}_prob").value for what in ("time", "feature")) > 0
+    masks = max(config.number(f"mask_{what}_prob", default=0.0).value for what in ("time", "feature")) > 0
     return vit_like(
         config,
         _wave(config, norm, stable=stable),

@@ -111,7 +111,7 @@ vocab_size: 29
 d_model: 16
 max_seq_len: 64
 norm: layernorm
-{"" if {*mixers} <= {"fourier", "transient-global"} else "relative: {size: 4}"}
+{"" if {*mixers} == {"fourier"} else "relative: {size: 4}"}
 embedding: {{token_types: 2}}
 head: {{}}
 groups:

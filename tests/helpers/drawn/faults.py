@@ -182,7 +182,8 @@ def _neighbours(seen):
     """Pairs of solid rectangles side by side that draw different numbers and touch, or share a foot bar."""
     rows = defaultdict(list)
     for mark in seen.marks:
-        if mark.tag == "rect" and mark.solid and mark.data:
+        # SVG does not render a rectangle without a width, as of 137M beside 671B by one scale
+        if mark.tag == "rect" and mark.solid and mark.data and mark.bounds[2] > mark.bounds[0]:
             rows[round(mark.bounds[1], 1), round(mark.bounds[3], 1)].append(mark)
     for row in rows.values():
         for one, two in pairwise(sorted(row, key=lambda mark: mark.bounds[0])):

@@ -21,12 +21,13 @@ SCANS = {
     *("DeltaScan", "DiagonalScan", "GatedDecay", "LinearAttend", "MLSTMScan", "SelectiveScan", "StateScan"),
     "WKV",
 }
-WITHOUT_KEPT = {"ActivateXIELU", "L2Normalize", "LogDecay", "Normalize", "Route", "StepSize"}
+WITHOUT_KEPT = {"ActivateXIELU", "L2Normalize", "LogDecay", "Normalize", "Route", "RouteByToken", "StepSize"}
 """Kinds whose statement leaves out, in training, what is kept until the backward."""
 NOTHING_STATED = {
     *("Add", "AddToLater", "CollectHeads", "CombineReal", "DisentangledBias", "DispatchReal", "GatherLast"),
     *("GaussianTopK", "HeadDecay", "LentNormalize", "LogSumExp", "MatchMagnitude", "Mean", "RelativeBias"),
-    *("ScaleChosen", "Sinusoid", "SpreadHeads", "SpreadStreams", "WithinTable"),
+    *("ScaleChosen", "Sinusoid", "SpreadHeads", "SpreadStreams", "WithinTable", "BlockPositions"),
+    *("CollapseStreams", "CompressTokens", "MixingGates", "StreamGates"),
 }
 OTHERS = {
     "CausalConv1d": "a step of one token with a cache: the window is joined before the oldest is dropped",

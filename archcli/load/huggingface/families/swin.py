@@ -33,7 +33,7 @@ def _depths(config: Config, name: str, stages: int | None = None) -> list[int]:
 def _swin(config: Config) -> Mapped:
     """Swin: every other layer's windows are moved by half their side."""
     config.only_architectures("SwinModel", "SwinForImageClassification")
-    config.ignore(*UNREAD, "path_norm")
+    config.ignore(*UNREAD, "path_norm", "num_layers")  # the last is the number of depths
     config.only("use_absolute_embeddings", False)
     depths = _depths(config, "depths")
     heads, width = _depths(config, "num_heads", len(depths)), config.size("embed_dim")

@@ -64,7 +64,7 @@ ERNIE_MOE_WEIGHTS: Weights = {
     **SHARED,
     **{
         f"[model.]layers.*.mlp.{gate}moe_statics.e_score_correction_bias": Parts(
-            ("layers.*.ffn.correction.weight",), flat=True
+            ("layers.*.ffn.correction.weight",), flat=1
         )
         for gate in ("", "gate.")
     },
@@ -121,7 +121,7 @@ ERNIE_VL_WEIGHTS: Weights = {
     **SHARED,
     **{name.replace("mlp.", "mlp.text_moe."): rule for name, rule in EXPERTS.items()},
     "[model.]layers.*.mlp.text_moe.gate.moe_statics.e_score_correction_bias": Parts(
-        ("layers.*.ffn.correction.weight",), flat=True
+        ("layers.*.ffn.correction.weight",), flat=1
     ),
     "[model.]layers.*.mlp.vision_moe.gate.weight": "layers.*.image_router.weight",
     "[model.]layers.*.mlp.vision_moe.experts.gate_up_proj": "layers.*.image_gate_up.weight",

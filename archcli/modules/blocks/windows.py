@@ -82,7 +82,9 @@ class PatchWindowAttention(ProjectedAttention):
         """Patches of the same window of the grid that the tokens are."""
         if context.grid is None:
             raise ArchError("windows of patches need an encoder that reads an image in patches")
-        return PatchWindows(*context.grid, self.side)
+        # while fvcore traces, sizes are tensors, which a node hands on as it does all tensors
+        rows, columns = (side.value if isinstance(side, Tensor) else side for side in context.grid)
+        return PatchWindows(rows, columns, self.side)
 
 
 __all__ = ["GridWindowAttention", "PatchWindowAttention"]

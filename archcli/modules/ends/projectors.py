@@ -57,10 +57,9 @@ class DropStep(ProjectorStep):
         return kept
 
 
-class MergeStep(ProjectorStep):
-    """Make one token of each `block` of patches, side by side: pixel shuffle, a patch merger."""
+class BlockStep(ProjectorStep):
+    """A step that makes one token of each `block` of patches."""
 
-    kind: Literal["merge"] = "merge"
     block: Block = (2, 2)
 
     def places_after(self, places: Places) -> Places:
@@ -70,6 +69,12 @@ class MergeStep(ProjectorStep):
     def tokens_after(self, tokens: int, places: Places) -> int:
         """A token for each block."""
         return places[0] * places[1]
+
+
+class MergeStep(BlockStep):
+    """Make one token of each `block` of patches, side by side: pixel shuffle, a patch merger."""
+
+    kind: Literal["merge"] = "merge"
 
     def forward(self, x: Tensor, places: Places) -> Tensor:
         """[B, h w, D] to [B, (h // p) (w // q), p q D]."""
@@ -77,19 +82,10 @@ class MergeStep(ProjectorStep):
         return merged
 
 
-class PoolStep(ProjectorStep):
+class PoolStep(BlockStep):
     """The mean of each `block` of patches (Gemma 3)."""
 
     kind: Literal["pool"] = "pool"
-    block: Block = (2, 2)
-
-    def places_after(self, places: Places) -> Places:
-        """Blocks in rows and columns; what fills none is left out."""
-        return places[0] // self.block[0], places[1] // self.block[1]
-
-    def tokens_after(self, tokens: int, places: Places) -> int:
-        """A token for each block."""
-        return places[0] * places[1]
 
     def forward(self, x: Tensor, places: Places) -> Tensor:
         """[B, h w, D] to [B, (h // p) (w // q), D]."""

@@ -10,7 +10,7 @@ from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import positive
 from archcli.load.huggingface.parts.decoder import decoder, without_prediction
 from archcli.load.huggingface.parts.experts import EXPERT_WORDS, experts
-from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.parts.networks import gated, hyper_layer, rmsnorm
 from archcli.load.huggingface.parts.rope import Parameters, parameters, position, rope_parameters
 from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, PREDICTION, SHARED
@@ -63,7 +63,7 @@ def _types(config: Config) -> list[str]:
         return [HEAVY if i < 2 or i % 2 == 0 else SPARSE for i in range(count)]  # noqa: PLR2004
     stated = ratios.value if isinstance(ratios.value, list) else []
     # a file states those of its prediction layers too
-    if len(stated) < count or any(isinstance(ratio, bool) or ratio not in RATIOS for ratio in stated):
+    if len(stated) < count or any(isinstance(ratio, bool) or ratio not in [*RATIOS] for ratio in stated):
         what = (
             f"compress_ratios {short_repr(ratios.value)} do not state 0, 4 or 128 for each of {count} layers"
         )
@@ -92,16 +92,7 @@ def _known(config: Config, key: str, kinds: Sequence[str], known: Sequence[str])
 
 def _layer(config: Config) -> Mapped:
     """A layer without attention and network."""
-    streams, norm = config.size("hc_mult"), rmsnorm(config)
-    if streams == 1:
-        raise config.error("hc_mult 1 is not supported", "state 2 or more", streams.place)
-    return {
-        "kind": "hyper",
-        "n_streams": streams,
-        "eps": config.number("hc_eps"),
-        "stream_norm": {**norm, "weight": False},
-        "sinkhorn": config.size("hc_sinkhorn_iters"),
-    }
+    return {**hyper_layer(config), "sinkhorn": config.size("hc_sinkhorn_iters")}
 
 
 def _attention(config: Config, kind: str) -> Mapped:
@@ -180,7 +171,7 @@ def _networks(config: Config) -> Mapping[str, Mapped]:
     width = "intermediate_size" if named else "moe_intermediate_size"
     expert = {**gated(config, width=width), "limit": positive(config, "swiglu_limit")}
     scores = config.value("scoring_func")
-    if scores.value not in {"sqrtsoftplus", "softmax", "sigmoid"}:
+    if scores.value not in ("sqrtsoftplus", "softmax", "sigmoid"):  # a list has no hash
         what = f"scoring_func {short_repr(scores.value)} is not supported"
         raise config.error(what, "known: sqrtsoftplus, sigmoid, softmax", scores.place)
     router = {"scores": scores, "scale": positive(config, "routed_scaling_factor")}

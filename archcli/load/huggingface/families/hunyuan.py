@@ -16,7 +16,7 @@ from archcli.load.huggingface.parts.experts import (
     some_routed,
     with_networks,
 )
-from archcli.load.huggingface.parts.networks import gated, layernorm, rmsnorm
+from archcli.load.huggingface.parts.networks import gated, hyper_layer, layernorm, rmsnorm
 from archcli.load.huggingface.parts.rope import rope, stretched_rope
 from archcli.load.huggingface.weights.map import Auxiliary, Weights
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, PREDICTION, QK_NORM, SHARED
@@ -218,16 +218,7 @@ def _hy_v4_default_indexes(config: Config) -> list[str]:
 
 def _hy_v4_layer(config: Config) -> Mapped:
     """A layer without attention and network."""
-    streams, norm = config.size("hc_mult"), rmsnorm(config)
-    if streams == 1:
-        raise config.error("hc_mult 1 is not supported", "state 2 or more", streams.place)
-    return {
-        "kind": "hyper",
-        "n_streams": streams,
-        "magnitude": positive(config, "hc_magnitude"),
-        "eps": config.number("hc_eps"),
-        "stream_norm": {**norm, "weight": False},
-    }
+    return {**hyper_layer(config), "magnitude": positive(config, "hc_magnitude")}
 
 
 def _hy_v4_attention(config: Config) -> Mapped:

@@ -65,3 +65,16 @@ def rmsnorm(config: Config, *, eps: float = 1e-6, offset: int = 0) -> Mapped:
     """RMSNorm with the eps of `rms_norm_eps`."""
     mapping = {"kind": "rmsnorm", "eps": config.number("rms_norm_eps", default=eps)}
     return mapping | ({"offset": offset} if offset else {})
+
+
+def hyper_layer(config: Config) -> Mapped:
+    """A layer with hyper-connections (arXiv:2409.19606), without attention and network."""
+    streams = config.size("hc_mult")
+    if streams == 1:
+        raise config.error("hc_mult 1 is not supported", "state 2 or more", streams.place)
+    return {
+        "kind": "hyper",
+        "n_streams": streams,
+        "eps": config.number("hc_eps"),
+        "stream_norm": {**rmsnorm(config), "weight": False},
+    }

@@ -125,3 +125,39 @@ def test_what_is_not_known_is_refused_in_a_line(config, image, what):
     with pytest.raises(ArchError) as refused:
         archcli.count_flops(given, image=image)
     assert refused.value.problems[0].what.startswith(what)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "what"),
+    [
+        ("internvl3-2b-hf", {"max_patches": 10**30}, "an image is not cut into up to"),
+        ("llava-1.6-mistral-7b", {"crop_size": 10**30}, "no tile of"),
+    ],
+)
+def test_a_hostile_processor_is_an_error(folder, name, changes, what):
+    read = folder(name, processor={**WRAPPERS[name]["processor"], **changes})
+    with pytest.raises(ArchError, match=what):
+        archcli.count_flops(read, image="480x640")
+
+
+@pytest.mark.parametrize("block", [0, [], {}, [None], "x"])
+def test_a_tower_that_is_not_understood_is_not_counted(block):
+    config = json.loads(json.dumps(WRAPPERS["kimi-k2.5"]["config"]))
+    config["vision_config"]["merge_kernel_size"] = block
+    totals = archcli.count_params(config).totals
+    assert totals["params"] == WRAPPERS["kimi-k2.5"]["params"]["language_model"]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "which"),
+    [
+        ("glm-4.1v-9b", {"size": {"shortest_edge": [1]}}, "least"),
+        ("qwen2-vl-7b", {"max_pixels": "x"}, "most"),
+    ],
+)
+def test_a_tower_whose_processor_is_wrong_is_not_counted(folder, name, changes, which):
+    read = folder(name, processor={**WRAPPERS[name]["processor"], **changes})
+    why = f"the {which} pixels of an image must be a whole number above 0"
+    assert any(why in note for note in archcli.count_params(read).notes)
+    with pytest.raises(ArchError, match="has parts that are not known: vision_config"):
+        archcli.count_flops(read, image="480x640")

@@ -16,6 +16,8 @@ Sides = Annotated[tuple[Size, ...], Length(2, 2)]
 """Height and width."""
 MOST_STRETCHED = 200
 """Qwen's processor takes no image with a longer side of more than so many shorter ones."""
+MOST_TILES = 4096
+"""Tiles of an image; InternVL takes 12, or 40 where a user asks for more."""
 
 
 class Pieces(NamedTuple):
@@ -146,6 +148,9 @@ class CanvasTiles(ImageSizing):
 
     def pieces(self, height: int, width: int) -> Pieces:
         """All tiles, and the overview."""
+        if self.most > MOST_TILES:  # each arrangement is looked at
+            what = f"an image is not cut into up to {self.most:,} tiles"
+            raise ArchError(what, f"state at most {MOST_TILES:,}")
         columns, rows = self._arrangement(height, width)
         number = rows * columns
         more = 1 if self.overview and number > 1 else 0
@@ -156,8 +161,8 @@ class CanvasTiles(ImageSizing):
         shapes = [
             (columns, rows)
             for columns in range(1, self.most + 1)
-            for rows in range(1, self.most + 1)
-            if self.least <= columns * rows <= self.most
+            for rows in range(1, self.most // columns + 1)
+            if self.least <= columns * rows
         ]
         best, nearest, area = (1, 1), float("inf"), self.tile[0] * self.tile[1]
         for columns, rows in sorted(shapes, key=lambda shape: shape[0] * shape[1]):
@@ -182,7 +187,11 @@ class PinnedTiles(ImageSizing):
 
     def pieces(self, height: int, width: int) -> Pieces:
         """Tiles of the best size, and the overview."""
-        rows, columns = (side // self.tile for side in self._best(height, width))
+        best = self._best(height, width)
+        rows, columns = (side // self.tile for side in best)
+        if not rows * columns:
+            sides = " x ".join(map(str, best))
+            raise ArchError(f"no tile of {self.tile} pixels fits in {sides}", "state sizes of whole tiles")
         return Pieces(rows * columns + 1, (self.tile, self.tile), rows, columns)
 
     def _best(self, height: int, width: int) -> tuple[int, ...]:

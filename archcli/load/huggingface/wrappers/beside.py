@@ -89,7 +89,12 @@ class TowerSource:
         high = self.processor.get("max_pixels", default=size.get("longest_edge"))
         if low is None or high is None:
             self.note(f"an image has {least:,} to {most:,} pixels")
-        return low or least, high or most
+        stated = {"least": low or least, "most": high or most}
+        for which, value in stated.items():
+            if not isinstance(value, int) or value < 1:
+                what = f"the {which} pixels of an image must be a whole number above 0"
+                raise ArchError(f"{PROCESSOR}: {what}, not {short_repr(value)}")
+        return stated["least"], stated["most"]
 
     def longest(self, key: str, default: int) -> int:
         """The longest edge that the processor states at a key."""

@@ -7,9 +7,9 @@ from math import isqrt
 from typing import Any
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.networks import activation, gated, layernorm, mlp
-from archcli.load.huggingface.whole.vit_like import vit_like
+from archcli.load.huggingface.whole.vit_like import sides, vit_like
 from archcli.load.huggingface.wrappers.beside import TowerSource, linear, merged
 
 USUAL_SIDE = 32
@@ -271,9 +271,9 @@ def kimi(source: TowerSource) -> Mapped:
         "class_token": False,
         "coordinates": "grid",
     }
-    block: ConfigValue[Any] = config.value("merge_kernel_size")
+    block = sides(config, "merge_kernel_size")
     encoder = vit_like(config, front_end, attention={"position": ROTARY}, norm=norm)
-    hidden = config.size("hidden_size").value * bare(block)[0] * bare(block)[1]
+    hidden = config.size("hidden_size").value * block.value[0] * block.value[1]
     source.whole.ignore("vision_config", "use_unified_vision_chunk", "video_placeholder")
     steps = [
         {"kind": "norm", "norm": norm},
@@ -282,5 +282,5 @@ def kimi(source: TowerSource) -> Mapped:
         {"kind": "activation", "activation": "gelu"},
         linear(source.width),
     ]
-    sizing = {"kind": "exact", "factor": patch * bare(block)[0]}
+    sizing = {"kind": "exact", "factor": patch * block.value[0]}
     return {"model": encoder, "sizing": sizing, "projector": steps}

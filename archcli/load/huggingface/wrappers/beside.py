@@ -16,6 +16,7 @@ from archcli.errors import ArchError
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, tree_of
 from archcli.load.huggingface.registry import family_of
+from archcli.load.huggingface.wrappers.readers import READERS
 from archcli.load.spec.build import problems_of_part
 from archcli.load.yaml.nodes import Place
 from archcli.load.yaml.text import decode, read_start
@@ -115,30 +116,6 @@ ENCODERS = {"clip_vision_model", "siglip_vision_model"}
 
 Reader = Callable[[TowerSource], Mapped]
 
-TOWERS: Mapping[str, Mapping[str, str]] = {
-    "llava": {"vision_config": "llava:llava"},
-    "llava_next": {"vision_config": "llava:llava_next"},
-    "llava_onevision": {"vision_config": "llava:llava_onevision"},
-    "mistral3": {"vision_config": "llava:mistral3"},
-    "gemma3": {"vision_config": "llava:gemma3"},
-    "paligemma": {"vision_config": "llava:paligemma"},
-    "internvl": {"vision_config": "tiles:internvl"},
-    "smolvlm": {"vision_config": "tiles:smolvlm"},
-    "idefics3": {"vision_config": "tiles:smolvlm"},
-    "llama4": {"vision_config": "tiles:llama4"},
-    "qwen2_vl": {"vision_config": "qwen:qwen2_vl"},
-    "qwen2_5_vl": {"vision_config": "qwen:qwen2_5_vl"},
-    "qwen3_vl": {"vision_config": "qwen:qwen3_vl"},
-    "qwen3_vl_moe": {"vision_config": "qwen:qwen3_vl"},
-    "qwen3_5": {"vision_config": "qwen:qwen3_5"},
-    "qwen3_5_moe": {"vision_config": "qwen:qwen3_5"},
-    "glm4v": {"vision_config": "qwen:glm4v"},
-    "kimi_k25": {"vision_config": "qwen:kimi"},
-    "qwen2_audio": {"audio_config": "heard:qwen2_audio"},
-    "voxtral": {"audio_config": "heard:voxtral"},
-}
-"""By model_type of the wrapper: the key of each tower, and the function that reads it."""
-
 
 class Towers(NamedTuple):
     """The towers of a file that are known, the keys that they stand at, and why others are not."""
@@ -154,7 +131,9 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
     if not any(key.endswith("_config") for key in whole.data if key != "quantization_config"):
         # a flat file of a class outside of transformers states no tower (the first of LLaVA)
         return known
-    for key, place in TOWERS.get(whole.model_type, {}).items():
+    for (kind, key), place in READERS.items():
+        if kind != whole.model_type:
+            continue
         module, _, name = place.partition(":")
         read: Reader = getattr(import_module(f"archcli.load.huggingface.wrappers.{module}"), name)
         # notes of a tower that turns out to be unknown are about nothing

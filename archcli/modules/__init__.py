@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.attention.mixer import *
     from archcli.modules.attention.sparsity import *
     from archcli.modules.blocks.block import *
+    from archcli.modules.blocks.crossed import *
     from archcli.modules.blocks.grid import *
     from archcli.modules.blocks.per_layer import *
     from archcli.modules.blocks.repeated import *
@@ -42,9 +43,11 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.patches import *
     from archcli.modules.ends.pooling import *
     from archcli.modules.ends.projectors import *
+    from archcli.modules.ends.resamplers import *
     from archcli.modules.ends.sampled_heads import *
     from archcli.modules.ends.sizings import *
     from archcli.modules.ends.sounds import *
+    from archcli.modules.ends.tiled import *
     from archcli.modules.models.decoder import *
     from archcli.modules.models.encoder import *
     from archcli.modules.models.encoder_decoder import *
@@ -109,7 +112,8 @@ HOMES = {
     ".attention.linear": ["LinearAttention"],
     ".attention.indexer": ["Indexer"],
     ".attention.latent": ["MultiHeadLatentAttention"],
-    ".blocks.windows": ["GridWindowAttention", "PatchWindowAttention"],
+    ".blocks.crossed": ["GatedPreNorm", "PerceiverBlock", "TileEmbedding"],
+    ".blocks.windows": ["ChannelAttention", "GridWindowAttention", "PatchWindowAttention"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".spec.base": ["Inline", "Module", "children", "find", "settings", "substitute"],
     ".networks.norm": ["BatchNorm", "LayerNorm", "Norm", "QKNorm", "RMSNorm", "SelfGatedRMSNorm"],
@@ -138,6 +142,17 @@ HOMES = {
         "PoolStep",
         "ProjectorStep",
     ],
+    ".ends.resamplers": [
+        "AttentionPoolStep",
+        "GatedStep",
+        "GridTablesStep",
+        "KeepStep",
+        "LayersStep",
+        "MeanFirstStep",
+        "QueriesStep",
+        "ReadingStep",
+    ],
+    ".ends.tiled": ["TiledPatches"],
     ".ends.sizings": [
         "BetweenSides",
         "CanvasTiles",
@@ -148,6 +163,7 @@ HOMES = {
         "NearestMultiple",
         "PinnedTiles",
         "SplitLongest",
+        "UnknownSizing",
     ],
     ".ends.head": ["OutputHead"],
     ".ends.sampled_heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],
@@ -159,9 +175,9 @@ HOMES = {
     ".networks.experts": ["MixtureOfExperts", "Router", "SharedSinkExperts"],
     ".ends.mtp": ["MultiTokenPrediction"],
     ".blocks.wirings": ["ResidualPostNorm", "NormedStream", "Parallel", "DoubleNorm", "Sandwich"],
-    ".blocks.grid": ["ConvolvedBlock", "Coarser", "Downsample", "PatchMerging"],
+    ".blocks.grid": ["ConvolvedBlock", "ConvolvedPreNorm", "Coarser", "Downsample", "PatchMerging"],
     ".blocks.per_layer": ["PerLayerEmbedding"],
-    ".positions.grid": ["GridDifferences", "GridRope", "SharedGridDifferences"],
+    ".positions.grid": ["GridDifferences", "GridRope", "PaddedTiles", "SharedGridDifferences"],
     ".positions.position": ["ALiBi", "Learned", "NoPosition", "Position", "Rope", "Sinusoidal"],
     ".stored.formats": ["Packing"],
     ".stored.quantization": ["Format", "Quantization", "Rule"],

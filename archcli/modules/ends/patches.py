@@ -97,13 +97,15 @@ class Patched(FrontEnd):
     `resize` no other size is read. `norm` follows the positions (CLIP), with `norms_patches` it comes before
     them (AIMv2). `coordinates` centers gives layers the centers of patches, from -1 to 1 (DINOv3), grid their
     rows and columns; order the place in the sequence alone. `keeps_grid` gives layers a grid [B, h, w, D]
-    in the place of a sequence (ConvNeXt). With `whole` no image is read that leaves a part of a patch.
+    in the place of a sequence (ConvNeXt), `padding` zeros around the image first (DaViT). With `whole` no
+    image is read that leaves a part of a patch.
     """
 
     group: ClassVar[str] = "patch_embedding"
     image_size: Sides
     patch_size: Sides
     stride: Sides | None = None
+    padding: Count = 0
     in_channels: Size = 3
     flat: bool = False
     bias: bool = True
@@ -132,7 +134,11 @@ class Patched(FrontEnd):
     def grid(self, sides: tuple[int, ...]) -> tuple[int, int]:
         """(h, w) of an image of these sides; what is left of a patch at the border is not read."""
         steps = zip(sides, self.patch_size, self.stride or self.patch_size, strict=True)
-        h, w = ((side - patch) // step + 1 if side >= patch else 0 for side, patch, step in steps)
+        around = 2 * self.padding
+        h, w = (
+            (side + around - patch) // step + 1 if side + around >= patch else 0
+            for side, patch, step in steps
+        )
         return h, w
 
     def medium(self, request: Request) -> Medium:
@@ -172,14 +178,15 @@ class Patched(FrontEnd):
         patch = (self.patch_size[0], self.patch_size[1])
         h, w = self.grid(x.shape[2:])
         y: Tensor
+        stride = patch if self.stride is None else (self.stride[0], self.stride[1])
+        around = (self.padding, self.padding)
+        conv = Conv2d("patches", d_model, patch, stride, around, bias=self.bias)
         if self.keeps_grid:
-            grid = ChannelsLast("grid")(Conv2d("patches", d_model, patch, patch, bias=self.bias)(x))
-            return self._normalized(grid)
+            return self._normalized(ChannelsLast("grid")(conv(x)))
         if self.flat:
             y = Linear("patches", d_model, self.bias)(Patchify("patchify", patch)(x))
         else:
-            stride = patch if self.stride is None else (self.stride[0], self.stride[1])
-            y = FlattenGrid("flatten")(Conv2d("patches", d_model, patch, stride, bias=self.bias)(x))
+            y = FlattenGrid("flatten")(conv(x))
         y = self._normalized(y) if self.norms_patches else y
         y = PrependTokens("class_token")(y) if self.class_token else y
         y = PrependTokens("teacher_token", after=1)(y) if self.teacher_token else y
@@ -216,8 +223,8 @@ class Patched(FrontEnd):
         if not all(self.grid(self.image_size)):
             what = "image_size is smaller than patch_size"
             yield Conflict("image-below-patch", "image_size", what, "give a patch that fits into the image")
-        if self.keeps_grid and (self.leading or self.position != "none" or self.flat or self.stride):
-            what = "a grid has no tokens in front, no table of positions, and patches side by side"
+        if self.keeps_grid and (self.leading or self.position != "none" or self.flat):
+            what = "a grid has no tokens in front, no table of positions, and patches that are convolved"
             hint = "write class_token: false and position: none"
             yield Conflict("grid-alone", "keeps_grid", what, hint)
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from archcli.arith import Number
+from archcli.arith import Number, Shape
 from archcli.graph import Tensor
 from archcli.modules.ends.patches import FrontEnd
 from archcli.modules.ends.pooling import Pooling
@@ -64,12 +64,19 @@ class MediaEncoder(Model, Stack, TowerModel):
 
     def tokens_of(self, medium: Medium) -> int:
         """How many hidden states a medium has."""
-        grid = self.front_end.places_of(medium)
-        if grid is None:
+        if self.front_end.places_of(medium) is None:
             return self.front_end.tokens(medium)
-        for _, block in self.layers():
-            grid = block.places_after(grid)
-        return grid[0] * grid[1]
+        h, w = self.grid_made(self.front_end.input(1, medium).shape)
+        made: int = h * w
+        return made
+
+    def grid_made(self, shape: Shape) -> Any:
+        """Rows and columns of the hidden states of what is read; None of a sequence."""
+        grid = self.front_end.grid_read(shape)
+        if grid is not None:
+            for _, block in self.layers():
+                grid = block.places_after(grid)
+        return grid
 
     def inputs(self, request: Request) -> dict[str, InputSpec]:
         """The medium of the request as `tokens`, of another shape than ids have."""

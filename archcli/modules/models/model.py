@@ -136,7 +136,7 @@ class Model(Holder):
 
     def fitted(self, request: Request) -> Request:
         """The request with the tokens that its media become beside its text; ArchError for media not read."""
-        more = sum(self.tower_of(medium).tokens_of(medium) for medium in request.media)
+        more = sum(self.tower_of(medium).prompt_tokens(medium) for medium in request.media)
         length = "past" if request.phase == "decode" else "seq_len"
         tokens = getattr(request, length) + more
         return replace(request, media=(), **{length: tokens}) if more else request

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
+from archcli.arith import Shape
 from archcli.errors import ArchError
 from archcli.graph import Row, Tensor
 from archcli.modules.ends.patches import FrontEnd
@@ -37,6 +38,10 @@ class TowerModel(Module):
         """How many hidden states a medium has."""
         raise NotImplementedError
 
+    def grid_made(self, shape: Shape) -> Any:
+        """Rows and columns of the hidden states of what is read; None of a sequence."""
+        raise NotImplementedError
+
     def inputs(self, request: Request) -> dict[str, InputSpec]:
         """The tensor that is read."""
         raise NotImplementedError
@@ -48,8 +53,9 @@ class Tower(Module):
     `part` is what it is called in `by_part`. `sizing` says what becomes of an image before the encoder reads
     it; left out, the image stays as it is. `taps` are layers whose vectors are also projected, each by
     `tap_projector` with weights of its own (deepstack, arXiv:2406.04334; Qwen3-VL). `newline` is a trained
-    vector as wide as the language model, which ends rows of patches (LLaVA-1.6). Its figures are counted; the
-    language model alone is built and run.
+    vector as wide as the language model, which ends rows of patches (LLaVA-1.6). With `crosses` layers of
+    cross attention read its vectors, and one token stands in the prompt for them (Llama 3.2 Vision). Its
+    figures are counted; the language model alone is built and run.
     """
 
     part: Literal["vision_tower", "audio_tower"] = "vision_tower"
@@ -59,6 +65,7 @@ class Tower(Module):
     taps: tuple[Count, ...] = ()
     tap_projector: tuple[ProjectorStep, ...] = ()
     newline: bool = False
+    crosses: bool = False
 
     @property
     def media(self) -> tuple[str, ...]:
@@ -91,11 +98,15 @@ class Tower(Module):
 
     def places(self, medium: Medium) -> Places:
         """Rows and columns of the vectors of one piece; a sequence is one column."""
-        grid = self.model.front_end.grid_read(self.model.front_end.input(1, medium).shape)
+        grid = self.model.grid_made(self.model.front_end.input(1, medium).shape)
         return grid if grid is not None else (self.model.tokens_of(medium), 1)
 
-    def tokens_of(self, medium: Medium) -> int:
+    def prompt_tokens(self, medium: Medium) -> int:
         """Tokens in the prompt for a medium."""
+        return 1 if self.crosses else self.tokens_of(medium)
+
+    def tokens_of(self, medium: Medium) -> int:
+        """Vectors that the language model reads of a medium."""
         pieces = self.pieces(medium)
         read = self.model.front_end.medium(Request(media=(Medium(medium.kind, tuple(pieces.size)),)))
         places, each = self.places(read), self.model.tokens_of(read)
@@ -113,7 +124,7 @@ class Tower(Module):
     def forward(self, tokens: Tensor, **_: Any) -> tuple[Tensor, None]:
         """Pixels or a spectrogram to the vectors that the language model reads."""
         x, _cache = self.model(tokens, "hidden", name="tower")
-        places = self.model.front_end.grid_read(tokens.shape) or (x.shape[1], 1)
+        places = self.model.grid_made(tokens.shape) or (x.shape[1], 1)
         for tap in self.taps:
             run_steps(self.tap_projector, x, places, f"tap{tap}")
         y = run_steps(self.projector, x, places, GROUP)

@@ -63,6 +63,7 @@ TABLE: dict[str, dict[str, str]] = {
         "cca": "archcli.modules.attention.convolved:CompressedAttention",
         "patch_window": "archcli.modules.blocks.windows:PatchWindowAttention",
         "grid_window": "archcli.modules.blocks.windows:GridWindowAttention",
+        "channel": "archcli.modules.blocks.windows:ChannelAttention",
     },
     "block": {
         "pre_norm": "archcli.modules.blocks.block:PreNorm",
@@ -80,6 +81,10 @@ TABLE: dict[str, dict[str, str]] = {
         "convolved": "archcli.modules.blocks.grid:ConvolvedBlock",
         "downsample": "archcli.modules.blocks.grid:Downsample",
         "patch_merging": "archcli.modules.blocks.grid:PatchMerging",
+        "convolved_pre_norm": "archcli.modules.blocks.grid:ConvolvedPreNorm",
+        "perceiver": "archcli.modules.blocks.crossed:PerceiverBlock",
+        "gated_pre_norm": "archcli.modules.blocks.crossed:GatedPreNorm",
+        "tile_embedding": "archcli.modules.blocks.crossed:TileEmbedding",
     },
     "cross_attention": {"cross": "archcli.modules.attention.cross:CrossAttention"},
     "ffn": {
@@ -93,6 +98,7 @@ TABLE: dict[str, dict[str, str]] = {
     },
     "front_end": {
         "patches": "archcli.modules.ends.patches:PatchEmbedding",
+        "tiled_patches": "archcli.modules.ends.tiled:TiledPatches",
         "spectrogram_patches": "archcli.modules.ends.sounds:SpectrogramPatches",
         "convolved_spectrogram": "archcli.modules.ends.sounds:ConvolvedSpectrogram",
         "convolved_wave": "archcli.modules.ends.sounds:ConvolvedWave",
@@ -117,6 +123,7 @@ TABLE: dict[str, dict[str, str]] = {
         "pinned": "archcli.modules.ends.sizings:PinnedTiles",
         "split": "archcli.modules.ends.sizings:SplitLongest",
         "between": "archcli.modules.ends.sizings:BetweenSides",
+        "unknown": "archcli.modules.ends.sizings:UnknownSizing",
     },
     "loss": {"cross_entropy": "archcli.modules.ends.loss:CrossEntropy"},
     "model": {
@@ -157,6 +164,14 @@ TABLE: dict[str, dict[str, str]] = {
         "merge": "archcli.modules.ends.projectors:MergeStep",
         "pool": "archcli.modules.ends.projectors:PoolStep",
         "drop": "archcli.modules.ends.projectors:DropStep",
+        "queries": "archcli.modules.ends.resamplers:QueriesStep",
+        "reading": "archcli.modules.ends.resamplers:ReadingStep",
+        "attention_pool": "archcli.modules.ends.resamplers:AttentionPoolStep",
+        "gated": "archcli.modules.ends.resamplers:GatedStep",
+        "layers": "archcli.modules.ends.resamplers:LayersStep",
+        "keep": "archcli.modules.ends.resamplers:KeepStep",
+        "grid_tables": "archcli.modules.ends.resamplers:GridTablesStep",
+        "mean_first": "archcli.modules.ends.resamplers:MeanFirstStep",
     },
     "rope_scaling": {
         "none": "archcli.modules.positions.rope_scaling:NoScaling",
@@ -172,6 +187,7 @@ TABLE: dict[str, dict[str, str]] = {
         "buckets": "archcli.modules.positions.relative:RelativeBuckets",
         "token_and_block_buckets": "archcli.modules.compressed.block_sums:TokenAndBlockBuckets",
         "grid_bias": "archcli.modules.positions.grid:SharedGridDifferences",
+        "padded_tiles": "archcli.modules.positions.grid:PaddedTiles",
     },
     "sparsity": {
         "dilated": "archcli.modules.attention.sparsity:DilatedWindow",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, prod
+from archcli.arith import Number, Shape, ceil_div, prod
 from archcli.graph import Op, OpClass, Part
 from archcli.ops.base import View, movement
 
@@ -33,25 +33,35 @@ class DropTokens(View):
 class MergeBlocks(Op):
     """[B, h w, D] to [B, (h // p) (w // q), p q D]: each block of p x q patches becomes one token.
 
-    Rows and columns that fill no block are left out (Mistral 3).
+    Rows and columns that fill no block are left out (Mistral 3); where not `whole` zeros fill it (Molmo).
     """
 
     drawn: ClassVar[str] = "view"
     name: str
     places: Pair
     block: Pair
+    whole: bool = True
+
+    def blocks(self) -> Pair:
+        """Rows and columns of blocks."""
+        (h, w), (p, q) = self.places, self.block
+        return (h // p, w // q) if self.whole else (ceil_div(h, p), ceil_div(w, q))
 
     def shape(self, x: Shape) -> Shape:
-        (h, w), (p, q) = self.places, self.block
-        return (x[0], (h // p) * (w // q), p * q * x[2])
+        rows, columns = self.blocks()
+        return (x[0], rows * columns, self.block[0] * self.block[1] * x[2])
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
-        return (movement("merge", prod(self.shape(x)), prod(self.shape(x))),)
+        made = prod(self.shape(x))
+        return (movement("merge", made if self.whole else prod(x), made),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
-        (h, w), (p, q) = self.places, self.block
-        rows, columns, d = h // p, w // q, x.shape[-1]
-        grid = x.reshape(x.shape[0], h, w, d)[:, : rows * p, : columns * q]
+        (h, w), (p, q), (rows, columns) = self.places, self.block, self.blocks()
+        d = x.shape[-1]
+        grid = x.reshape(x.shape[0], h, w, d)
+        if not self.whole:
+            grid = torch.nn.functional.pad(grid, (0, 0, 0, columns * q - w, 0, rows * p - h))
+        grid = grid[:, : rows * p, : columns * q]
         blocks = grid.reshape(x.shape[0], rows, p, columns, q, d).permute(0, 1, 3, 2, 4, 5)
         return blocks.reshape(x.shape[0], rows * columns, p * q * d)
 

@@ -16,7 +16,7 @@ from archcli.errors import ArchError
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, tree_of
 from archcli.load.huggingface.registry import family_of
-from archcli.load.huggingface.wrappers.readers import READERS
+from archcli.load.huggingface.wrappers.readers import JOINS, READERS
 from archcli.load.spec.build import problems_of_part
 from archcli.load.yaml.nodes import Place
 from archcli.load.yaml.text import decode, read_start
@@ -142,7 +142,7 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
             tower = read(TowerSource(whole, processor(whole), mapping["d_model"], text))
             _require_tower(tower, mapping, whole.places.start)
             known.towers.append(tower)
-            known.keys.append(key)
+            known.keys.extend((key, *JOINS.get((kind, key), ())))
         except ArchError as error:
             del whole.notes[notes:]
             known.reasons[key] = error.problems[0].what

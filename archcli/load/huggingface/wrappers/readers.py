@@ -15,6 +15,12 @@ READERS: Mapping[tuple[str, str], str] = {
     ("smolvlm", "vision_config"): "tiles:smolvlm",
     ("idefics3", "vision_config"): "tiles:smolvlm",
     ("llama4", "vision_config"): "tiles:llama4",
+    ("idefics2", "vision_config"): "queried:idefics2",
+    ("aria", "vision_config"): "queried:aria",
+    ("blip-2", "vision_config"): "queried:blip2",
+    ("molmo2", "vision_config"): "queried:molmo2",
+    ("mllama", "vision_config"): "crossed:mllama",
+    ("florence2", "vision_config"): "crossed:florence2",
     ("qwen2_vl", "vision_config"): "qwen:qwen2_vl",
     ("qwen2_5_vl", "vision_config"): "qwen:qwen2_5_vl",
     ("qwen3_vl", "vision_config"): "qwen:qwen3_vl",
@@ -27,3 +33,10 @@ READERS: Mapping[tuple[str, str], str] = {
     ("voxtral", "audio_config"): "heard:voxtral",
 }
 """By model_type of the wrapper and key of the tower: module of this package, and function."""
+
+JOINS: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("idefics2", "vision_config"): ("perceiver_config",),
+    ("blip-2", "vision_config"): ("qformer_config",),
+    ("molmo2", "vision_config"): ("adapter_config",),
+}
+"""Further keys that a tower's function reads: parts of its projector."""

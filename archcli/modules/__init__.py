@@ -45,6 +45,8 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.sampled_heads import *
     from archcli.modules.ends.sizings import *
     from archcli.modules.ends.sounds import *
+    from archcli.modules.images.joined import *
+    from archcli.modules.images.tilings import *
     from archcli.modules.models.decoder import *
     from archcli.modules.models.encoder import *
     from archcli.modules.models.encoder_decoder import *
@@ -130,6 +132,7 @@ HOMES = {
     ".models.tower": ["Tower"],
     ".ends.projectors": [
         "ActivationStep",
+        "ConvolveStep",
         "DropStep",
         "LinearStep",
         "MergeStep",
@@ -137,6 +140,7 @@ HOMES = {
         "NormStep",
         "PoolStep",
         "ProjectorStep",
+        "RepeatStep",
     ],
     ".ends.sizings": [
         "BetweenSides",
@@ -149,6 +153,8 @@ HOMES = {
         "PinnedTiles",
         "SplitLongest",
     ],
+    ".images.joined": ["JoinTilesStep"],
+    ".images.tilings": ["CroppedTiles", "TilesBeyond", "WindowTiles"],
     ".ends.head": ["OutputHead"],
     ".ends.sampled_heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],
     ".adapters.lora": ["LoRA"],

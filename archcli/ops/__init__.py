@@ -81,9 +81,10 @@ HOMES = {
         "Patchify",
         "PrependTokens",
         "TrainedTokens",
+        "UnflattenGrid",
     ],
     ".grids.windows": ["CutWindows", "JoinWindows", "MaskShifted", "MergePlaces"],
-    ".grids.merging": ["DropTokens", "MergeBlocks", "PoolBlocks"],
+    ".grids.merging": ["DropTokens", "JoinPieces", "MergeBlocks", "PoolBlocks"],
     ".grids.waves": ["ChannelNormalize", "ConvolvedPositions", "SpectrogramImage", "WaveChannel"],
     ".grids.places": ["GridBias", "GridCoordinates", "GridRotaryTable", "ResizeTable"],
     ".pointwise": [

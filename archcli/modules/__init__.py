@@ -48,6 +48,8 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.sizings import *
     from archcli.modules.ends.sounds import *
     from archcli.modules.ends.tiled import *
+    from archcli.modules.images.joined import *
+    from archcli.modules.images.tilings import *
     from archcli.modules.models.decoder import *
     from archcli.modules.models.encoder import *
     from archcli.modules.models.encoder_decoder import *
@@ -134,6 +136,7 @@ HOMES = {
     ".models.tower": ["Tower"],
     ".ends.projectors": [
         "ActivationStep",
+        "ConvolveStep",
         "DropStep",
         "LinearStep",
         "MergeStep",
@@ -141,6 +144,7 @@ HOMES = {
         "NormStep",
         "PoolStep",
         "ProjectorStep",
+        "RepeatStep",
     ],
     ".ends.resamplers": [
         "AttentionPoolStep",
@@ -165,6 +169,8 @@ HOMES = {
         "SplitLongest",
         "UnknownSizing",
     ],
+    ".images.joined": ["JoinTilesStep"],
+    ".images.tilings": ["CroppedTiles", "TilesBeyond", "WindowTiles"],
     ".ends.head": ["OutputHead"],
     ".ends.sampled_heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],
     ".adapters.lora": ["LoRA"],

@@ -83,9 +83,10 @@ HOMES = {
         "Patchify",
         "PrependTokens",
         "TrainedTokens",
+        "UnflattenGrid",
     ],
     ".grids.windows": ["CutWindows", "JoinWindows", "MaskShifted", "MergePlaces"],
-    ".grids.merging": ["DropTokens", "MergeBlocks", "PoolBlocks"],
+    ".grids.merging": ["DropTokens", "JoinPieces", "MergeBlocks", "PoolBlocks"],
     ".grids.waves": ["ChannelNormalize", "ConvolvedPositions", "SpectrogramImage", "WaveChannel"],
     ".grids.tables": ["AddGridTables", "AddTilePlaces", "AddTileTable", "PairPadding", "TanhScale"],
     ".grids.tokens": [

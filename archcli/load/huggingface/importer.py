@@ -88,7 +88,7 @@ def import_config(
     if part.wrapper is None:
         _check_width(config)
     config.report_unread_keys()
-    if part.wrapper is not None:
+    if part.wrapper is not None or family.towers:
         mapping = _with_towers(whole, mapping, part.config.data)
     imported = {**(before or {}), **mapping, **(over or {})}
     tree = tree_of(imported, whole.places.start)

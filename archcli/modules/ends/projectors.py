@@ -8,12 +8,22 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Literal
 
 from archcli.graph import Tensor
+from archcli.modules.ends.sizings import Pieces
 from archcli.modules.networks.activation import GELU, Activation
 from archcli.modules.networks.ffn import FeedForward
 from archcli.modules.networks.norm import Norm
-from archcli.modules.spec.base import Module, Size
+from archcli.modules.spec.base import Count, Module, Size
 from archcli.modules.spec.values import Length
-from archcli.ops import DropTokens, Linear, MergeBlocks, PoolBlocks
+from archcli.ops import (
+    Concat,
+    Conv2d,
+    DropTokens,
+    FlattenGrid,
+    Linear,
+    MergeBlocks,
+    PoolBlocks,
+    UnflattenGrid,
+)
 
 Block = Annotated[tuple[Size, ...], Length(2, 2)]
 """Rows and columns of a block of patches; (n, 1) are n tokens of a sequence."""
@@ -35,6 +45,10 @@ class ProjectorStep(Module):
     def tokens_after(self, tokens: int, places: Places) -> int:
         """Tokens behind the step, of so many before it; `places` are those behind it."""
         return tokens
+
+    def sized(self, pieces: Pieces, kept: Places | None) -> ProjectorStep:
+        """The step for an image of these pieces, of which so many rows and columns of patches are kept."""
+        return self
 
     def forward(self, x: Tensor, places: Places) -> Tensor:
         """[B, T, D] of patches in so many rows and columns to the tokens behind the step."""
@@ -93,6 +107,34 @@ class PoolStep(BlockStep):
         return pooled
 
 
+class ConvolveStep(ProjectorStep):
+    """A convolution over rows and columns with `kernel`, `stride` and `padding` on both sides (Step 3.7)."""
+
+    kind: Literal["convolve"] = "convolve"
+    width: Size
+    kernel: Size = 3
+    stride: Size = 1
+    padding: Count = 0
+    bias: bool = True
+
+    def places_after(self, places: Places) -> Places:
+        """Places of the kernel in rows and columns."""
+        rows, columns = ((n + 2 * self.padding - self.kernel) // self.stride + 1 for n in places)
+        return rows, columns
+
+    def tokens_after(self, tokens: int, places: Places) -> int:
+        """A token for each place."""
+        return places[0] * places[1]
+
+    def forward(self, x: Tensor, places: Places) -> Tensor:
+        """[B, h w, D] to [B, h' w', width]."""
+        kernel, step, around = ((n, n) for n in (self.kernel, self.stride, self.padding))
+        conv = Conv2d("conv", self.width, kernel, step, around, bias=self.bias)
+        convolved = conv(UnflattenGrid("grid", places)(x))
+        flat: Tensor = FlattenGrid("flatten")(convolved)
+        return flat
+
+
 class NormStep(ProjectorStep):
     """A norm of each token."""
 
@@ -130,6 +172,17 @@ class ActivationStep(ProjectorStep):
         return y
 
 
+class RepeatStep(ProjectorStep):
+    """Each token's numbers twice, side by side, as those of two equal frames (ERNIE 4.5 VL)."""
+
+    kind: Literal["repeat"] = "repeat"
+
+    def forward(self, x: Tensor, places: Places) -> Tensor:
+        """[B, T, D] to [B, T, 2 D]."""
+        twice: Tensor = Concat("repeat")(x, x)
+        return twice
+
+
 class NetworkStep(ProjectorStep):
     """A feed-forward network of each token, without a residual (GLM-4V)."""
 
@@ -152,6 +205,7 @@ def run_steps(steps: tuple[ProjectorStep, ...], x: Tensor, places: Places, name:
 
 __all__ = [
     "ActivationStep",
+    "ConvolveStep",
     "DropStep",
     "LinearStep",
     "MergeStep",
@@ -159,4 +213,5 @@ __all__ = [
     "NormStep",
     "PoolStep",
     "ProjectorStep",
+    "RepeatStep",
 ]

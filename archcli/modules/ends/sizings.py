@@ -23,13 +23,15 @@ MOST_TILES = 4096
 class Pieces(NamedTuple):
     """An image as a tower reads it: `number` pieces of `size` pixels, height and width.
 
-    `rows` and `columns` say how many of them lie side by side; an overview is one more.
+    `rows` and `columns` say how many of them lie side by side; an overview is one more. `others` are pieces
+    of other sizes: how many, and which.
     """
 
     number: int
     size: tuple[int, int]
     rows: int = 1
     columns: int = 1
+    others: tuple[tuple[int, tuple[int, int]], ...] = ()
 
 
 class ImageSizing(Spec):
@@ -45,6 +47,10 @@ class ImageSizing(Spec):
     def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
         """Tokens in the prompt of an image with this many pieces, `each` with so many in `places`."""
         return pieces.number * each
+
+    def kept(self, height: int, width: int) -> tuple[int, int] | None:
+        """Rows and columns of patches of all tiles that show the image, not padding; None where all do."""
+        return None
 
 
 class FixedSize(ImageSizing):
@@ -83,17 +89,22 @@ class ExactMultiple(ImageSizing):
 class NearestMultiple(ImageSizing):
     """Both sides to the nearest multiple of `factor`, the area between two bounds (Qwen2-VL).
 
-    arXiv:2409.12191 section 2.1. More than `most` pixels shrink, fewer than
-    `least` grow.
+    arXiv:2409.12191 section 2.1. More than `most` pixels shrink, fewer than `least` grow. With `grown` a side
+    below `factor` grows to it first, the other with it, rounded so (GLM-4V, PaddleOCR-VL).
     """
 
     kind: Literal["multiple"] = "multiple"
     factor: Size
     least: Size
     most: Size
+    grown: Literal["floor", "round"] | None = None
 
     def pieces(self, height: int, width: int) -> Pieces:
         """One piece; ArchError for an image that is a thin strip."""
+        if self.grown is not None and min(height, width) < self.factor:
+            scale = self.factor / min(height, width)
+            to_whole = floor if self.grown == "floor" else round
+            height, width = (max(self.factor, to_whole(side * scale)) for side in (height, width))
         if max(height, width) > MOST_STRETCHED * min(height, width):
             stretch = f"one side is over {MOST_STRETCHED} times the other"
             what = f"an image of {height} x {width} is not read: {stretch}"

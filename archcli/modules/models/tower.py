@@ -16,6 +16,7 @@ from archcli.modules.ends.projectors import GROUP, Places, ProjectorStep, run_st
 from archcli.modules.ends.sizings import ImageSizing, Pieces
 from archcli.modules.spec.base import Conflict, Count, Module
 from archcli.modules.spec.request import SOUNDS, InputSpec, Medium, Request
+from archcli.modules.spec.unread import Holder
 from archcli.ops import Parameter
 
 
@@ -47,15 +48,16 @@ class TowerModel(Module):
         raise NotImplementedError
 
 
-class Tower(Module):
+class Tower(Holder):
     """An encoder, and the steps from its vectors to those that the language model reads.
 
     `part` is what it is called in `by_part`. `sizing` says what becomes of an image before the encoder reads
     it; left out, the image stays as it is. `taps` are layers whose vectors are also projected, each by
     `tap_projector` with weights of its own (deepstack, arXiv:2406.04334; Qwen3-VL). `newline` is a trained
     vector as wide as the language model, which ends rows of patches (LLaVA-1.6). With `crosses` layers of
-    cross attention read its vectors, and one token stands in the prompt for them (Llama 3.2 Vision). Its
-    figures are counted; the language model alone is built and run.
+    cross attention read its vectors, and one token stands in the prompt for them (Llama 3.2 Vision). Of the
+    steps the first `within` belong to the tower itself (Qwen2.5-Omni); `unread` are parameters beside them
+    that no pass reads. Its figures are counted; the language model alone is built and run.
     """
 
     part: Literal["vision_tower", "audio_tower"] = "vision_tower"
@@ -66,6 +68,7 @@ class Tower(Module):
     tap_projector: tuple[ProjectorStep, ...] = ()
     newline: bool = False
     crosses: bool = False
+    within: Count = 0
 
     @property
     def media(self) -> tuple[str, ...]:
@@ -74,7 +77,11 @@ class Tower(Module):
 
     def part_of(self, row: Row) -> str:
         """The part that a row is in: this tower, or the projector."""
-        return GROUP if row.path.startswith((GROUP, "tap")) or row.group == GROUP else self.part
+        head, _, rest = row.path.partition(".")
+        if head == "tower":
+            return GROUP if row.group == GROUP else self.part
+        step = rest.partition(".")[0]
+        return self.part if head == GROUP and int(step) < self.within else GROUP
 
     @property
     def usual(self) -> Medium:
@@ -88,13 +95,28 @@ class Tower(Module):
         return self.sizing.pieces(*medium.size)
 
     def reading(self, request: Request, medium: Medium) -> Request:
-        """The pass of the encoder over a medium: a forward over all of its pieces."""
+        """The pass of the encoder over a medium: a forward over all of its pieces of the first size."""
+        return self.readings(request, medium)[0]
+
+    def readings(self, request: Request, medium: Medium) -> tuple[Request, ...]:
+        """The passes of the encoder over a medium, one for each size of its pieces."""
         if medium.kind not in self.media:
             raise ArchError(f"{self.part} reads no {medium.kind}", f"it reads {' or '.join(self.media)}")
-        number, size = self.pieces(medium)[:2]
+        pieces = self.pieces(medium)
         phase: Any = "train" if request.phase == "train" else "forward"
-        read = Medium(medium.kind, tuple(size))
-        return self.model.fitted(Request(phase, number * request.batch_size, media=(read,)))
+        return tuple(
+            self.model.fitted(
+                Request(phase, number * request.batch_size, media=(Medium(medium.kind, tuple(size)),))
+            )
+            for number, size in (pieces[:2], *pieces.others)
+        )
+
+    def sized(self, medium: Medium) -> Tower:
+        """The tower whose steps know how the pieces of this medium lie."""
+        if self.sizing is None or medium.kind != "image":
+            return self
+        pieces, kept = self.pieces(medium), self.sizing.kept(*medium.size)
+        return self.replace(projector=tuple(step.sized(pieces, kept) for step in self.projector))
 
     def places(self, medium: Medium) -> Places:
         """Rows and columns of the vectors of one piece; a sequence is one column."""
@@ -108,14 +130,20 @@ class Tower(Module):
     def tokens_of(self, medium: Medium) -> int:
         """Vectors that the language model reads of a medium."""
         pieces = self.pieces(medium)
-        read = self.model.front_end.medium(Request(media=(Medium(medium.kind, tuple(pieces.size)),)))
-        places, each = self.places(read), self.model.tokens_of(read)
-        for step in self.projector:
-            places = step.places_after(places)
-            each = step.tokens_after(each, places)
+        places, each = self._behind(medium, pieces.size)
         if self.sizing is None or medium.kind in SOUNDS:
             return each
-        return self.sizing.tokens(medium.size, pieces, places, each)
+        others = sum(number * self._behind(medium, size)[1] for number, size in pieces.others)
+        return self.sizing.tokens(medium.size, pieces, places, each) + others
+
+    def _behind(self, medium: Medium, size: tuple[int, ...]) -> tuple[Places, int]:
+        """Rows, columns and number of the vectors of a piece of this size, behind all steps."""
+        read = self.model.front_end.medium(Request(media=(Medium(medium.kind, tuple(size)),)))
+        places, tokens = self.places(read), self.model.tokens_of(read)
+        for step in self.projector:
+            places = step.places_after(places)
+            tokens = step.tokens_after(tokens, places)
+        return places, tokens
 
     def inputs(self, request: Request) -> dict[str, InputSpec]:
         """What the encoder reads."""
@@ -123,6 +151,7 @@ class Tower(Module):
 
     def forward(self, tokens: Tensor, **_: Any) -> tuple[Tensor, None]:
         """Pixels or a spectrogram to the vectors that the language model reads."""
+        self.hold(tokens)
         x, _cache = self.model(tokens, "hidden", name="tower")
         places = self.model.grid_made(tokens.shape) or (x.shape[1], 1)
         for tap in self.taps:

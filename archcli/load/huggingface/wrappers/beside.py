@@ -111,7 +111,20 @@ class TowerSource:
         self.whole.note(f"no {PROCESSOR} says what becomes of an image: {text}")
 
 
-ENCODERS = {"clip_vision_model", "siglip_vision_model"}
+USUAL_SIDE = 32
+"""Rows and columns of patches of the image that is read where none is named."""
+NO_FIGURE = (
+    "tokens_per_second",
+    "spatial_patch_size",
+    "rope_parameters",
+    "in_chans",
+    "tokens_per_grid_t",
+)
+"""Keys of videos and of angles, which change no figure of an image."""
+OF_QWEN = {"num_attention_heads": "num_heads", "num_hidden_layers": "depth"}
+"""Words of Qwen's encoders for common keys."""
+ROTARY = {"kind": "grid_rope"}
+ENCODERS = {"clip_vision_model", "siglip_vision_model", "siglip2_vision_model"}
 """Model types of encoders that are families by themselves."""
 
 Reader = Callable[[TowerSource], Mapped]
@@ -180,3 +193,34 @@ def linear(width: Any, *, bias: Any = True) -> Mapped:
 def merged(n: Any) -> Mapped:
     """A step that makes one token of n x n patches."""
     return {"kind": "merge", "block": [n, n]}
+
+
+def still_patches(config: Config, **more: Any) -> Mapped:
+    """Patches of a still image, which is repeated for each frame of a patch."""
+    patch = config.size("patch_size").value
+    channels = config.size("in_channels", "in_chans", "num_channels")
+    frames = config.size("temporal_patch_size", default=1).value
+    return {
+        "kind": "patches",
+        "image_size": [USUAL_SIDE * patch] * 2,
+        "patch_size": [patch, patch],
+        "in_channels": channels.derive(channels.value * frames),
+        "class_token": False,
+        "position": "none",
+        "coordinates": "grid",
+        **more,
+    }
+
+
+def multiples(source: TowerSource, config: Config, least: int, most: int, frames: int = 1) -> Mapped:
+    """Sides to multiples of a merged patch, between two areas."""
+    factor = config.size("patch_size").value * config.size("spatial_merge_size").value
+    low, high = source.bounds(least, most)
+    return {"kind": "multiple", "factor": factor, "least": -(-low // frames), "most": high // frames}
+
+
+def merger(hidden: int, width: Any, act: Any, *, norm: Mapped, n: Any, first: bool = True) -> list[Mapped]:
+    """A norm before or behind the merger, and two linear layers."""
+    normed = {"kind": "norm", "norm": norm}
+    start = [normed, merged(n)] if first else [merged(n), normed]
+    return [*start, linear(hidden), {"kind": "activation", "activation": act}, linear(width)]

@@ -129,7 +129,9 @@ def _beside(key: str) -> str:
 
 def innermost(whole: Config) -> Config:
     """The wrapper that holds the towers: the file itself, or the wrapper that it holds (Qwen-Omni)."""
-    wrapper = WRAPPERS[whole.model_type]
+    wrapper = WRAPPERS.get(whole.model_type)
+    if wrapper is None:  # a family's own file
+        return whole
     inner = whole.get(wrapper.key, default=None)
     if wrapper.text not in WRAPPERS or not isinstance(inner, dict):
         return whole
@@ -139,7 +141,8 @@ def innermost(whole: Config) -> Config:
 
 def uncounted(whole: Config, known: Sequence[str]) -> list[str]:
     """The keys of parts that a wrapper's file states beside its language model, without the known ones."""
-    text = WRAPPERS[whole.model_type].key
+    wrapper = WRAPPERS.get(whole.model_type)
+    text = "" if wrapper is None else wrapper.key
     return [key for key in whole.data if _is_part(key) and key not in (text, *known)]
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.attention.mixer import *
     from archcli.modules.attention.sparsity import *
     from archcli.modules.blocks.block import *
+    from archcli.modules.blocks.conformer import *
+    from archcli.modules.blocks.contexts import *
     from archcli.modules.blocks.grid import *
     from archcli.modules.blocks.per_layer import *
     from archcli.modules.blocks.repeated import *
@@ -45,6 +47,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.sampled_heads import *
     from archcli.modules.ends.sizings import *
     from archcli.modules.ends.sounds import *
+    from archcli.modules.ends.spectrograms import *
     from archcli.modules.models.decoder import *
     from archcli.modules.models.encoder import *
     from archcli.modules.models.encoder_decoder import *
@@ -109,6 +112,8 @@ HOMES = {
     ".attention.linear": ["LinearAttention"],
     ".attention.indexer": ["Indexer"],
     ".attention.latent": ["MultiHeadLatentAttention"],
+    ".blocks.conformer": ["ConformerBlock", "LightConvolution"],
+    ".blocks.contexts": ["BlockContextAttention"],
     ".blocks.windows": ["GridWindowAttention", "PatchWindowAttention"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".spec.base": ["Inline", "Module", "children", "find", "settings", "substitute"],
@@ -125,6 +130,7 @@ HOMES = {
     ".ends.frontend": ["ConvFrontEnd"],
     ".ends.patches": ["FrontEnd", "PatchEmbedding", "Patched"],
     ".ends.sounds": ["ConvolvedSpectrogram", "ConvolvedWave", "SpectrogramPatches"],
+    ".ends.spectrograms": ["ChunkedSpectrogram", "PlainFrames", "SubsampledSpectrogram"],
     ".ends.pooling": ["AttentionPooling", "FirstAndMean", "FirstToken", "FirstTwo", "MeanToken", "Pooling"],
     ".models.media_encoder": ["MediaEncoder"],
     ".models.tower": ["Tower"],
@@ -137,6 +143,7 @@ HOMES = {
         "NormStep",
         "PoolStep",
         "ProjectorStep",
+        "QueryWindowsStep",
     ],
     ".ends.sizings": [
         "BetweenSides",
@@ -144,6 +151,7 @@ HOMES = {
         "ExactMultiple",
         "FixedSize",
         "ImageSizing",
+        "LargestMultiple",
         "LongestSide",
         "NearestMultiple",
         "PinnedTiles",
@@ -174,7 +182,14 @@ HOMES = {
     ".recurrent.decaying": ["LightningAttention", "Retention"],
     ".recurrent.mlstm": ["MLSTM"],
     ".recurrent.rwkv": ["RWKV4", "RWKVChannelMix"],
-    ".positions.relative": ["RelativeKey", "LayerBuckets", "RelativeBuckets", "ScoreBias"],
+    ".positions.relative": [
+        "DistanceBias",
+        "LayerBuckets",
+        "RelativeBuckets",
+        "RelativeKey",
+        "RelativeVector",
+        "ScoreBias",
+    ],
     ".blocks.repeated": ["ConcatBlock", "SharedLayer"],
     ".positions.rope_scaling": [
         "DynamicNTKScaling",

@@ -15,6 +15,7 @@ from archcli.modules.ends.projectors import GROUP, Places, ProjectorStep, run_st
 from archcli.modules.ends.sizings import ImageSizing, Pieces
 from archcli.modules.spec.base import Conflict, Count, Module
 from archcli.modules.spec.request import SOUNDS, InputSpec, Medium, Request
+from archcli.modules.spec.unread import Holder
 from archcli.ops import Parameter
 
 
@@ -42,14 +43,15 @@ class TowerModel(Module):
         raise NotImplementedError
 
 
-class Tower(Module):
+class Tower(Holder):
     """An encoder, and the steps from its vectors to those that the language model reads.
 
     `part` is what it is called in `by_part`. `sizing` says what becomes of an image before the encoder reads
     it; left out, the image stays as it is. `taps` are layers whose vectors are also projected, each by
     `tap_projector` with weights of its own (deepstack, arXiv:2406.04334; Qwen3-VL). `newline` is a trained
-    vector as wide as the language model, which ends rows of patches (LLaVA-1.6). Its figures are counted; the
-    language model alone is built and run.
+    vector as wide as the language model, which ends rows of patches (LLaVA-1.6). Of the steps the first
+    `within` belong to the tower itself (Qwen2.5-Omni); `unread` are parameters beside them that no pass
+    reads. Its figures are counted; the language model alone is built and run.
     """
 
     part: Literal["vision_tower", "audio_tower"] = "vision_tower"
@@ -59,6 +61,7 @@ class Tower(Module):
     taps: tuple[Count, ...] = ()
     tap_projector: tuple[ProjectorStep, ...] = ()
     newline: bool = False
+    within: Count = 0
 
     @property
     def media(self) -> tuple[str, ...]:
@@ -67,7 +70,11 @@ class Tower(Module):
 
     def part_of(self, row: Row) -> str:
         """The part that a row is in: this tower, or the projector."""
-        return GROUP if row.path.startswith((GROUP, "tap")) or row.group == GROUP else self.part
+        head, _, rest = row.path.partition(".")
+        if head == "tower":
+            return GROUP if row.group == GROUP else self.part
+        step = rest.partition(".")[0]
+        return self.part if head == GROUP and int(step) < self.within else GROUP
 
     @property
     def usual(self) -> Medium:
@@ -112,6 +119,7 @@ class Tower(Module):
 
     def forward(self, tokens: Tensor, **_: Any) -> tuple[Tensor, None]:
         """Pixels or a spectrogram to the vectors that the language model reads."""
+        self.hold(tokens)
         x, _cache = self.model(tokens, "hidden", name="tower")
         places = self.model.front_end.grid_read(tokens.shape) or (x.shape[1], 1)
         for tap in self.taps:

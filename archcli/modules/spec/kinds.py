@@ -63,6 +63,7 @@ TABLE: dict[str, dict[str, str]] = {
         "cca": "archcli.modules.attention.convolved:CompressedAttention",
         "patch_window": "archcli.modules.blocks.windows:PatchWindowAttention",
         "grid_window": "archcli.modules.blocks.windows:GridWindowAttention",
+        "block_context": "archcli.modules.blocks.contexts:BlockContextAttention",
     },
     "block": {
         "pre_norm": "archcli.modules.blocks.block:PreNorm",
@@ -80,6 +81,7 @@ TABLE: dict[str, dict[str, str]] = {
         "convolved": "archcli.modules.blocks.grid:ConvolvedBlock",
         "downsample": "archcli.modules.blocks.grid:Downsample",
         "patch_merging": "archcli.modules.blocks.grid:PatchMerging",
+        "conformer": "archcli.modules.blocks.conformer:ConformerBlock",
     },
     "cross_attention": {"cross": "archcli.modules.attention.cross:CrossAttention"},
     "ffn": {
@@ -96,6 +98,9 @@ TABLE: dict[str, dict[str, str]] = {
         "spectrogram_patches": "archcli.modules.ends.sounds:SpectrogramPatches",
         "convolved_spectrogram": "archcli.modules.ends.sounds:ConvolvedSpectrogram",
         "convolved_wave": "archcli.modules.ends.sounds:ConvolvedWave",
+        "frames": "archcli.modules.ends.spectrograms:PlainFrames",
+        "chunked_spectrogram": "archcli.modules.ends.spectrograms:ChunkedSpectrogram",
+        "subsampled_spectrogram": "archcli.modules.ends.spectrograms:SubsampledSpectrogram",
     },
     "gated_norm": {
         "rmsnorm": "archcli.modules.recurrent.gated_norm:GatedRMSNorm",
@@ -117,6 +122,7 @@ TABLE: dict[str, dict[str, str]] = {
         "pinned": "archcli.modules.ends.sizings:PinnedTiles",
         "split": "archcli.modules.ends.sizings:SplitLongest",
         "between": "archcli.modules.ends.sizings:BetweenSides",
+        "largest": "archcli.modules.ends.sizings:LargestMultiple",
     },
     "loss": {"cross_entropy": "archcli.modules.ends.loss:CrossEntropy"},
     "model": {
@@ -145,6 +151,7 @@ TABLE: dict[str, dict[str, str]] = {
         "alibi": "archcli.modules.positions.position:ALiBi",
         "shaw": "archcli.modules.positions.relative:RelativeKey",
         "buckets": "archcli.modules.positions.relative:LayerBuckets",
+        "relative_vector": "archcli.modules.positions.relative:RelativeVector",
         "rope": "archcli.modules.positions.position:Rope",
         "grid_rope": "archcli.modules.positions.grid:GridRope",
         "grid_bias": "archcli.modules.positions.grid:GridDifferences",
@@ -157,6 +164,7 @@ TABLE: dict[str, dict[str, str]] = {
         "merge": "archcli.modules.ends.projectors:MergeStep",
         "pool": "archcli.modules.ends.projectors:PoolStep",
         "drop": "archcli.modules.ends.projectors:DropStep",
+        "query_windows": "archcli.modules.ends.projectors:QueryWindowsStep",
     },
     "rope_scaling": {
         "none": "archcli.modules.positions.rope_scaling:NoScaling",
@@ -170,6 +178,7 @@ TABLE: dict[str, dict[str, str]] = {
     },
     "score_bias": {
         "buckets": "archcli.modules.positions.relative:RelativeBuckets",
+        "distances": "archcli.modules.positions.relative:DistanceBias",
         "token_and_block_buckets": "archcli.modules.compressed.block_sums:TokenAndBlockBuckets",
         "grid_bias": "archcli.modules.positions.grid:SharedGridDifferences",
     },

@@ -24,6 +24,22 @@ READERS: Mapping[tuple[str, str], str] = {
     ("glm4v", "vision_config"): "qwen:glm4v",
     ("kimi_k25", "vision_config"): "qwen:kimi",
     ("qwen2_audio", "audio_config"): "heard:qwen2_audio",
+    ("granite_speech", "encoder_config"): "heard:granite_speech",
+    ("phi4_multimodal", "audio_config"): "heard:phi4",
+    ("gemma4", "vision_config"): "gemma4:vision",
+    ("gemma4", "audio_config"): "gemma4:audio",
     ("voxtral", "audio_config"): "heard:voxtral",
+    ("qwen2_5_omni_thinker", "vision_config"): "qwen:qwen2_5_vl",
+    ("qwen2_5_omni_thinker", "audio_config"): "omni:qwen2_5_omni",
+    ("qwen3_omni_moe_thinker", "vision_config"): "qwen:qwen3_vl",
+    ("qwen3_omni_moe_thinker", "audio_config"): "omni:qwen3_omni",
 }
 """By model_type of the wrapper and key of the tower: module of this package, and function."""
+
+OPTIONAL = {("gemma4", "vision_config"), ("gemma4", "audio_config")}
+"""Towers that a class has only where the file states them; others it makes of defaults."""
+
+JOINING: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("granite_speech", "encoder_config"): ("projector_config",),
+}
+"""Parts that join a tower to the language model, and are read with it."""

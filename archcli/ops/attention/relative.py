@@ -139,10 +139,11 @@ class RelativeKeys(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RelativeVectors(Op):
-    """bias[b, h, i, j] = scale * q[b, i, h] . a[clip(j - i, -left, right) + left], a [left + right + 1, d].
+    """bias[b, h, i, j] = scale * q[b, i, h] . a[clip(j - i, -left, right) + left], a trained table.
 
-    Inputs q [B, T, H, d], positions [T]; S keys up to the newest. As `RelativeKeys`, computed as a gather of
-    a vector for each pair and a product with it: of the table's rows those alone that pairs need.
+    The table is [left + right + 1, d]. Inputs q [B, T, H, d], positions [T]; S keys up to the newest. As
+    `RelativeKeys`, computed as a gather of a vector for each pair and a product with it: of the table's
+    rows those alone that pairs need.
     """
 
     drawn: ClassVar[str] = "aside"

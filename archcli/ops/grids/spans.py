@@ -1,4 +1,4 @@
-"""Ops on sequences of sound: spans of them, what a span sees, convolutions over time, frames as an image.
+"""Ops on sequences of sound: spans of tokens, convolutions over time, frames as an image.
 
 B batch, T tokens, D width, n spans, s tokens of a span, F frames, M mel bins, C channels, H heads.
 """
@@ -103,10 +103,10 @@ class MaskSpans(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpanDistances(Op):
-    """bias[b, h, i, j] = s[b, h, i, j - i]: scores with distances s [B, H, T, R] at S keys, 0 out of reach.
+    """bias[b, h, i, j] = s[b, h, i, j - i]: scores with distances at their keys, 0 out of reach.
 
-    The first score of a query is that of the key `R - 1` before it, where keys begin as far before queries
-    (arXiv:1901.02860 appendix B).
+    s [B, H, T, R] to [B, H, T, S]. The first score of a query is that of the key `R - 1` before it, where
+    keys begin as far before queries (arXiv:1901.02860 appendix B).
     """
 
     drawn: ClassVar[str] = "aside"
@@ -131,9 +131,9 @@ class SpanDistances(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DepthwiseConv1d(Op):
-    """Convolution over time of each channel by itself, [B, T, C] to [B, T + before + after - kernel + 1, C].
+    """Convolution over time of each channel by itself; weight [C, 1, kernel].
 
-    `before` and `after` are zeros at the ends. Weight [C, 1, kernel].
+    [B, T, C] to [B, T + before + after - kernel + 1, C]. `before` and `after` are zeros at the ends.
     """
 
     drawn: ClassVar[str] = "unary"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archcli.errors import ArchError
-from archcli.load.huggingface.config import short_repr
+from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.networks import activation, rmsnorm
 from archcli.load.huggingface.whole.vit_like import vit_like
@@ -53,8 +53,11 @@ TURN = 100.0
 """The base of rotary rows and columns."""
 TOKENS = (70, 140, 280, 560, 1120)
 """Tokens of an image that the processor allows; the third is its default."""
+USUAL_SIDE = 16
+"""Rows and columns of tokens of the image that is read where none is named."""
 MELS = 128
 WIDER = 4
+"""How much wider a network is than its layer."""
 
 
 def vision(source: TowerSource) -> Mapped:
@@ -66,17 +69,6 @@ def vision(source: TowerSource) -> Mapped:
     norm = rmsnorm(config)
     bare = {**norm, "weight": False}
     side = n * patch
-    front_end = {
-        "kind": "patches",
-        "image_size": [16 * side, 16 * side],
-        "patch_size": [patch, patch],
-        "flat": True,
-        "bias": False,
-        "class_token": False,
-        "position": "axes",
-        "axis_entries": config.size("position_embedding_size"),
-        "coordinates": "grid",
-    }
     attention = {
         "kind": "gqa",
         "n_kv_heads": config.size("num_key_value_heads"),
@@ -92,9 +84,14 @@ def vision(source: TowerSource) -> Mapped:
         "d_ff": config.size("intermediate_size"),
         "activation": activation(config, "hidden_activation"),
     }
-    block = {"kind": "sandwich"}
     encoder = vit_like(
-        config, front_end, attention=attention, norm=norm, ffn=ffn, layer=block, final_norm=False
+        config,
+        _patches(config, patch, side),
+        attention=attention,
+        norm=norm,
+        ffn=ffn,
+        layer={"kind": "sandwich"},
+        final_norm=False,
     )
     config.report_unread_keys()
     steps = [
@@ -104,6 +101,21 @@ def vision(source: TowerSource) -> Mapped:
     ]
     sizing = {"kind": "largest", "factor": side, "most": _tokens(source, patch, n) * side * side}
     return {"model": encoder, "sizing": sizing, "projector": steps}
+
+
+def _patches(config: Config, patch: int, side: int) -> Mapped:
+    """Patches with tables of columns and rows."""
+    return {
+        "kind": "patches",
+        "image_size": [USUAL_SIDE * side] * 2,
+        "patch_size": [patch, patch],
+        "flat": True,
+        "bias": False,
+        "class_token": False,
+        "position": "axes",
+        "axis_entries": config.size("position_embedding_size"),
+        "coordinates": "grid",
+    }
 
 
 def _theta(source: TowerSource) -> float:
@@ -137,13 +149,61 @@ def audio(source: TowerSource) -> Mapped:
     config = source.part("audio_config", AUDIO)
     config.ignore(*NO_FIGURE, "gradient_clipping")
     width, norm = config.size("hidden_size"), rmsnorm(config)
+    network = {
+        "kind": "mlp",
+        "d_ff": width.derive(WIDER * width.value),
+        "activation": activation(config, "hidden_act"),
+    }
+    layer = {
+        "kind": "conformer",
+        "convolution": {
+            "kernel": config.size("conv_kernel_size"),
+            "causal": True,
+            "activation": activation(config, "hidden_act"),
+            "norm": norm,
+        },
+        "normed": "both",
+        "network_weights": [1.0, config.number("residual_weight").value],
+    }
+    encoder = vit_like(
+        config,
+        _subsampled(config, norm),
+        attention=_local(config),
+        norm=norm,
+        ffn=network,
+        layer=layer,
+        final_norm=False,
+    )
+    config.report_unread_keys()
+    steps = [
+        linear(config.size("output_proj_dims")),
+        {"kind": "norm", "norm": {**norm, "weight": False}},
+        linear(source.width, bias=False),
+    ]
+    return {"part": "audio_tower", "model": encoder, "projector": steps, "within": 1}
+
+
+def _subsampled(config: Config, norm: Mapped) -> Mapped:
+    """Two convolutions over frames and mel bins."""
     channels = config.value("subsampling_conv_channels")
-    listed = channels.value
-    if not isinstance(listed, list | tuple) or len(listed) != 2 or not all(type(n) is int for n in listed):  # noqa: PLR2004
+    sizes = channels.value
+    if not isinstance(sizes, list | tuple) or [type(size) for size in sizes] != [int, int]:
         raise config.error("subsampling_conv_channels must be a pair of sizes", at=channels.place)
-    if listed[0] != MELS:
+    if sizes[0] != MELS:
         # the class derives the width behind the convolutions from the first number of channels
-        raise config.error(f"{listed[0]} channels do not fit {MELS} mel bins", at=channels.place)
+        raise config.error(f"{sizes[0]} channels do not fit {MELS} mel bins", at=channels.place)
+    return {
+        "kind": "subsampled_spectrogram",
+        "n_mels": MELS,
+        "channels": [*sizes],
+        "conv_bias": False,
+        "bias": False,
+        "norm": {"kind": "layernorm", "eps": norm["eps"], "bias": False},
+    }
+
+
+def _local(config: Config) -> Mapped:
+    """Attention in blocks, each with the tokens before it."""
     back, ahead = config.size("attention_context_left"), config.count("attention_context_right")
     if ahead.value:
         raise config.error("attention_context_right above 0 is not supported", at=ahead.place)
@@ -151,15 +211,7 @@ def audio(source: TowerSource) -> Mapped:
     if block.value not in (back.value, back.value - 1):
         # the class has half as many distances as a block and what is before it
         raise config.error(f"attention_chunk_size {block} does not fit {back} tokens back", at=block.place)
-    front_end = {
-        "kind": "subsampled_spectrogram",
-        "n_mels": MELS,
-        "channels": [*listed],
-        "conv_bias": False,
-        "bias": False,
-        "norm": {"kind": "layernorm", "eps": norm["eps"], "bias": False},
-    }
-    attention = {
+    return {
         "kind": "block_context",
         "block": block,
         "before": back.value - 1,
@@ -169,30 +221,3 @@ def audio(source: TowerSource) -> Mapped:
         "softcap": config.number("attention_logit_cap"),
         "bias": False,
     }
-    network = {
-        "kind": "mlp",
-        "d_ff": width.derive(WIDER * width.value),
-        "activation": activation(config, "hidden_act"),
-    }
-    convolution = {
-        "kernel": config.size("conv_kernel_size"),
-        "causal": True,
-        "activation": activation(config, "hidden_act"),
-        "norm": norm,
-    }
-    layer = {
-        "kind": "conformer",
-        "convolution": convolution,
-        "normed": "both",
-        "network_weights": [1.0, config.number("residual_weight").value],
-    }
-    encoder = vit_like(
-        config, front_end, attention=attention, norm=norm, ffn=network, layer=layer, final_norm=False
-    )
-    config.report_unread_keys()
-    steps = [
-        linear(config.size("output_proj_dims")),
-        {"kind": "norm", "norm": {**norm, "weight": False}},
-        linear(source.width, bias=False),
-    ]
-    return {"part": "audio_tower", "model": encoder, "projector": steps, "within": 1}

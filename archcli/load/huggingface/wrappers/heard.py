@@ -225,29 +225,19 @@ def phi4(source: TowerSource) -> Mapped:
     for key in ("ext_pw_out_channel", "depthwise_separable_out_channel"):
         config.only(key, width.value)
     front_end = _phi4_front(config)
-    distances = config.size("bias_max_distance").value
-    symmetric = config.flag("bias_symmetric").value
     network = {
         "kind": "glu",
         "d_ff": config.size("intermediate_size"),
         "activation": activation(config, "activation"),
         "bias": True,
     }
-    convolution = {
-        "kernel": config.size("kernel_size"),
-        "bias": True,
-        "conv_bias": True,
-        "causal": True,
-        "norm": None,
-        "gate": activation(config, "conv_glu_type"),
-        "activation": activation(config, "conv_activation"),
-        "gated_bias": True,
-        "mixes": True,
-        "overlong": True,
-    }
-    layer = {"kind": "conformer", "convolution": convolution}
+    layer = {"kind": "conformer", "convolution": _phi4_convolution(config)}
     encoder = vit_like(config, front_end, norm=layernorm(1e-5), ffn=network, layer=layer, final_norm=False)
-    bias = {"kind": "distances", "max_distance": distances, "symmetric": symmetric}
+    bias = {
+        "kind": "distances",
+        "max_distance": config.size("bias_max_distance"),
+        "symmetric": config.flag("bias_symmetric"),
+    }
     config.report_unread_keys()
     out = source.width.value
     steps = [linear(source.width), {"kind": "activation", "activation": "gelu"}, linear(source.width)]
@@ -258,6 +248,22 @@ def phi4(source: TowerSource) -> Mapped:
         "model": {**encoder, "score_bias": bias},
         "projector": steps,
         "unread": {f"vision_speech_{name}": size for name, size in idle.items()},
+    }
+
+
+def _phi4_convolution(config: Config) -> Mapped:
+    """A causal convolution behind a gate with biases of its own."""
+    return {
+        "kernel": config.size("kernel_size"),
+        "bias": True,
+        "conv_bias": True,
+        "causal": True,
+        "norm": None,
+        "gate": activation(config, "conv_glu_type"),
+        "activation": activation(config, "conv_activation"),
+        "gated_bias": True,
+        "mixes": True,
+        "overlong": True,
     }
 
 

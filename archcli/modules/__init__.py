@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.attention.mixer import *
     from archcli.modules.attention.sparsity import *
     from archcli.modules.blocks.block import *
+    from archcli.modules.blocks.conformer import *
+    from archcli.modules.blocks.contexts import *
     from archcli.modules.blocks.crossed import *
     from archcli.modules.blocks.grid import *
     from archcli.modules.blocks.per_layer import *
@@ -47,6 +49,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.sampled_heads import *
     from archcli.modules.ends.sizings import *
     from archcli.modules.ends.sounds import *
+    from archcli.modules.ends.spectrograms import *
     from archcli.modules.ends.tiled import *
     from archcli.modules.images.joined import *
     from archcli.modules.images.tilings import *
@@ -116,6 +119,8 @@ HOMES = {
     ".attention.latent": ["MultiHeadLatentAttention"],
     ".blocks.crossed": ["GatedPreNorm", "PerceiverBlock", "TileEmbedding"],
     ".blocks.windows": ["ChannelAttention", "GridWindowAttention", "PatchWindowAttention"],
+    ".blocks.conformer": ["ConformerBlock", "LightConvolution"],
+    ".blocks.contexts": ["BlockContextAttention"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".spec.base": ["Inline", "Module", "children", "find", "settings", "substitute"],
     ".networks.norm": ["BatchNorm", "LayerNorm", "Norm", "QKNorm", "RMSNorm", "SelfGatedRMSNorm"],
@@ -131,6 +136,7 @@ HOMES = {
     ".ends.frontend": ["ConvFrontEnd"],
     ".ends.patches": ["FrontEnd", "PatchEmbedding", "Patched"],
     ".ends.sounds": ["ConvolvedSpectrogram", "ConvolvedWave", "SpectrogramPatches"],
+    ".ends.spectrograms": ["ChunkedSpectrogram", "PlainFrames", "SubsampledSpectrogram"],
     ".ends.pooling": ["AttentionPooling", "FirstAndMean", "FirstToken", "FirstTwo", "MeanToken", "Pooling"],
     ".models.media_encoder": ["MediaEncoder"],
     ".models.tower": ["Tower"],
@@ -145,6 +151,7 @@ HOMES = {
         "PoolStep",
         "ProjectorStep",
         "RepeatStep",
+        "QueryWindowsStep",
     ],
     ".ends.resamplers": [
         "AttentionPoolStep",
@@ -163,6 +170,7 @@ HOMES = {
         "ExactMultiple",
         "FixedSize",
         "ImageSizing",
+        "LargestMultiple",
         "LongestSide",
         "NearestMultiple",
         "PinnedTiles",
@@ -196,7 +204,14 @@ HOMES = {
     ".recurrent.decaying": ["LightningAttention", "Retention"],
     ".recurrent.mlstm": ["MLSTM"],
     ".recurrent.rwkv": ["RWKV4", "RWKVChannelMix"],
-    ".positions.relative": ["RelativeKey", "LayerBuckets", "RelativeBuckets", "ScoreBias"],
+    ".positions.relative": [
+        "DistanceBias",
+        "LayerBuckets",
+        "RelativeBuckets",
+        "RelativeKey",
+        "RelativeVector",
+        "ScoreBias",
+    ],
     ".blocks.repeated": ["ConcatBlock", "SharedLayer"],
     ".positions.rope_scaling": [
         "DynamicNTKScaling",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.grids.merging import *
     from archcli.ops.grids.patches import *
     from archcli.ops.grids.places import *
+    from archcli.ops.grids.spans import *
     from archcli.ops.grids.tables import *
     from archcli.ops.grids.tokens import *
     from archcli.ops.grids.waves import *
@@ -97,7 +98,18 @@ HOMES = {
         "Regroup",
         "TakeTokens",
     ],
-    ".grids.places": ["GridBias", "GridCoordinates", "GridRotaryTable", "ResizeTable"],
+    ".grids.spans": [
+        "CutSpans",
+        "DepthwiseConv1d",
+        "FlattenFrames",
+        "FramesImage",
+        "JoinSpans",
+        "MaskSpans",
+        "RepeatBatch",
+        "Softmax",
+        "SpanDistances",
+        "TrimTokens",
+    ],
     ".pointwise": [
         "Dropout",
         "ActivateSwish",
@@ -159,12 +171,14 @@ HOMES = {
     ],
     ".attention.relative": [
         "ByDistance",
+        "ClippedBias",
         "DisentangledBias",
         "Distances",
         "LentLinear",
         "RelativeBias",
         "RelativeKeys",
         "RelativeProfiles",
+        "RelativeVectors",
     ],
     ".recurrent.head_weights": ["BlockDiagonal", "HeadSkip", "StepSize"],
     ".recurrent.decays": ["BoundedLogDecay", "L2Normalize", "LogDecay", "HeadDecay"],

@@ -106,13 +106,13 @@ def _with_towers(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Map
     whole = innermost(whole)
     notes = len(whole.notes)
     known = towers_of(whole, mapping, text)
-    unknown = uncounted(whole, known.keys)
+    unknown = uncounted(whole, (*known.keys, *known.settled))
     if unknown:
         # a part of the towers alone would be a figure of nothing
         del whole.notes[notes:]
-        note_counted(whole, (), known.reasons)
+        note_counted(whole, (), known.reasons, known.settled)
         return {**mapping, "uncounted": unknown}
-    note_counted(whole, known.keys, {})
+    note_counted(whole, known.keys, {}, known.settled)
     return {**mapping, "towers": known.towers} if known.towers else mapping
 
 

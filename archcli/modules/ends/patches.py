@@ -17,6 +17,7 @@ from archcli.modules.spec.request import InputSpec, Medium, Request
 from archcli.modules.spec.values import Length
 from archcli.ops import (
     Add,
+    AxisTables,
     ChannelsLast,
     Conv2d,
     FlattenGrid,
@@ -93,12 +94,13 @@ class Patched(FrontEnd):
     NaFlex). `stride` lets patches overlap (AST). `image_size` is that of training. `class_token` is a trained
     vector in front, `teacher_token` a second one (DeiT, arXiv:2012.12877 section 4), `registers` follow them
     and have no position (arXiv:2309.16588). `position` learned is a table with a row for each token but
-    registers. For an image of another size `resize` interpolates its rows, `antialias` as torch does; without
-    `resize` no other size is read. `norm` follows the positions (CLIP), with `norms_patches` it comes before
-    them (AIMv2). `coordinates` centers gives layers the centers of patches, from -1 to 1 (DINOv3), grid their
-    rows and columns; order the place in the sequence alone. `keeps_grid` gives layers a grid [B, h, w, D]
-    in the place of a sequence (ConvNeXt), `padding` zeros around the image first (DaViT). With `whole` no
-    image is read that leaves a part of a patch.
+    registers, axes are tables of `axis_entries` rows for columns and for rows (Gemma 4). For an image of
+    another size `resize` interpolates its rows, `antialias` as torch does; without `resize` no other size is
+    read. `norm` follows the positions (CLIP), with `norms_patches` it comes before them (AIMv2).
+    `coordinates` centers gives layers the centers of patches, from -1 to 1 (DINOv3), grid their rows and
+    columns; order the place in the sequence alone. `keeps_grid` gives layers a grid [B, h, w, D] in the place
+    of a sequence (ConvNeXt), `padding` zeros around the image first (DaViT). With `whole` no image is read
+    that leaves a part of a patch.
     """
 
     group: ClassVar[str] = "patch_embedding"
@@ -112,7 +114,8 @@ class Patched(FrontEnd):
     class_token: bool = True
     teacher_token: bool = False
     registers: Count = 0
-    position: Literal["learned", "none"] = "learned"
+    position: Literal["learned", "axes", "none"] = "learned"
+    axis_entries: Size = 1024
     coordinates: Literal["order", "centers", "grid"] = "order"
     resize: Resampling | None = "bicubic"
     antialias: bool = False
@@ -190,6 +193,8 @@ class Patched(FrontEnd):
         y = self._normalized(y) if self.norms_patches else y
         y = PrependTokens("class_token")(y) if self.class_token else y
         y = PrependTokens("teacher_token", after=1)(y) if self.teacher_token else y
+        if self.position == "axes":
+            y = Add("positions_add")(y, AxisTables("positions", self.axis_entries, (h, w))(y, group=TABLE))
         y = self._placed(y, (h, w)) if self.position == "learned" else y
         y = y if self.norms_patches else self._normalized(y)
         named = self.class_token + self.teacher_token

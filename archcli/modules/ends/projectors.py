@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
+from archcli.arith import ceil_div
 from archcli.graph import Tensor
 from archcli.modules.ends.sizings import Pieces
 from archcli.modules.networks.activation import GELU, Activation
@@ -15,13 +16,23 @@ from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Count, Module, Size
 from archcli.modules.spec.values import Length
 from archcli.ops import (
+    Add,
+    Attend,
+    Bidirectional,
     Concat,
     Conv2d,
+    CutSpans,
     DropTokens,
     FlattenGrid,
+    JoinSpans,
     Linear,
     MergeBlocks,
+    MergeHeads,
+    Parameter,
     PoolBlocks,
+    Positions,
+    RepeatBatch,
+    SplitHeads,
     UnflattenGrid,
 )
 
@@ -195,6 +206,57 @@ class NetworkStep(ProjectorStep):
         return y
 
 
+class QueryWindowsStep(ProjectorStep):
+    """`queries` trained vectors look at each window of `window` tokens, through `n_layers` layers.
+
+    Granite Speech: a Q-Former (BLIP-2, arXiv:2301.12597 section 3.1) on 15 tokens at a time. A layer is
+    attention among the queries, attention to the window, and a network, each x = N(x + F x). Queries stay one
+    set until they first meet a window. The last window is padded with zeros.
+    """
+
+    kind: Literal["query_windows"] = "query_windows"
+    window: Size = 15
+    queries: Size = 3
+    n_layers: Size = 2
+    n_heads: Size
+    norm: Norm
+    ffn: FeedForward
+
+    def places_after(self, places: Places) -> Places:
+        """A column of all queries."""
+        return ceil_div(places[0] * places[1], self.window) * self.queries, 1
+
+    def tokens_after(self, tokens: int, places: Places) -> int:
+        """So many queries for each window."""
+        return places[0] * places[1]
+
+    def forward(self, x: Tensor, places: Places) -> Tensor:
+        """[B, T, D] to [B, n queries, D] of n windows."""
+        windows = CutSpans("windows", self.window)(x)
+        y = Parameter("queries", (1, self.queries, x.shape[-1]))(x)
+        y = self.norm(y, name="norm")
+        for i in range(self.n_layers):
+            y = self._attended(y, y, f"self{i}")
+            y = self._attended(y, windows, f"cross{i}", first=i == 0)
+            y = self.norm(Add(f"ffn{i}_residual")(y, self.ffn(y, name=f"ffn{i}")), name=f"ffn{i}_norm")
+        joined: Tensor = JoinSpans("joined", self.places_after((x.shape[1], 1))[0])(y)
+        return joined
+
+    def _attended(self, x: Tensor, source: Tensor, name: str, *, first: bool = False) -> Tensor:
+        """N(x + attention of x to the source); the `first` source has more sequences than x."""
+        d = x.shape[-1]
+        q, k, v = (
+            SplitHeads(f"{name}_{which}_heads", self.n_heads)(Linear(f"{name}_{which}_proj", d, True)(read))
+            for which, read in (("q", x), ("k", source), ("v", source))
+        )
+        if first:
+            x, q = RepeatBatch(f"{name}_repeat")(x, source), RepeatBatch(f"{name}_q_repeat")(q, source)
+        scale = (d // self.n_heads) ** -0.5
+        mixed = Attend(f"{name}_attend", Bidirectional(), scale)(q, k, v, Positions(f"{name}_positions")(x))
+        y = Linear(f"{name}_o_proj", d, True)(MergeHeads(f"{name}_merge")(mixed))
+        return self.norm(Add(f"{name}_residual")(x, y), name=f"{name}_norm")
+
+
 def run_steps(steps: tuple[ProjectorStep, ...], x: Tensor, places: Places, name: str) -> Tensor:
     """The tokens behind all steps, each called `name`.number."""
     for number, step in enumerate(steps):
@@ -214,4 +276,5 @@ __all__ = [
     "PoolStep",
     "ProjectorStep",
     "RepeatStep",
+    "QueryWindowsStep",
 ]

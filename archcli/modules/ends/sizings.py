@@ -312,12 +312,38 @@ class UnknownSizing(ImageSizing):
         raise ArchError(what, "ask for its text alone")
 
 
+class LargestMultiple(ImageSizing):
+    """The largest size of at most `most` pixels in the image's shape, cut to multiples of `factor`.
+
+    Gemma 4: smaller images grow as well. A side that would vanish is one `factor` long.
+    """
+
+    kind: Literal["largest"] = "largest"
+    factor: Size
+    most: Size
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """One piece; ArchError for an image of which nothing would be left."""
+        n, ratio = self.factor, sqrt(self.most / (height * width))
+        sides = [floor(ratio * side / n) * n for side in (height, width)]
+        longest = self.most // n**2 * n
+        if not any(sides):
+            what = f"an image of {height} x {width} is not read: {self.most:,} pixels hold no {n} x {n}"
+            raise ArchError(what, "state more pixels")
+        if not sides[0]:
+            sides = [n, min(width // height * n, longest)]
+        elif not sides[1]:
+            sides = [min(height // width * n, longest), n]
+        return Pieces(1, (sides[0], sides[1]))
+
+
 __all__ = [
     "BetweenSides",
     "CanvasTiles",
     "ExactMultiple",
     "FixedSize",
     "ImageSizing",
+    "LargestMultiple",
     "LongestSide",
     "NearestMultiple",
     "PinnedTiles",

@@ -16,7 +16,7 @@ from archcli.errors import ArchError
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, tree_of
 from archcli.load.huggingface.registry import family_of
-from archcli.load.huggingface.wrappers.readers import JOINS, READERS
+from archcli.load.huggingface.wrappers.readers import JOINS, OPTIONAL, READERS
 from archcli.load.spec.build import problems_of_part
 from archcli.load.yaml.nodes import Place
 from archcli.load.yaml.text import decode, read_start
@@ -131,21 +131,28 @@ Reader = Callable[[TowerSource], Mapped]
 
 
 class Towers(NamedTuple):
-    """The towers of a file that are known, the keys that they stand at, and why others are not."""
+    """The towers of a file that are known, the keys that they stand at, and why others are not.
+
+    `settled` are keys of parts that are no tower: left out by the file, or read with one.
+    """
 
     towers: list[Mapped]
     keys: list[str]
     reasons: dict[str, str]
+    settled: list[str]
 
 
 def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers:
     """The towers of a wrapper's file, beside a language model with this mapping."""
-    known = Towers([], [], {})
+    known = Towers([], [], {}, [])
     if not any(key.endswith("_config") for key in whole.data if key != "quantization_config"):
         # a flat file of a class outside of transformers states no tower (the first of LLaVA)
         return known
     for (kind, key), place in READERS.items():
         if kind != whole.model_type:
+            continue
+        if (kind, key) in OPTIONAL and whole.get(key, default=None) is None:
+            known.settled.append(key)
             continue
         module, _, name = place.partition(":")
         read: Reader = getattr(import_module(f"archcli.load.huggingface.wrappers.{module}"), name)
@@ -155,7 +162,8 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
             tower = read(TowerSource(whole, processor(whole), mapping["d_model"], text))
             _require_tower(tower, mapping, whole.places.start)
             known.towers.append(tower)
-            known.keys.extend((key, *JOINS.get((kind, key), ())))
+            known.keys.append(key)
+            known.settled.extend(JOINS.get((kind, key), ()))
         except ArchError as error:
             del whole.notes[notes:]
             known.reasons[key] = error.problems[0].what

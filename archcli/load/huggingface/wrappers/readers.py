@@ -44,7 +44,15 @@ READERS: Mapping[tuple[str, str], str] = {
     ("janus", "vision_config"): "vision:janus",
     ("lfm2_vl", "vision_config"): "vision:lfm2_vl",
     ("qwen2_audio", "audio_config"): "heard:qwen2_audio",
+    ("granite_speech", "encoder_config"): "heard:granite_speech",
+    ("phi4_multimodal", "audio_config"): "heard:phi4",
+    ("gemma4", "vision_config"): "gemma4:vision",
+    ("gemma4", "audio_config"): "gemma4:audio",
     ("voxtral", "audio_config"): "heard:voxtral",
+    ("qwen2_5_omni_thinker", "vision_config"): "qwen:qwen2_5_vl",
+    ("qwen2_5_omni_thinker", "audio_config"): "omni:qwen2_5_omni",
+    ("qwen3_omni_moe_thinker", "vision_config"): "qwen:qwen3_vl",
+    ("qwen3_omni_moe_thinker", "audio_config"): "omni:qwen3_omni",
 }
 """By model_type of the wrapper and key of the tower: module of this package, and function."""
 
@@ -52,5 +60,9 @@ JOINS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("idefics2", "vision_config"): ("perceiver_config",),
     ("blip-2", "vision_config"): ("qformer_config",),
     ("molmo2", "vision_config"): ("adapter_config",),
+    ("granite_speech", "encoder_config"): ("projector_config",),
 }
 """Further keys that a tower's function reads: parts of its projector."""
+
+OPTIONAL = {("gemma4", "vision_config"), ("gemma4", "audio_config")}
+"""Towers that a class has only where the file states them; others it makes of defaults."""

@@ -146,8 +146,12 @@ def uncounted(whole: Config, known: Sequence[str]) -> list[str]:
     return [key for key in whole.data if _is_part(key) and key not in (text, *known)]
 
 
-def note_counted(whole: Config, keys: Sequence[str], reasons: Mapping[str, str]) -> None:
+def note_counted(
+    whole: Config, keys: Sequence[str], reasons: Mapping[str, str], settled: Sequence[str] = ()
+) -> None:
     """Say that the towers at these keys stand beside the figures, and why others are not counted."""
+    none = [*map(_beside, settled)]
+    whole.notes[:] = [note for note in whole.notes if note not in none]
     if keys:
         alone, beside = "only the language model is counted", " and ".join(keys)
         whole.notes[:] = [

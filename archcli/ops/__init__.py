@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.grids.merging import *
     from archcli.ops.grids.patches import *
     from archcli.ops.grids.places import *
+    from archcli.ops.grids.placing import *
     from archcli.ops.grids.waves import *
     from archcli.ops.grids.windows import *
     from archcli.ops.layout import *
@@ -85,6 +86,7 @@ HOMES = {
     ".grids.windows": ["CutWindows", "JoinWindows", "MaskShifted", "MergePlaces"],
     ".grids.merging": ["DropTokens", "MergeBlocks", "PoolBlocks"],
     ".grids.waves": ["ChannelNormalize", "ConvolvedPositions", "SpectrogramImage", "WaveChannel"],
+    ".grids.placing": ["JoinPieces", "PairPositions", "PlaceFeatures"],
     ".grids.places": ["GridBias", "GridCoordinates", "GridRotaryTable", "ResizeTable"],
     ".pointwise": [
         "Dropout",

@@ -17,6 +17,9 @@ from archcli.modules.spec.base import Conflict, Count, Module
 from archcli.modules.spec.request import SOUNDS, InputSpec, Medium, Request
 from archcli.ops import Parameter
 
+AXES = 3
+"""Axes of positions in three dimensions: time, rows and columns."""
+
 
 class TowerModel(Module):
     """What a tower asks of its encoder, which is a model by itself."""
@@ -48,8 +51,12 @@ class Tower(Module):
     `part` is what it is called in `by_part`. `sizing` says what becomes of an image before the encoder reads
     it; left out, the image stays as it is. `taps` are layers whose vectors are also projected, each by
     `tap_projector` with weights of its own (deepstack, arXiv:2406.04334; Qwen3-VL). `newline` is a trained
-    vector as wide as the language model, which ends rows of patches (LLaVA-1.6). Its figures are counted; the
-    language model alone is built and run.
+    vector as wide as the language model, which ends rows of patches (LLaVA-1.6).
+
+    `token` is the id that the prompt has where a vector of the tower stands; a tower without it is counted
+    and not run. `after` is the number of layers behind which vectors are taken, before the final norm; left
+    out, those behind it. `sections` are the pairs of the language model's rotary heads that turn by time, by
+    row and by column (M-RoPE, arXiv:2409.12191 section 2.1), one after the other or, `interleaved`, in turn.
     """
 
     part: Literal["vision_tower", "audio_tower"] = "vision_tower"
@@ -59,6 +66,10 @@ class Tower(Module):
     taps: tuple[Count, ...] = ()
     tap_projector: tuple[ProjectorStep, ...] = ()
     newline: bool = False
+    token: Count | None = None
+    after: Count | None = None
+    sections: tuple[Count, ...] = ()
+    interleaved: bool = False
 
     @property
     def media(self) -> tuple[str, ...]:
@@ -96,36 +107,81 @@ class Tower(Module):
 
     def tokens_of(self, medium: Medium) -> int:
         """Tokens in the prompt for a medium."""
+        pieces, places, each = self._projected(medium)
+        if self.sizing is None or medium.kind in SOUNDS:
+            return each
+        return self.sizing.tokens(medium.size, pieces, places, each)
+
+    def vectors_of(self, medium: Medium) -> int:
+        """Vectors for a medium: its tokens in the prompt but those of words, such as ends of rows."""
+        pieces, places, each = self._projected(medium)
+        if self.sizing is None or medium.kind in SOUNDS:
+            return each
+        return self.sizing.vectors(medium.size, pieces, places, each)
+
+    def grid_of(self, medium: Medium) -> Places:
+        """Rows and columns of the vectors of one piece, behind the projector."""
+        return self._projected(medium)[1]
+
+    def _projected(self, medium: Medium) -> tuple[Pieces, Places, int]:
+        """The pieces of a medium, and of one piece the places and the number of its vectors."""
         pieces = self.pieces(medium)
         read = self.model.front_end.medium(Request(media=(Medium(medium.kind, tuple(pieces.size)),)))
         places, each = self.places(read), self.model.tokens_of(read)
         for step in self.projector:
             places = step.places_after(places)
             each = step.tokens_after(each, places)
-        if self.sizing is None or medium.kind in SOUNDS:
-            return each
-        return self.sizing.tokens(medium.size, pieces, places, each)
+        return pieces, places, each
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """Of each pair of a rotary head the axis it turns by: 0 time, 1 row, 2 column."""
+        if not self.interleaved:
+            return tuple(axis for axis, pairs in enumerate(self.sections) for _ in range(pairs))
+        turns = range(sum(self.sections))
+        return tuple(pair % AXES if pair < AXES * self.sections[pair % AXES] else 0 for pair in turns)
 
     def inputs(self, request: Request) -> dict[str, InputSpec]:
         """What the encoder reads."""
         return self.model.inputs(request)
 
-    def forward(self, tokens: Tensor, **_: Any) -> tuple[Tensor, None]:
-        """Pixels or a spectrogram to the vectors that the language model reads."""
-        x, _cache = self.model(tokens, "hidden", name="tower")
+    def forward(
+        self, tokens: Tensor, medium: Medium | None = None, **_: Any
+    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """Pixels or a spectrogram to the vectors that the language model reads.
+
+        Given the `medium` of the pieces [B n, ...], their vectors are joined to [B, N, D], and in the place
+        of a cache are those of the taps.
+        """
+        behind = (*(() if self.after is None else (self.after,)), *(tap + 1 for tap in self.taps))
+        x, states = self.model(tokens, "hidden", behind, name="tower")
         places = self.model.front_end.grid_read(tokens.shape) or (x.shape[1], 1)
-        for tap in self.taps:
-            run_steps(self.tap_projector, x, places, f"tap{tap}")
-        y = run_steps(self.projector, x, places, GROUP)
-        if self.newline:
-            Parameter("newline", (y.shape[-1],))(y, group=GROUP)
-        return y, None
+        tapped = states[len(behind) - len(self.taps) :] if self.taps else ()
+        deep = [
+            run_steps(self.tap_projector, state, places, f"tap{tap}")
+            for tap, state in zip(self.taps, tapped, strict=True)
+        ]
+        y = run_steps(self.projector, x if self.after is None else states[0], places, GROUP)
+        newline = Parameter("newline", (y.shape[-1],))(y, group=GROUP) if self.newline else None
+        if medium is None:
+            return y, None
+        return self._joined(y, medium, newline), tuple(self._joined(z, medium) for z in deep)
+
+    def _joined(self, x: Tensor, medium: Medium, newline: Tensor | None = None) -> Tensor:
+        """The vectors [B n, T, D] of pieces as those [B, N, D] of their medium."""
+        if self.sizing is None or medium.kind in SOUNDS:
+            return x
+        pieces, places, _ = self._projected(medium)
+        return self.sizing.joined(x, medium.size, pieces, places, newline)
 
     def check(self) -> Iterator[Conflict]:
         """Conflicts: taps without steps, or of layers that are not there."""
         yield from super().check()
         if bool(self.taps) != bool(self.tap_projector):
             yield Conflict("taps-steps", "taps", "taps and tap_projector go together", "state both or none")
+        if self.sections and len(self.sections) != AXES:
+            what = f"sections are those of time, rows and columns, not {len(self.sections)} numbers"
+            yield Conflict("tower-sections", "sections", what, "state three numbers, or leave them out")
 
 
 __all__ = ["Tower", "TowerModel"]

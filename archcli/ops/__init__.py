@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.grids.merging import *
     from archcli.ops.grids.patches import *
     from archcli.ops.grids.places import *
+    from archcli.ops.grids.placing import *
     from archcli.ops.grids.spans import *
     from archcli.ops.grids.tables import *
     from archcli.ops.grids.tokens import *
@@ -87,7 +88,7 @@ HOMES = {
         "UnflattenGrid",
     ],
     ".grids.windows": ["CutWindows", "JoinWindows", "MaskShifted", "MergePlaces"],
-    ".grids.merging": ["DropTokens", "JoinPieces", "MergeBlocks", "PoolBlocks"],
+    ".grids.merging": ["DropTokens", "JoinTiles", "MergeBlocks", "PoolBlocks"],
     ".grids.waves": ["ChannelNormalize", "ConvolvedPositions", "SpectrogramImage", "WaveChannel"],
     ".grids.tables": ["AddGridTables", "AddTilePlaces", "AddTileTable", "PairPadding", "TanhScale"],
     ".grids.tokens": [
@@ -110,6 +111,7 @@ HOMES = {
         "SpanDistances",
         "TrimTokens",
     ],
+    ".grids.placing": ["JoinPieces", "PairPositions", "PlaceFeatures"],
     ".pointwise": [
         "Dropout",
         "ActivateSwish",

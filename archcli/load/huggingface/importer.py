@@ -167,12 +167,23 @@ def _quantized(quantization: Config, imported: Mapped, tree: Node, weights: Weig
 
 def weight_map(data: Any, file: str = "config.json") -> WeightMap:
     """The map from checkpoint tensors to archcli's weights for this config.json."""
-    part = text_part(_whole(data, unplaced(file)))
+    whole = _whole(data, unplaced(file))
+    part = text_part(whole)
     weights = _weights(_family(part.config), part.config, wrapped=part.wrapper is not None)
     if weights is not None:
-        return weights
+        return weights if part.wrapper is None else _naming_towers(weights, whole, part.config)
     what = f"the weight names of {short_repr(part.config.model_type)} are not known"
     raise part.config.error(what, "its totals can be compared")
+
+
+def _naming_towers(weights: WeightMap, whole: Config, text: Config) -> WeightMap:
+    """The map with the names of the towers of a wrapper's file, where all are known."""
+    from archcli.load.huggingface.weights.towers import tower_names  # of files with towers alone
+
+    family, inner = _family(text), innermost(whole)
+    mapping = _with_towers(whole, family.mapping(family.of_class(text)), text.data)
+    names = tower_names(inner.model_type, inner.data, mapping.get("towers", ()))
+    return WeightMap(weights.rules, weights.wrapped, weights.ties_unstored, names)
 
 
 def _weights(family: Family, config: Config, *, wrapped: bool) -> WeightMap | None:

@@ -1,6 +1,6 @@
 """Sizings: how many pieces of which size a processor makes of an image.
 
-H and W height and width in pixels.
+H and W height and width in pixels, B batch, n pieces of an image, T vectors of a piece, D width.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from math import ceil, floor, sqrt
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from archcli.errors import ArchError
+from archcli.graph import Tensor
 from archcli.modules.spec.base import Count, Size, Spec
 from archcli.modules.spec.values import Length
+from archcli.ops import JoinPieces
 
 Sides = Annotated[tuple[Size, ...], Length(2, 2)]
 """Height and width."""
@@ -51,6 +53,17 @@ class ImageSizing(Spec):
     def kept(self, height: int, width: int) -> tuple[int, int] | None:
         """Rows and columns of patches of all tiles that show the image, not padding; None where all do."""
         return None
+
+    def vectors(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
+        """Vectors that stand among those tokens."""
+        return self.tokens(size, pieces, places, each)
+
+    def joined(
+        self, x: Tensor, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], end: Tensor | None
+    ) -> Tensor:
+        """The vectors [B n, T, D] of pieces as those [B, N, D] of their image; `end` is a row's last."""
+        joined: Tensor = x if pieces.number == 1 else JoinPieces("join", pieces.number)(x)
+        return joined
 
 
 class FixedSize(ImageSizing):
@@ -142,6 +155,10 @@ class LongestSide(ImageSizing):
     def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
         """A token for each place, and for the end of each row."""
         return each + (places[0] if self.breaks else 0)
+
+    def vectors(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
+        """One for each place."""
+        return each
 
 
 class CanvasTiles(ImageSizing):

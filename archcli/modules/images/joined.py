@@ -11,7 +11,7 @@ from archcli.graph import Tensor
 from archcli.modules.ends.projectors import Places, ProjectorStep
 from archcli.modules.ends.sizings import Pieces
 from archcli.modules.spec.base import Size
-from archcli.ops import JoinPieces
+from archcli.ops import JoinTiles
 
 
 class JoinTilesStep(ProjectorStep):
@@ -40,7 +40,7 @@ class JoinTilesStep(ProjectorStep):
 
     def forward(self, x: Tensor, places: Places) -> Tensor:
         """[B N, h w, D] to [B, H (W + 1) + 1 + h (w + 1), D], H and W over all tiles."""
-        op = JoinPieces("join", (self.rows, self.columns), places, self._shown(places))
+        op = JoinTiles("join", (self.rows, self.columns), places, self._shown(places))
         joined: Tensor = op(x)
         return joined
 

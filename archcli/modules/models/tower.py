@@ -19,6 +19,9 @@ from archcli.modules.spec.request import SOUNDS, InputSpec, Medium, Request
 from archcli.modules.spec.unread import Holder
 from archcli.ops import Parameter
 
+AXES = 3
+"""Axes of positions in three dimensions: time, rows and columns."""
+
 
 class TowerModel(Module):
     """What a tower asks of its encoder, which is a model by itself."""
@@ -57,7 +60,12 @@ class Tower(Holder):
     vector as wide as the language model, which ends rows of patches (LLaVA-1.6). With `crosses` layers of
     cross attention read its vectors, and one token stands in the prompt for them (Llama 3.2 Vision). Of the
     steps the first `within` belong to the tower itself (Qwen2.5-Omni); `unread` are parameters beside them
-    that no pass reads. Its figures are counted; the language model alone is built and run.
+    that no pass reads.
+
+    `token` is the id that the prompt has where a vector of the tower stands; a tower without it is counted
+    and not run. `after` is the number of layers behind which vectors are taken, before the final norm; left
+    out, those behind it. `sections` are the pairs of the language model's rotary heads that turn by time, by
+    row and by column (M-RoPE, arXiv:2409.12191 section 2.1), one after the other or, `interleaved`, in turn.
     """
 
     part: Literal["vision_tower", "audio_tower"] = "vision_tower"
@@ -69,6 +77,10 @@ class Tower(Holder):
     newline: bool = False
     crosses: bool = False
     within: Count = 0
+    token: Count | None = None
+    after: Count | None = None
+    sections: tuple[Count, ...] = ()
+    interleaved: bool = False
 
     @property
     def media(self) -> tuple[str, ...]:
@@ -128,13 +140,31 @@ class Tower(Holder):
         return 1 if self.crosses else self.tokens_of(medium)
 
     def tokens_of(self, medium: Medium) -> int:
-        """Vectors that the language model reads of a medium."""
-        pieces = self.pieces(medium)
-        places, each = self._behind(medium, pieces.size)
+        """What stands for a medium: vectors that the language model reads, and words such as ends of rows."""
+        pieces, places, each = self._projected(medium)
         if self.sizing is None or medium.kind in SOUNDS:
             return each
-        others = sum(number * self._behind(medium, size)[1] for number, size in pieces.others)
-        return self.sizing.tokens(medium.size, pieces, places, each) + others
+        return self.sizing.tokens(medium.size, pieces, places, each) + self._beside(medium, pieces)
+
+    def vectors_of(self, medium: Medium) -> int:
+        """Vectors that the language model reads of a medium."""
+        pieces, places, each = self._projected(medium)
+        if self.sizing is None or medium.kind in SOUNDS:
+            return each
+        return self.sizing.vectors(medium.size, pieces, places, each) + self._beside(medium, pieces)
+
+    def grid_of(self, medium: Medium) -> Places:
+        """Rows and columns of the vectors of one piece, behind the projector."""
+        return self._projected(medium)[1]
+
+    def _projected(self, medium: Medium) -> tuple[Pieces, Places, int]:
+        """The pieces of a medium, and of one piece the places and the number of its vectors."""
+        pieces = self.pieces(medium)
+        return pieces, *self._behind(medium, pieces.size)
+
+    def _beside(self, medium: Medium, pieces: Pieces) -> int:
+        """Vectors of the pieces that have another size than the first."""
+        return sum(number * self._behind(medium, size)[1] for number, size in pieces.others)
 
     def _behind(self, medium: Medium, size: tuple[int, ...]) -> tuple[Places, int]:
         """Rows, columns and number of the vectors of a piece of this size, behind all steps."""
@@ -145,27 +175,56 @@ class Tower(Holder):
             tokens = step.tokens_after(tokens, places)
         return places, tokens
 
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """Of each pair of a rotary head the axis it turns by: 0 time, 1 row, 2 column."""
+        if not self.interleaved:
+            return tuple(axis for axis, pairs in enumerate(self.sections) for _ in range(pairs))
+        turns = range(sum(self.sections))
+        return tuple(pair % AXES if pair < AXES * self.sections[pair % AXES] else 0 for pair in turns)
+
     def inputs(self, request: Request) -> dict[str, InputSpec]:
         """What the encoder reads."""
         return self.model.inputs(request)
 
-    def forward(self, tokens: Tensor, **_: Any) -> tuple[Tensor, None]:
-        """Pixels or a spectrogram to the vectors that the language model reads."""
+    def forward(
+        self, tokens: Tensor, medium: Medium | None = None, **_: Any
+    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """Pixels or a spectrogram to the vectors that the language model reads.
+
+        Given the `medium` of the pieces [B n, ...], their vectors are joined to [B, N, D], and in the place
+        of a cache are those of the taps.
+        """
         self.hold(tokens)
-        x, _cache = self.model(tokens, "hidden", name="tower")
+        behind = (*(() if self.after is None else (self.after,)), *(tap + 1 for tap in self.taps))
+        x, states = self.model(tokens, "hidden", behind, name="tower")
         places = self.model.grid_made(tokens.shape) or (x.shape[1], 1)
-        for tap in self.taps:
-            run_steps(self.tap_projector, x, places, f"tap{tap}")
-        y = run_steps(self.projector, x, places, GROUP)
-        if self.newline:
-            Parameter("newline", (y.shape[-1],))(y, group=GROUP)
-        return y, None
+        tapped = states[len(behind) - len(self.taps) :] if self.taps else ()
+        deep = [
+            run_steps(self.tap_projector, state, places, f"tap{tap}")
+            for tap, state in zip(self.taps, tapped, strict=True)
+        ]
+        y = run_steps(self.projector, x if self.after is None else states[0], places, GROUP)
+        newline = Parameter("newline", (y.shape[-1],))(y, group=GROUP) if self.newline else None
+        if medium is None:
+            return y, None
+        return self._joined(y, medium, newline), tuple(self._joined(z, medium) for z in deep)
+
+    def _joined(self, x: Tensor, medium: Medium, newline: Tensor | None = None) -> Tensor:
+        """The vectors [B n, T, D] of pieces as those [B, N, D] of their medium."""
+        if self.sizing is None or medium.kind in SOUNDS:
+            return x
+        pieces, places, _ = self._projected(medium)
+        return self.sizing.joined(x, medium.size, pieces, places, newline)
 
     def check(self) -> Iterator[Conflict]:
         """Conflicts: taps without steps, or of layers that are not there."""
         yield from super().check()
         if bool(self.taps) != bool(self.tap_projector):
             yield Conflict("taps-steps", "taps", "taps and tap_projector go together", "state both or none")
+        if self.sections and len(self.sections) != AXES:
+            what = f"sections are those of time, rows and columns, not {len(self.sections)} numbers"
+            yield Conflict("tower-sections", "sections", what, "state three numbers, or leave them out")
 
 
 __all__ = ["Tower", "TowerModel"]

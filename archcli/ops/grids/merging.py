@@ -95,7 +95,7 @@ class PoolBlocks(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JoinPieces(Op):
+class JoinTiles(Op):
     """The tokens [B N, h w, D] of an overview and of tiles in rows and columns as one sequence (Phi-4).
 
     First those of all tiles, row by row over tiles, as far as `shown`; then a separator, then the overview.

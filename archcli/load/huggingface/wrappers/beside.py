@@ -160,6 +160,7 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
         notes = len(whole.notes)
         try:
             tower = read(TowerSource(whole, processor(whole), mapping["d_model"], text))
+            tower = {**tower, **_in_prompt(whole, text, key)}
             _require_tower(tower, mapping, whole.places.start)
             known.towers.append(tower)
             known.keys.append(key)
@@ -168,6 +169,66 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
             del whole.notes[notes:]
             known.reasons[key] = error.problems[0].what
     return known
+
+
+TOKENS = {
+    "llava": 32000,
+    "llava_next": 32000,
+    "llava_onevision": 151646,
+    "mistral3": 10,
+    "gemma3": 262144,
+    "paligemma": 256000,
+    "internvl": 151667,
+    "smolvlm": 128257,
+    "idefics3": 128257,
+    "llama4": 200092,
+    "qwen2_vl": 151655,
+    "qwen2_5_vl": 151655,
+    "qwen3_vl": 151655,
+    "qwen3_vl_moe": 151655,
+    "qwen3_5": 248056,
+    "qwen3_5_moe": 248056,
+    "glm4v": 151343,
+    "qwen2_audio": 151646,
+    "voxtral": None,
+}
+"""The tokens in whose place vectors of towers stand, by model_type: defaults of the classes."""
+SECTIONS = {
+    "qwen2_vl": (16, 24, 24),
+    "qwen2_5_vl": (16, 24, 24),
+    "qwen3_vl": (24, 20, 20),
+    "qwen3_vl_moe": (24, 20, 20),
+    "qwen3_5": (11, 11, 10),
+    "qwen3_5_moe": (11, 11, 10),
+    "glm4v": (8, 12, 12),
+}
+"""Pairs of rotary heads that turn by time, row and column, by model_type: defaults of the classes."""
+IN_TURN = ("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
+"""Classes whose pairs turn by time, row and column in turn."""
+
+
+def _in_prompt(whole: Config, text: Mapping[str, Any], key: str) -> Mapped:
+    """How the vectors of a tower stand in the prompt; empty of a class of which it is not known."""
+    if whole.model_type not in TOKENS:
+        return {}
+    kind = "audio" if key == "audio_config" else "image"
+    named = (whole.get(f"{kind}_token_{end}", default=None) for end in ("id", "index"))
+    token = next((value for value in named if value is not None), TOKENS[whole.model_type])
+    if type(token) is not int or token < 0:
+        return {}
+    return {"token": token, **_turned(whole, text)}
+
+
+def _turned(whole: Config, text: Mapping[str, Any]) -> Mapped:
+    """The sections of rotary heads, as the text part states them or its class has them."""
+    usual = SECTIONS.get(whole.model_type)
+    if usual is None:
+        return {}
+    stated = next((text[key] for key in ("rope_parameters", "rope_scaling") if text.get(key)), None)
+    sections = stated.get("mrope_section", usual) if isinstance(stated, dict) else usual
+    if not isinstance(sections, list | tuple) or len(sections) != len(usual):
+        raise whole.error(f"mrope_section must be three numbers, not {short_repr(sections)}")
+    return {"sections": [*sections], "interleaved": whole.model_type in IN_TURN}
 
 
 def _require_tower(tower: Mapped, mapping: Mapped, start: Place) -> None:

@@ -11,11 +11,13 @@ from typing import Any, ClassVar, Literal
 from archcli.arith import Shape
 from archcli.errors import ArchError
 from archcli.graph import Row, Tensor
+from archcli.graph.count_tape import Abstract, ShapeTape
 from archcli.modules.ends.patches import FrontEnd
 from archcli.modules.ends.projectors import GROUP, Places, ProjectorStep, run_steps
 from archcli.modules.ends.sizings import ImageSizing, Pieces
 from archcli.modules.spec.base import Conflict, Count, Module
 from archcli.modules.spec.request import SOUNDS, InputSpec, Medium, Request
+from archcli.modules.spec.trace import run_on
 from archcli.modules.spec.unread import Holder
 from archcli.ops import Parameter
 
@@ -183,6 +185,15 @@ class Tower(Holder):
         turns = range(sum(self.sections))
         return tuple(pair % AXES if pair < AXES * self.sections[pair % AXES] else 0 for pair in turns)
 
+    @property
+    def width(self) -> int:
+        """The width of the vectors that the language model reads."""
+        request = self.model.fitted(Request(media=(self.usual,)))
+        inputs = {name: Abstract(spec.shape) for name, spec in self.inputs(request).items()}
+        out, _ = run_on(ShapeTape([]), self, request, inputs, None)
+        width: int = out.shape[-1]
+        return width
+
     def inputs(self, request: Request) -> dict[str, InputSpec]:
         """What the encoder reads."""
         return self.model.inputs(request)
@@ -227,4 +238,12 @@ class Tower(Holder):
             yield Conflict("tower-sections", "sections", what, "state three numbers, or leave them out")
 
 
-__all__ = ["Tower", "TowerModel"]
+def check_widths(model: Any) -> Iterator[Conflict]:
+    """Conflicts: towers whose vectors have another width than those of the language model."""
+    for i, tower in enumerate(model.towers):
+        if tower.width != model.d_model:
+            what = f"its vectors are {tower.width} wide, and those of the language model {model.d_model}"
+            yield Conflict("tower-width", f"towers.{i}.projector", what, "end with a linear step of d_model")
+
+
+__all__ = ["Tower", "TowerModel", "check_widths"]

@@ -48,7 +48,9 @@ LLAMA4 = {
     "patch_size": 14,
     "norm_eps": 1e-5,
     "pixel_shuffle_ratio": 0.5,
+    "projector_input_dim": 4096,
     "projector_output_dim": 4096,
+    "vision_output_dim": 7680,
     "multi_modal_projector_bias": False,
     "rope_theta": 10000.0,
 }
@@ -126,16 +128,25 @@ def llama4(source: TowerSource) -> Mapped:
     config = source.part("vision_config", LLAMA4)
     config.only("multi_modal_projector_bias", False)
     config.only("vision_feature_select_strategy", "default", default="default")
-    config.ignore("rope_parameters", "vision_feature_layer", "projector_input_dim", "vision_output_dim")
+    config.ignore("rope_parameters", "vision_feature_layer")
     norm = layernorm(config.number("norm_eps"))
     front_end = patches(config, flat=True, bias=False, norm=norm, coordinates="grid", resize=None)
     position = {"kind": "grid_rope", "theta": config.number("rope_theta")}
     encoder = vit_like(config, front_end, attention={"position": position}, norm=norm)
+    n, inner = _ratio(config, "pixel_shuffle_ratio", 0.5), config.size("projector_output_dim")
+    # the class makes each matrix by keys of its own, which say how wide its input is
+    for key, width in (
+        ("intermediate_size", config.size("hidden_size").value * n * n),
+        ("projector_input_dim", inner.value),
+        ("vision_output_dim", inner.value),
+    ):
+        if config.size(key).value != width:
+            raise config.error(f"{key} must be {width}, as wide as what the projector reads there")
     config.report_unread_keys()
-    inner, gelu = config.size("projector_output_dim"), {"kind": "activation", "activation": "gelu"}
+    gelu = {"kind": "activation", "activation": "gelu"}
     steps = [
         {"kind": "drop"},
-        merged(_ratio(config, "pixel_shuffle_ratio", 0.5)),
+        merged(n),
         linear(inner, bias=False),
         gelu,
         linear(inner, bias=False),

@@ -112,6 +112,7 @@ HOMES = {
         "TrimTokens",
     ],
     ".grids.placing": ["JoinPieces", "PairPositions", "PlaceFeatures"],
+    ".grids.places": ["AxisTables", "GridBias", "GridCoordinates", "GridRotaryTable", "ResizeTable"],
     ".pointwise": [
         "Dropout",
         "ActivateSwish",

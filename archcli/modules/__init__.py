@@ -147,10 +147,12 @@ HOMES = {
         "GatedStep",
         "GridTablesStep",
         "KeepStep",
+        "LatentsStep",
         "LayersStep",
         "MeanFirstStep",
         "QueriesStep",
         "ReadingStep",
+        "TableStep",
     ],
     ".ends.tiled": ["TiledPatches"],
     ".ends.sizings": [

@@ -94,6 +94,7 @@ HOMES = {
         "JoinChannels",
         "PadTokens",
         "Regroup",
+        "Softmax",
         "TakeTokens",
     ],
     ".grids.places": ["GridBias", "GridCoordinates", "GridRotaryTable", "ResizeTable"],

@@ -142,6 +142,13 @@ class NetworkStep(ProjectorStep):
         return y
 
 
+def places_behind(steps: tuple[ProjectorStep, ...], places: Places) -> Places:
+    """Rows and columns behind all steps."""
+    for step in steps:
+        places = step.places_after(places)
+    return places
+
+
 def run_steps(steps: tuple[ProjectorStep, ...], x: Tensor, places: Places, name: str) -> Tensor:
     """The tokens behind all steps, each called `name`.number."""
     for number, step in enumerate(steps):

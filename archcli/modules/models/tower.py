@@ -12,11 +12,14 @@ from archcli.arith import Shape
 from archcli.errors import ArchError
 from archcli.graph import Row, Tensor
 from archcli.modules.ends.patches import FrontEnd
-from archcli.modules.ends.projectors import GROUP, Places, ProjectorStep, run_steps
+from archcli.modules.ends.projectors import GROUP, Places, ProjectorStep, places_behind, run_steps
 from archcli.modules.ends.sizings import ImageSizing, Pieces
 from archcli.modules.spec.base import Conflict, Count, Module
 from archcli.modules.spec.request import SOUNDS, InputSpec, Medium, Request
 from archcli.ops import Parameter
+
+NECK = "neck"
+"""How the names of steps of a tower begin that are none of the projector."""
 
 
 class TowerModel(Module):
@@ -53,7 +56,8 @@ class Tower(Module):
     `part` is what it is called in `by_part`. `sizing` says what becomes of an image before the encoder reads
     it; left out, the image stays as it is. `taps` are layers whose vectors are also projected, each by
     `tap_projector` with weights of its own (deepstack, arXiv:2406.04334; Qwen3-VL). `newline` is a trained
-    vector as wide as the language model, which ends rows of patches (LLaVA-1.6). With `crosses` layers of
+    vector as wide as the language model, which ends rows of patches (LLaVA-1.6). `neck` are steps that belong
+    to the tower, before those of the projector. With `crosses` layers of
     cross attention read its vectors, and one token stands in the prompt for them (Llama 3.2 Vision). Its
     figures are counted; the language model alone is built and run.
     """
@@ -61,6 +65,7 @@ class Tower(Module):
     part: Literal["vision_tower", "audio_tower"] = "vision_tower"
     model: TowerModel
     sizing: ImageSizing | None = None
+    neck: tuple[ProjectorStep, ...] = ()
     projector: tuple[ProjectorStep, ...] = ()
     taps: tuple[Count, ...] = ()
     tap_projector: tuple[ProjectorStep, ...] = ()
@@ -74,6 +79,8 @@ class Tower(Module):
 
     def part_of(self, row: Row) -> str:
         """The part that a row is in: this tower, or the projector."""
+        if row.path.startswith(NECK):
+            return self.part
         return GROUP if row.path.startswith((GROUP, "tap")) or row.group == GROUP else self.part
 
     @property
@@ -110,7 +117,7 @@ class Tower(Module):
         pieces = self.pieces(medium)
         read = self.model.front_end.medium(Request(media=(Medium(medium.kind, tuple(pieces.size)),)))
         places, each = self.places(read), self.model.tokens_of(read)
-        for step in self.projector:
+        for step in (*self.neck, *self.projector):
             places = step.places_after(places)
             each = step.tokens_after(each, places)
         if self.sizing is None or medium.kind in SOUNDS:
@@ -127,7 +134,8 @@ class Tower(Module):
         places = self.model.grid_made(tokens.shape) or (x.shape[1], 1)
         for tap in self.taps:
             run_steps(self.tap_projector, x, places, f"tap{tap}")
-        y = run_steps(self.projector, x, places, GROUP)
+        y = run_steps(self.neck, x, places, NECK)
+        y = run_steps(self.projector, y, places_behind(self.neck, places), GROUP)
         if self.newline:
             Parameter("newline", (y.shape[-1],))(y, group=GROUP)
         return y, None

@@ -114,7 +114,7 @@ class TowerSource:
 ENCODERS = {"clip_vision_model", "siglip_vision_model"}
 """Model types of encoders that are families by themselves."""
 
-Reader = Callable[[TowerSource], Mapped]
+Reader = Callable[[TowerSource], Mapped | list[Mapped]]
 
 
 class Towers(NamedTuple):
@@ -139,9 +139,11 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
         # notes of a tower that turns out to be unknown are about nothing
         notes = len(whole.notes)
         try:
-            tower = read(TowerSource(whole, processor(whole), mapping["d_model"], text))
-            _require_tower(tower, mapping, whole.places.start)
-            known.towers.append(tower)
+            made = read(TowerSource(whole, processor(whole), mapping["d_model"], text))
+            towers = made if isinstance(made, list) else [made]
+            for tower in towers:
+                _require_tower(tower, mapping, whole.places.start)
+            known.towers.extend(towers)
             known.keys.extend((key, *JOINS.get((kind, key), ())))
         except ArchError as error:
             del whole.notes[notes:]
@@ -180,3 +182,16 @@ def linear(width: Any, *, bias: Any = True) -> Mapped:
 def merged(n: Any) -> Mapped:
     """A step that makes one token of n x n patches."""
     return {"kind": "merge", "block": [n, n]}
+
+
+def tiled(source: TowerSource, tile: Any) -> Mapped:
+    """Tiles by the nearest shape where the processor cuts images into them, else one size."""
+    if not source.processor.get("crop_to_patches", default=False):
+        return {"kind": "fixed", "size": tile}
+    least = source.processor.get("min_patches", default=1)
+    return {
+        "kind": "canvas",
+        "tile": tile,
+        "least": least,
+        "most": source.processor.get("max_patches", default=12),
+    }

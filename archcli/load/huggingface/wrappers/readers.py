@@ -7,7 +7,14 @@ from collections.abc import Mapping
 READERS: Mapping[tuple[str, str], str] = {
     ("llava", "vision_config"): "llava:llava",
     ("llava_next", "vision_config"): "llava:llava_next",
+    ("llava_next_video", "vision_config"): "llava:llava_next_video",
     ("llava_onevision", "vision_config"): "llava:llava_onevision",
+    ("vipllava", "vision_config"): "llava:vipllava",
+    ("video_llava", "vision_config"): "llava:video_llava",
+    ("aya_vision", "vision_config"): "llava:aya_vision",
+    ("cohere2_vision", "vision_config"): "llava:cohere2_vision",
+    ("lighton_ocr", "vision_config"): "llava:lighton_ocr",
+    ("shieldgemma2", "vision_config"): "llava:gemma3",
     ("mistral3", "vision_config"): "llava:mistral3",
     ("gemma3", "vision_config"): "llava:gemma3",
     ("paligemma", "vision_config"): "llava:paligemma",
@@ -15,6 +22,11 @@ READERS: Mapping[tuple[str, str], str] = {
     ("smolvlm", "vision_config"): "tiles:smolvlm",
     ("idefics3", "vision_config"): "tiles:smolvlm",
     ("llama4", "vision_config"): "tiles:llama4",
+    ("ovis2", "vision_config"): "tiles:ovis2",
+    ("hyperclovax_vision_v2", "vision_config"): "qwen:hyperclovax",
+    ("instructblip", "vision_config"): "queried:instructblip",
+    ("instructblipvideo", "vision_config"): "queried:instructblip",
+    ("kosmos-2", "vision_config"): "queried:kosmos2",
     ("idefics2", "vision_config"): "queried:idefics2",
     ("aria", "vision_config"): "queried:aria",
     ("blip-2", "vision_config"): "queried:blip2",
@@ -37,6 +49,8 @@ READERS: Mapping[tuple[str, str], str] = {
 JOINS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("idefics2", "vision_config"): ("perceiver_config",),
     ("blip-2", "vision_config"): ("qformer_config",),
+    ("instructblip", "vision_config"): ("qformer_config",),
+    ("instructblipvideo", "vision_config"): ("qformer_config",),
     ("molmo2", "vision_config"): ("adapter_config",),
 }
 """Further keys that a tower's function reads: parts of its projector."""

@@ -170,8 +170,7 @@ class ReadingStep(ProjectorStep):
 class AttentionPoolStep(BlockStep):
     """One token of each `block` of patches: attention whose query is their mean (Molmo, arXiv:2409.17146).
 
-    `width` is that of the result, `n_heads` heads of `head_dim` are as wide within. A block at the border
-    that is not full has a token, too.
+    A block at the border that is not full has a token, too. `bias` is of all four matrices.
     """
 
     kind: Literal["attention_pool"] = "attention_pool"

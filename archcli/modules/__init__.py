@@ -158,10 +158,12 @@ HOMES = {
         "GatedStep",
         "GridTablesStep",
         "KeepStep",
+        "LatentsStep",
         "LayersStep",
         "MeanFirstStep",
         "QueriesStep",
         "ReadingStep",
+        "TableStep",
     ],
     ".ends.tiled": ["TiledPatches"],
     ".ends.sizings": [

@@ -97,6 +97,7 @@ HOMES = {
         "JoinChannels",
         "PadTokens",
         "Regroup",
+        "Softmax",
         "TakeTokens",
     ],
     ".grids.spans": [

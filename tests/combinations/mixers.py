@@ -72,7 +72,9 @@ OF_SUMS = {"transient-global": "{kind: transient_global, n_heads: 4, block: 4, c
 OF_IMAGES = {
     "grid-window": f"{{{WINDOWED}}}",
     "grid-window-shifted": f"{{{WINDOWED}, shifted: true}}",
+    "grid-window-plain": f"{{{WINDOWED}, differences: false}}",
     "patch-window": "{kind: patch_window, n_heads: 4, side: 4, causal: false}",
+    "channel": "{kind: channel, n_heads: 4, causal: false}",
 }
 """Mixers of places of a grid, which encoders of images alone have."""
 

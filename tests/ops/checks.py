@@ -119,6 +119,7 @@ ARGUMENTS = {
     ("Attend", 3): lambda shape, generator: torch.arange(shape[0]) if shape[0] > 1 else torch.tensor([3]),
     ("IndexTopK", 3): lambda shape, generator: torch.arange(7 - shape[0], 7),
     ("GridBias", 0): count_up,
+    ("PairPadding", 0): count_up,
     ("GateKeys", 1): lambda shape, generator: torch.arange(7 - shape[0], 7),
     ("Attend", "selected"): own_and_others,
     ("Positions", 0): ids,

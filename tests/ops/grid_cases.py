@@ -335,9 +335,12 @@ def blocks(op, x):
     """The patches of each block, row by row: [(B, p q, D)]."""
     (h, w), (p, q) = op.places, op.block
     grid = x.view(x.shape[0], h, w, -1)
+    if not getattr(op, "whole", True):
+        # of 3 rows the fourth is zeros
+        grid = torch.cat([grid, torch.zeros_like(grid[:, :1])], dim=1)
     return [
         torch.stack([grid[:, i * p + a, j * q + b] for a, b in product(range(p), range(q))], dim=1)
-        for i, j in product(range(h // p), range(w // q))
+        for i, j in product(range(grid.shape[1] // p), range(grid.shape[2] // q))
     ]
 
 

@@ -165,7 +165,8 @@ class CanvasTiles(ImageSizing):
     """Square tiles of `tile` pixels in the arrangement that is nearest to the image's shape (InternVL).
 
     arXiv:2404.16821 section 3.3. Between `least` and `most` tiles; with `overview` the whole image is
-    one more where there are several.
+    one more where there are several. With `nearest` size it is the arrangement that an image is enlarged
+    least for, or shrunk least where none is as large (Command A Vision).
     """
 
     kind: Literal["canvas"] = "canvas"
@@ -173,6 +174,7 @@ class CanvasTiles(ImageSizing):
     least: Size = 1
     most: Size = 12
     overview: bool = True
+    nearest: Literal["shape", "size"] = "shape"
 
     def pieces(self, height: int, width: int) -> Pieces:
         """All tiles, and the overview."""
@@ -192,13 +194,23 @@ class CanvasTiles(ImageSizing):
             for rows in range(1, self.most // columns + 1)
             if self.least <= columns * rows
         ]
+        shapes.sort(key=lambda shape: shape[0] * shape[1])
+        if self.nearest == "size":
+            return self._nearest_size(height, width, shapes)
         best, nearest, area = (1, 1), float("inf"), self.tile[0] * self.tile[1]
-        for columns, rows in sorted(shapes, key=lambda shape: shape[0] * shape[1]):
+        for columns, rows in shapes:
             distance = abs(width / height - columns / rows)
             larger = distance == nearest and 2 * height * width > area * columns * rows
             if distance < nearest or larger:
                 best, nearest = (columns, rows), distance
         return best
+
+    def _nearest_size(self, height: int, width: int, shapes: list[tuple[int, int]]) -> tuple[int, int]:
+        """(columns, rows) by the scale at which an image fits; of equal ones the first."""
+        side = self.tile[0]
+        scales = [min(columns * side / width, rows * side / height) for columns, rows in shapes]
+        enlarged = [scale for scale in scales if scale >= 1]
+        return shapes[scales.index(min(enlarged) if enlarged else max(scales))]
 
 
 class PinnedTiles(ImageSizing):
@@ -315,9 +327,13 @@ class BetweenSides(ImageSizing):
 
 
 class UnknownSizing(ImageSizing):
-    """What becomes of an image is not known: weights are counted, and no image is read (Molmo 2)."""
+    """What becomes of an image is not known (Molmo 2): weights are counted, and no image is read.
+
+    `why` is the reason, in words.
+    """
 
     kind: Literal["unknown"] = "unknown"
+    why: str = "how this model cuts images is not known"
 
     def pieces(self, height: int, width: int) -> Pieces:
         """The image itself, whose weights are those of any other."""
@@ -325,7 +341,7 @@ class UnknownSizing(ImageSizing):
 
     def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
         """ArchError: tokens of a whole image are not known."""
-        what = f"an image of {size[0]} x {size[1]} is not read: how this model cuts images is not known"
+        what = f"an image of {size[0]} x {size[1]} is not read: {self.why}"
         raise ArchError(what, "ask for its text alone")
 
 

@@ -179,6 +179,8 @@ TABLE: dict[str, dict[str, str]] = {
         "drop": "archcli.modules.ends.projectors:DropStep",
         "queries": "archcli.modules.ends.resamplers:QueriesStep",
         "reading": "archcli.modules.ends.resamplers:ReadingStep",
+        "latents": "archcli.modules.ends.resamplers:LatentsStep",
+        "table": "archcli.modules.ends.resamplers:TableStep",
         "attention_pool": "archcli.modules.ends.resamplers:AttentionPoolStep",
         "gated": "archcli.modules.ends.resamplers:GatedStep",
         "layers": "archcli.modules.ends.resamplers:LayersStep",

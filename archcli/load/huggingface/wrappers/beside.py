@@ -127,7 +127,7 @@ ROTARY = {"kind": "grid_rope"}
 ENCODERS = {"clip_vision_model", "siglip_vision_model", "siglip2_vision_model"}
 """Model types of encoders that are families by themselves."""
 
-Reader = Callable[[TowerSource], Mapped]
+Reader = Callable[[TowerSource], Mapped | list[Mapped]]
 
 
 class Towers(NamedTuple):
@@ -159,10 +159,12 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
         # notes of a tower that turns out to be unknown are about nothing
         notes = len(whole.notes)
         try:
-            tower = read(TowerSource(whole, processor(whole), mapping["d_model"], text))
-            tower = {**tower, **_in_prompt(whole, text, key)}
-            _require_tower(tower, mapping, whole.places.start)
-            known.towers.append(tower)
+            made = read(TowerSource(whole, processor(whole), mapping["d_model"], text))
+            towers = made if isinstance(made, list) else [made]
+            towers[0] = {**towers[0], **_in_prompt(whole, text, key, towers[0])}
+            for tower in towers:
+                _require_tower(tower, mapping, whole.places.start)
+            known.towers.extend(towers)
             known.keys.append(key)
             known.settled.extend(JOINS.get((kind, key), ()))
         except ArchError as error:
@@ -207,9 +209,11 @@ IN_TURN = ("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
 """Classes whose pairs turn by time, row and column in turn."""
 
 
-def _in_prompt(whole: Config, text: Mapping[str, Any], key: str) -> Mapped:
+def _in_prompt(whole: Config, text: Mapping[str, Any], key: str, tower: Mapped) -> Mapped:
     """How the vectors of a tower stand in the prompt; empty of a class of which it is not known."""
-    if whole.model_type not in TOKENS:
+    # vectors of several layers are counted and not taken
+    of_layers = any(isinstance(step, dict) and step["kind"] == "layers" for step in tower["projector"])
+    if whole.model_type not in TOKENS or of_layers:
         return {}
     kind = "audio" if key == "audio_config" else "image"
     named = (whole.get(f"{kind}_token_{end}", default=None) for end in ("id", "index"))
@@ -293,3 +297,16 @@ def merger(hidden: int, width: Any, act: Any, *, norm: Mapped, n: Any, first: bo
     normed = {"kind": "norm", "norm": norm}
     start = [normed, merged(n)] if first else [merged(n), normed]
     return [*start, linear(hidden), {"kind": "activation", "activation": act}, linear(width)]
+
+
+def tiled(source: TowerSource, tile: Any) -> Mapped:
+    """Tiles by the nearest shape where the processor cuts images into them, else one size."""
+    if not source.processor.get("crop_to_patches", default=False):
+        return {"kind": "fixed", "size": tile}
+    least = source.processor.get("min_patches", default=1)
+    return {
+        "kind": "canvas",
+        "tile": tile,
+        "least": least,
+        "most": source.processor.get("max_patches", default=12),
+    }

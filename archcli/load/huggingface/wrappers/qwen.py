@@ -156,6 +156,12 @@ def _in_windows(source: TowerSource, config: Config, heads: Mapping[str, Any] = 
     return {"model": encoder, "sizing": sizing, "projector": steps}
 
 
+def hyperclovax(source: TowerSource) -> Mapped:
+    """HyperCLOVA X SEED Think: Qwen2.5-VL's tower and merger, and a linear layer."""
+    tower = qwen2_5_vl(source)
+    return {**tower, "projector": [*tower["projector"], linear(source.width)]}
+
+
 def _runs(layers: list[Mapped]) -> list[Mapped]:
     """Groups of alike layers that follow each other."""
     groups: list[Mapped] = []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped, bare
-from archcli.load.huggingface.parts.networks import activation, layernorm
+from archcli.load.huggingface.parts.networks import activation, gated, layernorm, rmsnorm
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
-from archcli.load.huggingface.wrappers.beside import TowerSource, linear, merged
+from archcli.load.huggingface.wrappers.beside import TowerSource, linear, merged, tiled
 
 INTERNVL = {
     "hidden_size": 1024,
@@ -98,13 +98,7 @@ def internvl(source: TowerSource) -> Mapped:
         {"kind": "activation", "activation": activation(whole, "projector_hidden_act", default="gelu")},
         linear(source.width),
     ]
-    cuts = source.processor.get("crop_to_patches", default=False)
-    limits = {
-        "least": source.processor.get("min_patches", default=1),
-        "most": source.processor.get("max_patches", default=12),
-    }
-    sizing = {"kind": "canvas", "tile": tile, **limits} if cuts else {"kind": "fixed", "size": tile}
-    return {"model": encoder, "sizing": sizing, "projector": steps}
+    return {"model": encoder, "sizing": tiled(source, tile), "projector": steps}
 
 
 def smolvlm(source: TowerSource) -> Mapped:
@@ -121,6 +115,57 @@ def smolvlm(source: TowerSource) -> Mapped:
         "sizing": {"kind": "split", "longest": longest, "tile": tile},
         "projector": [merged(source.whole.size("scale_factor", default=2)), linear(source.width, bias=False)],
     }
+
+
+OVIS2 = {
+    "hidden_size": 1024,
+    "intermediate_size": 2816,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 8,
+    "num_channels": 3,
+    "image_size": 224,
+    "patch_size": 14,
+    "rms_norm_eps": 1e-5,
+    "qkv_bias": False,
+    "mlp_bias": False,
+    "hidden_act": "silu",
+    "vocab_size": 16384,
+    "hidden_stride": 1,
+    "num_visual_indicator_tokens": 5,
+    "tokenize_function": "softmax",
+}
+
+
+def ovis2(source: TowerSource) -> Mapped:
+    """Ovis2: each merged patch becomes a mixture of a table's vectors."""
+    config = source.part("vision_config", OVIS2)
+    config.only("tokenize_function", "softmax")
+    norm = rmsnorm(config)
+    encoder = vit_like(
+        config,
+        patches(config, class_token=False, norm=norm, norms_patches=True, resize=None),
+        attention={"bias": config.flag("qkv_bias")},
+        norm=norm,
+        ffn=gated(config, bias=config.flag("mlp_bias")),
+    )
+    beside, stride = config.size("num_visual_indicator_tokens"), config.size("hidden_stride")
+    rows = config.size("vocab_size")
+    if rows.value <= beside.value:
+        raise config.error(f"vocab_size {rows} leaves no vector of images", at=rows.place)
+    front = encoder["front_end"]
+    side = bare(front["image_size"])[0] // bare(front["patch_size"])[0]
+    if side % stride.value:
+        raise config.error(f"hidden_stride {stride} does not divide {side} patches", at=stride.place)
+    merge = [merged(stride)] if stride.value > 1 else []
+    neck = [*merge, linear(rows.value - beside.value, bias=False), {"kind": "norm", "norm": layernorm(1e-5)}]
+    config.report_unread_keys()
+    source.whole.ignore("visual_indicator_token_ids")
+    sizing = tiled(source, source.size(encoder["front_end"]["image_size"]))
+    if sizing["kind"] == "canvas" and source.processor.get("use_covering_area_grid", default=True):
+        sizing = {"kind": "unknown"}
+    width = source.whole.size("hidden_size", default=1536)
+    table = {"kind": "table", "width": width, "beside": beside}
+    return {"model": encoder, "sizing": sizing, "projector": [*neck, table], "within": len(neck)}
 
 
 def llama4(source: TowerSource) -> Mapped:

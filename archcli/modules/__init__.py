@@ -53,6 +53,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.models.media_encoder import *
     from archcli.modules.models.model import *
     from archcli.modules.models.stack import *
+    from archcli.modules.models.text_tower import *
     from archcli.modules.models.tower import *
     from archcli.modules.networks.activation import *
     from archcli.modules.networks.carried import *
@@ -129,6 +130,7 @@ HOMES = {
     ".ends.sounds": ["ConvolvedSpectrogram", "ConvolvedWave", "SpectrogramPatches"],
     ".ends.pooling": ["AttentionPooling", "FirstAndMean", "FirstToken", "FirstTwo", "MeanToken", "Pooling"],
     ".models.media_encoder": ["MediaEncoder"],
+    ".models.text_tower": ["CausalTextTower", "TextTower"],
     ".models.tower": ["Tower"],
     ".ends.projectors": [
         "ActivationStep",
@@ -154,7 +156,7 @@ HOMES = {
         "SplitLongest",
     ],
     ".images.joined": ["JoinTilesStep"],
-    ".images.tilings": ["CroppedTiles", "TilesBeyond", "WindowTiles"],
+    ".images.tilings": ["CroppedTiles", "PatchBudget", "TilesBeyond", "WindowTiles"],
     ".ends.head": ["OutputHead"],
     ".ends.sampled_heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],
     ".adapters.lora": ["LoRA"],

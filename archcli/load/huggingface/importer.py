@@ -43,7 +43,7 @@ OTHER_TOOLS = frozenset(("moe", "dense", "transformer", "decoder", "encoder", "g
 DRAFT = re.compile(r"Eagle|EAGLE|Medusa|Hydra|DraftModel$")
 """Classes of draft models, which state the model_type of the model that they draft for."""
 
-HEADLESS = {"encoder", "media_encoder"}
+HEADLESS = {"encoder", "media_encoder", "text_tower", "causal_text_tower"}
 """Kinds of models without a head that predicts the next token."""
 
 INNER = "model_config"

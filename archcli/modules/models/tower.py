@@ -51,7 +51,8 @@ class Tower(Holder):
     `tap_projector` with weights of its own (deepstack, arXiv:2406.04334; Qwen3-VL). `newline` is a trained
     vector as wide as the language model, which ends rows of patches (LLaVA-1.6). Of the steps the first
     `within` belong to the tower itself (Qwen2.5-Omni); `unread` are parameters beside them that no pass
-    reads. Its figures are counted; the language model alone is built and run.
+    reads. With `pooled` it gives the one vector of its encoder (CLIP). Its figures are counted; the language
+    model alone is built and run.
     """
 
     part: Literal["vision_tower", "audio_tower"] = "vision_tower"
@@ -61,6 +62,7 @@ class Tower(Holder):
     taps: tuple[Count, ...] = ()
     tap_projector: tuple[ProjectorStep, ...] = ()
     newline: bool = False
+    pooled: bool = False
     within: Count = 0
 
     @property
@@ -117,7 +119,7 @@ class Tower(Holder):
         return grid if grid is not None else (self.model.tokens_of(medium), 1)
 
     def tokens_of(self, medium: Medium) -> int:
-        """Tokens in the prompt for a medium."""
+        """Tokens in the prompt for a medium; a pooled one is a vector."""
         pieces = self.pieces(medium)
         places, each = self._behind(medium, pieces.size)
         if self.sizing is None or medium.kind in SOUNDS:
@@ -128,6 +130,8 @@ class Tower(Holder):
     def _behind(self, medium: Medium, size: tuple[int, ...]) -> tuple[Places, int]:
         """Rows, columns and number of the vectors of a piece of this size, behind all steps."""
         read = self.model.front_end.medium(Request(media=(Medium(medium.kind, tuple(size)),)))
+        if self.pooled:
+            return (1, 1), 1
         places, tokens = self.places(read), self.model.tokens_of(read)
         for step in self.projector:
             places = step.places_after(places)
@@ -141,7 +145,7 @@ class Tower(Holder):
     def forward(self, tokens: Tensor, **_: Any) -> tuple[Tensor, None]:
         """Pixels or a spectrogram to the vectors that the language model reads."""
         self.hold(tokens)
-        x, _cache = self.model(tokens, "hidden", name="tower")
+        x, _cache = self.model(tokens, "answer" if self.pooled else "hidden", name="tower")
         places = self.model.front_end.grid_read(tokens.shape) or (x.shape[1], 1)
         for tap in self.taps:
             run_steps(self.tap_projector, x, places, f"tap{tap}")

@@ -119,6 +119,7 @@ TABLE: dict[str, dict[str, str]] = {
         "between": "archcli.modules.ends.sizings:BetweenSides",
         "tiles_beyond": "archcli.modules.images.tilings:TilesBeyond",
         "windows": "archcli.modules.images.tilings:WindowTiles",
+        "patch_budget": "archcli.modules.images.tilings:PatchBudget",
         "crops": "archcli.modules.images.tilings:CroppedTiles",
     },
     "loss": {"cross_entropy": "archcli.modules.ends.loss:CrossEntropy"},
@@ -127,6 +128,8 @@ TABLE: dict[str, dict[str, str]] = {
         "encoder": "archcli.modules.models.encoder:Encoder",
         "encoder_decoder": "archcli.modules.models.encoder_decoder:EncoderDecoder",
         "media_encoder": "archcli.modules.models.media_encoder:MediaEncoder",
+        "text_tower": "archcli.modules.models.text_tower:TextTower",
+        "causal_text_tower": "archcli.modules.models.text_tower:CausalTextTower",
     },
     "norm": {
         "rmsnorm": "archcli.modules.networks.norm:RMSNorm",

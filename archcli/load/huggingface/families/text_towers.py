@@ -8,7 +8,7 @@ from archcli.load.huggingface.family import Family, class_defaults
 from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.parts.networks import layernorm, mlp
 from archcli.load.huggingface.weights.auxiliary import TOWER
-from archcli.load.huggingface.weights.map import Auxiliary, Weights
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
 
 TOWERS = ("vision_config",)
 UNREAD = ("attention_dropout", "initializer_range", "initializer_factor", "projection_dim", "eos_token_id")
@@ -104,6 +104,7 @@ WEIGHTS: Weights = {
     "vision_model.*": Auxiliary(TOWER),
     "visual_projection.*": Auxiliary(TOWER),
 }
+CLIP: Weights = {**WEIGHTS, SCALE: Parts((f"{SCALE}.weight",), scalar=True)}
 
 FAMILIES = {
     "clip_text_model": Family(
@@ -118,7 +119,7 @@ FAMILIES = {
     "clip": Family(
         "CLIP: CLIPConfig and CLIPModel, an encoder of texts beside one of images.",
         _clip,
-        WEIGHTS,
+        CLIP,
         towers=TOWERS,
     ),
     "siglip": Family(

@@ -39,6 +39,7 @@ class Parts:
     merged: a stack of matrices, stored one below the other as one (DBRX's experts).
     again: it may be stored under a second name too, as tied tables are.
     unread: so many more entries at the end of its first axis, which no pass reads (LongCat-Flash).
+    scalar: stored as a number without an axis (CLIP's temperature).
     """
 
     ours: tuple[str, ...]
@@ -51,6 +52,7 @@ class Parts:
     tapped: bool = False
     again: bool = False
     unread: int = 0
+    scalar: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,8 @@ class WeightTarget(NamedTuple):
             whole[-1:] = [self.parts.heads, whole[-1] // self.parts.heads]
         if self.parts.merged:
             whole[:2] = [whole[0] * whole[1]]
+        if self.parts.scalar:
+            return ()
         return (*(1,) * self.parts.flat, *whole, *(1,) * self.parts.tapped)
 
     def renamed(self, names: tuple[str, ...]) -> WeightTarget:

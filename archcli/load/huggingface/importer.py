@@ -113,7 +113,8 @@ def _with_towers(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Map
         note_counted(whole, (), known.reasons)
         return {**mapping, "uncounted": unknown}
     note_counted(whole, known.keys, {})
-    return {**mapping, "towers": known.towers} if known.towers else mapping
+    beside = {"beside": known.beside} if known.beside else {}
+    return {**mapping, "towers": known.towers, **beside} if known.towers else mapping
 
 
 def _check_width(config: Config) -> None:

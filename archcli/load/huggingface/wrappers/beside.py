@@ -131,16 +131,20 @@ Reader = Callable[[TowerSource], Mapped]
 
 
 class Towers(NamedTuple):
-    """The towers of a file that are known, the keys that they stand at, and why others are not."""
+    """The towers of a file that are known, the keys that they stand at, and why others are not.
+
+    `beside` are other parts that are known, by name with their parameters.
+    """
 
     towers: list[Mapped]
     keys: list[str]
     reasons: dict[str, str]
+    beside: dict[str, int]
 
 
 def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers:
     """The towers of a wrapper's file, beside a language model with this mapping."""
-    known = Towers([], [], {})
+    known = Towers([], [], {}, {})
     if not any(key.endswith("_config") for key in whole.data if key != "quantization_config"):
         # a flat file of a class outside of transformers states no tower (the first of LLaVA)
         return known
@@ -153,8 +157,11 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
         notes = len(whole.notes)
         try:
             tower = read(TowerSource(whole, processor(whole), mapping["d_model"], text))
-            _require_tower(tower, mapping, whole.places.start)
-            known.towers.append(tower)
+            if "params" in tower:
+                known.beside[tower["part"]] = tower["params"]
+            else:
+                _require_tower(tower, mapping, whole.places.start)
+                known.towers.append(tower)
             known.keys.append(key)
         except ArchError as error:
             del whole.notes[notes:]

@@ -1,4 +1,4 @@
-"""Towers of further models: DeepSeek-VL, Janus, LFM2-VL, MiniMax-M3, Step 3.7, Phi-4."""
+"""Towers of further models: DeepSeek-VL, LFM2-VL, MiniMax-M3, Step 3.7, Phi-4."""
 
 from __future__ import annotations
 
@@ -21,22 +21,6 @@ from archcli.load.huggingface.wrappers.beside import (
 
 SIGLIP = {"model_type": "siglip_vision_model"}
 GELU = {"kind": "activation", "activation": "gelu"}
-JANUS = {
-    "hidden_size": 1024,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 384,
-    "patch_size": 16,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-6,
-    "mlp_ratio": 4.0,
-    "attention_bias": True,
-    "use_qk_norm": False,
-    "depth": 2,
-    "projection_dim": 2048,
-}
-
 LFM_FILE = {
     "downsample_factor": 2,
     "projector_hidden_act": "gelu",
@@ -136,29 +120,6 @@ def deepseek_vl(source: TowerSource) -> Mapped:
     """DeepSeek-VL: SigLIP's patches through a perceptron."""
     encoder = source.encoder("vision_config", "siglip_vision_model", SIGLIP)
     return _fixed(source, encoder, [linear(source.width), GELU, linear(source.width)])
-
-
-def janus(source: TowerSource) -> Mapped:
-    """Janus: SigLIP's layers without its pooler, through a perceptron of any depth."""
-    config = source.part("vision_config", JANUS)
-    config.ignore("hidden_dropout_rate", "projection_dropout")
-    norm, width = layernorm(config.number("layer_norm_eps")), config.size("hidden_size")
-    qk_norm = {"qk_norm": {"norm": layernorm(1e-5), "per": "full"}}
-    encoder = vit_like(
-        config,
-        patches(config, class_token=False),
-        attention={
-            "bias": True if config.flag("attention_bias").value else ["o"],
-            **(qk_norm if config.flag("use_qk_norm").value else {}),
-        },
-        norm=norm,
-        ffn=mlp(config, width.derive(int(width.value * config.number("mlp_ratio").value)), "hidden_act"),
-    )
-    out, act = config.size("projection_dim"), activation(config, "hidden_act")
-    deeper = [{"kind": "activation", "activation": act}, linear(out)]
-    steps = [linear(out), *deeper * (config.size("depth").value - 1)]
-    config.report_unread_keys()
-    return _fixed(source, encoder, steps)
 
 
 def lfm2_vl(source: TowerSource) -> Mapped:

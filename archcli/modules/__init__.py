@@ -156,7 +156,7 @@ HOMES = {
         "SplitLongest",
     ],
     ".images.joined": ["JoinTilesStep"],
-    ".images.tilings": ["CroppedTiles", "PatchBudget", "TilesBeyond", "WindowTiles"],
+    ".images.tilings": ["CroppedTiles", "GridBudget", "PatchBudget", "TilesBeyond", "WindowTiles"],
     ".ends.head": ["OutputHead"],
     ".ends.sampled_heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],
     ".adapters.lora": ["LoRA"],

@@ -5,7 +5,7 @@ H and W height and width in pixels.
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, floor
 from typing import Literal
 
 from archcli.modules.ends.sizings import CanvasTiles, ImageSizing, NearestMultiple, Pieces, Sides
@@ -68,6 +68,33 @@ class PatchBudget(ImageSizing):
         """Rows and columns of patches of the scaled image."""
         rows, columns = (max(1, ceil(side * scale / self.patch)) for side in (height, width))
         return rows, columns
+
+
+class GridBudget(ImageSizing):
+    """The grid of cells of `cell` pixels that is nearest to the image's shape, `most` at most (Muse Glimmer).
+
+    Images that fit keep their size, each side rounded to a cell; larger ones shrink to `most` cells first.
+    """
+
+    kind: Literal["grid_budget"] = "grid_budget"
+    cell: Size
+    most: Size
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """One piece."""
+        down, across = height / self.cell, width / self.cell
+        if down * across > self.most:
+            ratio = across / down
+            down = (self.most / ratio) ** 0.5
+            across = down * ratio
+        grids = [
+            (rows, columns)
+            for rows in {floor(down), ceil(down)}
+            for columns in {floor(across), ceil(across)}
+            if rows and columns and rows * columns <= self.most
+        ] or [(max(1, round(down)), max(1, round(across)))]
+        rows, columns = min(grids, key=lambda grid: abs(grid[0] / grid[1] - height / width))
+        return Pieces(1, (rows * self.cell, columns * self.cell))
 
 
 class WindowTiles(ImageSizing):
@@ -155,4 +182,4 @@ class CroppedTiles(ImageSizing):
         return rows * (columns + 1) + 1 + places[0] * (places[1] + 1)
 
 
-__all__ = ["CroppedTiles", "PatchBudget", "TilesBeyond", "WindowTiles"]
+__all__ = ["CroppedTiles", "GridBudget", "PatchBudget", "TilesBeyond", "WindowTiles"]

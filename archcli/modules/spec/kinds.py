@@ -120,6 +120,7 @@ TABLE: dict[str, dict[str, str]] = {
         "tiles_beyond": "archcli.modules.images.tilings:TilesBeyond",
         "windows": "archcli.modules.images.tilings:WindowTiles",
         "patch_budget": "archcli.modules.images.tilings:PatchBudget",
+        "grid_budget": "archcli.modules.images.tilings:GridBudget",
         "crops": "archcli.modules.images.tilings:CroppedTiles",
     },
     "loss": {"cross_entropy": "archcli.modules.ends.loss:CrossEntropy"},

@@ -202,16 +202,16 @@ def merged(n: Any) -> Mapped:
     return {"kind": "merge", "block": [n, n]}
 
 
-def still_patches(config: Config, **more: Any) -> Mapped:
+def still_patches(config: Config, frames: str = "temporal_patch_size", **more: Any) -> Mapped:
     """Patches of a still image, which is repeated for each frame of a patch."""
     patch = config.size("patch_size").value
-    channels = config.size("in_channels", "in_chans", "num_channels")
-    frames = config.size("temporal_patch_size", default=1).value
+    channels = config.size("in_channels", "in_chans", "num_channels", default=3)
+    repeated = config.size(frames, default=1).value
     return {
         "kind": "patches",
         "image_size": [USUAL_SIDE * patch] * 2,
         "patch_size": [patch, patch],
-        "in_channels": channels.derive(channels.value * frames),
+        "in_channels": channels.derive(channels.value * repeated),
         "class_token": False,
         "position": "none",
         "coordinates": "grid",

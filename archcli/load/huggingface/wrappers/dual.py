@@ -75,15 +75,12 @@ def janus(source: TowerSource) -> Mapped:
     """Janus: SigLIP's layers without its pooler, through a perceptron of any depth."""
     config = source.part("vision_config", JANUS)
     config.ignore("hidden_dropout_rate", "projection_dropout")
+    config.only("use_qk_norm", False)  # norms as wide as all heads, of which the class gives them one
     norm, width = layernorm(config.number("layer_norm_eps")), config.size("hidden_size")
-    qk_norm = {"qk_norm": {"norm": layernorm(1e-5), "per": "full"}}
     encoder = vit_like(
         config,
         patches(config, class_token=False),
-        attention={
-            "bias": True if config.flag("attention_bias").value else ["o"],
-            **(qk_norm if config.flag("use_qk_norm").value else {}),
-        },
+        attention={"bias": True if config.flag("attention_bias").value else ["o"]},
         norm=norm,
         ffn=mlp(config, width.derive(int(width.value * config.number("mlp_ratio").value)), "hidden_act"),
     )

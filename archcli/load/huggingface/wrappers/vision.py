@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import isqrt
 from typing import Any
 
 from archcli.load.huggingface.config_json import Mapped, bare
+from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
 from archcli.load.huggingface.whole.vit_like import patches, sides, vit_like
 from archcli.load.huggingface.wrappers.beside import (
@@ -74,6 +76,33 @@ MINIMAX = {
     "spatial_merge_size": 2,
     "hidden_act": "gelu",
     "layer_norm_eps": 1e-5,
+}
+COSMOS = {
+    "hidden_size": 1152,
+    "intermediate_size": 4304,
+    "num_hidden_layers": 27,
+    "num_attention_heads": 16,
+    "num_channels": 3,
+    "patch_size": 16,
+    "hidden_act": "gelu_pytorch_tanh",
+    "layer_norm_eps": 1e-6,
+    "num_patches": 256,
+    "spatial_merge_size": 2,
+}
+MUSE = {
+    "patch_size": 14,
+    "pos_emb_height": 32,
+    "pos_emb_width": 32,
+    "num_attention_heads": 16,
+    "num_hidden_layers": 50,
+    "hidden_size": 1536,
+    "intermediate_size": 8960,
+    "hidden_act": "gelu",
+    "patch_temporal": 2,
+    "merge_size": 2,
+    "layer_norm_eps": 1e-5,
+    "layer_types": (["window_attention"] * 3 + ["full_attention"]) * 12
+    + ["window_attention", "full_attention"],
 }
 STEP = {
     "hidden_size": 1536,
@@ -291,3 +320,79 @@ def phi4_multimodal(source: TowerSource) -> Mapped:
         "within": 2,
         "projector": steps,
     }
+
+
+def cosmos3_edge(source: TowerSource) -> Mapped:
+    """Cosmos 3 Edge: SigLIP 2's layers over images of any shape, a merger of two linear layers."""
+    config = source.part("vision_config", COSMOS)
+    config.ignore(*NO_FIGURE)
+    patch, places = config.size("patch_size").value, config.size("num_patches")
+    side, n = isqrt(places.value), config.size("spatial_merge_size").value
+    if side * side != places.value:
+        raise config.error(f"num_patches {places} is no square", at=places.place)
+    options = {"flat": True, "position": "learned", "coordinates": "order"}
+    front_end = still_patches(config, **options, resize="bilinear", antialias=True)
+    encoder = vit_like(
+        config,
+        {**front_end, "image_size": [side * patch] * 2},
+        norm=layernorm(config.number("layer_norm_eps")),
+    )
+    inner = source.whole.size("projector_hidden_size", default=11520)
+    config.report_unread_keys()
+    return {
+        "model": encoder,
+        "sizing": {**multiples(source, config, 256 * 256, 4096 * 4096), "grown": "floor"},
+        "projector": merger(inner, source.width, "gelu", norm=layernorm(1e-6), n=n),
+    }
+
+
+def muse_glimmer(source: TowerSource) -> Mapped:
+    """Muse Glimmer: a table and rotary positions, windows as large as the table in most layers."""
+    config = source.part("vision_config", MUSE)
+    config.ignore(*NO_FIGURE, "max_position_embeddings")
+    whole, patch, n = source.whole, config.size("patch_size").value, config.size("merge_size").value
+    side = config.size("pos_emb_height")
+    if config.size("pos_emb_width").value != side.value:
+        raise config.error("pos_emb_width must be pos_emb_height: the class takes the table for a square")
+    width = config.size("hidden_size").value * n * n
+    if whole.size("out_hidden_size", default=6144).value != width:
+        raise whole.error(
+            "out_hidden_size must be hidden_size times merge_size squared: the class joins by it"
+        )
+    front_end = still_patches(
+        config, frames="patch_temporal", flat=True, bias=False, position="learned", resize="bilinear"
+    )
+    front_end |= {"image_size": [side.value * patch] * 2, "norm": layernorm(config.number("layer_norm_eps"))}
+    block = vit_like(config, front_end, attention={"position": ROTARY}, norm=layernorm(1e-5))
+    full = block["groups"][0]["layer"]
+    window = {**full, "attention": {**full["attention"], "kind": "patch_window", "side": side}}
+    kinds = {"full_attention": full, "window_attention": window}
+    types = config.value("layer_types")
+    if (
+        not isinstance(types.value, list)
+        or len(types.value) != config.layers()
+        or not {*types.value} <= {*kinds}
+    ):
+        raise config.error(f"layer_types must be one of {', '.join(kinds)} for each layer", at=types.place)
+    encoder = {**block, "groups": groups([kinds[kind] for kind in types.value])}
+    inner, act = (
+        whole.size("projector_hidden_size", default=4096),
+        activation(whole, "projector_hidden_act", default="gelu"),
+    )
+    active = {"kind": "activation", "activation": act}
+    eps = source.text.get("rms_norm_eps", 1e-5)
+    steps = [
+        merged(n),
+        linear(inner, bias=False),
+        active,
+        linear(inner, bias=False),
+        active,
+        linear(source.width, bias=False),
+        {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": eps, "weight": False}},
+    ]
+    config.report_unread_keys()
+    if not source.processor.data:
+        source.note("it becomes at most 4,096 tokens")
+    most = source.processor.size("max_image_tokens", default=4096)
+    sizing = {"kind": "grid_budget", "cell": patch * n, "most": most}
+    return {"model": encoder, "sizing": sizing, "projector": steps}

@@ -71,7 +71,7 @@ class PatchBudget(ImageSizing):
 
 
 class GridBudget(ImageSizing):
-    """The grid of cells of `cell` pixels that is nearest to the image's shape, `most` at most (Muse Glimmer).
+    """The grid of at most `most` cells of `cell` pixels nearest to the image's shape (Muse Glimmer).
 
     Images that fit keep their size, each side rounded to a cell; larger ones shrink to `most` cells first.
     """

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped, bare
 from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
@@ -121,31 +124,35 @@ def _levels(widths: list[int], blocks: int, first: int, attends: int) -> int:
 
 
 def janus_generator(source: TowerSource) -> Mapped:
-    """Parameters of what makes Janus's images: a VQ-VAE (arXiv:1711.00937), embeddings of its codes, a head.
+    """Parameters of what makes Janus's images: a VQ-VAE, embeddings of its codes, a head.
 
-    No pass over text or an image that is seen runs it.
+    arXiv:1711.00937. No pass over text or an image that is seen runs it.
     """
     config = source.part("vq_config", GENERATOR)
     config.ignore("dropout", "num_patches", "hidden_act")
     size = {key: config.size(key).value for key, value in GENERATOR.items() if type(value) is int}
+    latent, code, width = size["latent_channels"], size["embed_dim"], size["projection_dim"]
+    codes = size["num_embeddings"] * code + _conv(latent, code, 1) + _conv(code, latent, 1)
+    reading = size["num_embeddings"] * code + (code + 1) * width
+    reading += (size["num_hidden_layers"] - 1) * (width + 1) * width
+    head = (size["image_token_embed_dim"] + 1) * width + (width + 1) * size["num_embeddings"]
+    total = _autoencoder(config, size) + codes + reading + head
+    config.report_unread_keys()
+    return {"part": "image_generator", "params": total}
+
+
+def _autoencoder(config: Config, size: Mapping[str, int]) -> int:
+    """Parameters of the encoder and the decoder of pixels."""
     levels = config.value("channel_multiplier")
-    if not isinstance(levels.value, list | tuple) or not all(type(n) is int and n > 0 for n in levels.value):
+    stated = levels.value if isinstance(levels.value, list | tuple) else []
+    if not stated or not all(type(n) is int and n > 0 for n in stated):
         raise config.error("channel_multiplier must be a list of whole numbers", at=levels.place)
-    base, latent, code = size["base_channels"], size["latent_channels"], size["embed_dim"]
-    widths, blocks = [base * n for n in levels.value], size["num_res_blocks"]
-    if not widths:
-        raise config.error("channel_multiplier states no level", at=levels.place)
+    base, latent = size["base_channels"], size["latent_channels"]
+    widths, blocks = [base * n for n in stated], size["num_res_blocks"]
     inmost = widths[-1]
     middle = 2 * _residual(inmost, inmost) + _looking(inmost)
     given = (1 + config.flag("double_latent").value) * latent
     encoder = _conv(size["in_channels"], base) + _levels(widths, blocks, base, len(widths) - 1)
     encoder += middle + 2 * inmost + _conv(inmost, given)
     decoder = _conv(latent, inmost) + middle + _levels(widths[::-1], blocks + 1, inmost, 0)
-    decoder += 2 * widths[0] + _conv(widths[0], size["out_channels"])
-    codes = size["num_embeddings"] * code + _conv(latent, code, 1) + _conv(code, latent, 1)
-    width = size["projection_dim"]
-    reading = size["num_embeddings"] * code + (code + 1) * width
-    reading += (size["num_hidden_layers"] - 1) * (width + 1) * width
-    head = (size["image_token_embed_dim"] + 1) * width + (width + 1) * size["num_embeddings"]
-    config.report_unread_keys()
-    return {"part": "image_generator", "params": encoder + decoder + codes + reading + head}
+    return encoder + decoder + 2 * widths[0] + _conv(widths[0], size["out_channels"])

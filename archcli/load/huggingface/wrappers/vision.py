@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isqrt
 from typing import Any
 
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped, bare
 from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
@@ -348,51 +349,44 @@ def cosmos3_edge(source: TowerSource) -> Mapped:
 
 def muse_glimmer(source: TowerSource) -> Mapped:
     """Muse Glimmer: a table and rotary positions, windows as large as the table in most layers."""
-    config = source.part("vision_config", MUSE)
+    config, whole = source.part("vision_config", MUSE), source.whole
     config.ignore(*NO_FIGURE, "max_position_embeddings")
-    whole, patch, n = source.whole, config.size("patch_size").value, config.size("merge_size").value
-    side = config.size("pos_emb_height")
-    if config.size("pos_emb_width").value != side.value:
-        raise config.error("pos_emb_width must be pos_emb_height: the class takes the table for a square")
+    n = config.size("merge_size").value
     width = config.size("hidden_size").value * n * n
     if whole.size("out_hidden_size", default=6144).value != width:
-        raise whole.error(
-            "out_hidden_size must be hidden_size times merge_size squared: the class joins by it"
-        )
-    front_end = still_patches(
-        config, frames="patch_temporal", flat=True, bias=False, position="learned", resize="bilinear"
-    )
-    front_end |= {"image_size": [side.value * patch] * 2, "norm": layernorm(config.number("layer_norm_eps"))}
-    block = vit_like(config, front_end, attention={"position": ROTARY}, norm=layernorm(1e-5))
-    full = block["groups"][0]["layer"]
-    window = {**full, "attention": {**full["attention"], "kind": "patch_window", "side": side}}
-    kinds = {"full_attention": full, "window_attention": window}
-    types = config.value("layer_types")
-    if (
-        not isinstance(types.value, list)
-        or len(types.value) != config.layers()
-        or not {*types.value} <= {*kinds}
-    ):
-        raise config.error(f"layer_types must be one of {', '.join(kinds)} for each layer", at=types.place)
-    encoder = {**block, "groups": groups([kinds[kind] for kind in types.value])}
-    inner, act = (
-        whole.size("projector_hidden_size", default=4096),
-        activation(whole, "projector_hidden_act", default="gelu"),
-    )
-    active = {"kind": "activation", "activation": act}
+        what = "out_hidden_size must be hidden_size times merge_size squared: the class joins by it"
+        raise whole.error(what)
+    encoder = _muse_encoder(config)
+    inner = whole.size("projector_hidden_size", default=4096)
+    act = activation(whole, "projector_hidden_act", default="gelu")
+    layer = [linear(inner, bias=False), {"kind": "activation", "activation": act}]
     eps = source.text.get("rms_norm_eps", 1e-5)
-    steps = [
-        merged(n),
-        linear(inner, bias=False),
-        active,
-        linear(inner, bias=False),
-        active,
-        linear(source.width, bias=False),
-        {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": eps, "weight": False}},
-    ]
+    last = {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": eps, "weight": False}}
     config.report_unread_keys()
     if not source.processor.data:
         source.note("it becomes at most 4,096 tokens")
     most = source.processor.size("max_image_tokens", default=4096)
-    sizing = {"kind": "grid_budget", "cell": patch * n, "most": most}
-    return {"model": encoder, "sizing": sizing, "projector": steps}
+    return {
+        "model": encoder,
+        "sizing": {"kind": "grid_budget", "cell": config.size("patch_size").value * n, "most": most},
+        "projector": [merged(n), *layer, *layer, linear(source.width, bias=False), last],
+    }
+
+
+def _muse_encoder(config: Config) -> Mapped:
+    """Muse Glimmer's layers, each with windows or without."""
+    side, patch = config.size("pos_emb_height"), config.size("patch_size").value
+    if config.size("pos_emb_width").value != side.value:
+        raise config.error("pos_emb_width must be pos_emb_height: the class takes the table for a square")
+    front_end = still_patches(
+        config, frames="patch_temporal", flat=True, bias=False, position="learned", resize="bilinear"
+    )
+    front_end |= {"image_size": [side.value * patch] * 2, "norm": layernorm(config.number("layer_norm_eps"))}
+    encoder = vit_like(config, front_end, attention={"position": ROTARY}, norm=layernorm(1e-5))
+    full = encoder["groups"][0]["layer"]
+    window = {**full, "attention": {**full["attention"], "kind": "patch_window", "side": side}}
+    kinds, types = {"full_attention": full, "window_attention": window}, config.value("layer_types")
+    known = isinstance(types.value, list) and all(isinstance(kind, str) for kind in types.value)
+    if not known or len(types.value) != config.layers() or not {*types.value} <= {*kinds}:
+        raise config.error(f"layer_types must be {' or '.join(kinds)} for each layer", at=types.place)
+    return {**encoder, "groups": groups([kinds[kind] for kind in types.value])}

@@ -24,8 +24,8 @@ class TextTower(Model, Stack):
     """An encoder of texts beside one of images: tokens [B, T] to a vector of the last, [B, 1, P].
 
     SigLIP, arXiv:2303.15343. Its tokens all see each other. `projection` is a matrix to the width P of the
-    shared space, by default none; `projection_bias` gives it a bias. `unread` are the numbers that scale and move products of texts and images.
-    An image does not lengthen the text.
+    shared space, by default none; `projection_bias` gives it a bias. `unread` are the numbers that scale and
+    move products of texts and images. An image does not lengthen the text.
     """
 
     caches: ClassVar[bool] = False

@@ -260,7 +260,7 @@ def minimax_m3_vl(source: TowerSource) -> Mapped:
 def step3p7(source: TowerSource) -> Mapped:
     """Step 3.7: scaled branches, a table and rotary positions; two convolutions, then one matrix."""
     config = source.part("vision_config", STEP).with_words(**STEP_WORDS)
-    config.ignore("max_position_embeddings", "intermediate_size")
+    config.ignore(*NO_FIGURE, "max_position_embeddings", "intermediate_size")
     norm, width = layernorm(config.number("layer_norm_eps")), config.size("hidden_size")
     encoder = vit_like(
         config,

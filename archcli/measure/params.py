@@ -106,6 +106,7 @@ def _by_part(model: Model, rows: Iterable[Row]) -> Totals:
     for tower in model.towers:
         for row in tower_rows(tower, tower.usual, ShapeTape):
             parts[tower.part_of(row)] = parts.get(tower.part_of(row), 0) + row.params
+    parts |= model.beside
     return {"params_with_towers": sum(parts.values()), "by_part": {part: n for part, n in parts.items() if n}}
 
 

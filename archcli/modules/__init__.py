@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.models.media_encoder import *
     from archcli.modules.models.model import *
     from archcli.modules.models.stack import *
+    from archcli.modules.models.text_tower import *
     from archcli.modules.models.tower import *
     from archcli.modules.networks.activation import *
     from archcli.modules.networks.carried import *
@@ -139,6 +140,7 @@ HOMES = {
     ".ends.spectrograms": ["ChunkedSpectrogram", "PlainFrames", "SubsampledSpectrogram"],
     ".ends.pooling": ["AttentionPooling", "FirstAndMean", "FirstToken", "FirstTwo", "MeanToken", "Pooling"],
     ".models.media_encoder": ["MediaEncoder"],
+    ".models.text_tower": ["CausalTextTower", "TextTower"],
     ".models.tower": ["Tower"],
     ".ends.projectors": [
         "ActivationStep",
@@ -180,7 +182,7 @@ HOMES = {
         "UnknownSizing",
     ],
     ".images.joined": ["JoinTilesStep"],
-    ".images.tilings": ["CroppedTiles", "TilesBeyond", "WindowTiles"],
+    ".images.tilings": ["CroppedTiles", "GridBudget", "PatchBudget", "TilesBeyond", "WindowTiles"],
     ".ends.head": ["OutputHead"],
     ".ends.sampled_heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],
     ".adapters.lora": ["LoRA"],

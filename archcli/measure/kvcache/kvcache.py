@@ -135,7 +135,9 @@ def _convention(model: Model, totals: Record) -> str:
 
 def _alternatives(model: Model, plan: Plan, context: int, batch_size: int, dtypes: CacheDtypes) -> Record:
     """The cache as some engines store it, and with other kinds of attention, as far as ranks can share it."""
-    variants = {"held_by_engines": _engines(model), "as_kind": kinds_of(model)}
+    # causal layers of an encoder cache nothing, as CLIP's of texts
+    converted = kinds_of(model) if model.caches else ()
+    variants = {"held_by_engines": _engines(model), "as_kind": converted}
     records: dict[str, Record] = {key: {} for key in variants}
     for key, models in variants.items():
         for name, changed in models:

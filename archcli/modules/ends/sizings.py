@@ -260,16 +260,26 @@ class PinnedTiles(ImageSizing):
 
 
 class SplitLongest(ImageSizing):
-    """The longer side to `longest`, then square tiles of `tile` and an overview (Idefics 3, SmolVLM)."""
+    """The longer side to `longest`, then square tiles of `tile` and an overview (Idefics 3, SmolVLM).
+
+    With `most` tiles the longer side is lowered by a tile until there are no more (UltraVBERT).
+    """
 
     kind: Literal["split"] = "split"
     longest: Size
     tile: Size
+    most: Count = 0
 
     def pieces(self, height: int, width: int) -> Pieces:
         """All tiles and the overview; the overview alone of an image that is no larger than a tile."""
-        height, width = _scaled(height, width, self.longest)
-        rows, columns = _tiles(height, width, self.tile)
+        longest, tile = self.longest, self.tile
+        if longest > MOST_TILES * tile:
+            what = f"an image is not cut into more than {MOST_TILES:,} tiles of a side"
+            raise ArchError(what, f"state a longer side of at most {MOST_TILES * tile:,}")
+        rows, columns = _tiles(*_scaled(height, width, longest), tile)
+        while self.most and longest > tile and rows * columns > self.most:
+            longest -= tile
+            rows, columns = _tiles(*_scaled(height, width, longest), tile)
         number = 1 if rows * columns == 1 else rows * columns + 1
         return Pieces(number, (self.tile, self.tile), rows, columns)
 

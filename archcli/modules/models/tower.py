@@ -62,7 +62,7 @@ class Tower(Holder):
     vector as wide as the language model, which ends rows of patches (LLaVA-1.6). With `crosses` layers of
     cross attention read its vectors, and one token stands in the prompt for them (Llama 3.2 Vision). Of the
     steps the first `within` belong to the tower itself (Qwen2.5-Omni); `unread` are parameters beside them
-    that no pass reads.
+    that no pass reads. With `pooled` it gives the one vector of its encoder (CLIP).
 
     `token` is the id that the prompt has where a vector of the tower stands; a tower without it is counted
     and not run. `after` is the number of layers behind which vectors are taken, before the final norm; left
@@ -78,6 +78,7 @@ class Tower(Holder):
     tap_projector: tuple[ProjectorStep, ...] = ()
     newline: bool = False
     crosses: bool = False
+    pooled: bool = False
     within: Count = 0
     token: Count | None = None
     after: Count | None = None
@@ -171,6 +172,8 @@ class Tower(Holder):
     def _behind(self, medium: Medium, size: tuple[int, ...]) -> tuple[Places, int]:
         """Rows, columns and number of the vectors of a piece of this size, behind all steps."""
         read = self.model.front_end.medium(Request(media=(Medium(medium.kind, tuple(size)),)))
+        if self.pooled:
+            return (1, 1), 1
         places, tokens = self.places(read), self.model.tokens_of(read)
         for step in self.projector:
             places = step.places_after(places)
@@ -208,7 +211,7 @@ class Tower(Holder):
         """
         self.hold(tokens)
         behind = (*(() if self.after is None else (self.after,)), *(tap + 1 for tap in self.taps))
-        x, states = self.model(tokens, "hidden", behind, name="tower")
+        x, states = self.model(tokens, "answer" if self.pooled else "hidden", behind, name="tower")
         places = self.model.grid_made(tokens.shape) or (x.shape[1], 1)
         tapped = states[len(behind) - len(self.taps) :] if self.taps else ()
         deep = [

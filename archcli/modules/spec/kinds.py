@@ -131,6 +131,8 @@ TABLE: dict[str, dict[str, str]] = {
         "unknown": "archcli.modules.ends.sizings:UnknownSizing",
         "tiles_beyond": "archcli.modules.images.tilings:TilesBeyond",
         "windows": "archcli.modules.images.tilings:WindowTiles",
+        "patch_budget": "archcli.modules.images.tilings:PatchBudget",
+        "grid_budget": "archcli.modules.images.tilings:GridBudget",
         "crops": "archcli.modules.images.tilings:CroppedTiles",
         "largest": "archcli.modules.ends.sizings:LargestMultiple",
     },
@@ -140,6 +142,8 @@ TABLE: dict[str, dict[str, str]] = {
         "encoder": "archcli.modules.models.encoder:Encoder",
         "encoder_decoder": "archcli.modules.models.encoder_decoder:EncoderDecoder",
         "media_encoder": "archcli.modules.models.media_encoder:MediaEncoder",
+        "text_tower": "archcli.modules.models.text_tower:TextTower",
+        "causal_text_tower": "archcli.modules.models.text_tower:CausalTextTower",
     },
     "norm": {
         "rmsnorm": "archcli.modules.networks.norm:RMSNorm",

@@ -49,7 +49,7 @@ KINDS = {
     "kind-of-model": (
         "name: tiny-llama",
         "kind: mamba",
-        "1:7: unknown kind 'mamba' of model; one of decoder, encoder, encoder_decoder, media_encoder",
+        f"1:7: unknown kind 'mamba' of model; one of {', '.join(TABLE['model'])}",
     ),
     "kind-of-one-without": (
         "tied: false",

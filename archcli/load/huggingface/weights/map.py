@@ -40,6 +40,7 @@ class Parts:
     again: it may be stored under a second name too, as tied tables are.
     unread: so many more entries at the end of its first axis, which no pass reads (LongCat-Flash).
     frames: stored with its second axis as channels and so many frames (patches of Qwen2-VL).
+    scalar: stored as a number without an axis (CLIP's temperature).
     """
 
     ours: tuple[str, ...]
@@ -53,6 +54,7 @@ class Parts:
     again: bool = False
     unread: int = 0
     frames: int = 0
+    scalar: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,12 +127,18 @@ class WeightTarget(NamedTuple):
             whole[-2:] = whole[:-3:-1]
         if self.nth is None:
             whole[0] += self.parts.unread
+        return self._laid_out(whole)
+
+    def _laid_out(self, whole: list[int]) -> Shape:
+        """The shape with its axes split, joined or added as they are stored."""
         if self.parts.heads:
             whole[-1:] = [self.parts.heads, whole[-1] // self.parts.heads]
         if self.parts.merged:
             whole[:2] = [whole[0] * whole[1]]
         if self.parts.frames:
             whole[1:2] = [whole[1] // self.parts.frames, self.parts.frames]
+        if self.parts.scalar:
+            return ()
         return (*(1,) * self.parts.flat, *whole, *(1,) * self.parts.tapped)
 
     def renamed(self, names: tuple[str, ...]) -> WeightTarget:

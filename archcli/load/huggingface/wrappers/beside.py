@@ -134,17 +134,19 @@ class Towers(NamedTuple):
     """The towers of a file that are known, the keys that they stand at, and why others are not.
 
     `settled` are keys of parts that are no tower: left out by the file, or read with one.
+    `beside` are other parts that are known, by name with their parameters.
     """
 
     towers: list[Mapped]
     keys: list[str]
     reasons: dict[str, str]
     settled: list[str]
+    beside: dict[str, int]
 
 
 def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers:
     """The towers of a wrapper's file, beside a language model with this mapping."""
-    known = Towers([], [], {}, [])
+    known = Towers([], [], {}, [], {})
     if not any(key.endswith("_config") for key in whole.data if key != "quantization_config"):
         # a flat file of a class outside of transformers states no tower (the first of LLaVA)
         return known
@@ -160,11 +162,13 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
         notes = len(whole.notes)
         try:
             made = read(TowerSource(whole, processor(whole), mapping["d_model"], text))
-            towers = made if isinstance(made, list) else [made]
-            towers[0] = {**towers[0], **_in_prompt(whole, text, key, towers[0])}
-            for tower in towers:
-                _require_tower(tower, mapping, whole.places.start)
-            known.towers.extend(towers)
+            for number, tower in enumerate(made if isinstance(made, list) else [made]):
+                if "params" in tower:
+                    known.beside[tower["part"]] = tower["params"]
+                    continue
+                prompted = {**tower, **(_in_prompt(whole, text, key, tower) if number == 0 else {})}
+                _require_tower(prompted, mapping, whole.places.start)
+                known.towers.append(prompted)
             known.keys.append(key)
             known.settled.extend(JOINS.get((kind, key), ()))
         except ArchError as error:
@@ -212,7 +216,9 @@ IN_TURN = ("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
 def _in_prompt(whole: Config, text: Mapping[str, Any], key: str, tower: Mapped) -> Mapped:
     """How the vectors of a tower stand in the prompt; empty of a class of which it is not known."""
     # vectors of several layers are counted and not taken
-    of_layers = any(isinstance(step, dict) and step["kind"] == "layers" for step in tower["projector"])
+    of_layers = any(
+        isinstance(step, dict) and step["kind"] == "layers" for step in tower.get("projector", ())
+    )
     if whole.model_type not in TOKENS or of_layers:
         return {}
     kind = "audio" if key == "audio_config" else "image"
@@ -268,16 +274,16 @@ def merged(n: Any) -> Mapped:
     return {"kind": "merge", "block": [n, n]}
 
 
-def still_patches(config: Config, **more: Any) -> Mapped:
+def still_patches(config: Config, frames: str = "temporal_patch_size", **more: Any) -> Mapped:
     """Patches of a still image, which is repeated for each frame of a patch."""
     patch = config.size("patch_size").value
-    channels = config.size("in_channels", "in_chans", "num_channels")
-    frames = config.size("temporal_patch_size", default=1).value
+    channels = config.size("in_channels", "in_chans", "num_channels", default=3)
+    repeated = config.size(frames, default=1).value
     return {
         "kind": "patches",
         "image_size": [USUAL_SIDE * patch] * 2,
         "patch_size": [patch, patch],
-        "in_channels": channels.derive(channels.value * frames),
+        "in_channels": channels.derive(channels.value * repeated),
         "class_token": False,
         "position": "none",
         "coordinates": "grid",

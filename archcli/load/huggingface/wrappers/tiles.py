@@ -1,9 +1,9 @@
-"""Towers that read tiles of an image and shuffle pixels: InternVL, Idefics 3, SmolVLM, Llama 4."""
+"""Towers that read tiles of an image and shuffle pixels: InternVL, SmolVLM, ModernVBERT, Llama 4."""
 
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped, bare
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
 from archcli.load.huggingface.parts.networks import activation, gated, layernorm, rmsnorm
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
 from archcli.load.huggingface.wrappers.beside import TowerSource, linear, merged, tiled
@@ -67,7 +67,17 @@ def _ratio(config: Config, key: str, default: float) -> int:
 
 def internvl(source: TowerSource) -> Mapped:
     """InternVL: InternViT's patches merged two by two, normalized, through a perceptron."""
-    whole, config = source.whole, source.part("vision_config", INTERNVL)
+    return _internvl(source, source.part("vision_config", INTERNVL))
+
+
+def qianfan_ocr(source: TowerSource) -> Mapped:
+    """Qianfan-OCR: InternVL's tower with biases in attention."""
+    config = source.part("vision_config", {**INTERNVL, "attention_bias": True})
+    return _internvl(source, config)
+
+
+def _internvl(source: TowerSource, config: Config) -> Mapped:
+    whole = source.whole
     config.only("use_absolute_position_embeddings", True)
     config.only("use_mask_token", False)
     config.only("norm_type", "layer_norm", "rms_norm")
@@ -107,13 +117,36 @@ def smolvlm(source: TowerSource) -> Mapped:
     norm = layernorm(config.number("layer_norm_eps"))
     encoder = vit_like(config, patches(config, class_token=False), norm=norm)
     config.report_unread_keys()
+    return _shuffled(source, encoder, source.whole.size("scale_factor", default=2))
+
+
+def modernvbert(source: TowerSource) -> Mapped:
+    """ModernVBERT: as SmolVLM, with SigLIP's own pooler, which the class computes."""
+    encoder = source.encoder("vision_config", "siglip_vision_model")
+    return _shuffled(source, encoder, source.whole.size("pixel_shuffle_factor", default=4))
+
+
+def ultravbert(source: TowerSource) -> Mapped:
+    """UltraVBERT: as ModernVBERT with a norm behind the matrix, by default without SigLIP's pooler."""
+    init = {"vision_use_head": False}
+    encoder = source.encoder("vision_config", "siglip_vision_model", init)
+    tower = _shuffled(source, encoder, source.whole.size("pixel_shuffle_factor", default=4))
+    eps = source.text.get("rms_norm_eps", 1e-6)
+    normed = {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": eps}}
+    most = source.processor.size("max_image_tiles", default=27)
+    sizing = {**tower["sizing"], "most": most}
+    return {**tower, "sizing": sizing, "projector": [*tower["projector"], normed]}
+
+
+def _shuffled(source: TowerSource, encoder: Mapped, n: ConfigValue[int]) -> Mapped:
+    """Tiles through the encoder, n x n patches merged, one matrix."""
     size = bare(encoder["front_end"]["image_size"])[0]
     tile = source.longest("max_image_size", size)
     longest = source.longest("size", 4 * size)
     return {
         "model": encoder,
         "sizing": {"kind": "split", "longest": longest, "tile": tile},
-        "projector": [merged(source.whole.size("scale_factor", default=2)), linear(source.width, bias=False)],
+        "projector": [merged(n), linear(source.width, bias=False)],
     }
 
 

@@ -130,7 +130,12 @@ HOMES = {
     ".ends.frontend": ["ConvFrontEnd"],
     ".ends.patches": ["FrontEnd", "PatchEmbedding", "Patched"],
     ".ends.sounds": ["ConvolvedSpectrogram", "ConvolvedWave", "SpectrogramPatches"],
-    ".ends.spectrograms": ["ChunkedSpectrogram", "PlainFrames", "SubsampledSpectrogram"],
+    ".ends.spectrograms": [
+        "ChunkedSpectrogram",
+        "PlainFrames",
+        "ProjectedFrames",
+        "SubsampledSpectrogram",
+    ],
     ".ends.pooling": ["AttentionPooling", "FirstAndMean", "FirstToken", "FirstTwo", "MeanToken", "Pooling"],
     ".models.media_encoder": ["MediaEncoder"],
     ".models.tower": ["Tower"],

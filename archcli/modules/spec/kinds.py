@@ -99,6 +99,7 @@ TABLE: dict[str, dict[str, str]] = {
         "convolved_spectrogram": "archcli.modules.ends.sounds:ConvolvedSpectrogram",
         "convolved_wave": "archcli.modules.ends.sounds:ConvolvedWave",
         "frames": "archcli.modules.ends.spectrograms:PlainFrames",
+        "projected_frames": "archcli.modules.ends.spectrograms:ProjectedFrames",
         "chunked_spectrogram": "archcli.modules.ends.spectrograms:ChunkedSpectrogram",
         "subsampled_spectrogram": "archcli.modules.ends.spectrograms:SubsampledSpectrogram",
     },

@@ -215,21 +215,25 @@ class RelativeProfiles(Op):
 class Distances(Op):
     """The distances of T queries from S visible keys, the largest first: [S], or [T + S] to both sides.
 
-    Input: positions [T]. A query lies i - j behind key j: from S - 1 down to 0, or from S down to 1 - T.
+    Input: positions [T]. A query lies i - j behind key j: from S - 1 down to 0, or from S down to 1 - T;
+    without the `spare` one, which no pair has, from S - 1.
     """
 
     drawn: ClassVar[str] = "aside"
     name: str
     visible: Number
     both_sides: bool
+    spare: bool = True
     zero_cost_reason: ClassVar[str] = "a range of numbers"
 
     def shape(self, positions: Shape) -> Shape:
-        return (self.visible + positions[0] if self.both_sides else self.visible,)
+        both = self.visible + positions[0] - (0 if self.spare else 1)
+        return (both if self.both_sides else self.visible,)
 
     def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
         if self.both_sides:
-            return torch.arange(self.visible, -positions.shape[0], -1, device=positions.device)
+            largest = self.visible if self.spare else self.visible - 1
+            return torch.arange(largest, -positions.shape[0], -1, device=positions.device)
         return torch.arange(self.visible - 1, -1, -1, device=positions.device)
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from archcli.load.huggingface.config import Config, is_number
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.families.sounds import FRONT, NO_SIZE, sizes, wave
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
 from archcli.load.huggingface.weights.map import Parts, Rule, Weights
 from archcli.load.huggingface.whole.vit_like import labels, vit_like
+from archcli.load.huggingface.whole.wave_like import FRONT, NO_SIZE, sizes, wave
 
 POSITIONS: Mapping[str, Mapped] = {
     "relative": {"kind": "transformer_xl", "spare_distance": False, "pairing": "interleaved"},
@@ -269,29 +269,32 @@ def _wave_like(base: str) -> Any:
     return lambda config: _wave_names(config, base)
 
 
+def _wave_ends(config: Config, within: str) -> Weights:
+    """Names of the convolutions of a wave, and of positions that are not read."""
+    names: dict[str, Rule] = {}
+    for i in range(len(sizes(config, "conv_dim").value)):
+        names[f"{within}feature_extractor.conv_layers.{i}.conv.*"] = f"{FRONT}.conv{i}.*"
+        names[f"{within}feature_extractor.conv_layers.{i}.layer_norm.*"] = f"{FRONT}.conv{i}_norm.*"
+    places = f"{within}encoder.pos_conv_embed.conv"
+    return {
+        **names,
+        f"{places}.bias": "positions_bias.weight",
+        f"{places}.parametrizations.weight.original0": "positions_gain.weight",
+        f"{places}.parametrizations.weight.original1": "positions_direction.weight",
+        f"{places}.weight_g": "positions_gain.weight",
+        f"{places}.weight_v": "positions_direction.weight",
+        f"{within}feature_projection.layer_norm.*": f"{FRONT}.input_norm.*",
+        f"{within}encoder.layer_norm.*": "final_norm.*",
+    }
+
+
 def _wave_names(config: Config, base: str) -> Weights:
     """Names of wav2vec 2.0's Conformers: of convolutions where it has them, and of layers."""
     within, ours = f"[{base}.]", "layers.*"
     layers, conv = f"{within}encoder.layers.*", f"{within}encoder.layers.*.conv_module"
-    names: dict[str, Rule] = {}
-    if base == "wav2vec2_conformer":
-        for i in range(len(sizes(config, "conv_dim").value)):
-            names[f"{within}feature_extractor.conv_layers.{i}.conv.*"] = f"{FRONT}.conv{i}.*"
-            names[f"{within}feature_extractor.conv_layers.{i}.layer_norm.*"] = f"{FRONT}.conv{i}_norm.*"
-        places = f"{within}encoder.pos_conv_embed.conv"
-        names |= {
-            f"{places}.bias": "positions_bias.weight",
-            f"{places}.parametrizations.weight.original0": "positions_gain.weight",
-            f"{places}.parametrizations.weight.original1": "positions_direction.weight",
-            f"{places}.weight_g": "positions_gain.weight",
-            f"{places}.weight_v": "positions_direction.weight",
-            f"{within}feature_projection.layer_norm.*": f"{FRONT}.input_norm.*",
-            f"{within}encoder.layer_norm.*": "final_norm.*",
-        }
-    else:
-        names[f"{within}feature_projection.layer_norm.*"] = f"{FRONT}.norm.*"
+    frames: Weights = {f"{within}feature_projection.layer_norm.*": f"{FRONT}.norm.*"}
     return {
-        **names,
+        **(_wave_ends(config, within) if base == "wav2vec2_conformer" else frames),
         f"{within}masked_spec_embed": "masked_spec_embed.weight",
         f"{within}feature_projection.projection.*": f"{FRONT}.project.*",
         **{f"{layers}.self_attn.linear_{n}.*": f"{ours}.attention.{n}_proj.*" for n in "qkv"},

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
-from archcli.arith import Number, Shape, minimum
+from archcli.arith import Number, Shape, is_less, minimum
 from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.ends.patches import FrontEnd
@@ -60,9 +60,10 @@ class FramesEnd(FrontEnd):
         """The spectrogram of a request, in frames; ArchError for one that is shorter than the first token."""
         medium = super().medium(request)
         frames = medium.size[0] * (self.rate if medium.kind == "seconds" else 1)
-        if self.tokens(Medium("frames", (frames,))) < 1:
+        # a formula has symbols for the rate and the kernels
+        if is_less(self.tokens(Medium("frames", (frames,))), 1):
             raise ArchError(f"{frames:,} frames are too few", "give a longer sound")
-        if self.most is not None and frames > self.most:
+        if self.most is not None and is_less(self.most, frames):
             raise ArchError(f"{frames:,} frames are not read: {self.most:,} at most", "give a shorter sound")
         return Medium("frames", (frames,))
 
@@ -140,8 +141,8 @@ class ChunkedFrames(FramesEnd):
         frames = medium.size[0]
         if self.chunk is None:
             return self.length(frames)
-        rest = frames % self.chunk
-        return frames // self.chunk * self.length(self.chunk) + (self.length(rest) if rest else 0)
+        whole = frames // self.chunk
+        return whole * self.length(self.chunk) + self.length(frames - whole * self.chunk)
 
     def grid_read(self, shape: Shape) -> tuple[Number, int] | None:
         """(T, 1) where there are chunks."""

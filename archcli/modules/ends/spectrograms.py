@@ -83,7 +83,7 @@ class FramesEnd(FrontEnd):
 class PlainFrames(FramesEnd):
     """y = W N x + b for each frame (Granite Speech; w2v-BERT 2.0, whose frames are normalized).
 
-    Where frames are stacked two by two, `n_mels` is the number of both, and `rate` half as large.
+    Frames that are stacked two by two have the mel bins of both.
     """
 
     kind: Literal["frames"] = "frames"

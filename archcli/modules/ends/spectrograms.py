@@ -129,11 +129,13 @@ class ProjectedFrames(FramesEnd):
 class ChunkedFrames(FramesEnd):
     """Base of front ends that convolve a spectrogram in chunks of `chunk` frames, each by itself.
 
-    A last, shorter chunk is padded with zeros. `sinusoids` are fixed positions, which begin anew in each
+    A last, shorter chunk is padded with zeros; a sound of less than a chunk only where chunks are `whole`
+    (Qwen3-ASR). `sinusoids` are fixed positions, which begin anew in each
     chunk. Layers are given a grid of T rows and one column, in which windows lie.
     """
 
     chunk: Size | None = None
+    whole: bool = False
     sinusoids: bool = False
 
     def tokens(self, medium: Medium) -> int:
@@ -152,7 +154,7 @@ class ChunkedFrames(FramesEnd):
         """[B, F, M] to [B, T, D]."""
         frames = x.shape[1]
         if self.chunk is not None:
-            x = CutSpans("chunks", minimum(self.chunk, frames))(x)
+            x = CutSpans("chunks", self.chunk if self.whole else minimum(self.chunk, frames))(x)
         y = self.convolved(x, d_model)
         if self.sinusoids:
             table = Sinusoid("sinusoids", d_model, pairing="half")(Positions("order")(y))

@@ -25,6 +25,11 @@ READERS: Mapping[tuple[str, str], str] = {
     ("kimi_k25", "vision_config"): "qwen:kimi",
     ("qwen2_audio", "audio_config"): "heard:qwen2_audio",
     ("granite_speech", "encoder_config"): "heard:granite_speech",
+    ("granite_speech_plus", "encoder_config"): "heard:granite_speech",
+    ("audioflamingo3", "audio_config"): "heard:audioflamingo3",
+    ("musicflamingo", "audio_config"): "heard:audioflamingo3",
+    ("glmasr", "audio_config"): "heard:glmasr",
+    ("qwen3_asr", "audio_config"): "omni:qwen3_asr",
     ("phi4_multimodal", "audio_config"): "heard:phi4",
     ("gemma4", "vision_config"): "gemma4:vision",
     ("gemma4", "audio_config"): "gemma4:audio",
@@ -41,5 +46,6 @@ OPTIONAL = {("gemma4", "vision_config"), ("gemma4", "audio_config")}
 
 JOINING: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("granite_speech", "encoder_config"): ("projector_config",),
+    ("granite_speech_plus", "encoder_config"): ("projector_config",),
 }
 """Parts that join a tower to the language model, and are read with it."""

@@ -38,6 +38,8 @@ QWEN3_ASR: Mapped = {
     "max_position_embeddings": 13,
 }
 NORM = layernorm(1e-5)
+OF_CHUNK = 13
+"""Tokens of a chunk that Qwen3's classes reckon with, whatever its length."""
 LAYERS = 3
 """Convolutions of Qwen3-Omni, each of which halves the length."""
 
@@ -97,6 +99,8 @@ def _qwen3(source: TowerSource, defaults: Mapped, *, within: int, **more: bool) 
     tokens = chunk
     for _ in range(LAYERS):
         tokens = (tokens + 1) // 2
+    if tokens != OF_CHUNK:
+        raise config.error(f"chunks of {chunk} frames have {tokens} tokens: the class counts {OF_CHUNK}")
     front_end = {
         "kind": "subsampled_spectrogram",
         "n_mels": config.size("num_mel_bins"),

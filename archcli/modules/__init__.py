@@ -113,7 +113,7 @@ HOMES = {
     ".attention.indexer": ["Indexer"],
     ".attention.latent": ["MultiHeadLatentAttention"],
     ".blocks.conformer": ["ConformerBlock", "LightConvolution"],
-    ".blocks.contexts": ["BlockContextAttention"],
+    ".blocks.contexts": ["BlockContextAttention", "GatedBiasAttention"],
     ".blocks.windows": ["GridWindowAttention", "PatchWindowAttention"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".spec.base": ["Inline", "Module", "children", "find", "settings", "substitute"],

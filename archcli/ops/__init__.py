@@ -163,6 +163,7 @@ HOMES = {
         "ClippedBias",
         "DisentangledBias",
         "Distances",
+        "GateBias",
         "LentLinear",
         "RelativeBias",
         "RelativeKeys",

@@ -214,6 +214,8 @@ LASR = {
         "layer_norm_eps": EPS,
     },
 }
+WAVLM = {**WAVE, "model_type": "wavlm", "num_buckets": 12, "max_bucket_distance": 9}
+STABILITY = {"do_stable_layer_norm": True, "feat_extract_norm": "layer"}
 DATA2VEC = {
     **WAVE,
     "model_type": "data2vec-audio",
@@ -255,6 +257,8 @@ TOWERS |= {
         kind="frames",
     ),
     "lasr": Tower(LASR, "LasrForCTC", "logits", ((90, 16), (75, 16)), kind="frames"),
+    "wavlm": Tower(WAVLM, "WavLMModel", sizes=((200,), (331,)), kind="samples"),
+    "wavlm-stable": Tower({**WAVLM, **STABILITY}, "WavLMForCTC", "logits", ((200,),), kind="samples"),
     "data2vec": Tower(DATA2VEC, "Data2VecAudioModel", sizes=((200,), (331,)), kind="samples"),
     "omniasr": Tower(OMNI, "OmniASRForCTC", "logits", ((200,),), kind="samples", channel=True),
 }

@@ -64,6 +64,7 @@ TABLE: dict[str, dict[str, str]] = {
         "patch_window": "archcli.modules.blocks.windows:PatchWindowAttention",
         "grid_window": "archcli.modules.blocks.windows:GridWindowAttention",
         "block_context": "archcli.modules.blocks.contexts:BlockContextAttention",
+        "gated_bias": "archcli.modules.blocks.contexts:GatedBiasAttention",
     },
     "block": {
         "pre_norm": "archcli.modules.blocks.block:PreNorm",

@@ -33,7 +33,7 @@ def _ast(config: Config) -> Mapped:
     return vit_like(config, front_end, attention={"bias": biases}, **ends)
 
 
-def _wav2vec2_like(config: Config, prefix: str, front_end: Mapped | None = None) -> Mapped:
+def _wav2vec2_like(config: Config, prefix: str, front_end: Mapped | None = None, **more: Any) -> Mapped:
     """wav2vec 2.0: convolutions of a wave, convolved positions, layers as BERT's or normalized first."""
     config.only_architectures(f"{prefix}Model", f"{prefix}ForCTC", f"{prefix}ForSequenceClassification")
     config.ignore(*NO_SIZE.split(), "vocab_size")
@@ -59,6 +59,7 @@ def _wav2vec2_like(config: Config, prefix: str, front_end: Mapped | None = None)
         final_norm=stable,
         **({"unread": {"masked_spec_embed": config.size("hidden_size")}} if masks else {}),
         **ends,
+        **more,
     )
 
 
@@ -88,6 +89,18 @@ def _data2vec(config: Config) -> Mapped:
         "weight_norm": False,
     }
     return _wav2vec2_like(config, "Data2VecAudio", front_end)
+
+
+def _wavlm(config: Config) -> Mapped:
+    """WavLM: wav2vec 2.0 with T5's buckets of distance, gated by each query."""
+    config.ignore("num_ctc_classes")
+    bias = {
+        "kind": "buckets",
+        "n_buckets": config.size("num_buckets"),
+        "max_distance": config.size("max_bucket_distance"),
+        "bidirectional": True,
+    }
+    return _wav2vec2_like(config, "WavLM", attention={"kind": "gated_bias"}, score_bias=bias)
 
 
 OMNI_ASR: Mapped = {
@@ -188,6 +201,9 @@ def _wave_names(config: Config, base: str) -> Weights:
         f"{within}encoder.layer_norm.*": "final_norm.*" if stable else f"{FRONT}.norm.*",
         **{f"{layers}.attention.{n}_proj.*": f"{ours}.attention.{n}_proj.*" for n in "qkv"},
         f"{layers}.attention.out_proj.*": f"{ours}.attention.o_proj.*",
+        f"{within}encoder.layers.0.attention.rel_attn_embed.weight": "score_bias.weight",
+        f"{layers}.attention.gru_rel_pos_linear.*": f"{ours}.attention.gate_proj.*",
+        f"{layers}.attention.gru_rel_pos_const": f"{ours}.attention.gate_factor.weight",
         f"{layers}.layer_norm.*": f"{ours}.attention_norm.*",
         f"{layers}.feed_forward.intermediate_dense.*": f"{ours}.ffn.up_proj.*",
         f"{layers}.feed_forward.output_dense.*": f"{ours}.ffn.down_proj.*",
@@ -251,6 +267,7 @@ FAMILIES = {
         _unispeech_sat,
         _wave_weights("unispeech_sat"),
     ),
+    "wavlm": Family("WavLM: WavLMConfig, WavLMModel, WavLMForCTC.", _wavlm, _wave_weights("wavlm")),
     "data2vec-audio": Family(
         "data2vec for sounds: Data2VecAudioConfig, Data2VecAudioModel, Data2VecAudioForCTC.",
         _data2vec,

@@ -86,6 +86,9 @@ OF_SOUNDS = {
 }
 """Mixers of encoders of sounds."""
 
+GATED = {"gated-bias": "{kind: gated_bias, n_heads: 4}"}
+"""Mixers that gate the bias of their stack."""
+
 BIASED = {"none": "", "buckets": "score_bias: {kind: buckets, n_buckets: 8, max_distance: 16}\n"}
 
 
@@ -191,6 +194,28 @@ d_model: 16
 norm: layernorm
 front_end: {{kind: subsampled_spectrogram, n_mels: 12, channels: [3, 3], separable: true, rate: 1}}
 n_labels: 5
+groups:
+  - n_layers: {2 * len(mixers)}
+    pattern:
+{layers}
+"""
+
+
+def gated_encoder(*mixers):
+    """The YAML of an encoder of waves whose layers gate the bias of the stack."""
+    layers = "\n".join(
+        f"      - {{kind: post_norm, attention: {GATED[name]}, ffn: {{kind: mlp, d_ff: 20}}}}"
+        for name in mixers
+    )
+    return f"""
+name: combined
+kind: media_encoder
+d_model: 16
+norm: layernorm
+front_end: {{kind: frames, n_mels: 12, rate: 1}}
+final_norm: false
+n_labels: 5
+score_bias: {{kind: buckets, n_buckets: 8, max_distance: 16, bidirectional: true}}
 groups:
   - n_layers: {2 * len(mixers)}
     pattern:

@@ -13,6 +13,7 @@ from archcli.ops import (
     Distances,
     FlattenFrames,
     FramesImage,
+    GateBias,
     JoinSpans,
     MaskSpans,
     RelativeVectors,
@@ -50,6 +51,14 @@ CASES = {
         [(M, 0, 36 + 9, 36), (C, 2 * 36 * 4, 48 + 36, 36), (E, 36, 36, 36)],
         [(N, 36, 36 + 9, 16), (C, 2 * 2 * 36 * 4, 36 + 36 + 48 + 36, 48 + 36), (E, 36, 36, 36)],
         weights={"weight": (4, 4)},
+    ),
+    # gates of 3 queries in 2 heads of 2 sequences, 12 FLOPs each; a product for each of 48 pairs
+    "gate-bias": ledger(
+        GateBias("y"),
+        ((2, 3, 2, 8), (1, 2, 1, 1), (1, 2, 3, 4)),
+        (2, 2, 3, 4),
+        [(E, 12 * 12, 96 + 2, 12), (E, 48, 24 + 12, 48)],
+        [(E, 12 * 12, 36, 96), (N, 12, 12, 2), (E, 96 - 12, 96, 12), (E, 48, 48 + 12, 48), (N, 48, 48, 24)],
     ),
     # distances of 3 queries and 4 keys, of 2 heads: -2 to 1, of which symmetric ones need half
     "clipped-bias": ledger(
@@ -149,6 +158,14 @@ def vectors(op, weights, q, positions):
     return out
 
 
+def gate_bias(op, weights, g, c, bias):
+    out = torch.zeros(2, 2, 3, 4)
+    for b, h, i in product(range(2), range(2), range(3)):
+        a, r = (torch.sigmoid(sum(g[b, i, h, half : half + 4])) for half in (0, 4))
+        out[b, h, i] = (a * (r * c[0, h, 0, 0] - 1) + 2) * bias[0, h, i]
+    return out
+
+
 def clipped(op, weights, positions):
     out = torch.zeros(1, 2, 3, 4)
     for i, j in product(range(3), range(4)):
@@ -178,6 +195,7 @@ REFERENCES = {
     "SpanDistances": by_distance,
     "RelativeVectors": vectors,
     "ClippedBias": clipped,
+    "GateBias": gate_bias,
     "DepthwiseConv1d": depthwise,
     "FramesImage": lambda op, weights, x: x.view(2, 1, 3, 4),
     "FlattenFrames": lambda op, weights, x: torch.cat([x[:, c] for c in range(4)], dim=-1),

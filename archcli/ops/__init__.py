@@ -178,6 +178,7 @@ HOMES = {
         "ClippedBias",
         "DisentangledBias",
         "Distances",
+        "GateBias",
         "LentLinear",
         "RelativeBias",
         "RelativeKeys",

@@ -132,6 +132,8 @@ ARGUMENTS = {
     ("RelativeBias", 0): count_up,
     ("RelativeKeys", 1): count_up,
     ("RelativeProfiles", 1): count_up,
+    ("RelativeVectors", 1): count_up,
+    ("ClippedBias", 0): count_up,
     ("Distances", 0): count_up,
     ("ByDistance", 1): count_up,
     **{("LinearAttend", i): positive for i in range(5)},

@@ -275,10 +275,11 @@ def channel_norm(op, weights, x):
 
 
 def convolved(op, weights, x):
-    gain, v = weights["gain"][0, 0], weights["direction"]
-    taps = torch.stack(
-        [gain[k] * v[:, :, k] / math.sqrt(float((v[:, :, k] ** 2).sum())) for k in range(4)], dim=2
-    )
+    taps = v = weights["direction"]
+    if op.weight_norm:
+        gain = weights["gain"][0, 0]
+        lengths = [math.sqrt(float((v[:, :, k] ** 2).sum())) for k in range(4)]
+        taps = torch.stack([gain[k] * v[:, :, k] / lengths[k] for k in range(4)], dim=2)
     out = torch.zeros_like(x)
     for c, t, k, i in product(range(4), range(5), range(4), range(2)):
         if 0 <= t + k - 2 < 5:

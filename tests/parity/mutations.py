@@ -242,7 +242,11 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     **RECURRENT_PARTS,
     m.Stack: {"final_norm": off, "score_bias": dropped},
     # its vectors of each head say how many heads there are
-    m.RelativeAttention: {"n_heads": nothing},
+    m.RelativeAttention: {
+        "n_heads": nothing,
+        "pairing": to("half", "interleaved"),
+        "spare_distance": nothing,  # computed, and no pair has it
+    },
     m.EncoderStack: {
         "position": of_vectors(place),
         "input_norm": of_vectors(both(dropped, filled(m.LayerNorm()))),

@@ -65,6 +65,7 @@ TABLE: dict[str, dict[str, str]] = {
         "grid_window": "archcli.modules.blocks.windows:GridWindowAttention",
         "channel": "archcli.modules.blocks.windows:ChannelAttention",
         "block_context": "archcli.modules.blocks.contexts:BlockContextAttention",
+        "gated_bias": "archcli.modules.blocks.contexts:GatedBiasAttention",
     },
     "block": {
         "pre_norm": "archcli.modules.blocks.block:PreNorm",
@@ -105,6 +106,7 @@ TABLE: dict[str, dict[str, str]] = {
         "convolved_spectrogram": "archcli.modules.ends.sounds:ConvolvedSpectrogram",
         "convolved_wave": "archcli.modules.ends.sounds:ConvolvedWave",
         "frames": "archcli.modules.ends.spectrograms:PlainFrames",
+        "projected_frames": "archcli.modules.ends.spectrograms:ProjectedFrames",
         "chunked_spectrogram": "archcli.modules.ends.spectrograms:ChunkedSpectrogram",
         "subsampled_spectrogram": "archcli.modules.ends.spectrograms:SubsampledSpectrogram",
     },

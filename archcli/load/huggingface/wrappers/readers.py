@@ -66,6 +66,11 @@ READERS: Mapping[tuple[str, str], str] = {
     ("lfm2_vl", "vision_config"): "vision:lfm2_vl",
     ("qwen2_audio", "audio_config"): "heard:qwen2_audio",
     ("granite_speech", "encoder_config"): "heard:granite_speech",
+    ("granite_speech_plus", "encoder_config"): "heard:granite_speech",
+    ("audioflamingo3", "audio_config"): "heard:audioflamingo3",
+    ("musicflamingo", "audio_config"): "heard:audioflamingo3",
+    ("glmasr", "audio_config"): "heard:glmasr",
+    ("qwen3_asr", "audio_config"): "omni:qwen3_asr",
     ("phi4_multimodal", "audio_config"): "heard:phi4",
     ("gemma4", "vision_config"): "gemma4:vision",
     ("gemma4", "audio_config"): "gemma4:audio",
@@ -84,6 +89,7 @@ JOINS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("instructblipvideo", "vision_config"): ("qformer_config",),
     ("molmo2", "vision_config"): ("adapter_config",),
     ("granite_speech", "encoder_config"): ("projector_config",),
+    ("granite_speech_plus", "encoder_config"): ("projector_config",),
 }
 """Further keys that a tower's function reads: parts of its projector."""
 

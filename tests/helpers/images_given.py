@@ -1,7 +1,7 @@
 """The input that a class of transformers takes for one usual image, by the names of its arguments.
 
-A usual image is of the tower's own size, of 16 x 16 merged patches where a tower takes any size, and cut in
-tiles where its processor would.
+A usual image is of the tower's own size, about 448 x 448 where a tower takes any size, and cut in tiles where
+its processor would.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import torch
 Given = dict[str, Any]
 Form = tuple[tuple[int, int], Given]
 """Height and width of an image, and what the class is given for it."""
-SIDE = 16
-"""Merged patches on a side of an image whose size is free."""
+AREA = 448
+"""Height and width of an image whose size is free, in whole patches and blocks of them."""
+WORDS = 16
+"""Words of a question, or soft tokens on a side of an image that a class takes with their places."""
 TILES = 4
 """Tiles on a side that Idefics 3's processor cuts any image into by default."""
 
@@ -56,7 +58,7 @@ def grid(config: Any, shape: str = "flat") -> Form:
     )
     frames = first(tower, "temporal_patch_size", "patch_temporal", default=1)
     channels = first(tower, "in_channels", "in_chans", "num_channels", default=3)
-    n = SIDE * merge
+    n = max(1, round(AREA / (merge * patch))) * merge
     shapes = {
         "flat": (n * n, channels * frames * patch**2),
         "still": (n * n, channels * patch**2),
@@ -69,14 +71,16 @@ def grid(config: Any, shape: str = "flat") -> Form:
 
 def rows_and_columns(config: Any) -> Form:
     """Patches in rows, with their numbers of rows and columns."""
-    patch, n = first(vision(config), "patch_size"), 2 * SIDE
+    patch = first(vision(config), "patch_size")
+    n = round(AREA / 2 / patch) * 2
     rows = pixels(n * n, 3 * patch * patch)
     return (n * patch, n * patch), {"pixel_values": rows, "image_grid_hw": torch.tensor([[n, n]])}
 
 
 def naflex(config: Any) -> Form:
     """Patches in rows, with the shape of their grid and a mask."""
-    patch, n = first(vision(config), "patch_size"), 2 * SIDE
+    patch = first(vision(config), "patch_size")
+    n = round(AREA / 2 / patch) * 2
     inputs = {
         "pixel_values": pixels(1, n * n, 3 * patch * patch),
         "spatial_shapes": torch.tensor([[n, n]]),
@@ -97,7 +101,8 @@ def pinned(config: Any) -> Form:
 
 def sized(config: Any) -> Form:
     """An image with its size."""
-    side = 2 * SIDE * first(vision(config), "patch_size")
+    whole = first(vision(config), "patch_size") * first(config, "spatial_merge_size", default=1)
+    side = max(1, min(AREA, own_side(config)) // whole) * whole
     return (side, side), {
         "pixel_values": pixels(1, 3, side, side),
         "image_sizes": torch.tensor([[side, side]]),
@@ -120,7 +125,8 @@ def tiles_of_granite(config: Any) -> Form:
 
 def sized_patches(config: Any) -> Form:
     """Patches side by side, with the rows and columns of them (MiniCPM-V)."""
-    patch, n = first(vision(config), "patch_size"), 4 * SIDE
+    patch = first(vision(config), "patch_size")
+    n = round(AREA / 4 / patch) * 4
     row = pixels(1, 3, patch, n * n * patch)
     return (n * patch, n * patch), {"pixel_values": row, "target_sizes": torch.tensor([[n, n]])}
 
@@ -135,7 +141,7 @@ def two_resolutions(config: Any) -> Form:
 def placed(config: Any) -> Form:
     """Patches in rows with the place of each."""
     patch = first(vision(config), "patch_size")
-    n = SIDE * first(vision(config), "pooling_kernel_size", default=1)
+    n = WORDS * first(vision(config), "pooling_kernel_size", default=1)
     places = torch.cartesian_prod(torch.arange(n), torch.arange(n)).flip(1)[None]
     rows = pixels(1, n * n, 3 * patch * patch)
     return (n * patch, n * patch), {"pixel_values": rows, "image_position_ids": places}
@@ -150,7 +156,7 @@ def plain(config: Any, front: tuple[int, ...] = (1,)) -> Form:
 def asked(config: Any) -> Form:
     """The pixels, and the words that a Q-Former reads beside its queries."""
     image, inputs = plain(config)
-    words = torch.zeros(1, SIDE, dtype=torch.long)
+    words = torch.zeros(1, WORDS, dtype=torch.long)
     return image, {**inputs, "qformer_input_ids": words, "qformer_attention_mask": words + 1}
 
 

@@ -27,8 +27,8 @@ def whole_answer(config: dict[str, Any], theirs: dict[str, Any]) -> Whole:
     try:
         loaded = load_given(config)
         lacks, differ = _params(loaded, theirs["params"])
-        if not lacks and "image" in theirs:
-            differ += _image(loaded.model, config, theirs)
+        if not lacks and "hidden" not in theirs:
+            differ += _medium(loaded.model, config, theirs)
     except ArchError as error:
         return Whole("lacks", error.problems[0].what)
     except Exception as error:  # noqa: BLE001 it is what a user would see
@@ -51,13 +51,14 @@ def _params(loaded: Any, theirs: dict[str, int]) -> tuple[str, list[str]]:
     return lacks, _differing("params", {k: n for k, n in ours.items() if k.endswith("_tower")}, theirs)
 
 
-def _image(model: Any, config: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
-    """What differs for the image that the class was given."""
-    size = "x".join(map(str, theirs["image"]))
-    medium = archcli.count_flops(model, image=size).totals["media"][0]
+def _medium(model: Any, config: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
+    """What differs for the image or the sound that the class was given."""
+    image, frames = "x".join(map(str, theirs.get("image", ()))), theirs.get("frames")
+    asked: dict[str, Any] = {"image": image} if image else {"audio_frames": frames}
+    medium = archcli.count_flops(model, **asked).totals["media"][0]
     tower = config.get("vision_config") or {}
     breaks = isqrt(theirs["rows"]) if {config["model_type"], tower.get("model_type")} & BREAKS else 0
-    tokens = theirs["rows"] + breaks
+    tokens, size = theirs["rows"] + breaks, image or f"{frames} frames"
     differ = _differing(f"{size} FLOPs", medium["by_part"], theirs["flops"])
     return differ + ([f"{size} tokens {medium['tokens']} for {tokens}"] if medium["tokens"] != tokens else [])
 

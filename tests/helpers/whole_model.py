@@ -53,6 +53,10 @@ SEEING = {"vision_tower", "vision_model", "vision_encoder", "visual", "image_enc
 SEEING |= {f"high_res_vision_{end}" for end in ("alpha", "model", "neck", "proj")}
 
 
+PROJECTED_LATER = ("Llama4ForConditionalGeneration",)
+"""Classes whose method leaves the last matrix of the projector to the forward."""
+
+
 def part_of(name: str) -> str:
     """The part of a tensor or module, by the names on its path; a language model's own are its alone."""
     path = name.split(".")
@@ -68,6 +72,13 @@ def params_by_part(model: Any) -> dict[str, int]:
     for name, tensor in model.named_parameters():
         counts[part_of(name)] += tensor.numel()
     return dict(sorted(counts.items()))
+
+
+def figures(model: Any) -> dict[str, Any]:
+    """Parameters by part, and an image, or a sound where the class reads no images."""
+    parts = params_by_part(model)
+    medium = one_sound(model) if AUDIO in parts and VISION not in parts else one_image(model)
+    return {"params": parts, **medium}
 
 
 class WeightsAlone(TorchDispatchMode):
@@ -126,15 +137,39 @@ def one_image(model: Any) -> dict[str, Any]:
     return hidden
 
 
+def one_sound(model: Any) -> dict[str, Any]:
+    """Frames, rows and FLOPs by part of a spectrogram of the length of training, as Whisper has them."""
+    model.requires_grad_(False)
+    heard = model.config.audio_config
+    frames = 2 * heard.max_source_positions
+    spectrogram = torch.ones(1, heard.num_mel_bins, frames)
+
+    def hear(input_features: torch.Tensor) -> Any:
+        if hasattr(model.model, "get_audio_features"):
+            return model.model.get_audio_features(input_features)
+        return model.model.multi_modal_projector(model.model.audio_tower(input_features).last_hidden_state)
+
+    try:
+        return {"frames": frames, **_counted(model, hear, {"input_features": spectrogram}, AUDIO)}
+    except Exception as error:  # noqa: BLE001 what any class may raise on meta
+        return {"hidden": f"{type(error).__name__}: {error}".splitlines()[0][:SHOWN]}
+
+
 def _method(model: Any) -> Any:
     """What makes features of an image."""
-    for holder in (getattr(model, "model", None), model):
-        if hasattr(holder, "get_image_features"):
-            return holder.get_image_features
-    return None
+    holders = [
+        holder for holder in (getattr(model, "model", None), model) if hasattr(holder, "get_image_features")
+    ]
+    if type(model).__name__ not in PROJECTED_LATER:
+        return holders[0].get_image_features if holders else None
+
+    def look(pixel_values: torch.Tensor) -> Any:
+        return model.multi_modal_projector(model.get_image_features(pixel_values).last_hidden_state)
+
+    return look
 
 
-def _counted(model: Any, look: Any, inputs: Given) -> dict[str, Any]:
+def _counted(model: Any, look: Any, inputs: Given, tower: str = VISION) -> dict[str, Any]:
     counter = FlopCounterMode(display=False)
     with (
         ExitStack() as stack,
@@ -148,7 +183,7 @@ def _counted(model: Any, look: Any, inputs: Given) -> dict[str, Any]:
         projected = _of_projectors(model, counter, stack)
         rows = _rows(look(**inputs))
     total = counter.get_total_flops()
-    parts = {VISION: total - sum(projected), PROJECTOR: sum(projected)}
+    parts = {tower: total - sum(projected), PROJECTOR: sum(projected)}
     return {"rows": rows, "flops": {part: flops for part, flops in parts.items() if flops}}
 
 

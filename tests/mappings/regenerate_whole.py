@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "helpers"))
 
 from their_class import default_model  # noqa: E402
-from whole_model import one_image, params_by_part  # noqa: E402
+from whole_model import figures  # noqa: E402
 
 FIGURES, WHOLE = HERE / "figures.json", HERE / "whole.json"
 MAPPING = "image-text/"
@@ -34,8 +34,7 @@ def configs() -> dict[str, dict[str, Any]]:
 
 def whole(kind: str, entry: dict[str, Any]) -> dict[str, Any]:
     """Parameters by part, and one image."""
-    model = default_model(kind, entry["class"], entry["config"])
-    return {"params": params_by_part(model), **one_image(model)}
+    return figures(default_model(kind, entry["class"], entry["config"]))
 
 
 def main(asked: list[str]) -> None:
@@ -45,7 +44,7 @@ def main(asked: list[str]) -> None:
     entries = configs()
     for kind in asked or entries:
         known[kind] = whole(kind, entries[kind])
-    lines = (f"{json.dumps(kind)}: {json.dumps(figures)}" for kind, figures in sorted(known.items()))
+    lines = (f"{json.dumps(kind)}: {json.dumps(entry)}" for kind, entry in sorted(known.items()))
     WHOLE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 

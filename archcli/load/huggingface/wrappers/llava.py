@@ -145,10 +145,11 @@ def _pinned(source: TowerSource, drop: list[Mapped], most: int = 0, layer: int =
     )
     source.whole.ignore("image_grid_pinpoints", "use_image_newline_parameter")
     tile = bare(source.size(encoder["front_end"]["image_size"]))[0]
+    bias = source.whole.flag("multimodal_projector_bias", default=True)
     return {
         "model": encoder,
         "sizing": {"kind": "pinned", "tile": tile, "sizes": pins, "most": most},
-        "projector": [*drop, *_perceptron(source)],
+        "projector": [*drop, *_perceptron(source, bias=bias)],
         "newline": True,
         **_taken(source.whole, encoder, layer),
     }
@@ -294,9 +295,10 @@ def gemma3(source: TowerSource) -> Mapped:
 def paligemma(source: TowerSource) -> Mapped:
     """PaliGemma: SigLIP's patches through one linear layer."""
     encoder = source.encoder("vision_config", "siglip_vision_model", SIGLIP)
-    source.whole.ignore("projection_dim", "num_image_tokens")
+    source.whole.ignore("num_image_tokens")
     size = source.size(encoder["front_end"]["image_size"])
-    width = source.whole.inner("vision_config", {}).size("projection_dim", default=2048)
+    # the class writes the whole file's width over the tower's own
+    width = source.whole.size("projection_dim", default=2048)
     return {
         "model": encoder,
         "sizing": {"kind": "fixed", "size": size},

@@ -181,6 +181,16 @@ def _numbers(config: Config, key: str) -> list[int]:
     return [*entry.value]
 
 
+def _taps(config: Config) -> list[int]:
+    """The layers that are merged too; ArchError where the class makes a merger that no layer reaches."""
+    key = "deepstack_visual_indexes"
+    taps = _numbers(config, key)
+    if sorted({*taps} & {*range(config.layers())}) != sorted(taps):
+        what = f"{key} {taps} must be different layers, counted from 0, of {config.layers()}"
+        raise config.error(what, at=config.place(key))
+    return taps
+
+
 def _qwen3(source: TowerSource, defaults: Mapping[str, Any]) -> Mapped:
     """Qwen3-VL's encoder, with a square table of positions that is resized to each image."""
     config = _tower(source, defaults)
@@ -193,7 +203,7 @@ def _qwen3(source: TowerSource, defaults: Mapping[str, Any]) -> Mapped:
     front_end["image_size"] = [side * config.size("patch_size").value] * 2
     encoder = vit_like(config, front_end, attention={"position": ROTARY}, norm=norm, final_norm=False)
     hidden, out = width.value * n * n, config.size("out_hidden_size")
-    taps = [number for number in _numbers(config, "deepstack_visual_indexes") if number < config.layers()]
+    taps = _taps(config)
     more = {"taps": taps, "tap_projector": merger(hidden, out, "gelu", norm=norm, n=n, first=False)}
     config.report_unread_keys()
     return {
@@ -287,8 +297,15 @@ def kimi(source: TowerSource) -> Mapped:
         "coordinates": "grid",
     }
     block = sides(config, "merge_kernel_size")
+    if any(side % (patch * n) for side, n in zip(table, block.value, strict=True)):
+        raise config.error(f"pos_emb_height and pos_emb_width are no multiples of merge_kernel_size {block}")
     encoder = vit_like(config, front_end, attention={"position": ROTARY}, norm=norm)
-    hidden = config.size("hidden_size").value * block.value[0] * block.value[1]
+    width = config.size("hidden_size").value
+    normed = source.whole.size("projection_hidden_size", default=1152)
+    if normed.value != width:
+        what = f"projection_hidden_size {normed} must be hidden_size {width} of the tower"
+        raise source.whole.error(what, at=normed.place)
+    hidden = width * block.value[0] * block.value[1]
     source.whole.ignore("vision_config", "use_unified_vision_chunk", "video_placeholder")
     steps = [
         {"kind": "norm", "norm": norm},

@@ -86,7 +86,7 @@ HOMES = {
     ".grids.windows": ["CutWindows", "JoinWindows", "MaskShifted", "MergePlaces"],
     ".grids.merging": ["DropTokens", "MergeBlocks", "PoolBlocks"],
     ".grids.waves": ["ChannelNormalize", "ConvolvedPositions", "SpectrogramImage", "WaveChannel"],
-    ".grids.placing": ["JoinPieces", "PairPositions", "PlaceFeatures"],
+    ".grids.placing": ["JoinPieces", "PairPositions", "PlaceFeatures", "Spans", "UnpadTiles"],
     ".grids.places": ["GridBias", "GridCoordinates", "GridRotaryTable", "ResizeTable"],
     ".pointwise": [
         "Dropout",

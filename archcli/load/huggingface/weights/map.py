@@ -40,6 +40,7 @@ class Parts:
     again: it may be stored under a second name too, as tied tables are.
     unread: so many more entries at the end of its first axis, which no pass reads (LongCat-Flash).
     frames: stored with its second axis as channels and so many frames (patches of Qwen2-VL).
+    blocks: its last axis stored as a number of each of so many patches, not as patches (Mistral 3).
     """
 
     ours: tuple[str, ...]
@@ -53,6 +54,7 @@ class Parts:
     again: bool = False
     unread: int = 0
     frames: int = 0
+    blocks: int = 0
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def pixtral(source: TowerSource, key: str) -> tuple[Mapped, Mapped]:
     config.ignore("head_dim", "rope_parameters")
     norm = {"kind": "rmsnorm", "eps": 1e-5}
     front_end = patches(config, bias=False, class_token=False, position="none", coordinates="grid", norm=norm)
-    position = {"kind": "grid_rope", "theta": config.number("rope_theta")}
+    position = {"kind": "grid_rope", "theta": config.number("rope_theta"), "between": True}
     encoder = vit_like(
         config,
         front_end,
@@ -172,6 +172,7 @@ def gemma3(source: TowerSource) -> Mapped:
         "model": encoder,
         "sizing": {"kind": "fixed", "size": source.size(front["image_size"])},
         "projector": steps,
+        "both_ways": "medium",
     }
 
 
@@ -185,4 +186,5 @@ def paligemma(source: TowerSource) -> Mapped:
         "model": encoder,
         "sizing": {"kind": "fixed", "size": size},
         "projector": [linear(width)],
+        "both_ways": "prompt",
     }

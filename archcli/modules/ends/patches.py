@@ -95,8 +95,9 @@ class Patched(FrontEnd):
     and have no position (arXiv:2309.16588). `position` learned is a table with a row for each token but
     registers. For an image of another size `resize` interpolates its rows, `antialias` as torch does,
     `corners` by centers of corners in the place of edges; without `resize` no other size is read. `norm`
-    follows the positions (CLIP), with `norms_patches` it comes before them (AIMv2). `coordinates` centers gives layers the centers of patches, from -1 to 1 (DINOv3), grid their
-    rows and columns; order the place in the sequence alone. `keeps_grid` gives layers a grid [B, h, w, D]
+    follows the positions (CLIP), with `norms_patches` it comes before them (AIMv2). `coordinates` centers
+    gives layers the centers of patches, from -1 to 1 (DINOv3), grid their rows and columns; order the place
+    in the sequence alone. `keeps_grid` gives layers a grid [B, h, w, D]
     in the place of a sequence (ConvNeXt). With `whole` no image is read that leaves a part of a patch.
     """
 

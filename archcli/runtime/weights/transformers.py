@@ -45,10 +45,16 @@ INFINITE = "__float__"
 
 
 class Inputs(NamedTuple):
-    """Random ids [B, T] and what an encoder reads besides them, if there is one."""
+    """Random ids [B, T] and what an encoder reads besides them, if there is one.
+
+    `media` are the images and sounds of the prompt, each a `Medium` with its pieces; `spec` is then the
+    architecture whose towers read them.
+    """
 
     tokens: torch.Tensor
     source: tuple[torch.Tensor, ...]
+    media: tuple[tuple[Any, torch.Tensor], ...] = ()
+    spec: Model | None = None
 
 
 class Logits(NamedTuple):
@@ -217,6 +223,10 @@ def _arguments(model: Any, inputs: Inputs, tokens: torch.Tensor) -> dict[str, An
     """Keyword arguments of transformers' forward; multiple-choice classes take ids [B, 1, T]."""
     if inputs.source:
         return {model.main_input_name: inputs.source[0], "decoder_input_ids": tokens}
+    if inputs.media and inputs.spec is not None:
+        from archcli.runtime.weights.media import class_arguments  # of models with towers alone
+
+        return {"input_ids": tokens, **class_arguments(model.config, inputs.spec, inputs.media, tokens)}
     return {"input_ids": tokens[:, None] if type(model).__name__.endswith("ForMultipleChoice") else tokens}
 
 

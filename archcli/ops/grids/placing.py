@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from archcli.arith import Shape, prod
-from archcli.graph import Op, Part
-from archcli.ops.base import WHOLE_NUMBERS, View, elementwise, movement
+from archcli.graph import Op, OpClass, Part
+from archcli.ops.base import WHOLE_NUMBERS, View, elementwise, movement, summed
+from archcli.ops.grids.places import PER_ELEMENT
 
+BILINEAR = PER_ELEMENT["bilinear"]
 Grids = tuple[tuple[int, int], ...]
 """Rows and columns of vectors of each image, in the order of the prompt."""
 
@@ -46,8 +48,16 @@ class PlaceFeatures(Op):
         return x
 
     def parts(self, x: Shape, ids: Shape, *features: Shape) -> tuple[Part, ...]:
-        placed = sum((prod(shape) for shape in features), start=0)
-        return (movement("place", placed + prod(ids), placed),)
+        sizes = [prod(shape) for shape in features]
+        placed = sum(sizes[1:], start=sizes[0])
+        # what stood there gets no gradient; where it is added to, all gradients pass on
+        own = Part("d_0", OpClass.MOVEMENT, 0, 0, 0 if self.adds else placed, wrt=0)
+        moved = [
+            Part(f"d_{i}", OpClass.MOVEMENT, 0, size, size, wrt=i) for i, size in enumerate(sizes, start=2)
+        ]
+        place = movement("place", placed + prod(ids), placed, (own, *moved))
+        added = Part("add", OpClass.ELEMENTWISE, placed, 2 * placed, placed)
+        return (place, added) if self.adds else (place,)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, ids: Any, *features: Any) -> Any:
         vectors = torch.cat(features, dim=1).to(x.dtype)
@@ -113,9 +123,14 @@ class UnpadTiles(Op):
         return (x[0] // number, x[1] + rows * (columns + 1), x[2])
 
     def parts(self, x: Shape, end: Shape) -> tuple[Part, ...]:
-        out = prod(self.shape(x, end))
-        steps = () if self.resized is None else (elementwise("resize", prod((x[0], *self.grid, x[2])), 9),)
-        return (*steps, movement("join", out, out))
+        batch, total, width = self.shape(x, end)
+        rows, columns = self.grid
+        resized = batch * rows * columns * width
+        ends = batch * rows * width
+        out = batch * total * width
+        back = Part("d_0", OpClass.MOVEMENT, 0, out - ends, out - ends, wrt=0)
+        join = movement("join", out - ends + width, out, (back, summed(1, ends, width)))
+        return (join,) if self.resized is None else (elementwise("resize", resized, BILINEAR), join)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, end: Any) -> Any:
         (rows, columns), (h, w), d = self.tiles, self.places, x.shape[-1]

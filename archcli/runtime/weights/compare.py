@@ -24,8 +24,8 @@ from archcli.runtime.dtypes import DTYPES, dtype_name
 from archcli.runtime.model.build import LanguageModel, build_model
 from archcli.runtime.model.random_data import random_input
 from archcli.runtime.verify.result import ReferenceResult
+from archcli.runtime.weights.inputs import Inputs
 from archcli.runtime.weights.transformers import (
-    Inputs,
     Logits,
     TransformersInput,
     prompt_length,

@@ -16,7 +16,7 @@ from archcli.modules.models.media import token_of
 from archcli.modules.models.tower import Tower
 from archcli.modules.spec.request import SOUNDS, Medium, Request
 from archcli.runtime.model.random_data import random_input
-from archcli.runtime.weights.transformers import DECODED, Inputs
+from archcli.runtime.weights.inputs import DECODED, Inputs
 
 Given = Sequence[tuple[Medium, torch.Tensor]]
 FRAMED = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")

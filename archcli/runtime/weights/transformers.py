@@ -16,8 +16,8 @@ import torch
 
 from archcli.errors import ArchError, install
 from archcli.modules import Model
+from archcli.runtime.weights.inputs import DECODED, Inputs
 
-DECODED = 4  # steps after the prompt; each is one more pass through all layers
 MOST_SHOWN = 200
 
 CLOSED = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "USE_HUB_KERNELS": "0"}
@@ -42,19 +42,6 @@ LOADER_KEYS = {
 
 INFINITE = "__float__"
 """The one key of a mapping that stands for a number that JSON lacks: {"__float__": "Infinity"}."""
-
-
-class Inputs(NamedTuple):
-    """Random ids [B, T] and what an encoder reads besides them, if there is one.
-
-    `media` are the images and sounds of the prompt, each a `Medium` with its pieces; `spec` is then the
-    architecture whose towers read them.
-    """
-
-    tokens: torch.Tensor
-    source: tuple[torch.Tensor, ...]
-    media: tuple[tuple[Any, torch.Tensor], ...] = ()
-    spec: Model | None = None
 
 
 class Logits(NamedTuple):

@@ -97,7 +97,6 @@ HOMES = {
         "JoinChannels",
         "PadTokens",
         "Regroup",
-        "Softmax",
         "TakeTokens",
     ],
     ".grids.spans": [
@@ -112,7 +111,7 @@ HOMES = {
         "SpanDistances",
         "TrimTokens",
     ],
-    ".grids.placing": ["JoinPieces", "PairPositions", "PlaceFeatures"],
+    ".grids.placing": ["JoinPieces", "PairPositions", "PlaceFeatures", "Spans", "UnpadTiles"],
     ".grids.places": ["AxisTables", "GridBias", "GridCoordinates", "GridRotaryTable", "ResizeTable"],
     ".pointwise": [
         "Dropout",

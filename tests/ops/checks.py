@@ -7,7 +7,15 @@ import torch
 
 from archcli.graph import Op, Part
 from archcli.runtime.model.leaves import MODULES
-from ops import block_cases, communicate_cases, head_cases, scan_cases, stream_cases, zero_cases
+from ops import (
+    block_cases,
+    communicate_cases,
+    head_cases,
+    placing_cases,
+    scan_cases,
+    stream_cases,
+    zero_cases,
+)
 from ops.references import REFERENCES
 
 
@@ -142,6 +150,7 @@ ARGUMENTS = {
     ("Sinusoid", 0): count_up,
     **head_cases.ARGUMENTS,
     **zero_cases.ARGUMENTS,
+    **placing_cases.ARGUMENTS,
     **{place: globals()[name] for place, name in (scan_cases.SHAPED | block_cases.ARGUMENTS).items()},
 }
 

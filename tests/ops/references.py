@@ -57,6 +57,8 @@ def attend(op, weights, q, k, v, positions, *extras):
             first = int(positions[-1]) + 1 - visible
             chosen = given["selected"][b, t].tolist() if "selected" in given else range(visible)
             keys = [s for s in range(visible) if op.mask.allows(query, first + s) and s in chosen]
+            if "spans" in given and given["spans"][t] >= 0:
+                keys += [s for s in range(t + 1, new) if given["spans"][s] == given["spans"][t]]
             for h in range(heads):
                 scores = [op.scale * float(q[b, t, h] @ k[b, s, h // shared]) for s in keys]
                 if op.softcap:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import NamedTuple
 
 from archcli.arith import ELEMENT_BITS, Number, Shape, ceil_div, prod
 from archcli.errors import ArchError
 from archcli.graph import Row
-from archcli.measure.passes import shape_pass
+from archcli.graph.count_tape import ShapeTape
+from archcli.measure.passes import shape_pass, tower_rows
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex, folded_path
 from archcli.modules.spec.trace import ADAPTERS, outline
 from archcli.modules.stored.formats import StoredFormat, is_format, stored_format
 from archcli.modules.stored.quantization import Quantization, quantizable
+
+ENCODER = "tower."
+"""Begins the paths of the encoder's rows in a tower."""
 
 
 def tensors(model: Model) -> tuple[dict[str, Shape], dict[str, Shape]]:
@@ -31,6 +35,24 @@ def tensors(model: Model) -> tuple[dict[str, Shape], dict[str, Shape]]:
             buffers |= {
                 f"{path}.{name}": (*stacked, *shape) for name, shape in row.op.buffers(*row.inputs).items()
             }
+    return weights, buffers
+
+
+def tower_tensors(model: Model) -> tuple[dict[str, Shape], dict[str, Shape]]:
+    """(weights, buffers) of the towers beside a language model, as `tensors` has those of the model."""
+    weights: dict[str, Shape] = {}
+    buffers: dict[str, Shape] = {}
+    for tower in model.towers:
+        layers = LayerIndex(tower.model)
+        for row in tower_rows(tower, tower.usual, ShapeTape):
+            # layers are numbered below the encoder alone
+            of_encoder = row.path.startswith(ENCODER)
+            inner = replace(row, path=row.path.removeprefix(ENCODER))
+            for path in layers.stored_paths(inner) if of_encoder else [row.path]:
+                whole = f"{tower.part}.{ENCODER if of_encoder else ''}{path}"
+                weights |= {f"{whole}.{name}": shape for name, shape in row.weights.items()}
+                held = row.op.buffers(*row.inputs)
+                buffers |= {f"{whole}.{name}": shape for name, shape in held.items()}
     return weights, buffers
 
 

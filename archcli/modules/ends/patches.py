@@ -95,12 +95,12 @@ class Patched(FrontEnd):
     vector in front, `teacher_token` a second one (DeiT, arXiv:2012.12877 section 4), `registers` follow them
     and have no position (arXiv:2309.16588). `position` learned is a table with a row for each token but
     registers, axes are tables of `axis_entries` rows for columns and for rows (Gemma 4). For an image of
-    another size `resize` interpolates its rows, `antialias` as torch does; without `resize` no other size is
-    read. `norm` follows the positions (CLIP), with `norms_patches` it comes before them (AIMv2).
-    `coordinates` centers gives layers the centers of patches, from -1 to 1 (DINOv3), grid their rows and
-    columns; order the place in the sequence alone. `keeps_grid` gives layers a grid [B, h, w, D] in the place
-    of a sequence (ConvNeXt), `padding` zeros around the image first (DaViT). With `whole` no image is read
-    that leaves a part of a patch.
+    another size `resize` interpolates its rows, `antialias` as torch does, `corners` by centers of corners in
+    the place of edges; without `resize` no other size is read. `norm` follows the positions (CLIP), with
+    `norms_patches` it comes before them (AIMv2). `coordinates` centers gives layers the centers of patches,
+    from -1 to 1 (DINOv3), grid their rows and columns; order the place in the sequence alone. `keeps_grid`
+    gives layers a grid [B, h, w, D] in the place of a sequence (ConvNeXt), `padding` zeros around the image
+    first (DaViT). With `whole` no image is read that leaves a part of a patch.
     """
 
     group: ClassVar[str] = "patch_embedding"
@@ -119,6 +119,7 @@ class Patched(FrontEnd):
     coordinates: Literal["order", "centers", "grid"] = "order"
     resize: Resampling | None = "bicubic"
     antialias: bool = False
+    corners: bool = False
     norm: Norm | None = None
     norms_patches: bool = False
     keeps_grid: bool = False
@@ -217,7 +218,8 @@ class Patched(FrontEnd):
         before, leading = self.grid(self.image_size), self.class_token + self.teacher_token
         table = Parameter("positions", (leading + before[0] * before[1], x.shape[-1]))(x, group=TABLE)
         if places != before and self.resize is not None:
-            resized = ResizeTable("resize", before, places, leading, self.resize, self.antialias)
+            how = (self.resize, self.antialias, self.corners)
+            resized = ResizeTable("resize", before, places, leading, *how)
             table = resized(table, group=TABLE)
         total: Tensor = Add("positions_add")(x, table)
         return total

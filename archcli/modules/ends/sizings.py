@@ -12,7 +12,7 @@ from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.spec.base import Count, Size, Spec
 from archcli.modules.spec.values import Length
-from archcli.ops import JoinPieces
+from archcli.ops import JoinPieces, UnpadTiles
 
 Sides = Annotated[tuple[Size, ...], Length(2, 2)]
 """Height and width."""
@@ -245,18 +245,46 @@ class PinnedTiles(ImageSizing):
 
     def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
         """Those of the overview, and of the tiles without padding, with a newline behind each row."""
+        rows, columns = self._resized(size, pieces, places) or self._sides(size, pieces, places)
+        return each + rows * (columns + 1)
+
+    def _padding(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int]) -> tuple[int, int]:
+        """Rows above and below the image and columns at both of its sides, of the grid of all tiles."""
         rows, columns = places[0] * pieces.rows, places[1] * pieces.columns
         height, width = size
         # rounded at seven digits, as the class does
         if width / height > columns / rows:
-            rows -= 2 * ((rows - int(round(height * (columns / width), 7))) // 2)
-        else:
-            columns -= 2 * ((columns - int(round(width * (rows / height), 7))) // 2)
-        if self.most:
-            ratio = sqrt(rows * columns / (self.most * places[0] ** 2))
-            if ratio > 1.1:  # noqa: PLR2004 the class's own limit
-                rows, columns = int(rows // ratio), int(columns // ratio)
-        return each + rows * (columns + 1)
+            return (rows - int(round(height * (columns / width), 7))) // 2, 0
+        return 0, (columns - int(round(width * (rows / height), 7))) // 2
+
+    def _sides(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int]) -> tuple[int, int]:
+        """Rows and columns without padding."""
+        above, beside = self._padding(size, pieces, places)
+        return places[0] * pieces.rows - 2 * above, places[1] * pieces.columns - 2 * beside
+
+    def _resized(
+        self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int]
+    ) -> tuple[int, int] | None:
+        """Rows and columns of a grid that is too large, behind resizing."""
+        rows, columns = self._sides(size, pieces, places)
+        ratio = sqrt(rows * columns / (self.most * places[0] ** 2)) if self.most else 1.0
+        # the class's own limit
+        return (int(rows // ratio), int(columns // ratio)) if ratio > 1.1 else None  # noqa: PLR2004
+
+    def joined(
+        self, x: Tensor, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], end: Tensor | None
+    ) -> Tensor:
+        """The vectors of the overview, and of the tiles row by row, with `end` behind each row."""
+        if end is None:
+            return super().joined(x, size, pieces, places, end)
+        above, beside = self._padding(size, pieces, places)
+        rows, columns = places[0] * pieces.rows, places[1] * pieces.columns
+        kept = ((above, rows - above), (beside, columns - beside))
+        op = UnpadTiles(
+            "unpad", (pieces.rows, pieces.columns), places, kept, self._resized(size, pieces, places)
+        )
+        joined: Tensor = op(x, end)
+        return joined
 
 
 class SplitLongest(ImageSizing):

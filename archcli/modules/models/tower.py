@@ -68,6 +68,8 @@ class Tower(Holder):
     and not run. `after` is the number of layers behind which vectors are taken, before the final norm; left
     out, those behind it. `sections` are the pairs of the language model's rotary heads that turn by time, by
     row and by column (M-RoPE, arXiv:2409.12191 section 2.1), one after the other or, `interleaved`, in turn.
+    `both_ways` says which tokens see each other in both directions: those of each medium (Gemma 3), or all of
+    a prompt with media (PaliGemma); pairs are counted without.
     """
 
     part: Literal["vision_tower", "audio_tower"] = "vision_tower"
@@ -84,6 +86,7 @@ class Tower(Holder):
     after: Count | None = None
     sections: tuple[Count, ...] = ()
     interleaved: bool = False
+    both_ways: Literal["none", "medium", "prompt"] = "none"
 
     @property
     def media(self) -> tuple[str, ...]:

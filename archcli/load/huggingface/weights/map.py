@@ -41,6 +41,7 @@ class Parts:
     unread: so many more entries at the end of its first axis, which no pass reads (LongCat-Flash).
     frames: stored with its second axis as channels and so many frames (patches of Qwen2-VL).
     scalar: stored as a number without an axis (CLIP's temperature).
+    blocks: its last axis stored as a number of each of so many patches, not as patches (Mistral 3).
     """
 
     ours: tuple[str, ...]
@@ -55,6 +56,7 @@ class Parts:
     unread: int = 0
     frames: int = 0
     scalar: bool = False
+    blocks: int = 0
 
 
 @dataclass(frozen=True)

@@ -48,9 +48,8 @@ def _whisper(source: TowerSource) -> tuple[Config, Mapped]:
 def qwen2_audio(source: TowerSource) -> Mapped:
     """Qwen2-Audio: means of two vectors through one linear layer."""
     _, encoder = _whisper(source)
-    # the class averages before its last norm, which has as many weights either way
-    steps = [{"kind": "pool", "block": [2, 1]}, linear(source.width)]
-    return {"part": "audio_tower", "model": encoder, "projector": steps}
+    encoder["averaged"] = 2
+    return {"part": "audio_tower", "model": encoder, "projector": [linear(source.width)]}
 
 
 def voxtral(source: TowerSource) -> Mapped:

@@ -42,7 +42,7 @@ def pixtral(source: TowerSource, key: str, init: Mapped = PIXTRAL) -> tuple[Mapp
     config.ignore("head_dim", "rope_parameters")
     norm = {"kind": "rmsnorm", "eps": 1e-5}
     front_end = patches(config, bias=False, class_token=False, position="none", coordinates="grid", norm=norm)
-    position = {"kind": "grid_rope", "theta": config.number("rope_theta")}
+    position = {"kind": "grid_rope", "theta": config.number("rope_theta"), "between": True}
     encoder = vit_like(
         config,
         front_end,
@@ -289,7 +289,7 @@ def gemma3(source: TowerSource) -> Mapped:
     if n == 0:
         why = f"mm_tokens_per_image {count.value} is more than the {side**2} patches of an image"
         sizing = {"kind": "unknown", "why": why}
-    return {"model": encoder, "sizing": sizing, "projector": steps}
+    return {"model": encoder, "sizing": sizing, "projector": steps, "both_ways": "medium"}
 
 
 def paligemma(source: TowerSource) -> Mapped:
@@ -303,4 +303,5 @@ def paligemma(source: TowerSource) -> Mapped:
         "model": encoder,
         "sizing": {"kind": "fixed", "size": size},
         "projector": [linear(width)],
+        "both_ways": "prompt",
     }

@@ -199,7 +199,7 @@ def _qwen3(source: TowerSource, defaults: Mapping[str, Any]) -> Mapped:
     side = isqrt(places.value)
     if side * side != places.value:
         raise config.error(f"num_position_embeddings {places} is no square", at=places.place)
-    front_end = still_patches(config, position="learned", resize="bilinear")
+    front_end = still_patches(config, position="learned", resize="bilinear", corners=True)
     front_end["image_size"] = [side * config.size("patch_size").value] * 2
     encoder = vit_like(config, front_end, attention={"position": ROTARY}, norm=norm, final_norm=False)
     hidden, out = width.value * n * n, config.size("out_hidden_size")

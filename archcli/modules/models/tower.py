@@ -52,6 +52,7 @@ class Tower(Module):
     language model alone is built and run.
     """
 
+    mtp_depth: ClassVar[int] = 0
     part: Literal["vision_tower", "audio_tower"] = "vision_tower"
     model: TowerModel
     sizing: ImageSizing | None = None
@@ -59,6 +60,11 @@ class Tower(Module):
     taps: tuple[Count, ...] = ()
     tap_projector: tuple[ProjectorStep, ...] = ()
     newline: bool = False
+
+    @property
+    def adapted(self) -> Tower:
+        """The module to trace: adapters are those of the language model."""
+        return self
 
     @property
     def media(self) -> tuple[str, ...]:

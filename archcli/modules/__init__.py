@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.models.model import *
     from archcli.modules.models.stack import *
     from archcli.modules.models.tower import *
+    from archcli.modules.models.videos import *
     from archcli.modules.networks.activation import *
     from archcli.modules.networks.carried import *
     from archcli.modules.networks.convolved import *
@@ -128,6 +129,7 @@ HOMES = {
     ".ends.pooling": ["AttentionPooling", "FirstAndMean", "FirstToken", "FirstTwo", "MeanToken", "Pooling"],
     ".models.media_encoder": ["MediaEncoder"],
     ".models.tower": ["Tower"],
+    ".models.videos": ["EachFrame", "PatchedFrames", "VideoSizing"],
     ".ends.projectors": [
         "ActivationStep",
         "DropStep",

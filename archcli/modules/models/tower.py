@@ -13,9 +13,12 @@ from archcli.graph import Row, Tensor
 from archcli.modules.ends.patches import FrontEnd
 from archcli.modules.ends.projectors import GROUP, Places, ProjectorStep, run_steps
 from archcli.modules.ends.sizings import ImageSizing, Pieces
+from archcli.modules.models.videos import VideoSizing
 from archcli.modules.spec.base import Conflict, Count, Module
 from archcli.modules.spec.request import SOUNDS, InputSpec, Medium, Request
 from archcli.ops import Parameter
+
+VIDEO = "video"
 
 
 class TowerModel(Module):
@@ -46,16 +49,17 @@ class Tower(Module):
     """An encoder, and the steps from its vectors to those that the language model reads.
 
     `part` is what it is called in `by_part`. `sizing` says what becomes of an image before the encoder reads
-    it; left out, the image stays as it is. `taps` are layers whose vectors are also projected, each by
-    `tap_projector` with weights of its own (deepstack, arXiv:2406.04334; Qwen3-VL). `newline` is a trained
-    vector as wide as the language model, which ends rows of patches (LLaVA-1.6). Its figures are counted; the
-    language model alone is built and run.
+    it; left out, the image stays as it is. `video` says the same of a video; left out, none is read. `taps`
+    are layers whose vectors are also projected, each by `tap_projector` with weights of its own (deepstack,
+    arXiv:2406.04334; Qwen3-VL). `newline` is a trained vector as wide as the language model, which ends rows
+    of patches (LLaVA-1.6). Its figures are counted; the language model alone is built and run.
     """
 
     mtp_depth: ClassVar[int] = 0
     part: Literal["vision_tower", "audio_tower"] = "vision_tower"
     model: TowerModel
     sizing: ImageSizing | None = None
+    video: VideoSizing | None = None
     projector: tuple[ProjectorStep, ...] = ()
     taps: tuple[Count, ...] = ()
     tap_projector: tuple[ProjectorStep, ...] = ()
@@ -69,7 +73,7 @@ class Tower(Module):
     @property
     def media(self) -> tuple[str, ...]:
         """The kinds of media that it reads."""
-        return self.model.media
+        return self.model.media if self.video is None else (*self.model.media, VIDEO)
 
     def part_of(self, row: Row) -> str:
         """The part that a row is in: this tower, or the projector."""
@@ -82,6 +86,8 @@ class Tower(Module):
 
     def pieces(self, medium: Medium) -> Pieces:
         """What the encoder reads of a medium."""
+        if self.video is not None and medium.kind == VIDEO:
+            return self.video.pieces(*medium.size)
         if self.sizing is None or medium.kind != "image":
             return Pieces(1, medium.size)  # type: ignore[arg-type]  # a sound has one size
         return self.sizing.pieces(*medium.size)
@@ -92,7 +98,7 @@ class Tower(Module):
             raise ArchError(f"{self.part} reads no {medium.kind}", f"it reads {' or '.join(self.media)}")
         number, size = self.pieces(medium)[:2]
         phase: Any = "train" if request.phase == "train" else "forward"
-        read = Medium(medium.kind, tuple(size))
+        read = _piece(medium, size)
         return self.model.fitted(Request(phase, number * request.batch_size, media=(read,)))
 
     def places(self, medium: Medium) -> Places:
@@ -103,11 +109,13 @@ class Tower(Module):
     def tokens_of(self, medium: Medium) -> int:
         """Tokens in the prompt for a medium."""
         pieces = self.pieces(medium)
-        read = self.model.front_end.medium(Request(media=(Medium(medium.kind, tuple(pieces.size)),)))
+        read = self.model.front_end.medium(Request(media=(_piece(medium, pieces.size),)))
         places, each = self.places(read), self.model.tokens_of(read)
         for step in self.projector:
             places = step.places_after(places)
             each = step.tokens_after(each, places)
+        if self.video is not None and medium.kind == VIDEO:
+            return self.video.tokens(pieces, places, each)
         if self.sizing is None or medium.kind in SOUNDS:
             return each
         return self.sizing.tokens(medium.size, pieces, places, each)
@@ -132,6 +140,11 @@ class Tower(Module):
         yield from super().check()
         if bool(self.taps) != bool(self.tap_projector):
             yield Conflict("taps-steps", "taps", "taps and tap_projector go together", "state both or none")
+
+
+def _piece(medium: Medium, size: tuple[int, ...]) -> Medium:
+    """A piece of a medium as an encoder reads it: frames of a video are images."""
+    return Medium("image" if medium.kind == VIDEO else medium.kind, tuple(size))
 
 
 __all__ = ["Tower", "TowerModel"]

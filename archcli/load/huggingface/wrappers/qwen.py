@@ -85,6 +85,8 @@ NO_FIGURE = (
     "tokens_per_grid_t",
 )
 """Keys of videos and of angles, which change no figure of an image."""
+FRAME_AREAS = (128 * 28 * 28, 768 * 28 * 28)
+"""Least and most pixels of a frame of Qwen2-VL's videos."""
 ROTARY = {"kind": "grid_rope"}
 
 
@@ -118,6 +120,13 @@ def _sizing(source: TowerSource, config: Config, least: int, most: int, frames: 
     return {"kind": "multiple", "factor": factor, "least": -(-low // frames), "most": high // frames}
 
 
+def _video(source: TowerSource, config: Config, least: int, most: int, *, of_all: bool) -> Mapped | None:
+    """Patches of as many frames as the class's, with the least and most pixels of its processor."""
+    factor = config.size("patch_size").value * config.size("spatial_merge_size").value
+    frames = config.size("temporal_patch_size").value
+    return source.patched_video(factor, frames, least, most, of_all=of_all)
+
+
 def _merger(hidden: int, width: Any, act: Any, *, norm: Mapped, n: Any, first: bool = True) -> list[Mapped]:
     """A norm before or behind the merger, and two linear layers."""
     normed = {"kind": "norm", "norm": norm}
@@ -140,9 +149,10 @@ def qwen2_vl(source: TowerSource) -> Mapped:
         final_norm=False,
     )
     steps = _merger(width.value * n * n, config.size("hidden_size"), "gelu", norm=norm, n=n)
+    video = _video(source, config, *FRAME_AREAS, of_all=False)
     config.report_unread_keys()
     sizing = _sizing(source, config, 56 * 56, 28 * 28 * 1280)
-    return {"model": {**encoder, "d_model": width}, "sizing": sizing, "projector": steps}
+    return {"model": {**encoder, "d_model": width}, "sizing": sizing, "video": video, "projector": steps}
 
 
 def qwen2_5_vl(source: TowerSource) -> Mapped:
@@ -165,9 +175,10 @@ def qwen2_5_vl(source: TowerSource) -> Mapped:
     full = _numbers(config, "fullatt_block_indexes")
     encoder["groups"] = _runs([whole if i in full else window for i in range(config.layers())])
     steps = _merger(width.value * n * n, config.size("out_hidden_size"), "gelu", norm=norm, n=n)
+    video = _video(source, config, *FRAME_AREAS, of_all=False)
     config.report_unread_keys()
     sizing = _sizing(source, config, 56 * 56, 28 * 28 * 1280)
-    return {"model": encoder, "sizing": sizing, "projector": steps}
+    return {"model": encoder, "sizing": sizing, "video": video, "projector": steps}
 
 
 def _runs(layers: list[Mapped]) -> list[Mapped]:
@@ -203,10 +214,12 @@ def _qwen3(source: TowerSource, defaults: Mapping[str, Any]) -> Mapped:
     hidden, out = width.value * n * n, config.size("out_hidden_size")
     taps = [number for number in _numbers(config, "deepstack_visual_indexes") if number < config.layers()]
     more = {"taps": taps, "tap_projector": _merger(hidden, out, "gelu", norm=norm, n=n, first=False)}
+    video = _video(source, config, 128 * 32 * 32, 768 * 32 * 32, of_all=True)
     config.report_unread_keys()
     return {
         "model": encoder,
         "sizing": _sizing(source, config, 256 * 256, 4096 * 4096),
+        "video": video,
         "projector": _merger(hidden, out, "gelu", norm=norm, n=n),
         **(more if taps else {}),
     }
@@ -247,10 +260,11 @@ def glm4v(source: TowerSource) -> Mapped:
         {"kind": "activation", "activation": "gelu"},
         {"kind": "network", "ffn": network},
     ]
+    video = _video(source, config, 112 * 112, 28 * 28 * 2 * 30000, of_all=True)
     config.report_unread_keys()
     # bounds are of all pixels of the frames that a still image is repeated for
     sizing = _sizing(source, config, 112 * 112, 28 * 28 * 15000, config.size("temporal_patch_size").value)
-    return {"model": encoder, "sizing": sizing, "projector": steps}
+    return {"model": encoder, "sizing": sizing, "video": video, "projector": steps}
 
 
 def kimi(source: TowerSource) -> Mapped:

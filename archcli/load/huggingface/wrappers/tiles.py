@@ -102,7 +102,8 @@ def internvl(source: TowerSource) -> Mapped:
         "most": source.processor.get("max_patches", default=12),
     }
     sizing = {"kind": "canvas", "tile": tile, **limits} if cuts else {"kind": "fixed", "size": tile}
-    return {"model": encoder, "sizing": sizing, "projector": steps}
+    video = {"kind": "frames", "size": source.frame_size(tile)}
+    return {"model": encoder, "sizing": sizing, "video": video, "projector": steps}
 
 
 def smolvlm(source: TowerSource) -> Mapped:
@@ -114,9 +115,13 @@ def smolvlm(source: TowerSource) -> Mapped:
     size = bare(encoder["front_end"]["image_size"])[0]
     tile = source.longest("max_image_size", size)
     longest = source.longest("size", 4 * size)
+    frame = source.of_videos.get("max_image_size", default=None)
+    frame = frame.get("longest_edge", tile) if isinstance(frame, dict) else tile
+    video = {"kind": "frames", "size": [frame, frame]} if source.whole.model_type == "smolvlm" else None
     return {
         "model": encoder,
         "sizing": {"kind": "split", "longest": longest, "tile": tile},
+        "video": video,
         "projector": [merged(source.whole.size("scale_factor", default=2)), linear(source.width, bias=False)],
     }
 

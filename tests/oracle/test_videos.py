@@ -9,6 +9,7 @@ from archcli.errors import ArchError
 from oracle.regenerate_videos import FIGURES, figures
 from table import every_row
 
+WRAPPERS = json.loads(FIGURES.with_name("wrappers.json").read_text())
 VIDEOS = json.loads(FIGURES.read_text())
 STATED = [name for name in VIDEOS if name.endswith("-stated")]
 CLASS_DEFAULTS = ["qwen2-vl", "qwen2.5-vl", "qwen3-vl", "qwen3.5", "glm-4.1v"]
@@ -60,6 +61,22 @@ def test_without_a_file_of_videos_that_of_images_holds(name, folder):
 @pytest.mark.parametrize("name", VIDEOS)
 def test_transformers_still_says_so(name):
     assert figures(VIDEOS[name]) == {"seen": VIDEOS[name]["seen"]}
+
+
+def test_8_frames_of_448_through_qwen2_5_vl_7b_by_hand():
+    """4 pieces of 32 x 32 patches of 14 x 14 x 3 x 2; D 1280, F 3420; 28 of 32 layers see 64 patches."""
+    config = WRAPPERS["qwen2.5-vl-7b"]["config"]
+    patches = 2 * 4096 * 1176 * 1280
+    matrices = 32 * 2 * 4096 * (4 * 1280**2 + 3 * 1280 * 3420)
+    whole = 4 * 4 * 4 * 1024**2 * 1280
+    windows = 28 * 4 * 16 * 4 * 64**2 * 1280
+    merger = 2 * 1024 * (5120**2 + 5120 * 3584)
+    totals = archcli.count_flops(config, video="8x448x448", seq_len=10).totals
+    tower = patches + matrices + whole + windows
+    [medium] = totals["media"]
+    assert medium["by_part"] == {"vision_tower": tower, "projector": merger}
+    assert (tower, merger) == (5_296_483_205_120, 91_268_055_040)
+    assert totals["prompt_tokens"] == 10 + 4 * 16 * 16
 
 
 def test_every_command_reads_videos():

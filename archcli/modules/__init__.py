@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.models.stack import *
     from archcli.modules.models.text_tower import *
     from archcli.modules.models.tower import *
+    from archcli.modules.models.videos import *
     from archcli.modules.networks.activation import *
     from archcli.modules.networks.carried import *
     from archcli.modules.networks.convolved import *
@@ -147,6 +148,7 @@ HOMES = {
     ".models.media_encoder": ["MediaEncoder"],
     ".models.text_tower": ["CausalTextTower", "TextTower"],
     ".models.tower": ["Tower"],
+    ".models.videos": ["EachFrame", "PatchedFrames", "VideoSizing"],
     ".ends.projectors": [
         "ActivationStep",
         "ConvolveStep",

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import NamedTuple
 
-from archcli.arith import ELEMENT_BITS, Number, Shape, ceil_div, prod
+from archcli.arith import ELEMENT_BITS, Number, Shape, ceil_div, prod, to_bytes
 from archcli.errors import ArchError
 from archcli.graph import Row
 from archcli.graph.count_tape import ShapeTape
-from archcli.measure.passes import shape_pass, tower_rows
+from archcli.measure.passes import all_tower_rows, shape_pass, tower_rows
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex, folded_path
 from archcli.modules.spec.trace import ADAPTERS, outline
@@ -235,6 +235,17 @@ def weight_bytes(model: Model, rows: Iterable[Row], dtype: str) -> int:
     bits = sum(form.values + form.scales for row in rows if row.weights for form in of_row(row))
     whole: int = ceil_div(bits, 8)
     return whole
+
+
+def tower_bytes(model: Model, dtype: str) -> dict[str, int]:
+    """Bytes of the weights of towers and projectors by part, in the dtype that the model computes in.
+
+    Formats of quantized weights are those of a language model: published files leave towers as they are.
+    """
+    params: dict[str, int] = {}
+    for part, row in all_tower_rows(model):
+        params[part] = params.get(part, 0) + int(row.params)
+    return {part: int(to_bytes(n, dtype)) for part, n in params.items() if n}
 
 
 def _per(bits: int, params: int) -> float:

@@ -158,8 +158,8 @@ class Model(Holder):
         raise ArchError(what + more, "leave --image, --video and --audio-… out")
 
     def tokens_of(self, medium: Medium) -> int:
-        """How many tokens a medium becomes."""
-        raise NotImplementedError
+        """How many tokens a medium becomes; ArchError for one that is not read."""
+        return self.tower_of(medium).tokens_of(medium)
 
     def source_length(self, source_len: Number) -> Number | None:
         """The encoder's positions for a requested `source_len`; None without an encoder."""

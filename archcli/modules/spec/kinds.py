@@ -218,6 +218,10 @@ TABLE: dict[str, dict[str, str]] = {
         "fixed": "archcli.modules.attention.sparsity:FixedPattern",
         "longformer": "archcli.modules.attention.sparsity:WindowedGlobal",
     },
+    "video_sizing": {
+        "frames": "archcli.modules.models.videos:EachFrame",
+        "patched": "archcli.modules.models.videos:PatchedFrames",
+    },
 }
 """The library's own kinds by family, in the order in which messages list them."""
 

@@ -22,6 +22,8 @@ from archcli.load.yaml.nodes import Place
 from archcli.load.yaml.text import decode, read_start
 from archcli.modules import Tower
 
+VIDEO_PROCESSOR = "video_preprocessor_config.json"
+"""The file that says what becomes of a video; without it that of images does."""
 PROCESSOR = "preprocessor_config.json"
 """The file beside a config.json that says what becomes of an image."""
 NOTHING: Mapping[str, Any] = {}
@@ -84,18 +86,42 @@ class TowerSource:
 
     def bounds(self, least: int, most: int) -> tuple[int, int]:
         """The least and most pixels of an image, as processors state them."""
-        size = self.processor.get("size", default=None)
-        size = size if isinstance(size, dict) else {}
-        low = self.processor.get("min_pixels", default=size.get("shortest_edge"))
-        high = self.processor.get("max_pixels", default=size.get("longest_edge"))
+        low, high = pixels_of(self.processor)
         if low is None or high is None:
             self.note(f"an image has {least:,} to {most:,} pixels")
-        stated = {"least": low or least, "most": high or most}
-        for which, value in stated.items():
-            if not isinstance(value, int) or value < 1:
-                what = f"the {which} pixels of an image must be a whole number above 0"
-                raise ArchError(f"{PROCESSOR}: {what}, not {short_repr(value)}")
-        return stated["least"], stated["most"]
+        return whole_pixels(low or least, "least"), whole_pixels(high or most, "most")
+
+    def patched_video(
+        self, factor: int, frames: int, least: int, most: int, *, of_all: bool = False
+    ) -> Mapped | None:
+        """How patches reach through frames; None for a rule that is not known.
+
+        `least` and `most` pixels of a frame, or `of_all`, hold where no file states others.
+        """
+        stated = self.of_videos
+        if stated.get("cap_pixels_per_frame", default=False):
+            return None
+        low, high = pixels_of(stated)
+        if low is None or high is None:
+            what = "all frames together have" if of_all else "a frame has"
+            self.whole.note(
+                f"no {VIDEO_PROCESSOR} says what becomes of a video: {what} {least:,} to {most:,} pixels"
+            )
+        bounds = {"least": whole_pixels(low or least, "least"), "most": whole_pixels(high or most, "most")}
+        return {"kind": "patched", "frames": frames, "factor": factor, **bounds, "of_all": of_all}
+
+    def frame_size(self, fallback: Any) -> Any:
+        """The size that a processor resizes frames to, else that of images."""
+        stated = self.of_videos.get("size", default=None)
+        if isinstance(stated, dict) and {"height", "width"} <= stated.keys():
+            return [stated["height"], stated["width"]]
+        return fallback
+
+    @property
+    def of_videos(self) -> Config:
+        """The file on videos, or that on images."""
+        own = processor(self.whole, VIDEO_PROCESSOR)
+        return own if own.data else self.processor
 
     def longest(self, key: str, default: int) -> int:
         """The longest edge that the processor states at a key."""
@@ -109,6 +135,22 @@ class TowerSource:
     def note(self, text: str) -> None:
         """Say which default of a class stands where no processor's file says otherwise."""
         self.whole.note(f"no {PROCESSOR} says what becomes of an image: {text}")
+
+
+def pixels_of(stated: Config) -> tuple[Any, Any]:
+    """The least and most pixels that a processor's file states; None for none."""
+    size = stated.get("size", default=None)
+    size = size if isinstance(size, dict) else {}
+    low = stated.get("min_pixels", default=size.get("shortest_edge"))
+    return low, stated.get("max_pixels", default=size.get("longest_edge"))
+
+
+def whole_pixels(value: Any, which: str) -> int:
+    """The least or most pixels; ArchError for what is no whole number above 0."""
+    if not isinstance(value, int) or value < 1:
+        what = f"the {which} pixels of an image must be a whole number above 0"
+        raise ArchError(f"{PROCESSOR}: {what}, not {short_repr(value)}")
+    return value
 
 
 USUAL_SIDE = 32
@@ -248,10 +290,10 @@ def _require_tower(tower: Mapped, mapping: Mapped, start: Place) -> None:
         raise ArchError(problems)
 
 
-def processor(whole: Config) -> Config:
+def processor(whole: Config, name: str = PROCESSOR) -> Config:
     """The processor's file beside a config.json, empty where there is none."""
     file = Path(whole.places.source.name)
-    beside = file.with_name(PROCESSOR)
+    beside = file.with_name(name)
     if file.name != "config.json" or not beside.is_file():
         return Config({}, notes=whole.notes)
     try:
@@ -259,7 +301,7 @@ def processor(whole: Config) -> Config:
     except (ValueError, RecursionError, ArchError):
         data = None
     if not isinstance(data, dict):
-        whole.note(f"{PROCESSOR} is no JSON object, and not read")
+        whole.note(f"{name} is no JSON object, and not read")
         return Config({}, notes=whole.notes)
     return Config(data, notes=whole.notes)
 

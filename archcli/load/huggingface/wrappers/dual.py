@@ -155,4 +155,5 @@ def _autoencoder(config: Config, size: Mapping[str, int]) -> int:
     encoder = _conv(size["in_channels"], base) + _levels(widths, blocks, base, len(widths) - 1)
     encoder += middle + 2 * inmost + _conv(inmost, given)
     decoder = _conv(latent, inmost) + middle + _levels(widths[::-1], blocks + 1, inmost, 0)
-    return encoder + decoder + 2 * widths[0] + _conv(widths[0], size["out_channels"])
+    total: int = encoder + decoder + 2 * widths[0] + _conv(widths[0], size["out_channels"])
+    return total

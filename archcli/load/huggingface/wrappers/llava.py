@@ -248,7 +248,10 @@ def llava_onevision(source: TowerSource) -> Mapped:
     most = str(ratio.value).removeprefix("anyres_max_")
     if not most.isdecimal():
         raise source.whole.error(f"vision_aspect_ratio {ratio.value!r} is not known", at=ratio.place)
-    return _pinned(source, _chosen(source.whole, "full", -1), int(most), -1)
+    tower = _pinned(source, _chosen(source.whole, "full", -1), int(most), -1)
+    size = source.frame_size(tower["model"]["front_end"]["image_size"])
+    # rows and columns of a frame are halved, and one newline stands behind all frames
+    return {**tower, "video": {"kind": "frames", "size": size, "pooled": 2, "ends": 1}}
 
 
 def mistral3(source: TowerSource) -> Mapped:

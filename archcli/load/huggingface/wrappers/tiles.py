@@ -108,7 +108,8 @@ def _internvl(source: TowerSource, config: Config) -> Mapped:
         {"kind": "activation", "activation": activation(whole, "projector_hidden_act", default="gelu")},
         linear(source.width),
     ]
-    return {"model": encoder, "sizing": tiled(source, tile), "projector": steps}
+    video = {"kind": "frames", "size": source.frame_size(tile)}
+    return {"model": encoder, "sizing": tiled(source, tile), "video": video, "projector": steps}
 
 
 def smolvlm(source: TowerSource) -> Mapped:
@@ -143,9 +144,13 @@ def _shuffled(source: TowerSource, encoder: Mapped, n: ConfigValue[int]) -> Mapp
     size = bare(encoder["front_end"]["image_size"])[0]
     tile = source.longest("max_image_size", size)
     longest = source.longest("size", 4 * size)
+    frame = source.of_videos.get("max_image_size", default=None)
+    frame = frame.get("longest_edge", tile) if isinstance(frame, dict) else tile
+    video = {"kind": "frames", "size": [frame, frame]} if source.whole.model_type == "smolvlm" else None
     return {
         "model": encoder,
         "sizing": {"kind": "split", "longest": longest, "tile": tile},
+        "video": video,
         "projector": [merged(n), linear(source.width, bias=False)],
     }
 

@@ -104,3 +104,51 @@ def test_what_has_no_formula_is_refused_in_a_line(model, options, what):
     with pytest.raises(ArchError) as refused:
         archcli.explain(model, **options)
     assert refused.value.problems[0].what.startswith(what)
+
+
+def checked(model, **options):
+    return archcli.check(model, **options).rows
+
+
+def test_a_tower_is_judged_under_the_name_of_its_part():
+    """4,304 = 67.25 x 64, and 1,152 / 16 = 72."""
+    rows = checked("qwen3-vl-8b", select=["HWD001", "HWD003"])
+    by_code = {row["code"]: row for row in rows}
+    assert by_code["HWD001"]["message"].startswith("vision_tower: d_ff 4,304 is no multiple of 64")
+    assert by_code["HWD003"]["message"].startswith("vision_tower: head_dim 72")
+    assert [row for row in checked("qwen3-8b") if row["message"].startswith("vision_tower")] == []
+    # the presets that a figure is compared with are language models
+    (width,) = checked("qwen3-vl-8b", select=["FFN001"])
+    assert (width["message"][:12], width["evidence"]) == ("vision_tower", None)
+
+
+def test_the_fix_of_a_tower_is_a_setting_of_the_whole_model():
+    (finding,) = checked("qwen3-vl-8b", select=["HWD001"])
+    (fix,) = finding["fixes"]
+    assert fix == {"path": "towers.0.model.groups.0.layer.ffn.d_ff", "value": 67 * 64}
+    assert checked(archcli.load("qwen3-vl-8b", [f"{fix['path']}={fix['value']}"]), select=["HWD001"]) == []
+
+
+ENCODERS = {
+    "wav2vec2": {"model_type": "wav2vec2", "architectures": ["Wav2Vec2Model"]},
+    "audio-spectrogram-transformer": {
+        "model_type": "audio-spectrogram-transformer",
+        "architectures": ["ASTModel"],
+    },
+    "swin": {"model_type": "swin", "architectures": ["SwinModel"]},
+    "convnext": {"model_type": "convnext", "architectures": ["ConvNextModel"]},
+    "beit": {"model_type": "beit", "architectures": ["BeitModel"]},
+}
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_rules_of_language_models_do_not_judge_encoders_of_images_and_sounds(name):
+    """Swin and ConvNeXt have 96 channels in the first stage, which is no multiple of 64."""
+    codes = {row["code"] for row in checked(ENCODERS[name])}
+    assert codes <= {"HWD001", "HWD003"}
+    assert ("HWD001" in codes) == (name in ("swin", "convnext"))
+
+
+def test_an_encoder_of_images_is_judged_by_what_it_is():
+    vit = {"model_type": "vit", "architectures": ["ViTModel"], "hidden_size": 768, "intermediate_size": 8192}
+    assert [row["code"] for row in checked(vit) if row["severity"] == "warning"] == ["FFN002"]

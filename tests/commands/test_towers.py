@@ -1,6 +1,7 @@
 """What commands other than params and flops say of a model with towers."""
 
 import json
+import re
 
 import pytest
 import yaml
@@ -8,6 +9,7 @@ import yaml
 import archcli
 from archcli.errors import ArchError
 from archcli.load.presets import presets_index
+from archcli.load.yaml.writer import to_mapping
 
 TOWERS = [record["name"] for record in presets_index() if record["media"]]
 LEFT_OUT = "the language model alone is varied; its vision tower and projector are left out"
@@ -152,3 +154,51 @@ def test_rules_of_language_models_do_not_judge_encoders_of_images_and_sounds(nam
 def test_an_encoder_of_images_is_judged_by_what_it_is():
     vit = {"model_type": "vit", "architectures": ["ViTModel"], "hidden_size": 768, "intermediate_size": 8192}
     assert [row["code"] for row in checked(vit) if row["severity"] == "warning"] == ["FFN002"]
+
+
+def columns(svg):
+    """The models whose columns an SVG has, in order."""
+    return list(dict.fromkeys(re.findall(r'data-model="([^"]*)"', svg)))
+
+
+def test_a_tower_is_drawn_in_a_column_of_its_own_with_an_arrow_to_the_embedding():
+    svg = archcli.draw("qwen3-vl-8b").svg()
+    assert columns(svg) == ["qwen3-vl-8b", "qwen3-vl-8b: vision_tower"]
+    assert ">projector<" in svg
+    assert "What they state differently" not in svg
+    assert columns(archcli.draw("qwen3-8b").svg()) == []
+
+
+def two_towers():
+    """Qwen3-VL-8B with the ears of Voxtral, whose last step is as wide as the language model."""
+    audio = to_mapping(archcli.load("voxtral-mini-3b"))["towers"][0]
+    audio["projector"] = [{"kind": "merge", "block": [4, 1]}, {"width": 4096}]
+    whole = to_mapping(archcli.load("qwen3-vl-8b"))
+    return archcli.load({**whole, "towers": [*whole["towers"], audio]})
+
+
+def test_two_towers_are_two_columns_and_two_arrows():
+    """Each arrow is a line of five corners from a projector, each in a lane of its own."""
+    svg = archcli.draw(two_towers()).svg()
+    assert columns(svg) == [f"qwen3-vl-8b{part}" for part in ("", ": vision_tower", ": audio_tower")]
+    routes = re.findall(r'd="M (\S+) \S+ V (\S+) H (\S+) V (\S+) H \S+"', svg)
+    assert len(routes) == 2
+    assert all(len(set(axis)) == 2 for axis in zip(*routes, strict=True))
+    parts = archcli.count_params(two_towers()).totals["by_part"]
+    assert parts["audio_tower"] == 636_968_960
+    assert parts["vision_tower"] == 415_891_440
+
+
+def test_the_text_of_a_drawing_has_the_towers_below_the_language_model(cli):
+    lines = cli("draw", "voxtral-mini-3b").out.splitlines()
+    assert "voxtral-mini-3b: audio_tower" in lines
+    assert any("with towers" in line for line in lines)
+    assert any("per sound" in line for line in lines)
+
+
+def test_an_encoder_is_headed_by_what_an_image_costs():
+    """303 GFLOP of 518 x 518 pixels, and not a token of a text."""
+    config = {"model_type": "dinov2", "architectures": ["Dinov2Model"], "image_size": 518}
+    headline = archcli.draw(config).anatomies[0].headline
+    figure, caption, _ = headline[-1]
+    assert (figure.value, caption) == (archcli.count_flops(config).totals["matmul_flops"], "FLOP per image")

@@ -202,3 +202,26 @@ def test_an_encoder_is_headed_by_what_an_image_costs():
     headline = archcli.draw(config).anatomies[0].headline
     figure, caption, _ = headline[-1]
     assert (figure.value, caption) == (archcli.count_flops(config).totals["matmul_flops"], "FLOP per image")
+
+
+def data_of(report):
+    return json.loads(re.search(r'id="data">(.*?)</script>', report.html, re.DOTALL)[1])
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("name", TOWERS)
+def test_a_report_has_the_parts_of_the_whole_model(name):
+    data = data_of(archcli.report(name, device=("h100-sxm",)))
+    params = {row["part"].replace(" ", "_"): int(row["params"]) for row in data["parts"]}
+    assert params == archcli.count_params(name).totals["by_part"]
+    assert {row["part"] for row in data["parts"] if row["flops"] is None} == {"language model"}
+    assert not data["redraws"]
+
+
+def test_a_report_says_what_an_image_becomes():
+    """768 / 32 = 24, so 576 tokens."""
+    data = data_of(archcli.report("qwen3-vl-8b", device=("h100-sxm",)))
+    assert {row["media"] for row in data["parts"]} == {"an image of 768 x 768 pixels is 576 tokens"}
+    (read,) = archcli.count_flops("qwen3-vl-8b", image="768x768").totals["media"]
+    assert {row["part"].replace(" ", "_"): int(row["flops"]) for row in data["parts"][1:]} == read["by_part"]
+    assert data_of(archcli.report("gpt2", device=("h100-sxm",)))["parts"] == []

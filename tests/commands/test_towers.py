@@ -225,3 +225,11 @@ def test_a_report_says_what_an_image_becomes():
     (read,) = archcli.count_flops("qwen3-vl-8b", image="768x768").totals["media"]
     assert {row["part"].replace(" ", "_"): int(row["flops"]) for row in data["parts"][1:]} == read["by_part"]
     assert data_of(archcli.report("gpt2", device=("h100-sxm",)))["parts"] == []
+
+
+def test_the_cache_of_an_encoder_is_that_of_what_it_reads(cli):
+    """518 / 14 = 37, so 37 x 37 patches and a class token; none of them is cached."""
+    config = {"model_type": "dinov2", "architectures": ["Dinov2Model"], "image_size": 518}
+    report = archcli.count_kv_cache(config)
+    assert (report.inputs["context"], report.totals["elements"]) == (37 * 37 + 1, 0)
+    assert archcli.count_kv_cache("qwen3-vl-8b").inputs["context"] == 262_144

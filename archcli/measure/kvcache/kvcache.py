@@ -25,6 +25,7 @@ from archcli.modules import Mixer, MixerFacts, Model, Norm, find, substitute
 from archcli.modules.attention.mixer import mixers
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.base import Spec, ends_in
+from archcli.modules.spec.request import Request
 from archcli.modules.spec.trace import MTP
 from archcli.modules.stored.formats import DTYPE_FORMATS, format_notes
 
@@ -63,11 +64,11 @@ def count_kv_cache(  # noqa: PLR0913
 ) -> Report:
     """The report of `archcli kvcache`, of one of the ranks of a plan that share each matrix.
 
-    `context` None is max_seq_len, or 2048 where the model names none; `state_dtype` None is `dtype`.
+    `context` None is that of `usual_context`; `state_dtype` None is `dtype`.
     `architecture` is that of the GPU with `memory_bytes`, such as sm_90; `engine` says what is held and fits,
     for which the stages of a plan have the memory of all of them.
     """
-    dtypes, context = CacheDtypes(dtype, state_dtype), context or model.max_seq_len or DEFAULT_CONTEXT
+    dtypes, context = CacheDtypes(dtype, state_dtype), context or usual_context(model)
     whole, positions = model, model.source_length(source_len or context)
     size = CacheSize(model := plan.share(model))
     totals: Record = {
@@ -97,6 +98,14 @@ def count_kv_cache(  # noqa: PLR0913
         usual={**USUAL, **shown, "kv_dtype": dtype},
         keys=KEYS,
     )
+
+
+def usual_context(model: Model) -> int:
+    """max_seq_len, or 2048 where the model names none; of an encoder of images or sounds what it reads."""
+    if model.media and not model.towers:
+        tokens: int = model.fitted(Request()).seq_len
+        return tokens
+    return model.max_seq_len or DEFAULT_CONTEXT
 
 
 def _fits(served: ServedModel, model: Model, memory_bytes: int, context: int, batch_size: int) -> Record:

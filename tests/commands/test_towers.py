@@ -2,14 +2,17 @@
 
 import json
 import re
+import shlex
 
 import pytest
 import yaml
 
 import archcli
+from archcli.commands.line.ask import ask
 from archcli.errors import ArchError
 from archcli.load.presets import presets_index
 from archcli.load.yaml.writer import to_mapping
+from assistant import answer
 
 TOWERS = [record["name"] for record in presets_index() if record["media"]]
 LEFT_OUT = "the language model alone is varied; its vision tower and projector are left out"
@@ -233,3 +236,27 @@ def test_the_cache_of_an_encoder_is_that_of_what_it_reads(cli):
     report = archcli.count_kv_cache(config)
     assert (report.inputs["context"], report.totals["elements"]) == (37 * 37 + 1, 0)
     assert archcli.count_kv_cache("qwen3-vl-8b").inputs["context"] == 262_144
+
+
+IMAGE = "1080x1920"
+ASKED = {
+    "flops": {"image": [IMAGE]},
+    "memory": {"phase": "serve", "device": "h100-sxm", "image": [IMAGE]},
+    "predict": {"phase": "prefill", "device": "h100-sxm", "image": [IMAGE]},
+}
+
+
+@pytest.mark.parametrize("tool", ASKED)
+def test_an_assistant_and_the_page_ask_about_images(tool):
+    """1,920 x 1,080 becomes 34 x 60 merged patches, 2,040 tokens beside the 2,048 of the text."""
+    told = answer(tool, model="qwen3-vl-8b", **ASKED[tool])
+    assert f"--image {IMAGE}" in told["command"]
+    assert "4,088" in told["headline"]
+    of_page = json.loads(ask(shlex.split(told["command"])[1:]))
+    assert of_page["inputs"]["seq_len"] == 2048 + 34 * 60
+
+
+def test_the_page_shows_the_parts_of_the_whole_model():
+    text = ask(["params", "qwen3-vl-8b", "--format", "md"])
+    assert "With towers" in text
+    assert r"| vision\_tower | 415,891,440 | 416M |" in text

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 import archcli
+from archcli.api.fit import FitOptions, _entries
 from archcli.commands.line.ask import ask
 from archcli.errors import ArchError
 from archcli.load.presets import presets_index
@@ -260,3 +261,11 @@ def test_the_page_shows_the_parts_of_the_whole_model():
     text = ask(["params", "qwen3-vl-8b", "--format", "md"])
     assert "With towers" in text
     assert r"| vision\_tower | 415,891,440 | 416M |" in text
+
+
+def test_what_fits_a_device_is_told_of_towers_where_they_are_asked_for():
+    names = {entry.name for entry in _entries(FitOptions(device="rtx-3090"))}
+    assert {"qwen3-8b", "gemma-3-4b"} <= names
+    assert names.isdisjoint(TOWERS)
+    asked = {entry.name for entry in _entries(FitOptions(device="rtx-3090", where=["media=image"]))}
+    assert asked == {name for name in TOWERS if archcli.load(name).towers[0].part == "vision_tower"}

@@ -32,7 +32,7 @@ from archcli.modules import Mixer, MixerFacts, Model, Norm, find, substitute
 from archcli.modules.attention.mixer import mixers
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.base import Spec, ends_in
-from archcli.modules.spec.request import Media
+from archcli.modules.spec.request import Media, Request
 from archcli.modules.spec.trace import MTP
 from archcli.modules.stored.formats import DTYPE_FORMATS, format_notes
 
@@ -72,13 +72,13 @@ def count_kv_cache(  # noqa: PLR0913
 ) -> Report:
     """The report of `archcli kvcache`, of one of the ranks of a plan that share each matrix.
 
-    `context` None is max_seq_len, or 2048 where the model names none; `state_dtype` None is `dtype`. With
-    `media` it is the text beside them, by default 2048 tokens.
+    `context` None is that of `usual_context`; `state_dtype` None is `dtype`. With `media` it is the text
+    beside them, by default 2048 tokens.
     `architecture` is that of the GPU with `memory_bytes`, such as sm_90; `engine` says what is held and fits,
     for which the stages of a plan have the memory of all of them.
     """
     dtypes = CacheDtypes(dtype, state_dtype)
-    context = _tokens(model, context, media)
+    context = prompt_tokens(model, context, media) if media else context or usual_context(model)
     whole, positions = model, model.source_length(source_len or context)
     size = CacheSize(model := plan.share(model))
     totals: Record = {
@@ -111,16 +111,17 @@ def count_kv_cache(  # noqa: PLR0913
     )
 
 
-def _tokens(model: Model, context: int | None, media: Media) -> int:
-    """Tokens in the cache: of the text, and of what its media become."""
-    if media:
-        return prompt_tokens(model, context, media)
-    return context or model.max_seq_len or DEFAULT_CONTEXT
-
-
 def _of_media(model: Model, media: Media, context: int) -> Record:
     """What the media of a prompt become, by JSON's keys; nothing of text alone."""
     return {"media": media_records(model, media), "prompt_tokens": context} if media else {}
+
+
+def usual_context(model: Model) -> int:
+    """max_seq_len, or 2048 where the model names none; of an encoder of images or sounds what it reads."""
+    if model.media and not model.towers:
+        tokens: int = model.fitted(Request()).seq_len
+        return tokens
+    return model.max_seq_len or DEFAULT_CONTEXT
 
 
 def _fits(served: ServedModel, model: Model, memory_bytes: int, context: int, batch_size: int) -> Record:

@@ -83,6 +83,7 @@ HOMES = {
         "TrainedTokens",
     ],
     ".grids.windows": ["CutWindows", "JoinWindows", "MaskShifted", "MergePlaces"],
+    ".grids.pools": ["GroupNormalize", "MeanPlaces", "PadPlaces", "PoolPlaces", "ResponseNormalize"],
     ".grids.merging": ["DropTokens", "MergeBlocks", "PoolBlocks"],
     ".grids.waves": ["ChannelNormalize", "ConvolvedPositions", "SpectrogramImage", "WaveChannel"],
     ".grids.places": ["GridBias", "GridCoordinates", "GridRotaryTable", "ResizeTable"],

@@ -6,15 +6,18 @@ B batch, h and w rows and columns, C channels.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Literal
 
 from archcli.graph import Tensor
 from archcli.modules.attention.mixer import Kept
 from archcli.modules.blocks.block import Block
+from archcli.modules.networks.activation import Activation
+from archcli.modules.networks.grid_steps import GridStep, grid_after, run_grid_steps
 from archcli.modules.spec.base import Conflict, Positive, Size
 from archcli.modules.spec.context import Context
 from archcli.modules.spec.unread import Holder
-from archcli.ops import ChannelsFirst, ChannelsLast, Conv2d, Linear, MergePlaces, TrainedScale
+from archcli.modules.spec.values import Length
+from archcli.ops import Add, ChannelsFirst, ChannelsLast, Conv2d, Linear, MergePlaces, TrainedScale
 
 
 class ConvolvedBlock(Block):
@@ -48,6 +51,42 @@ class ConvolvedBlock(Block):
             yield Conflict("convolved-parts", "ffn", what, "state ffn, and no attention or mixer")
         if self.kernel % 2 == 0:
             yield Conflict("convolved-kernel", "kernel", "an even kernel has no middle", "state an odd one")
+
+
+class Convolutions(Block):
+    """y = act(S x + x + sum of B x): steps S in a row, and branches B beside them, each of one step.
+
+    With `residual` x itself is added. ResNet (arXiv:1512.03385) has a branch where the grid becomes coarser
+    or wider, and else x. `activation` follows the sum.
+    """
+
+    kind: Literal["convolutions"] = "convolutions"
+    steps: Annotated[tuple[GridStep, ...], Length(least=1)]
+    branches: tuple[GridStep, ...] = ()
+    residual: bool = False
+    activation: Activation | None = None
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
+        """[B, h, w, C] to the grid behind the steps."""
+        self.hold(x)
+        y = run_grid_steps(self.steps, x, "steps")
+        for number, branch in enumerate(self.branches):
+            beside = branch(x, name=f"branches.{number}")
+            y = Add(f"branch{number}_add")(y, beside)
+        if self.residual:
+            y = self._add(x, y, "convolutions")
+        return y if self.activation is None else self.activation(y, name="activation"), None
+
+    def places_after(self, grid: tuple[int, int]) -> tuple[int, int]:
+        """Rows and columns behind the steps."""
+        return grid_after(self.steps, grid)
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: a mixer or a network, in the place of which it has steps."""
+        yield from Holder.check(self)
+        if self.mixing is not None or self.ffn is not None:
+            what = "its steps stand in the place of a mixer and a network"
+            yield Conflict("convolutions-parts", "ffn", what, "leave them out")
 
 
 class Coarser(Block):
@@ -97,4 +136,4 @@ class PatchMerging(Coarser):
         return (grid[0] + 1) // 2, (grid[1] + 1) // 2
 
 
-__all__ = ["Coarser", "ConvolvedBlock", "Downsample", "PatchMerging"]
+__all__ = ["Coarser", "Convolutions", "ConvolvedBlock", "Downsample", "PatchMerging"]

@@ -26,10 +26,13 @@ TABLE: dict[str, dict[str, str]] = {
     "activation": {
         "relu": "archcli.modules.networks.activation:ReLU",
         "relu2": "archcli.modules.networks.activation:SquaredReLU",
+        "relu6": "archcli.modules.networks.activation:ReLU6",
         "gelu": "archcli.modules.networks.activation:GELU",
         "gelu_tanh": "archcli.modules.networks.activation:GELUTanh",
         "silu": "archcli.modules.networks.activation:SiLU",
         "sigmoid": "archcli.modules.networks.activation:Sigmoid",
+        "hard_sigmoid": "archcli.modules.networks.activation:HardSigmoid",
+        "hard_swish": "archcli.modules.networks.activation:HardSwish",
         "softplus": "archcli.modules.networks.activation:Softplus",
         "tanh": "archcli.modules.networks.activation:Tanh",
         "swish": "archcli.modules.networks.activation:Swish",
@@ -78,6 +81,7 @@ TABLE: dict[str, dict[str, str]] = {
         "hyper": "archcli.modules.blocks.streams:HyperConnected",
         "carried": "archcli.modules.networks.carried:CarriedRouting",
         "convolved": "archcli.modules.blocks.grid:ConvolvedBlock",
+        "convolutions": "archcli.modules.blocks.grid:Convolutions",
         "downsample": "archcli.modules.blocks.grid:Downsample",
         "patch_merging": "archcli.modules.blocks.grid:PatchMerging",
     },
@@ -93,9 +97,17 @@ TABLE: dict[str, dict[str, str]] = {
     },
     "front_end": {
         "patches": "archcli.modules.ends.patches:PatchEmbedding",
+        "convolved_image": "archcli.modules.ends.stems:ConvolvedImage",
         "spectrogram_patches": "archcli.modules.ends.sounds:SpectrogramPatches",
         "convolved_spectrogram": "archcli.modules.ends.sounds:ConvolvedSpectrogram",
         "convolved_wave": "archcli.modules.ends.sounds:ConvolvedWave",
+    },
+    "grid_step": {
+        "conv": "archcli.modules.networks.grid_steps:ConvolutionStep",
+        "norm": "archcli.modules.networks.grid_steps:NormalizedStep",
+        "pool": "archcli.modules.networks.grid_steps:PooledStep",
+        "mean": "archcli.modules.networks.grid_steps:MeanStep",
+        "squeeze": "archcli.modules.networks.grid_steps:SqueezeStep",
     },
     "gated_norm": {
         "rmsnorm": "archcli.modules.recurrent.gated_norm:GatedRMSNorm",
@@ -129,6 +141,8 @@ TABLE: dict[str, dict[str, str]] = {
         "rmsnorm": "archcli.modules.networks.norm:RMSNorm",
         "layernorm": "archcli.modules.networks.norm:LayerNorm",
         "batchnorm": "archcli.modules.networks.norm:BatchNorm",
+        "groupnorm": "archcli.modules.networks.grid_norms:GroupNorm",
+        "global_response": "archcli.modules.networks.grid_norms:GlobalResponseNorm",
         "self_gated": "archcli.modules.networks.norm:SelfGatedRMSNorm",
     },
     "pooling": {
@@ -136,6 +150,7 @@ TABLE: dict[str, dict[str, str]] = {
         "first_two": "archcli.modules.ends.pooling:FirstTwo",
         "mean": "archcli.modules.ends.pooling:MeanToken",
         "first_and_mean": "archcli.modules.ends.pooling:FirstAndMean",
+        "beside": "archcli.modules.ends.pooling:BesidePooling",
         "attention": "archcli.modules.ends.pooling:AttentionPooling",
     },
     "position": {

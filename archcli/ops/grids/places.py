@@ -84,7 +84,8 @@ class GridRotaryTable(Op):
     """cos and sin, [T, d/2] each, of row and column times frequencies: coordinates [T, 2].
 
     Of d/2 pairs the first half turns by the row, the second by the column, pair i of each by turn *
-    theta^(-4i/d). A second input is a tensor whose dtype the tables get.
+    theta^(-4i/d). A second input is a tensor whose dtype the tables get. With `trained_first` the angles of
+    the first token are trained (MLCD).
     """
 
     drawn: ClassVar[str] = "aside"
@@ -94,22 +95,31 @@ class GridRotaryTable(Op):
     width: Number
     theta: float
     turn: float = 1.0
+    trained_first: bool = False
+
+    def weights(self, *xs: Shape) -> dict[str, Shape]:
+        return {"angles": (self.width // 2,)} if self.trained_first else {}
 
     def trained(self, grads: list[bool], *xs: Shape) -> bool:
-        return False
+        return self.trained_first
 
     def shape(self, places: Shape, *like: Shape) -> tuple[Shape, Shape]:
         return ((places[0], self.width // 2),) * 2
 
     def parts(self, places: Shape, *like: Shape) -> tuple[Part, ...]:
         n = places[0] * (self.width // 2)
+        own = self.width // 2
+        gradient = Part("d_angles", OpClass.ELEMENTWISE, 4 * own, 4 * own, own, wrt="angles")
         # the angle, its cosine and its sine
-        return (Part("angles", OpClass.ELEMENTWISE, 3 * n, 2 * places[0], 2 * n),)
+        gradients = (gradient,) if self.trained_first else ()
+        return (Part("angles", OpClass.ELEMENTWISE, 3 * n, 2 * places[0], 2 * n, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], places: Any, like: Any = None) -> Any:
         exponents = torch.arange(self.width // 4, device=places.device).float() * (4 / self.width)
         frequencies = self.theta**-exponents
         angles = (self.turn * places[:, :, None] * frequencies).flatten(1, 2)
+        if self.trained_first:
+            angles = torch.cat((weights["angles"][None].float(), angles[1:]), dim=0)
         cos, sin = angles.cos(), angles.sin()
         return (cos, sin) if like is None else (cos.to(like.dtype), sin.to(like.dtype))
 

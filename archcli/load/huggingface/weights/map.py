@@ -121,7 +121,7 @@ class WeightTarget(NamedTuple):
         if self.parts.transposed and len(whole) > 1:
             # the last two axes change places; the axis of a stack stays first
             whole[-2:] = whole[:-3:-1]
-        if self.nth is None:
+        if self.nth is None and self.parts.unread:
             whole[0] += self.parts.unread
         if self.parts.heads:
             whole[-1:] = [self.parts.heads, whole[-1] // self.parts.heads]

@@ -1,0 +1,77 @@
+"""Stems: an image becomes a grid of vectors by several convolutions.
+
+B batch, C channels, H and W height and width in pixels, h and w rows and columns of places, D width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
+
+from archcli.arith import Number, Shape
+from archcli.errors import ArchError
+from archcli.graph import Tensor
+from archcli.modules.ends.patches import FrontEnd, Sides
+from archcli.modules.networks.grid_steps import GridStep, grid_after, run_grid_steps
+from archcli.modules.spec.base import Conflict, Size
+from archcli.modules.spec.request import InputSpec, Medium, Request
+from archcli.modules.spec.values import Length
+from archcli.ops import ChannelsLast
+
+
+class ConvolvedImage(FrontEnd):
+    """A grid [B, h, w, D] from pixels by `steps`, the last of which makes d_model channels (ResNet).
+
+    `image_size` is that of training, or the usual one; any other is read, too.
+    """
+
+    group: ClassVar[str] = "patch_embedding"
+    kind: Literal["convolved_image"] = "convolved_image"
+    image_size: Sides = (224, 224)
+    in_channels: Size = 3
+    steps: Annotated[tuple[GridStep, ...], Length(least=1)]
+
+    @property
+    def usual(self) -> Medium:
+        """An image of the size of training."""
+        return Medium("image", self.image_size)
+
+    def medium(self, request: Request) -> Medium:
+        """The image of a request; ArchError for one of which no place is left."""
+        medium = super().medium(request)
+        height, width = medium.size
+        if not all(side > 0 for side in grid_after(self.steps, (height, width))):
+            raise ArchError(f"of an image of {height} x {width} no place is left", "give a larger one")
+        return medium
+
+    def input(self, batch_size: Number, medium: Medium) -> InputSpec:
+        """Pixels [B, C, H, W]."""
+        return InputSpec((batch_size, self.in_channels, *medium.size), "features")
+
+    def grid_read(self, shape: Shape) -> Any:
+        """(h, w) of [B, C, H, W]."""
+        return grid_after(self.steps, (shape[2], shape[3]))
+
+    def places_of(self, medium: Medium) -> tuple[int, int] | None:
+        """(h, w)."""
+        h, w = grid_after(self.steps, (medium.size[0], medium.size[1]))
+        return h, w
+
+    def tokens(self, medium: Medium) -> int:
+        """h w places."""
+        h, w = grid_after(self.steps, (medium.size[0], medium.size[1]))
+        return int(h * w)
+
+    def forward(self, x: Tensor, d_model: Number) -> Tensor:
+        """[B, C, H, W] to [B, h, w, D]."""
+        return run_grid_steps(self.steps, ChannelsLast("pixels")(x), "steps")
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: steps that leave no place of the usual image."""
+        yield from super().check()
+        if not all(side > 0 for side in grid_after(self.steps, (self.image_size[0], self.image_size[1]))):
+            what = "the steps leave no place of an image of image_size"
+            yield Conflict("image-below-steps", "image_size", what, "give a larger one")
+
+
+__all__ = ["ConvolvedImage"]

@@ -76,6 +76,7 @@ HOMES = {
         "Conv2d",
         "FlattenGrid",
         "FlattenPlaces",
+        "FoldPlaces",
         "KeepToken",
         "MeanTokens",
         "Patchify",

@@ -6,6 +6,7 @@ from parity.towers import (
     CLIP,
     CONVNEXT,
     DINOV2,
+    EPS,
     FIXED,
     RESIZED,
     SIGLIP,
@@ -177,5 +178,53 @@ IMAGES |= {
         "DINOv3ConvNextModel",
         "pooler_output",
         ((32, 32), (40, 24)),
+    ),
+}
+
+PYRAMID = {
+    "model_type": "segformer",
+    "num_channels": 3,
+    "num_encoder_blocks": 3,
+    "depths": [1, 2, 1],
+    "sr_ratios": [4, 2, 1],
+    "hidden_sizes": [8, 12, 20],
+    "patch_sizes": [7, 3, 3],
+    "strides": [4, 2, 2],
+    "num_attention_heads": [1, 2, 5],
+    "mlp_ratios": [2, 3, 2],
+}
+POOLS = {
+    "model_type": "poolformer",
+    "num_encoder_blocks": 3,
+    "depths": [1, 2, 1],
+    "hidden_sizes": [8, 12, 20],
+    "patch_sizes": [7, 3, 3],
+    "strides": [4, 2, 2],
+    "padding": [2, 1, 1],
+    "mlp_ratio": 2.0,
+    "layer_scale_init_value": 0.3,
+}
+IMAGES |= {
+    "segformer": Tower(PYRAMID, "SegformerModel", sizes=LARGE),
+    "segformer-labels": Tower(
+        {**PYRAMID, "num_labels": 5, "hidden_act": "relu"},
+        "SegformerForImageClassification",
+        LOGITS,
+        LARGE,
+    ),
+    "glpn": Tower({**PYRAMID, "model_type": "glpn"}, "GLPNModel", sizes=LARGE),
+    "pvt-v2": Tower({**PYRAMID, "model_type": "pvt_v2", "qkv_bias": False}, "PvtV2Model", sizes=LARGE),
+    "pvt-v2-labels": Tower(
+        {**PYRAMID, "model_type": "pvt_v2", "num_labels": 5, "layer_norm_eps": EPS},
+        "PvtV2ForImageClassification",
+        LOGITS,
+        LARGE,
+    ),
+    "poolformer": Tower(POOLS, "PoolFormerModel", sizes=LARGE),
+    "poolformer-labels": Tower(
+        {**POOLS, "use_layer_scale": False, "num_labels": 5},
+        "PoolFormerForImageClassification",
+        LOGITS,
+        LARGE,
     ),
 }

@@ -40,6 +40,8 @@ TABLE: dict[str, dict[str, str]] = {
     },
     "attention": {
         "mha": "archcli.modules.attention.grouped:MultiHeadAttention",
+        "reduced_grid": "archcli.modules.blocks.pyramids:ReducedGridAttention",
+        "grid_pool": "archcli.modules.blocks.pyramids:PoolMixer",
         "mqa": "archcli.modules.attention.grouped:MultiQueryAttention",
         "gqa": "archcli.modules.attention.grouped:GroupedQueryAttention",
         "disentangled": "archcli.modules.attention.disentangled:DisentangledAttention",
@@ -93,6 +95,7 @@ TABLE: dict[str, dict[str, str]] = {
         "rwkv_channel_mix": "archcli.modules.recurrent.rwkv:RWKVChannelMix",
         "shared_sink_moe": "archcli.modules.networks.experts:SharedSinkExperts",
         "convolved": "archcli.modules.networks.convolved:ConvolvedNetwork",
+        "convolved_grid": "archcli.modules.blocks.pyramids:ConvolvedGridNetwork",
         "carried_moe": "archcli.modules.networks.carried:CarriedExperts",
     },
     "front_end": {

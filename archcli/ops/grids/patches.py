@@ -112,6 +112,20 @@ class FlattenPlaces(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class FoldPlaces(View):
+    """[B, h w, C] to [B, h, w, C]: tokens are the places of a grid, row by row."""
+
+    name: str
+    grid: Pair
+
+    def shape(self, x: Shape) -> Shape:
+        return (x[0], *self.grid, x[2])
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x.reshape(x.shape[0], *map(int, self.grid), x.shape[2])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Patchify(Op):
     """[B, C, H, W] to [B, h w, p q C]: the pixels of each patch of p x q in a row, channels last."""
 

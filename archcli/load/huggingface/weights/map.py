@@ -34,7 +34,7 @@ class Parts:
     groups: they do so in each of so many groups: q, k, v of head 0, then of head 1, …
     transposed: stored [in, out], as GPT-2's Conv1D and some stacked experts.
     flat: stored with so many axes of 1 in front.
-    tapped: stored with an axis of 1 behind, as the kernel of a convolution with one tap (SqueezeBERT).
+    tapped: stored with so many axes of 1 behind, as the kernel of a convolution with one tap (SqueezeBERT).
     heads: stored with its last axis as so many heads and their width, [in, H, d] (XLNet).
     merged: a stack of matrices, stored one below the other as one (DBRX's experts).
     again: it may be stored under a second name too, as tied tables are.
@@ -48,7 +48,7 @@ class Parts:
     flat: int = 0
     heads: int = 0
     merged: bool = False
-    tapped: bool = False
+    tapped: int = 0
     again: bool = False
     unread: int = 0
 

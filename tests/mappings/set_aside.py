@@ -46,7 +46,6 @@ SET_ASIDE: dict[str, str] = {
 """What archcli could say and does not, or what is too odd for one forward in its operations."""
 
 IMAGES: dict[str, str] = {
-    "image/bit": "convolutions whose weights are standardized",
     "image/cohere2_vision": "a multimodal model, of which the language model is counted",
     "image/depth_pro": "two encoders that read patches of one image at three sizes",
     "image/focalnet": "focal modulation in place of attention",
@@ -60,13 +59,10 @@ IMAGES: dict[str, str] = {
     "image/swin2sr": "attention by cosines",
     "image/swinv2": "attention by cosines, biases by a network",
     "image/timesformer": "attention along time, then along places",
-    "image/videomae": "patches of several frames",
     "image/videoprism_vision_model": "attention along places, then along time",
     "image/vit_mae": "patches that are left out at random",
     "image/vitdet": "windows, and convolutions between layers",
-    "image/vivit": "patches of several frames",
     "image/yolos": "tables of positions in every layer",
-    "image-classification/bit": "convolutions whose weights are standardized",
     "image-classification/cvt": "convolutions in place of projections",
     "image-classification/focalnet": "focal modulation in place of attention",
     "image-classification/hgnet_v2": "convolutions whose inputs are all that came before",

@@ -228,3 +228,31 @@ IMAGES |= {
         LARGE,
     ),
 }
+
+BIT = {
+    "model_type": "bit",
+    "embedding_size": 8,
+    "hidden_sizes": [16, 24, 48],
+    "depths": [2, 1, 2],
+    "num_groups": 4,
+}
+VIDEO = {**BASE, "num_frames": 5, "tubelet_size": [2, 8, 6]}
+IMAGES |= {
+    "bit": Tower(BIT, "BitModel", "pooler_output", LARGE),
+    "bit-labels": Tower({**BIT, "num_labels": 5}, "BitForImageClassification", LOGITS, LARGE),
+    "vivit": Tower(
+        {**VIDEO, "model_type": "vivit"}, "VivitModel", "pooler_output", ((5, 24, 24),), kind="video"
+    ),
+    "videomae": Tower(
+        {**VIDEO, "model_type": "videomae", "tubelet_size": 2, "use_mean_pooling": False, "num_frames": 4},
+        "VideoMAEModel",
+        sizes=((4, 24, 24),),
+        kind="video",
+    ),
+    "videomae-mean": Tower(
+        {**VIDEO, "model_type": "videomae", "tubelet_size": 2, "qv_bias": False, "num_frames": 4},
+        "VideoMAEModel",
+        sizes=((4, 24, 24),),
+        kind="video",
+    ),
+}

@@ -57,10 +57,12 @@ class Convolutions(Block):
     """y = act(S x + x + sum of B x): steps S in a row, and branches B beside them, each of one step.
 
     With `residual` x itself is added. ResNet (arXiv:1512.03385) has a branch where the grid becomes coarser
-    or wider, and else x. `activation` follows the sum.
+    or wider, and else x. `before` are steps in front of S and B (BiT, arXiv:1912.11370). `activation` follows
+    the sum.
     """
 
     kind: Literal["convolutions"] = "convolutions"
+    before: tuple[GridStep, ...] = ()
     steps: Annotated[tuple[GridStep, ...], Length(least=1)]
     branches: tuple[GridStep, ...] = ()
     residual: bool = False
@@ -69,9 +71,10 @@ class Convolutions(Block):
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """[B, h, w, C] to the grid behind the steps."""
         self.hold(x)
-        y = run_grid_steps(self.steps, x, "steps")
+        read = run_grid_steps(self.before, x, "before")
+        y = run_grid_steps(self.steps, read, "steps")
         for number, branch in enumerate(self.branches):
-            beside = branch(x, name=f"branches.{number}")
+            beside = branch(read, name=f"branches.{number}")
             y = Add(f"branch{number}_add")(y, beside)
         if self.residual:
             y = self._add(x, y, "convolutions")
@@ -79,7 +82,7 @@ class Convolutions(Block):
 
     def places_after(self, grid: tuple[int, int]) -> tuple[int, int]:
         """Rows and columns behind the steps."""
-        return grid_after(self.steps, grid)
+        return grid_after(self.steps, grid_after(self.before, grid))
 
     def check(self) -> Iterator[Conflict]:
         """Conflict: a mixer or a network, in the place of which it has steps."""

@@ -1,4 +1,4 @@
-"""Stems: an image becomes a grid of vectors by several convolutions.
+"""Stems: an image becomes a grid of vectors by several convolutions, a video a sequence of blocks.
 
 B batch, C channels, H and W height and width in pixels, h and w rows and columns of places, D width.
 """
@@ -11,12 +11,21 @@ from typing import Annotated, Any, ClassVar, Literal
 from archcli.arith import Number, Shape
 from archcli.errors import ArchError
 from archcli.graph import Tensor
-from archcli.modules.ends.patches import FrontEnd, Sides
+from archcli.modules.ends.patches import TABLE, FrontEnd, Sides
 from archcli.modules.networks.grid_steps import GridStep, grid_after, run_grid_steps
 from archcli.modules.spec.base import Conflict, Size
 from archcli.modules.spec.request import InputSpec, Medium, Request
 from archcli.modules.spec.values import Length
-from archcli.ops import ChannelsLast
+from archcli.ops import (
+    Add,
+    ChannelsLast,
+    Linear,
+    Parameter,
+    Positions,
+    PrependTokens,
+    Sinusoid,
+    Tubelets,
+)
 
 
 class ConvolvedImage(FrontEnd):
@@ -74,4 +83,66 @@ class ConvolvedImage(FrontEnd):
             yield Conflict("image-below-steps", "image_size", what, "give a larger one")
 
 
-__all__ = ["ConvolvedImage"]
+class VideoPatches(FrontEnd):
+    """x = [class token; W block] + positions: blocks of `frames` x height x width pixels of a video.
+
+    Tubelets of ViViT, arXiv:2103.15691 section 3.2. A video has the number of frames and the size of
+    training; `positions` are a trained table, or sines and cosines of the place in the sequence (VideoMAE,
+    arXiv:2203.12602).
+    """
+
+    group: ClassVar[str] = "patch_embedding"
+    media: ClassVar[tuple[str, ...]] = ("video",)
+    kind: Literal["video_patches"] = "video_patches"
+    n_frames: Size
+    image_size: Sides
+    block: Annotated[tuple[Size, ...], Length(3, 3)]
+    in_channels: Size = 3
+    class_token: bool = True
+    positions: Literal["learned", "sinusoidal"] = "learned"
+
+    @property
+    def usual(self) -> Medium:
+        """A video of the size of training."""
+        return Medium("video", (self.n_frames, *self.image_size))
+
+    def medium(self, request: Request) -> Medium:
+        """The video of a request; ArchError for one of another size than that of training."""
+        medium = super().medium(request)
+        if medium.size != self.usual.size:
+            asked, known = (" x ".join(map(str, size)) for size in (medium.size, self.usual.size))
+            what = f"a video of {asked} is not read: positions are those of {known}"
+            raise ArchError(what, f"take {self.n_frames} frames, and resize them")
+        return medium
+
+    def input(self, batch_size: Number, medium: Medium) -> InputSpec:
+        """Frames [B, T, C, H, W]."""
+        frames, *sides = medium.size
+        return InputSpec((batch_size, frames, self.in_channels, *sides), "features")
+
+    def tokens(self, medium: Medium) -> int:
+        """A token for each block, and the class token."""
+        blocks = [size // side for size, side in zip(medium.size, self.block, strict=True)]
+        return self.class_token + blocks[0] * blocks[1] * blocks[2]
+
+    def forward(self, x: Tensor, d_model: Number) -> Tensor:
+        """[B, T, C, H, W] to [B, n, D]."""
+        t, p, q = self.block
+        y: Tensor = Linear("patches", d_model, True)(Tubelets("tubelets", (t, p, q))(x))
+        y = PrependTokens("class_token")(y) if self.class_token else y
+        if self.positions == "learned":
+            table = Parameter("positions", (y.shape[1], d_model))(y, group=TABLE)
+        else:
+            table = Sinusoid("positions", d_model)(Positions("places")(y), group=TABLE)
+        total: Tensor = Add("positions_add")(y, table)
+        return total
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: a block that does not fit into the video."""
+        yield from super().check()
+        if any(size < side for size, side in zip(self.usual.size, self.block, strict=True)):
+            what = "a block is larger than the video"
+            yield Conflict("block-above-video", "block", what, "give one that fits into it")
+
+
+__all__ = ["ConvolvedImage", "VideoPatches"]

@@ -22,6 +22,7 @@ from archcli.ops import (
     PadPlaces,
     PoolPlaces,
     Scale,
+    StandardizedConv2d,
 )
 
 Around = Annotated[tuple[Count, ...], Length(4, 4)]
@@ -55,6 +56,7 @@ class ConvolutionStep(GridStep):
     itself; with `same` they are as many as give (side / stride) places, rounded up, the odd one below and to
     the right (TensorFlow's rule).
     groups: channels of a group read those of their group alone; with `depthwise` each its own.
+    standardized: kernels have mean 0 and variance 1 (arXiv:1903.10520); the number is the variance's eps.
     """
 
     kind: Literal["conv"] = "conv"
@@ -68,6 +70,7 @@ class ConvolutionStep(GridStep):
     groups: Size = 1
     depthwise: bool = False
     bias: bool = False
+    standardized: Positive | None = None
     norm: Norm | None = None
     activation: Activation | None = None
 
@@ -112,9 +115,28 @@ class ConvolutionStep(GridStep):
         groups = channels if self.depthwise else self.groups
         stride = (self.stride, self.stride)
         conv = Conv2d("conv", out, self.sides, stride, padding, groups, self.bias)
+        if self.standardized is not None:
+            options = (out, self.sides, stride, padding, groups, self.bias, self.standardized)
+            conv = StandardizedConv2d("conv", *options)
         y: Tensor = ChannelsLast("last")(conv(ChannelsFirst("first")(x)))
         y = y if self.norm is None else self.norm(y, name="norm")
         return y if self.activation is None else self.activation(y, name="activation")
+
+
+class PaddedStep(GridStep):
+    """Zeros around the grid, `size` places on every side."""
+
+    kind: Literal["pad"] = "pad"
+    size: Size = 1
+
+    def places_after(self, grid: Grid) -> Grid:
+        """Twice the size more rows and columns."""
+        return grid[0] + 2 * self.size, grid[1] + 2 * self.size
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, h, w, C] to [B, h + 2 size, w + 2 size, C]."""
+        padded: Tensor = PadPlaces("pad", (self.size,) * 4)(x)
+        return padded
 
 
 class NormalizedStep(GridStep):
@@ -201,4 +223,12 @@ def grid_after(steps: tuple[GridStep, ...], grid: Grid) -> Grid:
     return grid
 
 
-__all__ = ["ConvolutionStep", "GridStep", "MeanStep", "NormalizedStep", "PooledStep", "SqueezeStep"]
+__all__ = [
+    "ConvolutionStep",
+    "GridStep",
+    "MeanStep",
+    "NormalizedStep",
+    "PaddedStep",
+    "PooledStep",
+    "SqueezeStep",
+]

@@ -101,6 +101,7 @@ TABLE: dict[str, dict[str, str]] = {
     "front_end": {
         "patches": "archcli.modules.ends.patches:PatchEmbedding",
         "convolved_image": "archcli.modules.ends.stems:ConvolvedImage",
+        "video_patches": "archcli.modules.ends.stems:VideoPatches",
         "spectrogram_patches": "archcli.modules.ends.sounds:SpectrogramPatches",
         "convolved_spectrogram": "archcli.modules.ends.sounds:ConvolvedSpectrogram",
         "convolved_wave": "archcli.modules.ends.sounds:ConvolvedWave",
@@ -110,6 +111,7 @@ TABLE: dict[str, dict[str, str]] = {
         "norm": "archcli.modules.networks.grid_steps:NormalizedStep",
         "pool": "archcli.modules.networks.grid_steps:PooledStep",
         "mean": "archcli.modules.networks.grid_steps:MeanStep",
+        "pad": "archcli.modules.networks.grid_steps:PaddedStep",
         "squeeze": "archcli.modules.networks.grid_steps:SqueezeStep",
     },
     "gated_norm": {

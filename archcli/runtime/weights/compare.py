@@ -57,6 +57,7 @@ def pieces(tensor: torch.Tensor, place: WeightTarget, shapes: Shapes) -> Iterato
     for _ in range(take.tapped):
         tensor = tensor.squeeze(-1)
     tensor = tensor.flatten(-2) if take.heads else tensor
+    tensor = tensor.flatten(-len(take.folded)) if take.folded else tensor
     # DBRX stacks its experts' matrices into one
     tensor = tensor.unflatten(0, (shapes[place.names[0]][0], -1)) if take.merged else tensor
     # GPT-2's Conv1D is [in, out]

@@ -88,7 +88,11 @@ def _dinov3(config: Config) -> Mapped:
         "in_channels": config.size("num_channels"),
         **GRID,
     }
-    return _whole(config, front_end, config.number("layer_norm_eps"), _scaled(config), {})
+    scaled = _scaled(config)
+    if not scaled:
+        what = "layer_scale_init_value must be above 0: its class has the numbers all the same"
+        raise config.error(what, at=config.place("layer_scale_init_value"))
+    return _whole(config, front_end, config.number("layer_norm_eps"), scaled, {})
 
 
 def _layers(config: Config) -> Iterator[tuple[int, int | None, str]]:

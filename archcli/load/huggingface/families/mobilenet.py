@@ -12,6 +12,7 @@ from archcli.load.huggingface.weights.map import Rule, Weights
 from archcli.load.huggingface.whole.conv_like import (
     CLASSIFIER,
     batchnorm,
+    check_width,
     convolution,
     convolved,
     divisible,
@@ -140,11 +141,17 @@ def _efficient_blocks(config: Config) -> list[EfficientBlock]:
     """(width, out, stride, kernel, ratio, whether it is a stage's first) of each layer."""
     stages = len(size_list(config, LISTS[0]))
     lists = [size_list(config, name, stages) for name in LISTS]
-    blocks = []
+    blocks: list[EfficientBlock] = []
+    read, deeper = _filters(config, FIRST), config.number("depth_coefficient").value
     for before, after, stride, kernel, ratio, repeats in zip(*lists, strict=True):
         width, out = _filters(config, before), _filters(config, after)
-        depth = ceil(config.number("depth_coefficient").value * repeats)
-        blocks += [(out if j else width, out, 1 if j else stride, kernel, ratio, not j) for j in range(depth)]
+        check_width(config, "in_channels", width, read)
+        read, depth = out, ceil(deeper * repeats)
+        if depth < 1:
+            what = "depth_coefficient leaves a stage without layers"
+            raise config.error(what, at=config.place("depth_coefficient"))
+        blocks.append((width, out, stride, kernel, ratio, True))
+        blocks += [(out, out, 1, kernel, ratio, False)] * (depth - 1)
     return blocks
 
 

@@ -1,4 +1,4 @@
-"""ResNet and RegNet: layers of convolutions beside a shortcut."""
+"""ResNet, RegNet and BiT: layers of convolutions beside a shortcut."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from archcli.load.huggingface.whole.conv_like import (
     batchnorm,
     convolution,
     convolved,
+    divisible,
     named_unit,
     size_list,
     stem,
@@ -24,6 +25,10 @@ from archcli.load.huggingface.whole.conv_like import (
 
 REDUCTION = 4
 """By how much a bottleneck is narrower than what it reads; arXiv:1512.03385 section 4.1."""
+
+
+EIGHTS = 8
+"""BiT's widths are multiples of it."""
 
 
 class Place(NamedTuple):
@@ -150,7 +155,89 @@ def _regnet_names(config: Config) -> Weights:
     return _names(config, "regnet", stem_name=".embedder", n_steps=4)
 
 
+BIT_STRIDE = 4
+"""By how much BiT's stem makes the grid coarser."""
+BIT_EPS = 1e-8
+
+
+def _bit_places(config: Config) -> Iterator[Place]:
+    """The layers of BiT's stages; the first of each has a shortcut."""
+    factor = config.size("width_factor").value
+    widths = [divisible(factor * width, EIGHTS) for width in size_list(config, "hidden_sizes")]
+    before, stride = config.size("embedding_size").value, BIT_STRIDE
+    for stage, (width, depth) in enumerate(
+        zip(widths, size_list(config, "depths", len(widths)), strict=True)
+    ):
+        step = 2 if stage else 1
+        if stage and stride >= config.size("output_stride").value:
+            what = (
+                f"output_stride {config.size('output_stride')} below that of the last stage is not supported"
+            )
+            raise config.error(what, "its kernels are dilated", config.place("output_stride"))
+        stride *= step
+        yield Place(stage, 0, before, width, step)
+        yield from (Place(stage, i, width, width, 1) for i in range(1, depth))
+        before = width
+
+
+def _bit_conv(out: int, kernel: int, stride: int = 1, **more: Any) -> Mapped:
+    """A convolution with standardized kernels."""
+    return convolution(out, kernel, stride=stride, standardized=BIT_EPS, **more)
+
+
+def _bit(config: Config) -> Mapped:
+    """BiT: norms in front of convolutions, whose kernels are standardized."""
+    config.only_architectures("BitModel", f"Bit{CLASSIFIER}")
+    config.only("layer_type", "preactivation")
+    config.only("embedding_dynamic_padding", False)
+    if config.get("global_padding", default=None) is not None:
+        raise config.error("global_padding is not supported", at=config.place("global_padding"))
+    function = activation(config, "hidden_act")
+    norm = {"kind": "groupnorm", "eps": 1e-5, "groups": config.size("num_groups")}
+    unit: Mapped = {"norm": norm, "activation": function}
+    layers = []
+    for place in _bit_places(config):
+        inner = divisible(place.out / REDUCTION, EIGHTS)
+        steps = [
+            _bit_conv(inner, 1, **unit),
+            _bit_conv(inner, 3, place.stride, **unit),
+            _bit_conv(place.out, 1),
+        ]
+        shortcut = [_bit_conv(place.out, 1, place.stride)]
+        beside = {"residual": True} if place.number else {"branches": shortcut}
+        layers.append(steps_layer(steps, before=[{"kind": "norm", **unit}], **beside))
+    layers.append(steps_layer([{"kind": "norm", **unit}]))
+    width = config.size("embedding_size").value
+    first = [
+        _bit_conv(width, 7, 2),
+        {"kind": "pad", "size": 1},
+        {"kind": "pool", "reduction": "max", "kernel": 3, "stride": 2},
+    ]
+    return convolved(config, width, stem(config, first), layers, norm=norm)
+
+
+def _bit_names(config: Config) -> Weights:
+    """Names of BiT's tensors: a norm of theirs stands in front of a convolution, ours behind it."""
+    base, places = "[bit.]", [*_bit_places(config)]
+    names: dict[str, Rule] = {
+        f"{base}embedder.convolution.*": "front_end.steps.0.conv.*",
+        f"{base}norm.*": f"layers.{len(places)}.steps.0.norm.*",
+        "classifier.1.*": "classifier.*",
+    }
+    for number, place in enumerate(places):
+        theirs, ours = f"{base}encoder.stages.{place.stage}.layers.{place.number}", f"layers.{number}"
+        names |= {
+            f"{theirs}.norm1.*": f"{ours}.before.0.norm.*",
+            f"{theirs}.norm2.*": f"{ours}.steps.0.norm.*",
+            f"{theirs}.norm3.*": f"{ours}.steps.1.norm.*",
+            f"{theirs}.downsample.conv.*": f"{ours}.branches.0.conv.*",
+            **{f"{theirs}.conv{i + 1}.*": f"{ours}.steps.{i}.conv.*" for i in range(3)},
+        }
+    return names
+
+
 FAMILIES = {
+    "bit": Family("BiT: BitConfig, BitModel and its classifier.", _bit, _bit_names),
     "resnet": Family("ResNet: ResNetConfig, ResNetModel and its classifier.", _resnet, _resnet_names),
     "regnet": Family("RegNet: RegNetConfig, RegNetModel and its classifier.", _regnet, _regnet_names),
 }

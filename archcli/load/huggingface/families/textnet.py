@@ -12,6 +12,7 @@ from archcli.load.huggingface.weights.map import Rule, Weights
 from archcli.load.huggingface.whole.conv_like import (
     CLASSIFIER,
     batchnorm,
+    check_width,
     convolution,
     convolved,
     divisible,
@@ -56,7 +57,11 @@ def _lcnet(config: Config) -> Mapped:
 
     function, norm, layers = activation(config, "hidden_act"), batchnorm(), []
     unit: Mapped = {"norm": norm, "activation": function}
+    width = wide(config.size("stem_channels").value)
+    read = width
     for _, _, (kernel, before, after, stride, squeezes) in _lcnet_blocks(config):
+        check_width(config, "block_configs", wide(before), read)
+        read = wide(after)
         squeezed = {
             "kind": "squeeze",
             "width": wide(before) // config.size("reduction").value,
@@ -73,7 +78,6 @@ def _lcnet(config: Config) -> Mapped:
     top = convolution(config.size("class_expand").value, 1, activation=function)
     scaled = [{"kind": "norm", "factor": kept}] if kept != 1 else []
     layers.append(steps_layer([{"kind": "mean"}, top, *scaled]))
-    width = wide(config.size("stem_channels").value)
     first = convolution(width, stride=config.size("stem_stride").value, **unit)
     return convolved(config, width, stem(config, [first], channels=3), layers, norm=norm)
 
@@ -149,6 +153,7 @@ def _textnet(config: Config) -> Mapped:
         norm=norm,
         activation=activation(config, "stem_act_func"),
     )
+    check_width(config, "hidden_sizes", size_list(config, "hidden_sizes")[0], width)
     front_end = stem(config, [first], channels=config.size("stem_num_channels"))
     return convolved(config, width, front_end, layers, norm=norm)
 

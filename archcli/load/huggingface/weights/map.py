@@ -38,6 +38,7 @@ class Parts:
     heads: stored with its last axis as so many heads and their width, [in, H, d] (XLNet).
     merged: a stack of matrices, stored one below the other as one (DBRX's experts).
     again: it may be stored under a second name too, as tied tables are.
+    folded: stored with its last axis as axes of these lengths, as the kernel of a convolution.
     unread: so many more entries at the end of its first axis, which no pass reads (LongCat-Flash).
     """
 
@@ -51,6 +52,7 @@ class Parts:
     tapped: int = 0
     again: bool = False
     unread: int = 0
+    folded: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,8 @@ class WeightTarget(NamedTuple):
             whole[0] += self.parts.unread
         if self.parts.heads:
             whole[-1:] = [self.parts.heads, whole[-1] // self.parts.heads]
+        if self.parts.folded:
+            whole[-1:] = self.parts.folded
         if self.parts.merged:
             whole[:2] = [whole[0] * whole[1]]
         return (*(1,) * self.parts.flat, *whole, *(1,) * self.parts.tapped)

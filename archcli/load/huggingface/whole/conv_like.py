@@ -46,6 +46,13 @@ def divisible(value: float, divisor: int, least: int | None = None) -> int:
     return int(nearest + divisor if nearest < LEAST_SHARE * value else nearest)
 
 
+def check_width(config: Config, name: str, stated: int, before: int) -> None:
+    """Refuse a layer whose stated input is not as wide as what stands before it: its class cannot run."""
+    if stated != before:
+        what = f"{name}: a layer that reads {stated} channels stands behind {before}"
+        raise config.error(what, at=config.place(name))
+
+
 def size_list(config: Config, name: str, length: int | None = None) -> list[int]:
     """A list of sizes, with an entry for each stage."""
     entry = config.value(name)

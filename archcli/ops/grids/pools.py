@@ -70,7 +70,8 @@ class PoolPlaces(Op):
         return (Part(self.reduction, OpClass.NORMALIZATION, terms + divided, prod(x), out, (gradient,)),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
-        first, functional = x.permute(0, 3, 1, 2), torch.nn.functional
+        # torch's kernels answer in the order of channels that they are given; in one order all do alike
+        first, functional = x.permute(0, 3, 1, 2).contiguous(), torch.nn.functional
         if self.reduction == "max":
             pooled = functional.max_pool2d(first, self.kernel, self.stride, self.padding)
         else:
@@ -129,7 +130,8 @@ class GroupNormalize(Op):
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         own = (weights["weight"], weights["bias"])
-        normed = torch.nn.functional.group_norm(x.permute(0, 3, 1, 2), self.groups, *own, self.eps)
+        first = x.permute(0, 3, 1, 2).contiguous()
+        normed = torch.nn.functional.group_norm(first, self.groups, *own, self.eps)
         return normed.permute(0, 2, 3, 1)
 
     def initial(self, weight: str) -> float | None:

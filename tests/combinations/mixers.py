@@ -72,6 +72,8 @@ OF_SUMS = {"transient-global": "{kind: transient_global, n_heads: 4, block: 4, c
 OF_IMAGES = {
     "grid-window": f"{{{WINDOWED}}}",
     "grid-window-shifted": f"{{{WINDOWED}, shifted: true}}",
+    "reduced-grid": "{kind: reduced_grid, n_heads: 4, reduction: 2, causal: false}",
+    "grid-pool": "{kind: grid_pool}",
     "patch-window": "{kind: patch_window, n_heads: 4, side: 4, causal: false}",
 }
 """Mixers of places of a grid, which encoders of images alone have."""

@@ -37,14 +37,13 @@ class ReducedGridAttention(ProjectedHeads):
     """o(softmax(scale q k^T) v): queries of all places, keys and values of a grid that is r times coarser.
 
     Pyramid vision transformers, arXiv:2102.12122 section 3.3; SegFormer, arXiv:2105.15203. With `reduction` r
-    above 1 a convolution makes one place of r x r, normalized by `norm`. Places that fill no r x r are left
-    out.
+    a convolution makes one place of r x r, normalized by `norm`; places that fill no r x r are left out.
     """
 
     title: ClassVar[str] = "Attention over a coarser grid"
     short_title: ClassVar[str] = "coarse attention"
     kind: Literal["reduced_grid"] = "reduced_grid"
-    reduction: Size = 1
+    reduction: Size | None = None
     norm: Annotated[Norm, Inherit("norm")]
 
     @property
@@ -56,7 +55,7 @@ class ReducedGridAttention(ProjectedHeads):
         """[B, h, w, C] to [B, h, w, C]."""
         d, grid = self.width(x.shape[3]), (x.shape[1], x.shape[2])
         tokens = FlattenPlaces("tokens")(x)
-        coarse = tokens if self.reduction == 1 else self._reduced(x)
+        coarse = tokens if self.reduction is None else self._reduced(x, self.reduction)
         q = self._heads(tokens, "q", self.n_heads, d)
         k, v = (self._heads(coarse, which, self.n_heads, d) for which in ("k", "v"))
         attend = Attend("attend", Bidirectional(), d**-0.5)
@@ -64,9 +63,9 @@ class ReducedGridAttention(ProjectedHeads):
         y = self._matrix("o", x.shape[3])(MergeHeads("merge")(mixed))
         return FoldPlaces("grid", grid)(y), None
 
-    def _reduced(self, x: Tensor) -> Tensor:
+    def _reduced(self, x: Tensor, side: Number) -> Tensor:
         """The places of the coarser grid [B, (h // r) (w // r), C]."""
-        sides = (self.reduction, self.reduction)
+        sides = (side, side)
         reduced = Conv2d("reduce", x.shape[3], sides, sides)(ChannelsFirst("first")(x), group="attention")
         places: Tensor = FlattenPlaces("places")(ChannelsLast("last")(reduced))
         return self.norm(places, name="reduce_norm")

@@ -135,7 +135,7 @@ class Patched(FrontEnd):
     def placed(self) -> int:
         """How many tokens in front have a row in the table of positions."""
         several = self.class_tokens or 1
-        return several * self.class_token + self.teacher_token
+        return several * int(self.class_token) + int(self.teacher_token)
 
     def grid(self, sides: tuple[int, ...]) -> tuple[int, int]:
         """(h, w) of an image of these sides; what is left of a patch at the border is not read."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from archcli.arith import Number, Shape
+from archcli.arith import Number, Shape, is_whole
 from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.ends.patches import TABLE, FrontEnd, Sides
@@ -49,7 +49,8 @@ class ConvolvedImage(FrontEnd):
         """The image of a request; ArchError for one of which no place is left."""
         medium = super().medium(request)
         height, width = medium.size
-        if not all(side > 0 for side in grid_after(self.steps, (height, width))):
+        # a formula has symbols for the kernels: then they are taken to fit
+        if any(is_whole(side) and side < 1 for side in grid_after(self.steps, (height, width))):
             raise ArchError(f"of an image of {height} x {width} no place is left", "give a larger one")
         return medium
 
@@ -69,7 +70,8 @@ class ConvolvedImage(FrontEnd):
     def tokens(self, medium: Medium) -> int:
         """h w places."""
         h, w = grid_after(self.steps, (medium.size[0], medium.size[1]))
-        return int(h * w)
+        places: int = h * w
+        return places
 
     def forward(self, x: Tensor, d_model: Number) -> Tensor:
         """[B, C, H, W] to [B, h, w, D]."""
@@ -123,7 +125,7 @@ class VideoPatches(FrontEnd):
     def tokens(self, medium: Medium) -> int:
         """A token for each block, and the class token."""
         blocks = [size // side for size, side in zip(medium.size, self.block, strict=True)]
-        return self.class_token + blocks[0] * blocks[1] * blocks[2]
+        return int(self.class_token) + blocks[0] * blocks[1] * blocks[2]
 
     def forward(self, x: Tensor, d_model: Number) -> Tensor:
         """[B, T, C, H, W] to [B, n, D]."""

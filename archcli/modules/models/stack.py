@@ -86,7 +86,7 @@ class Group(Spec):
             if lent is not None:
                 states = lent.taken(states, number, (group, i % len(blocks)))
             kept.append(LayerCache(before.length + context.positions.shape[0], states))
-        if len(shape) > AXES and is_less(len(blocks), self.n_layers):
+        if len(shape) > AXES and is_whole(self.n_layers) and len(blocks) < self.n_layers:
             _check_grid(shape, x.shape)
         return x, None if cache is None else tuple(kept)
 

@@ -64,7 +64,7 @@ def _attending(config: Config, norm: Mapped, bias: bool | list[str]) -> list[Map
             "kind": "reduced_grid",
             "n_heads": n_heads,
             "head_dim": stage.width // n_heads,
-            "reduction": reduction,
+            **({"reduction": reduction} if reduction > 1 else {}),
             "bias": bias,
             "causal": False,
         }

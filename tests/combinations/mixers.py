@@ -73,6 +73,8 @@ OF_IMAGES = {
     "grid-window": f"{{{WINDOWED}}}",
     "grid-window-shifted": f"{{{WINDOWED}, shifted: true}}",
     "grid-window-plain": f"{{{WINDOWED}, differences: false}}",
+    "reduced-grid": "{kind: reduced_grid, n_heads: 4, reduction: 2, causal: false}",
+    "grid-pool": "{kind: grid_pool}",
     "patch-window": "{kind: patch_window, n_heads: 4, side: 4, causal: false}",
     "channel": "{kind: channel, n_heads: 4, causal: false}",
 }

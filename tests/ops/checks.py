@@ -230,6 +230,8 @@ def passed_on(case):
         "Normalize": {"bias"},
         "BatchNormalize": {"bias"},
         "ChannelNormalize": {"bias"},
+        "GroupNormalize": {"bias"},
+        "ResponseNormalize": {"bias"},
         **communicate_cases.PASSED_ON,
         **stream_cases.PASSED_ON,
     }

@@ -233,6 +233,8 @@ def rotary(op, weights, places):
     angles = [
         [2 * float(row[axis]) * 100 ** (-4 * i / 8) for axis, i in product((0, 1), (0, 1))] for row in places
     ]
+    if op.trained_first:
+        angles[0] = weights["angles"].tolist()
     return tuple(torch.tensor([[f(angle) for angle in row] for row in angles]) for f in (math.cos, math.sin))
 
 

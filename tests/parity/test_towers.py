@@ -17,8 +17,10 @@ from archcli.modules.spec.request import Request
 from archcli.runtime.model.build import build_model
 from archcli.runtime.weights.compare import translate
 from importing import imported_file
+from parity.image_towers import IMAGES
 from parity.towers import TOWERS
 
+TOWERS = {**TOWERS, **IMAGES}
 TOLERANCE = 1e-5
 NAME = pytest.mark.parametrize("name", TOWERS)
 
@@ -33,6 +35,9 @@ def theirs(name):
     with torch.no_grad():
         for tensor in model.parameters():
             tensor.add_(0.3 * torch.randn(tensor.shape, generator=seed))
+        for key, tensor in model.named_buffers():
+            if key.endswith(("running_mean", "running_var")):
+                tensor.add_(0.3 * torch.rand(tensor.shape, generator=seed))
     return model
 
 
@@ -61,6 +66,7 @@ def answer(name, pixels):
     if tower.config["model_type"] == "siglip2_vision_model":
         given, pixels = patched(pixels, tower.config["patch_size"])
     out = getattr(theirs(name)(tower.read(pixels), **given), tower.answer)
+    out = out.flatten(2).transpose(1, 2) if out.dim() == len("BCHW") else out
     return out if out.dim() > 2 else out[:, None]
 
 

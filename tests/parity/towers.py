@@ -34,11 +34,12 @@ class Tower:
 
     def medium(self, size: tuple[int, ...]) -> Medium:
         """What `archcli flops` is asked for: frames are the longest side of a spectrogram."""
-        return Medium(self.kind, size if self.kind == "image" else (max(size),))
+        return Medium(self.kind, size if self.kind in ("image", "video") else (max(size),))
 
     def shape(self, size: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of the input behind the batch."""
-        return (3, *size) if self.kind == "image" else size
+        frames = (size[0], 3, *size[1:])
+        return {"image": (3, *size), "video": frames}.get(self.kind, size)
 
 
 BASE: dict[str, Any] = {

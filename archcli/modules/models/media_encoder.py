@@ -15,7 +15,7 @@ from archcli.modules.blocks.between import Taps
 from archcli.modules.ends.patches import FrontEnd
 from archcli.modules.ends.pooling import Pooling
 from archcli.modules.models.model import Model
-from archcli.modules.models.stack import Cached, Stack
+from archcli.modules.models.stack import AXES, Cached, Stack
 from archcli.modules.models.tower import TowerModel
 from archcli.modules.spec.base import Conflict, Count, Size
 from archcli.modules.spec.context import Context
@@ -24,9 +24,6 @@ from archcli.ops import Add, FlattenPlaces, KeepToken, Linear, PoolBlocks, Posit
 
 PROJECTOR = "projector"
 """The group of what stands between a tower and what reads its vectors, and the part that it is."""
-
-AXES = 3
-"""Axes of a sequence of vectors; a grid has one more."""
 
 
 class MediaEncoder(Model, Stack, TowerModel):

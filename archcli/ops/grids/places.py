@@ -116,7 +116,8 @@ class GridRotaryTable(Op):
 
     Of d/2 pairs the first half turns by the row, the second by the column, pair i of each by turn *
     theta^(-4i/d). With `between` a column's pair i turns by theta^(-(4i + 2)/d), between two of rows. A
-    second input is a tensor whose dtype the tables get.
+    second input is a tensor whose dtype the tables get. With `trained_first` the angles of the first token
+    are trained (MLCD).
     """
 
     drawn: ClassVar[str] = "aside"
@@ -127,17 +128,24 @@ class GridRotaryTable(Op):
     theta: float
     turn: float = 1.0
     between: bool = False
+    trained_first: bool = False
+
+    def weights(self, *xs: Shape) -> dict[str, Shape]:
+        return {"angles": (self.width // 2,)} if self.trained_first else {}
 
     def trained(self, grads: list[bool], *xs: Shape) -> bool:
-        return False
+        return self.trained_first
 
     def shape(self, places: Shape, *like: Shape) -> tuple[Shape, Shape]:
         return ((places[0], self.width // 2),) * 2
 
     def parts(self, places: Shape, *like: Shape) -> tuple[Part, ...]:
         n = places[0] * (self.width // 2)
+        own = self.width // 2
+        gradient = Part("d_angles", OpClass.ELEMENTWISE, 4 * own, 4 * own, own, wrt="angles")
         # the angle, its cosine and its sine
-        return (Part("angles", OpClass.ELEMENTWISE, 3 * n, 2 * places[0], 2 * n),)
+        gradients = (gradient,) if self.trained_first else ()
+        return (Part("angles", OpClass.ELEMENTWISE, 3 * n, 2 * places[0], 2 * n, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], places: Any, like: Any = None) -> Any:
         exponents = torch.arange(self.width // 4, device=places.device).float() * (4 / self.width)
@@ -145,6 +153,8 @@ class GridRotaryTable(Op):
         shift = torch.tensor([[0.0], [2 / self.width if self.between else 0.0]], device=places.device)
         frequencies = self.theta ** -(exponents + shift)
         angles = (self.turn * places[:, :, None] * frequencies).flatten(1, 2)
+        if self.trained_first:
+            angles = torch.cat((weights["angles"][None].float(), angles[1:]), dim=0)
         cos, sin = angles.cos(), angles.sin()
         return (cos, sin) if like is None else (cos.to(like.dtype), sin.to(like.dtype))
 

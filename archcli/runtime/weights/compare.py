@@ -54,11 +54,13 @@ def pieces(tensor: torch.Tensor, place: WeightTarget, shapes: Shapes) -> Iterato
     tensor = tensor[: len(tensor) - take.unread] if take.unread else tensor
     # axes of 1 in front; some files lack them
     tensor = tensor.flatten(0, min(take.flat, tensor.dim() - 1)) if take.flat else tensor
-    tensor = tensor.squeeze(-1) if take.tapped else tensor
+    for _ in range(take.tapped):
+        tensor = tensor.squeeze(-1)
     tensor = tensor.flatten(1, 2) if take.frames else tensor
     tensor = tensor.reshape(1) if take.scalar else tensor
     tensor = tensor.unflatten(-1, (-1, take.blocks)).transpose(-1, -2).flatten(-2) if take.blocks else tensor
     tensor = tensor.flatten(-2) if take.heads else tensor
+    tensor = tensor.flatten(-len(take.folded)) if take.folded else tensor
     # DBRX stacks its experts' matrices into one
     tensor = tensor.unflatten(0, (shapes[place.names[0]][0], -1)) if take.merged else tensor
     # GPT-2's Conv1D is [in, out]

@@ -38,8 +38,8 @@ KINDS = {
     ),
     "kind-unknown": (
         "kind: rmsnorm",
-        "kind: group",
-        f"6:14: unknown kind 'group' of norm; one of {', '.join(TABLE['norm'])}",
+        "kind: weight",
+        f"6:14: unknown kind 'weight' of norm; one of {', '.join(TABLE['norm'])}",
     ),
     "kind-number": (
         "kind: gqa",

@@ -99,9 +99,9 @@ class Patched(FrontEnd):
     `corners` by centers of corners in the place of edges; without `resize` no other size is read. `norm`
     follows the positions (CLIP), with `norms_patches` it comes before them (AIMv2). `coordinates` centers
     gives layers the centers of patches, from -1 to 1 (DINOv3), grid their rows and columns; order the place
-    in the sequence alone. `keeps_grid` gives layers a grid [B, h, w, D] in the place of a sequence (ConvNeXt),
-    `padding` zeros around the image first (DaViT). With `whole` no image is read that leaves a part of a
-    patch.
+    in the sequence alone. `keeps_grid` gives layers a grid [B, h, w, D] in the place of a sequence
+    (ConvNeXt), `padding` zeros around the image first (DaViT). With `whole` no image is read that leaves a
+    part of a patch.
     """
 
     group: ClassVar[str] = "patch_embedding"

@@ -257,9 +257,10 @@ class Tower(Holder):
 
 
 def check_widths(model: Any) -> Iterator[Conflict]:
-    """Conflicts: towers whose vectors have another width than those of the language model."""
+    """Conflicts: towers whose vectors stand in the prompt and have another width than the language model's."""
     for i, tower in enumerate(model.towers):
-        if tower.width != model.d_model:
+        # defaults of classes need not fit together (Janus, Molmo 2): without a token they are counted alone
+        if tower.token is not None and tower.width != model.d_model:
             what = f"its vectors are {tower.width} wide, and those of the language model {model.d_model}"
             yield Conflict("tower-width", f"towers.{i}.projector", what, "end with a linear step of d_model")
 

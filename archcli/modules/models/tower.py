@@ -257,7 +257,7 @@ class Tower(Holder):
 
 
 def check_widths(model: Any) -> Iterator[Conflict]:
-    """Conflicts: towers whose vectors stand in the prompt and have another width than the language model's."""
+    """Conflicts: towers that a prompt reads whose vectors have another width than the language model."""
     for i, tower in enumerate(model.towers):
         # defaults of classes need not fit together (Janus, Molmo 2): without a token they are counted alone
         if tower.token is not None and tower.width != model.d_model:

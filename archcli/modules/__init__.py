@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.attention.mixer import *
     from archcli.modules.attention.sparsity import *
     from archcli.modules.blocks.block import *
+    from archcli.modules.blocks.conformer import *
+    from archcli.modules.blocks.contexts import *
     from archcli.modules.blocks.crossed import *
     from archcli.modules.blocks.grid import *
     from archcli.modules.blocks.per_layer import *
@@ -47,7 +49,9 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.sampled_heads import *
     from archcli.modules.ends.sizings import *
     from archcli.modules.ends.sounds import *
-    from archcli.modules.ends.tiled import *
+    from archcli.modules.ends.spectrograms import *
+    from archcli.modules.images.joined import *
+    from archcli.modules.images.tilings import *
     from archcli.modules.models.decoder import *
     from archcli.modules.models.encoder import *
     from archcli.modules.models.encoder_decoder import *
@@ -114,6 +118,8 @@ HOMES = {
     ".attention.latent": ["MultiHeadLatentAttention"],
     ".blocks.crossed": ["GatedPreNorm", "PerceiverBlock", "TileEmbedding"],
     ".blocks.windows": ["ChannelAttention", "GridWindowAttention", "PatchWindowAttention"],
+    ".blocks.conformer": ["ConformerBlock", "LightConvolution"],
+    ".blocks.contexts": ["BlockContextAttention"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".spec.base": ["Inline", "Module", "children", "find", "settings", "substitute"],
     ".networks.norm": ["BatchNorm", "LayerNorm", "Norm", "QKNorm", "RMSNorm", "SelfGatedRMSNorm"],
@@ -127,13 +133,15 @@ HOMES = {
     ".spec.fields": ["Inherit"],
     ".attention.mixer": ["FourierMixer", "Mixer", "MixerFacts", "ParallelMixer"],
     ".ends.frontend": ["ConvFrontEnd"],
-    ".ends.patches": ["FrontEnd", "PatchEmbedding", "Patched"],
+    ".ends.patches": ["FrontEnd", "PatchEmbedding", "Patched", "TiledPatches"],
     ".ends.sounds": ["ConvolvedSpectrogram", "ConvolvedWave", "SpectrogramPatches"],
+    ".ends.spectrograms": ["ChunkedSpectrogram", "PlainFrames", "SubsampledSpectrogram"],
     ".ends.pooling": ["AttentionPooling", "FirstAndMean", "FirstToken", "FirstTwo", "MeanToken", "Pooling"],
     ".models.media_encoder": ["MediaEncoder"],
     ".models.tower": ["Tower"],
     ".ends.projectors": [
         "ActivationStep",
+        "ConvolveStep",
         "DropStep",
         "LinearStep",
         "MergeStep",
@@ -141,6 +149,8 @@ HOMES = {
         "NormStep",
         "PoolStep",
         "ProjectorStep",
+        "RepeatStep",
+        "QueryWindowsStep",
     ],
     ".ends.resamplers": [
         "AttentionPoolStep",
@@ -154,19 +164,21 @@ HOMES = {
         "ReadingStep",
         "TableStep",
     ],
-    ".ends.tiled": ["TiledPatches"],
     ".ends.sizings": [
         "BetweenSides",
         "CanvasTiles",
         "ExactMultiple",
         "FixedSize",
         "ImageSizing",
+        "LargestMultiple",
         "LongestSide",
         "NearestMultiple",
         "PinnedTiles",
         "SplitLongest",
         "UnknownSizing",
     ],
+    ".images.joined": ["JoinTilesStep"],
+    ".images.tilings": ["CroppedTiles", "TilesBeyond", "WindowTiles"],
     ".ends.head": ["OutputHead"],
     ".ends.sampled_heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],
     ".adapters.lora": ["LoRA"],
@@ -192,7 +204,14 @@ HOMES = {
     ".recurrent.decaying": ["LightningAttention", "Retention"],
     ".recurrent.mlstm": ["MLSTM"],
     ".recurrent.rwkv": ["RWKV4", "RWKVChannelMix"],
-    ".positions.relative": ["RelativeKey", "LayerBuckets", "RelativeBuckets", "ScoreBias"],
+    ".positions.relative": [
+        "DistanceBias",
+        "LayerBuckets",
+        "RelativeBuckets",
+        "RelativeKey",
+        "RelativeVector",
+        "ScoreBias",
+    ],
     ".blocks.repeated": ["ConcatBlock", "SharedLayer"],
     ".positions.rope_scaling": [
         "DynamicNTKScaling",

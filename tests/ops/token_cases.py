@@ -16,7 +16,6 @@ from archcli.ops import (
     PadTokens,
     PairPadding,
     Regroup,
-    Softmax,
     TakeTokens,
     TanhScale,
     TrainedTokens,
@@ -37,7 +36,6 @@ CASES = {
     "join-channels": ledger(
         JoinChannels("y", (2, 3)), ((2, 2, 2, 6),), GRID, [(M, 0, 48, 48)], [(M, 0, 48, 48)]
     ),
-    "softmax-shares": ledger(Softmax("y"), (X,), X, [(N, 4 * n, n, n)], [(N, 5 * n, 2 * n, n)]),
     "tanh-scale": ledger(
         TanhScale("y"),
         (X,),
@@ -148,7 +146,6 @@ REFERENCES = {
     "ConcatTokens": lambda op, weights, a, b: torch.stack([*a.unbind(1), *b.unbind(1)], dim=1),
     "ChannelTokens": lambda op, weights, x: channels(x),
     "JoinChannels": lambda op, weights, x: joined(x),
-    "Softmax": lambda op, weights, x: x.exp() / x.exp().sum(-1, keepdim=True),
     "TanhScale": lambda op, weights, x: math.tanh(float(weights["gate"])) * x,
     "AddTileTable": tile_table,
     "AddTilePlaces": tile_places,

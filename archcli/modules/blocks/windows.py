@@ -90,18 +90,19 @@ class GridWindowAttention(ProjectedAttention):
 class PatchWindowAttention(ProjectedAttention):
     """Attention of the patches of each window of `side` x `side`, cut off at the border of the image.
 
-    Qwen2.5-VL, arXiv:2502.13923 section 2.1.
+    Qwen2.5-VL, arXiv:2502.13923 section 2.1. `n_kv_heads` are fewer heads of keys and values (EXAONE 4.5).
     """
 
     title: ClassVar[str] = "Window attention"
     short_title: ClassVar[str] = "window attention"
     kind: Literal["patch_window"] = "patch_window"
     side: Size
+    n_kv_heads: Size | None = None
 
     @property
     def kv_heads(self) -> Number:
-        """H."""
-        return self.n_heads
+        """H, or fewer."""
+        return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
 
     def mask_in(self, context: Context) -> Mask:
         """Patches of the same window of the grid that the tokens are."""

@@ -17,14 +17,19 @@ from archcli.modules.spec.request import InputSpec, Medium, Request
 from archcli.modules.spec.values import Length
 from archcli.ops import (
     Add,
+    AddTilePlaces,
+    AddTileTable,
+    AxisTables,
     ChannelsLast,
     Conv2d,
     FlattenGrid,
     GridCoordinates,
     Linear,
+    PadTokens,
     Parameter,
     Patchify,
     PrependTokens,
+    Regroup,
     ResizeTable,
 )
 from archcli.ops.grids.places import Resampling
@@ -93,12 +98,13 @@ class Patched(FrontEnd):
     NaFlex). `stride` lets patches overlap (AST). `image_size` is that of training. `class_token` is a trained
     vector in front, `teacher_token` a second one (DeiT, arXiv:2012.12877 section 4), `registers` follow them
     and have no position (arXiv:2309.16588). `position` learned is a table with a row for each token but
-    registers. For an image of another size `resize` interpolates its rows, `antialias` as torch does; without
-    `resize` no other size is read. `norm` follows the positions (CLIP), with `norms_patches` it comes before
-    them (AIMv2). `coordinates` centers gives layers the centers of patches, from -1 to 1 (DINOv3), grid their
-    rows and columns; order the place in the sequence alone. `keeps_grid` gives layers a grid [B, h, w, D]
-    in the place of a sequence (ConvNeXt), `padding` zeros around the image first (DaViT). With `whole` no
-    image is read that leaves a part of a patch.
+    registers, axes are tables of `axis_entries` rows for columns and for rows (Gemma 4). For an image of
+    another size `resize` interpolates its rows, `antialias` as torch does; without `resize` no other size is
+    read. `norm` follows the positions (CLIP), with `norms_patches` it comes before them (AIMv2).
+    `coordinates` centers gives layers the centers of patches, from -1 to 1 (DINOv3), grid their rows and
+    columns; order the place in the sequence alone. `keeps_grid` gives layers a grid [B, h, w, D] in the place
+    of a sequence (ConvNeXt), `padding` zeros around the image first (DaViT). With `whole` no image is read
+    that leaves a part of a patch.
     """
 
     group: ClassVar[str] = "patch_embedding"
@@ -112,7 +118,8 @@ class Patched(FrontEnd):
     class_token: bool = True
     teacher_token: bool = False
     registers: Count = 0
-    position: Literal["learned", "none"] = "learned"
+    position: Literal["learned", "axes", "none"] = "learned"
+    axis_entries: Size = 1024
     coordinates: Literal["order", "centers", "grid"] = "order"
     resize: Resampling | None = "bicubic"
     antialias: bool = False
@@ -190,6 +197,8 @@ class Patched(FrontEnd):
         y = self._normalized(y) if self.norms_patches else y
         y = PrependTokens("class_token")(y) if self.class_token else y
         y = PrependTokens("teacher_token", after=1)(y) if self.teacher_token else y
+        if self.position == "axes":
+            y = Add("positions_add")(y, AxisTables("positions", self.axis_entries, (h, w))(y, group=TABLE))
         y = self._placed(y, (h, w)) if self.position == "learned" else y
         y = y if self.norms_patches else self._normalized(y)
         named = self.class_token + self.teacher_token
@@ -235,4 +244,70 @@ class PatchEmbedding(Patched):
     kind: Literal["patches"] = "patches"
 
 
-__all__ = ["FrontEnd", "PatchEmbedding", "Patched"]
+class TiledPatches(Patched):
+    """`tiles` tiles of `image_size`, one below the other, in one sequence.
+
+    Each has a class token, and is padded to a multiple of `multiple` tokens.
+    Llama 3.2 Vision, arXiv:2407.21783 section 7.1: patches get a vector of their tile, then trained positions
+    P and Q[tile] by a trained share, for `arrangements` of tiles; a norm follows.
+    """
+
+    kind: Literal["tiled_patches"] = "tiled_patches"
+    tiles: Size
+    arrangements: Size
+    multiple: Size = 8
+
+    @property
+    def usual(self) -> Medium:
+        """All tiles."""
+        return Medium("image", (self.tiles * self.image_size[0], self.image_size[1]))
+
+    @property
+    def of_tile(self) -> int:
+        """Tokens of a tile without padding."""
+        h, w = self.grid(self.image_size)
+        return 1 + h * w
+
+    @property
+    def missing(self) -> int:
+        """Vectors of padding of a tile."""
+        return -self.of_tile % self.multiple
+
+    def medium(self, request: Request) -> Medium:
+        """All tiles as one image; ArchError for any other size."""
+        if request.media and request.media[0] != self.usual:
+            height, width = self.usual.size
+            kind, size = request.media[0]
+            what = (
+                f"{kind} {' x '.join(map(str, size))} is not read: {self.tiles} tiles are {height} x {width}"
+            )
+            raise ArchError(what, "put tiles one below the other")
+        return self.usual
+
+    def tokens(self, medium: Medium) -> int:
+        """t (T + padding)."""
+        return self.tiles * (self.of_tile + self.missing)
+
+    def forward(self, x: Tensor, d_model: Number) -> Tensor:
+        """[B, C, t H, W] to [B, t (T + padding), D]."""
+        patch = (self.patch_size[0], self.patch_size[1])
+        y = FlattenGrid("flatten")(Conv2d("patches", d_model, patch, patch, bias=self.bias)(x))
+        y = Regroup("tiles", self.of_tile - 1, d_model)(y)
+        y = AddTileTable("tile_embedding", self.tiles, self.arrangements)(y, group=TABLE)
+        y = PrependTokens("class_token")(y)
+        y = self._normalized(AddTilePlaces("positions", self.tiles, self.arrangements)(y, group=TABLE))
+        y = PadTokens("pad", self.missing)(y) if self.missing else y
+        together: Tensor = Regroup("together", self.tiles * (self.of_tile + self.missing), d_model)(y)
+        return together
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: fields of patches that tiles have no use for."""
+        yield from super().check()
+        usual = {"class_token": True, "position": "learned", "coordinates": "order"}
+        plain = all(getattr(self, key) == value for key, value in usual.items())
+        if not plain or self.teacher_token or self.registers or self.flat or self.stride or self.keeps_grid:
+            what = "tiles have a class token each, trained positions, and patches side by side"
+            yield Conflict("tiles-alike", "tiles", what, "leave other fields of patches out")
+
+
+__all__ = ["FrontEnd", "PatchEmbedding", "Patched", "TiledPatches"]

@@ -64,6 +64,7 @@ TABLE: dict[str, dict[str, str]] = {
         "patch_window": "archcli.modules.blocks.windows:PatchWindowAttention",
         "grid_window": "archcli.modules.blocks.windows:GridWindowAttention",
         "channel": "archcli.modules.blocks.windows:ChannelAttention",
+        "block_context": "archcli.modules.blocks.contexts:BlockContextAttention",
     },
     "block": {
         "pre_norm": "archcli.modules.blocks.block:PreNorm",
@@ -85,6 +86,7 @@ TABLE: dict[str, dict[str, str]] = {
         "perceiver": "archcli.modules.blocks.crossed:PerceiverBlock",
         "gated_pre_norm": "archcli.modules.blocks.crossed:GatedPreNorm",
         "tile_embedding": "archcli.modules.blocks.crossed:TileEmbedding",
+        "conformer": "archcli.modules.blocks.conformer:ConformerBlock",
     },
     "cross_attention": {"cross": "archcli.modules.attention.cross:CrossAttention"},
     "ffn": {
@@ -98,10 +100,13 @@ TABLE: dict[str, dict[str, str]] = {
     },
     "front_end": {
         "patches": "archcli.modules.ends.patches:PatchEmbedding",
-        "tiled_patches": "archcli.modules.ends.tiled:TiledPatches",
+        "tiled_patches": "archcli.modules.ends.patches:TiledPatches",
         "spectrogram_patches": "archcli.modules.ends.sounds:SpectrogramPatches",
         "convolved_spectrogram": "archcli.modules.ends.sounds:ConvolvedSpectrogram",
         "convolved_wave": "archcli.modules.ends.sounds:ConvolvedWave",
+        "frames": "archcli.modules.ends.spectrograms:PlainFrames",
+        "chunked_spectrogram": "archcli.modules.ends.spectrograms:ChunkedSpectrogram",
+        "subsampled_spectrogram": "archcli.modules.ends.spectrograms:SubsampledSpectrogram",
     },
     "gated_norm": {
         "rmsnorm": "archcli.modules.recurrent.gated_norm:GatedRMSNorm",
@@ -124,6 +129,10 @@ TABLE: dict[str, dict[str, str]] = {
         "split": "archcli.modules.ends.sizings:SplitLongest",
         "between": "archcli.modules.ends.sizings:BetweenSides",
         "unknown": "archcli.modules.ends.sizings:UnknownSizing",
+        "tiles_beyond": "archcli.modules.images.tilings:TilesBeyond",
+        "windows": "archcli.modules.images.tilings:WindowTiles",
+        "crops": "archcli.modules.images.tilings:CroppedTiles",
+        "largest": "archcli.modules.ends.sizings:LargestMultiple",
     },
     "loss": {"cross_entropy": "archcli.modules.ends.loss:CrossEntropy"},
     "model": {
@@ -152,6 +161,7 @@ TABLE: dict[str, dict[str, str]] = {
         "alibi": "archcli.modules.positions.position:ALiBi",
         "shaw": "archcli.modules.positions.relative:RelativeKey",
         "buckets": "archcli.modules.positions.relative:LayerBuckets",
+        "relative_vector": "archcli.modules.positions.relative:RelativeVector",
         "rope": "archcli.modules.positions.position:Rope",
         "grid_rope": "archcli.modules.positions.grid:GridRope",
         "grid_bias": "archcli.modules.positions.grid:GridDifferences",
@@ -161,6 +171,9 @@ TABLE: dict[str, dict[str, str]] = {
         "activation": "archcli.modules.ends.projectors:ActivationStep",
         "norm": "archcli.modules.ends.projectors:NormStep",
         "network": "archcli.modules.ends.projectors:NetworkStep",
+        "convolve": "archcli.modules.ends.projectors:ConvolveStep",
+        "join_tiles": "archcli.modules.images.joined:JoinTilesStep",
+        "repeat": "archcli.modules.ends.projectors:RepeatStep",
         "merge": "archcli.modules.ends.projectors:MergeStep",
         "pool": "archcli.modules.ends.projectors:PoolStep",
         "drop": "archcli.modules.ends.projectors:DropStep",
@@ -174,6 +187,7 @@ TABLE: dict[str, dict[str, str]] = {
         "keep": "archcli.modules.ends.resamplers:KeepStep",
         "grid_tables": "archcli.modules.ends.resamplers:GridTablesStep",
         "mean_first": "archcli.modules.ends.resamplers:MeanFirstStep",
+        "query_windows": "archcli.modules.ends.projectors:QueryWindowsStep",
     },
     "rope_scaling": {
         "none": "archcli.modules.positions.rope_scaling:NoScaling",
@@ -187,6 +201,7 @@ TABLE: dict[str, dict[str, str]] = {
     },
     "score_bias": {
         "buckets": "archcli.modules.positions.relative:RelativeBuckets",
+        "distances": "archcli.modules.positions.relative:DistanceBias",
         "token_and_block_buckets": "archcli.modules.compressed.block_sums:TokenAndBlockBuckets",
         "grid_bias": "archcli.modules.positions.grid:SharedGridDifferences",
         "padded_tiles": "archcli.modules.positions.grid:PaddedTiles",

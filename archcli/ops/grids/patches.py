@@ -69,6 +69,20 @@ class FlattenGrid(View):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class UnflattenGrid(View):
+    """[B, h w, D] to [B, D, h, w]: tokens row by row become places."""
+
+    name: str
+    places: Pair
+
+    def shape(self, x: Shape) -> Shape:
+        return (x[0], x[2], *self.places)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x.transpose(1, 2).unflatten(2, self.places)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ChannelsFirst(View):
     """[B, h, w, C] to [B, C, h, w]."""
 

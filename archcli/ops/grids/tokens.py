@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.ops.base import SOFTMAX_BACKWARD, SOFTMAX_FORWARD, View, movement
+from archcli.ops.base import View, movement
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,22 +115,4 @@ class JoinChannels(Op):
         return x.permute(0, 3, 2, 1).reshape(b, *self.grid, groups * channels)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Softmax(Op):
-    """Shares exp(x) over their sum, along the last axis."""
-
-    drawn: ClassVar[str] = "core"
-    sign: ClassVar[str] = "softmax"
-    name: str
-
-    def parts(self, x: Shape) -> tuple[Part, ...]:
-        n = prod(x)
-        gradient = Part("d_0", OpClass.NORMALIZATION, SOFTMAX_BACKWARD * n, 2 * n, n, wrt=0)
-        # without a scale
-        return (Part("softmax", OpClass.NORMALIZATION, (SOFTMAX_FORWARD - 1) * n, n, n, (gradient,)),)
-
-    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
-        return torch.softmax(x, dim=-1)
-
-
-__all__ = ["Softmax", "ChannelTokens", "ConcatTokens", "JoinChannels", "PadTokens", "Regroup", "TakeTokens"]
+__all__ = ["ChannelTokens", "ConcatTokens", "JoinChannels", "PadTokens", "Regroup", "TakeTokens"]

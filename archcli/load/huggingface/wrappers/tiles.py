@@ -48,14 +48,12 @@ LLAMA4 = {
     "patch_size": 14,
     "norm_eps": 1e-5,
     "pixel_shuffle_ratio": 0.5,
+    "projector_input_dim": 4096,
     "projector_output_dim": 4096,
+    "vision_output_dim": 7680,
     "multi_modal_projector_bias": False,
     "rope_theta": 10000.0,
 }
-
-
-LLAMA4_DIMS = {"projector_input_dim": 4096, "vision_output_dim": 7680}
-"""Further defaults of its class."""
 
 
 def _ratio(config: Config, key: str, default: float) -> int:
@@ -79,7 +77,7 @@ def internvl(source: TowerSource) -> Mapped:
     eps = config.number("layer_norm_eps")
     rms = config.get("norm_type") == "rms_norm"
     norm = {"kind": "rmsnorm", "eps": eps} if rms else layernorm(eps)
-    qk_norm = {"qk_norm": {"norm": {"kind": "rmsnorm", "eps": eps}, "over": "all"}}
+    qk_norm = {"qk_norm": {"norm": {"kind": "rmsnorm", "eps": eps}, "per": "full"}}
     bias = True if config.flag("attention_bias").value else ["o"]
     encoder = vit_like(
         config,
@@ -166,8 +164,10 @@ def ovis2(source: TowerSource) -> Mapped:
     if sizing["kind"] == "canvas" and source.processor.get("use_covering_area_grid", default=True):
         sizing = {"kind": "unknown"}
     width = source.whole.size("hidden_size", default=1536)
+    if width.value != bare(source.width):
+        sizing = {"kind": "unknown", "why": f"its table is {width} wide, other than the language model"}
     table = {"kind": "table", "width": width, "beside": beside}
-    return {"model": encoder, "sizing": sizing, "neck": neck, "projector": [table]}
+    return {"model": encoder, "sizing": sizing, "projector": [*neck, table], "within": len(neck)}
 
 
 def llama4(source: TowerSource) -> Mapped:
@@ -180,19 +180,17 @@ def llama4(source: TowerSource) -> Mapped:
     front_end = patches(config, flat=True, bias=False, norm=norm, coordinates="grid", resize=None)
     position = {"kind": "grid_rope", "theta": config.number("rope_theta")}
     encoder = vit_like(config, front_end, attention={"position": position}, norm=norm)
+    n, inner = _ratio(config, "pixel_shuffle_ratio", 0.5), config.size("projector_output_dim")
+    # the class makes each matrix by keys of its own, which say how wide its input is
+    for key, width in (
+        ("intermediate_size", config.size("hidden_size").value * n * n),
+        ("projector_input_dim", inner.value),
+        ("vision_output_dim", inner.value),
+    ):
+        if config.size(key).value != width:
+            raise config.error(f"{key} must be {width}, as wide as what the projector reads there")
     config.report_unread_keys()
-    inner, gelu = config.size("projector_output_dim"), {"kind": "activation", "activation": "gelu"}
-    n = _ratio(config, "pixel_shuffle_ratio", 0.5)
-    # sizes that the class takes from keys, where they fit what comes before
-    fitting = {
-        "intermediate_size": n * n * config.size("hidden_size").value,
-        "projector_input_dim": inner.value,
-        "vision_output_dim": inner.value,
-    }
-    for key, value in fitting.items():
-        stated = config.value(key, default=LLAMA4_DIMS.get(key, value))
-        if stated.value != value:
-            raise config.error(f"{key} {stated} does not fit: it reads vectors {value} wide", at=stated.place)
+    gelu = {"kind": "activation", "activation": "gelu"}
     steps = [
         {"kind": "drop"},
         merged(n),

@@ -117,7 +117,7 @@ HOMES = {
     ".attention.indexer": ["Indexer"],
     ".attention.latent": ["MultiHeadLatentAttention"],
     ".blocks.crossed": ["GatedPreNorm", "PerceiverBlock", "TileEmbedding"],
-    ".blocks.windows": ["ChannelAttention", "GridWindowAttention", "PatchWindowAttention"],
+    ".blocks.windows": ["AxisAttention", "ChannelAttention", "GridWindowAttention", "PatchWindowAttention"],
     ".blocks.conformer": ["ConformerBlock", "LightConvolution"],
     ".blocks.contexts": ["BlockContextAttention"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],

@@ -90,7 +90,14 @@ HOMES = {
     ".grids.windows": ["CutWindows", "JoinWindows", "MaskShifted", "MergePlaces"],
     ".grids.merging": ["DropTokens", "JoinTiles", "MergeBlocks", "PoolBlocks"],
     ".grids.waves": ["ChannelNormalize", "ConvolvedPositions", "SpectrogramImage", "WaveChannel"],
-    ".grids.tables": ["AddGridTables", "AddTilePlaces", "AddTileTable", "PairPadding", "TanhScale"],
+    ".grids.tables": [
+        "AxisBias",
+        "AddGridTables",
+        "AddTilePlaces",
+        "AddTileTable",
+        "PairPadding",
+        "TanhScale",
+    ],
     ".grids.tokens": [
         "ChannelTokens",
         "ConcatTokens",

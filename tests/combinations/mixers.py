@@ -75,6 +75,8 @@ OF_IMAGES = {
     "grid-window-plain": f"{{{WINDOWED}, differences: false}}",
     "patch-window": "{kind: patch_window, n_heads: 4, side: 4, causal: false}",
     "channel": "{kind: channel, n_heads: 4, causal: false}",
+    "grid-axes": "{kind: grid_axes, n_heads: 4, causal: false}",
+    "grid-axes-window": "{kind: grid_axes, n_heads: 4, side: 4, causal: false}",
 }
 """Mixers of places of a grid, which encoders of images alone have."""
 

@@ -189,7 +189,7 @@ class Patched(FrontEnd):
         around = (self.padding, self.padding)
         conv = Conv2d("patches", d_model, patch, stride, around, bias=self.bias)
         if self.keeps_grid:
-            return self._normalized(ChannelsLast("grid")(conv(x)))
+            return self._normalized(self._on_grid(ChannelsLast("grid")(conv(x))))
         if self.flat:
             y = Linear("patches", d_model, self.bias)(Patchify("patchify", patch)(x))
         else:
@@ -216,6 +216,15 @@ class Patched(FrontEnd):
         y: Tensor = x if self.norm is None else self.norm(x, name="norm")
         return y
 
+    def _on_grid(self, x: Tensor) -> Tensor:
+        """x [B, h, w, D] plus the table of positions, if there is one."""
+        if self.position == "none":
+            return x
+        h, w = self.grid(self.image_size)
+        table = Parameter("positions", (h, w, x.shape[-1]))(x, group=TABLE)
+        total: Tensor = Add("positions_add")(x, table)
+        return total
+
     def _placed(self, x: Tensor, places: tuple[Number, Number]) -> Tensor:
         """x [B, T, D] plus the table of positions, whose first rows are those of class tokens."""
         before, leading = self.grid(self.image_size), self.class_token + self.teacher_token
@@ -232,9 +241,10 @@ class Patched(FrontEnd):
         if not all(self.grid(self.image_size)):
             what = "image_size is smaller than patch_size"
             yield Conflict("image-below-patch", "image_size", what, "give a patch that fits into the image")
-        if self.keeps_grid and (self.leading or self.position != "none" or self.flat):
-            what = "a grid has no tokens in front, no table of positions, and patches that are convolved"
-            hint = "write class_token: false and position: none"
+        placed = self.position != "none" and self.resize is not None
+        if self.keeps_grid and (self.leading or placed or self.flat):
+            what = "a grid has no tokens in front, no positions that are resized, and convolved patches"
+            hint = "write class_token: false, and position: none or resize: null"
             yield Conflict("grid-alone", "keeps_grid", what, hint)
 
 

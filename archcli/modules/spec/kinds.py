@@ -64,6 +64,7 @@ TABLE: dict[str, dict[str, str]] = {
         "patch_window": "archcli.modules.blocks.windows:PatchWindowAttention",
         "grid_window": "archcli.modules.blocks.windows:GridWindowAttention",
         "channel": "archcli.modules.blocks.windows:ChannelAttention",
+        "grid_axes": "archcli.modules.blocks.windows:AxisAttention",
         "block_context": "archcli.modules.blocks.contexts:BlockContextAttention",
     },
     "block": {

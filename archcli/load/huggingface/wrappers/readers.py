@@ -23,6 +23,8 @@ READERS: Mapping[tuple[str, str], str] = {
     ("idefics3", "vision_config"): "tiles:smolvlm",
     ("llama4", "vision_config"): "tiles:llama4",
     ("ovis2", "vision_config"): "tiles:ovis2",
+    ("got_ocr2", "vision_config"): "tiles:got_ocr2",
+    ("pp_chart2table", "vision_config"): "tiles:got_ocr2",
     ("hyperclovax_vision_v2", "vision_config"): "qwen:hyperclovax",
     ("instructblip", "vision_config"): "queried:instructblip",
     ("instructblipvideo", "vision_config"): "queried:instructblip",

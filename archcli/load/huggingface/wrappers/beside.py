@@ -208,7 +208,7 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
                 if "params" in tower:
                     known.beside[tower["part"]] = tower["params"]
                     continue
-                prompted = {**tower, **(_in_prompt(whole, text, key, tower) if number == 0 else {})}
+                prompted = {**(_in_prompt(whole, text, key) if number == 0 else {}), **tower}
                 _require_tower(prompted, mapping, whole.places.start)
                 known.towers.append(prompted)
             known.keys.append(key)
@@ -255,13 +255,9 @@ IN_TURN = ("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
 """Classes whose pairs turn by time, row and column in turn."""
 
 
-def _in_prompt(whole: Config, text: Mapping[str, Any], key: str, tower: Mapped) -> Mapped:
+def _in_prompt(whole: Config, text: Mapping[str, Any], key: str) -> Mapped:
     """How the vectors of a tower stand in the prompt; empty of a class of which it is not known."""
-    # vectors of several layers are counted and not taken
-    of_layers = any(
-        isinstance(step, dict) and step["kind"] == "layers" for step in tower.get("projector", ())
-    )
-    if whole.model_type not in TOKENS or of_layers:
+    if whole.model_type not in TOKENS:
         return {}
     kind = "audio" if key == "audio_config" else "image"
     named = (whole.get(f"{kind}_token_{end}", default=None) for end in ("id", "index"))

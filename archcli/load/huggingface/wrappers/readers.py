@@ -28,6 +28,8 @@ READERS: Mapping[tuple[str, str], str] = {
     ("muse_glimmer", "vision_config"): "vision:muse_glimmer",
     ("llama4", "vision_config"): "tiles:llama4",
     ("ovis2", "vision_config"): "tiles:ovis2",
+    ("got_ocr2", "vision_config"): "tiles:got_ocr2",
+    ("pp_chart2table", "vision_config"): "tiles:got_ocr2",
     ("hyperclovax_vision_v2", "vision_config"): "qwen:hyperclovax",
     ("instructblip", "vision_config"): "queried:instructblip",
     ("instructblipvideo", "vision_config"): "queried:instructblip",

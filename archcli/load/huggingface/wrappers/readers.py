@@ -21,6 +21,7 @@ READERS: Mapping[tuple[str, str], str] = {
     ("internvl", "vision_config"): "tiles:internvl",
     ("smolvlm", "vision_config"): "tiles:smolvlm",
     ("idefics3", "vision_config"): "tiles:smolvlm",
+    ("internvl_chat", "vision_config"): "tiles:internvl_chat",
     ("qianfan_ocr", "vision_config"): "tiles:qianfan_ocr",
     ("modernvbert", "vision_config"): "tiles:modernvbert",
     ("ultravbert", "vision_config"): "tiles:ultravbert",

@@ -29,6 +29,20 @@ INTERNVL = {
     "layer_scale_init_value": 0.1,
     "use_mean_pooling": True,
 }
+OF_CHAT = {
+    "hidden_size": 3200,
+    "num_attention_heads": 25,
+    "num_hidden_layers": 48,
+    "intermediate_size": 12800,
+    "image_size": 224,
+    "patch_size": 14,
+    "qkv_bias": False,
+    "qk_normalization": True,
+    "norm_type": "rms_norm",
+}
+"""Defaults of the class in InternVL's repositories."""
+CHAT_PLAIN = ("drop_path_rate", "dropout", "use_flash_attn", "use_bfloat16", "use_fa3")
+CHAT_ADAPTERS = ("use_backbone_lora", "use_llm_lora", "pad2square", "system_message")
 SMOLVLM = {
     "hidden_size": 1152,
     "intermediate_size": 3072,
@@ -77,6 +91,27 @@ def qianfan_ocr(source: TowerSource) -> Mapped:
     """Qianfan-OCR: InternVL's tower with biases in attention."""
     config = source.part("vision_config", {**INTERNVL, "attention_bias": True})
     return _internvl(source, config)
+
+
+def internvl_chat(source: TowerSource) -> Mapped:
+    """InternVL by the words of its own repository, whose file itself says how images are cut."""
+    whole = source.whole
+    config = source.part("vision_config", INTERNVL)
+    words = {"use_qk_norm": "qk_normalization", "attention_bias": "qkv_bias"}
+    config = config.with_defaults(**OF_CHAT).with_words(**words)
+    config.ignore(*CHAT_PLAIN)
+    whole.ignore("select_layer", "ps_version", "template", "force_image_size", *CHAT_ADAPTERS)
+    tower = _internvl(source, config)
+    tile = whole.size("force_image_size", default=config.size("image_size"))
+    cut = {
+        "kind": "canvas",
+        "least": whole.size("min_dynamic_patch", default=1),
+        "most": whole.size("max_dynamic_patch", default=6),
+        "overview": whole.flag("use_thumbnail", default=False),
+    }
+    sides = tile.derive([tile.value] * 2)
+    cuts = whole.flag("dynamic_image_size", default=False).value
+    return {**tower, "sizing": {**cut, "tile": sides} if cuts else {"kind": "fixed", "size": sides}}
 
 
 def _internvl(source: TowerSource, config: Config) -> Mapped:

@@ -44,6 +44,13 @@ def contract(op, weights, a, b):
     return out
 
 
+def ahead(t, spans):
+    """Later tokens of the span of token t."""
+    if spans is None or spans[t] < 0:
+        return []
+    return [s for s in range(t + 1, len(spans)) if spans[s] == spans[t]]
+
+
 def attend(op, weights, q, k, v, positions, *extras):
     """Token by token and head by head."""
     given = dict(zip(op.extras, extras, strict=True))
@@ -57,8 +64,7 @@ def attend(op, weights, q, k, v, positions, *extras):
             first = int(positions[-1]) + 1 - visible
             chosen = given["selected"][b, t].tolist() if "selected" in given else range(visible)
             keys = [s for s in range(visible) if op.mask.allows(query, first + s) and s in chosen]
-            if "spans" in given and given["spans"][t] >= 0:
-                keys += [s for s in range(t + 1, new) if given["spans"][s] == given["spans"][t]]
+            keys += ahead(t, given.get("spans"))
             for h in range(heads):
                 scores = [op.scale * float(q[b, t, h] @ k[b, s, h // shared]) for s in keys]
                 if op.softcap:

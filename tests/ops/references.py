@@ -57,11 +57,10 @@ def attend(op, weights, q, k, v, positions, *extras):
     sinks, own, shared_bias = (given.get(name) for name in ("sinks", "bias", "shared_bias"))
     batch, new, heads, _ = q.shape
     visible, shared = k.shape[1], heads // k.shape[2]
-    out = torch.zeros(batch, new, heads, v.shape[3])
+    out, first = torch.zeros(batch, new, heads, v.shape[3]), int(positions[-1]) + 1 - visible
     for b in range(batch):
         for t in range(new):
             query = int(positions[t])
-            first = int(positions[-1]) + 1 - visible
             chosen = given["selected"][b, t].tolist() if "selected" in given else range(visible)
             keys = [s for s in range(visible) if op.mask.allows(query, first + s) and s in chosen]
             keys += ahead(t, given.get("spans"))

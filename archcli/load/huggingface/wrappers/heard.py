@@ -50,7 +50,7 @@ def qwen2_audio(source: TowerSource) -> Mapped:
     _, encoder = _whisper(source)
     # the class averages before its last norm, which has as many weights either way
     steps = [{"kind": "pool", "block": [2, 1]}, linear(source.width)]
-    return {"part": "audio_tower", "model": encoder, "projector": steps}
+    return {"part": "audio_tower", "model": encoder, "sound": "cut", "projector": steps}
 
 
 def voxtral(source: TowerSource) -> Mapped:
@@ -66,4 +66,4 @@ def voxtral(source: TowerSource) -> Mapped:
         {"kind": "activation", "activation": act},
         linear(source.width, bias=False),
     ]
-    return {"part": "audio_tower", "model": encoder, "projector": steps}
+    return {"part": "audio_tower", "model": encoder, "sound": "windows", "projector": steps}

@@ -64,6 +64,7 @@ class MediaEncoder(Model, Stack, TowerModel):
 
     def tokens_of(self, medium: Medium) -> int:
         """How many hidden states a medium has."""
+        medium = self.front_end.medium(Request(media=(medium,)))
         grid = self.front_end.places_of(medium)
         if grid is None:
             return self.front_end.tokens(medium)

@@ -65,6 +65,7 @@ class MediaEncoder(Model, Stack, TowerModel):
 
     def tokens_of(self, medium: Medium) -> int:
         """How many hidden states a medium has."""
+        medium = self.front_end.medium(Request(media=(medium,)))
         if self.front_end.places_of(medium) is None:
             return self.front_end.tokens(medium) // self.averaged
         h, w = self.grid_made(self.front_end.input(1, medium).shape)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from archcli.api.asking.options import Past, SourceLen
+from archcli.api.asking.options import MediaOptions, Past, SourceLen
 from archcli.api.asking.question import Option, asks, count_option, tokens_option
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError, Problem, either
@@ -30,6 +30,8 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "kvcache": ("context", "batch_size"),
 }
 """The arguments that each quantity depends on."""
+OF_TOWER = ("phase", "batch_size", "mask", "path")
+"""Those that a tower depends on: an image has its own tokens."""
 
 
 def _names(value: Any) -> tuple[str, ...]:
@@ -75,8 +77,14 @@ MlaForm = Annotated[Mla | None, Option("The form of latent attention, as in arch
 ScanForm = Annotated[Scan | None, Option("The form of recurrent layers, as in archcli flops.")]
 
 
+Part = Annotated[
+    Literal["vision_tower", "audio_tower"] | None,
+    Option("Explain this tower of a multimodal model, with its projector: of flops, over --image or sound."),
+]
+
+
 @dataclass(frozen=True)
-class ExplainOptions:
+class ExplainOptions(MediaOptions):
     """What `archcli explain` asks; None stands for the default of the quantity."""
 
     model: ModelLike
@@ -97,6 +105,7 @@ class ExplainOptions:
     mla: MlaForm = None
     scan: ScanForm = None
     path: str | None = None
+    part: Part = None
     latex: bool = False
 
     @property
@@ -130,7 +139,8 @@ def explain(options: ExplainOptions) -> Report:
     own forward and checked against the count. The pass is asked for as in `count_flops` and `count_kv_cache`.
     `symbols` are the only sizes that stay symbols; `at` those whose effect on the total is told; `approx`
     adds what textbooks say, `steps` the way from single operations to the number, `latex` the formulas as
-    LaTeX. `path` is a row of `count_params` to explain alone. `totals` has formula, value and symbols;
+    LaTeX. `path` is a row of `count_params` to explain alone, `part` a tower with its
+    projector, over one `image` or sound. `totals` has formula, value and symbols;
     `rows` have component, formula, numbers, value and share.
 
     Example: `explain("gpt2").rows[2]["formula"]` is 4*d_model*n_layers.
@@ -143,12 +153,47 @@ def explained(subject: Subject, options: ExplainOptions) -> Report:
     from archcli.load.spec.schema import meaning
     from archcli.measure.symbolic.explain.report import explain as explain_model
 
-    quantity = options.quantity
-    idle = [name for name in options.arguments if name not in ARGUMENTS[quantity]]
+    _require_used(options)
+    question = _question(subject.model, options)
+    if options.part is None:
+        return subject.named(explain_model(subject.model, question, meaning))
+    tower, question = _of_tower(subject.model, question, options.part)
+    return subject.named(explain_model(tower, question, meaning))
+
+
+def _require_used(options: ExplainOptions) -> None:
+    """Raise ArchError for arguments that the quantity does not depend on."""
+    quantity, known = options.quantity, ARGUMENTS[options.quantity]
+    if options.part is not None:
+        known = tuple(name for name in known if name in OF_TOWER)
+    idle = [name for name in options.arguments if name not in known]
+    idle += ["image or sound"] if options.media and quantity != "flops" else []
     if idle:
-        hint = f"it depends on {', '.join(ARGUMENTS[quantity])}; leave {either(idle)} out"
-        raise ArchError(Problem(f"{either(idle)} changes nothing of {quantity}", hint))
-    return subject.named(explain_model(subject.model, _question(subject.model, options), meaning))
+        of = quantity if options.part is None else f"{quantity} of {options.part}"
+        hint = f"it depends on {', '.join(known)}; leave {either(idle)} out"
+        raise ArchError(Problem(f"{either(idle)} changes nothing of {of}", hint))
+
+
+def _of_tower(model: Model, question: Question, part: str) -> tuple[Any, Question]:
+    """The tower of a part, and the question of the pieces of an image or a sound that it reads."""
+    tower = next((tower for tower in model.towers if tower.part == part), None)
+    if tower is None:
+        known = either([tower.part for tower in model.towers]) if model.towers else ""
+        hint = f"it has {known}" if known else "leave --part out"
+        raise ArchError(Problem(f"{model.name or 'this model'} has no {part}", hint))
+    if question.quantity == "kvcache":
+        raise ArchError(Problem("a tower caches nothing", "ask for its params or flops"))
+    if question.request.phase == "decode":
+        raise ArchError(Problem("a tower runs before the first token alone", "leave --phase decode out"))
+    if question.approx:
+        raise ArchError(Problem("textbooks approximate language models, no towers", "leave --approx out"))
+    media = question.request.media or (tower.usual,)
+    if len(media) > 1:
+        raise ArchError(Problem("a tower is explained over one image or sound", "name one"))
+    read = tower.reading(question.request, media[0])
+    read = replace(read, media=() if read.media == (tower.usual,) else read.media)
+    # what becomes of an image is settled: its pieces are numbers, and no symbols
+    return tower.replace(sizing=None), replace(question, request=read, part=part)
 
 
 def _question(model: Model, options: ExplainOptions) -> Question:
@@ -161,6 +206,8 @@ def _question(model: Model, options: ExplainOptions) -> Question:
     else:
         forms = {name: values.get(name, "auto") for name in ("mla", "scan")}
         sizes = ("phase", "batch_size", "seq_len", "past", "source_len", "logits")
-        request = Request(**{name: values[name] for name in sizes if name in values}, forms=forms)
+        request = Request(
+            **{name: values[name] for name in sizes if name in values}, forms=forms, media=options.media
+        )
     shown = {name: getattr(options, name) for name in ("symbols", "at", "approx", "steps", "latex")}
     return Question(options.quantity, request, options.mask or "exact", path=options.path, **shown)

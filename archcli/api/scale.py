@@ -124,7 +124,8 @@ def siblings_of(subject: Subject) -> tuple[str, ...]:
     head = subject.model.sibling_of or subject.name
     if subject.source != f"preset {subject.name}":
         return ()
-    family = [record for record in presets_index() if head in (record["name"], record["sibling_of"])]
+    texts = (record for record in presets_index() if not record["media"])
+    family = [record for record in texts if head in (record["name"], record["sibling_of"])]
     groups = {value for path, _, value in sizes(subject.model) if path.endswith(".n_kv_heads")}
     kept = groups and {record["n_kv_heads"] for record in family} == groups
     shared = any(record["n_heads"] != record["n_kv_heads"] for record in family)
@@ -134,7 +135,7 @@ def siblings_of(subject: Subject) -> tuple[str, ...]:
 
 def scaled(subject: Subject, options: ScaleOptions) -> ScaledModel:
     """Scale a loaded model. Raises ArchError for options that say nothing, or that no shape meets."""
-    devices = None
+    subject, devices = subject.without_towers(), None
     if options.device is not None:
         from archcli.api.predict import PredictOptions, predict_question  # of a device alone
         from archcli.measure.scale.step import TrainingDevices

@@ -333,6 +333,7 @@ def _words(texts: dict[str, str]) -> str:
 def swept(base: Subject, options: SweepOptions, tick: Tick = no_tick) -> Report:
     """The report of a sweep of a loaded model, whose best candidates are written into a folder, if any."""
     start, folder = perf_counter(), _folder(options.write_yaml)
+    base = base.without_towers()
     built = built_sweep(base.model, options)
     names = []
     if folder is not None:

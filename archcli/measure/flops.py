@@ -18,7 +18,7 @@ from archcli.measure.notes import (
     plan_inputs,
     source_notes,
 )
-from archcli.measure.passes import Pass, checked_pass, tower_rows, usual_sizes
+from archcli.measure.passes import Pass, checked_pass, medium_rows, usual_sizes
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model
 from archcli.modules.spec.arguments import CountedPairs
@@ -114,7 +114,7 @@ def _beside_towers(model: Model, request: Request) -> tuple[Pass, dict[str, Any]
     entries = []
     for medium in request.media:
         tower = model.tower_of(medium)
-        rows = () if request.phase == "decode" else tower_rows(tower, medium, request=request)
+        rows = () if request.phase == "decode" else medium_rows(tower, medium, request)
         parts = _by_part(replace(counted, rows=rows), tower.part_of)
         entries.append(_of_medium(medium, tower.tokens_of(medium), parts))
     matmul, _ = counted.flops()

@@ -170,9 +170,16 @@ def count_pass(model: Model, request: Request, counting: type[CountTape] = Count
 def tower_rows(
     tower: Tower, medium: Medium, counting: type[CountTape] = CountTape, request: Request = ONE_TOKEN
 ) -> tuple[Row, ...]:
-    """The rows of a tower and its projector over one image or sound of a request."""
-    rows, _ = trace(tower, tower.reading(request, medium), counting=counting)
+    """The rows of a tower and its projector over the first pieces of an image or a sound of a request."""
+    rows, _ = trace(tower.sized(medium), tower.reading(request, medium), counting=counting)
     return rows
+
+
+def medium_rows(tower: Tower, medium: Medium, request: Request) -> tuple[Row, ...]:
+    """The rows of a tower and its projector over all pieces of an image or a sound of a request."""
+    sized = tower.sized(medium)
+    traces = (trace(sized, reading)[0] for reading in tower.readings(request, medium))
+    return tuple(row for rows in traces for row in rows)
 
 
 def checked_pass(model: Model, request: Request) -> Pass:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.attention.mixer import *
     from archcli.modules.attention.sparsity import *
     from archcli.modules.blocks.block import *
+    from archcli.modules.blocks.conformer import *
+    from archcli.modules.blocks.contexts import *
+    from archcli.modules.blocks.crossed import *
     from archcli.modules.blocks.grid import *
     from archcli.modules.blocks.per_layer import *
     from archcli.modules.blocks.repeated import *
@@ -42,9 +45,14 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.patches import *
     from archcli.modules.ends.pooling import *
     from archcli.modules.ends.projectors import *
+    from archcli.modules.ends.resamplers import *
     from archcli.modules.ends.sampled_heads import *
     from archcli.modules.ends.sizings import *
     from archcli.modules.ends.sounds import *
+    from archcli.modules.ends.spectrograms import *
+    from archcli.modules.ends.tiled import *
+    from archcli.modules.images.joined import *
+    from archcli.modules.images.tilings import *
     from archcli.modules.models.decoder import *
     from archcli.modules.models.encoder import *
     from archcli.modules.models.encoder_decoder import *
@@ -109,7 +117,10 @@ HOMES = {
     ".attention.linear": ["LinearAttention"],
     ".attention.indexer": ["Indexer"],
     ".attention.latent": ["MultiHeadLatentAttention"],
-    ".blocks.windows": ["GridWindowAttention", "PatchWindowAttention"],
+    ".blocks.crossed": ["GatedPreNorm", "PerceiverBlock", "TileEmbedding"],
+    ".blocks.windows": ["ChannelAttention", "GridWindowAttention", "PatchWindowAttention"],
+    ".blocks.conformer": ["ConformerBlock", "LightConvolution"],
+    ".blocks.contexts": ["BlockContextAttention"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".spec.base": ["Inline", "Module", "children", "find", "settings", "substitute"],
     ".networks.norm": ["BatchNorm", "LayerNorm", "Norm", "QKNorm", "RMSNorm", "SelfGatedRMSNorm"],
@@ -125,11 +136,13 @@ HOMES = {
     ".ends.frontend": ["ConvFrontEnd"],
     ".ends.patches": ["FrontEnd", "PatchEmbedding", "Patched"],
     ".ends.sounds": ["ConvolvedSpectrogram", "ConvolvedWave", "SpectrogramPatches"],
+    ".ends.spectrograms": ["ChunkedSpectrogram", "PlainFrames", "SubsampledSpectrogram"],
     ".ends.pooling": ["AttentionPooling", "FirstAndMean", "FirstToken", "FirstTwo", "MeanToken", "Pooling"],
     ".models.media_encoder": ["MediaEncoder"],
     ".models.tower": ["Tower"],
     ".ends.projectors": [
         "ActivationStep",
+        "ConvolveStep",
         "DropStep",
         "LinearStep",
         "MergeStep",
@@ -137,18 +150,35 @@ HOMES = {
         "NormStep",
         "PoolStep",
         "ProjectorStep",
+        "RepeatStep",
+        "QueryWindowsStep",
     ],
+    ".ends.resamplers": [
+        "AttentionPoolStep",
+        "GatedStep",
+        "GridTablesStep",
+        "KeepStep",
+        "LayersStep",
+        "MeanFirstStep",
+        "QueriesStep",
+        "ReadingStep",
+    ],
+    ".ends.tiled": ["TiledPatches"],
     ".ends.sizings": [
         "BetweenSides",
         "CanvasTiles",
         "ExactMultiple",
         "FixedSize",
         "ImageSizing",
+        "LargestMultiple",
         "LongestSide",
         "NearestMultiple",
         "PinnedTiles",
         "SplitLongest",
+        "UnknownSizing",
     ],
+    ".images.joined": ["JoinTilesStep"],
+    ".images.tilings": ["CroppedTiles", "TilesBeyond", "WindowTiles"],
     ".ends.head": ["OutputHead"],
     ".ends.sampled_heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],
     ".adapters.lora": ["LoRA"],
@@ -159,9 +189,9 @@ HOMES = {
     ".networks.experts": ["MixtureOfExperts", "Router", "SharedSinkExperts"],
     ".ends.mtp": ["MultiTokenPrediction"],
     ".blocks.wirings": ["ResidualPostNorm", "NormedStream", "Parallel", "DoubleNorm", "Sandwich"],
-    ".blocks.grid": ["ConvolvedBlock", "Coarser", "Downsample", "PatchMerging"],
+    ".blocks.grid": ["ConvolvedBlock", "ConvolvedPreNorm", "Coarser", "Downsample", "PatchMerging"],
     ".blocks.per_layer": ["PerLayerEmbedding"],
-    ".positions.grid": ["GridDifferences", "GridRope", "SharedGridDifferences"],
+    ".positions.grid": ["GridDifferences", "GridRope", "PaddedTiles", "SharedGridDifferences"],
     ".positions.position": ["ALiBi", "Learned", "NoPosition", "Position", "Rope", "Sinusoidal"],
     ".stored.formats": ["Packing"],
     ".stored.quantization": ["Format", "Quantization", "Rule"],
@@ -174,7 +204,14 @@ HOMES = {
     ".recurrent.decaying": ["LightningAttention", "Retention"],
     ".recurrent.mlstm": ["MLSTM"],
     ".recurrent.rwkv": ["RWKV4", "RWKVChannelMix"],
-    ".positions.relative": ["RelativeKey", "LayerBuckets", "RelativeBuckets", "ScoreBias"],
+    ".positions.relative": [
+        "DistanceBias",
+        "LayerBuckets",
+        "RelativeBuckets",
+        "RelativeKey",
+        "RelativeVector",
+        "ScoreBias",
+    ],
     ".blocks.repeated": ["ConcatBlock", "SharedLayer"],
     ".positions.rope_scaling": [
         "DynamicNTKScaling",

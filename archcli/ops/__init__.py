@@ -24,6 +24,10 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.grids.merging import *
     from archcli.ops.grids.patches import *
     from archcli.ops.grids.places import *
+    from archcli.ops.grids.placing import *
+    from archcli.ops.grids.spans import *
+    from archcli.ops.grids.tables import *
+    from archcli.ops.grids.tokens import *
     from archcli.ops.grids.waves import *
     from archcli.ops.grids.windows import *
     from archcli.ops.layout import *
@@ -81,11 +85,34 @@ HOMES = {
         "Patchify",
         "PrependTokens",
         "TrainedTokens",
+        "UnflattenGrid",
     ],
     ".grids.windows": ["CutWindows", "JoinWindows", "MaskShifted", "MergePlaces"],
-    ".grids.merging": ["DropTokens", "MergeBlocks", "PoolBlocks"],
+    ".grids.merging": ["DropTokens", "JoinTiles", "MergeBlocks", "PoolBlocks"],
     ".grids.waves": ["ChannelNormalize", "ConvolvedPositions", "SpectrogramImage", "WaveChannel"],
-    ".grids.places": ["GridBias", "GridCoordinates", "GridRotaryTable", "ResizeTable"],
+    ".grids.tables": ["AddGridTables", "AddTilePlaces", "AddTileTable", "PairPadding", "TanhScale"],
+    ".grids.tokens": [
+        "ChannelTokens",
+        "ConcatTokens",
+        "JoinChannels",
+        "PadTokens",
+        "Regroup",
+        "TakeTokens",
+    ],
+    ".grids.spans": [
+        "CutSpans",
+        "DepthwiseConv1d",
+        "FlattenFrames",
+        "FramesImage",
+        "JoinSpans",
+        "MaskSpans",
+        "RepeatBatch",
+        "Softmax",
+        "SpanDistances",
+        "TrimTokens",
+    ],
+    ".grids.placing": ["JoinPieces", "PairPositions", "PlaceFeatures"],
+    ".grids.places": ["AxisTables", "GridBias", "GridCoordinates", "GridRotaryTable", "ResizeTable"],
     ".pointwise": [
         "Dropout",
         "ActivateSwish",
@@ -147,12 +174,14 @@ HOMES = {
     ],
     ".attention.relative": [
         "ByDistance",
+        "ClippedBias",
         "DisentangledBias",
         "Distances",
         "LentLinear",
         "RelativeBias",
         "RelativeKeys",
         "RelativeProfiles",
+        "RelativeVectors",
     ],
     ".recurrent.head_weights": ["BlockDiagonal", "HeadSkip", "StepSize"],
     ".recurrent.decays": ["BoundedLogDecay", "L2Normalize", "LogDecay", "HeadDecay"],

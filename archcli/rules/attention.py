@@ -95,7 +95,7 @@ class GroupQueries(DesignRule):
         **dict.fromkeys(
             (
                 *("dots.llm1", "gemma-7b", "mpt-30b", "olmo-3-7b"),
-                *("olmo-hybrid-7b", "persimmon-8b", "qwen1.5-moe-a2.7b"),
+                *("olmo-hybrid-7b", "persimmon-8b", "qwen1.5-moe-a2.7b", "qwen2-audio-7b"),
             ),
             "every head has keys and values of its own, as its config says",
         ),

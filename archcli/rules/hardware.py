@@ -169,6 +169,8 @@ class VocabularyFillsTiles(DesignRule):
         "longformer-base-4096": "50,265 entries, RoBERTa's",
         **dict.fromkeys(("granite-3.0-2b", "granite-3.0-8b"), "49,155 entries of its tokenizer"),
         **dict.fromkeys(UNPADDED, "the entries of its tokenizer, as its config says"),
+        **dict.fromkeys(("internvl3-2b", "internvl3-8b"), "151,674 entries: Qwen2.5's and those of images"),
+        **dict.fromkeys(("idefics3-8b", "smolvlm-2.2b"), "the language model's entries, and 3 of images"),
         "whisper-small": "51,865 entries, languages and marks among them",
         "whisper-large-v3": "51,866 entries, languages and marks among them",
     }

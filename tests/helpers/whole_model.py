@@ -182,9 +182,21 @@ def _counted(model: Any, look: Any, inputs: Given, tower: str = VISION) -> dict[
         warnings.simplefilter("ignore")
         projected = _of_projectors(model, counter, stack)
         rows = _rows(look(**inputs))
-    total = counter.get_total_flops()
+    total = counter.get_total_flops() - _resizing(model, inputs)
     parts = {tower: total - sum(projected), PROJECTOR: sum(projected)}
     return {"rows": rows, "flops": {part: flops for part, flops in parts.items() if flops}}
+
+
+def _resizing(model: Any, inputs: Given) -> int:
+    """FLOPs of the products by which SigLIP 2 resizes its table of positions: an interpolation."""
+    if "spatial_shapes" not in inputs:
+        return 0
+    tables = [
+        module.position_embedding.weight
+        for module in model.modules()
+        if hasattr(module, "position_embedding")
+    ]
+    return sum(2 * int(inputs["spatial_shapes"].prod()) * table.numel() for table in tables)
 
 
 def _of_projectors(model: Any, counter: FlopCounterMode, stack: ExitStack) -> list[int]:

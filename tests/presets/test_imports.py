@@ -62,6 +62,7 @@ PUBLISHED_IN = {
     "deepseek-v3.2": FP8,
     "kimi-k2": FP8,
     "minimax-m2": FP8,
+    "kimi-k2.5": {},  # compared in test_multimodal.py, whose config states it
     "bitnet-b1.58-2b-4t": {"quant_method": "bitnet", "quantization_mode": "offline"},
 }
 

@@ -45,6 +45,14 @@ class Subject(NamedTuple):
 
         return self._replace(model=shard(self.model, tp, sp=sp, ep=ep))
 
+    def without_towers(self) -> Subject:
+        """The language model alone, and a note that its towers stay as they are; itself without towers."""
+        if not self.model.towers:
+            return self
+        parts = " and ".join(dict.fromkeys(tower.part.replace("_", " ") for tower in self.model.towers))
+        note = f"the language model alone is varied; its {parts} and projector are left out"
+        return self._replace(model=self.model.replace(towers=()), notes=(*self.notes, note))
+
     def show(self, report: Report, form: str | None, output: Path | None, *, as_json: bool = False) -> None:
         """Print a report on the model, or write it to a file."""
         show(self.named(report), form, output, as_json=as_json)

@@ -56,6 +56,8 @@ PATHS = ("-", ".", "/", "~", SCHEME)
 """What begins so names no model of a catalogue: standard input, a path, or the hub's model itself."""
 LEAST_WORDS = 2
 """Fewer words of a preset's name are those of too many."""
+OF_MEDIA = {"vision", "vl", "audio"}
+"""Words by which a model with towers differs from its language model."""
 
 FAMILIES = {
     "deepseek-r1:671b": "deepseek-r1",
@@ -217,4 +219,5 @@ def _holds(preset: str, tokens: Collection[str]) -> bool:
     """Whether a preset's name has all of these words, of which a series may lack its number: llama 405b."""
     words = preset.split("-")
     known = {*words, *(word.rstrip("0123456789.") for word in words)}
-    return len(tokens) >= LEAST_WORDS and known.issuperset(tokens)
+    # `gemma 27b` is the language model: one with towers is asked for by what it reads
+    return len(tokens) >= LEAST_WORDS and known.issuperset(tokens) and OF_MEDIA.isdisjoint(known - {*tokens})

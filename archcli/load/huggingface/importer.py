@@ -88,7 +88,7 @@ def import_config(
     if part.wrapper is None:
         _check_width(config)
     config.report_unread_keys()
-    if part.wrapper is not None:
+    if part.wrapper is not None or family.towers:
         mapping = _with_towers(whole, mapping, part.config.data)
     imported = {**(before or {}), **mapping, **(over or {})}
     tree = tree_of(imported, whole.places.start)
@@ -106,13 +106,13 @@ def _with_towers(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Map
     whole = innermost(whole)
     notes = len(whole.notes)
     known = towers_of(whole, mapping, text)
-    unknown = uncounted(whole, known.keys)
+    unknown = uncounted(whole, (*known.keys, *known.settled))
     if unknown:
         # a part of the towers alone would be a figure of nothing
         del whole.notes[notes:]
-        note_counted(whole, (), known.reasons)
+        note_counted(whole, (), known.reasons, known.settled)
         return {**mapping, "uncounted": unknown}
-    note_counted(whole, known.keys, {})
+    note_counted(whole, known.keys, {}, known.settled)
     return {**mapping, "towers": known.towers} if known.towers else mapping
 
 
@@ -167,12 +167,23 @@ def _quantized(quantization: Config, imported: Mapped, tree: Node, weights: Weig
 
 def weight_map(data: Any, file: str = "config.json") -> WeightMap:
     """The map from checkpoint tensors to archcli's weights for this config.json."""
-    part = text_part(_whole(data, unplaced(file)))
+    whole = _whole(data, unplaced(file))
+    part = text_part(whole)
     weights = _weights(_family(part.config), part.config, wrapped=part.wrapper is not None)
     if weights is not None:
-        return weights
+        return weights if part.wrapper is None else _naming_towers(weights, whole, part.config)
     what = f"the weight names of {short_repr(part.config.model_type)} are not known"
     raise part.config.error(what, "its totals can be compared")
+
+
+def _naming_towers(weights: WeightMap, whole: Config, text: Config) -> WeightMap:
+    """The map with the names of the towers of a wrapper's file, where all are known."""
+    from archcli.load.huggingface.weights.towers import tower_names  # of files with towers alone
+
+    family, inner = _family(text), innermost(whole)
+    mapping = _with_towers(whole, family.mapping(family.of_class(text)), text.data)
+    names = tower_names(inner.model_type, inner.data, mapping.get("towers", ()))
+    return WeightMap(weights.rules, weights.wrapped, weights.ties_unstored, names)
 
 
 def _weights(family: Family, config: Config, *, wrapped: bool) -> WeightMap | None:

@@ -18,7 +18,7 @@ from archcli.modules.blocks.block import MIXING, RESIDUAL
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.kinds import kind_of
-from archcli.modules.spec.request import Request
+from archcli.modules.spec.request import SOUNDS, Request
 
 TIMES = "×"
 
@@ -127,6 +127,12 @@ def year(architecture: Architecture) -> int | None:
     """The year of release."""
     date = released(architecture)
     return int(date[:4]) if date else None
+
+
+def media(architecture: Architecture) -> str | None:
+    """What it reads beside or in the place of text: image, audio; None for text alone."""
+    kinds = ("audio" if medium in SOUNDS else medium for medium in architecture.model.media)
+    return ", ".join(dict.fromkeys(kinds)) or None
 
 
 def depths(architecture: Architecture) -> dict[str, Number]:

@@ -155,6 +155,7 @@ _ALL = (
         lambda architecture: ", ".join(f"{name} {depth}" for name, depth in of.depths(architecture).items()),
     ),
     SurveyColumn("kind", "kind", "text", "", lambda architecture: kind_of(architecture.model) or None),
+    SurveyColumn("media", "media", "text", "", of.media),
     SurveyColumn(
         "layers", "layers", "number", "", lambda architecture: sum(of.depths(architecture).values())
     ),

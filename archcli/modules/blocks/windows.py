@@ -5,6 +5,7 @@ B batch, h and w rows and columns, s side of a window, W windows, C channels, H 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from archcli.arith import Number, ceil_div, is_whole
@@ -12,9 +13,20 @@ from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.attention.grouped import ProjectedAttention
 from archcli.modules.positions.relative import ScoreBias
-from archcli.modules.spec.base import Size
+from archcli.modules.spec.base import Conflict, Size
 from archcli.modules.spec.context import Context
-from archcli.ops import CutWindows, GridBias, JoinWindows, Mask, MaskShifted, PatchWindows, Positions
+from archcli.ops import (
+    ChannelTokens,
+    CutWindows,
+    GridBias,
+    JoinChannels,
+    JoinWindows,
+    Linear,
+    Mask,
+    MaskShifted,
+    PatchWindows,
+    Positions,
+)
 
 
 class GridWindowAttention(ProjectedAttention):
@@ -22,7 +34,7 @@ class GridWindowAttention(ProjectedAttention):
 
     Swin, arXiv:2103.14030 section 3.2. `shifted` moves the windows by half a side; on a grid that is no
     larger than a window they stay. Scores of places that the move brought together are computed, and lose
-    100.
+    100. `differences` false leaves the bias out (DaViT).
     """
 
     title: ClassVar[str] = "Window attention"
@@ -30,6 +42,7 @@ class GridWindowAttention(ProjectedAttention):
     kind: Literal["grid_window"] = "grid_window"
     side: Size
     shifted: bool = False
+    differences: bool = True
 
     @property
     def kv_heads(self) -> Number:
@@ -47,15 +60,26 @@ class GridWindowAttention(ProjectedAttention):
         alone = known and min(h, w) == self.side
         shift = self.side // 2 if self.shifted and not alone else 0
         windows = CutWindows("windows", self.side, shift)(x)
-        positions = Positions("places")(windows)
-        bias = GridBias("score_bias", self.n_heads, (self.side, self.side))(positions, group=ScoreBias.group)
-        within = Context(positions, bias=bias)
-        if shift:
-            padded = (ceil_div(h, self.side) * self.side, ceil_div(w, self.side) * self.side)
-            masked = MaskShifted("shifted", padded, self.side, shift)(bias, windows)
-            within = Context(positions, relative=masked)
-        y, _ = super().forward(windows, within)
+        y, _ = super().forward(windows, self._within(windows, (h, w), shift))
         return JoinWindows("grid", (h, w), self.side, shift)(y), None
+
+    def _within(self, windows: Tensor, grid: tuple[Number, Number], shift: int) -> Context:
+        """What windows of a grid are given: their places, and the bias on their scores."""
+        positions = Positions("places")(windows)
+        if not self.differences:
+            return Context(positions)
+        bias = GridBias("score_bias", self.n_heads, (self.side, self.side))(positions, group=ScoreBias.group)
+        if not shift:
+            return Context(positions, bias=bias)
+        padded = (ceil_div(grid[0], self.side) * self.side, ceil_div(grid[1], self.side) * self.side)
+        return Context(positions, relative=MaskShifted("shifted", padded, self.side, shift)(bias, windows))
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: windows that move, without the bias that their mask is added to."""
+        yield from super().check()
+        if self.shifted and not self.differences:
+            what = "scores of windows that move are masked in their bias"
+            yield Conflict("shifted-bias", "differences", what, "leave differences out, or shifted")
 
     def own_bias(self, context: Context, q: Tensor, k: Tensor, scale: float) -> Tensor | None:
         """The bias [B W, H, T, T] of windows that are masked, or None."""
@@ -65,18 +89,19 @@ class GridWindowAttention(ProjectedAttention):
 class PatchWindowAttention(ProjectedAttention):
     """Attention of the patches of each window of `side` x `side`, cut off at the border of the image.
 
-    Qwen2.5-VL, arXiv:2502.13923 section 2.1.
+    Qwen2.5-VL, arXiv:2502.13923 section 2.1. `n_kv_heads` are fewer heads of keys and values (EXAONE 4.5).
     """
 
     title: ClassVar[str] = "Window attention"
     short_title: ClassVar[str] = "window attention"
     kind: Literal["patch_window"] = "patch_window"
     side: Size
+    n_kv_heads: Size | None = None
 
     @property
     def kv_heads(self) -> Number:
-        """H."""
-        return self.n_heads
+        """H, or fewer."""
+        return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
 
     def mask_in(self, context: Context) -> Mask:
         """Patches of the same window of the grid that the tokens are."""
@@ -87,4 +112,32 @@ class PatchWindowAttention(ProjectedAttention):
         return PatchWindows(rows, columns, self.side)
 
 
-__all__ = ["GridWindowAttention", "PatchWindowAttention"]
+class ChannelAttention(ProjectedAttention):
+    """Attention of channels to channels within `n_heads` groups of them: each is as wide as there are places.
+
+    DaViT, arXiv:2204.03645 section 3.2. Scores are scaled by (h w)^-0.5.
+    """
+
+    title: ClassVar[str] = "Channel attention"
+    short_title: ClassVar[str] = "channel attention"
+    kind: Literal["channel"] = "channel"
+
+    @property
+    def kv_heads(self) -> Number:
+        """G."""
+        return self.n_heads
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """[B, h, w, C] to [B, h, w, C]."""
+        h, w, width = x.shape[1:]
+        q, k, v = (
+            ChannelTokens(f"{which}_heads", self.n_heads)(self._projected(x, which, width))
+            for which in ("q", "k", "v")
+        )
+        mixed = self.attend(Context(Positions("channels")(q)), h * w, q, k, v)
+        y = JoinChannels("join", (h, w))(mixed)
+        out: Tensor = Linear("o_proj", width, self._biased("o"))(y)
+        return out, None
+
+
+__all__ = ["ChannelAttention", "GridWindowAttention", "PatchWindowAttention"]

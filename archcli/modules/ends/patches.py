@@ -17,6 +17,7 @@ from archcli.modules.spec.request import InputSpec, Medium, Request
 from archcli.modules.spec.values import Length
 from archcli.ops import (
     Add,
+    AxisTables,
     ChannelsLast,
     Conv2d,
     FlattenGrid,
@@ -93,24 +94,28 @@ class Patched(FrontEnd):
     NaFlex). `stride` lets patches overlap (AST). `image_size` is that of training. `class_token` is a trained
     vector in front, `teacher_token` a second one (DeiT, arXiv:2012.12877 section 4), `registers` follow them
     and have no position (arXiv:2309.16588). `position` learned is a table with a row for each token but
-    registers. For an image of another size `resize` interpolates its rows, `antialias` as torch does; without
-    `resize` no other size is read. `norm` follows the positions (CLIP), with `norms_patches` it comes before
-    them (AIMv2). `coordinates` centers gives layers the centers of patches, from -1 to 1 (DINOv3), grid their
-    rows and columns; order the place in the sequence alone. `keeps_grid` gives layers a grid [B, h, w, D]
-    in the place of a sequence (ConvNeXt). With `whole` no image is read that leaves a part of a patch.
+    registers, axes are tables of `axis_entries` rows for columns and for rows (Gemma 4). For an image of
+    another size `resize` interpolates its rows, `antialias` as torch does; without `resize` no other size is
+    read. `norm` follows the positions (CLIP), with `norms_patches` it comes before them (AIMv2).
+    `coordinates` centers gives layers the centers of patches, from -1 to 1 (DINOv3), grid their rows and
+    columns; order the place in the sequence alone. `keeps_grid` gives layers a grid [B, h, w, D] in the place
+    of a sequence (ConvNeXt), `padding` zeros around the image first (DaViT). With `whole` no image is read
+    that leaves a part of a patch.
     """
 
     group: ClassVar[str] = "patch_embedding"
     image_size: Sides
     patch_size: Sides
     stride: Sides | None = None
+    padding: Count = 0
     in_channels: Size = 3
     flat: bool = False
     bias: bool = True
     class_token: bool = True
     teacher_token: bool = False
     registers: Count = 0
-    position: Literal["learned", "none"] = "learned"
+    position: Literal["learned", "axes", "none"] = "learned"
+    axis_entries: Size = 1024
     coordinates: Literal["order", "centers", "grid"] = "order"
     resize: Resampling | None = "bicubic"
     antialias: bool = False
@@ -132,7 +137,11 @@ class Patched(FrontEnd):
     def grid(self, sides: tuple[int, ...]) -> tuple[int, int]:
         """(h, w) of an image of these sides; what is left of a patch at the border is not read."""
         steps = zip(sides, self.patch_size, self.stride or self.patch_size, strict=True)
-        h, w = ((side - patch) // step + 1 if side >= patch else 0 for side, patch, step in steps)
+        around = 2 * self.padding
+        h, w = (
+            (side + around - patch) // step + 1 if side + around >= patch else 0
+            for side, patch, step in steps
+        )
         return h, w
 
     def medium(self, request: Request) -> Medium:
@@ -172,17 +181,20 @@ class Patched(FrontEnd):
         patch = (self.patch_size[0], self.patch_size[1])
         h, w = self.grid(x.shape[2:])
         y: Tensor
+        stride = patch if self.stride is None else (self.stride[0], self.stride[1])
+        around = (self.padding, self.padding)
+        conv = Conv2d("patches", d_model, patch, stride, around, bias=self.bias)
         if self.keeps_grid:
-            grid = ChannelsLast("grid")(Conv2d("patches", d_model, patch, patch, bias=self.bias)(x))
-            return self._normalized(grid)
+            return self._normalized(ChannelsLast("grid")(conv(x)))
         if self.flat:
             y = Linear("patches", d_model, self.bias)(Patchify("patchify", patch)(x))
         else:
-            stride = patch if self.stride is None else (self.stride[0], self.stride[1])
-            y = FlattenGrid("flatten")(Conv2d("patches", d_model, patch, stride, bias=self.bias)(x))
+            y = FlattenGrid("flatten")(conv(x))
         y = self._normalized(y) if self.norms_patches else y
         y = PrependTokens("class_token")(y) if self.class_token else y
         y = PrependTokens("teacher_token", after=1)(y) if self.teacher_token else y
+        if self.position == "axes":
+            y = Add("positions_add")(y, AxisTables("positions", self.axis_entries, (h, w))(y, group=TABLE))
         y = self._placed(y, (h, w)) if self.position == "learned" else y
         y = y if self.norms_patches else self._normalized(y)
         named = self.class_token + self.teacher_token
@@ -216,8 +228,8 @@ class Patched(FrontEnd):
         if not all(self.grid(self.image_size)):
             what = "image_size is smaller than patch_size"
             yield Conflict("image-below-patch", "image_size", what, "give a patch that fits into the image")
-        if self.keeps_grid and (self.leading or self.position != "none" or self.flat or self.stride):
-            what = "a grid has no tokens in front, no table of positions, and patches side by side"
+        if self.keeps_grid and (self.leading or self.position != "none" or self.flat):
+            what = "a grid has no tokens in front, no table of positions, and patches that are convolved"
             hint = "write class_token: false and position: none"
             yield Conflict("grid-alone", "keeps_grid", what, hint)
 

@@ -1,6 +1,6 @@
 """Sizings: how many pieces of which size a processor makes of an image.
 
-H and W height and width in pixels.
+H and W height and width in pixels, B batch, n pieces of an image, T vectors of a piece, D width.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from math import ceil, floor, sqrt
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from archcli.errors import ArchError
+from archcli.graph import Tensor
 from archcli.modules.spec.base import Count, Size, Spec
 from archcli.modules.spec.values import Length
+from archcli.ops import JoinPieces
 
 Sides = Annotated[tuple[Size, ...], Length(2, 2)]
 """Height and width."""
@@ -23,13 +25,15 @@ MOST_TILES = 4096
 class Pieces(NamedTuple):
     """An image as a tower reads it: `number` pieces of `size` pixels, height and width.
 
-    `rows` and `columns` say how many of them lie side by side; an overview is one more.
+    `rows` and `columns` say how many of them lie side by side; an overview is one more. `others` are pieces
+    of other sizes: how many, and which.
     """
 
     number: int
     size: tuple[int, int]
     rows: int = 1
     columns: int = 1
+    others: tuple[tuple[int, tuple[int, int]], ...] = ()
 
 
 class ImageSizing(Spec):
@@ -45,6 +49,21 @@ class ImageSizing(Spec):
     def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
         """Tokens in the prompt of an image with this many pieces, `each` with so many in `places`."""
         return pieces.number * each
+
+    def kept(self, height: int, width: int) -> tuple[int, int] | None:
+        """Rows and columns of patches of all tiles that show the image, not padding; None where all do."""
+        return None
+
+    def vectors(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
+        """Vectors that stand among those tokens."""
+        return self.tokens(size, pieces, places, each)
+
+    def joined(
+        self, x: Tensor, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], end: Tensor | None
+    ) -> Tensor:
+        """The vectors [B n, T, D] of pieces as those [B, N, D] of their image; `end` is a row's last."""
+        joined: Tensor = x if pieces.number == 1 else JoinPieces("join", pieces.number)(x)
+        return joined
 
 
 class FixedSize(ImageSizing):
@@ -83,17 +102,22 @@ class ExactMultiple(ImageSizing):
 class NearestMultiple(ImageSizing):
     """Both sides to the nearest multiple of `factor`, the area between two bounds (Qwen2-VL).
 
-    arXiv:2409.12191 section 2.1. More than `most` pixels shrink, fewer than
-    `least` grow.
+    arXiv:2409.12191 section 2.1. More than `most` pixels shrink, fewer than `least` grow. With `grown` a side
+    below `factor` grows to it first, the other with it, rounded so (GLM-4V, PaddleOCR-VL).
     """
 
     kind: Literal["multiple"] = "multiple"
     factor: Size
     least: Size
     most: Size
+    grown: Literal["floor", "round"] | None = None
 
     def pieces(self, height: int, width: int) -> Pieces:
         """One piece; ArchError for an image that is a thin strip."""
+        if self.grown is not None and min(height, width) < self.factor:
+            scale = self.factor / min(height, width)
+            to_whole = floor if self.grown == "floor" else round
+            height, width = (max(self.factor, to_whole(side * scale)) for side in (height, width))
         if max(height, width) > MOST_STRETCHED * min(height, width):
             stretch = f"one side is over {MOST_STRETCHED} times the other"
             what = f"an image of {height} x {width} is not read: {stretch}"
@@ -131,6 +155,10 @@ class LongestSide(ImageSizing):
     def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
         """A token for each place, and for the end of each row."""
         return each + (places[0] if self.breaks else 0)
+
+    def vectors(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
+        """One for each place."""
+        return each
 
 
 class CanvasTiles(ImageSizing):
@@ -256,20 +284,74 @@ def _tiles(height: int, width: int, tile: int) -> tuple[int, int]:
 
 
 class BetweenSides(ImageSizing):
-    """The longer side at most `longest`, the shorter at least `shortest` (Idefics2)."""
+    """The longer side at most `longest`, the shorter at least `shortest` (Idefics2).
+
+    With `quarters` the image is read in quarters too, resized by the same rule and padded to its size.
+    """
 
     kind: Literal["between"] = "between"
     shortest: Size
     longest: Size
+    quarters: bool = False
 
     def pieces(self, height: int, width: int) -> Pieces:
-        """One piece."""
+        """One piece, or the quarters and the whole."""
+        whole = self._resized(height, width)
+        if not self.quarters:
+            return Pieces(1, whole)
+        sides = ((height // 2, height - height // 2), (width // 2, width - width // 2))
+        if not all(min(pair) for pair in sides):
+            raise ArchError(f"an image of {height} x {width} has no quarters", "give a larger one")
+        every = [whole, *(self._resized(h, w) for h in sides[0] for w in sides[1])]
+        return Pieces(5, (max(h for h, _ in every), max(w for _, w in every)))
+
+    def _resized(self, height: int, width: int) -> tuple[int, int]:
         ratio = width / height
         if width >= height and width > self.longest:
             width, height = self.longest, int(self.longest / ratio)
         elif height > width and height > self.longest:
             height, width = self.longest, int(self.longest * ratio)
-        return Pieces(1, (max(height, self.shortest), max(width, self.shortest)))
+        return max(height, self.shortest), max(width, self.shortest)
+
+
+class UnknownSizing(ImageSizing):
+    """What becomes of an image is not known: weights are counted, and no image is read (Molmo 2)."""
+
+    kind: Literal["unknown"] = "unknown"
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """The image itself, whose weights are those of any other."""
+        return Pieces(1, (height, width))
+
+    def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
+        """ArchError: tokens of a whole image are not known."""
+        what = f"an image of {size[0]} x {size[1]} is not read: how this model cuts images is not known"
+        raise ArchError(what, "ask for its text alone")
+
+
+class LargestMultiple(ImageSizing):
+    """The largest size of at most `most` pixels in the image's shape, cut to multiples of `factor`.
+
+    Gemma 4: smaller images grow as well. A side that would vanish is one `factor` long.
+    """
+
+    kind: Literal["largest"] = "largest"
+    factor: Size
+    most: Size
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """One piece; ArchError for an image of which nothing would be left."""
+        n, ratio = self.factor, sqrt(self.most / (height * width))
+        sides = [floor(ratio * side / n) * n for side in (height, width)]
+        longest = self.most // n**2 * n
+        if not any(sides):
+            what = f"an image of {height} x {width} is not read: {self.most:,} pixels hold no {n} x {n}"
+            raise ArchError(what, "state more pixels")
+        if not sides[0]:
+            sides = [n, min(width // height * n, longest)]
+        elif not sides[1]:
+            sides = [min(height // width * n, longest), n]
+        return Pieces(1, (sides[0], sides[1]))
 
 
 __all__ = [
@@ -278,8 +360,10 @@ __all__ = [
     "ExactMultiple",
     "FixedSize",
     "ImageSizing",
+    "LargestMultiple",
     "LongestSide",
     "NearestMultiple",
     "PinnedTiles",
     "SplitLongest",
+    "UnknownSizing",
 ]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # fields of few models, imported where one is given a value
     from archcli.modules.blocks.per_layer import PerLayerEmbedding
     from archcli.modules.ends.loss import Likelihood, Loss
     from archcli.modules.ends.mtp import MultiTokenPrediction
+    from archcli.modules.models.media import GivenMedium
 
 
 class Generator(Model):
@@ -126,17 +127,23 @@ class Decoder(Generator, Stack):
         cache: Cached = None,
         last_only: bool = False,
         targets: Tensor | None = None,
+        media: tuple[GivenMedium, ...] = (),
     ) -> tuple[Tensor, Cached]:
         """Logits [B, T, V], with `last_only` [B, 1, V], with targets [B, T] the loss; and the cache.
 
         `cache` None caches nothing, `()` starts one, anything else is what the last call returned;
-        `positions` [T] left out start at 0.
+        `positions` [T] left out start at 0. `media` are the images and sounds of the prompt.
         """
         positions = Positions("positions")(tokens) if positions is None else positions
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
         self.hold(x)
         ids = tokens if self._reads_ids else None
-        context = Context(positions, past, cache=cache, per_layer=self._per_layer(tokens, x), ids=ids)
+        per_layer = self._per_layer(tokens, x)
+        context = Context(positions, past, cache=cache, per_layer=per_layer, ids=ids)
+        if media:
+            from archcli.modules.models.media import read_media  # of models with towers alone
+
+            x, context = read_media(self, tokens, x, context, media)
         x, kept = self.run(x, context)
         # before norm and head: both work on the one position that is asked for
         y = self.embedding.project_out(self.apply_final_norm(KeepLast("last")(x) if last_only else x))

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from archcli.arith import Number
+from archcli.arith import Number, Shape
 from archcli.graph import Tensor
+from archcli.modules.blocks.between import Taps
 from archcli.modules.ends.patches import FrontEnd
 from archcli.modules.ends.pooling import Pooling
 from archcli.modules.models.model import Model
@@ -64,12 +65,19 @@ class MediaEncoder(Model, Stack, TowerModel):
 
     def tokens_of(self, medium: Medium) -> int:
         """How many hidden states a medium has."""
-        grid = self.front_end.places_of(medium)
-        if grid is None:
+        if self.front_end.places_of(medium) is None:
             return self.front_end.tokens(medium)
-        for _, block in self.layers():
-            grid = block.places_after(grid)
-        return grid[0] * grid[1]
+        h, w = self.grid_made(self.front_end.input(1, medium).shape)
+        made: int = h * w
+        return made
+
+    def grid_made(self, shape: Shape) -> Any:
+        """Rows and columns of the hidden states of what is read; None of a sequence."""
+        grid = self.front_end.grid_read(shape)
+        if grid is not None:
+            for _, block in self.layers():
+                grid = block.places_after(grid)
+        return grid
 
     def inputs(self, request: Request) -> dict[str, InputSpec]:
         """The medium of the request as `tokens`, of another shape than ids have."""
@@ -79,6 +87,7 @@ class MediaEncoder(Model, Stack, TowerModel):
         self,
         tokens: Tensor,
         wanted: Literal["answer", "hidden"] = "answer",
+        behind: tuple[int, ...] = (),
         *,
         positions: Tensor | None = None,
         past: Number = 0,
@@ -87,20 +96,22 @@ class MediaEncoder(Model, Stack, TowerModel):
     ) -> tuple[Tensor, Cached]:
         """Labels [B, 1, n] or [B, T, n] with labels, else hidden states, pooled or not; never a cache.
 
-        Where `hidden` is wanted it is the hidden states; a pooling runs beside, as in classes of towers.
+        Where `hidden` is wanted it is the hidden states; a pooling runs beside, as in classes of towers. In
+        the place of a cache are then the states behind so many layers, before the final norm.
         """
         x = self.front_end(tokens, self.d_model, name="front_end")
         self.hold(x)
         positions = Positions("positions")(x) if positions is None else positions
         grid = self.front_end.grid_read(tokens.shape)
         context = Context(positions, past, places=self.front_end.places(tokens, x), grid=grid)
-        x, _ = self.run(x, context)
+        taps = Taps(x) if behind else None
+        x, _ = self.run(x, context._replace(between=taps))
         # layers of a grid leave one
         x = FlattenPlaces("flatten")(x) if len(x.shape) > AXES else x
         x = self.apply_final_norm(x)
         y = x if self.pooling is None else self.pooling(x, name="pooling")
         if wanted == "hidden":
-            return x, None
+            return x, None if taps is None else tuple(taps.behind(layers) for layers in behind)
         if self.projection is not None:
             y = Linear("projection", self.projection)(y, group=PROJECTOR)
         if self.n_labels is None:

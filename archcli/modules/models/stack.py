@@ -82,6 +82,7 @@ class Group(Spec):
             x, states = x.tape.call(runs, f"layers.{label(number)}", x, of_layer, times=times, shares=key)
             if lent is not None:
                 states = lent.taken(states, number, (group, i % len(blocks)))
+            x = x if context.between is None else context.between.passed(number, x)
             kept.append(LayerCache(before.length + context.positions.shape[0], states))
         return x, None if cache is None else tuple(kept)
 

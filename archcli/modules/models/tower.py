@@ -8,14 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
+from archcli.arith import Shape
 from archcli.errors import ArchError
 from archcli.graph import Row, Tensor
+from archcli.graph.count_tape import Abstract, ShapeTape
 from archcli.modules.ends.patches import FrontEnd
 from archcli.modules.ends.projectors import GROUP, Places, ProjectorStep, run_steps
 from archcli.modules.ends.sizings import ImageSizing, Pieces
 from archcli.modules.spec.base import Conflict, Count, Module
 from archcli.modules.spec.request import SOUNDS, InputSpec, Medium, Request
+from archcli.modules.spec.trace import run_on
+from archcli.modules.spec.unread import Holder
 from archcli.ops import Parameter
+
+AXES = 3
+"""Axes of positions in three dimensions: time, rows and columns."""
 
 
 class TowerModel(Module):
@@ -37,19 +44,31 @@ class TowerModel(Module):
         """How many hidden states a medium has."""
         raise NotImplementedError
 
+    def grid_made(self, shape: Shape) -> Any:
+        """Rows and columns of the hidden states of what is read; None of a sequence."""
+        raise NotImplementedError
+
     def inputs(self, request: Request) -> dict[str, InputSpec]:
         """The tensor that is read."""
         raise NotImplementedError
 
 
-class Tower(Module):
+class Tower(Holder):
     """An encoder, and the steps from its vectors to those that the language model reads.
 
     `part` is what it is called in `by_part`. `sizing` says what becomes of an image before the encoder reads
     it; left out, the image stays as it is. `taps` are layers whose vectors are also projected, each by
     `tap_projector` with weights of its own (deepstack, arXiv:2406.04334; Qwen3-VL). `newline` is a trained
-    vector as wide as the language model, which ends rows of patches (LLaVA-1.6). Its figures are counted; the
-    language model alone is built and run.
+    vector as wide as the language model, which ends rows of patches (LLaVA-1.6). With `crosses` layers of
+    cross attention read its vectors, and one token stands in the prompt for them (Llama 3.2 Vision). Of the
+    steps the first `within` belong to the tower itself (Qwen2.5-Omni); `unread` are parameters beside them
+    that no pass reads.
+
+    `token` is the id that the prompt has where a vector of the tower stands; a tower without it is counted
+    and not run. `after` is the number of layers behind which vectors are taken, before the final norm; left
+    out, those behind it. `sections` are the pairs of the language model's rotary heads that turn by time, by
+    row and by column (M-RoPE, arXiv:2409.12191 section 2.1), one after the other or, `interleaved`, in turn.
+    A tower that is not `joined` may have vectors of another width than the language model's, and is not run.
     """
 
     part: Literal["vision_tower", "audio_tower"] = "vision_tower"
@@ -59,6 +78,13 @@ class Tower(Module):
     taps: tuple[Count, ...] = ()
     tap_projector: tuple[ProjectorStep, ...] = ()
     newline: bool = False
+    crosses: bool = False
+    within: Count = 0
+    token: Count | None = None
+    after: Count | None = None
+    sections: tuple[Count, ...] = ()
+    interleaved: bool = False
+    joined: bool = True
 
     @property
     def media(self) -> tuple[str, ...]:
@@ -67,7 +93,11 @@ class Tower(Module):
 
     def part_of(self, row: Row) -> str:
         """The part that a row is in: this tower, or the projector."""
-        return GROUP if row.path.startswith((GROUP, "tap")) or row.group == GROUP else self.part
+        head, _, rest = row.path.partition(".")
+        if head == "tower":
+            return GROUP if row.group == GROUP else self.part
+        step = rest.partition(".")[0]
+        return self.part if head == GROUP and int(step) < self.within else GROUP
 
     @property
     def usual(self) -> Medium:
@@ -81,51 +111,141 @@ class Tower(Module):
         return self.sizing.pieces(*medium.size)
 
     def reading(self, request: Request, medium: Medium) -> Request:
-        """The pass of the encoder over a medium: a forward over all of its pieces."""
+        """The pass of the encoder over a medium: a forward over all of its pieces of the first size."""
+        return self.readings(request, medium)[0]
+
+    def readings(self, request: Request, medium: Medium) -> tuple[Request, ...]:
+        """The passes of the encoder over a medium, one for each size of its pieces."""
         if medium.kind not in self.media:
             raise ArchError(f"{self.part} reads no {medium.kind}", f"it reads {' or '.join(self.media)}")
-        number, size = self.pieces(medium)[:2]
+        pieces = self.pieces(medium)
         phase: Any = "train" if request.phase == "train" else "forward"
-        read = Medium(medium.kind, tuple(size))
-        return self.model.fitted(Request(phase, number * request.batch_size, media=(read,)))
+        return tuple(
+            self.model.fitted(
+                Request(phase, number * request.batch_size, media=(Medium(medium.kind, tuple(size)),))
+            )
+            for number, size in (pieces[:2], *pieces.others)
+        )
+
+    def sized(self, medium: Medium) -> Tower:
+        """The tower whose steps know how the pieces of this medium lie."""
+        if self.sizing is None or medium.kind != "image":
+            return self
+        pieces, kept = self.pieces(medium), self.sizing.kept(*medium.size)
+        return self.replace(projector=tuple(step.sized(pieces, kept) for step in self.projector))
 
     def places(self, medium: Medium) -> Places:
         """Rows and columns of the vectors of one piece; a sequence is one column."""
-        grid = self.model.front_end.grid_read(self.model.front_end.input(1, medium).shape)
+        grid = self.model.grid_made(self.model.front_end.input(1, medium).shape)
         return grid if grid is not None else (self.model.tokens_of(medium), 1)
 
-    def tokens_of(self, medium: Medium) -> int:
+    def prompt_tokens(self, medium: Medium) -> int:
         """Tokens in the prompt for a medium."""
-        pieces = self.pieces(medium)
-        read = self.model.front_end.medium(Request(media=(Medium(medium.kind, tuple(pieces.size)),)))
-        places, each = self.places(read), self.model.tokens_of(read)
-        for step in self.projector:
-            places = step.places_after(places)
-            each = step.tokens_after(each, places)
+        return 1 if self.crosses else self.tokens_of(medium)
+
+    def tokens_of(self, medium: Medium) -> int:
+        """What stands for a medium: vectors that the language model reads, and words such as ends of rows."""
+        pieces, places, each = self._projected(medium)
         if self.sizing is None or medium.kind in SOUNDS:
             return each
-        return self.sizing.tokens(medium.size, pieces, places, each)
+        return self.sizing.tokens(medium.size, pieces, places, each) + self._beside(medium, pieces)
+
+    def vectors_of(self, medium: Medium) -> int:
+        """Vectors that the language model reads of a medium."""
+        pieces, places, each = self._projected(medium)
+        if self.sizing is None or medium.kind in SOUNDS:
+            return each
+        return self.sizing.vectors(medium.size, pieces, places, each) + self._beside(medium, pieces)
+
+    def grid_of(self, medium: Medium) -> Places:
+        """Rows and columns of the vectors of one piece, behind the projector."""
+        return self._projected(medium)[1]
+
+    def _projected(self, medium: Medium) -> tuple[Pieces, Places, int]:
+        """The pieces of a medium, and of one piece the places and the number of its vectors."""
+        pieces = self.pieces(medium)
+        return pieces, *self._behind(medium, pieces.size)
+
+    def _beside(self, medium: Medium, pieces: Pieces) -> int:
+        """Vectors of the pieces that have another size than the first."""
+        return sum(number * self._behind(medium, size)[1] for number, size in pieces.others)
+
+    def _behind(self, medium: Medium, size: tuple[int, ...]) -> tuple[Places, int]:
+        """Rows, columns and number of the vectors of a piece of this size, behind all steps."""
+        read = self.model.front_end.medium(Request(media=(Medium(medium.kind, tuple(size)),)))
+        places, tokens = self.places(read), self.model.tokens_of(read)
+        for step in self.projector:
+            places = step.places_after(places)
+            tokens = step.tokens_after(tokens, places)
+        return places, tokens
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """Of each pair of a rotary head the axis it turns by: 0 time, 1 row, 2 column."""
+        if not self.interleaved:
+            return tuple(axis for axis, pairs in enumerate(self.sections) for _ in range(pairs))
+        turns = range(sum(self.sections))
+        return tuple(pair % AXES if pair < AXES * self.sections[pair % AXES] else 0 for pair in turns)
+
+    @property
+    def width(self) -> int:
+        """The width of the vectors that the language model reads."""
+        request = self.model.fitted(Request(media=(self.usual,)))
+        inputs = {name: Abstract(spec.shape) for name, spec in self.inputs(request).items()}
+        out, _ = run_on(ShapeTape([]), self, request, inputs, None)
+        width: int = out.shape[-1]
+        return width
 
     def inputs(self, request: Request) -> dict[str, InputSpec]:
         """What the encoder reads."""
         return self.model.inputs(request)
 
-    def forward(self, tokens: Tensor, **_: Any) -> tuple[Tensor, None]:
-        """Pixels or a spectrogram to the vectors that the language model reads."""
-        x, _cache = self.model(tokens, "hidden", name="tower")
-        places = self.model.front_end.grid_read(tokens.shape) or (x.shape[1], 1)
-        for tap in self.taps:
-            run_steps(self.tap_projector, x, places, f"tap{tap}")
-        y = run_steps(self.projector, x, places, GROUP)
-        if self.newline:
-            Parameter("newline", (y.shape[-1],))(y, group=GROUP)
-        return y, None
+    def forward(
+        self, tokens: Tensor, medium: Medium | None = None, **_: Any
+    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """Pixels or a spectrogram to the vectors that the language model reads.
+
+        Given the `medium` of the pieces [B n, ...], their vectors are joined to [B, N, D], and in the place
+        of a cache are those of the taps.
+        """
+        self.hold(tokens)
+        behind = (*(() if self.after is None else (self.after,)), *(tap + 1 for tap in self.taps))
+        x, states = self.model(tokens, "hidden", behind, name="tower")
+        places = self.model.grid_made(tokens.shape) or (x.shape[1], 1)
+        tapped = states[len(behind) - len(self.taps) :] if self.taps else ()
+        deep = [
+            run_steps(self.tap_projector, state, places, f"tap{tap}")
+            for tap, state in zip(self.taps, tapped, strict=True)
+        ]
+        y = run_steps(self.projector, x if self.after is None else states[0], places, GROUP)
+        newline = Parameter("newline", (y.shape[-1],))(y, group=GROUP) if self.newline else None
+        if medium is None:
+            return y, None
+        return self._joined(y, medium, newline), tuple(self._joined(z, medium) for z in deep)
+
+    def _joined(self, x: Tensor, medium: Medium, newline: Tensor | None = None) -> Tensor:
+        """The vectors [B n, T, D] of pieces as those [B, N, D] of their medium."""
+        if self.sizing is None or medium.kind in SOUNDS:
+            return x
+        pieces, places, _ = self._projected(medium)
+        return self.sizing.joined(x, medium.size, pieces, places, newline)
 
     def check(self) -> Iterator[Conflict]:
         """Conflicts: taps without steps, or of layers that are not there."""
         yield from super().check()
         if bool(self.taps) != bool(self.tap_projector):
             yield Conflict("taps-steps", "taps", "taps and tap_projector go together", "state both or none")
+        if self.sections and len(self.sections) != AXES:
+            what = f"sections are those of time, rows and columns, not {len(self.sections)} numbers"
+            yield Conflict("tower-sections", "sections", what, "state three numbers, or leave them out")
 
 
-__all__ = ["Tower", "TowerModel"]
+def check_widths(model: Any) -> Iterator[Conflict]:
+    """Conflicts: towers whose vectors have another width than those of the language model."""
+    for i, tower in enumerate(model.towers):
+        if tower.joined and tower.width != model.d_model:
+            what = f"its vectors are {tower.width} wide, and those of the language model {model.d_model}"
+            yield Conflict("tower-width", f"towers.{i}.projector", what, "end with a linear step of d_model")
+
+
+__all__ = ["Tower", "TowerModel", "check_widths"]

@@ -14,7 +14,7 @@ from archcli.modules.positions.position import Position
 from archcli.modules.positions.relative import ScoreBias
 from archcli.modules.spec.base import Conflict, Positive, Size
 from archcli.modules.spec.values import Length
-from archcli.ops import GridBias, GridRotaryTable, Rotate
+from archcli.ops import GridBias, GridRotaryTable, PairPadding, Rotate
 from archcli.ops.grids.places import FULL_TURN
 
 Sides = Annotated[tuple[Size, ...], Length(2, 2)]
@@ -90,4 +90,20 @@ class SharedGridDifferences(ScoreBias):
         return bias
 
 
-__all__ = ["GridDifferences", "GridRope", "SharedGridDifferences"]
+class PaddedTiles(ScoreBias):
+    """Takes pairs of padding vectors out: of each `padded` vectors the first `tokens` are none.
+
+    A padding vector sees others and is seen by them (Llama 3.2 Vision, whose class has it so).
+    """
+
+    kind: Literal["padded_tiles"] = "padded_tiles"
+    tokens: Size
+    padded: Size
+
+    def forward(self, positions: Tensor, visible: Number, n_heads: Number, *, name: str) -> Tensor:
+        """The bias [1, H, T, T]."""
+        bias: Tensor = PairPadding(name, n_heads, self.tokens, self.padded)(positions)
+        return bias
+
+
+__all__ = ["PaddedTiles", "GridDifferences", "GridRope", "SharedGridDifferences"]

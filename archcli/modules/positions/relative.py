@@ -11,8 +11,8 @@ from typing import ClassVar, Literal
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.positions.position import Position
-from archcli.modules.spec.base import Conflict, Inline, Size
-from archcli.ops import RelativeBias, RelativeKeys
+from archcli.modules.spec.base import Conflict, Count, Inline, Size
+from archcli.ops import ClippedBias, RelativeBias, RelativeKeys, RelativeVectors
 
 
 class ScoreBias(Inline):
@@ -77,6 +77,22 @@ def bucket_conflicts(n_buckets: int, max_distance: int, *, bidirectional: bool) 
         )
 
 
+class DistanceBias(ScoreBias):
+    """table[clip(j - i), h]: a number for each distance up to `max_distance`, and for each head.
+
+    Phi-4-multimodal. `symmetric` goes by |j - i|, with half the table.
+    """
+
+    kind: Literal["distances"] = "distances"
+    max_distance: Size
+    symmetric: bool = False
+
+    def forward(self, positions: Tensor, visible: Number, n_heads: Number, *, name: str) -> Tensor:
+        """The bias [1, H, T, S]."""
+        bias: Tensor = ClippedBias(name, n_heads, visible, self.max_distance, self.symmetric)(positions)
+        return bias
+
+
 class LayerBuckets(Position):
     """The bias of `RelativeBuckets` with a table for each layer. UMT5, arXiv:2304.09151.
 
@@ -120,6 +136,27 @@ class RelativeKey(Position):
         """scale q . a, for every query and key."""
         # `scale`, as the bias is added to scores that are scaled already
         bias: Tensor = RelativeKeys("relative_keys", self.max_distance, visible, scale)(
+            q, positions, group=self.group
+        )
+        return bias
+
+
+class RelativeVector(Position):
+    """A trained vector per clipped distance is added to the key, as in `RelativeKey`: other costs.
+
+    Shaw et al. 2018, arXiv:1803.02155. Distances reach from `left` behind the query to `right` ahead of it:
+    left + right + 1 vectors of head_dim. A vector is looked up for each pair, and multiplied with its query
+    (Granite Speech, w2v-BERT 2.0).
+    """
+
+    acts_on = "keys"
+    kind: Literal["relative_vector"] = "relative_vector"
+    left: Count
+    right: Count
+
+    def score_bias(self, q: Tensor, positions: Tensor, visible: Number, scale: float) -> Tensor:
+        """scale q . a, for every query and key."""
+        bias: Tensor = RelativeVectors("relative_vectors", self.left, self.right, visible, scale)(
             q, positions, group=self.group
         )
         return bias

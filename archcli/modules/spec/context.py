@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from archcli.arith import Number
 from archcli.errors import ArchError
@@ -29,6 +29,13 @@ class SharedBlocks(NamedTuple):
     blocks: Mapping[str, Any]
 
 
+class Between(Protocol):
+    """What reads or changes the hidden states between the layers of a stack."""
+
+    def passed(self, layer: Number, x: Tensor) -> Tensor:
+        """The states behind a layer, which the next one reads; x is what the layer has left."""
+
+
 class Context(NamedTuple):
     """What a layer is given besides x: positions, earlier tokens, rotary table, cache, source, bias.
 
@@ -41,8 +48,8 @@ class Context(NamedTuple):
     `per_layer` [B, T, L, w] what a model has for each of them. `borrowed` are the keys and values of an
     earlier layer, and what its index has chosen; `lends` whether a later one reads this layer's. `ids` [B,
     T] are those of the tokens, where a layer reads them. `out_width` is that of a mixer's result where x is
-    wider. `places` [T, 2] are coordinates of tokens on a grid, which rotary tables go by in the place of
-    positions.
+    wider. `places` [T, 2] are coordinates of tokens on a grid, or positions of pairs, which rotary tables go
+    by in the place of positions. `between` is given the states behind each layer.
     """
 
     positions: Tensor
@@ -64,6 +71,7 @@ class Context(NamedTuple):
     out_width: Number = None
     places: Tensor | None = None
     grid: tuple[Number, Number] | None = None
+    between: Between | None = None
 
     def width_of(self, x: Tensor) -> Number:
         """The width that a mixer of x returns."""

@@ -12,10 +12,12 @@ from archcli.ops import Parameter
 class Holder(Module):
     """Base of modules that may hold parameters besides those that a pass reads.
 
-    `unread` are such parameters by name, with how many numbers each is, or its shape.
+    `unread` are such parameters by name, with how many numbers each is, or its shape. Those named in
+    `unread_frozen` get no gradient (the correction of ERNIE 4.5 VL's router of images).
     """
 
     unread: Mapping[str, int | tuple[int, ...]] = {}
+    unread_frozen: tuple[str, ...] = ()
 
     def hold(self, x: Tensor) -> None:
         """Declare the unread parameters on the tape of x, where weights are declared."""
@@ -24,7 +26,8 @@ class Holder(Module):
             return
         for name, size in self.unread.items():
             shape = (size,) if isinstance(size, int) else tuple(size)
-            Parameter(name, shape)(Tensor(tape, x.value), group="unread")
+            trained = name not in self.unread_frozen
+            tape.weight(Parameter(name, shape), Tensor(tape, x.value), group="unread", trained=trained)
 
     def check(self) -> Iterator[Conflict]:
         """Conflicts: unread parameters without a size, or without a plain name."""
@@ -34,3 +37,7 @@ class Holder(Module):
             if not sizes or min(sizes) < 1 or not name.isidentifier():
                 what = f"unread {name!r} needs a size above 0 and a plain name"
                 yield Conflict("unread-size", "unread", what, "mend it")
+        for name in self.unread_frozen:
+            if name not in self.unread:
+                what = f"unread_frozen {name!r} is not among the unread"
+                yield Conflict("unread-frozen", "unread_frozen", what, "state its size in unread")

@@ -68,6 +68,38 @@ class RelativeBias(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ClippedBias(Op):
+    """bias[1, h, i, j] = table[clip(key j - query i, -k, k - 1) + k, h] with a table [2 k, H].
+
+    Input: positions [T] of the queries, for S keys up to the newest. `symmetric` takes |j - i| and k rows.
+    """
+
+    drawn: ClassVar[str] = "aside"
+    name: str
+    heads: Number
+    visible: Number
+    reach: int
+    symmetric: bool = False
+
+    def shape(self, positions: Shape) -> Shape:
+        return (1, self.heads, positions[0], self.visible)
+
+    def weights(self, positions: Shape) -> dict[str, Shape]:
+        return {"weight": (self.reach if self.symmetric else 2 * self.reach, self.heads)}
+
+    def parts(self, positions: Shape) -> tuple[Part, ...]:
+        pairs = positions[0] * self.visible
+        moved, table = pairs * self.heads, prod(self.weights(positions)["weight"])
+        return (movement("gather", moved + pairs, moved, (summed("weight", moved, table, index=pairs),)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
+        keys = key_positions(torch, positions, self.visible)
+        distance = (keys[None, :] - positions[:, None]).clamp(-self.reach, self.reach - 1)
+        index = distance.abs().clamp(max=self.reach - 1) if self.symmetric else distance + self.reach
+        return weights["weight"][index].permute(2, 0, 1)[None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class RelativeKeys(Op):
     """bias[b, h, i, j] = scale * q[b, i, h] . a[clip(j - i, -k, k) + k], a trained table [2k + 1, d].
 
@@ -103,6 +135,43 @@ class RelativeKeys(Op):
         index = (keys[None, :] - positions[:, None]).clamp(-self.reach, self.reach) + self.reach
         scores = (q.transpose(1, 2) @ weights["weight"].t()) * self.scale
         return scores.gather(-1, index.expand(*scores.shape[:2], *index.shape))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RelativeVectors(Op):
+    """bias[b, h, i, j] = scale * q[b, i, h] . a[clip(j - i, -left, right) + left], a trained table.
+
+    The table is [left + right + 1, d]. Inputs q [B, T, H, d], positions [T]; S keys up to the newest. As
+    `RelativeKeys`, computed as a gather of a vector for each pair and a product with it: of the table's
+    rows those alone that pairs need.
+    """
+
+    drawn: ClassVar[str] = "aside"
+    name: str
+    left: int
+    right: int
+    visible: Number
+    scale: float
+
+    def shape(self, q: Shape, positions: Shape) -> Shape:
+        return (q[0], q[2], q[1], self.visible)
+
+    def weights(self, q: Shape, positions: Shape) -> dict[str, Shape]:
+        return {"weight": (self.left + self.right + 1, q[3])}
+
+    def parts(self, q: Shape, positions: Shape) -> tuple[Part, ...]:
+        pairs, scores = q[1] * self.visible, prod(self.shape(q, positions))
+        vectors, table = pairs * q[3], (self.left + self.right + 1) * q[3]
+        gathered = movement(
+            "gather", vectors + pairs, vectors, (summed("weight", vectors, table, index=pairs),)
+        )
+        product = contraction("matmul", 2 * scores * q[3], [(prod(q), 0), (vectors, "weight")], scores)
+        return (gathered, product, elementwise("scale", scores))
+
+    def run(self, torch: Any, weights: dict[str, Any], q: Any, positions: Any) -> Any:
+        keys = key_positions(torch, positions, self.visible)
+        index = (keys[None, :] - positions[:, None]).clamp(-self.left, self.right) + self.left
+        return torch.einsum("bihd,ijd->bhij", q, weights["weight"][index]) * self.scale
 
 
 @dataclass(frozen=True, slots=True, eq=False)

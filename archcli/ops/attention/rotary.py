@@ -63,8 +63,8 @@ class Frequencies(Protocol):
 class RotaryTable(Op):
     """cos and sin, [T, r/2] each, of position * frequency (arXiv:2104.09864), times `factor`.
 
-    They are computed in fp32. Inputs are positions [T], then, if given, a tensor whose dtype they get: no
-    rotation converts them again.
+    They are computed in fp32. Inputs are positions [T], or those [T, r/2] of each pair (images among text),
+    then, if given, a tensor whose dtype they get: no rotation converts them again.
     """
 
     drawn: ClassVar[str] = "aside"
@@ -97,7 +97,8 @@ class RotaryTable(Op):
 
     def run(self, torch: Any, weights: dict[str, Any], positions: Any, like: Any = None) -> Any:
         frequencies = self.source.frequencies(torch, self.rotary_dim, positions)
-        angles = positions.to(torch.float32)[:, None] * frequencies
+        turned = positions.to(torch.float32)
+        angles = (turned[:, None] if turned.dim() == 1 else turned) * frequencies
         cos, sin = angles.cos(), angles.sin()
         if self.factor != 1.0:
             cos, sin = cos * self.factor, sin * self.factor

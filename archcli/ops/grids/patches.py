@@ -69,6 +69,20 @@ class FlattenGrid(View):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class UnflattenGrid(View):
+    """[B, h w, D] to [B, D, h, w]: tokens row by row become places."""
+
+    name: str
+    places: Pair
+
+    def shape(self, x: Shape) -> Shape:
+        return (x[0], x[2], *self.places)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x.transpose(1, 2).unflatten(2, self.places)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ChannelsFirst(View):
     """[B, h, w, C] to [B, C, h, w]."""
 
@@ -134,20 +148,24 @@ class Patchify(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainedTokens(Op):
-    """n trained vectors [B, n, D] for each sequence of x [B, T, D], of which it reads the shape alone."""
+    """n trained vectors [B, n, W] for each sequence of x [B, T, D], of which it reads the shape alone.
+
+    `width` W left out is D.
+    """
 
     drawn: ClassVar[str] = "aside"
     name: str
     number: Number
+    width: Number = None
 
     def shape(self, x: Shape) -> Shape:
-        return (x[0], self.number, x[2])
+        return (x[0], *self.weights(x)["weight"])
 
     def weights(self, x: Shape) -> dict[str, Shape]:
-        return {"weight": (self.number, x[2])}
+        return {"weight": (self.number, x[2] if self.width is None else self.width)}
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
-        own = self.number * x[2]
+        own = prod(self.weights(x)["weight"])
         # a view forward: each sequence reads the same vectors
         return (movement("repeat", 0, 0, (summed("weight", x[0] * own, own),)),)
 

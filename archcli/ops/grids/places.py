@@ -50,6 +50,35 @@ class ResizeTable(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class AxisTables(Op):
+    """A row for each place of a grid, [h w, D]: its column's of a table plus its row's of a second one.
+
+    Both have `entries` rows, stored together [2, entries, D]. x [B, h w, D] gives the width. Gemma 4.
+    """
+
+    drawn: ClassVar[str] = "aside"
+    name: str
+    entries: Number
+    grid: tuple[Number, Number]
+
+    def shape(self, x: Shape) -> Shape:
+        return (self.grid[0] * self.grid[1], x[2])
+
+    def weights(self, x: Shape) -> dict[str, Shape]:
+        return {"weight": (2, self.entries, x[2])}
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        n = self.grid[0] * self.grid[1] * x[2]
+        back = summed("weight", 2 * n, 2 * self.entries * x[2])
+        return (Part("sum", OpClass.ELEMENTWISE, n, 2 * n, n, (back,)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        h, w = self.grid
+        columns, rows = weights["weight"][0, :w], weights["weight"][1, :h]
+        return (columns[None, :] + rows[:, None]).flatten(0, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class GridCoordinates(Op):
     """Row and column [T, 2] of each token of x [B, T, D]: 0 for the first `leading`, then row by row.
 

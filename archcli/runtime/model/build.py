@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import nn
@@ -136,14 +136,23 @@ class BuildTape(NodeTape):
 
 
 class Cache(NamedTuple):
-    """The cache of all layers after `length` tokens; owned by the caller, replaced at every step."""
+    """The cache of all layers after `length` tokens; owned by the caller, replaced at every step.
+
+    `moved` is how much lower the next position is than `length`: where rotary positions go by rows and
+    columns, an image takes fewer positions than it has tokens.
+    """
 
     length: int = 0
     layers: tuple[Any, ...] = ()
+    moved: int = 0
 
     def tensors(self) -> list[torch.Tensor]:
         """The states of all layers."""
         return [leaf for leaf in tree_leaves(self.layers) if isinstance(leaf, torch.Tensor)]
+
+
+Media: TypeAlias = Any
+"""Images and sounds of a prompt: tensors, or pairs of a `Medium` and a tensor."""
 
 
 class LanguageModel(ModuleNode):
@@ -163,15 +172,19 @@ class LanguageModel(ModuleNode):
         *,
         positions: torch.Tensor | None = None,
         targets: torch.Tensor | None = None,
+        media: Media = (),
     ) -> torch.Tensor:
         """Logits [B, T, V] of token ids [B, T], which start at position 0 unless positions [T] are given.
 
-        With targets [B, T], each token's successor, the loss. Raises ArchError for too few tokens.
+        With targets [B, T], each token's successor, the loss. `media` are the images and sounds of the
+        prompt: the tensor that its tower reads, or a pair of a `Medium` and its pieces. Raises ArchError for
+        too few tokens, and for others than the media have.
         """
         if targets is not None:
             self.spec.require_tokens(tokens.shape[1])
         answer: torch.Tensor = super().forward(
-            **_given(tokens=tokens, source=source, positions=positions, targets=targets)
+            **_given(tokens=tokens, source=source, positions=positions, targets=targets),
+            **self._media(tokens, media),
         )[0]
         return answer
 
@@ -182,6 +195,7 @@ class LanguageModel(ModuleNode):
         source: torch.Tensor | None = None,
         *,
         last_only: bool = False,
+        media: Media = (),
     ) -> tuple[torch.Tensor, Cache]:
         """Logits of new tokens [B, T] after those in the cache, and the extended cache.
 
@@ -193,27 +207,52 @@ class LanguageModel(ModuleNode):
                 "call the model on all tokens at once",
             )
         end = cache.length + tokens.shape[1]
-        positions = torch.arange(cache.length, end, device=tokens.device)
+        positions = torch.arange(cache.length - cache.moved, end - cache.moved, device=tokens.device)
+        read = self._media(tokens, media)
+        if read and cache.length:
+            raise ArchError("images and sounds stand in the prompt alone", "prefill with them")
         logits, layers = super().forward(
             **_given(tokens=tokens, source=source, positions=positions),
+            **read,
             cache=cache.layers,
             last_only=last_only,
         )
-        return logits, Cache(end, layers)
+        return logits, Cache(end, layers, self._moved(read["media"]) if read else cache.moved)
 
-    def prefill(self, tokens: torch.Tensor, source: torch.Tensor | None = None) -> tuple[torch.Tensor, Cache]:
+    def prefill(
+        self, tokens: torch.Tensor, source: torch.Tensor | None = None, *, media: Media = ()
+    ) -> tuple[torch.Tensor, Cache]:
         """Logits [B, 1, V] of a prompt's last token, and its cache. Reads the source, if there is one."""
-        return self.step(tokens, Cache(), source, last_only=True)
+        return self.step(tokens, Cache(), source, last_only=True, media=media)
 
     def decode(self, token: torch.Tensor, cache: Cache) -> tuple[torch.Tensor, Cache]:
         """Logits [B, 1, V] of one more token [B, 1], and the longer cache."""
         return self.step(token, cache)
 
+    def _moved(self, media: Media) -> int:
+        """How many positions fewer than tokens these media take."""
+        from archcli.runtime.model.media import fewer_positions  # of models with towers alone
+
+        return fewer_positions(self.spec, media)
+
+    def _media(self, tokens: torch.Tensor, media: Media) -> dict[str, Any]:
+        """The argument `media` of the architecture's forward, if there are any."""
+        if not media:
+            return {}
+        from archcli.runtime.model.media import given_media  # of models with towers alone
+
+        return {"media": given_media(self, tokens, media)}
+
 
 def build_model(
-    spec: Model, *, device: str = "cpu", dtype: torch.dtype = torch.float32, attention: str = "sdpa"
+    spec: Model,
+    *,
+    device: str = "cpu",
+    dtype: torch.dtype = torch.float32,
+    attention: str = "sdpa",
+    towers: bool = False,
 ) -> LanguageModel:
-    """The model with fresh random weights.
+    """The model with fresh random weights; with `towers`, those that read its images and sounds as well.
 
     `attention` is "sdpa" (torch's fused kernel where it can express the layer) or "eager".
 
@@ -226,8 +265,12 @@ def build_model(
         tape = BuildTape(model, "", None)
         # training runs the layers of multi-token prediction, which no other pass does
         phase: Phase = "train" if spec.mtp_depth else "forward"
-        inputs = empty_inputs(spec, Request(phase, 1, 2 + spec.mtp_depth))
-        whole.forward(**{name: Tensor(tape, value) for name, value in inputs.items()})
+        inputs: dict[str, Any] = empty_inputs(spec, Request(phase, 1, 2 + spec.mtp_depth))
+        if towers and spec.towers:
+            from archcli.runtime.model.media import empty_media  # of models with towers alone
+
+            inputs["media"] = empty_media(spec)
+        whole.forward(**tree_map(lambda value: Tensor(tape, value), torch.Tensor, inputs))
     return model if device == "meta" else _materialized(model, device)
 
 

@@ -55,6 +55,7 @@ def pieces(tensor: torch.Tensor, place: WeightTarget, shapes: Shapes) -> Iterato
     # axes of 1 in front; some files lack them
     tensor = tensor.flatten(0, min(take.flat, tensor.dim() - 1)) if take.flat else tensor
     tensor = tensor.squeeze(-1) if take.tapped else tensor
+    tensor = tensor.flatten(1, 2) if take.frames else tensor
     tensor = tensor.flatten(-2) if take.heads else tensor
     # DBRX stacks its experts' matrices into one
     tensor = tensor.unflatten(0, (shapes[place.names[0]][0], -1)) if take.merged else tensor

@@ -10,8 +10,7 @@ from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import by_types, experts, shared_experts, with_networks
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.weights.auxiliary import TOWER
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
+from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, SHARED
 from archcli.load.huggingface.whole.llama_like import llama_like
 
@@ -71,7 +70,7 @@ ERNIE_MOE_WEIGHTS: Weights = {
 }
 
 
-ERNIE_VL_UNREAD = ("image_router", "image_gate_up", "image_down")
+ERNIE_VL_UNREAD = ("image_router", "image_gate_up", "image_down", "image_correction")
 """Weights of a layer for the tokens of images: a router and its experts."""
 
 
@@ -95,7 +94,11 @@ def _ernie_vl(config: Config) -> Mapped:
     if True in routed:
         unread = _ernie_vl_unread(config, image_d_ff.value)
         # by identity, so that equal layers stay one object: `groups` writes each object out
-        extended = {id(it): {**it, "unread": unread} for it in layers if it["ffn"]["kind"] == "moe"}
+        extended = {
+            id(it): {**it, "unread": unread, "unread_frozen": ["image_correction"]}
+            for it in layers
+            if it["ffn"]["kind"] == "moe"
+        }
         layers = [extended.get(id(layer), layer) for layer in layers]
         config.note("experts for the tokens of images are counted as parameters; text does not reach them")
     return decoder(config, rmsnorm(config), layers)
@@ -113,7 +116,8 @@ def _ernie_vl_widths(config: Config) -> tuple[ConfigValue[int], ConfigValue[int]
 def _ernie_vl_unread(config: Config, d_ff: int) -> Mapped:
     """The shapes of a layer's weights for the tokens of images."""
     n, d_model = config.size("num_experts").value, config.size("hidden_size").value
-    return dict(zip(ERNIE_VL_UNREAD, ([n, d_model], [n, 2 * d_ff, d_model], [n, d_model, d_ff]), strict=True))
+    sizes = ([n, d_model], [n, 2 * d_ff, d_model], [n, d_model, d_ff], n)
+    return dict(zip(ERNIE_VL_UNREAD, sizes, strict=True))
 
 
 ERNIE_VL_WEIGHTS: Weights = {
@@ -126,7 +130,9 @@ ERNIE_VL_WEIGHTS: Weights = {
     "[model.]layers.*.mlp.vision_moe.gate.weight": "layers.*.image_router.weight",
     "[model.]layers.*.mlp.vision_moe.experts.gate_up_proj": "layers.*.image_gate_up.weight",
     "[model.]layers.*.mlp.vision_moe.experts.down_proj": "layers.*.image_down.weight",
-    "[model.]layers.*.mlp.vision_moe.gate.moe_statics.e_score_correction_bias": Auxiliary(TOWER),
+    "[model.]layers.*.mlp.vision_moe.gate.moe_statics.e_score_correction_bias": Parts(
+        ("layers.*.image_correction.weight",), flat=1
+    ),
 }
 """Names in memory: files number the experts of text and of images as one, and stack their biases."""
 

@@ -143,10 +143,12 @@ PHI4_WEIGHTS = {
 }
 
 
+PHI4_TOWERS = ("vision_config", "audio_config")
+
+
 def _phi4(config: Config) -> Mapped:
     """As Phi-3, beside towers for images and sound."""
-    config.ignore("vision_config", "audio_config")
-    config.note("the towers for images and sound (vision_config, audio_config) are not counted")
+    config.ignore(*PHI4_TOWERS)
     place = rope(config, head_dim(config), partial=1.0, renamed=LONG)
     return llama_like(config, heads={"position": place, "window": window(config)})
 
@@ -219,6 +221,7 @@ FAMILIES = {
         "Phi-4-multimodal: Phi4MultimodalConfig and Phi4MultimodalForCausalLM, its language model.",
         _phi4,
         PHI4_WEIGHTS,
+        towers=PHI4_TOWERS,
     ),
     "phimoe": Family(
         "Phi-3.5-MoE: PhimoeConfig and PhimoeForCausalLM.",

@@ -39,6 +39,7 @@ class Parts:
     merged: a stack of matrices, stored one below the other as one (DBRX's experts).
     again: it may be stored under a second name too, as tied tables are.
     unread: so many more entries at the end of its first axis, which no pass reads (LongCat-Flash).
+    frames: stored with its second axis as channels and so many frames (patches of Qwen2-VL).
     """
 
     ours: tuple[str, ...]
@@ -51,6 +52,7 @@ class Parts:
     tapped: bool = False
     again: bool = False
     unread: int = 0
+    frames: int = 0
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,8 @@ class WeightTarget(NamedTuple):
             whole[-1:] = [self.parts.heads, whole[-1] // self.parts.heads]
         if self.parts.merged:
             whole[:2] = [whole[0] * whole[1]]
+        if self.parts.frames:
+            whole[1:2] = [whole[1] // self.parts.frames, self.parts.frames]
         return (*(1,) * self.parts.flat, *whole, *(1,) * self.parts.tapped)
 
     def renamed(self, names: tuple[str, ...]) -> WeightTarget:
@@ -137,12 +141,19 @@ class WeightTarget(NamedTuple):
 class WeightMap:
     """A family's table of weight names, indexed for lookup.
 
-    `wrapped`: the checkpoint is a wrapper's, and holds towers as well. `ties_unstored`: where it holds no
-    head, the head is tied, whatever the config says.
+    `wrapped`: the checkpoint is a wrapper's, and holds towers as well, whose names are `towers` where they
+    are known. `ties_unstored`: where it holds no head, the head is tied, whatever the config says.
     """
 
-    def __init__(self, weights: Weights, wrapped: bool = False, ties_unstored: bool = False) -> None:
+    def __init__(
+        self,
+        weights: Weights,
+        wrapped: bool = False,
+        ties_unstored: bool = False,
+        towers: Weights | None = None,
+    ) -> None:
         self.wrapped, self.ties_unstored = wrapped, ties_unstored
+        self.towers = None if towers is None else WeightMap(towers)
         self.rules = {name: rule for pattern, rule in weights.items() for name in expand(pattern)}
         self._tree: dict[str, Any] = {}
         for name, rule in self.rules.items():
@@ -156,6 +167,9 @@ class WeightMap:
 
         Raises KeyError where two rules claim it.
         """
+        of_tower = None if self.towers is None else self.towers.find(name)
+        if of_tower is not None:
+            return of_tower
         base = packed(plain(name))
         target = self._find(plain(name) if base is None else base)
         return target if target is None or base is None else target._replace(packed=True)
@@ -190,6 +204,8 @@ class WeightMap:
 
     def checkpoint_names(self, ours: str, nth: int | None = None) -> Iterator[str]:
         """All checkpoint names of archcli's tensor, or of the nth tensor of its stack."""
+        if self.towers is not None:
+            yield from self.towers.checkpoint_names(ours, nth)
         for name, rule in self.rules.items():
             for template in () if isinstance(rule, Auxiliary) else parts_of(rule).ours:
                 match = re.fullmatch(re.escape(template).replace(r"\*", "([^.]+)"), ours)

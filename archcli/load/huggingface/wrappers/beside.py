@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, tree_of
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare, tree_of
 from archcli.load.huggingface.registry import family_of
-from archcli.load.huggingface.wrappers.readers import READERS
-from archcli.load.spec.build import problems_of_part
-from archcli.load.yaml.nodes import Place
+from archcli.load.huggingface.wrappers.readers import JOINS, OPTIONAL, READERS
+from archcli.load.spec.build import built_part
 from archcli.load.yaml.text import decode, read_start
 from archcli.modules import Tower
 
@@ -111,28 +110,48 @@ class TowerSource:
         self.whole.note(f"no {PROCESSOR} says what becomes of an image: {text}")
 
 
-ENCODERS = {"clip_vision_model", "siglip_vision_model"}
+USUAL_SIDE = 32
+"""Rows and columns of patches of the image that is read where none is named."""
+NO_FIGURE = (
+    "tokens_per_second",
+    "spatial_patch_size",
+    "rope_parameters",
+    "in_chans",
+    "tokens_per_grid_t",
+)
+"""Keys of videos and of angles, which change no figure of an image."""
+OF_QWEN = {"num_attention_heads": "num_heads", "num_hidden_layers": "depth"}
+"""Words of Qwen's encoders for common keys."""
+ROTARY = {"kind": "grid_rope"}
+ENCODERS = {"clip_vision_model", "siglip_vision_model", "siglip2_vision_model"}
 """Model types of encoders that are families by themselves."""
 
 Reader = Callable[[TowerSource], Mapped]
 
 
 class Towers(NamedTuple):
-    """The towers of a file that are known, the keys that they stand at, and why others are not."""
+    """The towers of a file that are known, the keys that they stand at, and why others are not.
+
+    `settled` are keys of parts that are no tower: left out by the file, or read with one.
+    """
 
     towers: list[Mapped]
     keys: list[str]
     reasons: dict[str, str]
+    settled: list[str]
 
 
 def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers:
     """The towers of a wrapper's file, beside a language model with this mapping."""
-    known = Towers([], [], {})
+    known = Towers([], [], {}, [])
     if not any(key.endswith("_config") for key in whole.data if key != "quantization_config"):
         # a flat file of a class outside of transformers states no tower (the first of LLaVA)
         return known
     for (kind, key), place in READERS.items():
         if kind != whole.model_type:
+            continue
+        if (kind, key) in OPTIONAL and whole.get(key, default=None) is None:
+            known.settled.append(key)
             continue
         module, _, name = place.partition(":")
         read: Reader = getattr(import_module(f"archcli.load.huggingface.wrappers.{module}"), name)
@@ -140,20 +159,88 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
         notes = len(whole.notes)
         try:
             tower = read(TowerSource(whole, processor(whole), mapping["d_model"], text))
-            _require_tower(tower, mapping, whole.places.start)
-            known.towers.append(tower)
+            known.towers.append(_in_place(whole, tower, mapping, _in_prompt(whole, text, key)))
             known.keys.append(key)
+            known.settled.extend(JOINS.get((kind, key), ()))
         except ArchError as error:
             del whole.notes[notes:]
             known.reasons[key] = error.problems[0].what
     return known
 
 
-def _require_tower(tower: Mapped, mapping: Mapped, start: Place) -> None:
-    """ArchError for a tower that cannot be built: the language model is then counted without it."""
-    problems = problems_of_part(Tower, tree_of(tower, start), tree_of(mapping, start))
-    if problems:
-        raise ArchError(problems)
+TOKENS = {
+    "llava": 32000,
+    "llava_next": 32000,
+    "llava_onevision": 151646,
+    "mistral3": 10,
+    "gemma3": 262144,
+    "paligemma": 256000,
+    "internvl": 151667,
+    "smolvlm": 128257,
+    "idefics3": 128257,
+    "llama4": 200092,
+    "qwen2_vl": 151655,
+    "qwen2_5_vl": 151655,
+    "qwen3_vl": 151655,
+    "qwen3_vl_moe": 151655,
+    "qwen3_5": 248056,
+    "qwen3_5_moe": 248056,
+    "glm4v": 151343,
+    "qwen2_audio": 151646,
+    "voxtral": None,
+}
+"""The tokens in whose place vectors of towers stand, by model_type: defaults of the classes."""
+SECTIONS = {
+    "qwen2_vl": (16, 24, 24),
+    "qwen2_5_vl": (16, 24, 24),
+    "qwen3_vl": (24, 20, 20),
+    "qwen3_vl_moe": (24, 20, 20),
+    "qwen3_5": (11, 11, 10),
+    "qwen3_5_moe": (11, 11, 10),
+    "glm4v": (8, 12, 12),
+}
+"""Pairs of rotary heads that turn by time, row and column, by model_type: defaults of the classes."""
+IN_TURN = ("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
+"""Classes whose pairs turn by time, row and column in turn."""
+
+
+def _in_place(whole: Config, tower: Mapped, mapping: Mapped, place: Mapped) -> Mapped:
+    """A tower with its place in the prompt; apart from it where its vectors are not as wide as the text's.
+
+    A class is made of such a file all the same: the defaults of Qwen2-VL to Qwen3.5 are such ones. ArchError
+    for a tower that cannot be built, or reads no image of its own size.
+    """
+    placed, start = {**tower, **place}, whole.places.start
+    width = built_part(Tower, tree_of(placed, start), tree_of(mapping, start)).width
+    reads = bare(mapping["d_model"])
+    if width == reads:
+        return placed
+    whole.note(f"vectors of a tower are {width} wide, and those of the language model {reads}: it is not run")
+    return {**tower, "joined": False}
+
+
+def _in_prompt(whole: Config, text: Mapping[str, Any], key: str) -> Mapped:
+    """How the vectors of a tower stand in the prompt; empty of a class of which it is not known."""
+    if whole.model_type not in TOKENS:
+        return {}
+    kind = "audio" if key == "audio_config" else "image"
+    named = (whole.get(f"{kind}_token_{end}", default=None) for end in ("id", "index"))
+    token = next((value for value in named if value is not None), TOKENS[whole.model_type])
+    if type(token) is not int or token < 0:
+        return {}
+    return {"token": token, **_turned(whole, text)}
+
+
+def _turned(whole: Config, text: Mapping[str, Any]) -> Mapped:
+    """The sections of rotary heads, as the text part states them or its class has them."""
+    usual = SECTIONS.get(whole.model_type)
+    if usual is None:
+        return {}
+    stated = next((text[key] for key in ("rope_parameters", "rope_scaling") if text.get(key)), None)
+    sections = stated.get("mrope_section", usual) if isinstance(stated, dict) else usual
+    if not isinstance(sections, list | tuple) or len(sections) != len(usual):
+        raise whole.error(f"mrope_section must be three numbers, not {short_repr(sections)}")
+    return {"sections": [*sections], "interleaved": whole.model_type in IN_TURN}
 
 
 def processor(whole: Config) -> Config:
@@ -180,3 +267,34 @@ def linear(width: Any, *, bias: Any = True) -> Mapped:
 def merged(n: Any) -> Mapped:
     """A step that makes one token of n x n patches."""
     return {"kind": "merge", "block": [n, n]}
+
+
+def still_patches(config: Config, **more: Any) -> Mapped:
+    """Patches of a still image, which is repeated for each frame of a patch."""
+    patch = config.size("patch_size").value
+    channels = config.size("in_channels", "in_chans", "num_channels")
+    frames = config.size("temporal_patch_size", default=1).value
+    return {
+        "kind": "patches",
+        "image_size": [USUAL_SIDE * patch] * 2,
+        "patch_size": [patch, patch],
+        "in_channels": channels.derive(channels.value * frames),
+        "class_token": False,
+        "position": "none",
+        "coordinates": "grid",
+        **more,
+    }
+
+
+def multiples(source: TowerSource, config: Config, least: int, most: int, frames: int = 1) -> Mapped:
+    """Sides to multiples of a merged patch, between two areas."""
+    factor = config.size("patch_size").value * config.size("spatial_merge_size").value
+    low, high = source.bounds(least, most)
+    return {"kind": "multiple", "factor": factor, "least": -(-low // frames), "most": high // frames}
+
+
+def merger(hidden: int, width: Any, act: Any, *, norm: Mapped, n: Any, first: bool = True) -> list[Mapped]:
+    """A norm before or behind the merger, and two linear layers."""
+    normed = {"kind": "norm", "norm": norm}
+    start = [normed, merged(n)] if first else [merged(n), normed]
+    return [*start, linear(hidden), {"kind": "activation", "activation": act}, linear(width)]

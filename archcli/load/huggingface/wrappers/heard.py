@@ -1,4 +1,4 @@
-"""Towers that hear: Whisper's encoder, with every few vectors joined or averaged, and a projector."""
+"""Towers that hear: Whisper's encoder and Conformers, and a projector."""
 
 from __future__ import annotations
 
@@ -67,3 +67,222 @@ def voxtral(source: TowerSource) -> Mapped:
         linear(source.width, bias=False),
     ]
     return {"part": "audio_tower", "model": encoder, "projector": steps}
+
+
+GRANITE = {
+    "input_dim": 160,
+    "num_layers": 10,
+    "hidden_dim": 1024,
+    "feedforward_mult": 4,
+    "num_heads": 8,
+    "dim_head": None,
+    "output_dim": 42,
+    "context_size": 200,
+    "max_pos_emb": 512,
+    "conv_kernel_size": 15,
+    "conv_expansion_factor": 2,
+}
+GRANITE_WORDS = {
+    "num_hidden_layers": "num_layers",
+    "hidden_size": "hidden_dim",
+    "num_attention_heads": "num_heads",
+}
+QFORMER = {
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "layer_norm_eps": 1e-12,
+    "cross_attention_frequency": 2,
+    "encoder_hidden_size": 1408,
+    "use_qformer_text_input": False,
+}
+STACKED_RATE = 50
+"""Frames of a second where two lie side by side."""
+
+
+def granite_speech(source: TowerSource) -> Mapped:
+    """Granite Speech: Conformer layers in blocks of 200 frames, then a Q-Former on windows of 15."""
+    config = source.part("encoder_config", GRANITE).with_words(**GRANITE_WORDS)
+    config.ignore("dropout")
+    encoder = _granite(config)
+    config.report_unread_keys()
+    whole = source.whole
+    if whole.flag("has_lora_adapter", default=True).value:
+        whole.note("an adapter (LoRA) for sounds is not counted")
+    return {"part": "audio_tower", "model": encoder, "projector": _granite_projector(source, encoder)}
+
+
+def _granite(config: Config) -> Mapped:
+    """The Conformer, whose middle layer is conditioned on its own labels."""
+    width, heads = config.size("hidden_size"), config.size("num_attention_heads")
+    stated = config.optional_size("dim_head")
+    head_dim = width.value // heads.value if stated is None else stated.value
+    block, most = config.size("context_size"), config.size("max_pos_emb")
+    if block.value > most.value:
+        raise config.error(f"context_size {block} is more than max_pos_emb {most}", at=block.place)
+    attention = {
+        "kind": "block_context",
+        "head_dim": head_dim,
+        "block": block,
+        "pads_tokens": True,
+        "bias": ["o"],
+        "position": {"kind": "relative_vector", "left": most, "right": most},
+    }
+    convolution = {
+        "kernel": config.size("conv_kernel_size"),
+        "width": width.value * config.size("conv_expansion_factor").value,
+        "bias": True,
+    }
+    network = {
+        "kind": "mlp",
+        "d_ff": width.value * config.size("feedforward_mult").value,
+        "activation": "silu",
+        "bias": True,
+    }
+    front_end = {"kind": "frames", "n_mels": config.size("input_dim"), "rate": STACKED_RATE}
+    layer = {"kind": "conformer", "convolution": convolution}
+    norm = layernorm(1e-5)
+    encoder = vit_like(
+        config, front_end, attention=attention, norm=norm, ffn=network, layer=layer, final_norm=False
+    )
+    plain = encoder["groups"][0]["layer"]
+    middle, total = config.layers() // 2, config.layers()
+    runs = [
+        {"n_layers": middle - 1, "layer": plain},
+        {"n_layers": min(middle, 1), "layer": {**plain, "conditioned": config.size("output_dim")}},
+        {"n_layers": total - middle, "layer": plain},
+    ]
+    return {**encoder, "groups": [run for run in runs if run["n_layers"] > 0]}
+
+
+def _granite_projector(source: TowerSource, encoder: Mapped) -> list[Mapped]:
+    """A Q-Former on windows, and a linear layer."""
+    whole = source.whole
+    config = source.part("projector_config", QFORMER)
+    whole.ignore("initializer_range", "audio_token_index", "audio_token_id")
+    config.ignore("hidden_dropout_prob", "attention_probs_dropout_prob", "max_position_embeddings")
+    config.only("cross_attention_frequency", 1)
+    config.only("use_qformer_text_input", False)
+    if whole.inner("projector_config", {}).get("model_type", default="blip_2_qformer") != "blip_2_qformer":
+        raise whole.error("a projector other than blip_2_qformer is not supported")
+    window, rate = whole.size("window_size", default=15), whole.size("downsample_rate", default=5)
+    if window.value % rate.value:
+        raise whole.error(f"window_size {window} is no multiple of downsample_rate {rate}", at=window.place)
+    width = config.size("hidden_size")
+    read = config.size("encoder_hidden_size")
+    if not width.value == read.value == encoder["d_model"].value:
+        raise whole.error("a Q-Former of another width than its encoder is not supported", at=width.place)
+    step = {
+        "kind": "query_windows",
+        "window": window,
+        "queries": window.value // rate.value,
+        "n_layers": config.size("num_hidden_layers"),
+        "n_heads": config.size("num_attention_heads"),
+        "norm": layernorm(config.number("layer_norm_eps")),
+        "ffn": mlp(config, config.size("intermediate_size"), "hidden_act"),
+    }
+    config.report_unread_keys()
+    return [step, linear(source.width)]
+
+
+PHI4 = {
+    "hidden_size": 1024,
+    "intermediate_size": 1536,
+    "num_blocks": 24,
+    "num_attention_heads": 16,
+    "activation": "swish",
+    "chunk_size": -1,
+    "left_chunk": 18,
+    "ext_pw_out_channel": 1024,
+    "depthwise_separable_out_channel": 1024,
+    "depthwise_multiplier": 1,
+    "kernel_size": 3,
+    "conv_activation": "swish",
+    "input_size": 80,
+    "conv_glu_type": "swish",
+    "time_reduction": 8,
+    "bias_max_distance": 1000,
+    "bias_symmetric": False,
+    "nemo_activation": "relu",
+    "nemo_conv_channels": 1024,
+    "nemo_final_size": 10,
+    "downsample_rate": 1,
+}
+PHI4_FRAMES = 4000
+"""The longest spectrogram that is not cut: 500 positions of eight frames."""
+
+
+def phi4(source: TowerSource) -> Mapped:
+    """Phi-4-multimodal: Conformer layers with a bias for each distance; one of two perceptrons runs."""
+    config = source.part("audio_config", PHI4).with_words(num_hidden_layers="num_blocks")
+    config.ignore("dropout_rate", "feature_layer", "audio_token_id", "id2label", "problem_type", "left_chunk")
+    width = config.size("hidden_size")
+    config.only("chunk_size", -1)
+    config.only("depthwise_multiplier", 1)
+    config.only("downsample_rate", 1)
+    for key in ("ext_pw_out_channel", "depthwise_separable_out_channel"):
+        config.only(key, width.value)
+    front_end = _phi4_front(config)
+    network = {
+        "kind": "glu",
+        "d_ff": config.size("intermediate_size"),
+        "activation": activation(config, "activation"),
+        "bias": True,
+    }
+    layer = {"kind": "conformer", "convolution": _phi4_convolution(config)}
+    encoder = vit_like(config, front_end, norm=layernorm(1e-5), ffn=network, layer=layer, final_norm=False)
+    bias = {
+        "kind": "distances",
+        "max_distance": config.size("bias_max_distance"),
+        "symmetric": config.flag("bias_symmetric"),
+    }
+    config.report_unread_keys()
+    out = source.width.value
+    steps = [linear(source.width), {"kind": "activation", "activation": "gelu"}, linear(source.width)]
+    # the perceptron of a prompt with an image beside the sound
+    idle = {"up": [out, width.value], "up_bias": out, "down": [out, out], "down_bias": out}
+    return {
+        "part": "audio_tower",
+        "model": {**encoder, "score_bias": bias},
+        "projector": steps,
+        "unread": {f"vision_speech_{name}": size for name, size in idle.items()},
+    }
+
+
+def _phi4_convolution(config: Config) -> Mapped:
+    """A causal convolution behind a gate with biases of its own."""
+    return {
+        "kernel": config.size("kernel_size"),
+        "bias": True,
+        "conv_bias": True,
+        "causal": True,
+        "norm": None,
+        "gate": activation(config, "conv_glu_type"),
+        "activation": activation(config, "conv_activation"),
+        "gated_bias": True,
+        "mixes": True,
+        "overlong": True,
+    }
+
+
+def _phi4_front(config: Config) -> Mapped:
+    """Separable convolutions, each of which halves both axes."""
+    reduction = config.size("time_reduction")
+    layers = reduction.value.bit_length() - 1
+    if reduction.value != 1 << layers or not layers:
+        raise config.error(f"time_reduction {reduction} is no power of 2", at=reduction.place)
+    mels = config.size("input_size")
+    left = mels.value
+    for _ in range(layers):
+        left = (left + 1) // 2
+    config.only("nemo_final_size", left)
+    return {
+        "kind": "subsampled_spectrogram",
+        "n_mels": mels,
+        "channels": [config.size("nemo_conv_channels").value] * layers,
+        "separable": True,
+        "activation": activation(config, "nemo_activation"),
+        "most": PHI4_FRAMES * reduction.value // 8,
+    }

@@ -65,10 +65,20 @@ def _perceptron(source: TowerSource, *, bias: Any = True) -> list[Mapped]:
     return [linear(width, bias=bias), {"kind": "activation", "activation": act}, linear(width, bias=bias)]
 
 
+def _taken(whole: Config, encoder: Mapped, layer: int = -2) -> Mapped:
+    """The layer behind which vectors are taken, where it is not the last or leaves a final norm out."""
+    taken = whole.value("vision_feature_layer", default=layer).value
+    depth = sum(bare(group["n_layers"]) for group in encoder["groups"])
+    after = taken if taken >= 0 else depth + 1 + taken
+    if not 0 <= after <= depth:
+        raise whole.error(f"vision_feature_layer {taken} is none of {depth} layers")
+    return {} if after == depth and encoder.get("final_norm") is False else {"after": after}
+
+
 def _chosen(whole: Config, default: str = "default", layer: int = -2) -> list[Mapped]:
     """The step that leaves class tokens out; one layer alone may be read."""
     taken = whole.value("vision_feature_layer", default=layer)
-    if not isinstance(taken.value, int):
+    if type(taken.value) is not int:
         what = "vision_feature_layer: vectors of several layers side by side are not known"
         raise whole.error(what, at=taken.place)
     strategy = whole.value("vision_feature_select_strategy", default=default)
@@ -87,10 +97,11 @@ def llava(source: TowerSource) -> Mapped:
     else:
         encoder = source.encoder("vision_config", "clip_vision_model", CLIP_L)
         sizing = {"kind": "fixed", "size": source.size(encoder["front_end"]["image_size"])}
-    return {"model": encoder, "sizing": sizing, "projector": [*drop, *_perceptron(source, bias=bias)]}
+    steps = [*drop, *_perceptron(source, bias=bias)]
+    return {"model": encoder, "sizing": sizing, "projector": steps, **_taken(whole, encoder)}
 
 
-def _pinned(source: TowerSource, drop: list[Mapped], most: int = 0) -> Mapped:
+def _pinned(source: TowerSource, drop: list[Mapped], most: int = 0, layer: int = -2) -> Mapped:
     encoder = source.encoder("vision_config", "clip_vision_model", CLIP_L)
     pins = source.processor.get("image_grid_pinpoints", default=None) or source.whole.get(
         "image_grid_pinpoints"
@@ -103,6 +114,7 @@ def _pinned(source: TowerSource, drop: list[Mapped], most: int = 0) -> Mapped:
         "sizing": {"kind": "pinned", "tile": tile, "sizes": pins, "most": most},
         "projector": [*drop, *_perceptron(source, bias=bias)],
         "newline": True,
+        **_taken(source.whole, encoder, layer),
     }
 
 
@@ -117,7 +129,7 @@ def llava_onevision(source: TowerSource) -> Mapped:
     most = str(ratio.value).removeprefix("anyres_max_")
     if not most.isdecimal():
         raise source.whole.error(f"vision_aspect_ratio {ratio.value!r} is not known", at=ratio.place)
-    return _pinned(source, _chosen(source.whole, "full", -1), int(most))
+    return _pinned(source, _chosen(source.whole, "full", -1), int(most), -1)
 
 
 def mistral3(source: TowerSource) -> Mapped:
@@ -135,7 +147,7 @@ def mistral3(source: TowerSource) -> Mapped:
         linear(encoder["d_model"], bias=False),
         *_perceptron(source, bias=bias),
     ]
-    return {"model": encoder, "sizing": sizing, "projector": steps}
+    return {"model": encoder, "sizing": sizing, "projector": steps, **_taken(whole, encoder, -1)}
 
 
 SIGLIP = {"model_type": "siglip_vision_model"}

@@ -10,17 +10,25 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.networks import activation, gated, layernorm, mlp
 from archcli.load.huggingface.whole.vit_like import sides, vit_like
-from archcli.load.huggingface.wrappers.beside import TowerSource, linear, merged
+from archcli.load.huggingface.wrappers.beside import (
+    NO_FIGURE,
+    NOTHING,
+    OF_QWEN,
+    ROTARY,
+    TowerSource,
+    linear,
+    merged,
+    merger,
+    multiples,
+    still_patches,
+)
 
-USUAL_SIDE = 32
-"""Rows and columns of patches of the image that is read where none is named."""
 COMMON = {
     "in_channels": 3,
     "patch_size": 14,
     "spatial_merge_size": 2,
     "temporal_patch_size": 2,
 }
-WORDS = {"num_attention_heads": "num_heads", "num_hidden_layers": "depth"}
 QWEN2 = {
     "depth": 32,
     "embed_dim": 1280,
@@ -66,6 +74,15 @@ GLM = {
     "rms_norm_eps": 1e-5,
     **COMMON,
 }
+GLM_OCR = {
+    **GLM,
+    "hidden_size": 1024,
+    "attention_bias": True,
+    "num_heads": 16,
+    "out_hidden_size": 1536,
+    "intermediate_size": 4096,
+}
+EXAONE = {**QWEN2_5, "hidden_size": 3584, "num_key_value_heads": 8}
 KIMI = {
     "patch_size": 14,
     "pos_emb_height": 64,
@@ -77,52 +94,12 @@ KIMI = {
     "hidden_act": "gelu_pytorch_tanh",
     "merge_kernel_size": [2, 2],
 }
-NO_FIGURE = (
-    "tokens_per_second",
-    "spatial_patch_size",
-    "rope_parameters",
-    "in_chans",
-    "tokens_per_grid_t",
-)
-"""Keys of videos and of angles, which change no figure of an image."""
-ROTARY = {"kind": "grid_rope"}
 
 
 def _tower(source: TowerSource, defaults: Mapping[str, Any]) -> Config:
-    config = source.part("vision_config", defaults).with_words(**WORDS)
+    config = source.part("vision_config", defaults).with_words(**OF_QWEN)
     config.ignore(*NO_FIGURE)
     return config
-
-
-def _patches(config: Config, **more: Any) -> Mapped:
-    """Patches of a still image, which is repeated for each frame of a patch."""
-    patch = config.size("patch_size").value
-    channels = config.size("in_channels", "in_chans")
-    frames = config.size("temporal_patch_size").value
-    return {
-        "kind": "patches",
-        "image_size": [USUAL_SIDE * patch] * 2,
-        "patch_size": [patch, patch],
-        "in_channels": channels.derive(channels.value * frames),
-        "class_token": False,
-        "position": "none",
-        "coordinates": "grid",
-        **more,
-    }
-
-
-def _sizing(source: TowerSource, config: Config, least: int, most: int, frames: int = 1) -> Mapped:
-    """Sides to multiples of a merged patch, between two areas."""
-    factor = config.size("patch_size").value * config.size("spatial_merge_size").value
-    low, high = source.bounds(least, most)
-    return {"kind": "multiple", "factor": factor, "least": -(-low // frames), "most": high // frames}
-
-
-def _merger(hidden: int, width: Any, act: Any, *, norm: Mapped, n: Any, first: bool = True) -> list[Mapped]:
-    """A norm before or behind the merger, and two linear layers."""
-    normed = {"kind": "norm", "norm": norm}
-    start = [normed, merged(n)] if first else [merged(n), normed]
-    return [*start, linear(hidden), {"kind": "activation", "activation": act}, linear(width)]
 
 
 def qwen2_vl(source: TowerSource) -> Mapped:
@@ -133,29 +110,38 @@ def qwen2_vl(source: TowerSource) -> Mapped:
     ratio = config.number("mlp_ratio").value
     encoder = vit_like(
         config,
-        _patches(config, bias=False),
+        still_patches(config, bias=False),
         attention={"position": ROTARY},
         norm=norm,
         ffn=mlp(config, width.derive(int(width.value * ratio)), "hidden_act"),
         final_norm=False,
     )
-    steps = _merger(width.value * n * n, config.size("hidden_size"), "gelu", norm=norm, n=n)
+    steps = merger(width.value * n * n, config.size("hidden_size"), "gelu", norm=norm, n=n)
     config.report_unread_keys()
-    sizing = _sizing(source, config, 56 * 56, 28 * 28 * 1280)
+    sizing = multiples(source, config, 56 * 56, 28 * 28 * 1280)
     return {"model": {**encoder, "d_model": width}, "sizing": sizing, "projector": steps}
 
 
 def qwen2_5_vl(source: TowerSource) -> Mapped:
     """Qwen2.5-VL: RMSNorm, gated networks, windows in all layers but a few."""
-    config = _tower(source, QWEN2_5)
+    return _in_windows(source, _tower(source, QWEN2_5))
+
+
+def exaone4_5(source: TowerSource) -> Mapped:
+    """EXAONE 4.5: Qwen2.5-VL's encoder with fewer heads of keys and values."""
+    config = _tower(source, EXAONE)
+    return _in_windows(source, config, {"kind": "gqa", "n_kv_heads": config.size("num_key_value_heads")})
+
+
+def _in_windows(source: TowerSource, config: Config, heads: Mapping[str, Any] = NOTHING) -> Mapped:
     width, n = config.size("hidden_size"), config.size("spatial_merge_size").value
     patch, norm = config.size("patch_size").value, {"kind": "rmsnorm", "eps": 1e-6}
     # windows hold whole merged patches
     side = config.size("window_size").value // n // patch * n
     encoder = vit_like(
         config,
-        _patches(config, bias=False),
-        attention={"position": ROTARY},
+        still_patches(config, bias=False),
+        attention={"position": ROTARY, **heads},
         norm=norm,
         ffn=gated(config, bias=True),
         final_norm=False,
@@ -164,9 +150,9 @@ def qwen2_5_vl(source: TowerSource) -> Mapped:
     window = {**whole, "attention": {**whole["attention"], "kind": "patch_window", "side": side}}
     full = _numbers(config, "fullatt_block_indexes")
     encoder["groups"] = _runs([whole if i in full else window for i in range(config.layers())])
-    steps = _merger(width.value * n * n, config.size("out_hidden_size"), "gelu", norm=norm, n=n)
+    steps = merger(width.value * n * n, config.size("out_hidden_size"), "gelu", norm=norm, n=n)
     config.report_unread_keys()
-    sizing = _sizing(source, config, 56 * 56, 28 * 28 * 1280)
+    sizing = multiples(source, config, 56 * 56, 28 * 28 * 1280)
     return {"model": encoder, "sizing": sizing, "projector": steps}
 
 
@@ -207,17 +193,17 @@ def _qwen3(source: TowerSource, defaults: Mapping[str, Any]) -> Mapped:
     side = isqrt(places.value)
     if side * side != places.value:
         raise config.error(f"num_position_embeddings {places} is no square", at=places.place)
-    front_end = _patches(config, position="learned", resize="bilinear")
+    front_end = still_patches(config, position="learned", resize="bilinear")
     front_end["image_size"] = [side * config.size("patch_size").value] * 2
     encoder = vit_like(config, front_end, attention={"position": ROTARY}, norm=norm, final_norm=False)
     hidden, out = width.value * n * n, config.size("out_hidden_size")
     taps = _taps(config)
-    more = {"taps": taps, "tap_projector": _merger(hidden, out, "gelu", norm=norm, n=n, first=False)}
+    more = {"taps": taps, "tap_projector": merger(hidden, out, "gelu", norm=norm, n=n, first=False)}
     config.report_unread_keys()
     return {
         "model": encoder,
-        "sizing": _sizing(source, config, 256 * 256, 4096 * 4096),
-        "projector": _merger(hidden, out, "gelu", norm=norm, n=n),
+        "sizing": multiples(source, config, 256 * 256, 4096 * 4096),
+        "projector": merger(hidden, out, "gelu", norm=norm, n=n),
         **(more if taps else {}),
     }
 
@@ -232,35 +218,58 @@ def qwen3_5(source: TowerSource) -> Mapped:
     return _qwen3(source, QWEN3_5)
 
 
-def glm4v(source: TowerSource) -> Mapped:
-    """GLM-4.1V: a table of positions and rotary ones; a convolution merges patches before a gated network."""
-    config = _tower(source, GLM)
+def _glm(source: TowerSource, config: Config, encoder: Mapped, network: Mapped) -> Mapped:
+    """The tower of this encoder: a convolution merges patches before a gated network."""
     out, n = config.size("out_hidden_size"), config.size("spatial_merge_size").value
-    norm = {"kind": "rmsnorm", "eps": config.number("rms_norm_eps")}
-    front_end = _patches(config, position="learned", norm=norm, norms_patches=True)
-    front_end["image_size"] = [config.size("image_size").value] * 2
-    bias = config.flag("attention_bias").value
-    act = activation(config, "hidden_act")
-    encoder = vit_like(
-        config,
-        front_end,
-        attention={"position": ROTARY, "bias": ["q", "k", "v"] if bias else False},
-        norm=norm,
-        ffn={"kind": "glu", "d_ff": out, "activation": act},
-    )
-    network = {"kind": "glu", "d_ff": config.size("intermediate_size"), "activation": act}
     steps = [
         merged(n),
         linear(out),
         linear(out, bias=False),
         {"kind": "norm", "norm": layernorm(1e-5)},
         {"kind": "activation", "activation": "gelu"},
-        {"kind": "network", "ffn": network},
+        {
+            "kind": "network",
+            "ffn": {"kind": "glu", "activation": activation(config, "hidden_act"), **network},
+        },
     ]
     config.report_unread_keys()
     # bounds are of all pixels of the frames that a still image is repeated for
-    sizing = _sizing(source, config, 112 * 112, 28 * 28 * 15000, config.size("temporal_patch_size").value)
-    return {"model": encoder, "sizing": sizing, "projector": steps}
+    sizing = multiples(source, config, 112 * 112, 28 * 28 * 15000, config.size("temporal_patch_size").value)
+    return {"model": encoder, "sizing": {**sizing, "grown": "floor"}, "projector": steps}
+
+
+def glm4v(source: TowerSource) -> Mapped:
+    """GLM-4.1V: a table of positions and rotary ones, networks as wide as what is merged."""
+    config = _tower(source, GLM)
+    norm = {"kind": "rmsnorm", "eps": config.number("rms_norm_eps")}
+    front_end = still_patches(config, position="learned", norm=norm, norms_patches=True)
+    front_end["image_size"] = [config.size("image_size").value] * 2
+    bias = ["q", "k", "v"] if config.flag("attention_bias").value else False
+    act, width = activation(config, "hidden_act"), config.size("out_hidden_size")
+    encoder = vit_like(
+        config,
+        front_end,
+        attention={"position": ROTARY, "bias": bias},
+        norm=norm,
+        ffn={"kind": "glu", "d_ff": width, "activation": act},
+    )
+    return _glm(source, config, encoder, {"d_ff": config.size("intermediate_size")})
+
+
+def glm_ocr(source: TowerSource) -> Mapped:
+    """GLM-OCR: rotary positions alone, queries and keys normalized, no norm on patches."""
+    config = _tower(source, GLM_OCR)
+    norm = {"kind": "rmsnorm", "eps": config.number("rms_norm_eps")}
+    bias = config.flag("attention_bias").value
+    encoder = vit_like(
+        config,
+        still_patches(config),
+        attention={"position": ROTARY, "bias": bias, "qk_norm": {"norm": norm, "per": "head"}},
+        norm=norm,
+        ffn=gated(config, bias=bias),
+    )
+    out = config.size("out_hidden_size")
+    return _glm(source, config, encoder, {"d_ff": out.derive(out.value * config.size("in_channels").value)})
 
 
 def kimi(source: TowerSource) -> Mapped:

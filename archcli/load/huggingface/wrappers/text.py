@@ -129,7 +129,9 @@ def _beside(key: str) -> str:
 
 def innermost(whole: Config) -> Config:
     """The wrapper that holds the towers: the file itself, or the wrapper that it holds (Qwen-Omni)."""
-    wrapper = WRAPPERS[whole.model_type]
+    wrapper = WRAPPERS.get(whole.model_type)
+    if wrapper is None:  # a family's own file
+        return whole
     inner = whole.get(wrapper.key, default=None)
     if wrapper.text not in WRAPPERS or not isinstance(inner, dict):
         return whole
@@ -139,12 +141,17 @@ def innermost(whole: Config) -> Config:
 
 def uncounted(whole: Config, known: Sequence[str]) -> list[str]:
     """The keys of parts that a wrapper's file states beside its language model, without the known ones."""
-    text = WRAPPERS[whole.model_type].key
+    wrapper = WRAPPERS.get(whole.model_type)
+    text = "" if wrapper is None else wrapper.key
     return [key for key in whole.data if _is_part(key) and key not in (text, *known)]
 
 
-def note_counted(whole: Config, keys: Sequence[str], reasons: Mapping[str, str]) -> None:
+def note_counted(
+    whole: Config, keys: Sequence[str], reasons: Mapping[str, str], settled: Sequence[str] = ()
+) -> None:
     """Say that the towers at these keys stand beside the figures, and why others are not counted."""
+    none = [*map(_beside, settled)]
+    whole.notes[:] = [note for note in whole.notes if note not in none]
     if keys:
         alone, beside = "only the language model is counted", " and ".join(keys)
         whole.notes[:] = [

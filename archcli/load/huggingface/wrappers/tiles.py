@@ -77,7 +77,7 @@ def internvl(source: TowerSource) -> Mapped:
     eps = config.number("layer_norm_eps")
     rms = config.get("norm_type") == "rms_norm"
     norm = {"kind": "rmsnorm", "eps": eps} if rms else layernorm(eps)
-    qk_norm = {"qk_norm": {"norm": {"kind": "rmsnorm", "eps": eps}, "over": "all"}}
+    qk_norm = {"qk_norm": {"norm": {"kind": "rmsnorm", "eps": eps}, "per": "full"}}
     bias = True if config.flag("attention_bias").value else ["o"]
     encoder = vit_like(
         config,

@@ -12,7 +12,7 @@ from archcli.measure.passes import Pass
 from archcli.measure.symbolic import required
 from archcli.measure.symbolic.explain.components import Component, components, require_known, selected, total
 from archcli.measure.symbolic.explain.question import Question
-from archcli.measure.symbolic.explain.terms import Quantity, Term, Terms, quantity
+from archcli.measure.symbolic.explain.terms import Quantity, Term, Terms, of_tower, quantity
 from archcli.measure.symbolic.symbols import ModelSymbols, without_idle_layers
 from archcli.modules import Model
 
@@ -39,6 +39,7 @@ def answered(model: Model, question: Question) -> Answer:
     required("sympy")
     model = without_idle_layers(model)
     measured = quantity(question.quantity, unmasked=question.mask == "dense")
+    measured = measured if question.part is None else of_tower(measured)
     counted = measured.read(model, question.request)
     if question.path is not None:
         require_known(measured.terms(counted), model, question.path)

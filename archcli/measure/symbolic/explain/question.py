@@ -33,6 +33,7 @@ class Question:
     symbols: names of the sizes that stay symbols; all if empty.
     at: names of the sizes whose growth is shown.
     path: the module whose parameters are explained alone.
+    part: the tower that is explained, of a model with towers; the model is then that tower.
     """
 
     quantity: Quantity = "params"
@@ -43,6 +44,7 @@ class Question:
     approx: bool = False
     steps: bool = False
     path: str | None = None
+    part: str | None = None
     latex: bool = False
 
     def sizes(self, model: Model) -> dict[str, int]:
@@ -50,6 +52,8 @@ class Question:
         if self.quantity == "params":
             return {}
         request = self.request.resolved()
+        if self.part is not None:
+            return {"batch_size": request.batch_size}
         if self.quantity == "kvcache":
             return {"batch_size": request.batch_size, "context": request.seq_len}
         tokens = {} if request.phase == "decode" else {"seq_len": request.seq_len}

@@ -133,7 +133,8 @@ def explain(model: Model, question: Question, meaning: Meaning) -> Report:
         row["share"] = row["value"] / totals["value"] if totals["value"] else 0.0
     return Report(
         command="explain",
-        model={"name": model.name, "source": model.source},
+        # a tower has neither
+        model={} if question.part else {"name": model.name, "source": model.source},
         inputs=_inputs(answer),
         usual={**usual_sizes(answer.counted.phase), "mask": "exact"},
         convention=" ".join(_convention(question)),
@@ -153,7 +154,7 @@ def _inputs(answer: Answer) -> Record:
         inputs |= {**counted.inputs(), "mask": question.mask}
     elif question.quantity == "kvcache":
         inputs |= {"context": counted.new, "batch_size": counted.batch_size}
-    options = {"symbols": question.symbols, "at": question.at, "path": question.path}
+    options = {"symbols": question.symbols, "at": question.at, "path": question.path, "part": question.part}
     return inputs | {
         name: value if isinstance(value, str) else list(value) for name, value in options.items() if value
     }
@@ -170,7 +171,9 @@ def _row(answer: Answer, part: Component) -> Record:
     }
     if answer.question.steps:
         layers = sum(figure(answer.symbols.value(times)) for times in part.bodies)
-        first = textbook_line(answer.model, answer.question, part, layers)
+        # textbooks speak of language models
+        of_model = answer.question.part is None
+        first = textbook_line(answer.model, answer.question, part, layers) if of_model else None
         row["steps"] = steps_of(part, answer.symbols, first)
     return row
 
@@ -219,6 +222,9 @@ def _convention(question: Question) -> Iterator[str]:
 
 def _notes(answer: Answer) -> Iterator[str]:
     question, counted = answer.question, answer.counted
+    if question.part is not None:
+        yield "The projector is that of the tower: what joins it to the language model."
+        return
     if question.quantity != "params":
         yield from context_notes(answer.model, counted.new + counted.past)
     if question.quantity == "flops":

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
 from functools import partial
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from archcli.arith import Number, prod
 from archcli.graph import OpClass, StateKind
+from archcli.graph.count_tape import ShapeTape
 from archcli.measure.flops import component
-from archcli.measure.passes import Pass, cache_pass, checked_pass, count_pass, shape_pass
+from archcli.measure.passes import Pass, cache_pass, checked_pass, count_pass, shape_pass, tower_rows
 from archcli.modules import Model
 from archcli.modules.spec import arguments
 from archcli.modules.spec.request import Request
+
+if TYPE_CHECKING:  # of models with towers alone
+    from archcli.modules.models.tower import Tower
 
 OWN = (StateKind.TOKENS, StateKind.WINDOW, StateKind.FIXED)
 """States of the tokens themselves, without those of an encoder's output."""
@@ -48,7 +52,7 @@ class Quantity(NamedTuple):
 
     title: str
     unit: Literal["count", "flops"]
-    read: Callable[[Model, Request], Pass]
+    read: Callable[[Any, Request], Pass]
     terms: Terms
     beside: str
     beside_title: str
@@ -81,6 +85,11 @@ def _elements(counted: Pass, kinds: Container[StateKind]) -> Iterator[Term]:
                 yield Term(row.path, content, content, state.elements, row.times)
 
 
+def of_tower(measured: Quantity) -> Quantity:
+    """The quantity of a tower with its projector, over the image or sound of a request."""
+    return measured._replace(read=_tower_costs if measured.unit == "flops" else _tower_shapes)
+
+
 def quantity(name: arguments.Quantity, *, unmasked: bool = False) -> Quantity:
     """The quantity of a name; `unmasked` also counts the FLOPs of scores that a mask forbids."""
     if name == "params":
@@ -101,3 +110,13 @@ def _shapes(model: Model, _: Request) -> Pass:
 def _costs(model: Model, request: Request) -> Pass:
     # with symbols it is the second trace: the first, of numbers, has passed the check
     return checked_pass(model, request) if request.is_plain else count_pass(model, request)
+
+
+def _tower_shapes(tower: Tower, request: Request) -> Pass:
+    return Pass(request, tower_rows(tower, tower.usual, ShapeTape))
+
+
+def _tower_costs(tower: Tower, request: Request) -> Pass:
+    # its own usual sound has as many frames as the symbol of its positions says
+    medium = request.media[0] if request.media else tower.usual
+    return Pass(request, tower_rows(tower, medium, request=request))

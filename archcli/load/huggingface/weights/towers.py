@@ -1,0 +1,177 @@
+"""Names of the tensors of towers and projectors in files of multimodal models.
+
+Imported for files with towers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from archcli.load.huggingface.registry import family_of
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights, parts_of
+from archcli.load.huggingface.weights.names import fairseq_layers
+
+Mapped = Mapping[str, Any]
+FRONT, LAYERS = "front_end", "layers.*"
+CONV = "patch_embed.proj.weight"
+"""A convolution over channels, frames, rows and columns."""
+FUSED = Parts(tuple(f"{LAYERS}.attention.{n}_proj.*" for n in "qkv"))
+WEIGHTED = ("linear", "norm")
+"""Kinds of steps that have weights, which a step calls by its kind."""
+
+PIXTRAL: Weights = {
+    "patch_conv.*": f"{FRONT}.patches.*",
+    "ln_pre.*": f"{FRONT}.norm.*",
+    **{f"transformer.layers.*.attention.{n}_proj.*": f"{LAYERS}.attention.{n}_proj.*" for n in "qkvo"},
+    **{
+        f"transformer.layers.*.feed_forward.{n}_proj.*": f"{LAYERS}.ffn.{n}_proj.*"
+        for n in ("gate", "up", "down")
+    },
+    **{f"transformer.layers.*.{n}_norm.*": f"{LAYERS}.{n}_norm.*" for n in ("attention", "ffn")},
+}
+INTERNVL: Weights = {
+    "embeddings.cls_token": Parts((f"{FRONT}.class_token.weight",), flat=2),
+    "embeddings.position_embeddings": Parts((f"{FRONT}.positions.weight",), flat=1),
+    "embeddings.patch_embeddings.projection.*": f"{FRONT}.patches.*",
+    **{f"encoder.layer.*.attention.{n}_proj.*": f"{LAYERS}.attention.{n}_proj.*" for n in "qkv"},
+    "encoder.layer.*.attention.projection_layer.*": f"{LAYERS}.attention.o_proj.*",
+    **{f"encoder.layer.*.attention.{n}_norm.*": f"{LAYERS}.attention.{n}_norm.*" for n in "qk"},
+    "encoder.layer.*.lambda_1": f"{LAYERS}.attention_layer_scale.scale",
+    "encoder.layer.*.lambda_2": f"{LAYERS}.ffn_layer_scale.scale",
+    "encoder.layer.*.layernorm_before.*": f"{LAYERS}.attention_norm.*",
+    "encoder.layer.*.layernorm_after.*": f"{LAYERS}.ffn_norm.*",
+    "encoder.layer.*.mlp.fc1.*": f"{LAYERS}.ffn.up_proj.*",
+    "encoder.layer.*.mlp.fc2.*": f"{LAYERS}.ffn.down_proj.*",
+    "layernorm.*": "final_norm.*",
+}
+WHISPER: Weights = {
+    "conv1.*": f"{FRONT}.conv1.*",
+    "conv2.*": f"{FRONT}.conv2.*",
+    "embed_positions.weight": f"{FRONT}.positions.weight",
+    **fairseq_layers("layers.*", LAYERS),
+    "layer_norm.*": "final_norm.*",
+}
+BLOCKS: Weights = {
+    CONV: f"{FRONT}.patches.weight",
+    "patch_embed.proj.bias": f"{FRONT}.patches.bias",
+    "blocks.*.norm1.*": f"{LAYERS}.attention_norm.*",
+    "blocks.*.norm2.*": f"{LAYERS}.ffn_norm.*",
+    "blocks.*.attn.qkv.*": FUSED,
+    "blocks.*.attn.proj.*": f"{LAYERS}.attention.o_proj.*",
+    **{f"blocks.*.mlp.{n}_proj.*": f"{LAYERS}.ffn.{n}_proj.*" for n in ("gate", "up", "down")},
+    **{f"blocks.*.mlp.{n}fc1.*": f"{LAYERS}.ffn.up_proj.*" for n in ("", "linear_")},
+    **{f"blocks.*.mlp.{n}fc2.*": f"{LAYERS}.ffn.down_proj.*" for n in ("", "linear_")},
+    "pos_embed.weight": f"{FRONT}.positions.weight",
+}
+"""Encoders of Qwen's kind, whose patches hold several frames."""
+
+
+def _by_type(vision: Mapped, usual: str) -> Weights:
+    """The names of an encoder that is a family by itself, or Pixtral's, by the model_type of its part."""
+    kind = vision.get("model_type", usual)
+    family = family_of(kind) if kind != "pixtral" else None
+    if kind == "pixtral":
+        return PIXTRAL
+    return family.weights if family is not None and isinstance(family.weights, Mapping) else {}
+
+
+class TowerRow(NamedTuple):
+    """How files of a class name its tower.
+
+    encoder: where its tensors stand. names: those below it, or the usual model_type of its part.
+    projector: of each step that has weights, in order. taps: the names of one of those, below its number.
+    """
+
+    encoder: str
+    names: Weights | str
+    projector: tuple[str, ...]
+    taps: tuple[str, ...] = ()
+    part: str = "vision_tower"
+
+    def rules(self, whole: Mapped, tower: Mapped) -> Weights:
+        """The rules of a file whose tower is read as this mapping."""
+        vision = whole.get("vision_config")
+        vision = vision if isinstance(vision, Mapping) else {}
+        names = _by_type(vision, self.names) if isinstance(self.names, str) else self.names
+        rules = {f"{self.encoder}.{name}": _placed(rule, self.part) for name, rule in names.items()}
+        if f"{self.encoder}.{CONV}" in rules:
+            patches = Parts((f"{FRONT}.patches.weight",), frames=vision.get("temporal_patch_size", 2))
+            rules[f"{self.encoder}.{CONV}"] = _placed(patches, self.part)
+        rules |= _steps(tower["projector"], f"{self.part}.projector", self.projector)
+        for i, tap in enumerate(tower.get("taps", ())):
+            below = tuple(f"{self.encoder}.deepstack_merger_list.{i}.{name}" for name in self.taps)
+            rules |= _steps(tower["tap_projector"], f"{self.part}.tap{tap}", below)
+        if tower.get("newline"):
+            rules["[model.]image_newline"] = f"{self.part}.newline.weight"
+        return rules
+
+
+def _placed(rule: Rule, part: str) -> Rule:
+    """The rule with the names of a tower before ours."""
+    if isinstance(rule, Auxiliary):
+        return rule
+    parts = parts_of(rule)
+    return replace(parts, ours=tuple(f"{part}.tower.{name}" for name in parts.ours))
+
+
+def _steps(steps: Sequence[Mapped], ours: str, theirs: Sequence[str]) -> Iterator[tuple[str, Rule]]:
+    """The names of the steps that have weights, in order; a stored matrix alone is [in, out]."""
+    weighted = [(i, step["kind"]) for i, step in enumerate(steps) if step["kind"] in WEIGHTED]
+    for (i, kind), name in zip(weighted, theirs, strict=True):
+        if name.endswith("_weight"):
+            yield name, Parts((f"{ours}.{i}.{kind}.weight",), transposed=True)
+        else:
+            yield f"{name}.*", f"{ours}.{i}.{kind}.*"
+
+
+def _siglip() -> Weights:
+    """SigLIP's names without the prefix of its own."""
+    names = _by_type({}, "siglip_vision_model")
+    return {name.removeprefix("[vision_model.]"): rule for name, rule in names.items()}
+
+
+def _beside(*names: str) -> tuple[str, ...]:
+    """Names of a projector that stands beside its tower."""
+    return tuple(f"[model.]multi_modal_projector.{name}" for name in names)
+
+
+def _merger(*names: str) -> tuple[str, ...]:
+    """Names of a projector that is a part of its tower."""
+    return tuple(f"[model.]visual.merger.{name}" for name in names)
+
+
+VISION, VISUAL, AUDIO = "[model.]vision_tower", "[model.]visual", "[model.]audio_tower"
+MERGED = ("norm", "linear_fc1", "linear_fc2")
+LLAVA = TowerRow(VISION, "clip_vision_model", _beside("linear_1", "linear_2"))
+QWEN2 = TowerRow(VISUAL, BLOCKS, _merger("ln_q", "mlp.0", "mlp.2"))
+QWEN3 = TowerRow(VISUAL, BLOCKS, _merger(*MERGED), MERGED)
+ROWS: Mapping[str, TowerRow] = {
+    "llava": LLAVA,
+    "llava_next": LLAVA,
+    "llava_onevision": LLAVA,
+    "mistral3": TowerRow(
+        VISION, PIXTRAL, _beside("norm", "patch_merger.merging_layer", "linear_1", "linear_2")
+    ),
+    "gemma3": TowerRow(
+        VISION, "siglip_vision_model", _beside("mm_soft_emb_norm", "mm_input_projection_weight")
+    ),
+    "paligemma": TowerRow(VISION, "siglip_vision_model", _beside("linear")),
+    "internvl": TowerRow(VISION, INTERNVL, _beside("layer_norm", "linear_1", "linear_2")),
+    **dict.fromkeys(("qwen2_vl", "qwen2_5_vl"), QWEN2),
+    **dict.fromkeys(("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe"), QWEN3),
+    "qwen2_audio": TowerRow(AUDIO, WHISPER, _beside("linear"), part="audio_tower"),
+    "voxtral": TowerRow(AUDIO, WHISPER, _beside("linear_1", "linear_2"), part="audio_tower"),
+}
+"""By model_type of the whole file."""
+CONNECTED = ("smolvlm", "idefics3")
+"""Classes with SigLIP's encoder beside a connector."""
+
+
+def tower_names(model_type: str, whole: Mapped, towers: Sequence[Mapped]) -> Weights | None:
+    """The names of the tensors of all towers of a file; None where they are not known."""
+    row = ROWS.get(model_type)
+    if model_type in CONNECTED:
+        row = TowerRow("[model.]vision_model", _siglip(), ("[model.]connector.modality_projection.proj",))
+    return row.rules(whole, towers[0]) if row is not None and len(towers) == 1 else None

@@ -1,0 +1,198 @@
+"""Towers of other shapes: Llama 3.2 Vision's tiles, which cross attention reads, and Florence-2's DaViT."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import Mapped, bare
+from archcli.load.huggingface.parts.networks import activation, layernorm
+from archcli.load.huggingface.whole.vit_like import patches, vit_like
+from archcli.load.huggingface.wrappers.beside import TowerSource, linear
+
+RATIOS = [[1, 1], [1, 2], [1, 3], [1, 4], [2, 1], [2, 2], [3, 1], [4, 1]]
+MLLAMA = {
+    "hidden_size": 1280,
+    "hidden_act": "gelu",
+    "num_hidden_layers": 32,
+    "num_global_layers": 8,
+    "attention_heads": 16,
+    "num_channels": 3,
+    "intermediate_size": 5120,
+    "vision_output_dim": 7680,
+    "image_size": 448,
+    "patch_size": 14,
+    "norm_eps": 1e-5,
+    "max_num_tiles": 4,
+    "intermediate_layers_indices": [3, 7, 15, 23, 30],
+    "supported_aspect_ratios": RATIOS,
+}
+MULTIPLE = 8
+"""The class pads the tokens of a tile to a multiple of it."""
+PLAIN_EPS = 1e-5
+"""nn.LayerNorm's own eps, which no key states."""
+
+DAVIT: dict[str, Any] = {
+    "in_channels": 3,
+    "depths": [1, 1, 9, 1],
+    "patch_size": [7, 3, 3, 3],
+    "patch_stride": [4, 2, 2, 2],
+    "patch_padding": [3, 1, 1, 1],
+    "patch_prenorm": [False, True, True, True],
+    "embed_dim": [128, 256, 512, 1024],
+    "num_heads": [4, 8, 16, 32],
+    "num_groups": [4, 8, 16, 32],
+    "window_size": 12,
+    "mlp_ratio": 4.0,
+    "qkv_bias": True,
+    "activation_function": "gelu",
+    "projection_dim": 1024,
+    "max_position_embeddings": 50,
+    "max_temporal_embeddings": 100,
+}
+
+
+def _entries(config: Config, key: str) -> list[Any]:
+    """A list that is not empty."""
+    entry = config.value(key)
+    if not isinstance(entry.value, list) or not entry.value:
+        raise config.error(f"{key} must be a list, not {short_repr(entry.value)}", at=entry.place)
+    return entry.value
+
+
+def mllama(source: TowerSource) -> Mapped:
+    """Llama 3.2 Vision: four tiles in one sequence, local and gated layers, six layers side by side."""
+    config = source.part("vision_config", MLLAMA).with_words(num_attention_heads="attention_heads")
+    tiles, kinds = config.size("max_num_tiles"), 1 + len(_entries(config, "supported_aspect_ratios"))
+    beside = 1 + len(_entries(config, "intermediate_layers_indices"))
+    norm, plain = layernorm(config.number("norm_eps")), layernorm(PLAIN_EPS)
+    front_end = patches(config, bias=False, norm=plain, resize=None)
+    front_end |= {"kind": "tiled_patches", "tiles": tiles, "arrangements": kinds, "multiple": MULTIPLE}
+    encoder = vit_like(config, front_end, attention={"bias": False}, norm=norm, final_norm=False)
+    local = encoder["groups"]
+    gated = {**local[0]["layer"], "kind": "gated_pre_norm"}
+    between = {"kind": "tile_embedding", "tiles": tiles, "arrangements": kinds, "norm": plain}
+    sides, patch = bare(front_end["image_size"]), bare(front_end["patch_size"])
+    tokens = 1 + (sides[0] // patch[0]) * (sides[1] // patch[1])
+    padded = tokens + -tokens % MULTIPLE
+    encoder["groups"] = [
+        *local,
+        {"n_layers": 1, "layer": between},
+        {"n_layers": config.size("num_global_layers"), "layer": gated},
+    ]
+    encoder["score_bias"] = {"kind": "padded_tiles", "tokens": tokens, "padded": padded}
+    width = config.size("vision_output_dim")
+    if width.value != beside * config.size("hidden_size").value:
+        what = f"vision_output_dim {width} is not that of {beside} layers side by side"
+        raise source.whole.error(what, at=width.place)
+    config.report_unread_keys()
+    keep = {"kind": "keep", "number": tokens, "of": padded}
+    steps: list[Mapped] = [keep, {"kind": "layers", "number": beside}, linear(source.width)]
+    sizing = {"kind": "fixed", "size": [tiles.value * sides[0], sides[1]]}
+    source.whole.note(
+        "its layers of cross attention to an image are not among the FLOPs of the language model"
+    )
+    return {"model": encoder, "sizing": sizing, "projector": steps, "crosses": True}
+
+
+def florence2(source: TowerSource) -> Mapped:
+    """Florence-2: DaViT's grid, with trained rows and columns, and a mean in front."""
+    config = source.part("vision_config", DAVIT)
+    widths = [
+        config.as_size("embed_dim", config.value("embed_dim").derive(n)).value
+        for n in _entries(config, "embed_dim")
+    ]
+    stages = [_stage(config, i, len(widths)) for i in range(len(widths))]
+    encoder = _davit(config, widths, stages)
+    config.ignore("max_temporal_embeddings")
+    out = config.size("projection_dim")
+    if out.value != bare(source.width):
+        what = f"projection_dim {out} is not the width of the language model"
+        raise source.whole.error(what, at=out.place)
+    steps = [
+        {"kind": "grid_tables", "entries": config.size("max_position_embeddings")},
+        {"kind": "mean_first"},
+        linear(out, bias=False),
+        {"kind": "norm", "norm": layernorm(PLAIN_EPS)},
+    ]
+    config.report_unread_keys()
+    size = source.size([768, 768])
+    return {"model": encoder, "sizing": {"kind": "fixed", "size": size}, "projector": steps}
+
+
+def _stage(config: Config, i: int, stages: int) -> dict[str, int]:
+    """The sizes of a stage, each by its key."""
+    found = {}
+    for key in ("depths", "patch_size", "patch_stride", "patch_padding", "num_heads", "num_groups"):
+        entries = _entries(config, key)
+        if len(entries) != stages:
+            raise config.error(f"{key} must have an entry for each of {stages} stages", at=config.place(key))
+        entry = config.value(key).derive(entries[i])
+        found[key] = entries[i] if entries[i] == 0 else config.as_size(key, entry).value
+    prenorm = _entries(config, "patch_prenorm")
+    if len(prenorm) != stages or prenorm[i] is not (i > 0):
+        what = "a norm comes before the convolution of each stage but the first"
+        raise config.error(f"patch_prenorm: {what}", at=config.place("patch_prenorm"))
+    return found
+
+
+def _davit(config: Config, widths: list[int], stages: list[dict[str, int]]) -> Mapped:
+    """DaViT: attention in windows and among channels in turn, on a grid that becomes coarser and wider."""
+    norm, first, groups = layernorm(PLAIN_EPS), stages[0], []
+    for i, (width, stage) in enumerate(zip(widths, stages, strict=True)):
+        if i:
+            down = {
+                "kind": "downsample",
+                "out": width,
+                "size": stage["patch_stride"],
+                "kernel": stage["patch_size"],
+                "padding": stage["patch_padding"],
+            }
+            groups.append({"n_layers": 1, "layer": down})
+        groups.append({"n_layers": 2 * stage["depths"], "pattern": _pair(config, width, stage)})
+    front_end = {
+        "kind": "patches",
+        "image_size": [768, 768],
+        "patch_size": [first["patch_size"]] * 2,
+        "stride": [first["patch_stride"]] * 2,
+        "padding": first["patch_padding"],
+        "in_channels": config.size("in_channels"),
+        "class_token": False,
+        "position": "none",
+        "norm": norm,
+        "keeps_grid": True,
+    }
+    return {
+        "kind": "media_encoder",
+        "d_model": widths[0],
+        "norm": norm,
+        "front_end": front_end,
+        "final_norm": False,
+        "groups": groups,
+    }
+
+
+def _pair(config: Config, width: int, stage: dict[str, int]) -> list[Mapped]:
+    """A layer with windows and one with channels."""
+    bias: Any = True if config.flag("qkv_bias").value else ["o"]
+    d_ff = int(config.number("mlp_ratio").value * width)
+    act = activation(config, "activation_function")
+    ffn = {"kind": "mlp", "d_ff": d_ff, "activation": act, "bias": True}
+    for key in ("num_heads", "num_groups"):
+        if width % stage[key]:
+            what = f"{key} {stage[key]} does not divide the width {width} of its stage"
+            raise config.error(what, at=config.place(key))
+    common = {"head_dim": width // stage["num_heads"], "bias": bias, "causal": False}
+    windows = {
+        "kind": "grid_window",
+        "n_heads": stage["num_heads"],
+        "side": config.size("window_size"),
+        "differences": False,
+        **common,
+    }
+    channels = {"kind": "channel", "n_heads": stage["num_groups"], "bias": bias, "causal": False}
+    channels["head_dim"] = width // stage["num_groups"]
+    return [
+        {"kind": "convolved_pre_norm", "attention": attention, "ffn": ffn}
+        for attention in (windows, channels)
+    ]

@@ -1,0 +1,223 @@
+"""Towers of Gemma 4: images of as many patches as a budget allows, and a Conformer for sounds."""
+
+from __future__ import annotations
+
+from archcli.errors import ArchError
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.networks import activation, rmsnorm
+from archcli.load.huggingface.whole.vit_like import vit_like
+from archcli.load.huggingface.wrappers.beside import PROCESSOR, TowerSource, linear
+
+VISION: Mapped = {
+    "hidden_size": 768,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 12,
+    "num_key_value_heads": 12,
+    "head_dim": 64,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "rms_norm_eps": 1e-6,
+    "attention_bias": False,
+    "pooling_kernel_size": 3,
+    "patch_size": 16,
+    "position_embedding_size": 10240,
+    "standardize": False,
+}
+AUDIO: Mapped = {
+    "hidden_size": 1024,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 8,
+    "hidden_act": "silu",
+    "subsampling_conv_channels": [128, 32],
+    "conv_kernel_size": 5,
+    "residual_weight": 0.5,
+    "attention_chunk_size": 12,
+    "attention_context_left": 13,
+    "attention_context_right": 0,
+    "attention_logit_cap": 50.0,
+    "rms_norm_eps": 1e-6,
+    "gradient_clipping": 1e10,
+    "output_proj_dims": 1536,
+}
+NO_FIGURE = (
+    "use_clipped_linears",
+    "attention_invalid_logits_value",
+    "max_position_embeddings",
+    "global_head_dim",
+    "default_output_length",
+    "bidirectional",
+)
+"""Keys that change no count: bounds that are stored with a matrix, and lengths that a processor sets."""
+TURN = 100.0
+"""The base of rotary rows and columns."""
+TOKENS = (70, 140, 280, 560, 1120)
+"""Tokens of an image that the processor allows; the third is its default."""
+USUAL_SIDE = 16
+"""Rows and columns of tokens of the image that is read where none is named."""
+MELS = 128
+WIDER = 4
+"""How much wider a network is than its layer."""
+
+
+def vision(source: TowerSource) -> Mapped:
+    """Patches with tables of rows and columns, sandwich norms, means of 3 x 3 patches, one matrix."""
+    config = source.part("vision_config", VISION)
+    config.ignore(*NO_FIGURE, "rope_parameters", "rope_scaling")
+    config.only("attention_bias", False)
+    patch, n = config.size("patch_size").value, config.size("pooling_kernel_size").value
+    norm = rmsnorm(config)
+    bare = {**norm, "weight": False}
+    side = n * patch
+    attention = {
+        "kind": "gqa",
+        "n_kv_heads": config.size("num_key_value_heads"),
+        "head_dim": config.size("head_dim"),
+        "bias": False,
+        "scale": 1.0,
+        "qk_norm": {"per": "head"},
+        "v_norm": bare,
+        "position": {"kind": "grid_rope", "theta": _theta(source)},
+    }
+    ffn = {
+        "kind": "glu",
+        "d_ff": config.size("intermediate_size"),
+        "activation": activation(config, "hidden_activation"),
+    }
+    encoder = vit_like(
+        config,
+        _patches(config, patch, side),
+        attention=attention,
+        norm=norm,
+        ffn=ffn,
+        layer={"kind": "sandwich"},
+        final_norm=False,
+    )
+    config.report_unread_keys()
+    steps = [
+        {"kind": "pool", "block": [n, n]},
+        {"kind": "norm", "norm": bare},
+        linear(source.width, bias=False),
+    ]
+    sizing = {"kind": "largest", "factor": side, "most": _tokens(source, patch, n) * side * side}
+    return {"model": encoder, "sizing": sizing, "projector": steps}
+
+
+def _patches(config: Config, patch: int, side: int) -> Mapped:
+    """Patches with tables of columns and rows."""
+    return {
+        "kind": "patches",
+        "image_size": [USUAL_SIDE * side] * 2,
+        "patch_size": [patch, patch],
+        "flat": True,
+        "bias": False,
+        "class_token": False,
+        "position": "axes",
+        "axis_entries": config.size("position_embedding_size"),
+        "coordinates": "grid",
+    }
+
+
+def _theta(source: TowerSource) -> float:
+    """The base of rotary positions."""
+    stated = source.whole.inner("vision_config", {}).get("rope_parameters", default=None)
+    theta = stated.get("rope_theta", TURN) if isinstance(stated, dict) else TURN
+    if not isinstance(theta, int | float) or theta <= 0:
+        raise source.whole.error(f"rope_theta {short_repr(theta)} of vision_config is no number above 0")
+    return float(theta)
+
+
+def _tokens(source: TowerSource, patch: int, pooled: int) -> int:
+    """The most tokens of an image that the processor allows."""
+    source.whole.ignore("vision_soft_tokens_per_image")
+    stated = source.processor.get("max_soft_tokens", default=None)
+    if stated is None:
+        source.note(f"one has at most {TOKENS[2]} tokens")
+        stated = TOKENS[2]
+    same = {"patch_size": patch, "pooling_kernel_size": pooled}
+    for key, value in same.items():
+        if source.processor.get(key, default=value) != value:
+            raise ArchError(f"{PROCESSOR}: {key} is not the {value} of vision_config")
+    if not isinstance(stated, int) or stated not in TOKENS:
+        allowed = ", ".join(map(str, TOKENS))
+        raise ArchError(f"{PROCESSOR}: max_soft_tokens must be one of {allowed}, not {short_repr(stated)}")
+    return stated
+
+
+def audio(source: TowerSource) -> Mapped:
+    """Two convolutions, Conformer layers that see 12 tokens back, and two matrices."""
+    config = source.part("audio_config", AUDIO)
+    config.ignore(*NO_FIGURE, "gradient_clipping")
+    width, norm = config.size("hidden_size"), rmsnorm(config)
+    network = {
+        "kind": "mlp",
+        "d_ff": width.derive(WIDER * width.value),
+        "activation": activation(config, "hidden_act"),
+    }
+    layer = {
+        "kind": "conformer",
+        "convolution": {
+            "kernel": config.size("conv_kernel_size"),
+            "causal": True,
+            "activation": activation(config, "hidden_act"),
+            "norm": norm,
+        },
+        "normed": "both",
+        "network_weights": [1.0, config.number("residual_weight").value],
+    }
+    encoder = vit_like(
+        config,
+        _subsampled(config, norm),
+        attention=_local(config),
+        norm=norm,
+        ffn=network,
+        layer=layer,
+        final_norm=False,
+    )
+    config.report_unread_keys()
+    steps = [
+        linear(config.size("output_proj_dims")),
+        {"kind": "norm", "norm": {**norm, "weight": False}},
+        linear(source.width, bias=False),
+    ]
+    return {"part": "audio_tower", "model": encoder, "projector": steps, "within": 1}
+
+
+def _subsampled(config: Config, norm: Mapped) -> Mapped:
+    """Two convolutions over frames and mel bins."""
+    channels = config.value("subsampling_conv_channels")
+    sizes = channels.value
+    if not isinstance(sizes, list | tuple) or [type(size) for size in sizes] != [int, int]:
+        raise config.error("subsampling_conv_channels must be a pair of sizes", at=channels.place)
+    if sizes[0] != MELS:
+        # the class derives the width behind the convolutions from the first number of channels
+        raise config.error(f"{sizes[0]} channels do not fit {MELS} mel bins", at=channels.place)
+    return {
+        "kind": "subsampled_spectrogram",
+        "n_mels": MELS,
+        "channels": [*sizes],
+        "conv_bias": False,
+        "bias": False,
+        "norm": {"kind": "layernorm", "eps": norm["eps"], "bias": False},
+    }
+
+
+def _local(config: Config) -> Mapped:
+    """Attention in blocks, each with the tokens before it."""
+    back, ahead = config.size("attention_context_left"), config.count("attention_context_right")
+    if ahead.value:
+        raise config.error("attention_context_right above 0 is not supported", at=ahead.place)
+    block = config.size("attention_chunk_size")
+    if block.value not in (back.value, back.value - 1):
+        # the class has half as many distances as a block and what is before it
+        raise config.error(f"attention_chunk_size {block} does not fit {back} tokens back", at=block.place)
+    return {
+        "kind": "block_context",
+        "block": block,
+        "before": back.value - 1,
+        "reach": back.value - 1,
+        "sinusoids": True,
+        "trained_scale": True,
+        "softcap": config.number("attention_logit_cap"),
+        "bias": False,
+    }

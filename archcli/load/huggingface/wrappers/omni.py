@@ -1,0 +1,97 @@
+"""Audio towers of Qwen-Omni: Whisper's layers over chunks of a spectrogram, in windows of tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
+from archcli.load.huggingface.whole.vit_like import vit_like
+from archcli.load.huggingface.wrappers.beside import TowerSource, linear
+from archcli.load.huggingface.wrappers.heard import BIASED, NO_FIGURE, WORDS
+
+QWEN2_5: Mapped = {
+    "num_mel_bins": 128,
+    "encoder_layers": 32,
+    "encoder_attention_heads": 20,
+    "encoder_ffn_dim": 5120,
+    "d_model": 1280,
+    "activation_function": "gelu",
+    "max_source_positions": 1500,
+    "n_window": 100,
+    "output_dim": 3584,
+}
+QWEN3: Mapped = {
+    **QWEN2_5,
+    "n_window": 50,
+    "n_window_infer": 800,
+    "conv_chunksize": 500,
+    "downsample_hidden_size": 480,
+}
+NORM = layernorm(1e-5)
+LAYERS = 3
+"""Convolutions of Qwen3-Omni, each of which halves the length."""
+
+
+def _whisper(source: TowerSource, defaults: Mapped) -> Config:
+    """The config of an encoder by Whisper's words."""
+    config = source.part("audio_config", defaults).with_words(**WORDS)
+    config.ignore(*NO_FIGURE)
+    return config
+
+
+def _encoder(config: Config, front_end: Mapped, window: int, bias: Any) -> Mapped:
+    """Whisper's layers, whose tokens see those of their window; the last norm is a step of the projector."""
+    ffn = mlp(config, config.size("intermediate_size"), "activation_function")
+    attention = {"kind": "patch_window", "side": window, "bias": bias}
+    return vit_like(config, front_end, attention=attention, norm=NORM, ffn=ffn, final_norm=False)
+
+
+def qwen2_5_omni(source: TowerSource) -> Mapped:
+    """Qwen2.5-Omni: chunks of 200 frames, which are windows too; means of two vectors are projected."""
+    config = _whisper(source, QWEN2_5)
+    half = config.size("n_window").value
+    front_end = {
+        "kind": "chunked_spectrogram",
+        "n_mels": config.size("num_mel_bins"),
+        "chunk": 2 * half,
+        "activation": "gelu",
+    }
+    encoder = _encoder(config, front_end, half, BIASED)
+    out = config.size("output_dim")
+    steps = [{"kind": "pool", "block": [2, 1]}, {"kind": "norm", "norm": NORM}, linear(out)]
+    config.report_unread_keys()
+    # vectors around a sound, which are no token of it
+    unread = {"audio_bos_eos_token": [2, out.value]}
+    return {"part": "audio_tower", "model": encoder, "projector": steps, "within": 3, "unread": unread}
+
+
+def qwen3_omni(source: TowerSource) -> Mapped:
+    """Qwen3-Omni: three convolutions over chunks of 100 frames, windows of eight of them."""
+    config = _whisper(source, QWEN3)
+    chunk = 2 * config.size("n_window").value
+    most = config.size("n_window_infer")
+    if most.value < chunk:
+        raise config.error(f"n_window_infer is less than a chunk of {chunk} frames", at=most.place)
+    tokens = chunk
+    for _ in range(LAYERS):
+        tokens = (tokens + 1) // 2
+    front_end = {
+        "kind": "subsampled_spectrogram",
+        "n_mels": config.size("num_mel_bins"),
+        "channels": [config.size("downsample_hidden_size").value] * LAYERS,
+        "bias": False,
+        "activation": "gelu",
+        "chunk": chunk,
+        "sinusoids": True,
+    }
+    encoder = _encoder(config, front_end, most.value // chunk * tokens, True)
+    steps = [
+        {"kind": "norm", "norm": NORM},
+        linear(config.size("hidden_size")),
+        {"kind": "activation", "activation": activation(config, "activation_function")},
+        linear(config.size("output_dim")),
+    ]
+    config.report_unread_keys()
+    return {"part": "audio_tower", "model": encoder, "projector": steps, "within": 4}

@@ -1,0 +1,284 @@
+"""Towers whose vectors trained queries read: Idefics2, Aria, BLIP-2; and Molmo 2, whose queries are means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
+from archcli.load.huggingface.parts.decoder import groups
+from archcli.load.huggingface.parts.networks import ACTIVATIONS, activation, layernorm, mlp, rmsnorm
+from archcli.load.huggingface.whole.vit_like import patches, vit_like
+from archcli.load.huggingface.wrappers.beside import TowerSource, linear
+
+IDEFICS = {
+    "hidden_size": 768,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "num_channels": 3,
+    "image_size": 224,
+    "patch_size": 32,
+    "hidden_act": "gelu_pytorch_tanh",
+    "layer_norm_eps": 1e-6,
+}
+IDEFICS3 = {**IDEFICS, "hidden_size": 1152, "num_attention_heads": 16}
+PERCEIVER = {
+    "hidden_act": "silu",
+    "hidden_size": 4096,
+    "rms_norm_eps": 1e-6,
+    "resampler_n_latents": 64,
+    "resampler_depth": 3,
+    "resampler_n_heads": 16,
+    "resampler_head_dim": 96,
+    "num_key_value_heads": 4,
+}
+BLIP2 = {
+    "hidden_size": 1408,
+    "intermediate_size": 6144,
+    "num_hidden_layers": 39,
+    "num_attention_heads": 16,
+    "image_size": 224,
+    "patch_size": 14,
+    "num_channels": 3,
+    "hidden_act": "gelu",
+    "layer_norm_eps": 1e-6,
+    "qkv_bias": True,
+}
+QFORMER = {
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "layer_norm_eps": 1e-12,
+    "cross_attention_frequency": 2,
+}
+MOLMO2 = {
+    "hidden_size": 1152,
+    "intermediate_size": 4304,
+    "num_hidden_layers": 25,
+    "num_attention_heads": 16,
+    "head_dim": 72,
+    "hidden_act": "gelu_pytorch_tanh",
+    "layer_norm_eps": 1e-6,
+    "image_size": [378, 378],
+    "patch_size": 14,
+    "num_channels": 3,
+    "attention_bias": True,
+}
+ADAPTER = {
+    "vision_feature_layer": [24, 18],
+    "hidden_size": 1152,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 16,
+    "head_dim": 72,
+    "attention_bias": True,
+    "hidden_act": "silu",
+    "intermediate_size": 18944,
+    "text_hidden_size": 3584,
+    "mlp_bias": False,
+}
+QFORMER_PLAIN = (
+    "vocab_size",
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "max_position_embeddings",
+    "initializer_range",
+    "pad_token_id",
+    "encoder_hidden_size",
+    "position_embedding_type",
+    "use_qformer_text_input",
+    "classifier_dropout",
+)
+
+
+def idefics_vision(config: Config) -> Mapped:
+    """SigLIP's encoder as Idefics has it: images of any size, places by their share of a side."""
+    norm = layernorm(config.number("layer_norm_eps"))
+    encoder = vit_like(config, patches(config, class_token=False), norm=norm)
+    config.report_unread_keys()
+    return encoder
+
+
+def idefics2(source: TowerSource) -> Mapped:
+    """Idefics2: a gated network, then latents that read all patches and themselves."""
+    encoder = idefics_vision(source.part("vision_config", IDEFICS))
+    config = source.part("perceiver_config", PERCEIVER)
+    width = config.size("hidden_size")
+    if width.value != bare(source.width):
+        what = f"hidden_size {width} of perceiver_config is not that of the language model"
+        raise source.whole.error(what, at=width.place)
+    inner = source.text.get("intermediate_size", 14336)
+    act = source.text.get("hidden_act", "silu")
+    norm = rmsnorm(config)
+    layer = {
+        "kind": "perceiver",
+        "norm": norm,
+        "cross_attention": {
+            "kind": "cross",
+            "n_heads": config.size("resampler_n_heads"),
+            "n_kv_heads": config.size("num_key_value_heads"),
+            "head_dim": config.size("resampler_head_dim"),
+        },
+        "ffn": {"kind": "glu", "d_ff": 4 * width.value, "activation": activation(config, "hidden_act")},
+    }
+    queries = {
+        "kind": "queries",
+        "number": config.size("resampler_n_latents"),
+        "groups": [{"n_layers": config.size("resampler_depth"), "layer": layer}],
+        "final_norm": norm,
+    }
+    config.report_unread_keys()
+    gated = {"kind": "gated", "d_ff": inner, "width": width, "activation": named(source, act)}
+    return {"model": encoder, "sizing": _between(source), "projector": [gated, queries]}
+
+
+def named(source: TowerSource, act: Any) -> Any:
+    """archcli's kind of an activation function that the text part states."""
+    if not isinstance(act, str) or act not in ACTIVATIONS:
+        raise source.whole.error(f"activation {short_repr(act)} is not supported")
+    return ACTIVATIONS[act]
+
+
+def _between(source: TowerSource) -> Mapped:
+    size = source.processor.get("size", default=None)
+    size = size if isinstance(size, dict) else {}
+    if not size:
+        source.note("its longer side is at most 980, its shorter at least 378 pixels")
+    return {
+        "kind": "between",
+        "shortest": size.get("shortest_edge", 378),
+        "longest": size.get("longest_edge", 980),
+        "quarters": source.processor.get("do_image_splitting", default=False),
+    }
+
+
+def aria(source: TowerSource) -> Mapped:
+    """Aria: as many queries as patches call for read them once, then a perceptron."""
+    whole = source.whole
+    whole.only("vision_feature_layer", -1, default=-1)
+    encoder = idefics_vision(source.part("vision_config", IDEFICS3))
+    table = whole.value("projector_patch_to_query_dict", default={"1225": 128, "4900": 256})
+    whole.ignore("max_value_projector_patch_to_query_dict")
+    norm = layernorm(1e-5)
+    attention = bare(encoder["groups"][0]["layer"]["attention"])
+    steps = [
+        {"kind": "reading", "n_heads": attention["n_heads"], "norm": norm, "queries": _queries(whole, table)},
+        {"kind": "norm", "norm": norm},
+        linear(source.width, bias=False),
+        {"kind": "activation", "activation": "gelu_tanh"},
+        linear(source.width, bias=False),
+    ]
+    if source.processor.get("split_image", default=False):
+        raise whole.error("images are split by a rule that is not known (split_image)")
+    side = source.processor.get("max_image_size", default=None)
+    if side is None:
+        side = 980
+        source.note("its longer side becomes 980 pixels, in a square")
+    sizing = {"kind": "fixed", "size": [side, side]}
+    return {"model": {**encoder, "final_norm": True}, "sizing": sizing, "projector": steps}
+
+
+def _queries(whole: Config, table: ConfigValue[Any]) -> list[list[int]]:
+    """Numbers of patches and of queries, from an object whose keys are the first."""
+    if not isinstance(table.value, dict) or not table.value:
+        what = f"projector_patch_to_query_dict must be a mapping, not {short_repr(table.value)}"
+        raise whole.error(what, at=table.place)
+    pairs = []
+    for patches_read, number in table.value.items():
+        known = int(patches_read) if str(patches_read).isascii() and str(patches_read).isdigit() else 0
+        whole.as_size("projector_patch_to_query_dict", table.derive(known))
+        pairs.append([known, whole.as_size("projector_patch_to_query_dict", table.derive(number)).value])
+    return pairs
+
+
+def blip_vision(config: Config) -> Mapped:
+    """The encoder of BLIP-2 and InstructBLIP: keys have a bias where queries and values have one."""
+    norm = layernorm(config.number("layer_norm_eps"))
+    bias = True if config.flag("qkv_bias").value else ["o"]
+    encoder = vit_like(config, patches(config), attention={"bias": bias}, norm=norm)
+    config.report_unread_keys()
+    return encoder
+
+
+def qformer(source: TowerSource, config: Config) -> Mapped:
+    """The step of a Q-Former: layers of BERT whose queries read an image in every n-th of them."""
+    config.ignore(*QFORMER_PLAIN)
+    norm = layernorm(config.number("layer_norm_eps"))
+    heads = {"n_heads": config.size("num_attention_heads"), "bias": True}
+    layer = {
+        "kind": "post_norm",
+        "norm": norm,
+        "attention": {"kind": "mha", **heads, "causal": False},
+        "ffn": mlp(config, config.size("intermediate_size"), "hidden_act"),
+    }
+    crossing = {**layer, "cross_attention": {"kind": "cross", **heads}}
+    every = config.size("cross_attention_frequency").value
+    layers = [layer if index % every else crossing for index in range(config.layers())]
+    return {
+        "kind": "queries",
+        "number": source.whole.size("num_query_tokens", default=32),
+        "width": config.size("hidden_size"),
+        "norm": norm,
+        "groups": groups(layers),
+    }
+
+
+def blip2(source: TowerSource) -> Mapped:
+    """BLIP-2: a Q-Former's queries read the patches, then a linear layer."""
+    encoder = blip_vision(source.part("vision_config", BLIP2))
+    config = source.part("qformer_config", QFORMER)
+    config.only("use_qformer_text_input", False, default=False)
+    source.whole.ignore("image_text_hidden_size", "use_decoder_only_language_model")
+    steps = [qformer(source, config), linear(source.width)]
+    config.report_unread_keys()
+    sizing = {"kind": "fixed", "size": source.size(encoder["front_end"]["image_size"])}
+    return {"model": encoder, "sizing": sizing, "projector": steps}
+
+
+def molmo2(source: TowerSource) -> Mapped:
+    """Molmo 2: vectors of several layers, pooled by attention in blocks, through a gated network."""
+    config = source.part("vision_config", MOLMO2)
+    adapter = source.part("adapter_config", ADAPTER)
+    config.ignore("num_key_value_heads", "num_position_embeddings")
+    norm = layernorm(config.number("layer_norm_eps"))
+    front_end = patches(config, class_token=False, flat=True, resize=None)
+    attention = {"bias": config.flag("attention_bias"), "head_dim": config.size("head_dim")}
+    encoder = vit_like(config, front_end, attention=attention, norm=norm, final_norm=False)
+    _plain_molmo2(config, encoder)
+    layers = adapter.value("vision_feature_layer")
+    if not isinstance(layers.value, list) or not layers.value:
+        raise source.whole.error("vision_feature_layer must be a list of layers", at=layers.place)
+    pool = {
+        "kind": "attention_pool",
+        "n_heads": adapter.size("num_attention_heads"),
+        "n_kv_heads": adapter.size("num_key_value_heads"),
+        "head_dim": adapter.size("head_dim"),
+        "width": adapter.size("hidden_size"),
+        "bias": adapter.flag("attention_bias"),
+    }
+    network = {
+        "kind": "gated",
+        "d_ff": adapter.size("intermediate_size"),
+        "width": adapter.size("text_hidden_size"),
+        "activation": activation(adapter, "hidden_act"),
+        "bias": adapter.flag("mlp_bias"),
+    }
+    steps: list[Mapped] = [{"kind": "layers", "number": len(layers.value)}, pool, network]
+    adapter.report_unread_keys()
+    return {"model": encoder, "sizing": {"kind": "unknown"}, "projector": steps}
+
+
+def _plain_molmo2(config: Config, encoder: Mapped) -> None:
+    """Refuse sizes that do not fit each other: groups of heads, a table of another length."""
+    heads = config.value("num_key_value_heads", default=config.size("num_attention_heads").value)
+    if heads.value != config.size("num_attention_heads").value:
+        raise config.error("num_key_value_heads other than num_attention_heads is not known", at=heads.place)
+    sides, patch = bare(encoder["front_end"]["image_size"]), bare(encoder["front_end"]["patch_size"])
+    places = (sides[0] // patch[0]) * (sides[1] // patch[1])
+    stated = config.value("num_position_embeddings", default=places)
+    if stated.value != places:
+        what = f"num_position_embeddings {short_repr(stated.value)} is not the number of patches {places}"
+        raise config.error(what, at=stated.place)
+    config.report_unread_keys()

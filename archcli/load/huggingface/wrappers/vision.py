@@ -1,0 +1,332 @@
+"""Towers of further models: DeepSeek-VL, Janus, LFM2-VL, MiniMax-M3, Step 3.7, Phi-4."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.load.huggingface.config_json import Mapped, bare
+from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
+from archcli.load.huggingface.whole.vit_like import patches, sides, vit_like
+from archcli.load.huggingface.wrappers.beside import (
+    NO_FIGURE,
+    OF_QWEN,
+    ROTARY,
+    TowerSource,
+    linear,
+    merged,
+    merger,
+    multiples,
+    still_patches,
+)
+
+SIGLIP = {"model_type": "siglip_vision_model"}
+GELU = {"kind": "activation", "activation": "gelu"}
+JANUS = {
+    "hidden_size": 1024,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "num_channels": 3,
+    "image_size": 384,
+    "patch_size": 16,
+    "hidden_act": "gelu",
+    "layer_norm_eps": 1e-6,
+    "mlp_ratio": 4.0,
+    "attention_bias": True,
+    "use_qk_norm": False,
+    "depth": 2,
+    "projection_dim": 2048,
+}
+
+LFM_FILE = {
+    "downsample_factor": 2,
+    "projector_hidden_act": "gelu",
+    "projector_hidden_size": 2560,
+    "projector_bias": True,
+    "projector_use_layernorm": True,
+}
+LFM_PROCESSOR = {
+    "min_image_tokens": 64,
+    "max_image_tokens": 256,
+    "max_pixels_tolerance": 2.0,
+    "do_image_splitting": True,
+    "min_tiles": 2,
+    "max_tiles": 10,
+    "tile_size": 512,
+    "use_thumbnail": True,
+}
+ERNIE = {
+    "depth": 32,
+    "hidden_size": 1280,
+    "hidden_act": "quick_gelu",
+    "intermediate_size": 5120,
+    "num_heads": 16,
+    "in_channels": 3,
+    "patch_size": 14,
+    "spatial_merge_size": 2,
+    "temporal_merge_size": 2,
+    "rms_norm_eps": 1e-6,
+}
+PADDLE = {
+    "hidden_size": 1152,
+    "intermediate_size": 4304,
+    "num_hidden_layers": 27,
+    "num_attention_heads": 16,
+    "num_channels": 3,
+    "image_size": 384,
+    "patch_size": 14,
+    "hidden_act": "gelu_pytorch_tanh",
+    "layer_norm_eps": 1e-6,
+    "spatial_merge_size": 2,
+}
+MINIMAX = {
+    "hidden_size": 1280,
+    "intermediate_size": 5120,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 16,
+    "num_channels": 3,
+    "image_size": 2016,
+    "patch_size": 14,
+    "temporal_patch_size": 2,
+    "spatial_merge_size": 2,
+    "hidden_act": "gelu",
+    "layer_norm_eps": 1e-5,
+}
+STEP = {
+    "hidden_size": 1536,
+    "num_hidden_layers": 47,
+    "num_attention_heads": 16,
+    "num_channels": 3,
+    "image_size": 728,
+    "patch_size": 14,
+    "hidden_act": "quick_gelu",
+    "layer_norm_eps": 1e-5,
+    "mlp_ratio": 8960 / 1536,
+    "layer_scale_init_value": 0.1,
+}
+STEP_WORDS = {
+    "hidden_size": "width",
+    "num_hidden_layers": "layers",
+    "num_attention_heads": "heads",
+    "layer_scale_init_value": "ls_init_value",
+}
+PHI = {
+    "hidden_size": 1152,
+    "intermediate_size": 4304,
+    "num_hidden_layers": 27,
+    "num_attention_heads": 16,
+    "num_channels": 3,
+    "image_size": 448,
+    "patch_size": 14,
+    "hidden_act": "gelu_pytorch_tanh",
+    "layer_norm_eps": 1e-6,
+    "crop_size": 448,
+    "feature_layer": -2,
+    "image_token_id": 200010,
+}
+STEP_FILE = {"patch_size": 504, "max_image_size": 3024}
+
+
+def _fixed(source: TowerSource, encoder: Mapped, projector: list[Mapped], **more: Any) -> Mapped:
+    """A tower that reads images of one size."""
+    size = source.size(encoder["front_end"]["image_size"])
+    return {"model": encoder, "sizing": {"kind": "fixed", "size": size}, **more, "projector": projector}
+
+
+def deepseek_vl(source: TowerSource) -> Mapped:
+    """DeepSeek-VL: SigLIP's patches through a perceptron."""
+    encoder = source.encoder("vision_config", "siglip_vision_model", SIGLIP)
+    return _fixed(source, encoder, [linear(source.width), GELU, linear(source.width)])
+
+
+def janus(source: TowerSource) -> Mapped:
+    """Janus: SigLIP's layers without its pooler, through a perceptron of any depth."""
+    config = source.part("vision_config", JANUS)
+    config.ignore("hidden_dropout_rate", "projection_dropout")
+    norm, width = layernorm(config.number("layer_norm_eps")), config.size("hidden_size")
+    qk_norm = {"qk_norm": {"norm": layernorm(1e-5), "per": "full"}}
+    encoder = vit_like(
+        config,
+        patches(config, class_token=False),
+        attention={
+            "bias": True if config.flag("attention_bias").value else ["o"],
+            **(qk_norm if config.flag("use_qk_norm").value else {}),
+        },
+        norm=norm,
+        ffn=mlp(config, width.derive(int(width.value * config.number("mlp_ratio").value)), "hidden_act"),
+    )
+    out, act = config.size("projection_dim"), activation(config, "hidden_act")
+    deeper = [{"kind": "activation", "activation": act}, linear(out)]
+    steps = [linear(out), *deeper * (config.size("depth").value - 1)]
+    config.report_unread_keys()
+    return _fixed(source, encoder, steps)
+
+
+def lfm2_vl(source: TowerSource) -> Mapped:
+    """LFM2-VL: SigLIP 2 for images of any shape, patches merged two by two, through a perceptron."""
+    whole = source.whole.with_defaults(**LFM_FILE)
+    encoder = source.encoder("vision_config", "siglip2_vision_model")
+    n, bias = whole.size("downsample_factor"), whole.flag("projector_bias")
+    normed = (
+        [{"kind": "norm", "norm": layernorm(1e-5)}] if whole.flag("projector_use_layernorm").value else []
+    )
+    steps = [
+        merged(n),
+        *normed,
+        linear(whole.size("projector_hidden_size"), bias=bias),
+        {"kind": "activation", "activation": activation(whole, "projector_hidden_act")},
+        linear(source.width, bias=bias),
+    ]
+    return {"model": encoder, "sizing": _lfm_sizing(source, encoder, n.value), "projector": steps}
+
+
+def _lfm_sizing(source: TowerSource, encoder: Mapped, n: int) -> Mapped:
+    """What LFM2-VL's processor makes of an image; n x n patches are a token."""
+    if not source.processor.data:
+        source.note("an image becomes 64 to 256 tokens, a larger one up to 10 tiles and an overview")
+    processor = source.processor.with_defaults(**LFM_PROCESSOR)
+    factor = bare(encoder["front_end"]["patch_size"])[0] * n
+    least, most = (processor.size(key).value * factor**2 for key in ("min_image_tokens", "max_image_tokens"))
+    plain = {"factor": factor, "least": least, "most": most}
+    splits = processor.flag("do_image_splitting").value
+    tiles = [processor.size(key).value for key in ("min_tiles", "max_tiles")]
+    if not splits or tiles == [1, 1]:
+        return {"kind": "multiple", **plain}
+    return {
+        "kind": "tiles_beyond",
+        **plain,
+        "largest": int(most * processor.number("max_pixels_tolerance").value),
+        "tile": processor.size("tile_size"),
+        "least_tiles": tiles[0],
+        "most_tiles": tiles[1],
+        "overview": processor.flag("use_thumbnail"),
+    }
+
+
+def ernie4_5_vl(source: TowerSource) -> Mapped:
+    """ERNIE 4.5 VL: two perceptrons behind the merger, the second of what two frames have side by side."""
+    config = source.part("vision_config", ERNIE).with_words(**OF_QWEN)
+    config.ignore(*NO_FIGURE)
+    if config.size("temporal_merge_size").value != 2:  # noqa: PLR2004 the class computes with two
+        raise config.error("temporal_merge_size other than 2 is not known")
+    norm, n = layernorm(config.number("rms_norm_eps")), config.size("spatial_merge_size").value
+    front_end = still_patches(config, bias=False, flat=True)
+    encoder = vit_like(config, front_end, attention={"position": ROTARY}, norm=norm)
+    hidden = config.size("hidden_size").value * n * n
+    perceptron = [linear(hidden), {"kind": "activation"}, linear(hidden), {"kind": "norm", "norm": norm}]
+    eps = source.text.get("rms_norm_eps", 1e-5)
+    steps = [
+        merged(n),
+        *perceptron,
+        {"kind": "repeat"},
+        *perceptron,
+        linear(source.width),
+        {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": eps}},
+    ]
+    config.report_unread_keys()
+    return {
+        "model": encoder,
+        "sizing": multiples(source, config, 56 * 56, 28 * 28 * 6177),
+        "projector": steps,
+    }
+
+
+def paddleocr_vl(source: TowerSource) -> Mapped:
+    """PaddleOCR-VL: SigLIP's layers with rotary positions beside its table, merged two by two."""
+    config = source.part("vision_config", PADDLE)
+    config.ignore(*NO_FIGURE, "temporal_patch_size", "tokens_per_second")
+    norm, n = layernorm(config.number("layer_norm_eps")), config.size("spatial_merge_size").value
+    front_end = patches(config, class_token=False, coordinates="grid", resize="bilinear")
+    encoder = vit_like(config, front_end, attention={"position": ROTARY}, norm=norm)
+    hidden = config.size("hidden_size").value * n * n
+    steps = merger(hidden, source.width, "gelu", norm=layernorm(1e-5), n=n)
+    config.report_unread_keys()
+    sizing = multiples(source, config, 384 * 384, 1536 * 1536)
+    return {"model": encoder, "sizing": {**sizing, "grown": "round"}, "projector": steps}
+
+
+def minimax_m3_vl(source: TowerSource) -> Mapped:
+    """MiniMax-M3: a norm on patches, no norm behind the layers, a perceptron before and behind the merger."""
+    config = source.part("vision_config", MINIMAX)
+    config.ignore(*NO_FIGURE)
+    norm, n = layernorm(config.number("layer_norm_eps")), config.size("spatial_merge_size").value
+    encoder = vit_like(
+        config,
+        still_patches(config, bias=False, norm=norm),
+        attention={"position": ROTARY},  # a still image turns two of the three axes of a video
+        norm=norm,
+        final_norm=False,
+    )
+    hidden, gelu = source.whole.size("projector_hidden_size", default=6144), {"kind": "activation"}
+    perceptron = [linear(hidden), gelu, linear(source.width)]
+    config.report_unread_keys()
+    return {
+        "model": encoder,
+        "sizing": multiples(source, config, 56 * 56, 28 * 28 * 1280),
+        "projector": [*perceptron, merged(n), *perceptron],
+    }
+
+
+def step3p7(source: TowerSource) -> Mapped:
+    """Step 3.7: scaled branches, a table and rotary positions; two convolutions, then one matrix."""
+    config = source.part("vision_config", STEP).with_words(**STEP_WORDS)
+    config.ignore("max_position_embeddings", "intermediate_size")
+    norm, width = layernorm(config.number("layer_norm_eps")), config.size("hidden_size")
+    encoder = vit_like(
+        config,
+        patches(config, bias=False, class_token=False, norm=norm, coordinates="grid", resize="bilinear"),
+        attention={"position": ROTARY},
+        norm=norm,
+        # the class ignores intermediate_size
+        ffn=mlp(config, width.derive(int(width.value * config.number("mlp_ratio").value)), "hidden_act"),
+        layer={"layer_scale": config.number("layer_scale_init_value")},
+        final_norm=False,
+    )
+    config.report_unread_keys()
+    halved = [{"kind": "convolve", "width": n * width.value, "stride": 2, "padding": 1} for n in (2, 4)]
+    size, processor = (
+        source.size(encoder["front_end"]["image_size"]),
+        source.processor.with_defaults(**STEP_FILE),
+    )
+    if not source.processor.data:
+        source.note("tiles have 504 x 504 pixels, the longer side at most 3,024")
+    sizing = {
+        "kind": "windows",
+        "size": size,
+        "tile": processor.size("patch_size"),
+        "longest": processor.size("max_image_size"),
+    }
+    last = linear(source.width, bias=source.whole.flag("projector_bias", default=False))
+    return {"model": encoder, "sizing": sizing, "within": 2, "projector": [*halved, last]}
+
+
+def phi4_multimodal(source: TowerSource) -> Mapped:
+    """Phi-4: SigLIP in tiles, means of two by two patches, separators, a perceptron."""
+    config = source.part("vision_config", PHI)
+    norm = layernorm(config.number("layer_norm_eps"))
+    heads, patch = config.size("num_attention_heads"), config.size("patch_size").value
+    front_end = patches(config, class_token=False)
+    ffn = mlp(config, config.size("intermediate_size"), "hidden_act")
+    # the class computes its pooler and all layers, and reads the vectors before the last
+    encoder = vit_like(
+        config,
+        front_end,
+        norm=norm,
+        ffn=ffn,
+        pooling={"kind": "attention", "n_heads": heads, "norm": norm, "ffn": ffn},
+    )
+    tile = config.size("crop_size")
+    if sides(config, "image_size").value != [tile.value] * 2 or tile.value % (2 * patch):
+        raise config.error(
+            "image_size must be crop_size, and a whole and even number of patches", at=tile.place
+        )
+    config.report_unread_keys()
+    if not source.processor.data:
+        source.note("it becomes up to 36 tiles")
+    most = source.processor.size("dynamic_hd", default=36)
+    steps = [{"kind": "pool"}, {"kind": "join_tiles"}, linear(source.width), GELU, linear(source.width)]
+    return {
+        "model": encoder,
+        "sizing": {"kind": "crops", "tile": tile, "patch": patch, "most": most},
+        "within": 2,
+        "projector": steps,
+    }

@@ -1,0 +1,219 @@
+"""Front ends of spectrograms of any length: frames as they are, or fewer of them by convolutions.
+
+B batch, F frames, M mel bins, C channels, T tokens, D width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
+
+from archcli.arith import Number, Shape, minimum
+from archcli.errors import ArchError
+from archcli.graph import Tensor
+from archcli.modules.ends.patches import FrontEnd
+from archcli.modules.ends.sounds import SPECTROGRAM, TOWER, USUAL_SECONDS
+from archcli.modules.networks.activation import GELU, Activation, ReLU
+from archcli.modules.networks.norm import Norm
+from archcli.modules.spec.base import Conflict, Positive, Size
+from archcli.modules.spec.request import InputSpec, Medium, Request
+from archcli.modules.spec.values import Length
+from archcli.ops import (
+    Add,
+    ChannelsFirst,
+    ChannelsLast,
+    Conv1d,
+    Conv2d,
+    CutSpans,
+    FlattenFrames,
+    FramesImage,
+    JoinSpans,
+    Linear,
+    Positions,
+    Scale,
+    Sinusoid,
+    Transpose,
+)
+
+Channels = Annotated[tuple[Size, ...], Length(1)]
+
+
+class FramesEnd(FrontEnd):
+    """Base of front ends that read a spectrogram [B, F, M] of any number of frames.
+
+    `n_mels` are the numbers of a frame, `rate` the frames of a second; more than `most` frames are not read.
+    """
+
+    group: ClassVar[str] = "conv_frontend"
+    part: ClassVar[str] = TOWER
+    media: ClassVar[tuple[str, ...]] = SPECTROGRAM
+    n_mels: Size = 80
+    rate: Size = 100
+    most: Size | None = None
+
+    @property
+    def usual(self) -> Medium:
+        """30 seconds."""
+        return Medium("frames", (USUAL_SECONDS * self.rate,))
+
+    def medium(self, request: Request) -> Medium:
+        """The spectrogram of a request, in frames; ArchError for one that is shorter than the first token."""
+        medium = super().medium(request)
+        frames = medium.size[0] * (self.rate if medium.kind == "seconds" else 1)
+        if self.tokens(Medium("frames", (frames,))) < 1:
+            raise ArchError(f"{frames:,} frames are too few", "give a longer sound")
+        if self.most is not None and frames > self.most:
+            raise ArchError(f"{frames:,} frames are not read: {self.most:,} at most", "give a shorter sound")
+        return Medium("frames", (frames,))
+
+    def input(self, batch_size: Number, medium: Medium) -> InputSpec:
+        """[B, F, M]."""
+        return InputSpec((batch_size, medium.size[0], self.n_mels), "features")
+
+    def length(self, frames: int) -> int:
+        """Tokens of so many frames, which are convolved together."""
+        return frames
+
+    def tokens(self, medium: Medium) -> int:
+        """T."""
+        return self.length(medium.size[0])
+
+
+class PlainFrames(FramesEnd):
+    """y = W N x + b for each frame (Granite Speech; w2v-BERT 2.0, whose frames are normalized).
+
+    Where frames are stacked two by two, `n_mels` is the number of both, and `rate` half as large.
+    """
+
+    kind: Literal["frames"] = "frames"
+    norm: Norm | None = None
+
+    def forward(self, x: Tensor, d_model: Number) -> Tensor:
+        """[B, F, M] to [B, F, D]."""
+        y = x if self.norm is None else self.norm(x, name="norm")
+        projected: Tensor = Linear("project", d_model, True)(y)
+        return projected
+
+
+class ChunkedFrames(FramesEnd):
+    """Base of front ends that convolve a spectrogram in chunks of `chunk` frames, each by itself.
+
+    A last, shorter chunk is padded with zeros. `sinusoids` are fixed positions, which begin anew in each
+    chunk. Layers are given a grid of T rows and one column, in which windows lie.
+    """
+
+    chunk: Size | None = None
+    sinusoids: bool = False
+
+    def tokens(self, medium: Medium) -> int:
+        """Those of whole chunks, and of the last."""
+        frames = medium.size[0]
+        if self.chunk is None:
+            return self.length(frames)
+        rest = frames % self.chunk
+        return frames // self.chunk * self.length(self.chunk) + (self.length(rest) if rest else 0)
+
+    def grid_read(self, shape: Shape) -> tuple[Number, int] | None:
+        """(T, 1) where there are chunks."""
+        return None if self.chunk is None else (self.tokens(Medium("frames", (shape[1],))), 1)
+
+    def forward(self, x: Tensor, d_model: Number) -> Tensor:
+        """[B, F, M] to [B, T, D]."""
+        frames = x.shape[1]
+        if self.chunk is not None:
+            x = CutSpans("chunks", minimum(self.chunk, frames))(x)
+        y = self.convolved(x, d_model)
+        if self.sinusoids:
+            table = Sinusoid("sinusoids", d_model, pairing="half")(Positions("order")(y))
+            y = Add("sinusoids_add")(y, table)
+        if self.chunk is not None:
+            y = JoinSpans("joined", self.tokens(Medium("frames", (frames,))))(y)
+        return y
+
+    def convolved(self, x: Tensor, d_model: Number) -> Tensor:
+        """[B, F, M] of one chunk each to [B, T, D]."""
+        raise NotImplementedError
+
+
+class ChunkedSpectrogram(ChunkedFrames):
+    """act(conv2(act(conv1 x))) as Whisper has it, in chunks. Qwen2.5-Omni, arXiv:2503.20215 section 2.2.
+
+    Both convolutions have kernel 3 and padding 1, and mel bins as channels; the second halves the length.
+    """
+
+    kind: Literal["chunked_spectrogram"] = "chunked_spectrogram"
+    n_mels: Size = 128
+    chunk: Size | None = 200
+    sinusoids: bool = True
+    activation: Activation = GELU()
+
+    def length(self, frames: int) -> int:
+        """Half of them, rounded up."""
+        return (frames + 1) // 2
+
+    def convolved(self, x: Tensor, d_model: Number) -> Tensor:
+        """[B, F, M] to [B, F / 2, D]."""
+        y = Transpose("first")(x)
+        y = self.activation(Conv1d("conv1", d_model, 3, padding=1)(y), name="activation1")
+        y = self.activation(Conv1d("conv2", d_model, 3, stride=2, padding=1)(y), name="activation2")
+        last: Tensor = Transpose("last")(y)
+        return last
+
+
+class SubsampledSpectrogram(ChunkedFrames):
+    """Convolutions over frames and mel bins, then W of all that became of a frame.
+
+    Layer i has `channels` i, and makes both axes `stride` times shorter, with `kernel` taps and half as many
+    zeros around. `separable` layers but the first are a kernel for each channel, then a matrix
+    (FastConformer, arXiv:2305.05084). `conv_bias` and `bias` are those of convolutions and of W; `norm`
+    is over channels (Gemma 4). `scale` multiplies the result.
+    """
+
+    kind: Literal["subsampled_spectrogram"] = "subsampled_spectrogram"
+    channels: Channels
+    kernel: Size = 3
+    stride: Size = 2
+    separable: bool = False
+    conv_bias: bool = True
+    bias: bool = True
+    norm: Norm | None = None
+    activation: Activation = ReLU()
+    scale: Positive = 1.0
+
+    def length(self, frames: int) -> int:
+        """Behind all layers."""
+        for _ in self.channels:
+            frames = (frames + 2 * ((self.kernel - 1) // 2) - self.kernel) // self.stride + 1
+        return frames
+
+    def convolved(self, x: Tensor, d_model: Number) -> Tensor:
+        """[B, F, M] to [B, T, D]."""
+        y: Tensor = FramesImage("image")(x)
+        for i, channels in enumerate(self.channels):
+            y = self._layer(y, i, channels)
+        y = Linear("project", d_model, self.bias)(FlattenFrames("flatten")(y))
+        return y if self.scale == 1.0 else Scale("scale", self.scale)(y)
+
+    def _layer(self, x: Tensor, i: int, channels: Number) -> Tensor:
+        """act(N(conv x)) of layer i, [B, C, F, M] to [B, C', F', M']."""
+        split = self.separable and i > 0
+        around, n = (self.kernel - 1) // 2, 1 if not split else channels
+        sides = ((self.kernel, self.kernel), (self.stride, self.stride), (around, around))
+        y: Tensor = Conv2d(f"conv{i}", channels, *sides, groups=n, bias=self.conv_bias)(x)
+        if split:
+            y = Conv2d(f"pointwise{i}", channels, (1, 1), bias=self.conv_bias)(y)
+        if self.norm is not None:
+            normed = self.norm(ChannelsLast(f"conv{i}_last")(y), name=f"conv{i}_norm")
+            y = ChannelsFirst(f"conv{i}_first")(normed)
+        activated: Tensor = self.activation(y, name=f"activation{i}")
+        return activated
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflicts: separable layers of unequal channels."""
+        yield from super().check()
+        if self.separable and len(set(self.channels)) > 1:
+            what = "separable layers keep the number of channels"
+            yield Conflict("separable-channels", "channels", what, "state equal ones")
+
+
+__all__ = ["ChunkedSpectrogram", "PlainFrames", "SubsampledSpectrogram"]

@@ -1,0 +1,1 @@
+"""What becomes of images beside an encoder: rarer tiles, their arrangement, and what makes images."""

@@ -1,0 +1,129 @@
+"""Sizings by tiles whose overview has another size, or that are padded: LFM2-VL, Step 3.7, Phi-4.
+
+H and W height and width in pixels.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Literal
+
+from archcli.modules.ends.sizings import CanvasTiles, ImageSizing, NearestMultiple, Pieces, Sides
+from archcli.modules.spec.base import Size
+
+
+class TilesBeyond(ImageSizing):
+    """As `multiple`; of more than `largest` pixels tiles, to which that size is an overview (LFM2-VL).
+
+    The tiles are those of `canvas`; `overview` false leaves the other out.
+    """
+
+    kind: Literal["tiles_beyond"] = "tiles_beyond"
+    factor: Size
+    least: Size
+    most: Size
+    largest: Size
+    tile: Size
+    least_tiles: Size = 2
+    most_tiles: Size = 10
+    overview: bool = True
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """One piece, or tiles and the overview."""
+        n = self.factor
+        one = NearestMultiple(factor=n, least=self.least, most=self.most).pieces(height, width)
+        if round(height / n) * round(width / n) * n * n <= self.largest:
+            return one
+        canvas = CanvasTiles(
+            tile=(self.tile, self.tile), least=self.least_tiles, most=self.most_tiles, overview=False
+        )
+        tiles = canvas.pieces(height, width)
+        return tiles._replace(others=((1, one.size),)) if self.overview and tiles.number > 1 else tiles
+
+
+class WindowTiles(ImageSizing):
+    """A view of the whole at `size`, and windows of the image, each resized to `tile` (Step 3.7).
+
+    The longer side is at most `longest`. A window is as wide as a tile, or as the shorter side of a long
+    image. An image that fits into `size` has windows only where it is long.
+    """
+
+    kind: Literal["windows"] = "windows"
+    size: Sides
+    tile: Size
+    longest: Size
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """The view of the whole, and the windows."""
+        rows, columns = self._windows(height, width)
+        others = ((rows * columns, (self.tile, self.tile)),) if rows else ()
+        return Pieces(1, (self.size[0], self.size[1]), 1, 1, others)
+
+    def _windows(self, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns of windows."""
+        if min(height, width) < 32 and max(height, width) > 4 * min(height, width):  # noqa: PLR2004
+            height = width = max(height, width)  # a strip is padded to a square
+        if max(height, width) > self.longest:
+            scale = self.longest / max(height, width)
+            height, width = int(height * scale), int(width * scale)
+        window = self._window(min(height, width), max(height, width))
+        if not window:
+            return 0, 0
+        # what is left of a window makes one more where it is over a fifth
+        rows, columns = (max(1, side // window + (side % window > 0.2 * window)) for side in (height, width))
+        return rows, columns
+
+    def _window(self, short: int, long: int) -> int:
+        """The side of a window, by the limits of the class; 0 for none."""
+        if long <= self.size[0]:
+            return short if long / short > 1.5 else 0  # noqa: PLR2004
+        return min(short, self.tile) if long / short > 4 else self.tile  # noqa: PLR2004
+
+
+class CroppedTiles(ImageSizing):
+    """Whole tiles that hold the image, padded on the right and below, and an overview (Phi-4).
+
+    arXiv:2503.01743 section 2.2. At most `most` tiles: of larger images the arrangement of `canvas`. `patch`
+    is the side of a patch, of which the padding has none.
+    """
+
+    kind: Literal["crops"] = "crops"
+    tile: Size
+    patch: Size
+    most: Size = 36
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """All tiles, and the overview."""
+        rows, columns = (ceil(side / self.tile) for side in (height, width))
+        if rows * columns > self.most:
+            canvas = CanvasTiles(tile=(self.tile, self.tile), most=self.most)
+            rows, columns = canvas.pieces(height, width)[2:4]
+        return Pieces(rows * columns + 1, (self.tile, self.tile), rows, columns)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of patches of a tile."""
+        return self.tile // self.patch, self.tile // self.patch
+
+    def kept(self, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns of patches of all tiles that show the image."""
+        pieces = self.pieces(height, width)
+        room = (pieces.rows * self.tile, pieces.columns * self.tile)
+        across, down = room[1] / width, room[0] / height
+        filled = (int(height * across), room[1]) if across < down else (room[0], int(width * down))
+        rows, columns = (
+            whole // self.patch - (whole - side) // self.patch
+            for whole, side in zip(room, filled, strict=True)
+        )
+        return rows, columns
+
+    def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
+        """Those of the tiles without padding and of the overview, each row with its end, and a separator."""
+        kept = self.kept(*size)
+        rows, columns = (
+            -(-n * side // whole) for n, side, whole in zip(kept, places, self.grid, strict=True)
+        )
+        return rows * (columns + 1) + 1 + places[0] * (places[1] + 1)
+
+
+__all__ = ["CroppedTiles", "TilesBeyond", "WindowTiles"]

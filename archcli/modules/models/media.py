@@ -1,0 +1,83 @@
+"""Images and sounds in a prompt: vectors of towers in the places of a language model's tokens.
+
+B batch, T tokens of the prompt, N vectors of a medium, D width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from archcli.errors import ArchError
+from archcli.graph import Tensor
+from archcli.modules.blocks.between import Deepstack
+from archcli.modules.spec.context import Context
+from archcli.modules.spec.request import Medium
+from archcli.ops import PairPositions, PlaceFeatures
+
+if TYPE_CHECKING:
+    from archcli.modules.models.model import Model
+    from archcli.modules.models.tower import Tower
+
+
+class GivenMedium(NamedTuple):
+    """An image or a sound of each of B sequences: its size before it is cut, and its n pieces [B n, ...]."""
+
+    medium: Medium
+    values: Any
+
+
+def why_not_run(model: Model) -> str:
+    """Why the towers of a model are counted and not run; empty where they are run."""
+    if model.lora is not None:
+        return "adapters of towers are not defined"
+    if not hasattr(model, "mtp"):
+        return "images and sounds stand in the prompt of a decoder alone"
+    unnamed = [tower.part for tower in model.towers if tower.token is None]
+    if unnamed:
+        return f"{unnamed[0]} states no token, in whose place its vectors stand"
+    beyond = [tower for tower in model.towers if (tower.token or 0) >= model.vocab_size]
+    if beyond:
+        return f"token {beyond[0].token} of {beyond[0].part} is none of {model.vocab_size} words"
+    return ""
+
+
+def by_tower(model: Model, media: Sequence[GivenMedium]) -> Iterator[tuple[Tower, list[GivenMedium]]]:
+    """The towers that read any of the media, each with what it reads in the order of the prompt."""
+    for tower in model.towers:
+        read = [given for given in media if given.medium.kind in tower.media]
+        if read:
+            yield tower, read
+
+
+def read_media(
+    model: Model, ids: Tensor, x: Tensor, context: Context, media: Sequence[GivenMedium]
+) -> tuple[Tensor, Context]:
+    """The embeddings x [B, T, D] of a prompt with the vectors of its media, and the context with the rest.
+
+    The rest: positions of rotary pairs on the grid of an image, and vectors for the first layers.
+    """
+    for tower, read in by_tower(model, media):
+        token = token_of(tower)
+        seen = [tower(given.values, given.medium, name=tower.part) for given in read]
+        x = PlaceFeatures(f"{tower.part}_places", token)(x, ids, *[vectors for vectors, _ in seen])
+        if tower.taps:
+            layers = zip(*[deep for _, deep in seen], strict=True)
+            context = context._replace(between=Deepstack(ids, token, tuple(layers)))
+        if tower.sections:
+            grids = tuple(tower.grid_of(given.medium) for given in read)
+            places = PairPositions(f"{tower.part}_positions", token, grids, tower.axes)(ids)
+            context = context._replace(places=places)
+    return x, context
+
+
+def token_of(tower: Tower) -> int:
+    """The id in whose place the vectors of a tower stand; ArchError where none is stated."""
+    if tower.token is None:
+        raise ArchError(
+            f"{tower.part} states no token, in whose place its vectors stand", "add token: its id"
+        )
+    return tower.token
+
+
+__all__ = ["GivenMedium", "by_tower", "read_media", "token_of", "why_not_run"]

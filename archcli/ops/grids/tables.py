@@ -1,0 +1,174 @@
+"""Ops that add trained tables of places to tokens: of tiles, of rows and columns; and gates.
+
+B batch, T tokens, D width of a token, h and w rows and columns of places, t tiles, n tokens of each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from archcli.arith import Number, Shape, prod
+from archcli.graph import Op, OpClass, Part
+from archcli.ops.base import contraction, elementwise, summed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TanhScale(Op):
+    """y = tanh(g) x for one trained number g, which starts at 0."""
+
+    drawn: ClassVar[str] = "scale"
+    sign: ClassVar[str] = "tanh g"
+    name: str
+
+    def weights(self, x: Shape) -> dict[str, Shape]:
+        return {"gate": (1,)}
+
+    def initial(self, weight: str) -> float | None:
+        return 0.0
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        n = prod(x)
+        gradients = (
+            Part("d_0", OpClass.ELEMENTWISE, n, n + 1, n, wrt=0),
+            Part("d_gate", OpClass.NORMALIZATION, 2 * n, 2 * n, 1, wrt="gate"),
+        )
+        return (Part("scale", OpClass.ELEMENTWISE, n, n + 1, n, gradients),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x * weights["gate"].tanh()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AddTileTable(Op):
+    """x + tanh(g) E[a]: x [B t, T, D], E[a] a vector for each of t tiles, for an arrangement a of tiles.
+
+    The table has `arrangements` of them, in rows of t D numbers; the last is read.
+    """
+
+    drawn: ClassVar[str] = "add"
+    name: str
+    tiles: Number
+    arrangements: Number
+
+    def weights(self, x: Shape) -> dict[str, Shape]:
+        return {"weight": (self.arrangements, self.tiles * x[2]), "gate": (1,)}
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        n, own = prod(x), self.tiles * x[2]
+        gradients = (
+            Part("d_0", OpClass.ELEMENTWISE, 0, n, n, wrt=0),
+            summed("weight", n, own),
+            Part("d_gate", OpClass.NORMALIZATION, 2 * own, 2 * own, 1, wrt="gate"),
+        )
+        return (Part("add", OpClass.ELEMENTWISE, n + own, n + own + 1, n, gradients),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        of_tiles = (weights["weight"][-1] * weights["gate"].tanh()).reshape(self.tiles, 1, x.shape[2])
+        return x + of_tiles.repeat(x.shape[0] // self.tiles, 1, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AddTilePlaces(Op):
+    """x + (1 - tanh g) P + tanh(g) Q[a]: x [B t, T, D], P [T, D], Q[a] [t, T, D] of an arrangement a.
+
+    The table Q has `arrangements` rows of t T D numbers; the last is read. Llama 3.2 Vision.
+    """
+
+    drawn: ClassVar[str] = "add"
+    name: str
+    tiles: Number
+    arrangements: Number
+
+    def weights(self, x: Shape) -> dict[str, Shape]:
+        places = x[1] * x[2]
+        return {"weight": x[1:], "tiles": (self.arrangements, self.tiles * places), "gate": (1,)}
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        n, places = prod(x), x[1] * x[2]
+        own = places + self.tiles * places
+        gradients = (
+            Part("d_0", OpClass.ELEMENTWISE, 0, n, n, wrt=0),
+            summed("weight", n, places),
+            summed("tiles", n, self.tiles * places),
+            Part("d_gate", OpClass.NORMALIZATION, 2 * own, 2 * own, 1, wrt="gate"),
+        )
+        return (Part("add", OpClass.ELEMENTWISE, 2 * n + own, n + own + 1, n, gradients),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        share = weights["gate"].tanh()
+        of_tiles = (weights["tiles"][-1] * share).reshape(self.tiles, *x.shape[1:])
+        return x + weights["weight"] * (1 - share) + of_tiles.repeat(x.shape[0] // self.tiles, 1, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairPadding(Op):
+    """The bias [1, H, T, T] that takes pairs of two padding vectors out: a product of two columns.
+
+    Of each `padded` vectors the first `tokens` are none. Input positions [T].
+    """
+
+    drawn: ClassVar[str] = "aside"
+    name: str
+    heads: Number
+    tokens: Number
+    padded: Number
+
+    def trained(self, grads: list[bool], positions: Shape) -> bool:
+        return False
+
+    def shape(self, positions: Shape) -> Shape:
+        return (1, self.heads, positions[0], positions[0])
+
+    def parts(self, positions: Shape) -> tuple[Part, ...]:
+        pairs = positions[0] * positions[0]
+        product = contraction("pairs", 2 * pairs, [], pairs)
+        return (product, elementwise("mask", pairs))
+
+    def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
+        padding = (positions % self.padded >= self.tokens).float()
+        least = torch.finfo(padding.dtype).min
+        pairs = (padding[:, None] @ padding[None, :]) * least
+        return pairs.expand(1, self.heads, *pairs.shape)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AddGridTables(Op):
+    """x [B, h w, D] plus [column | row], half as wide each, by tables of `entries` rows and columns.
+
+    `frame` adds the sinusoids of place 0 too, that of a single frame: 0 and 1 in turn. Florence-2.
+    """
+
+    drawn: ClassVar[str] = "add"
+    name: str
+    grid: tuple[Number, Number]
+    entries: Number
+    frame: bool = False
+
+    def weights(self, x: Shape) -> dict[str, Shape]:
+        half = x[2] // 2
+        return {"rows": (self.entries, half), "columns": (self.entries, x[2] - half)}
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        n = prod(x)
+        own = x[1] * x[2]
+        gradients = (
+            Part("d_0", OpClass.ELEMENTWISE, 0, n, n, wrt=0),
+            summed("rows", x[0] * x[1] * (x[2] // 2), self.grid[0] * (x[2] // 2)),
+            summed("columns", x[0] * x[1] * (x[2] - x[2] // 2), self.grid[1] * (x[2] - x[2] // 2)),
+        )
+        flops = n + (n if self.frame else 0)
+        return (Part("add", OpClass.ELEMENTWISE, flops, n + own, n, gradients),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        h, w = self.grid
+        rows, columns = weights["rows"][:h], weights["columns"][:w]
+        of_columns = columns[None].expand(h, *columns.shape)
+        of_rows = rows[:, None].expand(h, w, rows.shape[1])
+        y = x + torch.cat((of_columns, of_rows), dim=-1).flatten(0, 1)
+        if not self.frame:
+            return y
+        return y + (torch.arange(x.shape[2], device=x.device) % 2).to(x.dtype)
+
+
+__all__ = ["AddGridTables", "AddTilePlaces", "AddTileTable", "PairPadding", "TanhScale"]

@@ -62,6 +62,10 @@ class ArchitectureDrawing:
 
     def svg(self) -> str:
         """The drawing as an SVG file."""
+        if len(self.anatomies) == 1 and self.anatomies[0].towers:
+            from archcli.render.picture.architecture.page import towers
+
+            return towers.svg(self.anatomies[0])
         if len(self.anatomies) == 1:
             from archcli.render.picture.architecture.page import sheet
 
@@ -75,7 +79,8 @@ class ArchitectureDrawing:
         from archcli.render.picture.architecture.plain import lines, outline
 
         signs = lines.signs_for(encoding)
-        drawn = outline.outline(self.anatomies, self.words, width, signs)
+        models = (*self.anatomies, *self.anatomies[0].towers) if len(self.anatomies) == 1 else self.anatomies
+        drawn = outline.outline(models, self.words, width, signs)
         return lines.coloured(drawn) if coloured else lines.plain(drawn)
 
     def save(self, path: str | PathLike[str]) -> Path:

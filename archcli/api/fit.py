@@ -111,13 +111,17 @@ def _presets(options: FitOptions, tick: Tick) -> Report:
 
 
 def _entries(options: FitOptions) -> Iterator[Entry]:
-    """The presets that generate text and meet --where, by the index alone."""
+    """The presets that generate text and meet --where, by the index alone.
+
+    Those with towers are asked about where a condition is on `media`: others list their language models.
+    """
     from archcli.load.presets import preset_records  # of presets alone
     from archcli.measure.survey.columns import COLUMNS, CONDITIONS
     from archcli.measure.survey.presets import select
 
+    with_towers = any("media" in condition for condition in options.where)
     for record in select(preset_records(COLUMNS), CONDITIONS, options.where):
-        if record["kind"] != "encoder":
+        if record["kind"] != "encoder" and (with_towers or not record["media"]):
             least, beside = record["params"] * LEAST_BITS / 8, {"params": record["params"]}
             name = record["name"]
             yield Entry(name, least, asking(options, name), record["max_seq_len"], beside)

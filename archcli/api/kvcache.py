@@ -13,6 +13,7 @@ from archcli.api.asking.options import (
     Dtype,
     Engine,
     KvDtype,
+    MediaOptions,
     SourceLen,
     StateDtype,
     Tp,
@@ -50,7 +51,7 @@ USUAL = "bf16"
 
 
 @dataclass(frozen=True)
-class KvcacheOptions:
+class KvcacheOptions(MediaOptions):
     """What `archcli kvcache` asks."""
 
     model: ModelLike
@@ -94,6 +95,7 @@ def cache_report(subject: Subject, options: KvcacheOptions) -> Report:
         plan=plan,
         architecture=architecture,
         engine=engine,
+        media=options.media,
     )
     return subject.named(report)
 
@@ -120,7 +122,8 @@ def count_kv_cache(options: KvcacheOptions) -> Report:
     elements, bytes in `dtype`, and both per token; kv_elements grow with the tokens, state_elements do not;
     `rows` the same by kind of layer. Recurrent states are kept in `state_dtype` (left out: `dtype`). With
     `memory`, bytes or "80GiB", or a `device`, also how many tokens and sequences fit. With `tp`, and on
-    several devices, all is of one rank of these; stages fit together what they hold.
+    several devices, all is of one rank of these; stages fit together what they hold. With images or sounds
+    `context` is the text beside them (left out: 2048), and the cache has the tokens of both.
 
     Example: `count_kv_cache("llama-3.1-8b", 131_072).totals["bytes"]` is 17,179,869,184.
     """

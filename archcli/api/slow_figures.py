@@ -57,7 +57,7 @@ def _needed(question: MemoryQuestion) -> int:
 
 
 def _kept(question: MemoryQuestion) -> int:
-    return int(question.answer().largest.traced.ledger.kept)
+    return int(question.answer().largest.kept)
 
 
 def _time(reading: Reading, settings: Settings) -> float:

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from math import lcm
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from archcli.api.asking.options import BatchSize, MlaForm, ScanForm, SeqLen, SourceLen
+from archcli.api.asking.options import BatchSize, MediaOptions, MlaForm, ScanForm, SeqLen, SourceLen
 from archcli.api.asking.question import Option, asks
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
@@ -63,7 +63,7 @@ Verbose = Annotated[bool, Option("List the operations that torch or fvcore do no
 
 
 @dataclass(frozen=True)
-class VerifyOptions:
+class VerifyOptions(MediaOptions):
     """What `archcli verify` asks."""
 
     model: ModelLike
@@ -82,7 +82,10 @@ class VerifyOptions:
     def request(self) -> Request:
         """The forward that is verified."""
         forms = {"mla": self.mla, "scan": self.scan}
-        return Request("forward", self.batch_size, self.seq_len, None, self.source_len, forms=forms)
+        if self.media and self.weights is None:
+            raise ArchError("--image and --audio-… are of --weights: counts are of text", "add --weights")
+        sizes = (self.batch_size, self.seq_len, None, self.source_len)
+        return Request("forward", *sizes, forms=forms, media=self.media)
 
     def memory_settings(self) -> MemorySettings:
         """What --memory verifies. Raises ArchError for options of other comparisons."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.api.asking.subject import Subject
+from archcli.arith import prod
 from archcli.errors import ArchError, quote
 from archcli.load.checkpoint.checkpoint import Checkpoint, read_checkpoint
 from archcli.load.checkpoint.safetensors import read_tensor
@@ -21,7 +22,8 @@ from archcli.measure.weights.checkpoint import (
     folded,
     shape_text,
 )
-from archcli.modules.spec.request import Request
+from archcli.measure.weights.stored_bytes import tower_tensors
+from archcli.modules.spec.request import Medium, Request
 from archcli.recording.machine import available_memory
 from archcli.render.screen import progress
 
@@ -68,7 +70,10 @@ def compare_checkpoint(subject: Subject, source: str) -> CheckpointComparison:
 
 
 def verify_weights(subject: Subject, folder: str, dtype: str, request: Request) -> VerifyResult:
-    """Compare names and shapes, then, where they agree, logits with transformers."""
+    """Compare names and shapes, then, where they agree, logits with transformers.
+
+    A model with towers reads the media of the request, or one of the usual size.
+    """
     model, checkpoint, comparison = compare_checkpoint(subject, folder)
     if checkpoint.config is None:
         raise ArchError(f"{folder}: no config.json beside the weights", "transformers needs one to load them")
@@ -91,10 +96,30 @@ def verify_weights(subject: Subject, folder: str, dtype: str, request: Request) 
         )
     stored = {name: entry for name, entry in checkpoint.tensors.items() if entry is not None}
     params = int(shape_pass(model).params())
+    media: tuple[Medium, ...] = ()
+    notes = checkpoint.notes
+    if model.towers or request.media:
+        media, reason = _media(model, comparison, request)
+        params += sum(int(prod(shape)) for shape in tower_tensors(model)[0].values()) if media else 0
+        notes = (*notes, *([f"the language model alone is run: {reason}."] if reason else []))
     with progress(f"verifying {subject.name}") as tick:
-        job = WeightCheck(folder, checkpoint.config, stored, params, dtype, request)
+        job = WeightCheck(folder, checkpoint.config, stored, params, dtype, request, media)
         logits = check_weights(model, placed, job, available_memory(), tick)
-    return VerifyResult((*results, *_copies(checkpoint, comparison), *logits), checkpoint.notes)
+    return VerifyResult((*results, *_copies(checkpoint, comparison), *logits), notes)
+
+
+def _media(model: Model, comparison: Comparison, request: Request) -> tuple[tuple[Medium, ...], str]:
+    """The media that both models read, and why there are none; ArchError where some are asked for."""
+    from archcli.modules.models.media import why_not_run  # of models with towers alone
+
+    parts = tuple(f"{tower.part}." for tower in model.towers)
+    named = any(place.names[0].startswith(parts) for place in comparison.places.values())
+    reason = why_not_run(model) or ("" if named else "names of its towers' tensors are not known")
+    if not reason:
+        return request.media or (model.towers[0].usual,), ""
+    if request.media:
+        raise ArchError(f"no image or sound is read: {reason}", "leave --image and --audio-… out")
+    return (), reason
 
 
 def _refuse_quantized(comparison: Comparison, folder: str) -> None:

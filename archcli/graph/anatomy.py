@@ -214,7 +214,8 @@ class Anatomy:
     """All that a drawing of one model says.
 
     headline: key figures, each with its caption and its form (`short`, `bytes`). `shares` are those of the
-    quantity that is shown (`params`, `flops`, `bytes`, `kv`, `time`), `foot` the words beside them.
+    quantity that is shown (`params`, `flops`, `bytes`, `kv`, `time`), `foot` the words beside them. `towers`
+    are the encoders beside a language model, each under the name of its part.
     """
 
     name: str
@@ -226,3 +227,4 @@ class Anatomy:
     shares: tuple[Share, ...]
     shown: str
     foot: tuple[str, ...] = ()
+    towers: tuple[Anatomy, ...] = ()

@@ -9,10 +9,13 @@ from typing import Any
 from archcli.arith import Number, rounded, whole
 from archcli.graph import OpClass, Row
 from archcli.measure.notes import (
+    MEDIA,
     WHOLE,
     check_tokens,
     context_notes,
     form_notes,
+    medium_in_words,
+    medium_record,
     other_form_notes,
     plan_convention,
     plan_inputs,
@@ -22,7 +25,7 @@ from archcli.measure.passes import Pass, checked_pass, medium_rows, usual_sizes
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model
 from archcli.modules.spec.arguments import CountedPairs
-from archcli.modules.spec.request import DEFAULT_LOGITS, SOUNDS, Medium, Request
+from archcli.modules.spec.request import DEFAULT_LOGITS, Medium, Request
 from archcli.modules.spec.trace import MTP, is_prediction
 
 CONVENTION = (
@@ -137,9 +140,7 @@ def _by_part(counted: Pass, part_of: Callable[[Row], str]) -> dict[str, int]:
 def _of_medium(medium: Medium, tokens: int, by_part: dict[str, int]) -> dict[str, Any]:
     """The entry of one image or sound in `totals.media`."""
     return {
-        "kind": "audio" if medium.kind in SOUNDS else medium.kind,
-        "size": list(medium.size),
-        "tokens": tokens,
+        **medium_record(medium, tokens),
         "matmul_flops": sum(by_part.values()),
         "by_part": by_part,
     }
@@ -220,7 +221,7 @@ def _media(totals: dict[str, Any], half: int, word: str, unit: Unit) -> Table:
     )
     records = [
         {
-            "medium": f"{entry['kind']} {'x'.join(map(str, entry['size']))}, {part}",
+            "medium": f"{medium_in_words(entry)}, {part}",
             "tokens": entry["tokens"] if place == 0 else None,
             "matmul": flops // half,
         }
@@ -232,7 +233,7 @@ def _media(totals: dict[str, Any], half: int, word: str, unit: Unit) -> Table:
         "tokens": totals["prompt_tokens"],
         "matmul": totals["matmul_flops_with_towers"] // half,
     }
-    return Table("Images and sounds", columns, records, footer)
+    return Table(MEDIA, columns, records, footer)
 
 
 def _notes(model: Model, request: Request, counted: Pass, mask: CountedPairs) -> Iterator[str]:

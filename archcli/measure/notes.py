@@ -1,18 +1,19 @@
-"""Notes on requests beyond a model's intended use, and on models that are one rank's share."""
+"""Notes on requests beyond a model's intended use, on one rank's share, and on images and sounds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from archcli.arith import Number, rounded
 from archcli.errors import ArchError
 from archcli.measure.passes import count_pass, shape_pass
+from archcli.measure.report import Column, Table
 from archcli.modules import Model, settings
 from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.forms import forms_of, in_other_forms, unused_forms
-from archcli.modules.spec.request import Phase, Request
+from archcli.modules.spec.request import SOUNDS, Media, Medium, Phase, Request
 
 REBUILT = "decoding rebuilds the keys and values of every cached token from its latent: MLA naive."
 AS_CACHED = "decoding reads the latents as they are cached, without keys and values: MLA absorbed."
@@ -132,3 +133,40 @@ def plan_convention(model: Model) -> str:
     shared = [f"{degrees.tp} that share each matrix"] * (degrees.tp > 1)
     shared += [f"{degrees.ep} that share the experts"] * (degrees.ep > 1)
     return f" All figures are of one rank of {' and of '.join(shared)}."
+
+
+Record = dict[str, Any]
+MEDIA = "Images and sounds"
+"""The heading of tables of media."""
+DEFAULT_TEXT = 2048
+"""Tokens of text beside media where none are asked for."""
+
+
+def medium_record(medium: Medium, tokens: int) -> Record:
+    """The entry of one image, video or sound in `totals.media`."""
+    kind = "audio" if medium.kind in SOUNDS else medium.kind
+    return {"kind": kind, "size": list(medium.size), "tokens": tokens}
+
+
+def media_records(model: Model, media: Iterable[Medium]) -> list[Record]:
+    """The entries of all media, in the order of the options; ArchError for one that is not read."""
+    return [medium_record(medium, model.tokens_of(medium)) for medium in media]
+
+
+def medium_in_words(record: Record) -> str:
+    """`image 448x448`."""
+    return f"{record['kind']} {'x'.join(map(str, record['size']))}"
+
+
+def prompt_tokens(model: Model, text: int | None, media: Media) -> int:
+    """Tokens of a prompt: those of the text, by default 2048, and those that its media become."""
+    text = text or min(DEFAULT_TEXT, model.max_seq_len or DEFAULT_TEXT)
+    tokens: int = model.fitted(Request(seq_len=text, media=media)).seq_len
+    return tokens
+
+
+def media_table(records: list[Record], total: int) -> Table:
+    """The tokens of each medium in the prompt."""
+    columns = (Column("medium", "medium"), Column("tokens", "tokens", "number"))
+    rows = [{"medium": medium_in_words(record), "tokens": record["tokens"]} for record in records]
+    return Table(MEDIA, columns, rows, {"medium": "with the text", "tokens": total})

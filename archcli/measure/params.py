@@ -8,8 +8,7 @@ from typing import Any
 
 from archcli.arith import ELEMENT_BITS, Number, rounded
 from archcli.graph import Row
-from archcli.graph.count_tape import ShapeTape
-from archcli.measure.passes import shape_pass, tower_rows, train_pass
+from archcli.measure.passes import all_tower_rows, shape_pass, train_pass
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.measure.weights.stored_bytes import (
     WeightBits,
@@ -103,9 +102,9 @@ def _by_part(model: Model, rows: Iterable[Row]) -> Totals:
     for row in rows:
         part = model.part_of(row.group)
         parts[part] = parts.get(part, 0) + row.params
-    for tower in model.towers:
-        for row in tower_rows(tower, tower.usual, ShapeTape):
-            parts[tower.part_of(row)] = parts.get(tower.part_of(row), 0) + row.params
+    for part, row in all_tower_rows(model):
+        parts[part] = parts.get(part, 0) + row.params
+    parts |= model.beside
     return {"params_with_towers": sum(parts.values()), "by_part": {part: n for part, n in parts.items() if n}}
 
 

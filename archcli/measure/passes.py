@@ -182,6 +182,13 @@ def medium_rows(tower: Tower, medium: Medium, request: Request) -> tuple[Row, ..
     return tuple(row for rows in traces for row in rows)
 
 
+def all_tower_rows(model: Model) -> Iterator[tuple[str, Row]]:
+    """(part, row) of all towers and their projectors over a medium of the usual size, without costs."""
+    for tower in model.towers:
+        for row in tower_rows(tower, tower.usual, ShapeTape):
+            yield tower.part_of(row), row
+
+
 def checked_pass(model: Model, request: Request) -> Pass:
     """Trace the pass of a user's request. Raises ArchError where the model has no such pass."""
     if not model.caches and request.resolved().caches:

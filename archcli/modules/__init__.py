@@ -59,7 +59,9 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.models.media_encoder import *
     from archcli.modules.models.model import *
     from archcli.modules.models.stack import *
+    from archcli.modules.models.text_tower import *
     from archcli.modules.models.tower import *
+    from archcli.modules.models.videos import *
     from archcli.modules.networks.activation import *
     from archcli.modules.networks.carried import *
     from archcli.modules.networks.convolved import *
@@ -120,7 +122,7 @@ HOMES = {
     ".blocks.crossed": ["GatedPreNorm", "PerceiverBlock", "TileEmbedding"],
     ".blocks.windows": ["ChannelAttention", "GridWindowAttention", "PatchWindowAttention"],
     ".blocks.conformer": ["ConformerBlock", "LightConvolution"],
-    ".blocks.contexts": ["BlockContextAttention"],
+    ".blocks.contexts": ["BlockContextAttention", "GatedBiasAttention"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".spec.base": ["Inline", "Module", "children", "find", "settings", "substitute"],
     ".networks.norm": ["BatchNorm", "LayerNorm", "Norm", "QKNorm", "RMSNorm", "SelfGatedRMSNorm"],
@@ -136,10 +138,17 @@ HOMES = {
     ".ends.frontend": ["ConvFrontEnd"],
     ".ends.patches": ["FrontEnd", "PatchEmbedding", "Patched"],
     ".ends.sounds": ["ConvolvedSpectrogram", "ConvolvedWave", "SpectrogramPatches"],
-    ".ends.spectrograms": ["ChunkedSpectrogram", "PlainFrames", "SubsampledSpectrogram"],
+    ".ends.spectrograms": [
+        "ChunkedSpectrogram",
+        "PlainFrames",
+        "ProjectedFrames",
+        "SubsampledSpectrogram",
+    ],
     ".ends.pooling": ["AttentionPooling", "FirstAndMean", "FirstToken", "FirstTwo", "MeanToken", "Pooling"],
     ".models.media_encoder": ["MediaEncoder"],
+    ".models.text_tower": ["CausalTextTower", "TextTower"],
     ".models.tower": ["Tower"],
+    ".models.videos": ["EachFrame", "PatchedFrames", "VideoSizing"],
     ".ends.projectors": [
         "ActivationStep",
         "ConvolveStep",
@@ -158,10 +167,12 @@ HOMES = {
         "GatedStep",
         "GridTablesStep",
         "KeepStep",
+        "LatentsStep",
         "LayersStep",
         "MeanFirstStep",
         "QueriesStep",
         "ReadingStep",
+        "TableStep",
     ],
     ".ends.tiled": ["TiledPatches"],
     ".ends.sizings": [
@@ -178,7 +189,7 @@ HOMES = {
         "UnknownSizing",
     ],
     ".images.joined": ["JoinTilesStep"],
-    ".images.tilings": ["CroppedTiles", "TilesBeyond", "WindowTiles"],
+    ".images.tilings": ["CroppedTiles", "GridBudget", "PatchBudget", "TilesBeyond", "WindowTiles"],
     ".ends.head": ["OutputHead"],
     ".ends.sampled_heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],
     ".adapters.lora": ["LoRA"],

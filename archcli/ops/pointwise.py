@@ -16,6 +16,10 @@ from archcli.ops.base import SOFTCAP, bias, elementwise, summed
 # name -> (FLOPs per element, function of (torch, x)). Sources of the functions: the activation modules.
 _FUNCTIONS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "relu": (0, lambda torch, x: torch.relu(x)),
+    "relu6": (0, lambda torch, x: torch.nn.functional.relu6(x)),
+    # add 3, a division by 6; of the curve also the product with x
+    "hard_sigmoid": (2, lambda torch, x: torch.nn.functional.hardsigmoid(x)),
+    "hard_swish": (3, lambda torch, x: torch.nn.functional.hardswish(x)),
     "relu2": (1, lambda torch, x: torch.relu(x).square()),
     "gelu": (1, lambda torch, x: torch.nn.functional.gelu(x)),
     "gelu_tanh": (1, lambda torch, x: torch.nn.functional.gelu(x, approximate="tanh")),
@@ -94,7 +98,7 @@ class Add(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Multiply(Op):
-    """y = a * b; b may be [..., 1], one factor per token, whose gradient is a sum over the token."""
+    """y = a * b; b may have axes of length 1, as one factor per token, along which its gradient is a sum."""
 
     drawn: ClassVar[str] = "join"
     sign: ClassVar[str] = "×"

@@ -52,6 +52,7 @@ class Finding:
     `path` is its full path, `value` what was measured, `expected` the range in words, `message` a sentence
     about both, `help` how to mend it, `fixes` the same for a machine. `cause` says what is wrong with the
     field where other rules may see the same: of findings in one place with one cause the most severe counts.
+    `is_of_text` says whether it is about a language model, as the presets are that it is compared with.
     """
 
     path: str
@@ -61,6 +62,7 @@ class Finding:
     help: str = ""
     fixes: tuple[Fix, ...] = ()
     cause: str = ""
+    is_of_text: bool = True
 
 
 class Parallelism(NamedTuple):
@@ -121,6 +123,16 @@ class Case:
         ]
 
     @property
+    def reads_text(self) -> bool:
+        """Whether it is a language model, towers beside it or not: no encoder of images or sounds."""
+        return bool(self.model.towers) or not self.model.media
+
+    @property
+    def widens(self) -> bool:
+        """Whether layers have other widths than d_model (Swin, ConvNeXt)."""
+        return any(self.layers_of(kind) for kind in ("downsample", "patch_merging"))
+
+    @property
     def is_decoder_only(self) -> bool:
         """Whether it generates tokens and reads no source."""
         return self.model.caches and self.model.source_length(1) is None
@@ -161,6 +173,10 @@ class DesignRule(ABC):
     """Year of the models that a rule of consensus judges by; 0 for a rule that holds in any year."""
     counts: ClassVar[bool] = False
     """Whether it reads counted rows, which are there once no sizes conflict."""
+    of_text: ClassVar[bool] = False
+    """Whether its reason holds for language models alone, and not for encoders of images and sounds."""
+    of_width: ClassVar[bool] = False
+    """Whether it compares with d_model, and so says nothing of layers that have other widths."""
     parallel: ClassVar[Parallelism] = ONE_DEVICE
     """The devices of its examples."""
     known: ClassVar[Mapping[str, str]] = {}
@@ -171,6 +187,10 @@ class DesignRule(ABC):
     @abstractmethod
     def check(self, case: Case) -> Iterator[Finding]:
         """The findings of this rule."""
+
+    def applies(self, case: Case) -> bool:
+        """Whether an architecture is of the kind that it is about."""
+        return (case.reads_text or not self.of_text) and not (self.of_width and case.widens)
 
     def reports_conflict(self, conflict: Problem) -> bool:
         """Whether this rule reports a conflict that the modules found, so that CON001 does not."""

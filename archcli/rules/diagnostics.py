@@ -46,7 +46,8 @@ def diagnose(
             merged[key] = merged[key]._replace(finding=replace(first, fixes=first.fixes + finding.fixes))
         else:
             # a preset is not compared with itself
-            among = standing(index, rule.evidence, finding.value, name) if rule.evidence else None
+            compared = rule.evidence and finding.is_of_text
+            among = standing(index, rule.evidence, finding.value, name) if compared else None
             merged[key] = Diagnostic(name, rule, finding, mark, among)
     return sorted(_one_per_cause(merged.values()), key=_position)
 

@@ -35,6 +35,13 @@ def as_answer(rule: DesignRule, among: str = "") -> str:
     return f"{as_markdown(rule, among)}\n{EXAMPLE}"
 
 
+def spared(rule: DesignRule) -> str:
+    """What a rule does not apply to, in words."""
+    scopes = ["encoders of images and sounds"] * rule.of_text
+    scopes += ["models with layers of several widths (Swin)"] * rule.of_width
+    return "; ".join([rule.spares] * bool(rule.spares) + scopes)
+
+
 def as_record(rule: DesignRule) -> dict[str, Any]:
     """A rule as a JSON record."""
     return {
@@ -43,7 +50,7 @@ def as_record(rule: DesignRule) -> dict[str, Any]:
         "title": rule.title,
         "reason": rule.reason,
         "source": rule.source,
-        "spares": rule.spares,
+        "spares": spared(rule),
         "evidence": rule.evidence,
         "year": rule.year or None,
         "known": dict(rule.known),
@@ -78,8 +85,8 @@ def _paragraphs(rule: DesignRule, among: str) -> Iterator[str]:
     yield rule.reason
     if rule.year:
         yield f"**Judges by:** what new models have in common, as of {rule.year}"
-    if rule.spares:
-        yield f"**Does not apply to:** {rule.spares}"
+    if spares := spared(rule):
+        yield f"**Does not apply to:** {spares}"
     yield f"**Source:** {rule.source}"
     if among or rule.evidence:
         named = f"{rule.evidence} of the presets, which every finding names: percentile and nearest models"

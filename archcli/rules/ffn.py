@@ -43,6 +43,7 @@ class UnusualWidth(DesignRule):
     )
     spares = "experts of a mixture, which are narrow on purpose"
     evidence = "d_ff_ratio"
+    of_width = True
     valid = (example(ffn="{kind: mlp, d_ff: 2048}"), example(ffn="{kind: glu, d_ff: 1408}"))
     invalid = (example(ffn="{kind: mlp, d_ff: 1536}"), example(ffn="{kind: glu, d_ff: 3072}"))
 
@@ -79,6 +80,7 @@ class ExtremeWidth(DesignRule):
     )
     spares = "experts of a mixture, which are narrow on purpose"
     evidence = "d_ff_ratio"
+    of_width = True
     known: ClassVar[Mapping[str, str]] = {
         "t5-11b": "d_ff 65,536 on a stream of 1,024, stated so in its config: 64"
     }
@@ -111,6 +113,7 @@ class UngatedNetwork(DesignRule):
         "by their configs"
     )
     spares = "experts of a mixture; only the first plain network is reported"
+    of_text = True
     valid = (example(),)
     invalid = (example(ffn="{kind: mlp, d_ff: 2048}"),)
 

@@ -31,6 +31,13 @@ NVIDIA = (
 CO_DESIGN = "Anthony et al., arXiv:2401.14489 (abstract confirmed, its list secondary)"
 KARPATHY = "nanoGPT's model.py: 50257 padded to 50304, about 25% faster on one small model (confirmed)"
 
+SO400M = (
+    *("gemma-3-4b-vision", "gemma-3-12b-vision", "gemma-3-27b-vision", "paligemma-3b", "kimi-k2.5"),
+    *("idefics3-8b", "llava-onevision-qwen2-0.5b", "smolvlm-2.2b"),
+    *("qwen3-vl-8b", "qwen3-vl-30b-a3b", "qwen3.5-35b-a3b-vision"),
+)
+"""Presets with towers of the shape of SigLIP So400m."""
+
 
 class WidthsFillTiles(DesignRule):
     """d_model and d_ff are multiples of 64."""
@@ -45,7 +52,9 @@ class WidthsFillTiles(DesignRule):
     )
     source = f"{NVIDIA}; {CO_DESIGN}"
     known: ClassVar[Mapping[str, str]] = {
-        "afm-on-device": "d_ff 8,032 is worked out from the published total, not published itself"
+        "afm-on-device": "d_ff 8,032 is worked out from the published total, not published itself",
+        **dict.fromkeys(SO400M, "d_ff 4,304 of the tower, SigLIP So400m's"),
+        "qwen2.5-vl-7b": "d_ff 3,420 of the tower, as its config says",
     }
     valid = (example(),)
     invalid = (example(ffn="{kind: glu, d_ff: 1365}"),)

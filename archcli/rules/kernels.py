@@ -150,6 +150,7 @@ class MaskExcludesKernels(DesignRule):
         "changelog (confirmed)"
     )
     spares = "windows no narrower than max_seq_len"
+    of_text = True
     valid = (example(), example(attention=f"{MHA}, window: 2048}}"))
     invalid = (
         example(attention=f"{MHA}, window: 1024}}"),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem, either, quote
 from archcli.rules import all_rules
@@ -42,10 +42,27 @@ class Selection:
 
 
 def lint(case: Case, selection: Selection, ignored: Sequence[str] = ()) -> Iterator[RuleFinding]:
-    """The findings of all selected rules; while sizes conflict, rules that need counted rows are skipped."""
+    """The findings of all selected rules, those about towers last.
+
+    While sizes conflict, rules that need counted rows are skipped, and so are towers.
+    """
     for rule in all_rules().values():
-        if selection.takes(rule.code, ignored) and not (rule.counts and case.conflicts):
-            yield from (RuleFinding(rule, finding) for finding in rule.check(case))
+        if not selection.takes(rule.code, ignored) or not rule.applies(case):
+            continue
+        if not (rule.counts and case.conflicts):
+            found = (replace(finding, is_of_text=case.reads_text) for finding in rule.check(case))
+            yield from (RuleFinding(rule, finding) for finding in found)
+    for i, tower in enumerate(() if case.conflicts else case.model.towers):
+        encoder: Any = tower.model  # a model by itself
+        for rule, finding in lint(Case(encoder), selection, ignored):
+            yield RuleFinding(rule, _of_tower(finding, f"towers.{i}.model", tower.part))
+
+
+def _of_tower(finding: Finding, stem: str, part: str) -> Finding:
+    """A finding about a tower, at its place in the whole model and under the name of its part."""
+    fixes = tuple(fix._replace(path=f"{stem}.{fix.path}") for fix in finding.fixes)
+    path, message = f"{stem}.{finding.path}", f"{part}: {finding.message}"
+    return replace(finding, path=path, message=message, fixes=fixes)
 
 
 def check_prefixes(given: Mapping[str, Sequence[str]]) -> None:

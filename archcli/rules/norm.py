@@ -65,6 +65,7 @@ class PostNormNeedsWarmUp(DesignRule):
         "Xiong et al., arXiv:2002.04745 abstract (confirmed); the original Transformer, arXiv:1706.03762 "
         "section 5.3: 4,000 steps (not checked)"
     )
+    of_text = True
     known: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
             ("transformer-base", "transformer-big"),
@@ -107,6 +108,7 @@ class Biases(DesignRule):
     source = (
         "PaLM, arXiv:2204.02311 section 2 (id confirmed, as others quote it); shipped models by their configs"
     )
+    of_text = True
     valid = (example(),)
     invalid = (example(ffn="{kind: glu, d_ff: 1408, bias: true}"),)
 
@@ -169,6 +171,7 @@ class PreNormWithoutFinalNorm(DesignRule):
     source = (
         "GPT-2 (2019): a norm after the final block; Xiong et al., arXiv:2002.04745 section 3 (id confirmed)"
     )
+    of_text = True
     valid = (example(),)
     invalid = (example(top="final_norm: false"),)
 

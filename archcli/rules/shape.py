@@ -75,6 +75,7 @@ class UnusualAspectRatio(DesignRule):
         "layers of a mixer or a network alone, of which there are twice as many"
     )
     evidence = "aspect_ratio"
+    of_width = True
     counts = True
     valid = (example(d_model="4096", n_layers="32"), example(d_model="512", n_layers="16"))
     invalid = (
@@ -109,6 +110,7 @@ class ExtremeAspectRatio(DesignRule):
         "experts, and half of that where layers have a mixer or a network alone"
     )
     evidence = "aspect_ratio"
+    of_width = True
     counts = True
     valid = (example(d_model="4096", n_layers="32"), example(d_model="576", n_layers="30"))
     invalid = (example(d_model="512", n_layers="48"), example(d_model="4096", n_layers="8"))
@@ -145,6 +147,7 @@ class HeadsAgainstWidth(DesignRule):
         "latent attention, whose heads are wider than d_model by design, and attention beside other branches"
     )
     evidence = "head_ratio"
+    of_width = True
     known: ClassVar[Mapping[str, str]] = {
         "t5-11b": "128 heads of 128 on a stream of 1,024, stated so in its config: 16"
     }

@@ -35,6 +35,7 @@ class Tab(NamedTuple):
 
 TABS = {
     "size": Tab("Size", "params", ("dtype", "depth")),
+    "work": Tab("FLOPs", "flops", ("phase", "batch-size", "seq-len", "image")),
     "cache": Tab("Cache", "kvcache", ("context", "batch-size", "kv-dtype", "device")),
     "memory": Tab("Memory", "memory", ("phase", "batch-size", "seq-len", "dtype", "device", "fit")),
     "fit": Tab("Fit", "fit", ("device", "context", "dtype", "batch-size"), {"device": "h100-sxm"}),

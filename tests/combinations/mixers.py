@@ -72,9 +72,26 @@ OF_SUMS = {"transient-global": "{kind: transient_global, n_heads: 4, block: 4, c
 OF_IMAGES = {
     "grid-window": f"{{{WINDOWED}}}",
     "grid-window-shifted": f"{{{WINDOWED}, shifted: true}}",
+    "grid-window-plain": f"{{{WINDOWED}, differences: false}}",
+    "reduced-grid": "{kind: reduced_grid, n_heads: 4, reduction: 2, causal: false}",
+    "grid-pool": "{kind: grid_pool}",
     "patch-window": "{kind: patch_window, n_heads: 4, side: 4, causal: false}",
+    "channel": "{kind: channel, n_heads: 4, causal: false}",
 }
 """Mixers of places of a grid, which encoders of images alone have."""
+
+OF_SOUNDS = {
+    "block-context": "{kind: block_context, n_heads: 4, block: 3, before: 2, reach: 2, sinusoids: true, "
+    "trained_scale: true, softcap: 5.0}",
+    "block-context-padded": "{kind: block_context, n_heads: 4, block: 4, pads_tokens: true, "
+    "position: {kind: relative_vector, left: 3, right: 2}}",
+    "transformer-xl-encoding": "{kind: transformer_xl, n_heads: 4, causal: false, spare_distance: false, "
+    "pairing: interleaved}",
+}
+"""Mixers of encoders of sounds."""
+
+GATED = {"gated-bias": "{kind: gated_bias, n_heads: 4}"}
+"""Mixers that gate the bias of their stack."""
 
 BIASED = {"none": "", "buckets": "score_bias: {kind: buckets, n_buckets: 8, max_distance: 16}\n"}
 
@@ -160,6 +177,49 @@ norm: layernorm
 front_end: {{image_size: [12, 12], patch_size: [2, 2], class_token: false, position: none, {grid}}}
 pooling: mean
 n_labels: 5
+groups:
+  - n_layers: {2 * len(mixers)}
+    pattern:
+{layers}
+"""
+
+
+def sound_encoder(*mixers):
+    """The YAML of an encoder of sounds whose Conformer layers have these mixers in turn."""
+    layers = "\n".join(
+        f"      - {{kind: conformer, attention: {OF_SOUNDS[name]}, ffn: {{kind: mlp, d_ff: 20}}, "
+        "convolution: {kernel: 4}}"
+        for name in mixers
+    )
+    return f"""
+name: combined
+kind: media_encoder
+d_model: 16
+norm: layernorm
+front_end: {{kind: subsampled_spectrogram, n_mels: 12, channels: [3, 3], separable: true, rate: 1}}
+n_labels: 5
+groups:
+  - n_layers: {2 * len(mixers)}
+    pattern:
+{layers}
+"""
+
+
+def gated_encoder(*mixers):
+    """The YAML of an encoder of waves whose layers gate the bias of the stack."""
+    layers = "\n".join(
+        f"      - {{kind: post_norm, attention: {GATED[name]}, ffn: {{kind: mlp, d_ff: 20}}}}"
+        for name in mixers
+    )
+    return f"""
+name: combined
+kind: media_encoder
+d_model: 16
+norm: layernorm
+front_end: {{kind: frames, n_mels: 12, rate: 1}}
+final_norm: false
+n_labels: 5
+score_bias: {{kind: buckets, n_buckets: 8, max_distance: 16, bidirectional: true}}
 groups:
   - n_layers: {2 * len(mixers)}
     pattern:

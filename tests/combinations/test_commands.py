@@ -9,24 +9,30 @@ from archcli.modules.spec.kinds import kinds
 from combinations.asked import ASKED, GENERATES, OF_NO_MODEL, PICTURES, TORCH
 from combinations.mixers import (
     ENCODING,
+    GATED,
     MIXERS,
     OF_IMAGES,
+    OF_SOUNDS,
     OF_SUMS,
     encoder,
+    gated_encoder,
     image_encoder,
     long_encoder,
     model,
+    sound_encoder,
 )
 from commands.conftest import cli
 
 __all__ = ["cli"]
 
 
-EVERY = MIXERS | ENCODING | OF_IMAGES | OF_SUMS
+EVERY = MIXERS | ENCODING | GATED | OF_IMAGES | OF_SOUNDS | OF_SUMS
 FILES = {
     **dict.fromkeys(MIXERS, model),
     **dict.fromkeys(ENCODING, encoder),
+    **dict.fromkeys(GATED, gated_encoder),
     **dict.fromkeys(OF_IMAGES, image_encoder),
+    **dict.fromkeys(OF_SOUNDS, sound_encoder),
     **dict.fromkeys(OF_SUMS, long_encoder),
 }
 """What makes a file of a mixer."""
@@ -90,7 +96,7 @@ def test_every_picture_is_drawn(cli, tmp_path, mixer, asked):
     assert "<svg" in done.out
 
 
-@pytest.mark.parametrize("mixer", ENCODING | OF_IMAGES | OF_SUMS)
+@pytest.mark.parametrize("mixer", ENCODING | GATED | OF_IMAGES | OF_SOUNDS | OF_SUMS)
 @pytest.mark.parametrize("name", sorted(GENERATES & set(ASKED)))
 def test_an_encoder_says_that_it_generates_nothing(cli, tmp_path, mixer, name):
     path = tmp_path / "model.yaml"

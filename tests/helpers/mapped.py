@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import archcli
 from archcli.errors import ArchError
+from archcli.modules.spec.request import Medium, Request
 
 Verdict = Literal["exact", "refused", "wrong", "traceback"]
 
@@ -38,6 +39,8 @@ def answer(config: dict[str, Any], theirs: dict[str, Any], tokens: int) -> Answe
 def figures(config: dict[str, Any], tokens: int, theirs: dict[str, Any]) -> dict[str, int]:
     """archcli's figures of a config.json, as far as the class shows its own: parameters are the trainable."""
     model = archcli.load(config)
+    if "image" in theirs:
+        return figures_of_image(model, theirs)
     counted = {"params": archcli.count_params(model).totals["trainable_params"]}
     if theirs.get("flops") is not None:
         report = archcli.count_flops(model, seq_len=tokens, mask="dense")
@@ -47,4 +50,17 @@ def figures(config: dict[str, Any], tokens: int, theirs: dict[str, Any]) -> dict
     if theirs.get("cached") is not None:
         # the class's cache shows keys and values alone, of layers that hold a state beside them too
         counted["cached"] = archcli.count_kv_cache(model, context=tokens).totals["kv_elements"]
+    return counted
+
+
+def figures_of_image(model: Any, theirs: dict[str, Any]) -> dict[str, int]:
+    """archcli's parameters, and the FLOPs of the usual image or video of the class where that shows them."""
+    totals = archcli.count_params(model).totals
+    if getattr(model, "uncounted", ()):
+        raise ArchError("the language model alone is counted, as a note says")
+    counted = {"params": totals.get("params_with_towers") or totals["params"]}
+    if theirs["flops"] is not None:
+        size = tuple(theirs["image"])
+        medium = Medium("image" if len(size) == len("HW") else "video", size)
+        counted["flops"] = archcli.count_flops(model, Request(media=(medium,))).totals["matmul_flops"]
     return counted

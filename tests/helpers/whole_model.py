@@ -22,7 +22,7 @@ from images_given import Given, given
 
 SHOWN = 160
 LANGUAGE = "language_model"
-PROJECTOR, AUDIO, VISION = "projector", "audio_tower", "vision_tower"
+PROJECTOR, AUDIO, VISION, GENERATOR = "projector", "audio_tower", "vision_tower", "image_generator"
 PROJECTORS = {
     "multi_modal_projector",
     "mm_projector",
@@ -50,6 +50,7 @@ PROJECTORS = {
 }
 HEARING = {"audio_tower", "audio_model", "audio_encoder"}
 SEEING = {"vision_tower", "vision_model", "vision_encoder", "visual", "image_encoder", "vision_embed_tokens"}
+GENERATING = {"vqmodel", "generation_embeddings", "generation_aligner", "generation_head"}
 SEEING |= {f"high_res_vision_{end}" for end in ("alpha", "model", "neck", "proj")}
 
 
@@ -62,7 +63,7 @@ def part_of(name: str) -> str:
     path = name.split(".")
     if LANGUAGE in path:
         return LANGUAGE
-    parts = ((PROJECTOR, PROJECTORS), (AUDIO, HEARING), (VISION, SEEING))
+    parts = ((GENERATOR, GENERATING), (PROJECTOR, PROJECTORS), (AUDIO, HEARING), (VISION, SEEING))
     return next((part for part, names in parts if not names.isdisjoint(path)), LANGUAGE)
 
 

@@ -24,6 +24,7 @@ from archcli.load.huggingface.registry import families  # noqa: E402
 from archcli.load.huggingface.wrappers.table import WRAPPERS  # noqa: E402
 from mapped import Answer, answer  # noqa: E402
 from their_class import built, one_pass, params  # noqa: E402
+from their_images import MAPPINGS, figures_of_images  # noqa: E402
 
 TOKENS, MOST_SECONDS, FEW = 16, 60, 4
 DEPTHS = (
@@ -100,11 +101,13 @@ def without_missing(config: dict[str, Any]) -> dict[str, Any]:
     return {**kept, TEXT: without_missing(kept[TEXT])} if isinstance(kept.get(TEXT), dict) else kept
 
 
-def theirs(config: dict[str, Any]) -> dict[str, Any] | None:
-    """The class's figures, or None where it does not build or run."""
+def theirs(config: dict[str, Any], *, of_images: bool = False) -> dict[str, Any] | None:
+    """The class's figures, or None where it does not build, or does not run over its usual image."""
     signal.alarm(MOST_SECONDS)
     try:
         model = built(config)
+        if of_images:
+            return figures_of_images(model)
         return {"params": params(model), **one_pass(model, TOKENS)}
     except Exception:  # noqa: BLE001 what any class may raise
         return None
@@ -112,14 +115,21 @@ def theirs(config: dict[str, Any]) -> dict[str, Any] | None:
         signal.alarm(0)
 
 
-def verdicts(config: dict[str, Any], seed: str, n: int) -> Iterator[tuple[Changes, Answer]]:
+def verdicts(
+    config: dict[str, Any], seed: str, n: int, *, of_images: bool = False
+) -> Iterator[tuple[Changes, Answer]]:
     """(changes, answer) of n variations whose class builds."""
     rng, base = random.Random(seed), small(config)  # noqa: S311 no secret hangs on it
     for changed in (changes(base, rng) for _ in range(n)):
         variation = mutated(base, changed)
-        known = theirs(variation)
+        known = theirs(variation, of_images=of_images)
         if known is not None:
             yield changed, answer(variation, known, TOKENS)
+
+
+def is_of_images(name: str) -> bool:
+    """Whether the class of `mapping/model_type` reads images."""
+    return name.split("/", maxsplit=1)[0] in MAPPINGS
 
 
 def known_classes() -> dict[str, Any]:
@@ -143,7 +153,9 @@ def main() -> None:
         if asked.kinds and name.split("/")[1] not in asked.kinds:
             continue
         counts: Counter[str] = Counter()
-        for changed, (verdict, what) in verdicts(known["config"], f"{asked.seed} {name}", asked.n):
+        for changed, (verdict, what) in verdicts(
+            known["config"], f"{asked.seed} {name}", asked.n, of_images=is_of_images(name)
+        ):
             counts[verdict] += 1
             if verdict in ("wrong", "traceback"):
                 said = {".".join(filter(None, place)): value for place, value in changed.items()}

@@ -44,3 +44,37 @@ SET_ASIDE: dict[str, str] = {
     "sequence-to-sequence/voxtral_realtime": "norms that go by time",
 }
 """What archcli could say and does not, or what is too odd for one forward in its operations."""
+
+IMAGES: dict[str, str] = {
+    "image/cohere2_vision": "a multimodal model, of which the language model is counted",
+    "image/depth_pro": "two encoders that read patches of one image at three sizes",
+    "image/focalnet": "focal modulation in place of attention",
+    "image/hiera": "masked units whose tokens are pooled within attention",
+    "image/imagegpt": "a language model over colours",
+    "image/levit": "attention biases by absolute differences, keys narrower than values",
+    "image/mobilevit": "attention over the same pixel of all patches",
+    "image/mobilevitv2": "separable attention",
+    "image/pvt": "attention over a shrunk grid, tables of positions in every stage",
+    "image/swiftformer": "additive attention",
+    "image/swin2sr": "attention by cosines",
+    "image/swinv2": "attention by cosines, biases by a network",
+    "image/timesformer": "attention along time, then along places",
+    "image/videoprism_vision_model": "attention along places, then along time",
+    "image/vit_mae": "patches that are left out at random",
+    "image/vitdet": "windows, and convolutions between layers",
+    "image/yolos": "tables of positions in every layer",
+    "image-classification/cvt": "convolutions in place of projections",
+    "image-classification/focalnet": "focal modulation in place of attention",
+    "image-classification/hgnet_v2": "convolutions whose inputs are all that came before",
+    "image-classification/hiera": "masked units whose tokens are pooled within attention",
+    "image-classification/imagegpt": "a language model over colours",
+    "image-classification/levit": "attention biases by absolute differences, keys narrower than values",
+    "image-classification/mobilevit": "attention over the same pixel of all patches",
+    "image-classification/mobilevitv2": "separable attention",
+    "image-classification/perceiver": "latents that read the pixels",
+    "image-classification/pvt": "attention over a shrunk grid, tables of positions in every stage",
+    "image-classification/shieldgemma2": "a multimodal model, of which the language model is counted",
+    "image-classification/swiftformer": "additive attention",
+    "image-classification/swinv2": "attention by cosines, biases by a network",
+}
+"""Encoders of images that are refused, each with what it has and archcli lacks."""

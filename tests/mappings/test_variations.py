@@ -2,7 +2,7 @@
 
 import pytest
 
-from mappings.mutate import known_classes, verdicts
+from mappings.mutate import is_of_images, known_classes, verdicts
 from mappings.on_purpose import ON_PURPOSE
 
 CLASSES = known_classes()
@@ -15,7 +15,9 @@ N = 6
 def test_a_variation_is_exact_or_refused(name):
     found = [
         (changed, answer)
-        for changed, answer in verdicts(CLASSES[name]["config"], f"ci {name}", N)
+        for changed, answer in verdicts(
+            CLASSES[name]["config"], f"ci {name}", N, of_images=is_of_images(name)
+        )
         if answer.verdict not in ("exact", "refused")
         and not ON_PURPOSE.get(name, {}).keys() & {key for _, key in changed}
     ]

@@ -134,6 +134,8 @@ CASES = {
         added_bias(60, 96, 2 * 48),
         extra=((2, 3, 4, 4),),
     ),
+    # tokens of one span see each other; pairs are those of the mask
+    "attend-spans": attend(Attend("y", Causal(), 0.5, extras=("spans",)), SIX, CAUSAL_OF_FOUR, extra=((4,),)),
     # what all sequences share is 48 elements, and gets the sum of their gradients
     "attend-shared-bias": attend(
         Attend("y", Causal(), 0.5, extras=("shared_bias",)),

@@ -7,7 +7,15 @@ import torch
 
 from archcli.graph import Op, Part
 from archcli.runtime.model.leaves import MODULES
-from ops import block_cases, communicate_cases, head_cases, scan_cases, stream_cases, zero_cases
+from ops import (
+    block_cases,
+    communicate_cases,
+    head_cases,
+    placing_cases,
+    scan_cases,
+    stream_cases,
+    zero_cases,
+)
 from ops.references import REFERENCES
 
 
@@ -119,6 +127,7 @@ ARGUMENTS = {
     ("Attend", 3): lambda shape, generator: torch.arange(shape[0]) if shape[0] > 1 else torch.tensor([3]),
     ("IndexTopK", 3): lambda shape, generator: torch.arange(7 - shape[0], 7),
     ("GridBias", 0): count_up,
+    ("PairPadding", 0): count_up,
     ("GateKeys", 1): lambda shape, generator: torch.arange(7 - shape[0], 7),
     ("Attend", "selected"): own_and_others,
     ("Positions", 0): ids,
@@ -131,6 +140,8 @@ ARGUMENTS = {
     ("RelativeBias", 0): count_up,
     ("RelativeKeys", 1): count_up,
     ("RelativeProfiles", 1): count_up,
+    ("RelativeVectors", 1): count_up,
+    ("ClippedBias", 0): count_up,
     ("Distances", 0): count_up,
     ("ByDistance", 1): count_up,
     **{("LinearAttend", i): positive for i in range(5)},
@@ -139,6 +150,7 @@ ARGUMENTS = {
     ("Sinusoid", 0): count_up,
     **head_cases.ARGUMENTS,
     **zero_cases.ARGUMENTS,
+    **placing_cases.ARGUMENTS,
     **{place: globals()[name] for place, name in (scan_cases.SHAPED | block_cases.ARGUMENTS).items()},
 }
 
@@ -218,6 +230,8 @@ def passed_on(case):
         "Normalize": {"bias"},
         "BatchNormalize": {"bias"},
         "ChannelNormalize": {"bias"},
+        "GroupNormalize": {"bias"},
+        "ResponseNormalize": {"bias"},
         **communicate_cases.PASSED_ON,
         **stream_cases.PASSED_ON,
     }

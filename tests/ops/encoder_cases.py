@@ -103,7 +103,7 @@ def distances(op, weights, positions):
     """How far each query lies behind each key, and each key behind each query, the largest first."""
     newest = op.visible - len(positions)
     behind = {newest + i - j for i in range(len(positions)) for j in range(op.visible)}
-    furthest = op.visible if op.both_sides else op.visible - 1
+    furthest = op.visible if op.both_sides and op.spare else op.visible - 1
     kept = [distance for distance in {*behind, furthest} if op.both_sides or distance >= 0]
     return torch.tensor(sorted(kept, reverse=True))
 

@@ -233,6 +233,8 @@ def rotary(op, weights, places):
     angles = [
         [2 * float(row[axis]) * 100 ** (-4 * i / 8) for axis, i in product((0, 1), (0, 1))] for row in places
     ]
+    if op.trained_first:
+        angles[0] = weights["angles"].tolist()
     return tuple(torch.tensor([[f(angle) for angle in row] for row in angles]) for f in (math.cos, math.sin))
 
 
@@ -275,10 +277,11 @@ def channel_norm(op, weights, x):
 
 
 def convolved(op, weights, x):
-    gain, v = weights["gain"][0, 0], weights["direction"]
-    taps = torch.stack(
-        [gain[k] * v[:, :, k] / math.sqrt(float((v[:, :, k] ** 2).sum())) for k in range(4)], dim=2
-    )
+    taps = v = weights["direction"]
+    if op.weight_norm:
+        gain = weights["gain"][0, 0]
+        lengths = [math.sqrt(float((v[:, :, k] ** 2).sum())) for k in range(4)]
+        taps = torch.stack([gain[k] * v[:, :, k] / lengths[k] for k in range(4)], dim=2)
     out = torch.zeros_like(x)
     for c, t, k, i in product(range(4), range(5), range(4), range(2)):
         if 0 <= t + k - 2 < 5:
@@ -335,9 +338,12 @@ def blocks(op, x):
     """The patches of each block, row by row: [(B, p q, D)]."""
     (h, w), (p, q) = op.places, op.block
     grid = x.view(x.shape[0], h, w, -1)
+    if not getattr(op, "whole", True):
+        # of 3 rows the fourth is zeros
+        grid = torch.cat([grid, torch.zeros_like(grid[:, :1])], dim=1)
     return [
         torch.stack([grid[:, i * p + a, j * q + b] for a, b in product(range(p), range(q))], dim=1)
-        for i, j in product(range(h // p), range(w // q))
+        for i, j in product(range(grid.shape[1] // p), range(grid.shape[2] // q))
     ]
 
 

@@ -28,7 +28,7 @@ from archcli.ops import (
     WeightedDifference,
     Zeros,
 )
-from ops import encoder_cases, grid_cases
+from ops import encoder_cases, grid_cases, place_cases, placing_cases, span_cases, token_cases
 from ops.case import C, Case, E, M, N, R, X, n
 
 H = (2, 3, 2, 4)  # 2 sequences, 3 tokens, 2 heads, 4 wide: 48 elements
@@ -196,6 +196,10 @@ CASES = {
     ),
     **encoder_cases.CASES,
     **grid_cases.CASES,
+    **token_cases.CASES,
+    **span_cases.CASES,
+    **placing_cases.CASES,
+    **place_cases.CASES,
 }
 
 
@@ -275,4 +279,8 @@ REFERENCES = {
     "RelativeKeys": relative_keys,
     **encoder_cases.REFERENCES,
     **grid_cases.REFERENCES,
+    **token_cases.REFERENCES,
+    **span_cases.REFERENCES,
+    **placing_cases.REFERENCES,
+    **place_cases.REFERENCES,
 }

@@ -19,6 +19,9 @@ def sigmoid(z):
 ACTIVATIONS = {
     "relu": lambda z: max(z, 0.0),
     "relu2": lambda z: max(z, 0.0) ** 2,
+    "relu6": lambda z: min(max(z, 0.0), 6.0),
+    "hard_sigmoid": lambda z: min(max(z + 3, 0.0), 6.0) / 6,
+    "hard_swish": lambda z: z * min(max(z + 3, 0.0), 6.0) / 6,
     "gelu": lambda z: z * (1 + math.erf(z / math.sqrt(2))) / 2,
     "gelu_tanh": lambda z: z / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z**3))),
     "silu": lambda z: z * sigmoid(z),
@@ -57,6 +60,8 @@ def attend(op, weights, q, k, v, positions, *extras):
             first = int(positions[-1]) + 1 - visible
             chosen = given["selected"][b, t].tolist() if "selected" in given else range(visible)
             keys = [s for s in range(visible) if op.mask.allows(query, first + s) and s in chosen]
+            if "spans" in given and given["spans"][t] >= 0:
+                keys += [s for s in range(t + 1, new) if given["spans"][s] == given["spans"][t]]
             for h in range(heads):
                 scores = [op.scale * float(q[b, t, h] @ k[b, s, h // shared]) for s in keys]
                 if op.softcap:

@@ -100,7 +100,29 @@ def test_media_are_tokens_of_the_prompt(folder):
 def test_memory_has_the_tokens_of_text_and_of_images(folder):
     read = folder("llava-1.5-7b")
     both = archcli.count_memory(read, "prefill", seq_len=10, image="336x336").totals
-    assert both["peak_bytes"] == archcli.count_memory(read, "prefill", seq_len=586).totals["peak_bytes"]
+    text = archcli.count_memory(read, "prefill", seq_len=586).totals
+    # vectors of the image, 2 bytes a number, wait beside the language model
+    assert both["peak_bytes"] == text["peak_bytes"] + 576 * 4096 * 2
+    whole = sum(WRAPPERS["llava-1.5-7b"]["params"].values())
+    assert both["parts"]["weights"] == text["parts"]["weights"] == 2 * whole
+
+
+def test_the_memory_of_serving_qwen3_vl_8b_by_hand(folder):
+    """1088 x 1920 pixels: 68 x 120 patches of 16, 2,040 tokens beside 2,048 of text, through 36 layers."""
+    read = folder("qwen3-vl-8b")
+    totals = archcli.count_memory(read, "serve", image="1080x1920").totals
+    weights = 2 * (8_190_735_360 + 415_891_440 + 160_496_896)
+    cache = 4096 * 36 * 2 * 8 * 128 * 2
+    waiting = 4 * 2040 * 4096 * 2
+    prefill = 4088 * 2 * (5 * 4096 + 3 * 12288 + 2 * 64) + 4088 * 8
+    assert totals["prompt_tokens"] == 2048 + 34 * 60 == 4088
+    assert totals["towers"]["weights_bytes"] == {"vision_tower": 831_782_880, "projector": 320_993_792}
+    assert totals["towers"]["features_bytes"] == waiting
+    parts = {name: size for name, size in totals["parts"].items() if size}
+    assert parts == {"weights": weights, "temporaries": waiting + prefill, "cache": cache}
+    assert totals["peak_bytes"] == 18_674_997_664
+    tower, _ = totals["moments"]
+    assert (tower["moment"], tower["peak_bytes"]) == ("vision_tower", 18_405_352_928)
 
 
 def test_a_processor_that_is_no_object_is_said(folder):
@@ -114,7 +136,7 @@ def test_a_processor_that_is_no_object_is_said(folder):
         ("kimi-k2.5", "450x448", "an image of 450 x 448 is not read: its sides are no multiples of 28"),
         ("qwen2-vl-7b", "10x4000", "an image of 10 x 4000 is not read"),
         (
-            {"model_type": "aria", "text_config": {"hidden_size": 2560}, "vision_config": {}},
+            {"model_type": "aria", "text_config": {"hidden_size": 2560}, "vision_config": {"hidden_size": 0}},
             "8x8",
             "<mapping> has parts that are not known: vision_config",
         ),

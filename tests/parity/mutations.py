@@ -56,7 +56,7 @@ STRUCTURE = set(
     adapter_targets buckets size branches latent n_blocks state d_inner
     dt_rank conv_kernel rank query_gate ffn_norm n_shared relative_rank relative_extent
     o_lora_rank network depthwise_kernel grouped_kernel router_width first blocks projects
-    layer_scale towers uncounted unread_frozen""".split()  # noqa: SIM905
+    layer_scale towers uncounted unread_frozen beside projection projection_bias""".split()  # noqa: SIM905
 )
 
 
@@ -242,7 +242,11 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     **RECURRENT_PARTS,
     m.Stack: {"final_norm": off, "score_bias": dropped},
     # its vectors of each head say how many heads there are
-    m.RelativeAttention: {"n_heads": nothing},
+    m.RelativeAttention: {
+        "n_heads": nothing,
+        "pairing": to("half", "interleaved"),
+        "spare_distance": nothing,  # computed, and no pair has it
+    },
     m.EncoderStack: {
         "position": of_vectors(place),
         "input_norm": of_vectors(both(dropped, filled(m.LayerNorm()))),

@@ -17,8 +17,10 @@ from archcli.modules.spec.request import Request
 from archcli.runtime.model.build import build_model
 from archcli.runtime.weights.compare import translate
 from importing import imported_file
+from parity.image_towers import IMAGES
 from parity.towers import TOWERS
 
+TOWERS = {**TOWERS, **IMAGES}
 TOLERANCE = 1e-5
 NAME = pytest.mark.parametrize("name", TOWERS)
 
@@ -33,6 +35,9 @@ def theirs(name):
     with torch.no_grad():
         for tensor in model.parameters():
             tensor.add_(0.3 * torch.randn(tensor.shape, generator=seed))
+        for key, tensor in model.named_buffers():
+            if key.endswith(("running_mean", "running_var")):
+                tensor.add_(0.3 * torch.rand(tensor.shape, generator=seed))
     return model
 
 
@@ -60,7 +65,8 @@ def answer(name, pixels):
     given = dict(tower.given or {})
     if tower.config["model_type"] == "siglip2_vision_model":
         given, pixels = patched(pixels, tower.config["patch_size"])
-    out = getattr(theirs(name)(pixels, **given), tower.answer)
+    out = getattr(theirs(name)(tower.read(pixels), **given), tower.answer)
+    out = out.flatten(2).transpose(1, 2) if out.dim() == len("BCHW") else out
     return out if out.dim() > 2 else out[:, None]
 
 
@@ -76,6 +82,7 @@ def patched(pixels, patch):
 @pytest.mark.sample(10)
 @NAME
 @torch.inference_mode()
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 def test_features_are_those_of_the_class(name, attention):
     model = build_model(spec(name), attention=attention).eval()
@@ -132,5 +139,5 @@ def counter_flops(name, size):
     config = transformers.AutoConfig.for_model(**tower.config)
     with torch.device("meta"), FlopCounterMode(display=False) as counter, torch.no_grad():
         model = getattr(transformers, tower.cls)._from_config(config, attn_implementation="eager").eval()
-        model(torch.empty((1, *tower.shape(size))), **(tower.given or {}))
+        model(tower.read(torch.empty((1, *tower.shape(size)))), **(tower.given or {}))
     return counter.get_total_flops()

@@ -17,7 +17,7 @@ class Tower:
     """A config, the class that is made of it, and which of its output is ours.
 
     `sizes` are those of the inputs, the first being the config's own. `given` are further arguments of its
-    forward, `kind` is what it reads.
+    forward, `kind` is what it reads. A `channel` stands before the samples of a wave.
     """
 
     config: Mapping[str, Any]
@@ -26,14 +26,20 @@ class Tower:
     sizes: tuple[tuple[int, ...], ...] = ((24, 32), (40, 24))
     given: Mapping[str, Any] | None = None
     kind: str = "image"
+    channel: bool = False
+
+    def read(self, features: Any) -> Any:
+        """What their class reads of these features."""
+        return features[:, None] if self.channel else features
 
     def medium(self, size: tuple[int, ...]) -> Medium:
         """What `archcli flops` is asked for: frames are the longest side of a spectrogram."""
-        return Medium(self.kind, size if self.kind == "image" else (max(size),))
+        return Medium(self.kind, size if self.kind in ("image", "video") else (max(size),))
 
     def shape(self, size: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of the input behind the batch."""
-        return (3, *size) if self.kind == "image" else size
+        frames = (size[0], 3, *size[1:])
+        return {"image": (3, *size), "video": frames}.get(self.kind, size)
 
 
 BASE: dict[str, Any] = {
@@ -160,6 +166,103 @@ SOUNDS = {
     "whisper": Tower(WHISPER, "WhisperForAudioClassification", "logits", ((10, 30),), kind="frames"),
 }
 TOWERS |= SOUNDS
+
+CONFORMER = {
+    **{key: value for key, value in WAVE.items() if key != "vocab_size"},
+    "model_type": "wav2vec2-conformer",
+    "vocab_size": 11,
+    "conv_depthwise_kernel_size": 5,
+}
+BERT = {
+    "model_type": "wav2vec2-bert",
+    "vocab_size": 11,
+    "hidden_size": 32,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "layer_norm_eps": EPS,
+    "feature_projection_input_dim": 18,
+    "left_max_position_embeddings": 3,
+    "right_max_position_embeddings": 2,
+    "conv_depthwise_kernel_size": 5,
+}
+NESTED = {
+    "hidden_size": 32,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_mel_bins": 16,
+}
+PARAKEET = {
+    "model_type": "parakeet_ctc",
+    "vocab_size": 11,
+    "encoder_config": {
+        **NESTED,
+        "model_type": "parakeet_encoder",
+        "conv_kernel_size": 5,
+        "subsampling_conv_channels": 6,
+    },
+}
+UNBIASED = {"attention_bias": False, "convolution_bias": False, "scale_input": False, "subsampling_factor": 4}
+LASR = {
+    "model_type": "lasr_ctc",
+    "vocab_size": 11,
+    "encoder_config": {
+        **NESTED,
+        "model_type": "lasr_encoder",
+        "conv_kernel_size": 6,
+        "subsampling_conv_channels": 10,
+        "layer_norm_eps": EPS,
+    },
+}
+WAVLM = {**WAVE, "model_type": "wavlm", "num_buckets": 12, "max_bucket_distance": 9}
+STABILITY = {"do_stable_layer_norm": True, "feat_extract_norm": "layer"}
+DATA2VEC = {
+    **WAVE,
+    "model_type": "data2vec-audio",
+    "conv_pos_kernel_size": 5,
+    "num_conv_pos_embeddings": 3,
+    "num_conv_pos_embedding_groups": 4,
+}
+OMNI = {
+    "model_type": "omniasr_ctc",
+    "vocab_size": 11,
+    "audio_config": {
+        **{key: value for key, value in WAVE.items() if key != "vocab_size"},
+        "model_type": "omniasr_audio",
+    },
+}
+TOWERS |= {
+    "conformer": Tower(CONFORMER, "Wav2Vec2ConformerModel", sizes=((200,), (331,)), kind="samples"),
+    "conformer-plain": Tower(
+        {**CONFORMER, "position_embeddings_type": None},
+        "Wav2Vec2ConformerForCTC",
+        "logits",
+        ((200,),),
+        kind="samples",
+    ),
+    "w2v-bert": Tower(BERT, "Wav2Vec2BertModel", sizes=((23, 18), (31, 18)), kind="frames"),
+    "w2v-bert-relative": Tower(
+        {**BERT, "position_embeddings_type": "relative"},
+        "Wav2Vec2BertForCTC",
+        "logits",
+        ((23, 18),),
+        kind="frames",
+    ),
+    "parakeet": Tower(PARAKEET, "ParakeetForCTC", "logits", ((90, 16), (75, 16)), kind="frames"),
+    "parakeet-plain": Tower(
+        {**PARAKEET, "encoder_config": {**PARAKEET["encoder_config"], **UNBIASED}},
+        "ParakeetForCTC",
+        "logits",
+        ((90, 16),),
+        kind="frames",
+    ),
+    "lasr": Tower(LASR, "LasrForCTC", "logits", ((90, 16), (75, 16)), kind="frames"),
+    "wavlm": Tower(WAVLM, "WavLMModel", sizes=((200,), (331,)), kind="samples"),
+    "wavlm-stable": Tower({**WAVLM, **STABILITY}, "WavLMForCTC", "logits", ((200,),), kind="samples"),
+    "data2vec": Tower(DATA2VEC, "Data2VecAudioModel", sizes=((200,), (331,)), kind="samples"),
+    "omniasr": Tower(OMNI, "OmniASRForCTC", "logits", ((200,),), kind="samples", channel=True),
+}
 
 CONVNEXT = {
     "model_type": "convnext",

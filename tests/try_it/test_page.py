@@ -31,9 +31,13 @@ DROPPED = {
     "an encoder": "bert-base-uncased.json",
 }
 MODELS = [*PRESETS, *DROPPED, "a YAML of its own", "a GGUF file"]
-TABS = ("size", "cache", "memory", "fit", "speed", "check", "formula", "drawing")
+TABS = ("size", "work", "cache", "memory", "fit", "speed", "check", "formula", "drawing")
 COMMANDS = dict(
-    zip(TABS, ("params", "kvcache", "memory", "fit", "predict", "check", "explain", "draw"), strict=True)
+    zip(
+        TABS,
+        ("params", "flops", "kvcache", "memory", "fit", "predict", "check", "explain", "draw"),
+        strict=True,
+    )
 )
 VALUES = {
     "context": ("512", "4096", "8k", "32Ki"),
@@ -44,6 +48,7 @@ VALUES = {
     "device": ("h100-sxm", "rtx-4090", "8xh100-sxm", "mi300x"),
     "memory": ("24GiB",),
     "depth": ("1", "2", "4"),
+    "image": ("336x336",),
     "tp": ("1", "2"),
     "new": ("16",),
     "past": ("100",),

@@ -12,6 +12,7 @@ from archcli.api.reporting.options import ReportOptions
 from archcli.api.reporting.speeds import speeds
 from archcli.api.reporting.standing import findings, strips
 from archcli.api.reporting.subjects import ReportedModel
+from archcli.api.reporting.whole import parts_of
 from archcli.load.saved import page_file
 from archcli.measure.symbolic import required
 from archcli.measure.symbolic.closed.addresses import CACHE_DTYPES, Address
@@ -63,10 +64,10 @@ def page_of(models: Sequence[ReportedModel], options: ReportOptions) -> str:
 
 
 def _drawing(models: Sequence[ReportedModel], options: ReportOptions) -> Redrawn:
-    """The drawing, of one model with the script that draws it anew."""
+    """The drawing, of one model with the script that draws it anew; beside towers it stands still."""
     shown = DrawOptions("params" if options.profile is None else "time", options.profile)
     drawing = drawing_of([model.subject for model in models], shown)
-    if len(models) > 1 or options.profile is not None:
+    if len(models) > 1 or options.profile is not None or drawing.anatomies[0].towers:
         return Redrawn(drawing.svg(), "", ())
     return redrawn(drawing.anatomies[0])
 
@@ -98,6 +99,7 @@ def _data(
             for row in speeds(model.subject, options.device, options.engine)
         ],
         "strips": strips(subjects),
+        "parts": parts_of(models),
         "measured": _measured(options),
         "words": _words(models, options),
     }

@@ -59,7 +59,8 @@ def archcli(
     """Answer five questions about a language model: its size, fit, speed, shape and time.
 
     That is: how large it is, whether it fits on a GPU, how fast it runs there, whether its shape is sane,
-    and where its time goes. Counts are exact integers, and need no weights and no torch.
+    and where its time goes. `flops --image 448x448` says how many tokens and FLOPs an image costs. Counts
+    are exact integers, and need no weights and no torch.
 
     `archcli COMMAND -h` describes a command. MODEL is a YAML or config.json file, a preset such as gpt2, or
     org/name on the hub. `summary` and others take a torch module of yours: pkg.module:function.

@@ -135,22 +135,29 @@ def abs_(x: Any) -> Any:
     return elementwise("abs", x, backward=lambda g: (g * elementwise("sgn", x),))
 
 
-def _curve(name: str, *options: str) -> None:
-    """Register an activation of torch.nn.functional; one kernel computes its gradient from its input."""
+def _curve(name: str, *options: str, kernel: str = "") -> None:
+    """Register an activation of torch.nn.functional; one kernel computes its gradient from its input.
+
+    `kernel` is what torch calls it, where that is not the function's name.
+    """
+    kernel = kernel or name
 
     def function(x: Any, **given: Any) -> Any:
         if unknown := given.keys() - {*options}:
             raise NotImplementedError(f"kernels of torch.nn.functional.{name} with {unknown} are not known")
-        return elementwise(name, x, backward=lambda g: (elementwise(f"{name}_backward", g, x),))
+        return elementwise(kernel, x, backward=lambda g: (elementwise(f"{kernel}_backward", g, x),))
 
     function.__name__ = name
     in_torch(function)
 
 
 _curve("silu")
+_curve("hardsigmoid")
+_curve("hardswish")
 _curve("gelu", "approximate")
 _curve("softplus", "beta", "threshold")
 _curve("elu", "alpha")
+_curve("relu6", kernel="hardtanh")
 
 
 @operation

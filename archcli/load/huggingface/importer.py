@@ -43,7 +43,7 @@ OTHER_TOOLS = frozenset(("moe", "dense", "transformer", "decoder", "encoder", "g
 DRAFT = re.compile(r"Eagle|EAGLE|Medusa|Hydra|DraftModel$")
 """Classes of draft models, which state the model_type of the model that they draft for."""
 
-HEADLESS = {"encoder", "media_encoder"}
+HEADLESS = {"encoder", "media_encoder", "text_tower", "causal_text_tower"}
 """Kinds of models without a head that predicts the next token."""
 
 INNER = "model_config"
@@ -113,7 +113,8 @@ def _with_towers(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Map
         note_counted(whole, (), known.reasons, known.settled)
         return {**mapping, "uncounted": unknown}
     note_counted(whole, known.keys, {}, known.settled)
-    return {**mapping, "towers": known.towers} if known.towers else mapping
+    beside = {"beside": known.beside} if known.beside else {}
+    return {**mapping, "towers": known.towers, **beside} if known.towers else mapping
 
 
 def _check_width(config: Config) -> None:

@@ -18,13 +18,21 @@ from archcli.measure.kvcache.tables import ATTENTION_ONLY, notes_of, state_notes
 from archcli.measure.kvcache.variants import attention_only, expanded, to_gqa, to_mha, to_mla, to_mqa
 from archcli.measure.memory.engine import ANY_ENGINE, InferenceEngine
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
-from archcli.measure.notes import cached_form_notes, context_notes, plan_convention, source_notes
+from archcli.measure.notes import (
+    cached_form_notes,
+    context_notes,
+    media_records,
+    plan_convention,
+    prompt_tokens,
+    source_notes,
+)
 from archcli.measure.passes import GROWING
 from archcli.measure.report import Report
 from archcli.modules import Mixer, MixerFacts, Model, Norm, find, substitute
 from archcli.modules.attention.mixer import mixers
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.base import Spec, ends_in
+from archcli.modules.spec.request import Media, Request
 from archcli.modules.spec.trace import MTP
 from archcli.modules.stored.formats import DTYPE_FORMATS, format_notes
 
@@ -60,14 +68,17 @@ def count_kv_cache(  # noqa: PLR0913
     plan: Plan = ONE_DEVICE,
     architecture: str = "",
     engine: InferenceEngine = ANY_ENGINE,
+    media: Media = (),
 ) -> Report:
     """The report of `archcli kvcache`, of one of the ranks of a plan that share each matrix.
 
-    `context` None is max_seq_len, or 2048 where the model names none; `state_dtype` None is `dtype`.
+    `context` None is that of `usual_context`; `state_dtype` None is `dtype`. With `media` it is the text
+    beside them, by default 2048 tokens.
     `architecture` is that of the GPU with `memory_bytes`, such as sm_90; `engine` says what is held and fits,
     for which the stages of a plan have the memory of all of them.
     """
-    dtypes, context = CacheDtypes(dtype, state_dtype), context or model.max_seq_len or DEFAULT_CONTEXT
+    dtypes = CacheDtypes(dtype, state_dtype)
+    context = prompt_tokens(model, context, media) if media else context or usual_context(model)
     whole, positions = model, model.source_length(source_len or context)
     size = CacheSize(model := plan.share(model))
     totals: Record = {
@@ -75,6 +86,7 @@ def count_kv_cache(  # noqa: PLR0913
         **_held(size, context, batch_size, dtypes),
         **_growing_and_constant(size, context, batch_size, dtypes),
         **_alternatives(whole, plan, context, batch_size, dtypes),
+        **_of_media(whole, media, context),
         "held": {"engine": engine.name, "bytes": held_bytes(size, dtypes, engine, context, batch_size)},
         "by_path": list(_by_path(model, size, context, batch_size, dtypes)),
     }
@@ -97,6 +109,19 @@ def count_kv_cache(  # noqa: PLR0913
         usual={**USUAL, **shown, "kv_dtype": dtype},
         keys=KEYS,
     )
+
+
+def _of_media(model: Model, media: Media, context: int) -> Record:
+    """What the media of a prompt become, by JSON's keys; nothing of text alone."""
+    return {"media": media_records(model, media), "prompt_tokens": context} if media else {}
+
+
+def usual_context(model: Model) -> int:
+    """max_seq_len, or 2048 where the model names none; of an encoder of images or sounds what it reads."""
+    if model.media and not model.towers:
+        tokens: int = model.fitted(Request()).seq_len
+        return tokens
+    return model.max_seq_len or DEFAULT_CONTEXT
 
 
 def _fits(served: ServedModel, model: Model, memory_bytes: int, context: int, batch_size: int) -> Record:
@@ -135,7 +160,9 @@ def _convention(model: Model, totals: Record) -> str:
 
 def _alternatives(model: Model, plan: Plan, context: int, batch_size: int, dtypes: CacheDtypes) -> Record:
     """The cache as some engines store it, and with other kinds of attention, as far as ranks can share it."""
-    variants = {"held_by_engines": _engines(model), "as_kind": kinds_of(model)}
+    # causal layers of an encoder cache nothing, as CLIP's of texts
+    converted = kinds_of(model) if model.caches else ()
+    variants = {"held_by_engines": _engines(model), "as_kind": converted}
     records: dict[str, Record] = {key: {} for key in variants}
     for key, models in variants.items():
         for name, changed in models:

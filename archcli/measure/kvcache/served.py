@@ -13,7 +13,7 @@ from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import COMPUTED, MemorySettings
 from archcli.measure.memory.traced import TracedModel
 from archcli.measure.passes import shape_pass
-from archcli.measure.weights.stored_bytes import weight_bytes
+from archcli.measure.weights.stored_bytes import tower_bytes, weight_bytes
 from archcli.modules import Model
 from archcli.modules.stored.formats import FORMATS
 
@@ -32,6 +32,7 @@ def fits(
     # a format of the cache says nothing of weights that have one of their own
     dtype = COMPUTES if stored.quantization is not None and dtype in FORMATS else dtype
     weights = weight_bytes(stored, shape_pass(model).rows, dtype)
+    weights += sum(tower_bytes(model, dtype if dtype in COMPUTED else COMPUTES).values())
     per_sequence = dtypes.bytes_of(size.contents(context))
 
     def held(tokens: int) -> int:

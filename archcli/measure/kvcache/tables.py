@@ -8,6 +8,7 @@ from typing import Any
 from archcli.graph import StateContent
 from archcli.measure.kvcache.cache_size import EXACT, CacheDtypes
 from archcli.measure.memory.answers.tables import bytes_in_words
+from archcli.measure.notes import media_table
 from archcli.measure.report import Column, Table, Unit, facts
 from archcli.modules.stored.formats import CACHED
 
@@ -55,6 +56,8 @@ def tables_of(
             else ()
         ),
     )
+    if "media" in totals:
+        yield media_table(totals["media"], totals["prompt_tokens"])
     yield _by_layer(rows, constant=bool(totals["state_elements"]))
     if not {*totals["by_content"]} <= USUAL:
         yield _by_content(rows, dtypes)

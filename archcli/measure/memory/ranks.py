@@ -158,6 +158,13 @@ class RankPeak(NamedTuple):
     peak: MemoryMoment
     traced: TracedPass
     moments: tuple[MemoryMoment, ...]
+    kept_beside: Number = 0
+    """Bytes that towers keep for their backward; `traced` is the pass of the language model."""
+
+    @property
+    def kept(self) -> Number:
+        """Bytes that are kept for the backward, of the language model and its towers."""
+        return self.traced.ledger.kept + self.kept_beside
 
     def with_temporaries(self, size: int) -> RankPeak:
         """The same with so many more bytes of temporaries, all through the pass."""
@@ -169,10 +176,26 @@ class RankPeak(NamedTuple):
 def rank_peaks(known: TracedModel, settings: MemorySettings, plan: Plan) -> list[RankPeak]:
     """The peaks of the first and the last rank of each stage; of one device its own.
 
-    Raises ArchError for a plan that the model cannot have.
+    Towers are whole on all ranks of the first stage. Raises ArchError for a plan that the model cannot have.
     """
+    plan.check(known.model, settings)
+    peaks = _rank_peaks(known, settings, plan)
+    if not known.model.towers:
+        return peaks
+    from archcli.measure.memory.parts.towers import tower_passes, with_towers  # of towers alone
+
+    mine = settings if settings.phase == "train" else plan.of_replica(settings)
+    kept = sum(one.kept for one in tower_passes(known, mine))
+
+    def beside_towers(rank: RankPeak) -> RankPeak:
+        moments = with_towers(rank.moments, known, mine)
+        return rank._replace(peak=highest(moments), moments=moments, kept_beside=kept)
+
+    return [rank if rank.stage else beside_towers(rank) for rank in peaks]
+
+
+def _rank_peaks(known: TracedModel, settings: MemorySettings, plan: Plan) -> list[RankPeak]:
     model = known.model
-    plan.check(model, settings)
     if plan.devices == 1 and settings.offload is None:
         return [_single(known, settings)]
     by_layers, in_ram = settings.splits_layers, settings.layers_in_ram
@@ -214,7 +237,7 @@ def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, stage: 
     of_stage = share.part(("stage", stage), lambda: stage_model(model, stage))
     if settings.offload is None:
         return _single(of_stage, mine, held)._replace(rank=rank, stage=stage.number)
-    from archcli.measure.memory.in_ram import copied_bytes, experts_in_ram  # of an offload alone
+    from archcli.measure.memory.parts.in_ram import copied_bytes, experts_in_ram  # of an offload alone
 
     peak = _single(of_stage, mine, held - experts_in_ram(model, rows, settings, stage))
     # the first device computes with what is copied
@@ -235,7 +258,7 @@ class _TrainedRanks:
         from archcli.measure.memory.training.step import training_step  # of training alone
 
         replica, tensor = divmod(rank, self.plan.tp)
-        mine = replace(self.settings, seq_len=self.settings.tokens(self.model) // self.plan.cp)
+        mine = self.settings.of_length(self.model, self.settings.tokens(self.model) // self.plan.cp)
         held = held_bytes(self._weights_of(tensor), self.settings, self.plan, stage, replica)
         layers = stage_model(self.model, stage), tensor
         traced = next((traced for alike, traced in self._traced if alike == layers), None)

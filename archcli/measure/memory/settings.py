@@ -97,11 +97,23 @@ class MemorySettings:
         """Tokens of a sequence: of its text, and those that an image or a sound becomes."""
         if model.media and not model.towers:
             return model.fitted(Request(media=self.media)).seq_len
-        text = self.seq_len
-        if text is None:
-            text = min(DEFAULT_TOKENS, model.max_seq_len or DEFAULT_TOKENS)
+        text = self.text_tokens(model)
         # one token of text: a request has one at least
         return text + (model.fitted(Request(seq_len=1, media=self.media)).seq_len - 1 if self.media else 0)
+
+    def text_tokens(self, model: Model) -> Number:
+        """Tokens of a sequence without those of images and sounds."""
+        if self.seq_len is not None:
+            return self.seq_len
+        return min(DEFAULT_TOKENS, model.max_seq_len or DEFAULT_TOKENS)
+
+    def of_length(self, model: Model, tokens: Number) -> MemorySettings:
+        """The settings of sequences of so many tokens, those of their images and sounds among them."""
+        return replace(self, seq_len=tokens, media=() if model.towers else self.media)
+
+    def decoding(self, model: Model, past: Number) -> MemorySettings:
+        """One decoded token behind so many cached ones."""
+        return replace(self.of_length(model, past), phase="decode")
 
     @property
     def width(self) -> Number:

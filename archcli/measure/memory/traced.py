@@ -21,6 +21,7 @@ from archcli.modules.spec.trace import run_on, trace
 
 if TYPE_CHECKING:
     from archcli.measure.memory.plan import Plan
+    from archcli.modules.models.tower import Tower
 
 PARTS = ("weights", "gradients", "optimizer", "kept", "loss", "gathered", "temporaries", "cache")
 """Purposes of memory, in the order in which a report lists them."""
@@ -156,7 +157,7 @@ def _once(made_before: dict[Hashable, Any], key: Hashable, make: Callable[[], T]
 
 
 def trace_memory(
-    model: Model,
+    model: Model | Tower,
     request: Request,
     execution: Execution,
     recomputed: Recomputed | None = None,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from math import fsum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.measure.memory.offload import Offload
 from archcli.measure.memory.pipeline import Stage
@@ -27,6 +27,9 @@ from archcli.measure.predict.times import Seconds
 from archcli.modules import Model
 from archcli.recording.classes import TimeClass
 
+if TYPE_CHECKING:  # of models with towers alone
+    from archcli.measure.predict.rank.tower_times import TowerTime
+
 LINK: Bound = "link"
 COMMUNICATION, BUBBLE = "communication", "bubble"
 PRODUCTS = (TimeClass.CONTRACTION, TimeClass.FUSED_ATTENTION)
@@ -35,6 +38,7 @@ OF_SINGLE_KERNELS = "Compiled kernels: the constants are those of kernels that a
 OF_LOOPS = "Compiled kernels: orders of loops, and kernels moved to save memory. No GPU's were compared."
 OF_EXPERTS = "Compiled experts: a compiler fuses routing and experts otherwise, which is not modelled."
 OF_SCANS = "Compiled scans: a compiler fuses what goes from token to token otherwise, which is not modelled."
+OF_TOWERS = "Compiled towers: their kernels are taken as torch launches them one by one."
 OF_RECOMPUTED = "Compiled training: results that the backward computes again instead of reading them."
 
 
@@ -107,9 +111,47 @@ def predict_pass(
 ) -> Prediction:
     """Predict a prefill, a decoded token of each sequence, or a training step, eager or compiled.
 
-    Raises ArchError for a plan that the model cannot have, an operation whose kernels are not known, and a
-    device that states no peak of the dtype or no rate of a link that the plan needs.
+    With images or sounds the towers run before the language model. Raises ArchError for a plan that the model
+    cannot have, an operation whose kernels are not known, and a device that states no peak of the dtype or no
+    rate of a link that the plan needs.
     """
+    of_text = _predict_text(model, settings, device, plan, use, compiled=compiled)
+    if not (model.towers and settings.media):
+        return of_text
+    from archcli.measure.predict.rank.tower_times import tower_times  # of towers alone
+
+    for time in tower_times(model, settings, device, plan, use):
+        of_text = _beside(of_text, time, settings, plan)
+    return of_text._replace(not_modelled=(*of_text.not_modelled, OF_TOWERS)) if compiled else of_text
+
+
+def _beside(prediction: Prediction, time: TowerTime, settings: MemorySettings, plan: Plan) -> Prediction:
+    """The prediction with the time of a tower before it, on all replicas."""
+    # each rank of a replica's first stage runs the whole tower
+    executed = _products(time.rows) * plan.replicas * plan.tp
+    batch_size = settings.batch_size if settings.phase == "train" else plan.of_replica(settings).batch_size
+    asked = time.model_flops * _passes(settings, plan) * settings.batch_size / batch_size
+    rows = (*prediction.rows, *time.rows)
+    exposed_s = fsum(sent.least_s for sent in prediction.communication)
+    return prediction._replace(
+        seconds=_bounded(prediction.seconds.plus(time.step.total)),
+        bound_by=HOST if prediction.bound_by == HOST else next(iter(bounds(rows, exposed_s))),
+        rows=rows,
+        model_flops=prediction.model_flops + asked,
+        executed_flops=prediction.executed_flops + max(executed, asked),
+    )
+
+
+def _predict_text(
+    model: Model,
+    settings: MemorySettings,
+    device: TimingDevice,
+    plan: Plan = ONE_DEVICE,
+    use: CacheUse = NO_CHANGE,
+    *,
+    compiled: bool = False,
+) -> Prediction:
+    """The pass of the language model alone, over the tokens of its media too."""
     plan.check(model, settings)
     has_constants = device.has_constants(settings.dtype)
     planned = planned_pass(model, settings, traced_plan(plan, settings, device))

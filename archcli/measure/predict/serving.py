@@ -223,10 +223,10 @@ def serve(
     running = int(settings.batch_size)
 
     def step(past: int) -> Prediction:
-        return predict_pass(model, replace(settings, phase="decode", seq_len=past), device, plan, use)
+        return predict_pass(model, settings.decoding(model, past), device, plan, use)
 
     def prefilled(asked: MemorySettings) -> Prediction:
-        return predict_pass(model, replace(asked, phase="prefill", seq_len=prompt), device, plan, use)
+        return predict_pass(model, replace(asked, phase="prefill"), device, plan, use)
 
     prefill = prefilled(settings)
     alone = prefill if running == 1 else prefilled(settings.alone())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from archcli.arith import Shape, prod
 from archcli.measure.passes import shape_pass
 from archcli.measure.report import Column, Report, Table, facts
-from archcli.measure.weights.stored_bytes import tensors
+from archcli.measure.weights.stored_bytes import tensors, tower_tensors
 from archcli.modules import Model
 
 if TYPE_CHECKING:
@@ -69,6 +69,9 @@ class Comparison:
 def compare(model: Model, stored: Mapping[str, Shape | None], weights: WeightMap) -> Comparison:
     """Compare tensors by name, with the family's table of names."""
     trained, buffers = tensors(model)
+    if weights.towers is not None:
+        of_towers = tower_tensors(model)
+        trained, buffers = trained | of_towers[0], buffers | of_towers[1]
     ours, comparison = {**trained, **buffers}, Comparison()
     holders: Holders = {}
     for name, shape in stored.items():

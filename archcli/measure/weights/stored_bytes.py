@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import NamedTuple
 
-from archcli.arith import ELEMENT_BITS, Number, Shape, ceil_div, prod
+from archcli.arith import ELEMENT_BITS, Number, Shape, ceil_div, prod, to_bytes
 from archcli.errors import ArchError
 from archcli.graph import Row
-from archcli.measure.passes import shape_pass
+from archcli.graph.count_tape import ShapeTape
+from archcli.measure.passes import all_tower_rows, shape_pass, tower_rows
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex, folded_path
 from archcli.modules.spec.trace import ADAPTERS, outline
 from archcli.modules.stored.formats import StoredFormat, is_format, stored_format
 from archcli.modules.stored.quantization import Quantization, quantizable
+
+ENCODER = "tower."
+"""Begins the paths of the encoder's rows in a tower."""
 
 
 def tensors(model: Model) -> tuple[dict[str, Shape], dict[str, Shape]]:
@@ -31,6 +35,24 @@ def tensors(model: Model) -> tuple[dict[str, Shape], dict[str, Shape]]:
             buffers |= {
                 f"{path}.{name}": (*stacked, *shape) for name, shape in row.op.buffers(*row.inputs).items()
             }
+    return weights, buffers
+
+
+def tower_tensors(model: Model) -> tuple[dict[str, Shape], dict[str, Shape]]:
+    """(weights, buffers) of the towers beside a language model, as `tensors` has those of the model."""
+    weights: dict[str, Shape] = {}
+    buffers: dict[str, Shape] = {}
+    for tower in model.towers:
+        layers = LayerIndex(tower.model)
+        for row in tower_rows(tower, tower.usual, ShapeTape):
+            # layers are numbered below the encoder alone
+            of_encoder = row.path.startswith(ENCODER)
+            inner = replace(row, path=row.path.removeprefix(ENCODER))
+            for path in layers.stored_paths(inner) if of_encoder else [row.path]:
+                whole = f"{tower.part}.{ENCODER if of_encoder else ''}{path}"
+                weights |= {f"{whole}.{name}": shape for name, shape in row.weights.items()}
+                held = row.op.buffers(*row.inputs)
+                buffers |= {f"{whole}.{name}": shape for name, shape in held.items()}
     return weights, buffers
 
 
@@ -213,6 +235,17 @@ def weight_bytes(model: Model, rows: Iterable[Row], dtype: str) -> int:
     bits = sum(form.values + form.scales for row in rows if row.weights for form in of_row(row))
     whole: int = ceil_div(bits, 8)
     return whole
+
+
+def tower_bytes(model: Model, dtype: str) -> dict[str, int]:
+    """Bytes of the weights of towers and projectors by part, in the dtype that the model computes in.
+
+    Formats of quantized weights are those of a language model: published files leave towers as they are.
+    """
+    params: dict[str, int] = {}
+    for part, row in all_tower_rows(model):
+        params[part] = params.get(part, 0) + int(row.params)
+    return {part: int(to_bytes(n, dtype)) for part, n in params.items() if n}
 
 
 def _per(bits: int, params: int) -> float:

@@ -180,7 +180,8 @@ class SoftmaxAttention(Attention):
         of_layer = "shared_bias" if self.position.shares_bias else "bias"
         bias = self.own_bias(context, q, k, scale)
         # never two of one key: `Stack.check` refuses a score_bias beside a position that shares its bias
-        inputs = ((of_layer, bias), ("shared_bias", context.bias), *given.items())
+        spans = context.spans if self.causal else None
+        inputs = ((of_layer, bias), ("shared_bias", context.bias), ("spans", spans), *given.items())
         extras |= {key: extra for key, extra in inputs if extra is not None}
         relu = self.normalizer == "relu"
         slope, factor = self.position.max_bias, self.position.bias_factor(scale)

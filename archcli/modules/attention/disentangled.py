@@ -28,6 +28,7 @@ from archcli.ops import (
     Sinusoid,
     SplitHeads,
 )
+from archcli.ops.attention.rotary import Pairing
 
 Term = Literal["c2p", "p2c"]
 
@@ -124,12 +125,15 @@ class RelativeAttention(MultiHeadAttention):
 
     Transformer-XL, Dai et al. 2019, arXiv:1901.02860 section 3.3: u and v are trained vectors of each head,
     Wr [H d, D] projects the sinusoids of all distances between the visible tokens. Gopher and Chinchilla have
-    it, and XLNet (arXiv:1906.08237), whose queries see all: distances to both sides.
+    it, and XLNet (arXiv:1906.08237), whose queries see all: distances to both sides. XLNet computes one
+    distance more than pairs have, `spare_distance`, Conformers do not; their sinusoids are `interleaved`.
     """
 
     title: ClassVar[str] = "Attention with relative sinusoids"
     short_title: ClassVar[str] = "relative"
     kind: Literal["transformer_xl"] = "transformer_xl"  # type: ignore[assignment]
+    spare_distance: bool = True
+    pairing: Pairing = "half"
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """[B, T, D] to [B, T, D]; the cache holds k and v [B, n, H, d]."""
@@ -149,8 +153,8 @@ class RelativeAttention(MultiHeadAttention):
     ) -> Tensor:
         """As softmax attention with q + u in place of q, and the scores of distances with q + v."""
         width, visible = cast("Tensor", context.relative).shape[-1], k.shape[1]
-        distances = Distances("distances", visible, not self.causal)(context.positions)
-        table = Sinusoid("sinusoid", width, pairing="half")(distances, q)
+        distances = Distances("distances", visible, not self.causal, self.spare_distance)(context.positions)
+        table = Sinusoid("sinusoid", width, pairing=self.pairing)(distances, q)
         placed = SplitHeads("r_heads", self.n_heads)(Linear("r_proj", self.n_heads * d_query)(table))
         of_distances = self._with_vector(q, "distance_bias")
         scores = Einsum("distance_scores", "bthd,rhd->bhtr")(of_distances, placed)
@@ -164,7 +168,8 @@ class RelativeAttention(MultiHeadAttention):
 
     def own_bias(self, context: Context, q: Tensor, k: Tensor, scale: float) -> Tensor:
         """The scores of distances at their queries and keys, [B, H, T, S]."""
-        by_distance = ByDistance("by_distance", k.shape[1], scale, not self.causal)
+        both = not self.causal and self.spare_distance
+        by_distance = ByDistance("by_distance", k.shape[1], scale, both)
         bias: Tensor = by_distance(cast("Tensor", context.relative), context.positions)
         return bias
 

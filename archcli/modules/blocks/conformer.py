@@ -27,8 +27,9 @@ class LightConvolution(Module):
 
     Conformer, Gulati et al. 2020, arXiv:2005.08100 section 2.2. `width` C is D where it is left out. `bias`
     biases up, gate and down, `conv_bias` the convolution, which is `causal` where it sees earlier tokens
-    alone. `gated_bias` adds a trained vector to both branches once more, `mixes` a matrix with bias follows
-    the convolution, `overlong` computes the kernel - 1 tokens behind the last, which are left out (Phi-4).
+    alone; of an even kernel the longer side is `longer`. `gated_bias` adds a trained vector to both
+    branches once more, `mixes` a matrix with bias follows the convolution, `overlong` computes the kernel -
+    1 tokens behind the last, which are left out (Phi-4).
     """
 
     group: ClassVar[str] = "convolution"
@@ -37,6 +38,7 @@ class LightConvolution(Module):
     bias: bool = False
     conv_bias: bool = False
     causal: bool = False
+    longer: Literal["before", "after"] = "before"
     norm: Norm | None = BatchNorm()
     gate: Activation = Sigmoid()
     activation: Activation = SiLU()
@@ -47,8 +49,8 @@ class LightConvolution(Module):
     def forward(self, x: Tensor) -> Tensor:
         """[B, T, D] to [B, T, D]."""
         y = self._gated(x, x.shape[-1] if self.width is None else self.width)
-        # of an even kernel the longer side is in front
-        before = self.kernel - 1 if self.causal else self.kernel // 2
+        before = self.kernel // 2 if self.longer == "before" else (self.kernel - 1) // 2
+        before = self.kernel - 1 if self.causal else before
         after = self.kernel - 1 if self.overlong else self.kernel - 1 - before
         y = DepthwiseConv1d("conv", self.kernel, before, after, self.conv_bias)(y, group="depthwise_conv")
         if self.mixes:

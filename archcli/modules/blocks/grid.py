@@ -6,14 +6,17 @@ B batch, h and w rows and columns, C channels.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Literal
 
 from archcli.graph import Tensor
 from archcli.modules.attention.mixer import Kept
 from archcli.modules.blocks.block import Block
+from archcli.modules.networks.activation import Activation
+from archcli.modules.networks.grid_steps import GridStep, grid_after, run_grid_steps
 from archcli.modules.spec.base import Conflict, Count, Positive, Size
 from archcli.modules.spec.context import Context, or_default
 from archcli.modules.spec.unread import Holder
+from archcli.modules.spec.values import Length
 from archcli.ops import Add, ChannelsFirst, ChannelsLast, Conv2d, Linear, MergePlaces, TrainedScale
 
 
@@ -92,6 +95,45 @@ class ConvolvedPreNorm(Block):
         yield from _even(self.kernel)
 
 
+class Convolutions(Block):
+    """y = act(S x + x + sum of B x): steps S in a row, and branches B beside them, each of one step.
+
+    With `residual` x itself is added. ResNet (arXiv:1512.03385) has a branch where the grid becomes coarser
+    or wider, and else x. `before` are steps in front of S and B (BiT, arXiv:1912.11370). `activation` follows
+    the sum.
+    """
+
+    kind: Literal["convolutions"] = "convolutions"
+    before: tuple[GridStep, ...] = ()
+    steps: Annotated[tuple[GridStep, ...], Length(least=1)]
+    branches: tuple[GridStep, ...] = ()
+    residual: bool = False
+    activation: Activation | None = None
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
+        """[B, h, w, C] to the grid behind the steps."""
+        self.hold(x)
+        read = run_grid_steps(self.before, x, "before")
+        y = run_grid_steps(self.steps, read, "steps")
+        for number, branch in enumerate(self.branches):
+            beside = branch(read, name=f"branches.{number}")
+            y = Add(f"branch{number}_add")(y, beside)
+        if self.residual:
+            y = self._add(x, y, "convolutions")
+        return y if self.activation is None else self.activation(y, name="activation"), None
+
+    def places_after(self, grid: tuple[int, int]) -> tuple[int, int]:
+        """Rows and columns behind the steps."""
+        return grid_after(self.steps, grid_after(self.before, grid))
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: a mixer or a network, in the place of which it has steps."""
+        yield from Holder.check(self)
+        if self.mixing is not None or self.ffn is not None:
+            what = "its steps stand in the place of a mixer and a network"
+            yield Conflict("convolutions-parts", "ffn", what, "leave them out")
+
+
 class Coarser(Block):
     """Base of the layers that make a grid coarser, and its places `out` channels wide."""
 
@@ -148,4 +190,4 @@ class PatchMerging(Coarser):
         return (grid[0] + 1) // 2, (grid[1] + 1) // 2
 
 
-__all__ = ["Coarser", "ConvolvedBlock", "ConvolvedPreNorm", "Downsample", "PatchMerging"]
+__all__ = ["Coarser", "Convolutions", "ConvolvedBlock", "ConvolvedPreNorm", "Downsample", "PatchMerging"]

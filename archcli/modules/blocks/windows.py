@@ -54,7 +54,8 @@ class GridWindowAttention(ProjectedAttention):
         h, w = x.shape[1:3]
         # a formula has symbols for the side: then windows are taken to fit
         known = all(map(is_whole, (h, w, self.side)))
-        if known and min(h, w) < self.side:
+        # without differences windows may reach beyond the grid
+        if known and self.differences and min(h, w) < self.side:
             what = f"a grid of {h} x {w} places is smaller than a window of {self.side} x {self.side}"
             raise ArchError(what, "give a larger image")
         alone = known and min(h, w) == self.side
@@ -113,9 +114,10 @@ class PatchWindowAttention(ProjectedAttention):
 
 
 class ChannelAttention(ProjectedAttention):
-    """Attention of channels to channels within `n_heads` groups of them: each is as wide as there are places.
+    """Attention of channels to channels, within `n_heads` groups of them.
 
-    DaViT, arXiv:2204.03645 section 3.2. Scores are scaled by (h w)^-0.5.
+    A channel is a vector as wide as there are places, and scores are scaled by (h w)^-0.5. DaViT,
+    arXiv:2204.03645 section 3.2.
     """
 
     title: ClassVar[str] = "Channel attention"

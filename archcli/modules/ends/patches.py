@@ -92,15 +92,16 @@ class Patched(FrontEnd):
     Dosovitskiy et al. 2020, arXiv:2010.11929 section 3.1. W is a convolution whose stride is its kernel: a
     product with each patch of C patch_size pixels; `flat` stores it as the matrix of that product (SigLIP 2
     NaFlex). `stride` lets patches overlap (AST). `image_size` is that of training. `class_token` is a trained
-    vector in front, `teacher_token` a second one (DeiT, arXiv:2012.12877 section 4), `registers` follow them
-    and have no position (arXiv:2309.16588). `position` learned is a table with a row for each token but
-    registers, axes are tables of `axis_entries` rows for columns and for rows (Gemma 4). For an image of
-    another size `resize` interpolates its rows, `antialias` as torch does; without `resize` no other size is
-    read. `norm` follows the positions (CLIP), with `norms_patches` it comes before them (AIMv2).
-    `coordinates` centers gives layers the centers of patches, from -1 to 1 (DINOv3), grid their rows and
-    columns; order the place in the sequence alone. `keeps_grid` gives layers a grid [B, h, w, D] in the place
-    of a sequence (ConvNeXt), `padding` zeros around the image first (DaViT). With `whole` no image is read
-    that leaves a part of a patch.
+    vector in front, or `class_tokens` of them (Pixio), `teacher_token` a further one (DeiT, arXiv:2012.12877
+    section 4), `registers` follow them and have no position (arXiv:2309.16588). `position` learned is a table
+    with a row for each token but registers, axes are tables of `axis_entries` rows for columns and for rows
+    (Gemma 4). For an image of another size `resize` interpolates its rows, `antialias` as torch does,
+    `corners` by centers of corners in the place of edges; without `resize` no other size is read. `norm`
+    follows the positions (CLIP), with `norms_patches` it comes before them (AIMv2). `coordinates` centers
+    gives layers the centers of patches, from -1 to 1 (DINOv3), grid their rows and columns; order the place
+    in the sequence alone. `keeps_grid` gives layers a grid [B, h, w, D] in the place of a sequence (ConvNeXt),
+    `padding` zeros around the image first (DaViT). With `whole` no image is read that leaves a part of a
+    patch.
     """
 
     group: ClassVar[str] = "patch_embedding"
@@ -112,6 +113,7 @@ class Patched(FrontEnd):
     flat: bool = False
     bias: bool = True
     class_token: bool = True
+    class_tokens: Size | None = None
     teacher_token: bool = False
     registers: Count = 0
     position: Literal["learned", "axes", "none"] = "learned"
@@ -119,6 +121,7 @@ class Patched(FrontEnd):
     coordinates: Literal["order", "centers", "grid"] = "order"
     resize: Resampling | None = "bicubic"
     antialias: bool = False
+    corners: bool = False
     norm: Norm | None = None
     norms_patches: bool = False
     keeps_grid: bool = False
@@ -132,7 +135,13 @@ class Patched(FrontEnd):
     @property
     def leading(self) -> int:
         """How many tokens stand before those of patches."""
-        return self.class_token + self.teacher_token + self.registers
+        return self.placed + self.registers
+
+    @property
+    def placed(self) -> int:
+        """How many tokens in front have a row in the table of positions."""
+        several = self.class_tokens or 1
+        return several * int(self.class_token) + int(self.teacher_token)
 
     def grid(self, sides: tuple[int, ...]) -> tuple[int, int]:
         """(h, w) of an image of these sides; what is left of a patch at the border is not read."""
@@ -191,14 +200,13 @@ class Patched(FrontEnd):
         else:
             y = FlattenGrid("flatten")(conv(x))
         y = self._normalized(y) if self.norms_patches else y
-        y = PrependTokens("class_token")(y) if self.class_token else y
+        y = PrependTokens("class_token", self.class_tokens)(y) if self.class_token else y
         y = PrependTokens("teacher_token", after=1)(y) if self.teacher_token else y
         if self.position == "axes":
             y = Add("positions_add")(y, AxisTables("positions", self.axis_entries, (h, w))(y, group=TABLE))
         y = self._placed(y, (h, w)) if self.position == "learned" else y
         y = y if self.norms_patches else self._normalized(y)
-        named = self.class_token + self.teacher_token
-        return PrependTokens("registers", self.registers, named)(y) if self.registers else y
+        return PrependTokens("registers", self.registers, self.placed)(y) if self.registers else y
 
     def places(self, x: Tensor, y: Tensor) -> Tensor | None:
         """Coordinates [T, 2], which are 0 for the tokens in front, if layers are to have them."""
@@ -214,10 +222,11 @@ class Patched(FrontEnd):
 
     def _placed(self, x: Tensor, places: tuple[Number, Number]) -> Tensor:
         """x [B, T, D] plus the table of positions, whose first rows are those of class tokens."""
-        before, leading = self.grid(self.image_size), self.class_token + self.teacher_token
+        before, leading = self.grid(self.image_size), self.placed
         table = Parameter("positions", (leading + before[0] * before[1], x.shape[-1]))(x, group=TABLE)
         if places != before and self.resize is not None:
-            resized = ResizeTable("resize", before, places, leading, self.resize, self.antialias)
+            how = (self.resize, self.antialias, self.corners)
+            resized = ResizeTable("resize", before, places, leading, *how)
             table = resized(table, group=TABLE)
         total: Tensor = Add("positions_add")(x, table)
         return total

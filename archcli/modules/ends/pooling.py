@@ -103,6 +103,24 @@ class FirstAndMean(Pooling):
         return both
 
 
+class BesidePooling(Pooling):
+    """One vector by `pooling`; `unused` runs beside it, and nothing reads what it makes.
+
+    Classifiers of CLIP and SigLIP take the mean of the tokens, and compute the pooled vector that texts are
+    compared with all the same.
+    """
+
+    kind: Literal["beside"] = "beside"
+    pooling: Pooling
+    unused: Pooling
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, T, D] to [B, 1, D]."""
+        self.unused(x, name="unused")
+        pooled: Tensor = self.pooling(x, name="pooling")
+        return pooled
+
+
 class AttentionPooling(Pooling):
     """y = o(softmax(q k^T) v) of one trained query q, k = Wk x, v = Wv x; then y += F(N y) with an `ffn`.
 
@@ -135,4 +153,12 @@ class AttentionPooling(Pooling):
         return total
 
 
-__all__ = ["AttentionPooling", "FirstAndMean", "FirstToken", "FirstTwo", "MeanToken", "Pooling"]
+__all__ = [
+    "AttentionPooling",
+    "BesidePooling",
+    "FirstAndMean",
+    "FirstToken",
+    "FirstTwo",
+    "MeanToken",
+    "Pooling",
+]

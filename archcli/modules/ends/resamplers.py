@@ -1,4 +1,4 @@
-"""Steps of projectors that choose or gather: queries that read a tower's vectors, several layers, tables.
+"""Steps of projectors that gather: queries that read a tower's vectors, layers side by side, tables.
 
 B batch, T tokens, D width, n queries, h and w rows and columns of patches.
 """
@@ -11,12 +11,15 @@ from typing import Annotated, Literal
 from archcli.arith import ceil_div
 from archcli.errors import ArchError
 from archcli.graph import Tensor
+from archcli.modules.attention.cross import CrossAttention
 from archcli.modules.ends.projectors import BlockStep, Places, ProjectorStep
 from archcli.modules.models.stack import Group
 from archcli.modules.networks.activation import Activation, SiLU
+from archcli.modules.networks.ffn import Branch
 from archcli.modules.networks.norm import Norm
-from archcli.modules.spec.base import Conflict, Size
+from archcli.modules.spec.base import Conflict, Count, Size
 from archcli.modules.spec.context import Context
+from archcli.modules.spec.unread import Holder
 from archcli.modules.spec.values import Length
 from archcli.ops import (
     AddGridTables,
@@ -31,16 +34,18 @@ from archcli.ops import (
     Multiply,
     Positions,
     Regroup,
+    Softmax,
     SplitHeads,
     TakeTokens,
     TrainedTokens,
+    Widen,
 )
 
 Pair = Annotated[tuple[Size, ...], Length(2, 2)]
 """How many patches, and how many queries they are read by."""
 
 
-class QueriesStep(ProjectorStep):
+class QueriesStep(Holder, ProjectorStep):
     """`number` trained queries, `width` wide, read the tokens through layers, and take their place.
 
     Q-Former: layers with attention among queries and, every other one, cross attention; `norm` comes before
@@ -65,6 +70,7 @@ class QueriesStep(ProjectorStep):
 
     def forward(self, x: Tensor, places: Places) -> Tensor:
         """[B, T, D] to [B, n, W]."""
+        self.hold(x)
         y = TrainedTokens("queries", self.number, self.width)(x)
         y = y if self.norm is None else self.norm(y, name="norm")
         context = Context(Positions("positions")(y), memory=x)
@@ -81,6 +87,44 @@ class QueriesStep(ProjectorStep):
             yield from (conflict.below(f"groups.{i}") for conflict in group.check_width(width))
 
 
+class LatentsStep(ProjectorStep):
+    """`number` trained queries read the tokens and themselves once, without a residual (Kosmos-2)."""
+
+    kind: Literal["latents"] = "latents"
+    number: Size
+    attention: CrossAttention
+
+    def tokens_after(self, tokens: int, places: Places) -> int:
+        """n."""
+        return self.number
+
+    def forward(self, x: Tensor, places: Places) -> Tensor:
+        """[B, T, D] to [B, n, D]."""
+        q = TrainedTokens("queries", self.number)(x)
+        context = Context(Positions("positions")(q), memory=ConcatTokens("read")(x, q))
+        y, _ = self.attention(q, context, name="attention")
+        return y
+
+
+class TableStep(ProjectorStep):
+    """E softmax(x): each token as a mixture of vectors of a table, `width` wide (Ovis, arXiv:2405.20797).
+
+    `beside` further rows of the table have no share.
+    """
+
+    kind: Literal["table"] = "table"
+    width: Size
+    beside: Count = 0
+
+    def forward(self, x: Tensor, places: Places) -> Tensor:
+        """[B, T, D] to [B, T, width]."""
+        shares = Softmax("softmax")(x)
+        y: Tensor = Linear("table", self.width)(
+            Widen("widen", self.beside)(shares) if self.beside else shares
+        )
+        return y
+
+
 class ReadingStep(ProjectorStep):
     """W softmax(q k^T) v: trained queries read the tokens once, both normalized by `norm` before (Aria).
 
@@ -93,22 +137,24 @@ class ReadingStep(ProjectorStep):
     norm: Norm
     queries: Annotated[tuple[Pair, ...], Length(least=1)]
 
-    def _number(self, patches: int) -> int:
-        """Queries for so many patches; ArchError for a number that has none."""
-        for known, number in self.queries:
-            if known == patches:
-                return number
-        known_ones = " or ".join(f"{known:,}" for known, _ in self.queries)
-        raise ArchError(f"{patches:,} patches are not read", f"the projector reads {known_ones} of them")
+    @property
+    def trained(self) -> int:
+        """How many queries there are."""
+        return max(number for _, number in self.queries)
 
     def tokens_after(self, tokens: int, places: Places) -> int:
-        """n."""
-        return self._number(tokens)
+        """n; ArchError for a number of patches that has none."""
+        for known, number in self.queries:
+            if known == tokens:
+                return number
+        known_ones = " or ".join(f"{known:,}" for known, _ in self.queries)
+        raise ArchError(f"{tokens:,} patches are not read", f"the projector reads {known_ones} of them")
 
     def forward(self, x: Tensor, places: Places) -> Tensor:
         """[B, T, D] to [B, n, D]."""
-        d, number = x.shape[2], self._number(x.shape[1])
-        every = TrainedTokens("queries", max(number for _, number in self.queries))(x)
+        # an image that is not read has no tokens, but weights
+        d, number = x.shape[2], {pair[0]: pair[1] for pair in self.queries}.get(x.shape[1], self.trained)
+        every = TrainedTokens("queries", self.trained)(x)
         q = self.norm(TakeTokens("taken", number)(every), name="queries_norm")
         tokens = self.norm(x, name="norm")
         heads = []
@@ -124,8 +170,7 @@ class ReadingStep(ProjectorStep):
 class AttentionPoolStep(BlockStep):
     """One token of each `block` of patches: attention whose query is their mean (Molmo, arXiv:2409.17146).
 
-    `width` is that of the result, `n_heads` heads of `head_dim` are as wide within. A block at the border
-    that is not full has a token, too.
+    A block at the border that is not full has a token, too. `bias` is of all four matrices.
     """
 
     kind: Literal["attention_pool"] = "attention_pool"
@@ -162,21 +207,24 @@ class AttentionPoolStep(BlockStep):
 class GatedStep(ProjectorStep):
     """down(act(gate x) * up x) of each token, `width` wide, d_ff between. Shazeer 2020, arXiv:2002.05202.
 
-    Differs from a network of kind glu in its width; `bias` is of gate and up.
+    Differs from a network of kind glu in its width. `bias` true biases all three, a list those it names.
     """
 
     kind: Literal["gated"] = "gated"
     d_ff: Size
     width: Size
     activation: Activation = SiLU()
-    bias: bool = False
+    bias: bool | tuple[Branch, ...] = False
 
     def forward(self, x: Tensor, places: Places) -> Tensor:
         """[B, T, D] to [B, T, width]."""
-        gate = self.activation(Linear("gate_proj", self.d_ff, self.bias)(x), name="activation")
-        hidden = Multiply("gated")(gate, Linear("up_proj", self.d_ff, self.bias)(x))
-        y: Tensor = Linear("down_proj", self.width)(hidden)
+        gate = self.activation(Linear("gate_proj", self.d_ff, self._biased("gate"))(x), name="activation")
+        hidden = Multiply("gated")(gate, Linear("up_proj", self.d_ff, self._biased("up"))(x))
+        y: Tensor = Linear("down_proj", self.width, self._biased("down"))(hidden)
         return y
+
+    def _biased(self, which: Branch) -> bool:
+        return self.bias if isinstance(self.bias, bool) else which in self.bias
 
 
 class LayersStep(ProjectorStep):
@@ -228,11 +276,15 @@ class GridTablesStep(ProjectorStep):
     entries: Size
     frame: bool = True
 
-    def forward(self, x: Tensor, places: Places) -> Tensor:
-        """[B, h w, D] to [B, h w, D]."""
+    def tokens_after(self, tokens: int, places: Places) -> int:
+        """T; ArchError where a table is too short."""
         if max(places) > self.entries:
             what = f"an image of {places[0]} x {places[1]} places is not read: tables have {self.entries}"
             raise ArchError(what, "give a smaller image")
+        return tokens
+
+    def forward(self, x: Tensor, places: Places) -> Tensor:
+        """[B, h w, D] to [B, h w, D]."""
         y: Tensor = AddGridTables("places", places, self.entries, self.frame)(x)
         return y
 
@@ -257,8 +309,10 @@ __all__ = [
     "GatedStep",
     "GridTablesStep",
     "KeepStep",
+    "LatentsStep",
     "LayersStep",
     "MeanFirstStep",
     "QueriesStep",
     "ReadingStep",
+    "TableStep",
 ]

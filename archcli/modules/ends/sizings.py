@@ -12,7 +12,7 @@ from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.spec.base import Count, Size, Spec
 from archcli.modules.spec.values import Length
-from archcli.ops import JoinPieces
+from archcli.ops import JoinPieces, UnpadTiles
 
 Sides = Annotated[tuple[Size, ...], Length(2, 2)]
 """Height and width."""
@@ -165,7 +165,8 @@ class CanvasTiles(ImageSizing):
     """Square tiles of `tile` pixels in the arrangement that is nearest to the image's shape (InternVL).
 
     arXiv:2404.16821 section 3.3. Between `least` and `most` tiles; with `overview` the whole image is
-    one more where there are several.
+    one more where there are several. With `nearest` size it is the arrangement that an image is enlarged
+    least for, or shrunk least where none is as large (Command A Vision).
     """
 
     kind: Literal["canvas"] = "canvas"
@@ -173,6 +174,7 @@ class CanvasTiles(ImageSizing):
     least: Size = 1
     most: Size = 12
     overview: bool = True
+    nearest: Literal["shape", "size"] = "shape"
 
     def pieces(self, height: int, width: int) -> Pieces:
         """All tiles, and the overview."""
@@ -192,13 +194,23 @@ class CanvasTiles(ImageSizing):
             for rows in range(1, self.most // columns + 1)
             if self.least <= columns * rows
         ]
+        shapes.sort(key=lambda shape: shape[0] * shape[1])
+        if self.nearest == "size":
+            return self._nearest_size(height, width, shapes)
         best, nearest, area = (1, 1), float("inf"), self.tile[0] * self.tile[1]
-        for columns, rows in sorted(shapes, key=lambda shape: shape[0] * shape[1]):
+        for columns, rows in shapes:
             distance = abs(width / height - columns / rows)
             larger = distance == nearest and 2 * height * width > area * columns * rows
             if distance < nearest or larger:
                 best, nearest = (columns, rows), distance
         return best
+
+    def _nearest_size(self, height: int, width: int, shapes: list[tuple[int, int]]) -> tuple[int, int]:
+        """(columns, rows) by the scale at which an image fits; of equal ones the first."""
+        side = self.tile[0]
+        scales = [min(columns * side / width, rows * side / height) for columns, rows in shapes]
+        enlarged = [scale for scale in scales if scale >= 1]
+        return shapes[scales.index(min(enlarged) if enlarged else max(scales))]
 
 
 class PinnedTiles(ImageSizing):
@@ -233,31 +245,69 @@ class PinnedTiles(ImageSizing):
 
     def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
         """Those of the overview, and of the tiles without padding, with a newline behind each row."""
+        rows, columns = self._resized(size, pieces, places) or self._sides(size, pieces, places)
+        return each + rows * (columns + 1)
+
+    def _padding(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int]) -> tuple[int, int]:
+        """Rows above and below the image and columns at both of its sides, of the grid of all tiles."""
         rows, columns = places[0] * pieces.rows, places[1] * pieces.columns
         height, width = size
         # rounded at seven digits, as the class does
         if width / height > columns / rows:
-            rows -= 2 * ((rows - int(round(height * (columns / width), 7))) // 2)
-        else:
-            columns -= 2 * ((columns - int(round(width * (rows / height), 7))) // 2)
-        if self.most:
-            ratio = sqrt(rows * columns / (self.most * places[0] ** 2))
-            if ratio > 1.1:  # noqa: PLR2004 the class's own limit
-                rows, columns = int(rows // ratio), int(columns // ratio)
-        return each + rows * (columns + 1)
+            return (rows - int(round(height * (columns / width), 7))) // 2, 0
+        return 0, (columns - int(round(width * (rows / height), 7))) // 2
+
+    def _sides(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int]) -> tuple[int, int]:
+        """Rows and columns without padding."""
+        above, beside = self._padding(size, pieces, places)
+        return places[0] * pieces.rows - 2 * above, places[1] * pieces.columns - 2 * beside
+
+    def _resized(
+        self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int]
+    ) -> tuple[int, int] | None:
+        """Rows and columns of a grid that is too large, behind resizing."""
+        rows, columns = self._sides(size, pieces, places)
+        ratio = sqrt(rows * columns / (self.most * places[0] ** 2)) if self.most else 1.0
+        # the class's own limit
+        return (int(rows // ratio), int(columns // ratio)) if ratio > 1.1 else None  # noqa: PLR2004
+
+    def joined(
+        self, x: Tensor, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], end: Tensor | None
+    ) -> Tensor:
+        """The vectors of the overview, and of the tiles row by row, with `end` behind each row."""
+        if end is None:
+            return super().joined(x, size, pieces, places, end)
+        above, beside = self._padding(size, pieces, places)
+        rows, columns = places[0] * pieces.rows, places[1] * pieces.columns
+        kept = ((above, rows - above), (beside, columns - beside))
+        op = UnpadTiles(
+            "unpad", (pieces.rows, pieces.columns), places, kept, self._resized(size, pieces, places)
+        )
+        joined: Tensor = op(x, end)
+        return joined
 
 
 class SplitLongest(ImageSizing):
-    """The longer side to `longest`, then square tiles of `tile` and an overview (Idefics 3, SmolVLM)."""
+    """The longer side to `longest`, then square tiles of `tile` and an overview (Idefics 3, SmolVLM).
+
+    With `most` tiles the longer side is lowered by a tile until there are no more (UltraVBERT).
+    """
 
     kind: Literal["split"] = "split"
     longest: Size
     tile: Size
+    most: Count = 0
 
     def pieces(self, height: int, width: int) -> Pieces:
         """All tiles and the overview; the overview alone of an image that is no larger than a tile."""
-        height, width = _scaled(height, width, self.longest)
-        rows, columns = _tiles(height, width, self.tile)
+        longest, tile = self.longest, self.tile
+        if longest > MOST_TILES * tile:
+            what = f"an image is not cut into more than {MOST_TILES:,} tiles of a side"
+            raise ArchError(what, f"state a longer side of at most {MOST_TILES * tile:,}")
+        rows, columns = _tiles(*_scaled(height, width, longest), tile)
+        while self.most and longest > tile and rows * columns > self.most:
+            longest -= tile
+            rows, columns = _tiles(*_scaled(height, width, longest), tile)
         number = 1 if rows * columns == 1 else rows * columns + 1
         return Pieces(number, (self.tile, self.tile), rows, columns)
 
@@ -315,9 +365,13 @@ class BetweenSides(ImageSizing):
 
 
 class UnknownSizing(ImageSizing):
-    """What becomes of an image is not known: weights are counted, and no image is read (Molmo 2)."""
+    """What becomes of an image is not known (Molmo 2): weights are counted, and no image is read.
+
+    `why` is the reason, in words.
+    """
 
     kind: Literal["unknown"] = "unknown"
+    why: str = "how this model cuts images is not known"
 
     def pieces(self, height: int, width: int) -> Pieces:
         """The image itself, whose weights are those of any other."""
@@ -325,7 +379,7 @@ class UnknownSizing(ImageSizing):
 
     def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
         """ArchError: tokens of a whole image are not known."""
-        what = f"an image of {size[0]} x {size[1]} is not read: how this model cuts images is not known"
+        what = f"an image of {size[0]} x {size[1]} is not read: {self.why}"
         raise ArchError(what, "ask for its text alone")
 
 

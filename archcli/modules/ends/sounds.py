@@ -135,7 +135,10 @@ class ConvolvedWave(FrontEnd):
     wav2vec 2.0, arXiv:2006.11477 section 2. Layer i has `channels` i, `kernels` i and `strides` i, with a
     bias where `bias` says so. `normalized` first normalizes the channels of the first layer over time, every
     all channels at each time. `input_norm` is the norm before the matrix that leads to D. `norm` follows
-    positions (none in models whose layers normalize first).
+    positions (none in models whose layers normalize first). Convolved positions have `position_kernel` taps,
+    whose lengths are trained apart from their directions (`weight_norm`); left out, there are none.
+    `position_layers` of them follow each other, each normalized by `position_norm` before its activation
+    (data2vec, arXiv:2202.03555).
     """
 
     group: ClassVar[str] = "conv_frontend"
@@ -149,8 +152,11 @@ class ConvolvedWave(FrontEnd):
     normalized: Literal["first", "every"] = "first"
     activation: Activation = GELU()
     input_norm: Norm | None = LayerNorm()
-    position_kernel: Size = 128
+    position_kernel: Size | None = 128
     position_groups: Size = 16
+    position_layers: Size = 1
+    position_norm: Norm | None = None
+    weight_norm: bool = True
     norm: Norm | None = None
 
     @property
@@ -188,11 +194,24 @@ class ConvolvedWave(FrontEnd):
         y = Transpose("transpose")(y)
         y = y if self.input_norm is None else self.input_norm(y, name="input_norm")
         y = Linear("project", d_model, True)(y)
-        moved = ConvolvedPositions("positions", self.position_kernel, self.position_groups)
-        places = moved(Transpose("channels_first")(y), group="position_embedding")
-        places = Transpose("channels_last")(self.activation(places, name="positions_activation"))
-        y = Add("positions_add")(y, places)
+        if self.position_kernel is not None:
+            places = y
+            for i in range(self.position_layers):
+                places = self._placed(places, self.position_kernel, str(i or ""))
+            y = Add("positions_add")(y, places)
         return y if self.norm is None else self.norm(y, name="norm")
+
+    def _placed(self, x: Tensor, kernel: int, end: str) -> Tensor:
+        """act(N(conv x)) of a layer of positions, [B, T, D]; its names have this end."""
+        moved = ConvolvedPositions(f"positions{end}", kernel, self.position_groups, self.weight_norm)
+        y = moved(Transpose(f"channels_first{end}")(x), group="position_embedding")
+        if self.position_norm is None:
+            y = self.activation(y, name=f"positions_activation{end}")
+            last: Tensor = Transpose(f"channels_last{end}")(y)
+            return last
+        y = self.position_norm(Transpose(f"channels_last{end}")(y), name=f"positions_norm{end}")
+        activated: Tensor = self.activation(y, name=f"positions_activation{end}")
+        return activated
 
     def _layer(self, x: Tensor, i: int, channels: Number, kernel: int, stride: int) -> Tensor:
         """act(N(conv x)) of layer i, [B, C, n] to [B, C', n']."""

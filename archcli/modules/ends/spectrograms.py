@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
-from archcli.arith import Number, Shape, minimum
+from archcli.arith import Number, Shape, is_less, minimum
 from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.ends.patches import FrontEnd
@@ -60,9 +60,10 @@ class FramesEnd(FrontEnd):
         """The spectrogram of a request, in frames; ArchError for one that is shorter than the first token."""
         medium = super().medium(request)
         frames = medium.size[0] * (self.rate if medium.kind == "seconds" else 1)
-        if self.tokens(Medium("frames", (frames,))) < 1:
+        # a formula has symbols for the rate and the kernels
+        if is_less(self.tokens(Medium("frames", (frames,))), 1):
             raise ArchError(f"{frames:,} frames are too few", "give a longer sound")
-        if self.most is not None and frames > self.most:
+        if self.most is not None and is_less(self.most, frames):
             raise ArchError(f"{frames:,} frames are not read: {self.most:,} at most", "give a shorter sound")
         return Medium("frames", (frames,))
 
@@ -82,7 +83,7 @@ class FramesEnd(FrontEnd):
 class PlainFrames(FramesEnd):
     """y = W N x + b for each frame (Granite Speech; w2v-BERT 2.0, whose frames are normalized).
 
-    Where frames are stacked two by two, `n_mels` is the number of both, and `rate` half as large.
+    Frames that are stacked two by two have the mel bins of both.
     """
 
     kind: Literal["frames"] = "frames"
@@ -95,14 +96,46 @@ class PlainFrames(FramesEnd):
         return projected
 
 
+class ProjectedFrames(FramesEnd):
+    """y = W2 act(conv2 act(conv1 act(W1 x))): convolutions of projected frames. LASR.
+
+    Both have `kernel` taps and `stride`, without padding; the second has `channels`.
+    """
+
+    kind: Literal["projected_frames"] = "projected_frames"
+    n_mels: Size = 128
+    channels: Size = 256
+    kernel: Size = 5
+    stride: Size = 2
+    activation: Activation = ReLU()
+
+    def length(self, frames: int) -> int:
+        """Behind both convolutions."""
+        for _ in range(2):
+            frames = (frames - self.kernel) // self.stride + 1
+        return frames
+
+    def forward(self, x: Tensor, d_model: Number) -> Tensor:
+        """[B, F, M] to [B, T, D]."""
+        y = self.activation(Linear("in_proj", d_model, True)(x), name="activation0")
+        y = Transpose("first")(y)
+        for i, channels in enumerate((d_model, self.channels), 1):
+            y = Conv1d(f"conv{i}", channels, self.kernel, stride=self.stride)(y)
+            y = self.activation(y, name=f"activation{i}")
+        projected: Tensor = Linear("project", d_model, True)(Transpose("last")(y))
+        return projected
+
+
 class ChunkedFrames(FramesEnd):
     """Base of front ends that convolve a spectrogram in chunks of `chunk` frames, each by itself.
 
-    A last, shorter chunk is padded with zeros. `sinusoids` are fixed positions, which begin anew in each
+    A last, shorter chunk is padded with zeros; a sound of less than a chunk only where chunks are `whole`
+    (Qwen3-ASR). `sinusoids` are fixed positions, which begin anew in each
     chunk. Layers are given a grid of T rows and one column, in which windows lie.
     """
 
     chunk: Size | None = None
+    whole: bool = False
     sinusoids: bool = False
 
     def tokens(self, medium: Medium) -> int:
@@ -110,8 +143,8 @@ class ChunkedFrames(FramesEnd):
         frames = medium.size[0]
         if self.chunk is None:
             return self.length(frames)
-        rest = frames % self.chunk
-        return frames // self.chunk * self.length(self.chunk) + (self.length(rest) if rest else 0)
+        whole = frames // self.chunk
+        return whole * self.length(self.chunk) + self.length(frames - whole * self.chunk)
 
     def grid_read(self, shape: Shape) -> tuple[Number, int] | None:
         """(T, 1) where there are chunks."""
@@ -121,7 +154,7 @@ class ChunkedFrames(FramesEnd):
         """[B, F, M] to [B, T, D]."""
         frames = x.shape[1]
         if self.chunk is not None:
-            x = CutSpans("chunks", minimum(self.chunk, frames))(x)
+            x = CutSpans("chunks", self.chunk if self.whole else minimum(self.chunk, frames))(x)
         y = self.convolved(x, d_model)
         if self.sinusoids:
             table = Sinusoid("sinusoids", d_model, pairing="half")(Positions("order")(y))
@@ -216,4 +249,4 @@ class SubsampledSpectrogram(ChunkedFrames):
             yield Conflict("separable-channels", "channels", what, "state equal ones")
 
 
-__all__ = ["ChunkedSpectrogram", "PlainFrames", "SubsampledSpectrogram"]
+__all__ = ["ChunkedSpectrogram", "PlainFrames", "ProjectedFrames", "SubsampledSpectrogram"]

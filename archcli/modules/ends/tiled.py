@@ -18,8 +18,9 @@ from archcli.ops import AddTilePlaces, AddTileTable, Conv2d, FlattenGrid, PadTok
 
 
 class TiledPatches(Patched):
-    """`tiles` tiles of `image_size`, one below the other: each with a class token, and padded to `multiple`.
+    """`tiles` tiles of `image_size`, one below the other, in one sequence.
 
+    Each has a class token, and is padded to a multiple of `multiple` tokens.
     Llama 3.2 Vision, arXiv:2407.21783 section 7.1: patches get a vector of their tile, then trained positions
     P and Q[tile] by a trained share, for `arrangements` of tiles; a norm follows.
     """

@@ -5,11 +5,14 @@ H and W height and width in pixels.
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, floor
 from typing import Literal
 
 from archcli.modules.ends.sizings import CanvasTiles, ImageSizing, NearestMultiple, Pieces, Sides
 from archcli.modules.spec.base import Size
+
+NEAR, LARGEST_SCALE = 1e-5, 100.0
+"""How near a scale is searched for, and the largest."""
 
 
 class TilesBeyond(ImageSizing):
@@ -39,6 +42,59 @@ class TilesBeyond(ImageSizing):
         )
         tiles = canvas.pieces(height, width)
         return tiles._replace(others=((1, one.size),)) if self.overview and tiles.number > 1 else tiles
+
+
+class PatchBudget(ImageSizing):
+    """The largest size in the image's shape of at most `most` patches, sides up to whole ones (SigLIP 2).
+
+    NaFlex, arXiv:2502.14786 section 2.4.2. Smaller images grow as well.
+    """
+
+    kind: Literal["patch_budget"] = "patch_budget"
+    patch: Size
+    most: Size
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """One piece."""
+        low, high = NEAR / 10, LARGEST_SCALE
+        while high - low >= NEAR:  # as the class does, whose limits decide what is rounded up
+            scale = (low + high) / 2
+            rows, columns = self._grid(scale, height, width)
+            low, high = (scale, high) if rows * columns <= self.most else (low, scale)
+        rows, columns = self._grid(low, height, width)
+        return Pieces(1, (rows * self.patch, columns * self.patch))
+
+    def _grid(self, scale: float, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns of patches of the scaled image."""
+        rows, columns = (max(1, ceil(side * scale / self.patch)) for side in (height, width))
+        return rows, columns
+
+
+class GridBudget(ImageSizing):
+    """The grid of at most `most` cells of `cell` pixels nearest to the image's shape (Muse Glimmer).
+
+    Images that fit keep their size, each side rounded to a cell; larger ones shrink to `most` cells first.
+    """
+
+    kind: Literal["grid_budget"] = "grid_budget"
+    cell: Size
+    most: Size
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """One piece."""
+        down, across = height / self.cell, width / self.cell
+        if down * across > self.most:
+            ratio = across / down
+            down = (self.most / ratio) ** 0.5
+            across = down * ratio
+        grids = [
+            (rows, columns)
+            for rows in {floor(down), ceil(down)}
+            for columns in {floor(across), ceil(across)}
+            if rows and columns and rows * columns <= self.most
+        ] or [(max(1, round(down)), max(1, round(across)))]
+        rows, columns = min(grids, key=lambda grid: abs(grid[0] / grid[1] - height / width))
+        return Pieces(1, (rows * self.cell, columns * self.cell))
 
 
 class WindowTiles(ImageSizing):
@@ -126,4 +182,4 @@ class CroppedTiles(ImageSizing):
         return rows * (columns + 1) + 1 + places[0] * (places[1] + 1)
 
 
-__all__ = ["CroppedTiles", "TilesBeyond", "WindowTiles"]
+__all__ = ["CroppedTiles", "GridBudget", "PatchBudget", "TilesBeyond", "WindowTiles"]

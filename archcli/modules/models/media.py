@@ -13,7 +13,7 @@ from archcli.graph import Tensor
 from archcli.modules.blocks.between import Deepstack
 from archcli.modules.spec.context import Context
 from archcli.modules.spec.request import Medium
-from archcli.ops import PairPositions, PlaceFeatures
+from archcli.ops import PairPositions, PlaceFeatures, Spans
 
 if TYPE_CHECKING:
     from archcli.modules.models.model import Model
@@ -55,7 +55,8 @@ def read_media(
 ) -> tuple[Tensor, Context]:
     """The embeddings x [B, T, D] of a prompt with the vectors of its media, and the context with the rest.
 
-    The rest: positions of rotary pairs on the grid of an image, and vectors for the first layers.
+    The rest: positions of rotary pairs on the grid of an image, tokens that see each other, and vectors for
+    the first layers.
     """
     for tower, read in by_tower(model, media):
         token = token_of(tower)
@@ -64,6 +65,9 @@ def read_media(
         if tower.taps:
             layers = zip(*[deep for _, deep in seen], strict=True)
             context = context._replace(between=Deepstack(ids, token, tuple(layers)))
+        if tower.both_ways != "none":
+            spans = Spans(f"{tower.part}_spans", token, tower.both_ways == "prompt")(ids)
+            context = context._replace(spans=spans)
         if tower.sections:
             grids = tuple(tower.grid_of(given.medium) for given in read)
             places = PairPositions(f"{tower.part}_positions", token, grids, tower.axes)(ids)

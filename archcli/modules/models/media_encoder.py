@@ -15,18 +15,15 @@ from archcli.modules.blocks.between import Taps
 from archcli.modules.ends.patches import FrontEnd
 from archcli.modules.ends.pooling import Pooling
 from archcli.modules.models.model import Model
-from archcli.modules.models.stack import Cached, Stack
+from archcli.modules.models.stack import AXES, Cached, Stack
 from archcli.modules.models.tower import TowerModel
 from archcli.modules.spec.base import Conflict, Count, Size
 from archcli.modules.spec.context import Context
 from archcli.modules.spec.request import InputSpec, Medium, Request
-from archcli.ops import Add, FlattenPlaces, KeepToken, Linear, Positions, Scale
+from archcli.ops import Add, FlattenPlaces, KeepToken, Linear, PoolBlocks, Positions, Scale
 
 PROJECTOR = "projector"
 """The group of what stands between a tower and what reads its vectors, and the part that it is."""
-
-AXES = 3
-"""Axes of a sequence of vectors; a grid has one more."""
 
 
 class MediaEncoder(Model, Stack, TowerModel):
@@ -36,7 +33,9 @@ class MediaEncoder(Model, Stack, TowerModel):
     makes one vector of the hidden states. `projection` is the width of the space that it shares with texts,
     to which a matrix leads (CLIP, arXiv:2103.00020). `n_labels` is a classifier of it, or without pooling of
     every token. With `teacher` a second classifier reads the second token, and the answer is the mean of both
-    (DeiT, arXiv:2012.12877 section 4). Layers state `causal: false`. Nothing is cached or generated.
+    (DeiT, arXiv:2012.12877 section 4). Each `averaged` vectors that follow each other become their mean
+    before the final norm (Qwen2-Audio, arXiv:2407.10759). Layers state `causal: false`. Nothing is cached or
+    generated.
     """
 
     caches: ClassVar[bool] = False
@@ -48,6 +47,7 @@ class MediaEncoder(Model, Stack, TowerModel):
     projection: Size | None = None
     n_labels: Size | None = None
     teacher: bool = False
+    averaged: Size = 1
 
     @property
     def media(self) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ class MediaEncoder(Model, Stack, TowerModel):
     def tokens_of(self, medium: Medium) -> int:
         """How many hidden states a medium has."""
         if self.front_end.places_of(medium) is None:
-            return self.front_end.tokens(medium)
+            return self.front_end.tokens(medium) // self.averaged
         h, w = self.grid_made(self.front_end.input(1, medium).shape)
         made: int = h * w
         return made
@@ -108,6 +108,8 @@ class MediaEncoder(Model, Stack, TowerModel):
         x, _ = self.run(x, context._replace(between=taps))
         # layers of a grid leave one
         x = FlattenPlaces("flatten")(x) if len(x.shape) > AXES else x
+        if self.averaged > 1:
+            x = PoolBlocks("average", (x.shape[1], 1), (self.averaged, 1))(x)
         x = self.apply_final_norm(x)
         y = x if self.pooling is None else self.pooling(x, name="pooling")
         if wanted == "hidden":

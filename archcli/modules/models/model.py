@@ -53,7 +53,9 @@ class Model(Holder):
     that are stored and read by no pass, by name with how many numbers each is, or its shape (vectors of
     Molmo 2's image tokens, a second table of BART's). `towers` are encoders of images and sounds
     beside the language model, whose vectors take the place of tokens; its own figures are without them.
-    `uncounted` names parts that the whole has and that are not stated here, such as an unknown tower.
+    `beside` are parts that no pass over text, images or sounds runs, by name with their parameters (Janus's
+    image_generator). `uncounted` names parts that the whole has and that are not stated here, such as an
+    unknown tower.
     """
 
     family: ClassVar[str] = "model"
@@ -74,6 +76,7 @@ class Model(Holder):
     quantization: Quantization | None = None
     published_in: Quantization | None = None
     towers: tuple[Tower, ...] = ()
+    beside: Mapping[str, Size] = {}
     uncounted: tuple[str, ...] = ()
 
     apart: ClassVar[frozenset[str]] = frozenset({"towers"})
@@ -155,8 +158,8 @@ class Model(Holder):
         raise ArchError(what + more, "leave --image, --video and --audio-… out")
 
     def tokens_of(self, medium: Medium) -> int:
-        """How many tokens a medium becomes."""
-        raise NotImplementedError
+        """How many tokens a medium becomes; ArchError for one that is not read."""
+        return self.tower_of(medium).tokens_of(medium)
 
     def source_length(self, source_len: Number) -> Number | None:
         """The encoder's positions for a requested `source_len`; None without an encoder."""

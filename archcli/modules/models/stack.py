@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from archcli.arith import Number, is_less, label
+from archcli.arith import Number, Shape, is_less, is_whole, label
+from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.attention.mixer import READS_LAYER, Mixer
 from archcli.modules.blocks.block import Block
@@ -25,6 +26,8 @@ if TYPE_CHECKING:  # a field of few, imported where it is given a value
     from archcli.modules.positions.relative import ScoreBias
 
 Cached = tuple[Any, ...] | None
+AXES = 3
+"""Axes of a sequence of vectors; a grid has one more."""
 
 
 class Group(Spec):
@@ -64,7 +67,7 @@ class Group(Spec):
             block.table(turning, x.shape[-1], f"rotary.{label(start + i)}", x)
             for i, (block, _, _) in enumerate(blocks)
         ]
-        kept = []
+        kept, shape = [], x.shape
         for place, (i, times) in enumerate(x.tape.occurrences(self.n_layers, len(blocks))):
             before = cache[place] if cache else LayerCache(0, ())
             number = start + i
@@ -84,6 +87,8 @@ class Group(Spec):
                 states = lent.taken(states, number, (group, i % len(blocks)))
             x = x if context.between is None else context.between.passed(number, x)
             kept.append(LayerCache(before.length + context.positions.shape[0], states))
+        if len(shape) > AXES and is_whole(self.n_layers) and len(blocks) < self.n_layers:
+            _check_grid(shape, x.shape)
         return x, None if cache is None else tuple(kept)
 
     def check(self) -> Iterator[Conflict]:
@@ -108,6 +113,13 @@ class Group(Spec):
         for step, block in children(self):
             if isinstance(block, Block):
                 yield from (conflict.below(step) for conflict in block.check_width(d_model))
+
+
+def _check_grid(before: Shape, after: Shape) -> None:
+    """ArchError where repeated layers make a grid coarser or wider: a repetition is counted once."""
+    if all(map(is_whole, (*before, *after))) and tuple(before) != tuple(after):
+        what = "a group repeats a layer that makes the grid coarser or wider"
+        raise ArchError(what, "give each such layer a group of its own, with n_layers: 1")
 
 
 class Stack(Module):

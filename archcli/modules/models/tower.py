@@ -15,6 +15,7 @@ from archcli.graph.count_tape import Abstract, ShapeTape
 from archcli.modules.ends.patches import FrontEnd
 from archcli.modules.ends.projectors import GROUP, Places, ProjectorStep, run_steps
 from archcli.modules.ends.sizings import ImageSizing, Pieces
+from archcli.modules.models.videos import VideoSizing
 from archcli.modules.spec.base import Conflict, Count, Module
 from archcli.modules.spec.request import SOUNDS, InputSpec, Medium, Request
 from archcli.modules.spec.trace import run_on
@@ -23,6 +24,7 @@ from archcli.ops import Parameter
 
 AXES = 3
 """Axes of positions in three dimensions: time, rows and columns."""
+VIDEO = "video"
 
 
 class TowerModel(Module):
@@ -57,39 +59,51 @@ class Tower(Holder):
     """An encoder, and the steps from its vectors to those that the language model reads.
 
     `part` is what it is called in `by_part`. `sizing` says what becomes of an image before the encoder reads
-    it; left out, the image stays as it is. `taps` are layers whose vectors are also projected, each by
-    `tap_projector` with weights of its own (deepstack, arXiv:2406.04334; Qwen3-VL). `newline` is a trained
-    vector as wide as the language model, which ends rows of patches (LLaVA-1.6). With `crosses` layers of
-    cross attention read its vectors, and one token stands in the prompt for them (Llama 3.2 Vision). Of the
-    steps the first `within` belong to the tower itself (Qwen2.5-Omni); `unread` are parameters beside them
-    that no pass reads.
+    it; left out, the image stays as it is. `video` says the same of a video; left out, none is read. `taps`
+    are layers whose vectors are also projected, each by `tap_projector` with weights of its own (deepstack,
+    arXiv:2406.04334; Qwen3-VL). `newline` is a trained vector as wide as the language model, which ends rows
+    of patches (LLaVA-1.6). With `crosses` layers of cross attention read its vectors, and one token stands in
+    the prompt for them (Llama 3.2 Vision). Of the steps the first `within` belong to the tower itself
+    (Qwen2.5-Omni); `unread` are parameters beside them that no pass reads. With `pooled` it gives the one
+    vector of its encoder (CLIP).
 
     `token` is the id that the prompt has where a vector of the tower stands; a tower without it is counted
     and not run. `after` is the number of layers behind which vectors are taken, before the final norm; left
     out, those behind it. `sections` are the pairs of the language model's rotary heads that turn by time, by
     row and by column (M-RoPE, arXiv:2409.12191 section 2.1), one after the other or, `interleaved`, in turn.
+    `both_ways` says which tokens see each other in both directions: those of each medium (Gemma 3), or all of
+    a prompt with media (PaliGemma); pairs are counted without.
     A tower that is not `joined` may have vectors of another width than the language model's, and is not run.
     """
 
+    mtp_depth: ClassVar[int] = 0
     part: Literal["vision_tower", "audio_tower"] = "vision_tower"
     model: TowerModel
     sizing: ImageSizing | None = None
+    video: VideoSizing | None = None
     projector: tuple[ProjectorStep, ...] = ()
     taps: tuple[Count, ...] = ()
     tap_projector: tuple[ProjectorStep, ...] = ()
     newline: bool = False
     crosses: bool = False
+    pooled: bool = False
     within: Count = 0
     token: Count | None = None
     after: Count | None = None
     sections: tuple[Count, ...] = ()
     interleaved: bool = False
     joined: bool = True
+    both_ways: Literal["none", "medium", "prompt"] = "none"
+
+    @property
+    def adapted(self) -> Tower:
+        """The module to trace: adapters are those of the language model."""
+        return self
 
     @property
     def media(self) -> tuple[str, ...]:
         """The kinds of media that it reads."""
-        return self.model.media
+        return self.model.media if self.video is None else (*self.model.media, VIDEO)
 
     def part_of(self, row: Row) -> str:
         """The part that a row is in: this tower, or the projector."""
@@ -106,6 +120,8 @@ class Tower(Holder):
 
     def pieces(self, medium: Medium) -> Pieces:
         """What the encoder reads of a medium."""
+        if self.video is not None and medium.kind == VIDEO:
+            return self.video.pieces(*medium.size)
         if self.sizing is None or medium.kind != "image":
             return Pieces(1, medium.size)  # type: ignore[arg-type]  # a sound has one size
         return self.sizing.pieces(*medium.size)
@@ -121,9 +137,7 @@ class Tower(Holder):
         pieces = self.pieces(medium)
         phase: Any = "train" if request.phase == "train" else "forward"
         return tuple(
-            self.model.fitted(
-                Request(phase, number * request.batch_size, media=(Medium(medium.kind, tuple(size)),))
-            )
+            self.model.fitted(Request(phase, number * request.batch_size, media=(_piece(medium, size),)))
             for number, size in (pieces[:2], *pieces.others)
         )
 
@@ -146,6 +160,8 @@ class Tower(Holder):
     def tokens_of(self, medium: Medium) -> int:
         """What stands for a medium: vectors that the language model reads, and words such as ends of rows."""
         pieces, places, each = self._projected(medium)
+        if self.video is not None and medium.kind == VIDEO:
+            return self.video.tokens(pieces, places, each)
         if self.sizing is None or medium.kind in SOUNDS:
             return each
         return self.sizing.tokens(medium.size, pieces, places, each) + self._beside(medium, pieces)
@@ -153,8 +169,8 @@ class Tower(Holder):
     def vectors_of(self, medium: Medium) -> int:
         """Vectors that the language model reads of a medium."""
         pieces, places, each = self._projected(medium)
-        if self.sizing is None or medium.kind in SOUNDS:
-            return each
+        if self.sizing is None or medium.kind != "image":
+            return self.tokens_of(medium)
         return self.sizing.vectors(medium.size, pieces, places, each) + self._beside(medium, pieces)
 
     def grid_of(self, medium: Medium) -> Places:
@@ -172,7 +188,9 @@ class Tower(Holder):
 
     def _behind(self, medium: Medium, size: tuple[int, ...]) -> tuple[Places, int]:
         """Rows, columns and number of the vectors of a piece of this size, behind all steps."""
-        read = self.model.front_end.medium(Request(media=(Medium(medium.kind, tuple(size)),)))
+        read = self.model.front_end.medium(Request(media=(_piece(medium, size),)))
+        if self.pooled:
+            return (1, 1), 1
         places, tokens = self.places(read), self.model.tokens_of(read)
         for step in self.projector:
             places = step.places_after(places)
@@ -210,7 +228,7 @@ class Tower(Holder):
         """
         self.hold(tokens)
         behind = (*(() if self.after is None else (self.after,)), *(tap + 1 for tap in self.taps))
-        x, states = self.model(tokens, "hidden", behind, name="tower")
+        x, states = self.model(tokens, "answer" if self.pooled else "hidden", behind, name="tower")
         places = self.model.grid_made(tokens.shape) or (x.shape[1], 1)
         tapped = states[len(behind) - len(self.taps) :] if self.taps else ()
         deep = [
@@ -246,6 +264,11 @@ def check_widths(model: Any) -> Iterator[Conflict]:
         if tower.joined and tower.width != model.d_model:
             what = f"its vectors are {tower.width} wide, and those of the language model {model.d_model}"
             yield Conflict("tower-width", f"towers.{i}.projector", what, "end with a linear step of d_model")
+
+
+def _piece(medium: Medium, size: tuple[int, ...]) -> Medium:
+    """A piece of a medium as an encoder reads it: frames of a video are images."""
+    return Medium("image" if medium.kind == VIDEO else medium.kind, tuple(size))
 
 
 __all__ = ["Tower", "TowerModel", "check_widths"]

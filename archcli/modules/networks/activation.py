@@ -27,6 +27,24 @@ class ReLU(Activation):
     kind: Literal["relu"] = "relu"
 
 
+class ReLU6(Activation):
+    """min(max(x, 0), 6). MobileNet, arXiv:1704.04861; arXiv:1801.04381 section 3."""
+
+    kind: Literal["relu6"] = "relu6"
+
+
+class HardSigmoid(Activation):
+    """min(max(x + 3, 0), 6) / 6: a sigmoid in three pieces. MobileNetV3, arXiv:1905.02244 section 5.2."""
+
+    kind: Literal["hard_sigmoid"] = "hard_sigmoid"
+
+
+class HardSwish(Activation):
+    """x min(max(x + 3, 0), 6) / 6. MobileNetV3, arXiv:1905.02244 section 5.2."""
+
+    kind: Literal["hard_swish"] = "hard_swish"
+
+
 class SquaredReLU(Activation):
     """max(x, 0)^2. Primer, So et al. 2021, arXiv:2109.08668; Nemotron-4."""
 

@@ -24,19 +24,24 @@ class GridRope(Position):
     """Rotary positions in two dimensions: half of the pairs turn by the row, half by the column.
 
     Of a head of width d pair i of each half turns by coordinate * theta^(-4i/d), with `full_turns` by 2 pi
-    times as much (DINOv3, arXiv:2508.10104 section 3.2). The coordinates are the front end's.
+    times as much (DINOv3, arXiv:2508.10104 section 3.2). With `between` pair i of columns turns by
+    theta^(-(4i + 2)/d), between two of rows (Pixtral, arXiv:2410.07073). The coordinates are the front end's.
+    With `trained_first` the angles of the first token are trained (MLCD, arXiv:2407.17331).
     """
 
     acts_on = "heads"
     kind: Literal["grid_rope"] = "grid_rope"
     theta: Positive = 10000.0
     full_turns: bool = False
+    between: bool = False
+    trained_first: bool = False
 
     def table(
         self, positions: Tensor, head_dim: Number, name: str, like: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """cos and sin, [T, d/2] each."""
-        op = GridRotaryTable(name, head_dim, self.theta, FULL_TURN if self.full_turns else 1.0)
+        turn = FULL_TURN if self.full_turns else 1.0
+        op = GridRotaryTable(name, head_dim, self.theta, turn, self.between, self.trained_first)
         table: tuple[Tensor, Tensor] = op(positions, *(() if like is None else (like,)))
         return table
 

@@ -49,7 +49,8 @@ class Context(NamedTuple):
     earlier layer, and what its index has chosen; `lends` whether a later one reads this layer's. `ids` [B,
     T] are those of the tokens, where a layer reads them. `out_width` is that of a mixer's result where x is
     wider. `places` [T, 2] are coordinates of tokens on a grid, or positions of pairs, which rotary tables go
-    by in the place of positions. `between` is given the states behind each layer.
+    by in the place of positions. `between` is given the states behind each layer. Tokens with the same number
+    in `spans` [T], from 0 on, see each other in both directions.
     """
 
     positions: Tensor
@@ -72,6 +73,7 @@ class Context(NamedTuple):
     places: Tensor | None = None
     grid: tuple[Number, Number] | None = None
     between: Between | None = None
+    spans: Tensor | None = None
 
     def width_of(self, x: Tensor) -> Number:
         """The width that a mixer of x returns."""

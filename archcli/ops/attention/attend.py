@@ -20,6 +20,8 @@ from archcli.ops.base import as_number, contraction, heads_of
 
 SELECTED = "selected"
 """The extra that holds the keys given to each query."""
+SPANS = "spans"
+"""The extra that says which tokens see each other in both directions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +29,8 @@ class Attend(Op):
     """softmax(scale q k^T [softcap] [+ ALiBi] [+ bias] + mask) v.
 
     Inputs q [B,T,H,d], k [B,S,K,d], v [B,S,K,e], positions [T], then the `extras` by name: sinks [H], bias
-    [B,H,T,S], shared_bias [1,H,T,S], selected [B,T,k] (the keys that each query is given). Output [B,T,H,e].
+    [B,H,T,S], shared_bias [1,H,T,S], selected [B,T,k] (the keys that each query is given), spans [T] of a
+    pass without earlier tokens (those of one number from 0 on see each other). Output [B,T,H,e].
 
     Query head h reads kv head h // (H/K) (GQA, arXiv:2305.13245). Slopes of ALiBi are 2^(-alibi i/H) times
     `alibi_factor` (arXiv:2108.12409). `softcap` c maps a score s to c tanh(s/c) (arXiv:2408.00118). A sink is
@@ -73,7 +76,7 @@ class Attend(Op):
         scores = contraction(
             "scores", 2 * exact * width, [(queries, 0), (keys, 1)], every_pair, 2 * every_pair * width
         )
-        added = (4 + i for i, name in enumerate(self.extras) if name != SELECTED)
+        added = (4 + i for i, name in enumerate(self.extras) if name not in (SELECTED, SPANS))
         below = (0, 1, *added)  # whatever the probabilities come from
         mix = contraction(
             "mix", 2 * exact * v[3], [(every_pair, below), (values, 2)], out, 2 * every_pair * v[3]
@@ -188,6 +191,7 @@ class Attend(Op):
         for bias in (given[name] for name in ("bias", "shared_bias") if name in given):
             scores = scores + bias
         allowed = visibility(torch, self.mask, positions, k.shape[1], given.get(SELECTED))
+        allowed = allowed if SPANS not in given else allowed | _ahead(torch, given[SPANS])
         scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
         if self.relu:
             probabilities = torch.relu(scores) / allowed.sum(-1, keepdim=True)
@@ -250,6 +254,13 @@ class Attend(Op):
         if power != heads:
             slopes = torch.cat([slopes[1::2], slopes[0::2]])
         return slopes[first : first + rank_heads].to(like.dtype)
+
+
+def _ahead(torch: Any, spans: Any) -> Any:
+    """Whether a query sees a later key [T, T], as both are of one span."""
+    place = torch.arange(len(spans), device=spans.device)
+    later = place[None, :] > place[:, None]
+    return later & (spans[None, :] == spans[:, None]) & (spans >= 0)[:, None]
 
 
 def _probabilities(torch: Any, scores: Any, sinks: Any) -> Any:

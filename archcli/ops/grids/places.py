@@ -22,7 +22,8 @@ PER_ELEMENT = {"bicubic": 35, "bilinear": 9}
 class ResizeTable(Op):
     """A table [n + h w, D] of n leading vectors and a grid, to another grid: [n + h' w', D].
 
-    The vectors of places are interpolated, those in front stay as they are.
+    The vectors of places are interpolated, those in front stay as they are. `corners` are those of the table
+    where they are, else its edges.
     """
 
     drawn: ClassVar[str] = "unary"
@@ -33,6 +34,7 @@ class ResizeTable(Op):
     leading: int = 0
     mode: Resampling = "bicubic"
     antialias: bool = False
+    corners: bool = False
 
     def shape(self, table: Shape) -> Shape:
         return (self.leading + self.after[0] * self.after[1], table[1])
@@ -43,7 +45,7 @@ class ResizeTable(Op):
     def run(self, torch: Any, weights: dict[str, Any], table: Any) -> Any:
         front, rest = table[: self.leading], table[self.leading :]
         grid = rest.reshape(1, *self.before, table.shape[1]).permute(0, 3, 1, 2)
-        options = {"mode": self.mode, "align_corners": False, "antialias": self.antialias}
+        options = {"mode": self.mode, "align_corners": self.corners, "antialias": self.antialias}
         resized = torch.nn.functional.interpolate(grid, size=self.after, **options)
         places = resized.permute(0, 2, 3, 1).reshape(-1, table.shape[1])
         return torch.cat((front, places), dim=0) if self.leading else places
@@ -113,7 +115,9 @@ class GridRotaryTable(Op):
     """cos and sin, [T, d/2] each, of row and column times frequencies: coordinates [T, 2].
 
     Of d/2 pairs the first half turns by the row, the second by the column, pair i of each by turn *
-    theta^(-4i/d). A second input is a tensor whose dtype the tables get.
+    theta^(-4i/d). With `between` a column's pair i turns by theta^(-(4i + 2)/d), between two of rows. A
+    second input is a tensor whose dtype the tables get. With `trained_first` the angles of the first token
+    are trained (MLCD).
     """
 
     drawn: ClassVar[str] = "aside"
@@ -123,22 +127,34 @@ class GridRotaryTable(Op):
     width: Number
     theta: float
     turn: float = 1.0
+    between: bool = False
+    trained_first: bool = False
+
+    def weights(self, *xs: Shape) -> dict[str, Shape]:
+        return {"angles": (self.width // 2,)} if self.trained_first else {}
 
     def trained(self, grads: list[bool], *xs: Shape) -> bool:
-        return False
+        return self.trained_first
 
     def shape(self, places: Shape, *like: Shape) -> tuple[Shape, Shape]:
         return ((places[0], self.width // 2),) * 2
 
     def parts(self, places: Shape, *like: Shape) -> tuple[Part, ...]:
         n = places[0] * (self.width // 2)
+        own = self.width // 2
+        gradient = Part("d_angles", OpClass.ELEMENTWISE, 4 * own, 4 * own, own, wrt="angles")
         # the angle, its cosine and its sine
-        return (Part("angles", OpClass.ELEMENTWISE, 3 * n, 2 * places[0], 2 * n),)
+        gradients = (gradient,) if self.trained_first else ()
+        return (Part("angles", OpClass.ELEMENTWISE, 3 * n, 2 * places[0], 2 * n, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], places: Any, like: Any = None) -> Any:
         exponents = torch.arange(self.width // 4, device=places.device).float() * (4 / self.width)
-        frequencies = self.theta**-exponents
+        # of rows and of columns
+        shift = torch.tensor([[0.0], [2 / self.width if self.between else 0.0]], device=places.device)
+        frequencies = self.theta ** -(exponents + shift)
         angles = (self.turn * places[:, :, None] * frequencies).flatten(1, 2)
+        if self.trained_first:
+            angles = torch.cat((weights["angles"][None].float(), angles[1:]), dim=0)
         cos, sin = angles.cos(), angles.sin()
         return (cos, sin) if like is None else (cos.to(like.dtype), sin.to(like.dtype))
 

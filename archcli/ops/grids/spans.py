@@ -97,8 +97,9 @@ class MaskSpans(Op):
             allowed = allowed & (key - query <= self.ahead)
         # what is padded sees itself: a row without a key has no softmax
         allowed = allowed | ((start + query >= self.length) & (query == key))
-        every = allowed.repeat(scores.shape[0] // number, 1, 1)[:, None]
-        return scores.masked_fill(~every, torch.finfo(scores.dtype).min)
+        hidden = ~allowed[:, None]
+        spans = scores.view(-1, number, *scores.shape[1:])
+        return spans.masked_fill(hidden, torch.finfo(scores.dtype).min).view(scores.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

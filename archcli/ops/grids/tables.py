@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.ops.base import contraction, elementwise, summed
+from archcli.ops.base import contraction, summed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +123,7 @@ class PairPadding(Op):
     def parts(self, positions: Shape) -> tuple[Part, ...]:
         pairs = positions[0] * positions[0]
         product = contraction("pairs", 2 * pairs, [], pairs)
-        return (product, elementwise("mask", pairs))
+        return (product, Part("mask", OpClass.ELEMENTWISE, pairs, pairs, pairs))
 
     def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
         padding = (positions % self.padded >= self.tokens).float()

@@ -81,7 +81,8 @@ class ConvolvedPositions(Op):
     """A convolution of `groups` groups along x [B, C, n] that keeps its length, [B, C, n].
 
     Its taps are gain_k v_k / |v_k|, v [C, C / groups, K] of length |v_k| at each place k (weight
-    normalization, arXiv:1602.07868). wav2vec 2.0, arXiv:2006.11477 section 2.
+    normalization, arXiv:1602.07868), or without `weight_norm` v itself. wav2vec 2.0, arXiv:2006.11477
+    section 2.
     """
 
     sign: ClassVar[str] = "convolution"
@@ -89,9 +90,12 @@ class ConvolvedPositions(Op):
     name: str
     kernel: int
     groups: Number
+    weight_norm: bool = True
 
     def weights(self, x: Shape) -> dict[str, Shape]:
         taps = (x[1], x[1] // self.groups, self.kernel)
+        if not self.weight_norm:
+            return {"direction": taps, "bias": (x[1],)}
         return {"gain": (1, 1, self.kernel), "direction": taps, "bias": (x[1],)}
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
@@ -100,6 +104,8 @@ class ConvolvedPositions(Op):
         taps = prod(self.weights(x)["direction"])
         flops = 2 * (made // x[1]) * taps
         product = contraction("conv", flops, [(prod(x), 0), (taps, "direction")], made)
+        if not self.weight_norm:
+            return (product, bias(made, x[1]))
         # squares, their sum and the product with the quotient; of the gradient as many, and one more for v
         gradients = (
             Part("d_direction", OpClass.NORMALIZATION, 4 * taps, 2 * taps, taps, wrt="direction"),
@@ -109,9 +115,9 @@ class ConvolvedPositions(Op):
         return (scaled, product, bias(made, x[1]))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
-        direction = weights["direction"]
-        length = direction.square().sum((0, 1), keepdim=True).sqrt()
-        taps = direction * (weights["gain"] / length)
+        taps = weights["direction"]
+        if self.weight_norm:
+            taps = taps * (weights["gain"] / taps.square().sum((0, 1), keepdim=True).sqrt())
         y = torch.nn.functional.conv1d(x, taps, weights["bias"], 1, self.kernel // 2, 1, self.groups)
         return y if self.kernel % 2 else y[:, :, :-1]
 

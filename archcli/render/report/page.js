@@ -98,6 +98,9 @@ addEventListener("beforeprint", () => {
 if (matchMedia("(max-width: 999.98px)").matches) byId("inputs").open = false;
 lists("findings").replaceChildren(...findingLists(data));
 lists("formulas").replaceChildren(...formulaLists(data));
+byId("parts").hidden = !data.parts.length;
+byId("parts").querySelector(".soft").textContent = `${[...new Set(data.parts.map((row) => row.media))].join("; ")}, beside the text.`.replace(/^./, (first) => first.toUpperCase());
+byId("parts").querySelector(".scroll").replaceChildren(partTable(data));
 byId("strips-note").textContent = data.words.strips;
 byId("cache-note").textContent = data.words.cache;
 byId("measured").hidden = !data.measured.length;

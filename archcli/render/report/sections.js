@@ -95,6 +95,18 @@ const cacheCharts = (states, width) => {
 
 const speedCharts = (data, width) => [ranges(width, data.speeds.map((row) => ({ ...row, name: data.models.length > 1 ? `${row.model} on ${row.device}` : row.device })), "decoded tokens a second by device")];
 
+const tableOf = (head, rows) => {
+  const line = (cells, name) => node("tr", {}, ...cells.map((cell) => node(name, name === "th" ? { scope: "col" } : {}, cell)));
+  return node("table", {}, node("thead", {}, line(head, "th")), node("tbody", {}, ...rows.map((row) => line(row, "td"))));
+};
+
+const partTable = (data) => {
+  const several = data.models.length > 1;
+  const count = (text, unit) => (text === null ? "" : `${written(BigInt(text), unit)}`);
+  const rows = data.parts.map((row) => [...(several ? [row.model] : []), row.part, exact(BigInt(row.params)), count(row.params, "count"), count(row.flops, "flops")]);
+  return tableOf([...(several ? ["model"] : []), "part", "parameters", "", "FLOPs of an image or sound"], rows);
+};
+
 const fitTable = (data, states) => {
   const several = states.length > 1;
   const head = [...(several ? ["model"] : []), "device", "memory", "format", "context", "needed now"];
@@ -106,8 +118,7 @@ const fitTable = (data, states) => {
     const fit = row.fits ? [row.format, exact(row.context)] : [row.fits === null ? row.words : "none fits", ""];
     return [...(several ? [row.model] : []), row.device, row.memory === null ? "" : written(row.memory, "bytes"), ...fit, now];
   });
-  const line = (cells, name) => node("tr", {}, ...cells.map((cell) => node(name, name === "th" ? { scope: "col" } : {}, cell)));
-  return node("table", {}, node("thead", {}, line(head, "th")), node("tbody", {}, ...rows.map((row) => line(row, "td"))));
+  return tableOf(head, rows);
 };
 
 const stripCharts = (data, width) => data.strips.flatMap((entry) => strip(width, entry));

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,13 +19,13 @@ from archcli.errors import ArchError
 from archcli.modules import Model
 from archcli.modules.models.model import inferring
 from archcli.modules.spec.forms import with_forms
-from archcli.modules.spec.request import Request
+from archcli.modules.spec.request import Medium, Request
 from archcli.runtime.dtypes import DTYPES, dtype_name
 from archcli.runtime.model.build import LanguageModel, build_model
 from archcli.runtime.model.random_data import random_input
 from archcli.runtime.verify.result import ReferenceResult
+from archcli.runtime.weights.inputs import Inputs
 from archcli.runtime.weights.transformers import (
-    Inputs,
     Logits,
     TransformersInput,
     prompt_length,
@@ -54,9 +54,13 @@ def pieces(tensor: torch.Tensor, place: WeightTarget, shapes: Shapes) -> Iterato
     tensor = tensor[: len(tensor) - take.unread] if take.unread else tensor
     # axes of 1 in front; some files lack them
     tensor = tensor.flatten(0, min(take.flat, tensor.dim() - 1)) if take.flat else tensor
-    tensor = tensor.squeeze(-1) if take.tapped else tensor
+    for _ in range(take.tapped):
+        tensor = tensor.squeeze(-1)
     tensor = tensor.flatten(1, 2) if take.frames else tensor
+    tensor = tensor.reshape(1) if take.scalar else tensor
+    tensor = tensor.unflatten(-1, (-1, take.blocks)).transpose(-1, -2).flatten(-2) if take.blocks else tensor
     tensor = tensor.flatten(-2) if take.heads else tensor
+    tensor = tensor.flatten(-len(take.folded)) if take.folded else tensor
     # DBRX stacks its experts' matrices into one
     tensor = tensor.unflatten(0, (shapes[place.names[0]][0], -1)) if take.merged else tensor
     # GPT-2's Conv1D is [in, out]
@@ -132,7 +136,7 @@ SEED = 20
 class WeightCheck(NamedTuple):
     """A checkpoint to compare: folder, config.json, tensors by name, and how to run it.
 
-    Dtype "keep" is that in which most numbers are stored.
+    Dtype "keep" is that in which most numbers are stored. `media` are the images and sounds of the prompt.
     """
 
     folder: str
@@ -141,6 +145,7 @@ class WeightCheck(NamedTuple):
     params: int
     dtype: str
     request: Request
+    media: tuple[Medium, ...] = ()
 
 
 class PlacedTensors(NamedTuple):
@@ -182,13 +187,11 @@ def check_weights(
     gc.collect()
     tell("archcli's model", 1, 2)
     ours = archcli_logits(loaded(with_forms(spec, job.request), placed, dtype), spec, inputs, job.request)
-    results = [
-        _closeness(
-            cls.__name__, f"logits of one pass, {dtype_name(dtype)}", ours.full, theirs.full, TOLERANCE[dtype]
-        )
-    ]
+    seen = f" with {sized(job.media)}" if job.media else ""
+    what = f"logits of one pass{seen}, {dtype_name(dtype)}"
+    results = [_closeness(cls.__name__, what, ours.full, theirs.full, TOLERANCE[dtype])]
     if ours.steps is not None and theirs.steps is not None:
-        what = f"logits of prefill and {ours.steps.shape[1] - 1} decoded, {dtype_name(dtype)}"
+        what = f"logits of prefill{seen} and {ours.steps.shape[1] - 1} decoded, {dtype_name(dtype)}"
         results.append(_closeness(cls.__name__, what, ours.steps, theirs.steps, TOLERANCE[dtype]))
     return results
 
@@ -217,7 +220,11 @@ def memory_mapped(stored: Mapping[str, TensorEntry]) -> dict[str, torch.Tensor]:
 def loaded(spec: Model, placed: PlacedTensors, dtype: torch.dtype) -> LanguageModel:
     """archcli's model with the stored weights, read tensor by tensor."""
     # step by step on both sides: a fused kernel sums in another order
-    model = build_model(inferring(spec), device="meta", dtype=dtype, attention="eager").to_empty(device="cpu")
+    towers = any(
+        place.names[0].startswith(tower.part) for tower in spec.towers for _, place in placed.tensors
+    )
+    built = build_model(inferring(spec), device="meta", dtype=dtype, attention="eager", towers=towers)
+    model = built.to_empty(device="cpu")
     fill(model, ((place, _tensor(stored, placed.read)) for stored, place in placed.tensors))
     return model.eval()
 
@@ -248,7 +255,17 @@ def _inputs(spec: Model, job: WeightCheck, dtype: torch.dtype) -> Inputs:
     specs = spec.inputs(Request("forward", job.request.batch_size, length))
     # the source is drawn first, as it always was: the same seed gives the same tensors
     source = (random_input(specs["source"], dtype, seed),) if "source" in specs else ()
-    return Inputs(random_input(specs["tokens"], dtype, seed), source)
+    inputs = Inputs(random_input(specs["tokens"], dtype, seed), source)
+    if not job.media:
+        return inputs
+    from archcli.runtime.weights.media import prompt_with  # of models with towers alone
+
+    return prompt_with(spec, inputs, job.media, dtype, seed)
+
+
+def sized(media: Sequence[Medium]) -> str:
+    """Media in words: image 448 x 448."""
+    return ", ".join(f"{medium.kind} {' x '.join(map(str, medium.size))}" for medium in media)
 
 
 def _closeness(
@@ -275,7 +292,8 @@ def _sharing(model: LanguageModel, spec: Model) -> LanguageModel:
     if model.spec == spec:
         return model
     dtype = next(model.parameters()).dtype
-    built = build_model(spec, device="meta", dtype=dtype, attention="eager").eval()
+    towers = any(tower.part in model._modules for tower in spec.towers)
+    built = build_model(spec, device="meta", dtype=dtype, attention="eager", towers=towers).eval()
     # assign: copying into tensors on meta would do nothing, and say so in a warning only
     built.load_state_dict(model.state_dict(), assign=True)
     return built
@@ -286,11 +304,11 @@ def archcli_logits(model: LanguageModel, spec: Model, inputs: Inputs, request: R
 
     Tokens are decoded in the request's forms of decoding.
     """
-    full = model(inputs.tokens, *inputs.source)
+    full = model(inputs.tokens, *inputs.source, media=inputs.media)
     prompt = prompt_length(spec, inputs.tokens)
     if prompt is None:
         return Logits(full, None)
-    logits, cache = model.prefill(inputs.tokens[:, :prompt], *inputs.source)
+    logits, cache = model.prefill(inputs.tokens[:, :prompt], *inputs.source, media=inputs.media)
     decoding = _sharing(model, with_forms(model.spec, replace(request, phase="decode")))
     steps = [logits]
     for i in range(prompt, inputs.tokens.shape[1]):

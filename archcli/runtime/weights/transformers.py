@@ -16,8 +16,8 @@ import torch
 
 from archcli.errors import ArchError, install
 from archcli.modules import Model
+from archcli.runtime.weights.inputs import DECODED, Inputs
 
-DECODED = 4  # steps after the prompt; each is one more pass through all layers
 MOST_SHOWN = 200
 
 CLOSED = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "USE_HUB_KERNELS": "0"}
@@ -42,13 +42,6 @@ LOADER_KEYS = {
 
 INFINITE = "__float__"
 """The one key of a mapping that stands for a number that JSON lacks: {"__float__": "Infinity"}."""
-
-
-class Inputs(NamedTuple):
-    """Random ids [B, T] and what an encoder reads besides them, if there is one."""
-
-    tokens: torch.Tensor
-    source: tuple[torch.Tensor, ...]
 
 
 class Logits(NamedTuple):
@@ -217,6 +210,10 @@ def _arguments(model: Any, inputs: Inputs, tokens: torch.Tensor) -> dict[str, An
     """Keyword arguments of transformers' forward; multiple-choice classes take ids [B, 1, T]."""
     if inputs.source:
         return {model.main_input_name: inputs.source[0], "decoder_input_ids": tokens}
+    if inputs.media and inputs.spec is not None:
+        from archcli.runtime.weights.media import class_arguments  # of models with towers alone
+
+        return {"input_ids": tokens, **class_arguments(model.config, inputs.spec, inputs.media, tokens)}
     return {"input_ids": tokens[:, None] if type(model).__name__.endswith("ForMultipleChoice") else tokens}
 
 

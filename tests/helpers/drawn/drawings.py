@@ -29,8 +29,17 @@ def drawing(*models, **options):
 
 @cache
 def document(command, model):
-    """The JSON of a command about a preset."""
-    return getattr(archcli, command)(model).to_dict()
+    """The JSON of a command about a preset, or about a tower of it: `qwen3-vl-8b: vision_tower`."""
+    name, _, part = model.partition(": ")
+    whole = archcli.load(name)
+    asked = next((tower.model for tower in whole.towers if tower.part == part), name)
+    return getattr(archcli, command)(asked).to_dict()
+
+
+def columns_of(*models):
+    """The models of a drawing, those of several, or one and its towers."""
+    towers = archcli.load(models[0]).towers if len(models) == 1 else ()
+    return [*models, *(f"{models[0]}: {tower.part}" for tower in towers)]
 
 
 def seen_faults(browser, svg):
@@ -44,7 +53,7 @@ def counted_faults(svg, *models):
     checks = (
         counted.miscounted(svg, lambda command, model: document(command, model or models[0])),
         counted.misprinted(svg),
-        counted.misplaced(svg, [document("show", model) for model in models]),
+        counted.misplaced(svg, [document("show", model) for model in columns_of(*models)]),
         counted.out_of_scale(svg),
     )
     for check in checks:

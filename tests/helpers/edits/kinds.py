@@ -38,8 +38,8 @@ KINDS = {
     ),
     "kind-unknown": (
         "kind: rmsnorm",
-        "kind: group",
-        f"6:14: unknown kind 'group' of norm; one of {', '.join(TABLE['norm'])}",
+        "kind: weight",
+        f"6:14: unknown kind 'weight' of norm; one of {', '.join(TABLE['norm'])}",
     ),
     "kind-number": (
         "kind: gqa",
@@ -49,7 +49,7 @@ KINDS = {
     "kind-of-model": (
         "name: tiny-llama",
         "kind: mamba",
-        "1:7: unknown kind 'mamba' of model; one of decoder, encoder, encoder_decoder, media_encoder",
+        f"1:7: unknown kind 'mamba' of model; one of {', '.join(TABLE['model'])}",
     ),
     "kind-of-one-without": (
         "tied: false",

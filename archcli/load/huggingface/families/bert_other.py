@@ -272,7 +272,7 @@ def _squeezebert_weights(config: Config) -> Weights:
     for stored, part in ((QKVO, "attention"), (UP_DOWN, "ffn")):
         for (theirs, ours), key in zip(stored.items(), SQUEEZE_GROUPS[part], strict=True):
             place, split = f"[transformer.]encoder.layers.*.{theirs}", config.size(key).value > 1
-            names[f"{place}.weight"] = Parts((f"layers.*.{ours}.weight",), merged=split, tapped=True)
+            names[f"{place}.weight"] = Parts((f"layers.*.{ours}.weight",), merged=split, tapped=1)
             names[f"{place}.bias"] = Parts((f"layers.*.{ours}.bias",), merged=split)
     return with_bert_head(
         config,

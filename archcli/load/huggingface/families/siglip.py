@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from math import isqrt
 from typing import Any
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.family import Family, class_defaults
 from archcli.load.huggingface.parts.networks import gated, layernorm, mlp, rmsnorm
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
-from archcli.load.huggingface.whole.vit_like import flat, patches, sides, vit_like
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights, parts_of
+from archcli.load.huggingface.whole.vit_like import UNREAD, flat, labels, patches, sides, vit_like
 
 FRONT = "front_end"
 PLACES = Auxiliary("numbers of places, which are computed")
@@ -29,6 +31,64 @@ def _clip(config: Config, prefix: str = "CLIP") -> Mapped:
         pooling={"kind": "first", "norm": norm},
         projection=width if projected else None,
     )
+
+
+def _of_vision(config: Config, prefix: str) -> Config:
+    """The part of a file of both encoders that says how images are read; its class is a classifier."""
+    config.only_architectures(f"{prefix}ForImageClassification")
+    if not config.architecture:
+        what = f"a file of {prefix}'s two encoders names no class"
+        raise config.error(what, f"state architectures: [{prefix}ForImageClassification]")
+    config.ignore("text_config", "projection_dim", "logit_scale_init_value", "initializer_factor", *UNREAD)
+    # defaults of the part's own class, which the family of the whole cannot have
+    known = class_defaults(f"{config.model_type}_vision_model")
+    return config.inner("vision_config", known)
+
+
+def _classified(encoder: Mapped, config: Config, *, skipped: int) -> Mapped:
+    """An encoder whose mean token is classified; its own pooling runs, and is not read."""
+    mean: Mapped = {"kind": "mean", "skipped": skipped}
+    unused = encoder.get("pooling")
+    pooling = {"kind": "beside", "pooling": mean, "unused": unused} if unused else mean
+    return {**encoder, "pooling": pooling, **labels(config)}
+
+
+def _clip_labels(config: Config, prefix: str = "CLIP") -> Mapped:
+    """CLIP's classifier of images: the mean of all patches."""
+    return _classified(_clip(_of_vision(config, prefix), prefix), config, skipped=1)
+
+
+def _metaclip(config: Config) -> Mapped:
+    """MetaCLIP 2: CLIP's encoder of images."""
+    return _clip(config, "MetaClip2")
+
+
+def _metaclip_labels(config: Config) -> Mapped:
+    """MetaCLIP 2's classifier of images."""
+    return _clip_labels(config, "MetaClip2")
+
+
+def _siglip_labels(config: Config) -> Mapped:
+    """SigLIP's classifier of images: the mean of all tokens."""
+    return _classified(_siglip(_of_vision(config, "Siglip")), config, skipped=0)
+
+
+def _siglip2_labels(config: Config) -> Mapped:
+    """SigLIP 2's classifier of images."""
+    return _classified(_siglip2(_of_vision(config, "Siglip2")), config, skipped=0)
+
+
+def _mlcd(config: Config) -> Mapped:
+    """MLCD: CLIP's encoder with rotary positions; the class token has trained angles."""
+    config.only_architectures("MLCDVisionModel")
+    config.only("num_key_value_groups", 1)
+    rope = config.inner("rope_parameters", {"rope_theta": 10000.0, "rope_type": "axial"})
+    rope.only("rope_type", "axial")
+    norm = layernorm(config.number("layer_norm_eps"))
+    position = {"kind": "grid_rope", "theta": rope.number("rope_theta"), "trained_first": True}
+    front_end = patches(config, bias=False, norm=norm, position="none", coordinates="grid")
+    pooling = {"kind": "first", "norm": norm}
+    return vit_like(config, front_end, attention={"position": position}, final_norm=False, pooling=pooling)
 
 
 def _altclip(config: Config) -> Mapped:
@@ -103,6 +163,15 @@ def _layers(theirs: str) -> dict[str, Rule]:
     }
 
 
+def _below_unused(rule: Rule) -> Rule:
+    """The rule with the pooling as the one that is not read."""
+    if isinstance(rule, Auxiliary):
+        return rule
+    parts = parts_of(rule)
+    ours = tuple(re.sub(r"^pooling\.", "pooling.unused.", name) for name in parts.ours)
+    return replace(parts, ours=ours)
+
+
 CLIP: Weights = {
     "[vision_model.]embeddings.class_embedding": f"{FRONT}.class_token.weight",
     "[vision_model.]embeddings.patch_embedding.weight": f"{FRONT}.patches.weight",
@@ -113,6 +182,11 @@ CLIP: Weights = {
     "[vision_model.]post_layernorm.*": "pooling.norm.*",
     "visual_projection.weight": "projection.weight",
 }
+CLIP_LABELS: Weights = {
+    **{name: _below_unused(rule) for name, rule in CLIP.items()},
+    "classifier.*": "classifier.*",
+}
+MLCD: Weights = {**CLIP, "class_pos_emb": flat("rotary.0.angles")}
 SIGLIP: Weights = {
     "[vision_model.]embeddings.patch_embedding.*": f"{FRONT}.patches.*",
     "[vision_model.]embeddings.position_embedding.weight": f"{FRONT}.positions.weight",
@@ -126,6 +200,10 @@ SIGLIP: Weights = {
     "[vision_model.]head.layernorm.*": "pooling.norm.*",
     "[vision_model.]head.mlp.fc1.*": "pooling.ffn.up_proj.*",
     "[vision_model.]head.mlp.fc2.*": "pooling.ffn.down_proj.*",
+}
+SIGLIP_LABELS: Weights = {
+    **{name: _below_unused(rule) for name, rule in SIGLIP.items()},
+    "classifier.*": "classifier.*",
 }
 AIMV2: Weights = {
     "embeddings.patch_embed.*": f"{FRONT}.patches.*",
@@ -144,6 +222,26 @@ AIMV2: Weights = {
 }
 
 FAMILIES = {
+    "clip": Family(
+        "CLIP's classifier of images: CLIPConfig, CLIPForImageClassification.", _clip_labels, CLIP_LABELS
+    ),
+    "metaclip_2": Family(
+        "MetaCLIP 2's classifier of images: MetaClip2ForImageClassification.", _metaclip_labels, CLIP_LABELS
+    ),
+    "metaclip_2_vision_model": Family(
+        "MetaCLIP 2's encoder of images: MetaClip2VisionConfig, MetaClip2VisionModel.", _metaclip, CLIP
+    ),
+    "siglip": Family(
+        "SigLIP's classifier of images: SiglipConfig, SiglipForImageClassification.",
+        _siglip_labels,
+        SIGLIP_LABELS,
+    ),
+    "siglip2": Family(
+        "SigLIP 2's classifier of images: Siglip2Config, Siglip2ForImageClassification.",
+        _siglip2_labels,
+        SIGLIP_LABELS,
+    ),
+    "mlcd_vision_model": Family("MLCD: MLCDVisionConfig, MLCDVisionModel.", _mlcd, MLCD),
     "altclip_vision_model": Family(
         "AltCLIP's encoder of images: AltCLIPVisionConfig, AltCLIPVisionModel.", _altclip, CLIP
     ),

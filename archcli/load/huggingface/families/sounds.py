@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import activation, layernorm
+from archcli.load.huggingface.parts.networks import layernorm
 from archcli.load.huggingface.weights.map import Rule, Weights
 from archcli.load.huggingface.whole.vit_like import flat, labels, vit_like
-
-FRONT = "front_end"
+from archcli.load.huggingface.whole.wave_like import FRONT, NO_SIZE, sizes, wave
 
 
 def _ast(config: Config) -> Mapped:
@@ -34,49 +33,7 @@ def _ast(config: Config) -> Mapped:
     return vit_like(config, front_end, attention={"bias": biases}, **ends)
 
 
-NO_SIZE = (
-    "hidden_dropout activation_dropout attention_dropout feat_proj_dropout feat_quantizer_dropout "
-    "final_dropout layerdrop feat_extract_dropout apply_spec_augment mask_time_length mask_time_min_masks "
-    "mask_feature_length mask_feature_min_masks num_codevectors_per_group num_codevector_groups "
-    "contrastive_logits_temperature num_negatives codevector_dim proj_codevector_dim diversity_loss_weight "
-    "ctc_loss_reduction ctc_zero_infinity use_weighted_layer_sum classifier_proj_size tdnn_dim tdnn_kernel "
-    "tdnn_dilation xvector_output_dim adapter_kernel_size adapter_stride num_adapter_layers "
-    "output_hidden_size gradient_checkpointing num_feat_extract_layers conv_pos_batch_norm"
-)
-"""Keys that change no count and no feature of a plain forward, in one text."""
-
-
-def _sizes(config: Config, name: str) -> ConfigValue[list[int]]:
-    """A list of sizes, one for each convolution."""
-    entry = config.value(name)
-    if not isinstance(entry.value, list | tuple) or not entry.value:
-        raise config.error(f"{name} must be a list, not {short_repr(entry.value)}", at=entry.place)
-    return entry.derive([config.as_size(name, entry.derive(size)).value for size in entry.value])
-
-
-def _wave(config: Config, norm: Mapped, *, stable: bool) -> Mapped:
-    """The convolutions of a wave; with `stable` no norm follows the positions."""
-    kind = config.value("feat_extract_norm")
-    normalized = {"group": "first", "layer": "every"}.get(str(kind.value))
-    if normalized is None:
-        raise config.error(f"feat_extract_norm {kind.value!r} is not supported", at=kind.place)
-    projects = config.flag("feat_proj_layer_norm", default=True).value
-    return {
-        "kind": "convolved_wave",
-        "channels": _sizes(config, "conv_dim"),
-        "kernels": _sizes(config, "conv_kernel"),
-        "strides": _sizes(config, "conv_stride"),
-        "bias": config.flag("conv_bias"),
-        "normalized": normalized,
-        "activation": activation(config, "feat_extract_activation"),
-        "input_norm": norm if projects else None,
-        "position_kernel": config.size("num_conv_pos_embeddings"),
-        "position_groups": config.size("num_conv_pos_embedding_groups"),
-        "norm": None if stable else norm,
-    }
-
-
-def _wav2vec2_like(config: Config, prefix: str) -> Mapped:
+def _wav2vec2_like(config: Config, prefix: str, front_end: Mapped | None = None, **more: Any) -> Mapped:
     """wav2vec 2.0: convolutions of a wave, convolved positions, layers as BERT's or normalized first."""
     config.only_architectures(f"{prefix}Model", f"{prefix}ForCTC", f"{prefix}ForSequenceClassification")
     config.ignore(*NO_SIZE.split(), "vocab_size")
@@ -85,7 +42,8 @@ def _wav2vec2_like(config: Config, prefix: str) -> Mapped:
     if config.get("adapter_attn_dim", default=None) is not None:
         what = "adapters of attention (adapter_attn_dim) are not supported"
         raise config.error(what, at=config.place("adapter_attn_dim"))
-    norm, stable = layernorm(config.number("layer_norm_eps")), config.flag("do_stable_layer_norm").value
+    norm = layernorm(config.number("layer_norm_eps"))
+    stable = config.flag("do_stable_layer_norm", default=False).value
     ends: Mapped = {}
     if config.architecture.endswith("CTC"):
         ends = {"n_labels": config.size("vocab_size")}
@@ -95,12 +53,13 @@ def _wav2vec2_like(config: Config, prefix: str) -> Mapped:
     masks = max(config.number(f"mask_{what}_prob", default=0.0).value for what in ("time", "feature")) > 0
     return vit_like(
         config,
-        _wave(config, norm, stable=stable),
+        {**wave(config, norm, stable=stable), **(front_end or {})},
         norm=norm,
         layer={} if stable else {"kind": "post_norm"},
         final_norm=stable,
         **({"unread": {"masked_spec_embed": config.size("hidden_size")}} if masks else {}),
         **ends,
+        **more,
     )
 
 
@@ -119,6 +78,64 @@ def _unispeech_sat(config: Config) -> Mapped:
     """UniSpeech-SAT: wav2vec 2.0 with other training."""
     config.ignore("num_clusters")
     return _wav2vec2_like(config, "UniSpeechSat")
+
+
+def _data2vec(config: Config) -> Mapped:
+    """data2vec: wav2vec 2.0 with several layers of convolved positions, normalized without weights."""
+    front_end = {
+        "position_kernel": config.size("conv_pos_kernel_size"),
+        "position_layers": config.size("num_conv_pos_embeddings"),
+        "position_norm": layernorm(1e-5, weight=False, bias=False),
+        "weight_norm": False,
+    }
+    return _wav2vec2_like(config, "Data2VecAudio", front_end)
+
+
+def _wavlm(config: Config) -> Mapped:
+    """WavLM: wav2vec 2.0 with T5's buckets of distance, gated by each query."""
+    config.ignore("num_ctc_classes")
+    bias = {
+        "kind": "buckets",
+        "n_buckets": config.size("num_buckets"),
+        "max_distance": config.size("max_bucket_distance"),
+        "bidirectional": True,
+    }
+    return _wav2vec2_like(config, "WavLM", attention={"kind": "gated_bias"}, score_bias=bias)
+
+
+OMNI_ASR: Mapped = {
+    "hidden_size": 1024,
+    "conv_dim": [512] * 7,
+    "conv_kernel": [10, 3, 3, 3, 3, 2, 2],
+    "conv_stride": [5, 2, 2, 2, 2, 2, 2],
+    "conv_bias": True,
+    "num_attention_heads": 16,
+    "num_hidden_layers": 24,
+    "num_conv_pos_embeddings": 128,
+    "num_conv_pos_embedding_groups": 16,
+    "intermediate_size": 4096,
+    "layer_norm_eps": 1e-5,
+    "hidden_act": "gelu",
+}
+
+
+def _omni_asr(config: Config) -> Mapped:
+    """Omnilingual ASR: wav2vec 2.0 whose layers normalize first, in a class of its own."""
+    config.only_architectures("OmniASRForCTC")
+    config.ignore("ctc_loss_reduction", "ctc_zero_infinity", "blank_token_id", "pad_token_id", "bos_token_id")
+    config.ignore("initializer_range", "eos_token_id")
+    inner = config.inner("audio_config", OMNI_ASR)
+    inner.ignore("model_type", "hidden_dropout", "activation_dropout", "layerdrop")
+    if inner.get("model_type", default="omniasr_audio") != "omniasr_audio":
+        raise config.error("an audio_config other than omniasr_audio is not supported")
+    taps = inner.size("num_conv_pos_embeddings")
+    if taps.value % 2:
+        raise config.error(f"num_conv_pos_embeddings {taps} is odd", at=taps.place)
+    norm = layernorm(inner.number("layer_norm_eps"))
+    front_end = {**wave(inner, norm, stable=True), "weight_norm": False}
+    encoder = vit_like(inner, front_end, norm=norm)
+    inner.report_unread_keys()
+    return {**encoder, "n_labels": config.size("vocab_size")}
 
 
 def _hubert(config: Config) -> Mapped:
@@ -163,11 +180,11 @@ def _wave_weights(base: str) -> Any:
 
 def _wave_names(config: Config, base: str) -> Weights:
     """Names of wav2vec 2.0's kin, whose norms depend on the order of norm and sublayer."""
-    stable, within = config.flag("do_stable_layer_norm").value, f"[{base}.]"
+    stable, within = config.flag("do_stable_layer_norm", default=False).value, f"[{base}.]"
     layers, ours, convs = f"{within}encoder.layers.*", "layers.*", f"{within}feature_extractor.conv_layers"
     places = f"{within}encoder.pos_conv_embed.conv"
     names: dict[str, Rule] = {}
-    for i in range(len(_sizes(config, "conv_dim").value)):
+    for i in range(len(sizes(config, "conv_dim").value)):
         names[f"{convs}.{i}.conv.*"] = f"{FRONT}.conv{i}.*"
         names[f"{convs}.{i}.layer_norm.*"] = f"{FRONT}.conv{i}_norm.*"
     return {
@@ -180,9 +197,13 @@ def _wave_names(config: Config, base: str) -> Weights:
         f"{places}.parametrizations.weight.original1": f"{FRONT}.positions.direction",
         f"{places}.weight_g": f"{FRONT}.positions.gain",
         f"{places}.weight_v": f"{FRONT}.positions.direction",
+        **_position_layers(config, f"{within}encoder.pos_conv_embed.layers"),
         f"{within}encoder.layer_norm.*": "final_norm.*" if stable else f"{FRONT}.norm.*",
         **{f"{layers}.attention.{n}_proj.*": f"{ours}.attention.{n}_proj.*" for n in "qkv"},
         f"{layers}.attention.out_proj.*": f"{ours}.attention.o_proj.*",
+        f"{within}encoder.layers.0.attention.rel_attn_embed.weight": "score_bias.weight",
+        f"{layers}.attention.gru_rel_pos_linear.*": f"{ours}.attention.gate_proj.*",
+        f"{layers}.attention.gru_rel_pos_const": f"{ours}.attention.gate_factor.weight",
         f"{layers}.layer_norm.*": f"{ours}.attention_norm.*",
         f"{layers}.feed_forward.intermediate_dense.*": f"{ours}.ffn.up_proj.*",
         f"{layers}.feed_forward.output_dense.*": f"{ours}.ffn.down_proj.*",
@@ -190,6 +211,43 @@ def _wave_names(config: Config, base: str) -> Weights:
         "lm_head.*": "classifier.*",
         "projector.*": "pooling.dense.*",
         "classifier.*": "classifier.*",
+    }
+
+
+def _position_layers(config: Config, theirs: str) -> Weights:
+    """Names of several layers of convolved positions (data2vec)."""
+    if config.get("conv_pos_kernel_size", default=None) is None:
+        return {}
+    names: dict[str, Rule] = {}
+    for i in range(config.size("num_conv_pos_embeddings").value):
+        ours = f"{FRONT}.positions{i or ''}"
+        names |= {f"{theirs}.{i}.conv.bias": f"{ours}.bias", f"{theirs}.{i}.conv.weight": f"{ours}.direction"}
+    return names
+
+
+def _omni_asr_names(config: Config) -> Weights:
+    """Names of Omnilingual ASR: those of wav2vec 2.0, under other modules."""
+    inner = config.inner("audio_config", OMNI_ASR)
+    theirs, layers, ours = "model.audio_tower", "model.audio_tower.layers.*", "layers.*"
+    names: dict[str, Rule] = {}
+    for i in range(len(sizes(inner, "conv_dim").value)):
+        convolution = f"{theirs}.subsampling.conv_layers.{i}"
+        names |= {f"{convolution}.conv.*": f"{FRONT}.conv{i}.*"}
+        names |= {f"{convolution}.layer_norm.*": f"{FRONT}.conv{i}_norm.*"}
+    return {
+        **names,
+        f"{theirs}.subsampling.layer_norm.*": f"{FRONT}.input_norm.*",
+        f"{theirs}.subsampling.projection.*": f"{FRONT}.project.*",
+        f"{theirs}.encode_positions.conv.bias": f"{FRONT}.positions.bias",
+        f"{theirs}.encode_positions.conv.weight": f"{FRONT}.positions.direction",
+        f"{theirs}.layer_norm.*": "final_norm.*",
+        **{f"{layers}.attention.{n}_proj.*": f"{ours}.attention.{n}_proj.*" for n in "qkv"},
+        f"{layers}.attention.out_proj.*": f"{ours}.attention.o_proj.*",
+        f"{layers}.layer_norm.*": f"{ours}.attention_norm.*",
+        f"{layers}.feed_forward.intermediate_dense.*": f"{ours}.ffn.up_proj.*",
+        f"{layers}.feed_forward.output_dense.*": f"{ours}.ffn.down_proj.*",
+        f"{layers}.final_layer_norm.*": f"{ours}.ffn_norm.*",
+        "ctc_head.*": "classifier.*",
     }
 
 
@@ -209,4 +267,11 @@ FAMILIES = {
         _unispeech_sat,
         _wave_weights("unispeech_sat"),
     ),
+    "wavlm": Family("WavLM: WavLMConfig, WavLMModel, WavLMForCTC.", _wavlm, _wave_weights("wavlm")),
+    "data2vec-audio": Family(
+        "data2vec for sounds: Data2VecAudioConfig, Data2VecAudioModel, Data2VecAudioForCTC.",
+        _data2vec,
+        _wave_weights("data2vec_audio"),
+    ),
+    "omniasr_ctc": Family("Omnilingual ASR: OmniASRCTCConfig, OmniASRForCTC.", _omni_asr, _omni_asr_names),
 }

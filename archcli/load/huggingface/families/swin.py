@@ -30,10 +30,11 @@ def _depths(config: Config, name: str, stages: int | None = None) -> list[int]:
     return [config.as_size(name, entry.derive(size)).value for size in entry.value]
 
 
-def _swin(config: Config) -> Mapped:
+def _swin(config: Config, prefix: str = "Swin", **more: Any) -> Mapped:
     """Swin: every other layer's windows are moved by half their side."""
-    config.only_architectures("SwinModel", "SwinForImageClassification")
-    config.ignore(*UNREAD, "path_norm", "num_layers")  # the last is the number of depths
+    config.only_architectures(f"{prefix}Model", f"{prefix}ForImageClassification")
+    # num_layers is the number of depths, hidden_size the width of the last stage
+    config.ignore(*UNREAD, "path_norm", "num_layers", "hidden_size")
     config.only("use_absolute_embeddings", False)
     depths = _depths(config, "depths")
     heads, width = _depths(config, "num_heads", len(depths)), config.size("embed_dim")
@@ -58,8 +59,14 @@ def _swin(config: Config) -> Mapped:
         "front_end": front_end,
         "pooling": {"kind": "mean"},
         **(labels(config) if is_classifier else {}),
+        **more,
         "groups": groups,
     }
+
+
+def _donut(config: Config) -> Mapped:
+    """Donut's encoder of pages: Swin without a final norm."""
+    return _swin(config, "DonutSwin", final_norm=False)
 
 
 def _layer(config: Config, width: int, n_heads: int, *, shifted: bool) -> Mapped:
@@ -97,9 +104,9 @@ STORED = {
 """Names in files that older transformers wrote."""
 
 
-def _weights(config: Config) -> Weights:
+def _weights(config: Config, base: str = "[swin.]") -> Weights:
     """Names of the tensors: a layer of ours that merges places follows each stage but the last."""
-    base, first = "[swin.]", 0
+    first = 0
     names: dict[str, Rule] = {}
     for stage, depth in enumerate(_depths(config, "depths")):
         theirs = f"{base}encoder.layers.{stage}"
@@ -119,6 +126,14 @@ def _weights(config: Config) -> Weights:
     }
 
 
+def _donut_weights(config: Config) -> Weights:
+    """Names of Donut's tensors."""
+    return _weights(config, "[donut.]")
+
+
 FAMILIES = {
+    "donut-swin": Family(
+        "Donut's encoder of pages: DonutSwinConfig, DonutSwinModel, its classifier.", _donut, _donut_weights
+    ),
     "swin": Family("Swin: SwinConfig, SwinModel, SwinForImageClassification.", _swin, _weights),
 }

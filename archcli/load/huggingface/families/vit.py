@@ -1,30 +1,29 @@
-"""Vision transformers with a class token: ViT, DeiT, BEiT, DINOv2 with and without registers, DINOv3."""
+"""Vision transformers with a class token: ViT, DeiT, BEiT and their kin."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import ACTIVATIONS, activation, gated, layernorm, mlp
-from archcli.load.huggingface.weights.map import Parts, Rule, Weights
-from archcli.load.huggingface.whole.vit_like import flat, labels, patches, sides, unread_token, vit_like
-
-CLASSIFIER = "ForImageClassification"
-FRONT = "front_end"
-LAYERS = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "o_proj"}
-
-
-def _biases(config: Config) -> bool | list[str]:
-    """The biases of attention where q, k and v may have none."""
-    return True if config.flag("qkv_bias").value else ["o"]
-
-
-def _kind(config: Config, prefix: str, *endings: str) -> str:
-    """The ending of the file's class; the base model's without one."""
-    config.only_architectures(*(prefix + ending for ending in ("Model", *endings)))
-    return config.architecture.removeprefix(prefix) or "Model"
+from archcli.load.huggingface.parts.networks import ACTIVATIONS, layernorm, mlp
+from archcli.load.huggingface.weights.map import Rule, Weights
+from archcli.load.huggingface.whole.vit_like import (
+    CLASSIFIER,
+    FRONT,
+    MODERN,
+    NORMS,
+    STORED,
+    class_ending,
+    flat,
+    labels,
+    named_front,
+    named_layers,
+    patches,
+    qkv_biases,
+    sides,
+    unread_token,
+    vit_like,
+)
 
 
 def _pooled(config: Config) -> Mapped:
@@ -45,40 +44,58 @@ def _vit(config: Config) -> Mapped:
     """ViT: a class token, learned positions, biases on q, k and v."""
     config.ignore("pooler_output_size", "pooler_act")
     ends: Mapped = {"pooling": _pooled(config)}
-    if _kind(config, "ViT", CLASSIFIER) == CLASSIFIER:
+    if class_ending(config, "ViT", CLASSIFIER) == CLASSIFIER:
         ends = {"pooling": {"kind": "first"}, **labels(config)}
-    return vit_like(config, patches(config), attention={"bias": _biases(config)}, **ends)
+    return vit_like(config, patches(config), attention={"bias": qkv_biases(config)}, **ends)
 
 
 def _vit_msn(config: Config) -> Mapped:
     """MSN: ViT without a pooler."""
     ends: Mapped = {}
-    if _kind(config, "ViTMSN", CLASSIFIER) == CLASSIFIER:
+    if class_ending(config, "ViTMSN", CLASSIFIER) == CLASSIFIER:
         ends = {"pooling": {"kind": "first"}, **labels(config)}
-    return vit_like(config, patches(config), attention={"bias": _biases(config)}, **ends)
+    return vit_like(config, patches(config), attention={"bias": qkv_biases(config)}, **ends)
 
 
 def _ijepa(config: Config) -> Mapped:
     """I-JEPA: ViT without a class token; the mean of all tokens is classified."""
     config.ignore("pooler_output_size", "pooler_act")
     ends: Mapped = {}
-    if _kind(config, "IJepa", CLASSIFIER) == CLASSIFIER:
+    if class_ending(config, "IJepa", CLASSIFIER) == CLASSIFIER:
         ends = {"pooling": {"kind": "mean"}, **labels(config)}
     front_end = patches(config, class_token=False)
-    return vit_like(config, front_end, attention={"bias": _biases(config)}, **ends)
+    return vit_like(config, front_end, attention={"bias": qkv_biases(config)}, **ends)
 
 
 def _deit(config: Config) -> Mapped:
     """DeiT: as ViT, with a token that learns from a teacher."""
     config.ignore("pooler_output_size", "pooler_act")
-    kind = _kind(config, "DeiT", CLASSIFIER, f"{CLASSIFIER}WithTeacher")
+    kind = class_ending(config, "DeiT", CLASSIFIER, f"{CLASSIFIER}WithTeacher")
     ends: Mapped = {"pooling": _pooled(config)}
     if kind != "Model":
         ends = {"pooling": {"kind": "first"}, **labels(config), "teacher": kind.endswith("Teacher")}
     front_end = patches(config, teacher_token=True)
-    return vit_like(config, front_end, attention={"bias": _biases(config)}, **ends)
+    return vit_like(config, front_end, attention={"bias": qkv_biases(config)}, **ends)
 
 
+DPT_HEADS = (
+    "backbone_out_indices",
+    "readout_type",
+    "reassemble_factors",
+    "neck_hidden_sizes",
+    "fusion_hidden_size",
+    "head_in_index",
+    "use_auxiliary_head",
+    "auxiliary_loss_weight",
+    "semantic_loss_ignore_index",
+    "semantic_classifier_dropout",
+    "backbone_featmap_shape",
+    "neck_ignore_stages",
+    "use_batch_norm_in_fusion_residual",
+    "use_bias_in_fusion_residual",
+    "add_projection",
+)
+"""Keys of its decoder alone."""
 BEIT_HEADS = (
     "vocab_size",
     "pool_scales",
@@ -94,10 +111,10 @@ BEIT_HEADS = (
 )
 
 
-def _beit(config: Config) -> Mapped:
+def _beit(config: Config, prefix: str = "Beit") -> Mapped:
     """BEiT: biases by differences of row and column, no bias on keys, scaled branches, a mean as pooler."""
     config.ignore(*BEIT_HEADS, "qkv_bias")
-    is_classifier = _kind(config, "Beit", CLASSIFIER) == CLASSIFIER
+    is_classifier = class_ending(config, prefix, CLASSIFIER) == CLASSIFIER
     image, patch, width = sides(config, "image_size"), sides(config, "patch_size"), config.size("hidden_size")
     grid = [image.value[i] // patch.value[i] for i in (0, 1)]
     learned = config.flag("use_absolute_position_embeddings").value
@@ -124,97 +141,42 @@ def _beit(config: Config) -> Mapped:
     )
 
 
-def _swiglu(config: Config) -> Mapped:
-    """DINOv2's gated network: two thirds of mlp_ratio times the width, up to a multiple of 8."""
-    width, ratio = config.size("hidden_size"), config.number("mlp_ratio")
-    inner = int(width.value * ratio.value)
-    if not config.flag("use_swiglu_ffn").value:
-        return mlp(config, width.derive(inner), "hidden_act")
-    d_ff = width.derive((int(inner * 2 / 3) + 7) // 8 * 8)
-    return {"kind": "glu", "d_ff": d_ff, "activation": "silu", "bias": True}
+def _data2vec(config: Config) -> Mapped:
+    """data2vec on images: BEiT's encoder."""
+    encoder = _beit(config, "Data2VecVision")
+    # its base model has no pooler by default
+    return encoder if "n_labels" in encoder else {k: v for k, v in encoder.items() if k != "pooling"}
 
 
-def _dinov2(config: Config, prefix: str = "Dinov2", **more: Any) -> Mapped:
-    """DINOv2: scaled branches; positions are resized to any image."""
-    is_classifier = _kind(config, prefix, CLASSIFIER) == CLASSIFIER
-    masks = prefix != "Dinov2" or config.flag("use_mask_token").value
-    return vit_like(
-        config,
-        patches(config, antialias=True if prefix != "Dinov2" else None, **more),
-        attention={"bias": _biases(config)},
-        ffn=_swiglu(config),
-        layer={"layer_scale": config.number("layerscale_value")},
-        **({"pooling": {"kind": "first_and_mean"}, **labels(config)} if is_classifier else {}),
-        **(unread_token(config.size("hidden_size")) if masks else {}),
-    )
+def _dpt(config: Config) -> Mapped:
+    """DPT without its decoder: ViT, whose table of positions is resized to any image."""
+    config.only_architectures("DPTModel")
+    config.only("is_hybrid", False)
+    config.ignore(*DPT_HEADS)
+    front_end = patches(config, resize="bilinear")
+    return vit_like(config, front_end, attention={"bias": qkv_biases(config)}, pooling=_pooled(config))
 
 
-def _dinov2_with_registers(config: Config) -> Mapped:
-    """DINOv2 with registers behind the class token."""
-    return _dinov2(config, "Dinov2WithRegisters", registers=config.count("num_register_tokens"))
+def _ratio(config: Config) -> Mapped:
+    """A network of mlp_ratio times the width."""
+    width = config.size("hidden_size")
+    d_ff = width.derive(int(width.value * config.number("mlp_ratio").value))
+    return mlp(config, d_ff, "hidden_act")
 
 
-def _dinov3(config: Config) -> Mapped:
-    """DINOv3: queries and keys turned by the centers of patches, registers, scaled branches."""
-    _kind(config, "DINOv3ViT")
-    config.ignore("pos_embed_shift", "pos_embed_jitter", "pos_embed_rescale")
-    stated = {"q": "query_bias", "k": "key_bias", "v": "value_bias", "o": "proj_bias"}
-    biased = [ours for ours, key in stated.items() if config.flag(key).value]
-    bias, width = config.flag("mlp_bias"), config.size("intermediate_size")
-    if config.flag("use_gated_mlp").value:
-        ffn = gated(config, bias=bias)
-    else:
-        ffn = {"kind": "mlp", "d_ff": width, "activation": activation(config, "hidden_act"), "bias": bias}
-    registers = config.count("num_register_tokens")
-    front_end = patches(config, position="none", coordinates="centers", registers=registers)
-    position = {"kind": "grid_rope", "theta": config.number("rope_theta"), "full_turns": True}
-    return vit_like(
-        config,
-        front_end,
-        attention={"bias": biased, "position": position},
-        ffn=ffn,
-        layer={"layer_scale": config.number("layerscale_value")},
-        **unread_token(config.size("hidden_size")),
-    )
-
-
-def _front(theirs: str) -> Weights:
-    """Names of the front end's tensors below this prefix."""
-    return {
-        f"{theirs}.cls_token": flat(f"{FRONT}.class_token.weight", 2),
-        f"{theirs}.position_embeddings": flat(f"{FRONT}.positions.weight"),
-        f"{theirs}.patch_embeddings.projection.*": f"{FRONT}.patches.*",
-    }
-
-
-def _named(layers: str, words: dict[str, str]) -> dict[str, Rule]:
-    """Names of the layers' tensors, `words` being theirs for ours."""
-    return {f"{layers}.{theirs}": f"layers.*.{ours}" for theirs, ours in words.items()}
-
-
-MODERN = {f"attention.{name}.*": f"attention.{name}.*" for name in LAYERS.values()} | {
-    "mlp.fc1.*": "ffn.up_proj.*",
-    "mlp.fc2.*": "ffn.down_proj.*",
-}
-NORMS = {"layernorm_before.*": "attention_norm.*", "layernorm_after.*": "ffn_norm.*"}
-STORED = {
-    **{
-        f"attention.attention.{theirs}.*": f"attention.{ours}_proj.*"
-        for theirs, ours in {"query": "q", "key": "k", "value": "v"}.items()
-    },
-    "attention.output.dense.*": "attention.o_proj.*",
-    "intermediate.dense.*": "ffn.up_proj.*",
-    "output.dense.*": "ffn.down_proj.*",
-}
-"""Names in files that older transformers wrote."""
+def _pixio(config: Config) -> Mapped:
+    """Pixio: several class tokens."""
+    config.only_architectures("PixioModel")
+    front_end = patches(config, class_tokens=config.size("n_cls_tokens"))
+    return vit_like(config, front_end, attention={"bias": qkv_biases(config)}, ffn=_ratio(config))
 
 
 def _vit_weights(base: str, **more: Rule) -> Weights:
     """Names of ViT and DeiT, as in memory and as stored."""
     return {
-        **_front(f"[{base}.]embeddings"),
-        **_named(f"[{base}.]layers.*", {**MODERN, **NORMS}),
-        **_named(f"[{base}.]encoder.layer.*", {**STORED, **NORMS}),
+        **named_front(f"[{base}.]embeddings"),
+        **named_layers(f"[{base}.]layers.*", {**MODERN, **NORMS}),
+        **named_layers(f"[{base}.]encoder.layer.*", {**STORED, **NORMS}),
         f"[{base}.]layernorm.*": "final_norm.*",
         f"[{base}.]pooler.dense.*": "pooling.dense.*",
         "classifier.*": "classifier.*",
@@ -228,67 +190,33 @@ DEIT: Weights = {
     "cls_classifier.*": "classifier.*",
     "distillation_classifier.*": "teacher_classifier.*",
 }
-BEIT: Weights = {
-    **_vit_weights("beit"),
-    **_named(
-        "[beit.]layers.*",
-        {
-            "lambda_1": "attention_layer_scale.scale",
-            "lambda_2": "ffn_layer_scale.scale",
-            "relative_position_bias.relative_position_bias_table": "attention.score_bias.weight",
-        },
-    ),
-    **_named(
-        "[beit.]encoder.layer.*",
-        {
-            "lambda_1": "attention_layer_scale.scale",
-            "lambda_2": "ffn_layer_scale.scale",
-            "attention.attention.relative_position_bias.relative_position_bias_table": (
-                "attention.score_bias.weight"
-            ),
-        },
-    ),
-    "[beit.]shared_position_bias.relative_position_bias_table": "score_bias.weight",
-    "[beit.]encoder.relative_position_bias.relative_position_bias_table": "score_bias.weight",
-    "[beit.]embeddings.mask_token": flat("mask_token.weight", 2),
-    "[beit.]pooler.layernorm.*": "pooling.norm.*",
-}
-SCALES = {
-    "norm1.*": "attention_norm.*",
-    "norm2.*": "ffn_norm.*",
-    "layer_scale1.lambda1": "attention_layer_scale.scale",
-    "layer_scale2.lambda1": "ffn_layer_scale.scale",
-}
-GATED = {f"mlp.{theirs}.*": f"ffn.{theirs}.*" for theirs in ("gate_proj", "up_proj", "down_proj")}
-FUSED = Parts(("layers.*.ffn.gate_proj.*", "layers.*.ffn.up_proj.*"))
-"""Gate and up of DINOv2's files, one below the other."""
+BIASES = "relative_position_bias.relative_position_bias_table"
 
 
-def _dinov2_weights(base: str) -> Weights:
-    """Names of DINOv2, as in memory and as stored."""
-    stored = {name: ours for name, ours in STORED.items() if name.startswith("attention.")}
+def _beit_weights(base: str) -> Weights:
+    """Names of BEiT and data2vec, as in memory and as stored."""
+    scales = {
+        "lambda_1": "attention_layer_scale.scale",
+        "lambda_2": "ffn_layer_scale.scale",
+    }
+    stored = {f"attention.attention.{BIASES}": "attention.score_bias.weight"}
     return {
-        **_front(f"[{base}.]embeddings"),
-        f"[{base}.]embeddings.register_tokens": flat(f"{FRONT}.registers.weight"),
-        f"[{base}.]embeddings.mask_token": flat("mask_token.weight"),
-        **_named(f"[{base}.]encoder.layer.*", {**MODERN, **stored, **SCALES, **GATED}),
-        f"[{base}.]encoder.layer.*.mlp.weights_in.*": FUSED,
-        f"[{base}.]encoder.layer.*.mlp.weights_out.*": "layers.*.ffn.down_proj.*",
-        f"[{base}.]layernorm.*": "final_norm.*",
-        "classifier.*": "classifier.*",
+        **_vit_weights(base),
+        **named_layers(f"[{base}.]layers.*", {**scales, BIASES: "attention.score_bias.weight"}),
+        **named_layers(f"[{base}.]encoder.layer.*", {**scales, **stored}),
+        f"[{base}.]shared_position_bias.relative_position_bias_table": "score_bias.weight",
+        f"[{base}.]encoder.{BIASES}": "score_bias.weight",
+        f"[{base}.]embeddings.mask_token": flat("mask_token.weight", 2),
+        f"[{base}.]pooler.layernorm.*": "pooling.norm.*",
     }
 
 
-DINOV3: Weights = {
-    "embeddings.cls_token": flat(f"{FRONT}.class_token.weight", 2),
-    "embeddings.register_tokens": flat(f"{FRONT}.registers.weight"),
-    "embeddings.mask_token": flat("mask_token.weight", 2),
-    "embeddings.patch_embeddings.*": f"{FRONT}.patches.*",
-    **_named("model.layer.*", {**MODERN, **SCALES, **GATED}),
-    **_named("layer.*", {**MODERN, **SCALES, **GATED}),
-    "norm.*": "final_norm.*",
+PIXIO: Weights = {
+    **_vit_weights("pixio"),
+    "[pixio.]embeddings.cls_token": flat(f"{FRONT}.class_token.weight"),
+    "[pixio.]encoder.layer.*.norm1.*": "layers.*.attention_norm.*",
+    "[pixio.]encoder.layer.*.norm2.*": "layers.*.ffn_norm.*",
 }
-
 FAMILIES = {
     "vit": Family("ViT: ViTConfig, ViTModel, ViTForImageClassification.", _vit, _vit_weights("vit")),
     "vit_msn": Family(
@@ -298,14 +226,12 @@ FAMILIES = {
         "I-JEPA: IJepaConfig, IJepaModel, IJepaForImageClassification.", _ijepa, _vit_weights("ijepa")
     ),
     "deit": Family("DeiT: DeiTConfig, DeiTModel and its classifiers.", _deit, DEIT),
-    "beit": Family("BEiT: BeitConfig, BeitModel, BeitForImageClassification.", _beit, BEIT),
-    "dinov2": Family(
-        "DINOv2: Dinov2Config, Dinov2Model and its classifier.", _dinov2, _dinov2_weights("dinov2")
+    "beit": Family("BEiT: BeitConfig, BeitModel, BeitForImageClassification.", _beit, _beit_weights("beit")),
+    "data2vec-vision": Family(
+        "data2vec on images: Data2VecVisionConfig, its base model and classifier.",
+        _data2vec,
+        _beit_weights("data2vec_vision"),
     ),
-    "dinov2_with_registers": Family(
-        "DINOv2 with registers: Dinov2WithRegistersConfig and its classes.",
-        _dinov2_with_registers,
-        _dinov2_weights("dinov2_with_registers"),
-    ),
-    "dinov3_vit": Family("DINOv3: DINOv3ViTConfig, DINOv3ViTModel.", _dinov3, DINOV3),
+    "dpt": Family("DPT's encoder: DPTConfig, DPTModel.", _dpt, _vit_weights("dpt")),
+    "pixio": Family("Pixio: PixioConfig, PixioModel.", _pixio, PIXIO),
 }

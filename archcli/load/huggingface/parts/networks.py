@@ -11,6 +11,8 @@ from archcli.load.huggingface.parts.attention import Flag
 ACTIVATIONS: dict[str, Any] = {
     "relu": "relu",
     "relu2": "relu2",
+    "relu6": "relu6",
+    "hardswish": "hard_swish",
     "gelu": "gelu",
     "gelu_new": "gelu_tanh",
     "gelu_fast": "gelu_tanh",

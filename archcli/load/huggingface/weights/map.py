@@ -34,12 +34,15 @@ class Parts:
     groups: they do so in each of so many groups: q, k, v of head 0, then of head 1, …
     transposed: stored [in, out], as GPT-2's Conv1D and some stacked experts.
     flat: stored with so many axes of 1 in front.
-    tapped: stored with an axis of 1 behind, as the kernel of a convolution with one tap (SqueezeBERT).
+    tapped: stored with so many axes of 1 behind, as the kernel of a convolution with one tap (SqueezeBERT).
     heads: stored with its last axis as so many heads and their width, [in, H, d] (XLNet).
     merged: a stack of matrices, stored one below the other as one (DBRX's experts).
     again: it may be stored under a second name too, as tied tables are.
+    folded: stored with its last axis as axes of these lengths, as the kernel of a convolution.
     unread: so many more entries at the end of its first axis, which no pass reads (LongCat-Flash).
     frames: stored with its second axis as channels and so many frames (patches of Qwen2-VL).
+    scalar: stored as a number without an axis (CLIP's temperature).
+    blocks: its last axis stored as a number of each of so many patches, not as patches (Mistral 3).
     """
 
     ours: tuple[str, ...]
@@ -49,10 +52,13 @@ class Parts:
     flat: int = 0
     heads: int = 0
     merged: bool = False
-    tapped: bool = False
+    tapped: int = 0
     again: bool = False
     unread: int = 0
     frames: int = 0
+    scalar: bool = False
+    blocks: int = 0
+    folded: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -123,14 +129,22 @@ class WeightTarget(NamedTuple):
         if self.parts.transposed and len(whole) > 1:
             # the last two axes change places; the axis of a stack stays first
             whole[-2:] = whole[:-3:-1]
-        if self.nth is None:
+        if self.nth is None and self.parts.unread:
             whole[0] += self.parts.unread
+        return self._laid_out(whole)
+
+    def _laid_out(self, whole: list[int]) -> Shape:
+        """The shape with its axes split, joined or added as they are stored."""
         if self.parts.heads:
             whole[-1:] = [self.parts.heads, whole[-1] // self.parts.heads]
+        if self.parts.folded:
+            whole[-1:] = self.parts.folded
         if self.parts.merged:
             whole[:2] = [whole[0] * whole[1]]
         if self.parts.frames:
             whole[1:2] = [whole[1] // self.parts.frames, self.parts.frames]
+        if self.parts.scalar:
+            return ()
         return (*(1,) * self.parts.flat, *whole, *(1,) * self.parts.tapped)
 
     def renamed(self, names: tuple[str, ...]) -> WeightTarget:

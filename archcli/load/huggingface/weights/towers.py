@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any, NamedTuple
 
+from archcli.load.huggingface.config_json import bare
 from archcli.load.huggingface.registry import family_of
 from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights, parts_of
 from archcli.load.huggingface.weights.names import fairseq_layers
@@ -117,10 +119,14 @@ def _placed(rule: Rule, part: str) -> Rule:
 
 
 def _steps(steps: Sequence[Mapped], ours: str, theirs: Sequence[str]) -> Iterator[tuple[str, Rule]]:
-    """The names of the steps that have weights, in order; a stored matrix alone is [in, out]."""
+    """The names of the steps that have weights, in order; a matrix that is no layer is [in, out]."""
     weighted = [(i, step["kind"]) for i, step in enumerate(steps) if step["kind"] in WEIGHTED]
     for (i, kind), name in zip(weighted, theirs, strict=True):
-        if name.endswith("_weight"):
+        if name.endswith("merging_layer"):
+            merge = next(step["block"] for step in steps if step["kind"] == "merge")
+            size = prod(bare(side) for side in merge)
+            yield f"{name}.weight", Parts((f"{ours}.{i}.{kind}.weight",), blocks=size)
+        elif name.endswith("_weight"):
             yield name, Parts((f"{ours}.{i}.{kind}.weight",), transposed=True)
         else:
             yield f"{name}.*", f"{ours}.{i}.{kind}.*"

@@ -10,9 +10,12 @@ from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.parts.networks import layernorm, mlp
-from archcli.load.huggingface.weights.map import Parts
+from archcli.load.huggingface.weights.map import Parts, Rule, Weights
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+CLASSIFIER = "ForImageClassification"
+FRONT = "front_end"
+PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj")
 UNREAD = (
     "hidden_dropout_prob",
     "attention_probs_dropout_prob",
@@ -116,3 +119,45 @@ def unread_token(width: ConfigValue[int]) -> Mapped:
 def flat(ours: str, axes: int = 1) -> Parts:
     """A tensor that is stored with so many axes of length 1 in front."""
     return Parts((ours,), flat=axes)
+
+
+def qkv_biases(config: Config) -> bool | list[str]:
+    """The biases of attention where q, k and v may have none."""
+    return True if config.flag("qkv_bias").value else ["o"]
+
+
+def class_ending(config: Config, prefix: str, *endings: str) -> str:
+    """The ending of the file's class; the base model's without one."""
+    config.only_architectures(*(prefix + ending for ending in ("Model", *endings)))
+    return config.architecture.removeprefix(prefix) or "Model"
+
+
+def named_front(theirs: str) -> Weights:
+    """Names of the front end's tensors below this prefix."""
+    return {
+        f"{theirs}.cls_token": flat(f"{FRONT}.class_token.weight", 2),
+        f"{theirs}.position_embeddings": flat(f"{FRONT}.positions.weight"),
+        f"{theirs}.patch_embeddings.projection.*": f"{FRONT}.patches.*",
+    }
+
+
+def named_layers(layers: str, words: dict[str, str]) -> dict[str, Rule]:
+    """Names of the layers' tensors, `words` being theirs for ours."""
+    return {f"{layers}.{theirs}": f"layers.*.{ours}" for theirs, ours in words.items()}
+
+
+MODERN = {f"attention.{name}.*": f"attention.{name}.*" for name in PROJECTIONS} | {
+    "mlp.fc1.*": "ffn.up_proj.*",
+    "mlp.fc2.*": "ffn.down_proj.*",
+}
+NORMS = {"layernorm_before.*": "attention_norm.*", "layernorm_after.*": "ffn_norm.*"}
+STORED = {
+    **{
+        f"attention.attention.{theirs}.*": f"attention.{ours}_proj.*"
+        for theirs, ours in {"query": "q", "key": "k", "value": "v"}.items()
+    },
+    "attention.output.dense.*": "attention.o_proj.*",
+    "intermediate.dense.*": "ffn.up_proj.*",
+    "output.dense.*": "ffn.down_proj.*",
+}
+"""Names in files that older transformers wrote."""

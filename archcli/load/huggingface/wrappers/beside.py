@@ -21,6 +21,8 @@ from archcli.load.spec.build import built_part
 from archcli.load.yaml.text import decode, read_start
 from archcli.modules import Tower
 
+VIDEO_PROCESSOR = "video_preprocessor_config.json"
+"""The file that says what becomes of a video; without it that of images does."""
 PROCESSOR = "preprocessor_config.json"
 """The file beside a config.json that says what becomes of an image."""
 NOTHING: Mapping[str, Any] = {}
@@ -83,18 +85,42 @@ class TowerSource:
 
     def bounds(self, least: int, most: int) -> tuple[int, int]:
         """The least and most pixels of an image, as processors state them."""
-        size = self.processor.get("size", default=None)
-        size = size if isinstance(size, dict) else {}
-        low = self.processor.get("min_pixels", default=size.get("shortest_edge"))
-        high = self.processor.get("max_pixels", default=size.get("longest_edge"))
+        low, high = pixels_of(self.processor)
         if low is None or high is None:
             self.note(f"an image has {least:,} to {most:,} pixels")
-        stated = {"least": low or least, "most": high or most}
-        for which, value in stated.items():
-            if not isinstance(value, int) or value < 1:
-                what = f"the {which} pixels of an image must be a whole number above 0"
-                raise ArchError(f"{PROCESSOR}: {what}, not {short_repr(value)}")
-        return stated["least"], stated["most"]
+        return whole_pixels(low or least, "least"), whole_pixels(high or most, "most")
+
+    def patched_video(
+        self, factor: int, frames: int, least: int, most: int, *, of_all: bool = False
+    ) -> Mapped | None:
+        """How patches reach through frames; None for a rule that is not known.
+
+        `least` and `most` pixels of a frame, or `of_all`, hold where no file states others.
+        """
+        stated = self.of_videos
+        if stated.get("cap_pixels_per_frame", default=False):
+            return None
+        low, high = pixels_of(stated)
+        if low is None or high is None:
+            what = "all frames together have" if of_all else "a frame has"
+            self.whole.note(
+                f"no {VIDEO_PROCESSOR} says what becomes of a video: {what} {least:,} to {most:,} pixels"
+            )
+        bounds = {"least": whole_pixels(low or least, "least"), "most": whole_pixels(high or most, "most")}
+        return {"kind": "patched", "frames": frames, "factor": factor, **bounds, "of_all": of_all}
+
+    def frame_size(self, fallback: Any) -> Any:
+        """The size that a processor resizes frames to, else that of images."""
+        stated = self.of_videos.get("size", default=None)
+        if isinstance(stated, dict) and {"height", "width"} <= stated.keys():
+            return [stated["height"], stated["width"]]
+        return fallback
+
+    @property
+    def of_videos(self) -> Config:
+        """The file on videos, or that on images."""
+        own = processor(self.whole, VIDEO_PROCESSOR)
+        return own if own.data else self.processor
 
     def longest(self, key: str, default: int) -> int:
         """The longest edge that the processor states at a key."""
@@ -108,6 +134,22 @@ class TowerSource:
     def note(self, text: str) -> None:
         """Say which default of a class stands where no processor's file says otherwise."""
         self.whole.note(f"no {PROCESSOR} says what becomes of an image: {text}")
+
+
+def pixels_of(stated: Config) -> tuple[Any, Any]:
+    """The least and most pixels that a processor's file states; None for none."""
+    size = stated.get("size", default=None)
+    size = size if isinstance(size, dict) else {}
+    low = stated.get("min_pixels", default=size.get("shortest_edge"))
+    return low, stated.get("max_pixels", default=size.get("longest_edge"))
+
+
+def whole_pixels(value: Any, which: str) -> int:
+    """The least or most pixels; ArchError for what is no whole number above 0."""
+    if not isinstance(value, int) or value < 1:
+        what = f"the {which} pixels of an image must be a whole number above 0"
+        raise ArchError(f"{PROCESSOR}: {what}, not {short_repr(value)}")
+    return value
 
 
 USUAL_SIDE = 32
@@ -126,24 +168,26 @@ ROTARY = {"kind": "grid_rope"}
 ENCODERS = {"clip_vision_model", "siglip_vision_model", "siglip2_vision_model"}
 """Model types of encoders that are families by themselves."""
 
-Reader = Callable[[TowerSource], Mapped]
+Reader = Callable[[TowerSource], Mapped | list[Mapped]]
 
 
 class Towers(NamedTuple):
     """The towers of a file that are known, the keys that they stand at, and why others are not.
 
     `settled` are keys of parts that are no tower: left out by the file, or read with one.
+    `beside` are other parts that are known, by name with their parameters.
     """
 
     towers: list[Mapped]
     keys: list[str]
     reasons: dict[str, str]
     settled: list[str]
+    beside: dict[str, int]
 
 
 def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers:
     """The towers of a wrapper's file, beside a language model with this mapping."""
-    known = Towers([], [], {}, [])
+    known = Towers([], [], {}, [], {})
     if not any(key.endswith("_config") for key in whole.data if key != "quantization_config"):
         # a flat file of a class outside of transformers states no tower (the first of LLaVA)
         return known
@@ -158,8 +202,13 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
         # notes of a tower that turns out to be unknown are about nothing
         notes = len(whole.notes)
         try:
-            tower = read(TowerSource(whole, processor(whole), mapping["d_model"], text))
-            known.towers.append(_in_place(whole, tower, mapping, _in_prompt(whole, text, key)))
+            made = read(TowerSource(whole, processor(whole), mapping["d_model"], text))
+            for number, tower in enumerate(made if isinstance(made, list) else [made]):
+                if "params" in tower:
+                    known.beside[tower["part"]] = tower["params"]
+                    continue
+                prompted = _in_prompt(whole, text, key, tower) if number == 0 else {}
+                known.towers.append(_in_place(whole, tower, mapping, prompted))
             known.keys.append(key)
             known.settled.extend(JOINS.get((kind, key), ()))
         except ArchError as error:
@@ -219,9 +268,13 @@ def _in_place(whole: Config, tower: Mapped, mapping: Mapped, place: Mapped) -> M
     return {**tower, "joined": False}
 
 
-def _in_prompt(whole: Config, text: Mapping[str, Any], key: str) -> Mapped:
+def _in_prompt(whole: Config, text: Mapping[str, Any], key: str, tower: Mapped) -> Mapped:
     """How the vectors of a tower stand in the prompt; empty of a class of which it is not known."""
-    if whole.model_type not in TOKENS:
+    # vectors of several layers are counted and not taken
+    of_layers = any(
+        isinstance(step, dict) and step["kind"] == "layers" for step in tower.get("projector", ())
+    )
+    if whole.model_type not in TOKENS or of_layers:
         return {}
     kind = "audio" if key == "audio_config" else "image"
     named = (whole.get(f"{kind}_token_{end}", default=None) for end in ("id", "index"))
@@ -243,10 +296,10 @@ def _turned(whole: Config, text: Mapping[str, Any]) -> Mapped:
     return {"sections": [*sections], "interleaved": whole.model_type in IN_TURN}
 
 
-def processor(whole: Config) -> Config:
+def processor(whole: Config, name: str = PROCESSOR) -> Config:
     """The processor's file beside a config.json, empty where there is none."""
     file = Path(whole.places.source.name)
-    beside = file.with_name(PROCESSOR)
+    beside = file.with_name(name)
     if file.name != "config.json" or not beside.is_file():
         return Config({}, notes=whole.notes)
     try:
@@ -254,7 +307,7 @@ def processor(whole: Config) -> Config:
     except (ValueError, RecursionError, ArchError):
         data = None
     if not isinstance(data, dict):
-        whole.note(f"{PROCESSOR} is no JSON object, and not read")
+        whole.note(f"{name} is no JSON object, and not read")
         return Config({}, notes=whole.notes)
     return Config(data, notes=whole.notes)
 
@@ -269,16 +322,16 @@ def merged(n: Any) -> Mapped:
     return {"kind": "merge", "block": [n, n]}
 
 
-def still_patches(config: Config, **more: Any) -> Mapped:
+def still_patches(config: Config, frames: str = "temporal_patch_size", **more: Any) -> Mapped:
     """Patches of a still image, which is repeated for each frame of a patch."""
     patch = config.size("patch_size").value
-    channels = config.size("in_channels", "in_chans", "num_channels")
-    frames = config.size("temporal_patch_size", default=1).value
+    channels = config.size("in_channels", "in_chans", "num_channels", default=3)
+    repeated = config.size(frames, default=1).value
     return {
         "kind": "patches",
         "image_size": [USUAL_SIDE * patch] * 2,
         "patch_size": [patch, patch],
-        "in_channels": channels.derive(channels.value * frames),
+        "in_channels": channels.derive(channels.value * repeated),
         "class_token": False,
         "position": "none",
         "coordinates": "grid",
@@ -298,3 +351,16 @@ def merger(hidden: int, width: Any, act: Any, *, norm: Mapped, n: Any, first: bo
     normed = {"kind": "norm", "norm": norm}
     start = [normed, merged(n)] if first else [merged(n), normed]
     return [*start, linear(hidden), {"kind": "activation", "activation": act}, linear(width)]
+
+
+def tiled(source: TowerSource, tile: Any) -> Mapped:
+    """Tiles by the nearest shape where the processor cuts images into them, else one size."""
+    if not source.processor.get("crop_to_patches", default=False):
+        return {"kind": "fixed", "size": tile}
+    least = source.processor.get("min_patches", default=1)
+    return {
+        "kind": "canvas",
+        "tile": tile,
+        "least": least,
+        "most": source.processor.get("max_patches", default=12),
+    }

@@ -1,4 +1,4 @@
-"""Towers of other shapes: Llama 3.2 Vision's tiles, which cross attention reads, and Florence-2's DaViT."""
+"""Towers of other shapes: tiles that cross attention reads (Llama 3.2 Vision), and Florence-2's DaViT."""
 
 from __future__ import annotations
 

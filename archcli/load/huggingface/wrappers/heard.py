@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config import Config, is_number, short_repr
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
 from archcli.load.huggingface.whole.vit_like import vit_like
@@ -48,9 +48,8 @@ def _whisper(source: TowerSource) -> tuple[Config, Mapped]:
 def qwen2_audio(source: TowerSource) -> Mapped:
     """Qwen2-Audio: means of two vectors through one linear layer."""
     _, encoder = _whisper(source)
-    # the class averages before its last norm, which has as many weights either way
-    steps = [{"kind": "pool", "block": [2, 1]}, linear(source.width)]
-    return {"part": "audio_tower", "model": encoder, "projector": steps}
+    encoder["averaged"] = 2
+    return {"part": "audio_tower", "model": encoder, "projector": [linear(source.width)]}
 
 
 def voxtral(source: TowerSource) -> Mapped:
@@ -65,6 +64,72 @@ def voxtral(source: TowerSource) -> Mapped:
         linear(source.width, bias=False),
         {"kind": "activation", "activation": act},
         linear(source.width, bias=False),
+    ]
+    return {"part": "audio_tower", "model": encoder, "projector": steps}
+
+
+def audioflamingo3(source: TowerSource) -> Mapped:
+    """Audio Flamingo 3 and Music Flamingo: means of two vectors through a perceptron.
+
+    Music Flamingo turns the vectors by their time before: no product.
+    """
+    _, encoder = _whisper(source)
+    whole = source.whole
+    whole.ignore("audio_frame_step", "audio_bos_token_id", "audio_eos_token_id", "rope_parameters")
+    act = activation(whole, "projector_hidden_act", default="gelu")
+    bias = whole.flag("projector_bias", default=True)
+    steps = [
+        {"kind": "pool", "block": [2, 1]},
+        linear(source.width, bias=bias),
+        {"kind": "activation", "activation": act},
+        linear(source.width, bias=bias),
+    ]
+    return {"part": "audio_tower", "model": encoder, "projector": steps}
+
+
+GLM_ASR = {
+    "hidden_size": 1280,
+    "intermediate_size": 5120,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 20,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 1500,
+    "num_mel_bins": 128,
+}
+
+
+def glmasr(source: TowerSource) -> Mapped:
+    """GLM-ASR: Whisper's encoder with rotary positions; four vectors side by side through a perceptron."""
+    config = source.part("audio_config", GLM_ASR)
+    heads, width = config.size("num_attention_heads"), config.size("hidden_size")
+    config.only("num_key_value_heads", heads.value, default=heads.value)
+    ffn = config.size("intermediate_size")
+    if ffn.value != JOINED * width.value:
+        raise config.error("intermediate_size must be four times hidden_size: the class joins by it")
+    stated = config.get("rope_parameters", default=None) or {}
+    if not isinstance(stated, dict) or stated.get("rope_type", "default") != "default":
+        raise config.error("rope_parameters other than default are not supported")
+    share = stated.get("partial_rotary_factor", config.get("partial_rotary_factor", default=0.5))
+    if not is_number(share) or not 0 < share <= 1:
+        raise config.error(f"partial_rotary_factor {short_repr(share)} is no share")
+    turned = int(width.value // heads.value * share)
+    rope = {"kind": "rope", "theta": stated.get("rope_theta", 10000.0), "rotary_dim": turned}
+    front_end = {
+        "kind": "chunked_spectrogram",
+        "n_mels": config.size("num_mel_bins"),
+        "chunk": None,
+        "sinusoids": False,
+    }
+    attention = {"bias": BIASED, "position": rope}
+    encoder = vit_like(config, front_end, attention=attention, norm=layernorm(1e-5))
+    config.report_unread_keys()
+    out = source.width.value
+    act = activation(source.whole, "projector_hidden_act", default="gelu")
+    steps = [
+        {"kind": "merge", "block": [JOINED, 1]},
+        linear(2 * out),
+        {"kind": "activation", "activation": act},
+        linear(source.width),
     ]
     return {"part": "audio_tower", "model": encoder, "projector": steps}
 
@@ -106,6 +171,7 @@ def granite_speech(source: TowerSource) -> Mapped:
     """Granite Speech: Conformer layers in blocks of 200 frames, then a Q-Former on windows of 15."""
     config = source.part("encoder_config", GRANITE).with_words(**GRANITE_WORDS)
     config.ignore("dropout")
+    config.only("cat_hidden_layers", None, default=None)
     encoder = _granite(config)
     config.report_unread_keys()
     whole = source.whole

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isqrt
 from typing import Any
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped, bare
-from archcli.load.huggingface.parts.networks import activation, gated
+from archcli.load.huggingface.parts.networks import activation, gated, layernorm
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
-from archcli.load.huggingface.wrappers.beside import TowerSource, linear, merged
+from archcli.load.huggingface.wrappers.beside import TowerSource, linear, merged, tiled
 
 CLIP_L = {
     "intermediate_size": 4096,
@@ -19,6 +20,8 @@ CLIP_L = {
     "num_hidden_layers": 24,
     "num_attention_heads": 16,
 }
+PINS = [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]]
+"""The sizes that LLaVA-1.6 knows where a file states none."""
 PIXTRAL = {
     "hidden_size": 1024,
     "intermediate_size": 4096,
@@ -32,13 +35,14 @@ PIXTRAL = {
 }
 
 
-def pixtral(source: TowerSource, key: str) -> tuple[Mapped, Mapped]:
+def pixtral(source: TowerSource, key: str, init: Mapped = PIXTRAL) -> tuple[Mapped, Mapped]:
     """Pixtral's encoder and what it makes of an image: RMSNorm, gated networks, rotary rows and columns."""
-    config = source.part(key, PIXTRAL)
+    stated = source.whole.get(key, default={})
+    config = source.part(key, PIXTRAL if stated else init)
     config.ignore("head_dim", "rope_parameters")
     norm = {"kind": "rmsnorm", "eps": 1e-5}
     front_end = patches(config, bias=False, class_token=False, position="none", coordinates="grid", norm=norm)
-    position = {"kind": "grid_rope", "theta": config.number("rope_theta")}
+    position = {"kind": "grid_rope", "theta": config.number("rope_theta"), "between": True}
     encoder = vit_like(
         config,
         front_end,
@@ -52,10 +56,37 @@ def pixtral(source: TowerSource, key: str) -> tuple[Mapped, Mapped]:
     sizing = {
         "kind": "longest",
         "longest": longest,
-        "patch": bare(front_end["patch_size"])[0],
+        "patch": _patch(source, bare(front_end["patch_size"])[0]),
         "breaks": True,
     }
     return encoder, sizing
+
+
+AYA = {
+    "model_type": "siglip_vision_model",
+    "hidden_size": 1152,
+    "intermediate_size": 4304,
+    "patch_size": 14,
+    "image_size": 384,
+    "num_hidden_layers": 26,
+    "num_attention_heads": 14,
+    "vision_use_head": False,
+}
+COHERE = {
+    "model_type": "siglip_vision_model",
+    "hidden_size": 1152,
+    "intermediate_size": 3072,
+    "image_size": 512,
+    "num_hidden_layers": 27,
+    "num_attention_heads": 12,
+}
+LIGHTON = {**PIXTRAL, "image_size": 1540, "patch_size": 14, "hidden_act": "silu"}
+
+
+def _patch(source: TowerSource, default: int) -> Any:
+    """What a processor makes sides a multiple of: by its own word, else the encoder's patches."""
+    stated = source.processor.get("patch_size", default=default)
+    return stated.get("height", default) if isinstance(stated, dict) else stated
 
 
 def _perceptron(source: TowerSource, *, bias: Any = True) -> list[Mapped]:
@@ -68,6 +99,8 @@ def _perceptron(source: TowerSource, *, bias: Any = True) -> list[Mapped]:
 def _taken(whole: Config, encoder: Mapped, layer: int = -2) -> Mapped:
     """The layer behind which vectors are taken, where it is not the last or leaves a final norm out."""
     taken = whole.value("vision_feature_layer", default=layer).value
+    if not isinstance(taken, int):
+        return {}
     depth = sum(bare(group["n_layers"]) for group in encoder["groups"])
     after = taken if taken >= 0 else depth + 1 + taken
     if not 0 <= after <= depth:
@@ -75,15 +108,19 @@ def _taken(whole: Config, encoder: Mapped, layer: int = -2) -> Mapped:
     return {} if after == depth and encoder.get("final_norm") is False else {"after": after}
 
 
-def _chosen(whole: Config, default: str = "default", layer: int = -2) -> list[Mapped]:
-    """The step that leaves class tokens out; one layer alone may be read."""
+def _chosen(
+    whole: Config, default: str = "default", layer: Any = -2, *, several: bool = True
+) -> list[Mapped]:
+    """The steps that leave class tokens out, and put several layers side by side where the class can."""
     taken = whole.value("vision_feature_layer", default=layer)
-    if type(taken.value) is not int:
+    numbers = taken.value if isinstance(taken.value, list) and several else [taken.value]
+    if not numbers or not all(type(number) is int for number in numbers):
         what = "vision_feature_layer: vectors of several layers side by side are not known"
         raise whole.error(what, at=taken.place)
     strategy = whole.value("vision_feature_select_strategy", default=default)
     whole.only("vision_feature_select_strategy", "default", "full", default=default)
-    return [{"kind": "drop"}] if strategy.value == "default" else []
+    drop: list[Mapped] = [{"kind": "drop"}] if strategy.value == "default" else []
+    return [*drop, {"kind": "layers", "number": len(numbers)}] if len(numbers) > 1 else drop
 
 
 def llava(source: TowerSource) -> Mapped:
@@ -104,7 +141,7 @@ def llava(source: TowerSource) -> Mapped:
 def _pinned(source: TowerSource, drop: list[Mapped], most: int = 0, layer: int = -2) -> Mapped:
     encoder = source.encoder("vision_config", "clip_vision_model", CLIP_L)
     pins = source.processor.get("image_grid_pinpoints", default=None) or source.whole.get(
-        "image_grid_pinpoints"
+        "image_grid_pinpoints", default=PINS
     )
     source.whole.ignore("image_grid_pinpoints", "use_image_newline_parameter")
     tile = bare(source.size(encoder["front_end"]["image_size"]))[0]
@@ -123,20 +160,105 @@ def llava_next(source: TowerSource) -> Mapped:
     return _pinned(source, _chosen(source.whole))
 
 
+def llava_next_video(source: TowerSource) -> Mapped:
+    """LLaVA-NeXT-Video: an image as LLaVA-1.6 reads it; frames of a video are pooled."""
+    whole = source.whole
+    whole.only("spatial_pool_mode", "average", "max", default="average")
+    whole.ignore("spatial_pool_stride", "image_seq_length", "video_seq_length")
+    bias = whole.flag("multimodal_projector_bias", default=True)
+    if not bias.value:
+        raise whole.error("multimodal_projector_bias false is not known here", at=bias.place)
+    return llava_next(source)
+
+
+def vipllava(source: TowerSource) -> Mapped:
+    """ViP-LLaVA: five layers side by side, normalized, through a perceptron."""
+    whole = source.whole
+    config = replace(
+        whole, data={key: whole.data[key] for key in whole.data if not key.endswith("_strategy")}
+    )
+    layers = _chosen(config, layer=whole.get("vision_feature_layers", default=[-2, -5, -8, -11, 6]))
+    encoder = source.encoder("vision_config", "clip_vision_model", CLIP_L)
+    norm = layernorm(whole.number("projector_layernorm_eps", default=1e-5))
+    sizing = {"kind": "fixed", "size": source.size(encoder["front_end"]["image_size"])}
+    steps = [*layers, {"kind": "norm", "norm": norm}, *_perceptron(source)]
+    return {"model": encoder, "sizing": sizing, "projector": steps}
+
+
+def video_llava(source: TowerSource) -> list[Mapped]:
+    """Video-LLaVA: a tower of images and another of videos, of which the first alone reads images."""
+    whole = source.whole
+    whole.ignore("image_seq_length", "video_seq_length")
+    drop, bias = _chosen(whole), whole.flag("multimodal_projector_bias", default=True)
+    encoder = source.encoder("vision_config", "clip_vision_model", {**CLIP_L, "image_size": 224})
+    sizing = {"kind": "fixed", "size": source.size(encoder["front_end"]["image_size"])}
+    images = {"model": encoder, "sizing": sizing, "projector": [*drop, *_perceptron(source, bias=bias)]}
+    return [images, {"model": encoder, "sizing": {"kind": "unknown"}}]
+
+
+def aya_vision(source: TowerSource) -> Mapped:
+    """Aya Vision: SigLIP's patches merged, normalized, through a gated network."""
+    whole = source.whole
+    drop = _chosen(whole, "full", -1, several=False)
+    eps = whole.number("adapter_layer_norm_eps", default=1e-6)
+    inner = whole.size("alignment_intermediate_size", default=source.width)
+    return _gated(source, AYA, [*drop, merged(whole.size("downsample_factor", default=2))], inner, eps)
+
+
+def cohere2_vision(source: TowerSource) -> Mapped:
+    """Command A Vision: SigLIP's patches merged, through a gated network; tiles of the nearest size."""
+    whole = source.whole
+    merge = merged(whole.size("downsample_factor", default=2))
+    inner = whole.size("alignment_intermediate_size", default=36864)
+    tower = _gated(source, COHERE, [merge], inner)
+    if tower["sizing"]["kind"] == "canvas":
+        tower["sizing"] |= {"nearest": "size", "least": 1}
+    return tower
+
+
+def _gated(source: TowerSource, init: Mapped, steps: list[Mapped], inner: Any, eps: Any = None) -> Mapped:
+    """SigLIP's patches in tiles, and a gated network whose gate and branch are halves of one matrix."""
+    encoder = source.encoder("vision_config", "siglip_vision_model", init)
+    tile = source.size(encoder["front_end"]["image_size"])
+    if bare(inner) % 2:
+        raise source.whole.error("alignment_intermediate_size is odd: its halves are gate and branch")
+    normed = [] if eps is None else [{"kind": "norm", "norm": layernorm(eps)}]
+    network = {"kind": "gated", "d_ff": bare(inner) // 2, "width": source.width, "bias": True}
+    return {"model": encoder, "sizing": tiled(source, tile), "projector": [*steps, *normed, network]}
+
+
+def lighton_ocr(source: TowerSource) -> Mapped:
+    """LightOnOCR: Mistral 3's projector, without biases and breaks."""
+    encoder, sizing = pixtral(source, "vision_config", LIGHTON)
+    eps = source.text.get("rms_norm_eps", 1e-6)
+    steps = [
+        {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": eps}},
+        merged(source.whole.size("spatial_merge_size", default=2)),
+        linear(encoder["d_model"], bias=False),
+        linear(source.width, bias=False),
+        {"kind": "activation", "activation": "gelu"},
+        linear(source.width, bias=False),
+    ]
+    return {"model": encoder, "sizing": {**sizing, "breaks": False}, "projector": steps}
+
+
 def llava_onevision(source: TowerSource) -> Mapped:
     """LLaVA-OneVision: as LLaVA-1.6, with SigLIP and at most nine tiles' worth of tokens."""
     ratio = source.whole.value("vision_aspect_ratio", default="anyres_max_9")
     most = str(ratio.value).removeprefix("anyres_max_")
     if not most.isdecimal():
         raise source.whole.error(f"vision_aspect_ratio {ratio.value!r} is not known", at=ratio.place)
-    return _pinned(source, _chosen(source.whole, "full", -1), int(most), -1)
+    tower = _pinned(source, _chosen(source.whole, "full", -1), int(most), -1)
+    size = source.frame_size(tower["model"]["front_end"]["image_size"])
+    # rows and columns of a frame are halved, and one newline stands behind all frames
+    return {**tower, "video": {"kind": "frames", "size": size, "pooled": 2, "ends": 1}}
 
 
 def mistral3(source: TowerSource) -> Mapped:
     """Mistral 3: Pixtral's vectors normalized, four of them merged, through a perceptron."""
     whole = source.whole
     encoder, sizing = pixtral(source, "vision_config")
-    drop = _chosen(whole, "full", -1)
+    drop = _chosen(whole, "full", -1, several=False)
     n = whole.size("spatial_merge_size", default=2)
     bias = whole.flag("multimodal_projector_bias", default=False)
     eps = source.text.get("rms_norm_eps", 1e-6)
@@ -160,20 +282,17 @@ def gemma3(source: TowerSource) -> Mapped:
     front = encoder["front_end"]
     side = bare(front["image_size"])[0] // bare(front["patch_size"])[0]
     n = side // isqrt(count.value)
-    if n == 0:
-        what = f"mm_tokens_per_image {count.value} is more than the {side**2} patches of an image"
-        raise source.whole.error(what, at=count.place)
     eps = encoder["norm"]["eps"]
     steps = [
-        {"kind": "pool", "block": [n, n]},
+        {"kind": "pool", "block": [max(n, 1)] * 2},
         {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": eps, "offset": 1}},
         linear(source.width, bias=False),
     ]
-    return {
-        "model": encoder,
-        "sizing": {"kind": "fixed", "size": source.size(front["image_size"])},
-        "projector": steps,
-    }
+    sizing = {"kind": "fixed", "size": source.size(front["image_size"])}
+    if n == 0:
+        why = f"mm_tokens_per_image {count.value} is more than the {side**2} patches of an image"
+        sizing = {"kind": "unknown", "why": why}
+    return {"model": encoder, "sizing": sizing, "projector": steps, "both_ways": "medium"}
 
 
 def paligemma(source: TowerSource) -> Mapped:
@@ -187,4 +306,5 @@ def paligemma(source: TowerSource) -> Mapped:
         "model": encoder,
         "sizing": {"kind": "fixed", "size": size},
         "projector": [linear(width)],
+        "both_ways": "prompt",
     }

@@ -1,4 +1,4 @@
-"""Audio towers of Qwen-Omni: Whisper's layers over chunks of a spectrogram, in windows of tokens."""
+"""Audio towers of Qwen's kind: Whisper's layers over chunks of a spectrogram, in windows of tokens."""
 
 from __future__ import annotations
 
@@ -29,7 +29,17 @@ QWEN3: Mapped = {
     "conv_chunksize": 500,
     "downsample_hidden_size": 480,
 }
+QWEN3_ASR: Mapped = {
+    **QWEN3,
+    "encoder_layers": 24,
+    "encoder_attention_heads": 16,
+    "encoder_ffn_dim": 4096,
+    "d_model": 1024,
+    "max_position_embeddings": 13,
+}
 NORM = layernorm(1e-5)
+OF_CHUNK = 13
+"""Tokens of a chunk that Qwen3's classes reckon with, whatever its length."""
 LAYERS = 3
 """Convolutions of Qwen3-Omni, each of which halves the length."""
 
@@ -69,7 +79,19 @@ def qwen2_5_omni(source: TowerSource) -> Mapped:
 
 def qwen3_omni(source: TowerSource) -> Mapped:
     """Qwen3-Omni: three convolutions over chunks of 100 frames, windows of eight of them."""
-    config = _whisper(source, QWEN3)
+    # the whole perceptron is a part of the class of the encoder
+    return _qwen3(source, QWEN3, within=4)
+
+
+def qwen3_asr(source: TowerSource) -> Mapped:
+    """Qwen3-ASR: Qwen3-Omni's encoder with a perceptron behind it; short sounds are padded to a chunk."""
+    source.whole.ignore("timestamp_token_id", "token_classification_bias", "initializer_range")
+    return _qwen3(source, QWEN3_ASR, within=1, whole=True)
+
+
+def _qwen3(source: TowerSource, defaults: Mapped, *, within: int, **more: bool) -> Mapped:
+    """Qwen3's encoder of sounds; `more` are fields of its front end."""
+    config = _whisper(source, defaults)
     chunk = 2 * config.size("n_window").value
     most = config.size("n_window_infer")
     if most.value < chunk:
@@ -77,6 +99,8 @@ def qwen3_omni(source: TowerSource) -> Mapped:
     tokens = chunk
     for _ in range(LAYERS):
         tokens = (tokens + 1) // 2
+    if tokens != OF_CHUNK:
+        raise config.error(f"chunks of {chunk} frames have {tokens} tokens: the class counts {OF_CHUNK}")
     front_end = {
         "kind": "subsampled_spectrogram",
         "n_mels": config.size("num_mel_bins"),
@@ -85,6 +109,7 @@ def qwen3_omni(source: TowerSource) -> Mapped:
         "activation": "gelu",
         "chunk": chunk,
         "sinusoids": True,
+        **more,
     }
     encoder = _encoder(config, front_end, most.value // chunk * tokens, True)
     steps = [
@@ -94,4 +119,4 @@ def qwen3_omni(source: TowerSource) -> Mapped:
         linear(config.size("output_dim")),
     ]
     config.report_unread_keys()
-    return {"part": "audio_tower", "model": encoder, "projector": steps, "within": 4}
+    return {"part": "audio_tower", "model": encoder, "projector": steps, "within": within}

@@ -1,4 +1,4 @@
-"""Towers whose vectors trained queries read: Idefics2, Aria, BLIP-2; and Molmo 2, whose queries are means."""
+"""Towers whose vectors queries read: trained ones (Idefics2, Aria, BLIP-2, Kosmos-2), means (Molmo 2)."""
 
 from __future__ import annotations
 
@@ -53,6 +53,17 @@ QFORMER = {
     "hidden_act": "gelu",
     "layer_norm_eps": 1e-12,
     "cross_attention_frequency": 2,
+}
+KOSMOS2 = {
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "num_channels": 3,
+    "image_size": 224,
+    "patch_size": 14,
+    "hidden_act": "quick_gelu",
+    "layer_norm_eps": 1e-5,
 }
 MOLMO2 = {
     "hidden_size": 1152,
@@ -233,6 +244,45 @@ def blip2(source: TowerSource) -> Mapped:
     source.whole.ignore("image_text_hidden_size", "use_decoder_only_language_model")
     steps = [qformer(source, config), linear(source.width)]
     config.report_unread_keys()
+    sizing = {"kind": "fixed", "size": source.size(encoder["front_end"]["image_size"])}
+    return {"model": encoder, "sizing": sizing, "projector": steps}
+
+
+def instructblip(source: TowerSource) -> Mapped:
+    """InstructBLIP: a Q-Former whose queries read the instruction beside the image.
+
+    Its layers have a second network, of the instruction's tokens.
+    """
+    tower = blip2(source)
+    config = source.part("qformer_config", QFORMER)
+    width, inner = config.size("hidden_size").value, config.size("intermediate_size").value
+    for group in tower["projector"][0]["groups"]:
+        for layer in group.get("pattern", [group.get("layer")]):
+            layer["unread"] = {
+                "text_up": [inner, width],
+                "text_up_bias": inner,
+                "text_down": [width, inner],
+                "text_down_bias": width,
+                "text_norm": [2, width],
+            }
+    tower["projector"][0]["unread"] = {
+        "words": [config.size("vocab_size", default=30522).value, width],
+        "places": [config.size("max_position_embeddings", default=512).value, width],
+    }
+    why = "the Q-Former reads the instruction too, whose length no option states"
+    return {**tower, "sizing": {"kind": "unknown", "why": why}}
+
+
+def kosmos2(source: TowerSource) -> Mapped:
+    """Kosmos-2: CLIP's encoder, normalized, a linear layer, and queries that read its vectors once."""
+    config = source.part("vision_config", KOSMOS2)
+    norm = layernorm(config.number("layer_norm_eps"))
+    encoder = vit_like(config, patches(config, bias=False, norm=norm, resize=None), norm=norm)
+    config.report_unread_keys()
+    heads = source.text.get("attention_heads", 32)
+    attention = {"kind": "cross", "n_heads": heads, "bias": True}
+    number = source.whole.size("latent_query_num", default=64)
+    steps = [linear(source.width), {"kind": "latents", "number": number, "attention": attention}]
     sizing = {"kind": "fixed", "size": source.size(encoder["front_end"]["image_size"])}
     return {"model": encoder, "sizing": sizing, "projector": steps}
 

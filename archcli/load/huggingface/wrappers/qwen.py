@@ -94,12 +94,21 @@ KIMI = {
     "hidden_act": "gelu_pytorch_tanh",
     "merge_kernel_size": [2, 2],
 }
+FRAME_AREAS = (128 * 28 * 28, 768 * 28 * 28)
+"""Least and most pixels of a frame of Qwen2-VL's videos."""
 
 
 def _tower(source: TowerSource, defaults: Mapping[str, Any]) -> Config:
     config = source.part("vision_config", defaults).with_words(**OF_QWEN)
     config.ignore(*NO_FIGURE)
     return config
+
+
+def _video(source: TowerSource, config: Config, least: int, most: int, *, of_all: bool) -> Mapped | None:
+    """Patches of as many frames as the class's, with the least and most pixels of its processor."""
+    factor = config.size("patch_size").value * config.size("spatial_merge_size").value
+    frames = config.size("temporal_patch_size").value
+    return source.patched_video(factor, frames, least, most, of_all=of_all)
 
 
 def qwen2_vl(source: TowerSource) -> Mapped:
@@ -117,9 +126,10 @@ def qwen2_vl(source: TowerSource) -> Mapped:
         final_norm=False,
     )
     steps = merger(width.value * n * n, config.size("hidden_size"), "gelu", norm=norm, n=n)
+    video = _video(source, config, *FRAME_AREAS, of_all=False)
     config.report_unread_keys()
     sizing = multiples(source, config, 56 * 56, 28 * 28 * 1280)
-    return {"model": {**encoder, "d_model": width}, "sizing": sizing, "projector": steps}
+    return {"model": {**encoder, "d_model": width}, "sizing": sizing, "video": video, "projector": steps}
 
 
 def qwen2_5_vl(source: TowerSource) -> Mapped:
@@ -151,9 +161,16 @@ def _in_windows(source: TowerSource, config: Config, heads: Mapping[str, Any] = 
     full = _numbers(config, "fullatt_block_indexes")
     encoder["groups"] = _runs([whole if i in full else window for i in range(config.layers())])
     steps = merger(width.value * n * n, config.size("out_hidden_size"), "gelu", norm=norm, n=n)
+    video = _video(source, config, *FRAME_AREAS, of_all=False)
     config.report_unread_keys()
     sizing = multiples(source, config, 56 * 56, 28 * 28 * 1280)
-    return {"model": encoder, "sizing": sizing, "projector": steps}
+    return {"model": encoder, "sizing": sizing, "video": video, "projector": steps}
+
+
+def hyperclovax(source: TowerSource) -> Mapped:
+    """HyperCLOVA X SEED Think: Qwen2.5-VL's tower and merger, and a linear layer."""
+    tower = qwen2_5_vl(source)
+    return {**tower, "projector": [*tower["projector"], linear(source.width)]}
 
 
 def _runs(layers: list[Mapped]) -> list[Mapped]:
@@ -193,16 +210,18 @@ def _qwen3(source: TowerSource, defaults: Mapping[str, Any]) -> Mapped:
     side = isqrt(places.value)
     if side * side != places.value:
         raise config.error(f"num_position_embeddings {places} is no square", at=places.place)
-    front_end = still_patches(config, position="learned", resize="bilinear")
+    front_end = still_patches(config, position="learned", resize="bilinear", corners=True)
     front_end["image_size"] = [side * config.size("patch_size").value] * 2
     encoder = vit_like(config, front_end, attention={"position": ROTARY}, norm=norm, final_norm=False)
     hidden, out = width.value * n * n, config.size("out_hidden_size")
     taps = _taps(config)
     more = {"taps": taps, "tap_projector": merger(hidden, out, "gelu", norm=norm, n=n, first=False)}
+    video = _video(source, config, 128 * 32 * 32, 768 * 32 * 32, of_all=True)
     config.report_unread_keys()
     return {
         "model": encoder,
         "sizing": multiples(source, config, 256 * 256, 4096 * 4096),
+        "video": video,
         "projector": merger(hidden, out, "gelu", norm=norm, n=n),
         **(more if taps else {}),
     }
@@ -232,10 +251,11 @@ def _glm(source: TowerSource, config: Config, encoder: Mapped, network: Mapped) 
             "ffn": {"kind": "glu", "activation": activation(config, "hidden_act"), **network},
         },
     ]
+    video = _video(source, config, 112 * 112, 28 * 28 * 2 * 30000, of_all=True)
     config.report_unread_keys()
     # bounds are of all pixels of the frames that a still image is repeated for
     sizing = multiples(source, config, 112 * 112, 28 * 28 * 15000, config.size("temporal_patch_size").value)
-    return {"model": encoder, "sizing": {**sizing, "grown": "floor"}, "projector": steps}
+    return {"model": encoder, "sizing": {**sizing, "grown": "floor"}, "video": video, "projector": steps}
 
 
 def glm4v(source: TowerSource) -> Mapped:

@@ -68,7 +68,6 @@ GLM_ASR = {
     "rms_norm_eps": 1e-5,
 }
 BLIP = {"encoder_hidden_size": ("vision_config", "hidden_size", 768)}
-GENERATOR = {"vq_config": "the image generator (vq_config) is not counted, nor its embeddings and head"}
 PREFIX = {"use_bidirectional_attention": "tokens before the answer attend both ways; all are counted causal"}
 
 WRAPPERS: Mapping[str, Wrapper] = {
@@ -95,7 +94,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "instructblip": Wrapper("opt", of_text, head=text_head),
     "instructblipvideo": Wrapper("opt", of_text, head=text_head),
     "internvl": Wrapper("qwen2", TIED),
-    "janus": Wrapper("llama", TIED, left_out=GENERATOR),
+    "janus": Wrapper("llama", TIED),
     "kimi_k25": Wrapper("deepseek_v3", TIED),
     "lfm2_vl": Wrapper("lfm2", TIED),
     "lfm3_vl": Wrapper("lfm3", TIED),

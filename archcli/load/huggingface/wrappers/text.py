@@ -142,7 +142,7 @@ def innermost(whole: Config) -> Config:
 def uncounted(whole: Config, known: Sequence[str]) -> list[str]:
     """The keys of parts that a wrapper's file states beside its language model, without the known ones."""
     wrapper = WRAPPERS.get(whole.model_type)
-    text = "" if wrapper is None else wrapper.key
+    text = "text_config" if wrapper is None else wrapper.key
     return [key for key in whole.data if _is_part(key) and key not in (text, *known)]
 
 

@@ -1,12 +1,12 @@
-"""Towers that read tiles of an image and shuffle pixels: InternVL, Idefics 3, SmolVLM, Llama 4."""
+"""Towers that read tiles of an image and shuffle pixels: InternVL, SmolVLM, ModernVBERT, Llama 4."""
 
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped, bare
-from archcli.load.huggingface.parts.networks import activation, layernorm
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
+from archcli.load.huggingface.parts.networks import activation, gated, layernorm, rmsnorm
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
-from archcli.load.huggingface.wrappers.beside import TowerSource, linear, merged
+from archcli.load.huggingface.wrappers.beside import TowerSource, linear, merged, tiled
 
 INTERNVL = {
     "hidden_size": 1024,
@@ -67,7 +67,17 @@ def _ratio(config: Config, key: str, default: float) -> int:
 
 def internvl(source: TowerSource) -> Mapped:
     """InternVL: InternViT's patches merged two by two, normalized, through a perceptron."""
-    whole, config = source.whole, source.part("vision_config", INTERNVL)
+    return _internvl(source, source.part("vision_config", INTERNVL))
+
+
+def qianfan_ocr(source: TowerSource) -> Mapped:
+    """Qianfan-OCR: InternVL's tower with biases in attention."""
+    config = source.part("vision_config", {**INTERNVL, "attention_bias": True})
+    return _internvl(source, config)
+
+
+def _internvl(source: TowerSource, config: Config) -> Mapped:
+    whole = source.whole
     config.only("use_absolute_position_embeddings", True)
     config.only("use_mask_token", False)
     config.only("norm_type", "layer_norm", "rms_norm")
@@ -98,13 +108,8 @@ def internvl(source: TowerSource) -> Mapped:
         {"kind": "activation", "activation": activation(whole, "projector_hidden_act", default="gelu")},
         linear(source.width),
     ]
-    cuts = source.processor.get("crop_to_patches", default=False)
-    limits = {
-        "least": source.processor.get("min_patches", default=1),
-        "most": source.processor.get("max_patches", default=12),
-    }
-    sizing = {"kind": "canvas", "tile": tile, **limits} if cuts else {"kind": "fixed", "size": tile}
-    return {"model": encoder, "sizing": sizing, "projector": steps}
+    video = {"kind": "frames", "size": source.frame_size(tile)}
+    return {"model": encoder, "sizing": tiled(source, tile), "video": video, "projector": steps}
 
 
 def smolvlm(source: TowerSource) -> Mapped:
@@ -113,14 +118,92 @@ def smolvlm(source: TowerSource) -> Mapped:
     norm = layernorm(config.number("layer_norm_eps"))
     encoder = vit_like(config, patches(config, class_token=False), norm=norm)
     config.report_unread_keys()
+    return _shuffled(source, encoder, source.whole.size("scale_factor", default=2))
+
+
+def modernvbert(source: TowerSource) -> Mapped:
+    """ModernVBERT: as SmolVLM, with SigLIP's own pooler, which the class computes."""
+    encoder = source.encoder("vision_config", "siglip_vision_model")
+    return _shuffled(source, encoder, source.whole.size("pixel_shuffle_factor", default=4))
+
+
+def ultravbert(source: TowerSource) -> Mapped:
+    """UltraVBERT: as ModernVBERT with a norm behind the matrix, by default without SigLIP's pooler."""
+    init = {"vision_use_head": False}
+    encoder = source.encoder("vision_config", "siglip_vision_model", init)
+    tower = _shuffled(source, encoder, source.whole.size("pixel_shuffle_factor", default=4))
+    eps = source.text.get("rms_norm_eps", 1e-6)
+    normed = {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": eps}}
+    most = source.processor.size("max_image_tiles", default=27)
+    sizing = {**tower["sizing"], "most": most}
+    return {**tower, "sizing": sizing, "projector": [*tower["projector"], normed]}
+
+
+def _shuffled(source: TowerSource, encoder: Mapped, n: ConfigValue[int]) -> Mapped:
+    """Tiles through the encoder, n x n patches merged, one matrix."""
     size = bare(encoder["front_end"]["image_size"])[0]
     tile = source.longest("max_image_size", size)
     longest = source.longest("size", 4 * size)
+    frame = source.of_videos.get("max_image_size", default=None)
+    frame = frame.get("longest_edge", tile) if isinstance(frame, dict) else tile
+    video = {"kind": "frames", "size": [frame, frame]} if source.whole.model_type == "smolvlm" else None
     return {
         "model": encoder,
         "sizing": {"kind": "split", "longest": longest, "tile": tile},
-        "projector": [merged(source.whole.size("scale_factor", default=2)), linear(source.width, bias=False)],
+        "video": video,
+        "projector": [merged(n), linear(source.width, bias=False)],
     }
+
+
+OVIS2 = {
+    "hidden_size": 1024,
+    "intermediate_size": 2816,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 8,
+    "num_channels": 3,
+    "image_size": 224,
+    "patch_size": 14,
+    "rms_norm_eps": 1e-5,
+    "qkv_bias": False,
+    "mlp_bias": False,
+    "hidden_act": "silu",
+    "vocab_size": 16384,
+    "hidden_stride": 1,
+    "num_visual_indicator_tokens": 5,
+    "tokenize_function": "softmax",
+}
+
+
+def ovis2(source: TowerSource) -> Mapped:
+    """Ovis2: each merged patch becomes a mixture of a table's vectors."""
+    config = source.part("vision_config", OVIS2)
+    config.only("tokenize_function", "softmax")
+    norm = rmsnorm(config)
+    encoder = vit_like(
+        config,
+        patches(config, class_token=False, norm=norm, norms_patches=True, resize=None),
+        attention={"bias": config.flag("qkv_bias")},
+        norm=norm,
+        ffn=gated(config, bias=config.flag("mlp_bias")),
+    )
+    beside, stride = config.size("num_visual_indicator_tokens"), config.size("hidden_stride")
+    rows = config.size("vocab_size")
+    if rows.value <= beside.value:
+        raise config.error(f"vocab_size {rows} leaves no vector of images", at=rows.place)
+    front = encoder["front_end"]
+    side = bare(front["image_size"])[0] // bare(front["patch_size"])[0]
+    if side % stride.value:
+        raise config.error(f"hidden_stride {stride} does not divide {side} patches", at=stride.place)
+    merge = [merged(stride)] if stride.value > 1 else []
+    neck = [*merge, linear(rows.value - beside.value, bias=False), {"kind": "norm", "norm": layernorm(1e-5)}]
+    config.report_unread_keys()
+    source.whole.ignore("visual_indicator_token_ids")
+    sizing = tiled(source, source.size(encoder["front_end"]["image_size"]))
+    if sizing["kind"] == "canvas" and source.processor.get("use_covering_area_grid", default=True):
+        sizing = {"kind": "unknown"}
+    width = source.whole.size("hidden_size", default=1536)
+    table = {"kind": "table", "width": width, "beside": beside}
+    return {"model": encoder, "sizing": sizing, "projector": [*neck, table], "within": len(neck)}
 
 
 def llama4(source: TowerSource) -> Mapped:

@@ -1,10 +1,13 @@
-"""Towers of further models: DeepSeek-VL, Janus, LFM2-VL, MiniMax-M3, Step 3.7, Phi-4."""
+"""Towers of further models: DeepSeek-VL, LFM2-VL, MiniMax-M3, Step 3.7, Phi-4."""
 
 from __future__ import annotations
 
+from math import isqrt
 from typing import Any
 
+from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped, bare
+from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
 from archcli.load.huggingface.whole.vit_like import patches, sides, vit_like
 from archcli.load.huggingface.wrappers.beside import (
@@ -21,22 +24,6 @@ from archcli.load.huggingface.wrappers.beside import (
 
 SIGLIP = {"model_type": "siglip_vision_model"}
 GELU = {"kind": "activation", "activation": "gelu"}
-JANUS = {
-    "hidden_size": 1024,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 384,
-    "patch_size": 16,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-6,
-    "mlp_ratio": 4.0,
-    "attention_bias": True,
-    "use_qk_norm": False,
-    "depth": 2,
-    "projection_dim": 2048,
-}
-
 LFM_FILE = {
     "downsample_factor": 2,
     "projector_hidden_act": "gelu",
@@ -91,6 +78,33 @@ MINIMAX = {
     "hidden_act": "gelu",
     "layer_norm_eps": 1e-5,
 }
+COSMOS = {
+    "hidden_size": 1152,
+    "intermediate_size": 4304,
+    "num_hidden_layers": 27,
+    "num_attention_heads": 16,
+    "num_channels": 3,
+    "patch_size": 16,
+    "hidden_act": "gelu_pytorch_tanh",
+    "layer_norm_eps": 1e-6,
+    "num_patches": 256,
+    "spatial_merge_size": 2,
+}
+MUSE = {
+    "patch_size": 14,
+    "pos_emb_height": 32,
+    "pos_emb_width": 32,
+    "num_attention_heads": 16,
+    "num_hidden_layers": 50,
+    "hidden_size": 1536,
+    "intermediate_size": 8960,
+    "hidden_act": "gelu",
+    "patch_temporal": 2,
+    "merge_size": 2,
+    "layer_norm_eps": 1e-5,
+    "layer_types": (["window_attention"] * 3 + ["full_attention"]) * 12
+    + ["window_attention", "full_attention"],
+}
 STEP = {
     "hidden_size": 1536,
     "num_hidden_layers": 47,
@@ -136,29 +150,6 @@ def deepseek_vl(source: TowerSource) -> Mapped:
     """DeepSeek-VL: SigLIP's patches through a perceptron."""
     encoder = source.encoder("vision_config", "siglip_vision_model", SIGLIP)
     return _fixed(source, encoder, [linear(source.width), GELU, linear(source.width)])
-
-
-def janus(source: TowerSource) -> Mapped:
-    """Janus: SigLIP's layers without its pooler, through a perceptron of any depth."""
-    config = source.part("vision_config", JANUS)
-    config.ignore("hidden_dropout_rate", "projection_dropout")
-    norm, width = layernorm(config.number("layer_norm_eps")), config.size("hidden_size")
-    qk_norm = {"qk_norm": {"norm": layernorm(1e-5), "per": "full"}}
-    encoder = vit_like(
-        config,
-        patches(config, class_token=False),
-        attention={
-            "bias": True if config.flag("attention_bias").value else ["o"],
-            **(qk_norm if config.flag("use_qk_norm").value else {}),
-        },
-        norm=norm,
-        ffn=mlp(config, width.derive(int(width.value * config.number("mlp_ratio").value)), "hidden_act"),
-    )
-    out, act = config.size("projection_dim"), activation(config, "hidden_act")
-    deeper = [{"kind": "activation", "activation": act}, linear(out)]
-    steps = [linear(out), *deeper * (config.size("depth").value - 1)]
-    config.report_unread_keys()
-    return _fixed(source, encoder, steps)
 
 
 def lfm2_vl(source: TowerSource) -> Mapped:
@@ -269,7 +260,7 @@ def minimax_m3_vl(source: TowerSource) -> Mapped:
 def step3p7(source: TowerSource) -> Mapped:
     """Step 3.7: scaled branches, a table and rotary positions; two convolutions, then one matrix."""
     config = source.part("vision_config", STEP).with_words(**STEP_WORDS)
-    config.ignore("max_position_embeddings", "intermediate_size")
+    config.ignore(*NO_FIGURE, "max_position_embeddings", "intermediate_size")
     norm, width = layernorm(config.number("layer_norm_eps")), config.size("hidden_size")
     encoder = vit_like(
         config,
@@ -330,3 +321,72 @@ def phi4_multimodal(source: TowerSource) -> Mapped:
         "within": 2,
         "projector": steps,
     }
+
+
+def cosmos3_edge(source: TowerSource) -> Mapped:
+    """Cosmos 3 Edge: SigLIP 2's layers over images of any shape, a merger of two linear layers."""
+    config = source.part("vision_config", COSMOS)
+    config.ignore(*NO_FIGURE)
+    patch, places = config.size("patch_size").value, config.size("num_patches")
+    side, n = isqrt(places.value), config.size("spatial_merge_size").value
+    if side * side != places.value:
+        raise config.error(f"num_patches {places} is no square", at=places.place)
+    options: dict[str, Any] = {"flat": True, "position": "learned", "coordinates": "order"}
+    front_end = still_patches(config, **options, resize="bilinear", antialias=True)
+    encoder = vit_like(
+        config,
+        {**front_end, "image_size": [side * patch] * 2},
+        norm=layernorm(config.number("layer_norm_eps")),
+    )
+    inner = source.whole.size("projector_hidden_size", default=11520)
+    config.report_unread_keys()
+    return {
+        "model": encoder,
+        "sizing": {**multiples(source, config, 256 * 256, 4096 * 4096), "grown": "floor"},
+        "projector": merger(inner.value, source.width, "gelu", norm=layernorm(1e-6), n=n),
+    }
+
+
+def muse_glimmer(source: TowerSource) -> Mapped:
+    """Muse Glimmer: a table and rotary positions, windows as large as the table in most layers."""
+    config, whole = source.part("vision_config", MUSE), source.whole
+    config.ignore(*NO_FIGURE, "max_position_embeddings")
+    n = config.size("merge_size").value
+    width = config.size("hidden_size").value * n * n
+    if whole.size("out_hidden_size", default=6144).value != width:
+        what = "out_hidden_size must be hidden_size times merge_size squared: the class joins by it"
+        raise whole.error(what)
+    encoder = _muse_encoder(config)
+    inner = whole.size("projector_hidden_size", default=4096)
+    act = activation(whole, "projector_hidden_act", default="gelu")
+    layer = [linear(inner, bias=False), {"kind": "activation", "activation": act}]
+    eps = source.text.get("rms_norm_eps", 1e-5)
+    last = {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": eps, "weight": False}}
+    config.report_unread_keys()
+    if not source.processor.data:
+        source.note("it becomes at most 4,096 tokens")
+    most = source.processor.size("max_image_tokens", default=4096)
+    return {
+        "model": encoder,
+        "sizing": {"kind": "grid_budget", "cell": config.size("patch_size").value * n, "most": most},
+        "projector": [merged(n), *layer, *layer, linear(source.width, bias=False), last],
+    }
+
+
+def _muse_encoder(config: Config) -> Mapped:
+    """Muse Glimmer's layers, each with windows or without."""
+    side, patch = config.size("pos_emb_height"), config.size("patch_size").value
+    if config.size("pos_emb_width").value != side.value:
+        raise config.error("pos_emb_width must be pos_emb_height: the class takes the table for a square")
+    front_end = still_patches(
+        config, frames="patch_temporal", flat=True, bias=False, position="learned", resize="bilinear"
+    )
+    front_end |= {"image_size": [side.value * patch] * 2, "norm": layernorm(config.number("layer_norm_eps"))}
+    encoder = vit_like(config, front_end, attention={"position": ROTARY}, norm=layernorm(1e-5))
+    full = encoder["groups"][0]["layer"]
+    window = {**full, "attention": {**full["attention"], "kind": "patch_window", "side": side}}
+    kinds, types = {"full_attention": full, "window_attention": window}, config.value("layer_types")
+    known = isinstance(types.value, list) and all(isinstance(kind, str) for kind in types.value)
+    if not known or len(types.value) != config.layers() or not {*types.value} <= {*kinds}:
+        raise config.error(f"layer_types must be {' or '.join(kinds)} for each layer", at=types.place)
+    return {**encoder, "groups": groups([kinds[kind] for kind in types.value])}

@@ -148,7 +148,7 @@ class MemoryQuestion:
         offload = self.settings.offload
         if offload is None:
             return MemoryAnswer(ranks, beyond)
-        from archcli.measure.memory.in_ram import part_in_ram  # of an offload alone
+        from archcli.measure.memory.parts.in_ram import part_in_ram  # of an offload alone
 
         in_ram = part_in_ram(self.traced, self.plan.of_replica(self.settings))
         # each replica has a part of its own in the same RAM
@@ -158,7 +158,7 @@ class MemoryQuestion:
         """What an offload leaves in RAM, by JSON's key; empty without one."""
         if self.settings.offload is None:
             return {}
-        from archcli.measure.memory.in_ram import offload_record  # of an offload alone
+        from archcli.measure.memory.parts.in_ram import offload_record  # of an offload alone
 
         settings = self.plan.of_replica(self.settings)
         return {"offload": offload_record(self.traced, settings, answer.ram_bytes)}

@@ -114,7 +114,7 @@ def repeated_flops(answer: MemoryAnswer) -> int:
 def recompute_with(question: MemoryQuestion, setting: str) -> Recomputation:
     """The peak with a setting of `--recompute`."""
     answer = question.changed(recompute=setting).answer()
-    kept, repeated = int(answer.largest.traced.ledger.kept), repeated_flops(answer)
+    kept, repeated = int(answer.largest.kept), repeated_flops(answer)
     moment = answer.largest.peak.stage
     return Recomputation(setting, answer.peak_bytes, answer.needed_bytes, moment, kept, repeated)
 

@@ -21,6 +21,7 @@ from archcli.measure.memory.answers.tables import bytes_in_words, title
 from archcli.measure.memory.engine import CACHING, NO_ENGINE
 from archcli.measure.memory.ranks import RankPeak
 from archcli.measure.memory.traced import MemoryMoment, highest
+from archcli.measure.notes import media_table
 from archcli.measure.report import LateTables, Report, Table
 
 Record = dict[str, Any]
@@ -91,6 +92,8 @@ def _tables(
     question: MemoryQuestion, answer: MemoryAnswer, totals: Record, rows: list[Record], more: bool
 ) -> Iterator[Table]:
     yield tables.peak_table(question, totals)
+    if "media" in totals:
+        yield media_table(totals["media"], totals["prompt_tokens"])
     if len({rank.stage for rank in answer.ranks}) > 1:
         yield tables.rank_table(totals["ranks"])
     if totals["fit"] and "devices" in totals["fit"]:
@@ -149,14 +152,24 @@ def _totals(question: MemoryQuestion, answer: MemoryAnswer, fitted: Record | Non
             {"label": part.label, "bytes": part.bytes, "least_bytes": part.least_bytes, "source": part.source}
             for part in answer.beyond.parts
         ],
-        "kept_bytes": int(largest.traced.ledger.kept),
+        "kept_bytes": int(largest.kept),
         "moments": list(_moments(largest)),
         "ranks": [_rank(rank) for rank in answer.ranks],
         "fits": fits,
         "fit": fitted,
         "change": cheapest_change(question) if fits is False else None,
         **question.offload_totals(answer),
+        **_of_towers(question),
     }
+
+
+def _of_towers(question: MemoryQuestion) -> Record:
+    """What towers take; empty for a language model alone."""
+    if not question.model.towers:
+        return {}
+    from archcli.measure.memory.answers.beside_towers import tower_totals  # of towers alone
+
+    return tower_totals(question)
 
 
 def _parts(moment: MemoryMoment) -> Record:
@@ -182,6 +195,10 @@ def _moments(rank: RankPeak) -> Iterator[Record]:
 
 def _notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -> Iterator[str]:
     yield from question_notes(question)
+    if "towers" in totals:
+        from archcli.measure.memory.answers.beside_towers import tower_notes  # of towers alone
+
+        yield from tower_notes(question, totals["towers"])
     if "offload" in totals:
         from archcli.measure.memory.answers.offloading import offload_notes  # of an offload alone
 

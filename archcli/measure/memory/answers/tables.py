@@ -149,7 +149,7 @@ def serve_table(question: MemoryQuestion) -> Iterator[Table]:
     """
     if question.device is None:
         return
-    longest = question.settings.tokens(question.model)
+    longest = question.settings.text_tokens(question.model)
     contexts = [size for size in (longest >> i for i in range(CONTEXTS)) if size][::-1]
     most = {n: _most(question.changed(seq_len=n)) for n in contexts}
     if not any(most.values()):
@@ -190,12 +190,23 @@ def peak_table(question: MemoryQuestion, totals: Record) -> Table:
     peak = totals["peak_bytes"]
     records = [
         {"what": LABELS.get(name, name), "bytes": size, "share": size / peak}
-        for name, size in totals["parts"].items()
+        for name, size in _by_purpose(totals).items()
         if size
     ]
     columns = (Column("what", "what"), Column("bytes", "bytes", "bytes"), Column("share", "share", "share"))
     footer = {"what": "peak", "bytes": peak, "share": 1.0}
     return Table(_headline(question, totals), columns, records, footer)
+
+
+def _by_purpose(totals: Record) -> dict[str, int]:
+    """The parts of the peak; weights of towers, which the first stage holds, in a line of their own."""
+    parts: dict[str, int] = totals["parts"]
+    if "towers" not in totals or totals["ranks"][0]["stage"]:
+        return parts
+    towers = sum(totals["towers"]["weights_bytes"].values())
+    return {"weights": parts["weights"] - towers, "weights of towers and projectors": towers} | {
+        name: size for name, size in parts.items() if name != "weights"
+    }
 
 
 def _headline(question: MemoryQuestion, totals: Record) -> str:

@@ -108,7 +108,8 @@ def _middle_token(question: PredictQuestion) -> PredictQuestion:
     """The token in the middle of those that serving generates: its cache is as long as that of the mean."""
     prompt = int(question.settings.tokens(question.model))
     asked = replace(question.asked, measured=None)
-    return replace(question, asked=asked).changed(phase="decode", seq_len=prompt + question.asked.new // 2)
+    settings = question.settings.decoding(question.model, prompt + question.asked.new // 2)
+    return replace(question, asked=asked, settings=settings)
 
 
 def measured_totals(

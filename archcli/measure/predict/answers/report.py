@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from archcli.errors import ArchError
 from archcli.graph import Row
 from archcli.measure.memory.answers.question import check_question, idle_replicas
-from archcli.measure.notes import context_notes, source_notes
+from archcli.measure.notes import context_notes, media_records, source_notes
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.answers import tables
 from archcli.measure.predict.answers.limits import (
@@ -129,6 +129,8 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
         "memory_bytes": memory.memory_bytes,
         "limits": [limit.record(total) for limit in spent],
     }
+    if question.settings.media and question.model.towers:
+        totals |= _of_media(question, answer)
     totals["change"] = None
     if not totals["fits"] and question.phase != "train":
         from archcli.measure.memory.answers.changes import largest_format  # of what does not fit alone
@@ -144,6 +146,18 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
     if question.phase in {"decode", "serve"} and question.settings.offload is None:
         totals["break_even"] = _break_even(question, decoded)
     return totals
+
+
+def _of_media(question: PredictQuestion, answer: PredictAnswer) -> Record:
+    """What media become, and the seconds of the kernels of each part."""
+    from archcli.measure.predict.rank.tower_times import seconds_by_part  # of towers alone
+
+    model, settings = question.model, question.settings
+    return {
+        "media": media_records(model, settings.media),
+        "prompt_tokens": int(settings.tokens(model)),
+        "by_part": seconds_by_part(model, answer.prediction.rows),
+    }
 
 
 def decoded_rows(question: PredictQuestion) -> tuple[Row, ...]:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from archcli.graph import Row
 from archcli.launches.kernel import KernelRun
-from archcli.measure.memory.in_ram import bus_bytes, copies
 from archcli.measure.memory.offload import Offload
+from archcli.measure.memory.parts.in_ram import bus_bytes, copies
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import MemorySettings

@@ -182,8 +182,8 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
     plan.check(model, settings)
     training = settings.phase == "train"
     tokens = settings.tokens(model)
-    mine = replace(settings, seq_len=tokens // plan.cp) if training else plan.of_stage(settings, int(tokens))
-    request = mine.request(model)
+    of_micro_batch = settings.of_length(model, tokens // plan.cp)
+    request = (of_micro_batch if training else plan.of_stage(settings, int(tokens))).request(model)
     known = TracedModel(model)
     if not training:
         # multi-token prediction runs in training alone: inference holds no weights of it

@@ -115,7 +115,7 @@ class LeastMemory:
     def _traced(self, plan: Plan, settings: MemorySettings) -> Iterator[KeptOfLayers]:
         """What the layers keep for the backward of one micro batch."""
         share, _ = self._share(plan)
-        mine = replace(settings, seq_len=settings.tokens(self.question.model) // plan.cp)
+        mine = settings.of_length(share, settings.tokens(self.question.model) // plan.cp)
         rule = recomputed(settings.recompute)
         traced = trace_memory(share, mine.request(share), mine.execution(), rule, moments=False)
         kept = [storage.record for storage in traced.ledger.saved.values()]

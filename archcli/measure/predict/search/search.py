@@ -98,7 +98,8 @@ class PlanTimer:
         if settings.phase != self.question.settings.phase:
             # the last token that serving makes, with all others in the cache
             tokens = settings.tokens(self.question.model) + settings.new
-            settings = replace(settings, phase=self.question.settings.phase, seq_len=tokens, chunk=None)
+            settings = settings.of_length(self.question.model, tokens)
+            settings = replace(settings, phase=self.question.settings.phase, chunk=None)
         alike = degrees_of(plan), of_pass(candidate, self.question, self.device)
         key = alike, settings.recompute
         if key not in self._times:

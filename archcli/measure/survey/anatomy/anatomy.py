@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from archcli.errors import ArchError
@@ -25,6 +26,9 @@ from archcli.modules.models.layers import LayerIndex
 
 SEQ_LEN = 2048
 """Tokens of the forward that is drawn: those of `flops` and `show`, where nothing else is asked."""
+
+PROJECTOR = "projector"
+"""The box at the head of a tower: what joins it to the language model."""
 
 
 def anatomy(model: Model, shown: Shown = "params", profile: Mapping[str, Any] | None = None) -> Anatomy:
@@ -59,7 +63,17 @@ class DrawnModel:
             self._shares(shown, profile),
             shown,
             tuple(self._foot()),
+            tuple(self._towers(shown)),
         )
+
+    def _towers(self, shown: Shown) -> Iterator[Anatomy]:
+        """Each tower as its encoder, whose strip ends with the projector; a profile has none of its times."""
+        for tower in self.model.towers:
+            encoder: Any = tower.model  # a model by itself
+            drawn = DrawnModel(encoder).anatomy("params" if shown == "time" else shown, None)
+            *below, last = drawn.strips
+            strips = (*below, replace(last, after=(*last.after, PROJECTOR)))
+            yield replace(drawn, name=f"{self.model.name}: {tower.part}", strips=strips)
 
     def _subtitle(self) -> str:
         """Layers, width and vocabulary."""
@@ -83,11 +97,19 @@ class DrawnModel:
         yield Figure(totals["params"], "params", "", "params"), "parameters", "short"
         if totals["active_params"] != totals["params"]:
             yield Figure(totals["active_params"], "params", "", "active_params"), "read per token", "short"
+        if self.model.towers:
+            whole = count_params(self.model).totals["params_with_towers"]
+            yield Figure(whole, "params", "", "params_with_towers"), "with towers", "short"
         growing, constant = cache_totals(self.rows)
         if self.model.caches and growing:
             yield Figure(growing, "kvcache", "", "bytes_per_token"), "cache per token, bf16", "bytes"
         if self.model.caches and constant:
             yield Figure(constant, "kvcache", "", "state_bytes"), "state of a sequence, bf16", "bytes"
+        if self.model.media and not self.model.towers:
+            (read,) = count_flops(self.model).totals["media"]
+            medium = "sound" if read["kind"] == "audio" else read["kind"]
+            yield Figure(read["matmul_flops"], "flops", "", "matmul_flops"), f"FLOP per {medium}", "flops"
+            return
         flops = flops_per_token(self.rows, SEQ_LEN)
         yield Figure(flops, "flops", "", "matmul_flops_per_token"), "FLOP per token at 2,048", "flops"
 

@@ -155,6 +155,8 @@ def _own_name(row: WiredRow) -> str:
 def _named(model: Model, name: str) -> str:
     if name == "lm_head" and model.embedding.tied:
         return "LM head, tied"
+    if name == "front_end" and "image" in model.media:
+        return "patches"
     return NAMES.get(name, name.replace("_", " "))
 
 

@@ -48,8 +48,27 @@ class ModelColumn(NamedTuple):
     packed: Packed
 
 
-def svg(anatomies: Sequence[Anatomy], words: Sequence[Difference]) -> str:
-    """The drawing of several models as an SVG file."""
+class Layout(NamedTuple):
+    """Models in their columns: how wide each and all are, where strips begin, and where all ends.
+
+    `pitch` are the units of a layer, `scale` is that of all bars.
+    """
+
+    columns: Sequence[ModelColumn]
+    width: float
+    whole: float
+    top: float
+    pitch: float
+    scale: Any
+    end: float
+
+    def shapes(self) -> list[SvgShape | Many]:
+        """Everything in the columns."""
+        return [_model(column, self.width, self.top, self.pitch, self.scale) for column in self.columns]
+
+
+def laid_out(anatomies: Sequence[Anatomy]) -> Layout:
+    """Place models beside each other."""
     drawn = [(kind_boxes(anatomy), part_boxes(anatomy)) for anatomy in anatomies]
     width = _column_width(drawn)
     whole = len(anatomies) * (width + GUTTER) - GUTTER
@@ -63,14 +82,21 @@ def svg(anatomies: Sequence[Anatomy], words: Sequence[Difference]) -> str:
         for column in placed
         for box, place in zip(column.panels, column.packed.panels, strict=True)
     ]
-    scale = common_scale(rooms)
-    shapes: list[SvgShape | Many] = [_model(column, width, top, pitch, scale) for column in placed]
-    dot = any(column.own for column in placed)
-    shapes += legend.legend(anatomies, MARGIN, end + SPACE, scale, dot=dot)
-    bars, y = _bars(anatomies, end + SPACE + legend.height(anatomies, dot=dot), whole)
-    lines, bottom = _words(anatomies, words, y, whole)
+    return Layout(placed, width, whole, top, pitch, common_scale(rooms), end)
+
+
+def svg(anatomies: Sequence[Anatomy], words: Sequence[Difference]) -> str:
+    """The drawing of several models as an SVG file."""
+    laid = laid_out(anatomies)
+    dot = any(column.own for column in laid.columns)
+    shapes = laid.shapes()
+    shapes += legend.legend(anatomies, MARGIN, laid.end + SPACE, laid.scale, dot=dot)
+    bars, y = all_bars(anatomies, laid.end + SPACE + legend.height(anatomies, dot=dot), laid.whole)
+    lines, bottom = _words(anatomies, words, y, laid.whole)
     name = ", ".join(anatomy.name for anatomy in anatomies)
-    return svg_of([page(name, iter([*shapes, *bars, *lines]), whole + 2 * MARGIN, bottom + BOTTOM)]) + "\n"
+    return (
+        svg_of([page(name, iter([*shapes, *bars, *lines]), laid.whole + 2 * MARGIN, bottom + BOTTOM)]) + "\n"
+    )
 
 
 def _column_width(drawn: Sequence[tuple[Sequence[Drawn], Sequence[Drawn]]]) -> float:
@@ -170,7 +196,7 @@ def _boxes(column: ModelColumn, scale: Any) -> Drawing:
             yield legend.marked(place.x + place.width - 1, place.y + 1, "differs")
 
 
-def _bars(anatomies: Sequence[Anatomy], y: float, width: float) -> tuple[list[SvgShape | Many], float]:
+def all_bars(anatomies: Sequence[Anatomy], y: float, width: float) -> tuple[list[SvgShape | Many], float]:
     """What is stored and read of each model, all to one scale; and where that ends."""
     shapes = list[SvgShape | Many]()
     most_stored = most(0, *(sum(share.stored.value for share in anatomy.shares) for anatomy in anatomies))

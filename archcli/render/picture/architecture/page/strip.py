@@ -75,6 +75,21 @@ def column(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float]
         y += height + SPACE
 
 
+class StripEnds(NamedTuple):
+    """Where data enters and leaves stacks of layers: (x, y) of the first box's right edge, the last's top."""
+
+    entry: tuple[float, float]
+    exit: tuple[float, float]
+
+
+def ends_of(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float]) -> StripEnds:
+    """The ends of the stacks that `column` draws at x and y."""
+    bottom = y + fsum(heights) + SPACE * (len(strips) - 1)
+    middle, label = x + CELLS + WIDE / 2, strips[0].before[0]
+    edge = middle + max(max(map(width_of, _lines(label))) + 16, NARROW) / 2
+    return StripEnds((edge, bottom - _height(label) / 2), (middle, y + HEADING))
+
+
 def pitch_of(strips: Sequence[Strip], height: float) -> float:
     """Units of a layer, the same in all stacks, at which they fill a height."""
     room = height - fsum(map(_fixed, strips)) - SPACE * (len(strips) - 1)

@@ -1,0 +1,51 @@
+"""What `archcli memory` says of towers: their weights, what they keep, and what becomes of media.
+
+Imported for models with towers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from archcli.measure.memory.answers.question import MemoryQuestion
+from archcli.measure.memory.answers.tables import bytes_in_words
+from archcli.measure.memory.parts.towers import tower_passes
+from archcli.measure.notes import media_records
+from archcli.measure.weights.stored_bytes import tower_bytes
+
+Record = dict[str, Any]
+
+
+def tower_totals(question: MemoryQuestion) -> Record:
+    """What the towers of a device hold, and what becomes of media, by JSON's keys."""
+    model, settings = question.model, question.settings
+    mine = settings if settings.phase == "train" else question.plan.of_replica(settings)
+    passes = tower_passes(question.traced, mine)
+    held = {
+        "weights_bytes": tower_bytes(model, settings.dtype),
+        "kept_bytes": int(sum(one.kept for one in passes)),
+        "features_bytes": int(sum(one.features for one in passes)),
+    }
+    if not settings.media:
+        return {"towers": held}
+    records = media_records(model, settings.media)
+    return {"towers": held, "media": records, "prompt_tokens": int(settings.tokens(model))}
+
+
+def tower_notes(question: MemoryQuestion, towers: Record) -> Iterator[str]:
+    """What a reader must know of the figures of towers."""
+    model, settings = question.model, question.settings
+    size = bytes_in_words(sum(towers["weights_bytes"].values()))
+    format_of = ", whatever the format of the language model's matrices" if model.quantization else ""
+    parts = " and ".join(towers["weights_bytes"])
+    yield f"Of the weights {size} are of {parts}, in {settings.dtype}{format_of}."
+    if question.plan.devices > 1:
+        yield "Towers and projectors are whole on every device of the first stage."
+    if not settings.media:
+        yield "Without --image, --video or --audio-… towers do not run: their weights alone count."
+    elif settings.phase != "decode":
+        waiting = bytes_in_words(towers["features_bytes"])
+        yield f"Towers run before the language model, one medium after the other; {waiting} wait for it."
+    if settings.phase == "train" and model.lora is not None:
+        yield "LoRA trains adapters of the language model: towers are frozen, and keep nothing."

@@ -1,0 +1,196 @@
+"""The memory of towers beside a language model: weights, passes over images and sounds, kept vectors.
+
+Towers run before the language model, one medium after the other, on the first stage's devices. What they make
+waits until the language model has read it. Imported for models with towers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from archcli.arith import Number, prod
+from archcli.graph.count_tape import ShapeTape
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.traced import MemoryMoment, TracedModel, TracedPass, trace_memory
+from archcli.measure.passes import shape_pass, tower_rows
+from archcli.measure.weights.stored_bytes import tower_bytes
+from archcli.modules import Model, Tower
+from archcli.modules.spec.request import Medium, Request
+
+
+class TowerPass(NamedTuple):
+    """The pass of a tower over one medium of each sequence, and the bytes that it hands on.
+
+    `features` are what the language model reads, `taps` those of them that layers of the tower left.
+    """
+
+    tower: Tower
+    traced: TracedPass
+    features: Number
+    taps: Number
+
+    @property
+    def kept(self) -> Number:
+        """Bytes that the pass keeps for its backward."""
+        return self.traced.ledger.kept
+
+
+class TrainedTowers(NamedTuple):
+    """Bytes of the gradients of towers that train, and of the optimizer beside those of the model."""
+
+    gradients: Number
+    states: Number
+    temporaries: Number
+
+
+NOTHING = TrainedTowers(0, 0, 0)
+
+
+def with_towers(
+    moments: Sequence[MemoryMoment], known: TracedModel, settings: MemorySettings
+) -> tuple[MemoryMoment, ...]:
+    """The moments of a device that also holds the model's towers and runs them before the language model.
+
+    `moments` are those of the language model.
+    """
+    weights = sum(tower_bytes(known.model, settings.dtype).values())
+    if settings.phase == "train":
+        return tuple(_training(moments, known, settings, weights))
+    return tuple(_inference(moments, tower_passes(known, settings), settings, weights))
+
+
+def tower_passes(known: TracedModel, settings: MemorySettings) -> tuple[TowerPass, ...]:
+    """The passes of the towers over the media of all sequences that are read at once; none in decoding."""
+    if settings.phase == "decode":
+        return ()
+    return known.once(("towers", settings), lambda: tuple(_passes(known.model, settings)))
+
+
+def _passes(model: Model, settings: MemorySettings) -> Iterator[TowerPass]:
+    trains = settings.phase == "train" and model.lora is None
+    request = Request("train" if trains else "forward", 1 if settings.served else settings.batch_size)
+    execution, rule = settings.execution()._replace(records=trains), None
+    if trains:
+        from archcli.measure.memory.training.losses import recomputed  # of training alone
+
+        rule = recomputed(settings.recompute)
+    for medium in settings.media:
+        tower = model.tower_of(medium)
+        for reading in tower.readings(request, medium):
+            traced = trace_memory(tower.sized(medium), reading, execution, rule)
+            yield TowerPass(tower, traced, *_features(tower, medium, traced, request.batch_size))
+
+
+def _features(tower: Tower, medium: Medium, traced: TracedPass, batch_size: Number) -> tuple[Number, Number]:
+    """Bytes that wait for the language model, and those of them that layers of the tower leave."""
+    shape, width = traced.output.value.shape, traced.output.value.place.width
+    size = prod(shape) * width
+    if tower.newline:  # tiles are put together to rows, each with a newline at its end
+        size = batch_size * tower.tokens_of(medium) * shape[-1] * width
+    taps = len(tower.taps) * size
+    return size + taps, taps
+
+
+def _inference(
+    moments: Sequence[MemoryMoment], passes: Sequence[TowerPass], settings: MemorySettings, weights: Number
+) -> Iterator[MemoryMoment]:
+    """The passes of the towers, and behind them that of the language model, beside what they made."""
+    first = moments[0]._replace(weights=moments[0].weights + weights)
+    # of a prefill in chunks the last one is shown, and an engine's cache is there from the start
+    cache = first.cache if settings.served or settings.chunk is None or settings.past else 0
+    waiting: Number = 0
+    for one in passes:
+        for alive in one.traced.ledger.moments:
+            temporaries = waiting + one.taps + alive.temporaries
+            part, path = one.tower.part, alive.path
+            yield first._replace(stage=part, path=path, temporaries=temporaries, cache=cache)
+        waiting = waiting + one.features
+    for moment in moments:
+        yield moment._replace(weights=moment.weights + weights, temporaries=moment.temporaries + waiting)
+
+
+def _training(
+    moments: Sequence[MemoryMoment], known: TracedModel, settings: MemorySettings, weights: Number
+) -> Iterator[MemoryMoment]:
+    """Forward of the towers, the step of the language model, backward of the towers, the update of all."""
+    passes, trained = tower_passes(known, settings), _trained(known, settings)
+    *step, update = (
+        moment._replace(weights=moment.weights + weights, optimizer=moment.optimizer + trained.states)
+        for moment in moments
+    )
+    accumulated = trained.gradients if settings.grad_accum > 1 else 0
+    kept: Number = 0
+    waiting: Number = 0
+    for one in passes:
+        for alive in one.traced.ledger.moments:
+            yield step[0]._replace(
+                stage=one.tower.part,
+                path=alive.path,
+                gradients=step[0].gradients + accumulated,
+                kept=step[0].kept + kept + alive.kept,
+                temporaries=waiting + one.taps + alive.temporaries,
+            )
+        kept, waiting = kept + one.kept, waiting + one.features
+    for moment in step:
+        # what the towers made is let go when the forward of the language model returns
+        more = waiting if moment.stage == "forward" else 0
+        yield moment._replace(
+            gradients=moment.gradients + accumulated,
+            kept=moment.kept + kept,
+            temporaries=moment.temporaries + more,
+        )
+    yield from _backward(step[-1]._replace(gradients=update.gradients), passes, accumulated)
+    yield update._replace(
+        gradients=update.gradients + trained.gradients,
+        temporaries=update.temporaries + trained.temporaries,
+    )
+
+
+def _backward(last: MemoryMoment, passes: Sequence[TowerPass], accumulated: Number) -> Iterator[MemoryMoment]:
+    """The backward of the towers behind that of the language model, the last medium first."""
+    from archcli.measure.memory.training.backward import Backward  # of training alone
+
+    gradients, kept = accumulated, sum(one.kept for one in passes)
+    waiting = sum(one.features for one in passes)
+    seen: set[int] = set()
+    for one in reversed(passes):
+        if not one.traced.execution.records:
+            return
+        kept, waiting = kept - one.kept, waiting - one.features
+        place, shape = one.traced.output.value.place, one.traced.output.value.shape
+        # a second medium's gradients are added to those of the first
+        backward = Backward(one.traced.ledger, accumulates=bool(accumulated) or id(one.tower) in seen)
+        backward.run((place.value, prod(shape) * place.width))
+        seen.add(id(one.tower))
+        for moment in backward.moments:
+            yield last._replace(
+                stage=f"{one.tower.part} backward",
+                path=moment.path,
+                gradients=last.gradients + gradients + moment.gradients,
+                kept=kept + moment.kept,
+                temporaries=waiting + one.taps + moment.temporaries,
+            )
+        gradients = gradients + backward.gradients
+
+
+def _trained(known: TracedModel, settings: MemorySettings) -> TrainedTowers:
+    """What training adds for the towers that a medium runs through: others get no gradients."""
+    model = known.model
+    towers = {id(tower): tower for tower in map(model.tower_of, settings.media)}
+    if not towers or model.lora is not None:
+        return NOTHING
+    # of training alone
+    from archcli.measure.memory.training.optimizers import optimizer, trained_tensors
+
+    widths = settings.width, settings.gradient_width
+    rows = known.once("trained rows", lambda: shape_pass(model, settings.request(model)).rows)
+    of_towers = [
+        tensor
+        for tower in towers.values()
+        for tensor in trained_tensors(tower_rows(tower, tower.usual, ShapeTape), *widths)
+    ]
+    rule, of_text = optimizer(settings.optimizer, settings.backend), [*trained_tensors(rows, *widths)]
+    both, alone = rule.state([*of_text, *of_towers]), rule.state(of_text)
+    gradients = sum(tensor.elements * tensor.count for tensor in of_towers) * settings.gradient_width
+    return TrainedTowers(gradients, both.device - alone.device, both.temporaries - alone.temporaries)

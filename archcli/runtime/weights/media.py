@@ -1,0 +1,106 @@
+"""Images and sounds for transformers' classes: arguments of their forwards for what archcli's model reads.
+
+B batch, T tokens of the prompt, n pieces of an image, C channels, H and W height and width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from archcli.errors import ArchError
+from archcli.modules import Model
+from archcli.modules.models.media import token_of
+from archcli.modules.models.tower import Tower
+from archcli.modules.spec.request import SOUNDS, Medium, Request
+from archcli.runtime.model.random_data import random_input
+from archcli.runtime.weights.inputs import DECODED, Inputs
+
+Given = Sequence[tuple[Medium, torch.Tensor]]
+FRAMED = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
+"""Classes that read patches in rows, in the order of merged blocks."""
+FLAT = ("smolvlm", "idefics3")
+TILED = (*FLAT, "llava_next", "llava_onevision")
+"""Classes that read [B, n, C, H, W], the flat ones with the n of all images of a sequence."""
+SIZED = ("llava_next", "llava_onevision", "mistral3", "llava")
+"""Classes that are told the size of an image, at least with some encoders."""
+FIRST = 3
+"""Tokens of text before the first medium and between two."""
+
+
+def prompt_with(
+    spec: Model, inputs: Inputs, media: Sequence[Medium], dtype: torch.dtype, seed: torch.Generator
+) -> Inputs:
+    """Inputs whose prompt has the tokens of these media among its text, and random pieces of each."""
+    batch, text = inputs.tokens.shape[0], inputs.tokens
+    tokens = [tower.token for tower in spec.towers if tower.token is not None]
+    # what is no medium must not be taken for one
+    for token in tokens:
+        text = torch.where(text == token, (token + 1) % spec.vocab_size, text)
+    pieces, parts = [], []
+    for medium in media:
+        tower = spec.tower_of(medium)
+        read = tower.inputs(tower.reading(Request(batch_size=batch), medium))["tokens"]
+        parts.append((medium, random_input(read, dtype, seed)))
+        placed = torch.full((batch, tower.vectors_of(medium)), token_of(tower))
+        pieces += [text[:, :FIRST], placed]
+        text = text[:, FIRST:]
+    # decoded tokens are text
+    if text.shape[1] <= DECODED:
+        raise ArchError("the text is too short for these images and sounds", "a larger --seq-len")
+    return Inputs(torch.cat((*pieces, text), dim=1), (), tuple(parts), spec)
+
+
+def class_arguments(config: Any, spec: Model, media: Given, tokens: torch.Tensor) -> dict[str, Any]:
+    """Arguments of a class beside the ids [B, T]; none in decoding, whose tokens are text."""
+    tower = spec.tower_of(media[0][0])
+    here = (tokens == token_of(tower)).long()
+    if not here.any():
+        return {}
+    kind, batch = config.model_type, len(tokens)
+    # of the first sequence, then of the second
+    given = [(medium, values.chunk(batch)[i]) for i in range(batch) for medium, values in media]
+    if media[0][0].kind in SOUNDS:
+        return _heard(kind, torch.cat([values for _, values in given]))
+    if kind in FRAMED:
+        rows, grids = zip(*[_in_rows(values, config.vision_config) for _, values in given], strict=True)
+        patches = {"pixel_values": torch.cat(rows), "image_grid_thw": torch.cat(grids)}
+        return {**patches, "mm_token_type_ids": here}
+    told: dict[str, Any] = {"pixel_values": torch.cat([values for _, values in given])}
+    if kind in TILED:
+        told["pixel_values"] = told["pixel_values"].unflatten(0, (batch if kind in FLAT else len(given), -1))
+    if kind in SIZED and _is_told(kind, config):
+        told["image_sizes"] = torch.tensor([_size(kind, tower, medium) for medium, _ in given])
+    if tower.both_ways != "none":
+        # of PaliGemma 0 is the prompt, of Gemma 3 1 an image
+        told["token_type_ids"] = torch.zeros_like(here) if tower.both_ways == "prompt" else here
+    return told
+
+
+def _is_told(kind: str, config: Any) -> bool:
+    return kind != "llava" or config.vision_config.model_type == "pixtral"
+
+
+def _size(kind: str, tower: Tower, medium: Medium) -> tuple[int, ...]:
+    """The size of the image that a class is told: as it was, or as it is read."""
+    return medium.size if kind in TILED else tuple(tower.pieces(medium).size)
+
+
+def _heard(kind: str, values: torch.Tensor) -> dict[str, Any]:
+    """Arguments of classes that read spectrograms [B, mels, frames]."""
+    if kind == "qwen2_audio":
+        every = torch.ones(len(values), values.shape[-1], dtype=torch.long)
+        return {"input_features": values, "feature_attention_mask": every}
+    return {"input_features": values}
+
+
+def _in_rows(values: torch.Tensor, vision: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Patches [n h w, C f p p] of images [n, C f, H, W] block by block, and the grid of each image."""
+    p, f, m = vision.patch_size, vision.temporal_patch_size, vision.spatial_merge_size
+    number, channels, height, width = values.shape
+    h, w = height // p, width // p
+    cut = values.view(number, channels // f, f, h // m, m, p, w // m, m, p)
+    rows = cut.permute(0, 3, 6, 4, 7, 1, 2, 5, 8).reshape(number * h * w, -1)
+    return rows, torch.tensor([[1, h, w]] * number)

@@ -1,0 +1,64 @@
+"""Towers as torch runs them: the bytes alive at the peak of a pass, and those kept for a backward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from archcli.graph import Tensor
+from archcli.modules import Tower
+from archcli.modules.spec.request import Request
+from archcli.runtime.dtypes import DTYPES, default_dtype
+from archcli.runtime.memory.kept import kept_of_pass
+from archcli.runtime.memory.models import WitnessSetting, inputs_of, replace_tensors
+from archcli.runtime.memory.peak import LiveStorages
+from archcli.runtime.model.build import BuildTape, LanguageModel, empty_inputs
+from archcli.runtime.model.node import EAGER, FUSED
+
+
+@contextmanager
+def prepared(
+    tower: Tower, request: Request, setting: WitnessSetting
+) -> Iterator[tuple[LanguageModel, dict[str, torch.Tensor]]]:
+    """The tower and its projector as a tree of nn.Module, and the pixels or spectrogram of the request."""
+    model = LanguageModel(tower, EAGER if setting.attention == "eager" else FUSED)
+    with default_dtype(DTYPES[setting.dtype]), torch.device("meta"), torch.no_grad():
+        tape = BuildTape(model, "", None)
+        given = empty_inputs(tower, request)
+        tower.forward(**{name: Tensor(tape, value) for name, value in given.items()})
+    with ExitStack() as stack:
+        if setting.backend == "cpu":
+            stack.enter_context(FakeTensorMode())
+            replace_tensors(model, lambda x: torch.empty(x.shape, dtype=x.dtype, device="cpu"))
+        else:
+            stack.enter_context(torch.device("meta"))
+        stack.enter_context(setting.operators())
+        yield model.train(request.phase == "train"), inputs_of(tower, request, setting)
+
+
+def inference_peak(tower: Tower, request: Request, setting: WitnessSetting) -> int:
+    """The most bytes that were alive at once in a forward, beyond weights and pixels."""
+    with prepared(tower, request, setting) as (model, given), torch.no_grad():
+        held = [*model.parameters(), *model.buffers(), *given.values()]
+        with LiveStorages(held) as live:
+            model(**given)
+        return live.peak.bytes
+
+
+def training_peak(tower: Tower, request: Request, setting: WitnessSetting) -> int:
+    """The same of a forward and its backward, whose caller holds the output and its gradient."""
+    with prepared(tower, request, setting) as (model, given):
+        held = [*model.parameters(), *model.buffers(), *given.values()]
+        with LiveStorages(held) as live:
+            out = model(**given)
+            out.backward(torch.empty_like(out))
+        return live.peak.bytes
+
+
+def kept_bytes(tower: Tower, request: Request, setting: WitnessSetting) -> int:
+    """What autograd keeps of a training forward."""
+    with prepared(tower, request, setting) as (model, given):
+        return kept_of_pass(model, given, None)[0].bytes

@@ -1,0 +1,104 @@
+"""Multimodal models that hear: parameters by part, tokens and FLOPs of sounds are the class's."""
+
+import json
+
+import pytest
+
+import archcli
+from archcli.errors import ArchError
+from archcli.modules.spec.request import Medium, Request
+from oracle.regenerate_hearing import FIGURES, figures
+from table import every_row
+
+HEARING = json.loads(FIGURES.read_text())
+
+
+def config(name, **more):
+    return {**HEARING[name]["config"], "architectures": [HEARING[name]["class"]], **more}
+
+
+@every_row("name", HEARING)
+def test_parameters_by_part_are_the_class_s(name):
+    totals = archcli.count_params(config(name)).totals
+    assert totals["by_part"] == HEARING[name]["params"]
+    assert totals["params"] == HEARING[name]["params"]["language_model"]
+
+
+@every_row("name", HEARING)
+def test_tokens_and_flops_of_sounds_are_the_class_s(name):
+    entry = HEARING[name]
+    for frames, heard in zip(entry["frames"], entry["heard"], strict=True):
+        request = Request(media=(Medium("frames", (frames,)),))
+        [medium] = archcli.count_flops(config(name), request).totals["media"]
+        assert (medium["tokens"], medium["matmul_flops"]) == (heard["features"], heard["flops"])
+        assert sum(medium["by_part"].values()) == heard["flops"]
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("name", HEARING)
+def test_transformers_still_says_so(name):
+    assert figures(HEARING[name]) == {key: HEARING[name][key] for key in ("params", "heard")}
+
+
+def test_seconds_of_a_spectrogram_of_any_length():
+    """A second has 100 frames, 50 where two are stacked; without a length 30 seconds are read."""
+    for name, rate in (("qwen3-omni", 100), ("granite-speech", 50)):
+        asked = [Request(media=(Medium(*medium),)) for medium in (("seconds", (7,)), ("frames", (7 * rate,)))]
+        one, two = (archcli.count_flops(config(name), request).totals["media"][0] for request in asked)
+        assert one["matmul_flops"] == two["matmul_flops"]
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "changed", "said"),
+    [
+        ("qwen3-omni", "audio_config", {"n_window": 10}, "20 frames have 3 tokens: the class counts 13"),
+        ("qwen3-omni", "audio_config", {"n_window_infer": 60}, "less than a chunk of 100 frames"),
+        ("gemma4", "audio_config", {"attention_context_right": 2}, "above 0 is not supported"),
+        ("gemma4", "audio_config", {"attention_chunk_size": 9}, "does not fit 7 tokens back"),
+        ("gemma4", "audio_config", {"subsampling_conv_channels": [64, 4]}, "do not fit 128 mel bins"),
+        ("gemma4", "audio_config", {"subsampling_conv_channels": 4}, "a pair of sizes"),
+        ("granite-speech", "encoder_config", {"context_size": 13}, "is more than max_pos_emb 12"),
+        ("granite-speech", "projector_config", {"cross_attention_frequency": 2}, "2 is not supported"),
+        ("granite-speech", "projector_config", {"hidden_size": 32}, "of another width"),
+        ("glmasr", "audio_config", {"intermediate_size": 96}, "must be four times hidden_size"),
+    ],
+)
+def test_a_tower_that_cannot_be_read_exactly_is_left_out(name, key, changed, said):
+    data = config(name)
+    report = archcli.count_params({**data, key: {**data[key], **changed}})
+    assert "params_with_towers" not in report.totals
+    tower = key.replace("projector", "encoder")
+    [note] = [note for note in report.notes if f"({tower}) is not counted" in note]
+    assert said in note
+
+
+def test_gemma_4_has_the_towers_that_its_file_states():
+    data = config("gemma4")
+    without = archcli.count_params({**data, "audio_config": None})
+    expected = {**HEARING["gemma4"]["params"]}
+    audio = expected.pop("audio_tower")
+    assert without.totals["by_part"] == {**expected, "projector": expected["projector"] - 36 * 64}
+    assert audio
+    assert not [note for note in without.notes if "audio_config" in note]
+    alone = archcli.count_params({**data, "audio_config": None, "vision_config": None})
+    assert "params_with_towers" not in alone.totals
+
+
+@pytest.mark.parametrize(
+    ("size", "tokens"),
+    [((768, 768), 16 * 16), ((480, 640), 14 * 19), ((1080, 1920), 12 * 22), ((4, 9000), 1 * 280)],
+)
+def test_an_image_of_gemma_4_fills_a_budget_of_280_tokens(size, tokens):
+    """280 x 48 x 48 pixels in the image's shape, both sides cut to multiples of 48.
+
+    768 x 768: sqrt(280) = 16.7 to each side; 480 x 640: 14.5 and 19.3; 1080 x 1920: 12.5 and 22.3. Of 4 x
+    9000 pixels a row would be 0.35 high: it is one row, of 9000 / 4 columns and 280 at most.
+    """
+    [medium] = archcli.count_flops(config("gemma4"), image=[size]).totals["media"]
+    assert medium["tokens"] == tokens
+
+
+def test_a_sound_that_is_too_short_is_a_line_of_error():
+    data = {"model_type": "lasr_ctc", "architectures": ["LasrForCTC"]}
+    with pytest.raises(ArchError, match="1 frames are too few"):
+        archcli.count_flops(data, Request(media=(Medium("frames", (1,)),)))

@@ -21,6 +21,8 @@ AREA = 448
 """Height and width of an image whose size is free, in whole patches and blocks of them."""
 WORDS = 16
 """Words of a question, or soft tokens on a side of an image that a class takes with their places."""
+PROCESSED = {"florence2": 768}
+"""The side that a processor resizes images to, of a tower that states none."""
 TILES = 4
 """Tiles on a side that Idefics 3's processor cuts any image into by default."""
 
@@ -46,7 +48,7 @@ def own_side(config: Any) -> int:
     counts = getattr(config, "projector_patch_to_query_dict", None)
     if counts:  # Aria reads images of two sizes
         return isqrt(min(map(int, counts))) * int(first(vision(config), "patch_size"))
-    return int(first(vision(config), "image_size", default=224))
+    return int(first(vision(config), "image_size", default=PROCESSED.get(config.model_type, 224)))
 
 
 def grid(config: Any, shape: str = "flat") -> Form:
@@ -111,8 +113,9 @@ def sized(config: Any) -> Form:
 
 def masked_tiles(config: Any) -> Form:
     """Tiles and an overview with a mask of each (Idefics 3), or one image (Idefics 2)."""
-    side = own_side(config)
-    tiles = TILES * TILES + 1 if hasattr(config, "scale_factor") else 1
+    split, patch = hasattr(config, "scale_factor"), first(vision(config), "patch_size")
+    side = own_side(config) if split else AREA // patch * patch
+    tiles = TILES * TILES + 1 if split else 1
     mask = torch.ones(1, tiles, side, side, dtype=torch.bool)
     return (side, side), {"pixel_values": pixels(1, tiles, 3, side, side), "pixel_attention_mask": mask}
 

@@ -11,8 +11,8 @@ from archcli.load.source import load_given
 
 Verdict = Literal["exact", "lacks", "wrong", "traceback"]
 LANGUAGE = "language_model"
-BREAKS = {"mistral3", "mistral_large4", "pixtral"}
-"""Types whose prompt has a token behind each row of an image, which no class makes features of."""
+BREAKS = {("mistral3", "pixtral"), ("mistral_large4", "pixtral"), ("llava", "pixtral")}
+"""Types, and those of their tower, whose prompt has a token behind each row of an image."""
 
 
 class Whole(NamedTuple):
@@ -57,7 +57,8 @@ def _medium(model: Any, config: dict[str, Any], theirs: dict[str, Any]) -> list[
     asked: dict[str, Any] = {"image": image} if image else {"audio_frames": frames}
     medium = archcli.count_flops(model, **asked).totals["media"][0]
     tower = config.get("vision_config") or {}
-    breaks = isqrt(theirs["rows"]) if {config["model_type"], tower.get("model_type")} & BREAKS else 0
+    kinds = config["model_type"], tower.get("model_type")
+    breaks = isqrt(theirs["rows"]) if kinds in BREAKS else 0
     tokens, size = theirs["rows"] + breaks, image or f"{frames} frames"
     differ = _differing(f"{size} FLOPs", medium["by_part"], theirs["flops"])
     return differ + ([f"{size} tokens {medium['tokens']} for {tokens}"] if medium["tokens"] != tokens else [])

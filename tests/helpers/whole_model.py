@@ -22,7 +22,7 @@ from images_given import Given, given
 
 SHOWN = 160
 LANGUAGE = "language_model"
-PROJECTOR, AUDIO, VISION = "projector", "audio_tower", "vision_tower"
+PROJECTOR, AUDIO, VISION, GENERATOR = "projector", "audio_tower", "vision_tower", "image_generator"
 PROJECTORS = {
     "multi_modal_projector",
     "mm_projector",
@@ -50,6 +50,7 @@ PROJECTORS = {
 }
 HEARING = {"audio_tower", "audio_model", "audio_encoder"}
 SEEING = {"vision_tower", "vision_model", "vision_encoder", "visual", "image_encoder", "vision_embed_tokens"}
+GENERATING = {"vqmodel", "generation_embeddings", "generation_aligner", "generation_head"}
 SEEING |= {f"high_res_vision_{end}" for end in ("alpha", "model", "neck", "proj")}
 
 
@@ -62,7 +63,7 @@ def part_of(name: str) -> str:
     path = name.split(".")
     if LANGUAGE in path:
         return LANGUAGE
-    parts = ((PROJECTOR, PROJECTORS), (AUDIO, HEARING), (VISION, SEEING))
+    parts = ((GENERATOR, GENERATING), (PROJECTOR, PROJECTORS), (AUDIO, HEARING), (VISION, SEEING))
     return next((part for part, names in parts if not names.isdisjoint(path)), LANGUAGE)
 
 
@@ -182,9 +183,21 @@ def _counted(model: Any, look: Any, inputs: Given, tower: str = VISION) -> dict[
         warnings.simplefilter("ignore")
         projected = _of_projectors(model, counter, stack)
         rows = _rows(look(**inputs))
-    total = counter.get_total_flops()
+    total = counter.get_total_flops() - _resizing(model, inputs)
     parts = {tower: total - sum(projected), PROJECTOR: sum(projected)}
     return {"rows": rows, "flops": {part: flops for part, flops in parts.items() if flops}}
+
+
+def _resizing(model: Any, inputs: Given) -> int:
+    """FLOPs of the products by which SigLIP 2 resizes its table of positions: an interpolation."""
+    if "spatial_shapes" not in inputs:
+        return 0
+    tables = [
+        module.position_embedding.weight
+        for module in model.modules()
+        if hasattr(module, "position_embedding")
+    ]
+    return sum(2 * int(inputs["spatial_shapes"].prod()) * table.numel() for table in tables)
 
 
 def _of_projectors(model: Any, counter: FlopCounterMode, stack: ExitStack) -> list[int]:

@@ -123,11 +123,13 @@ def build(
     return model
 
 
-def problems_of_part(base: type[Spec], part: Node, root: Node) -> list[Problem]:
-    """The reasons why `part` is no module of class `base` in the model of `root`; empty where it is one."""
+def built_part(base: type[Spec], part: Node, root: Node) -> Any:
+    """`part` as a module of class `base` in the model of `root`; ArchError with why it is none."""
     builder = _Builder(root, [], None)
-    builder.spec(base, part, "")
-    return builder.problems
+    made = builder.spec(base, part, "")
+    if builder.problems:
+        raise ArchError(builder.problems)
+    return made
 
 
 def in_order(problems: Iterable[Problem], file: str) -> list[Problem]:

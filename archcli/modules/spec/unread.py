@@ -37,3 +37,7 @@ class Holder(Module):
             if not sizes or min(sizes) < 1 or not name.isidentifier():
                 what = f"unread {name!r} needs a size above 0 and a plain name"
                 yield Conflict("unread-size", "unread", what, "mend it")
+        for name in self.unread_frozen:
+            if name not in self.unread:
+                what = f"unread_frozen {name!r} is not among the unread"
+                yield Conflict("unread-frozen", "unread_frozen", what, "state its size in unread")

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, tree_of
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare, tree_of
 from archcli.load.huggingface.registry import family_of
 from archcli.load.huggingface.wrappers.readers import JOINS, OPTIONAL, READERS
-from archcli.load.spec.build import problems_of_part
-from archcli.load.yaml.nodes import Place
+from archcli.load.spec.build import built_part
 from archcli.load.yaml.text import decode, read_start
 from archcli.modules import Tower
 
@@ -208,9 +207,8 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
                 if "params" in tower:
                     known.beside[tower["part"]] = tower["params"]
                     continue
-                prompted = {**(_in_prompt(whole, text, key) if number == 0 else {}), **tower}
-                _require_tower(prompted, mapping, whole.places.start)
-                known.towers.append(prompted)
+                prompted = _in_prompt(whole, text, key) if number == 0 else {}
+                known.towers.append(_in_place(whole, tower, mapping, prompted))
             known.keys.append(key)
             known.settled.extend(JOINS.get((kind, key), ()))
         except ArchError as error:
@@ -255,6 +253,21 @@ IN_TURN = ("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
 """Classes whose pairs turn by time, row and column in turn."""
 
 
+def _in_place(whole: Config, tower: Mapped, mapping: Mapped, place: Mapped) -> Mapped:
+    """A tower with its place in the prompt; apart from it where its vectors are not as wide as the text's.
+
+    A class is made of such a file all the same: the defaults of Qwen2-VL to Qwen3.5 are such ones. ArchError
+    for a tower that cannot be built, or reads no image of its own size.
+    """
+    placed, start = {**place, **tower}, whole.places.start
+    width = built_part(Tower, tree_of(placed, start), tree_of(mapping, start)).width
+    reads = bare(mapping["d_model"])
+    if width == reads:
+        return placed
+    whole.note(f"vectors of a tower are {width} wide, and those of the language model {reads}: it is not run")
+    return {**tower, "joined": False}
+
+
 def _in_prompt(whole: Config, text: Mapping[str, Any], key: str) -> Mapped:
     """How the vectors of a tower stand in the prompt; empty of a class of which it is not known."""
     if whole.model_type not in TOKENS:
@@ -277,13 +290,6 @@ def _turned(whole: Config, text: Mapping[str, Any]) -> Mapped:
     if not isinstance(sections, list | tuple) or len(sections) != len(usual):
         raise whole.error(f"mrope_section must be three numbers, not {short_repr(sections)}")
     return {"sections": [*sections], "interleaved": whole.model_type in IN_TURN}
-
-
-def _require_tower(tower: Mapped, mapping: Mapped, start: Place) -> None:
-    """ArchError for a tower that cannot be built: the language model is then counted without it."""
-    problems = problems_of_part(Tower, tree_of(tower, start), tree_of(mapping, start))
-    if problems:
-        raise ArchError(problems)
 
 
 def processor(whole: Config, name: str = PROCESSOR) -> Config:

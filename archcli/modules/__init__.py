@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.sampled_heads import *
     from archcli.modules.ends.sizings import *
     from archcli.modules.ends.sounds import *
+    from archcli.modules.images.convolved import *
     from archcli.modules.images.joined import *
     from archcli.modules.images.tilings import *
     from archcli.modules.models.decoder import *
@@ -155,6 +156,7 @@ HOMES = {
         "PinnedTiles",
         "SplitLongest",
     ],
+    ".images.convolved": ["GridConvolution"],
     ".images.joined": ["JoinTilesStep"],
     ".images.tilings": ["CroppedTiles", "GridBudget", "PatchBudget", "TilesBeyond", "WindowTiles"],
     ".ends.head": ["OutputHead"],

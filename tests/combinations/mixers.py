@@ -72,7 +72,8 @@ OF_SUMS = {"transient-global": "{kind: transient_global, n_heads: 4, block: 4, c
 OF_IMAGES = {
     "grid-window": f"{{{WINDOWED}}}",
     "grid-window-shifted": f"{{{WINDOWED}, shifted: true}}",
-    "patch-window": "{kind: patch_window, n_heads: 4, side: 4, causal: false}",
+    "patch-window": "{kind: patch_window, n_heads: 4, n_kv_heads: 2, side: 4, causal: false}",
+    "grid-conv": "{kind: grid_conv}",
 }
 """Mixers of places of a grid, which encoders of images alone have."""
 
@@ -147,7 +148,7 @@ def image_encoder(*mixers):
 
     Windows of patches are cut in a sequence of them, others in the grid.
     """
-    grid = f"keeps_grid: {'false' if 'patch-window' in mixers else 'true'}"
+    grid = f"keeps_grid: {'false' if {'patch-window', 'grid-conv'} & {*mixers} else 'true'}"
     layers = "\n".join(
         f"      - {{kind: pre_norm, attention: {OF_IMAGES[name]}, ffn: {{kind: mlp, d_ff: 20}}}}"
         for name in mixers

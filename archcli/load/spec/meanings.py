@@ -180,6 +180,7 @@ SIZES: Mapping[str, str] = {
     "SplitLongest.tile": "Height and width of a tile in pixels.",
     "BetweenSides.shortest": "Fewest pixels of the shorter side.",
     "BetweenSides.longest": "Most pixels of the longer side.",
+    "GridConvolution.kernel": "Rows and columns of patches that the convolution reads at once.",
     "ConvolveStep.width": "Width of the vectors behind the convolution.",
     "ConvolveStep.kernel": "Rows and columns that the convolution reads at once.",
     "ConvolveStep.stride": "Rows and columns from one place of the convolution to the next.",

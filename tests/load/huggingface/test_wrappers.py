@@ -128,7 +128,8 @@ def test_a_wrapper_within_another_is_read_as_it_is_alone(kind):
     }
     assert text_alone(imported_file(whole)) == text_alone(imported_file(thinker))
     assert import_config(whole).notes[:2] == (
-        "only the language model is counted (thinker_config)",
+        "figures are those of the language model (thinker_config); those of vision_config and audio_config "
+        "stand beside them",
         "talker (talker_config) is not counted, nor what joins it to the language model",
     )
 

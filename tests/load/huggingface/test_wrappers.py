@@ -119,6 +119,9 @@ def test_another_family_inside_has_the_head_of_the_wrapper(kind, text):
     assert our_total(imported_file(config)) == theirs
 
 
+TOWERS_OF_IT = "; those of vision_config and audio_config stand beside them"
+
+
 @pytest.mark.parametrize("kind", sorted(NESTED))
 def test_a_wrapper_within_another_is_read_as_it_is_alone(kind):
     thinker = file_of(WRAPPERS[kind].text, whole_tie=True)
@@ -130,10 +133,7 @@ def test_a_wrapper_within_another_is_read_as_it_is_alone(kind):
     }
     assert text_alone(imported_file(whole)) == text_alone(imported_file(thinker))
     assert import_config(whole).notes[:2] == (
-        (
-            "figures are those of the language model (thinker_config); "
-            "those of vision_config and audio_config stand beside them"
-        ),
+        f"figures are those of the language model (thinker_config){TOWERS_OF_IT}",
         "talker (talker_config) is not counted, nor what joins it to the language model",
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped, bare
 from archcli.load.huggingface.parts.networks import activation, layernorm
@@ -63,6 +65,15 @@ def _ratio(config: Config, key: str, default: float) -> int:
     return n
 
 
+def _frames(encoder: Mapped, size: Any, n: int) -> Mapped | None:
+    """Frames of one size; None for sizes whose patches are no whole blocks of n x n, which classes refuse."""
+    patch = bare(encoder["front_end"]["patch_size"])
+    for side, of_patch in zip(bare(size), patch, strict=False):
+        if isinstance(side, int) and isinstance(of_patch, int) and side // of_patch % n:
+            return None
+    return {"kind": "frames", "size": size}
+
+
 def internvl(source: TowerSource) -> Mapped:
     """InternVL: InternViT's patches merged two by two, normalized, through a perceptron."""
     whole, config = source.whole, source.part("vision_config", INTERNVL)
@@ -102,7 +113,7 @@ def internvl(source: TowerSource) -> Mapped:
         "most": source.processor.get("max_patches", default=12),
     }
     sizing = {"kind": "canvas", "tile": tile, **limits} if cuts else {"kind": "fixed", "size": tile}
-    video = {"kind": "frames", "size": source.frame_size(tile)}
+    video = _frames(encoder, source.frame_size(tile), n)
     return {"model": encoder, "sizing": sizing, "video": video, "projector": steps}
 
 
@@ -117,12 +128,13 @@ def smolvlm(source: TowerSource) -> Mapped:
     longest = source.longest("size", 4 * size)
     frame = source.of_videos.get("max_image_size", default=None)
     frame = frame.get("longest_edge", tile) if isinstance(frame, dict) else tile
-    video = {"kind": "frames", "size": [frame, frame]} if source.whole.model_type == "smolvlm" else None
+    n = source.whole.size("scale_factor", default=2)
+    video = _frames(encoder, [frame, frame], n.value) if source.whole.model_type == "smolvlm" else None
     return {
         "model": encoder,
         "sizing": {"kind": "split", "longest": longest, "tile": tile},
         "video": video,
-        "projector": [merged(source.whole.size("scale_factor", default=2)), linear(source.width, bias=False)],
+        "projector": [merged(n), linear(source.width, bias=False)],
     }
 
 

@@ -111,7 +111,7 @@ class Tower(Module):
     @property
     def width(self) -> int:
         """The width of the vectors that the language model reads."""
-        request = self.model.fitted(Request(media=(self.usual,)))
+        request = self.reading(Request(), self.usual)
         inputs = {name: Abstract(spec.shape) for name, spec in self.inputs(request).items()}
         out, _ = run_on(ShapeTape([]), self, request, inputs, None)
         width: int = out.shape[-1]
@@ -139,12 +139,4 @@ class Tower(Module):
             yield Conflict("taps-steps", "taps", "taps and tap_projector go together", "state both or none")
 
 
-def check_widths(model: Any) -> Iterator[Conflict]:
-    """Conflicts: towers whose vectors have another width than those of the language model."""
-    for i, tower in enumerate(model.towers):
-        if tower.width != model.d_model:
-            what = f"its vectors are {tower.width} wide, and those of the language model {model.d_model}"
-            yield Conflict("tower-width", f"towers.{i}.projector", what, "end with a linear step of d_model")
-
-
-__all__ = ["Tower", "TowerModel", "check_widths"]
+__all__ = ["Tower", "TowerModel"]

@@ -217,7 +217,7 @@ class Tower(Holder):
     @property
     def width(self) -> int:
         """The width of the vectors that the language model reads."""
-        request = self.model.fitted(Request(media=(self.usual,)))
+        request = self.reading(Request(), self.usual)
         inputs = {name: Abstract(spec.shape) for name, spec in self.inputs(request).items()}
         out, _ = run_on(ShapeTape([]), self, request, inputs, None)
         width: int = out.shape[-1]
@@ -278,17 +278,9 @@ class Tower(Holder):
             yield Conflict("tower-sections", "sections", what, "state three numbers, or leave them out")
 
 
-def check_widths(model: Any) -> Iterator[Conflict]:
-    """Conflicts: towers that a prompt reads whose vectors have another width than the language model."""
-    for i, tower in enumerate(model.towers):
-        if tower.joined and tower.width != model.d_model:
-            what = f"its vectors are {tower.width} wide, and those of the language model {model.d_model}"
-            yield Conflict("tower-width", f"towers.{i}.projector", what, "end with a linear step of d_model")
-
-
 def _piece(medium: Medium, size: tuple[int, ...]) -> Medium:
     """A piece of a medium as an encoder reads it: frames of a video are images."""
     return Medium("image" if medium.kind == VIDEO else medium.kind, tuple(size))
 
 
-__all__ = ["Tower", "TowerModel", "check_widths"]
+__all__ = ["Tower", "TowerModel"]

@@ -50,7 +50,6 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.sizings import *
     from archcli.modules.ends.sounds import *
     from archcli.modules.ends.spectrograms import *
-    from archcli.modules.ends.tiled import *
     from archcli.modules.images.joined import *
     from archcli.modules.images.tilings import *
     from archcli.modules.models.decoder import *
@@ -120,7 +119,7 @@ HOMES = {
     ".attention.indexer": ["Indexer"],
     ".attention.latent": ["MultiHeadLatentAttention"],
     ".blocks.crossed": ["GatedPreNorm", "PerceiverBlock", "TileEmbedding"],
-    ".blocks.windows": ["ChannelAttention", "GridWindowAttention", "PatchWindowAttention"],
+    ".blocks.windows": ["AxisAttention", "ChannelAttention", "GridWindowAttention", "PatchWindowAttention"],
     ".blocks.conformer": ["ConformerBlock", "LightConvolution"],
     ".blocks.contexts": ["BlockContextAttention", "GatedBiasAttention"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
@@ -136,7 +135,7 @@ HOMES = {
     ".spec.fields": ["Inherit"],
     ".attention.mixer": ["FourierMixer", "Mixer", "MixerFacts", "ParallelMixer"],
     ".ends.frontend": ["ConvFrontEnd"],
-    ".ends.patches": ["FrontEnd", "PatchEmbedding", "Patched"],
+    ".ends.patches": ["FrontEnd", "PatchEmbedding", "Patched", "TiledPatches"],
     ".ends.sounds": ["ConvolvedSpectrogram", "ConvolvedWave", "SpectrogramPatches"],
     ".ends.spectrograms": [
         "ChunkedSpectrogram",
@@ -174,7 +173,6 @@ HOMES = {
         "ReadingStep",
         "TableStep",
     ],
-    ".ends.tiled": ["TiledPatches"],
     ".ends.sizings": [
         "BetweenSides",
         "CanvasTiles",

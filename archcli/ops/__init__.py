@@ -94,7 +94,14 @@ HOMES = {
     ".grids.pools": ["GroupNormalize", "MeanPlaces", "PadPlaces", "PoolPlaces", "ResponseNormalize"],
     ".grids.merging": ["DropTokens", "JoinTiles", "MergeBlocks", "PoolBlocks"],
     ".grids.waves": ["ChannelNormalize", "ConvolvedPositions", "SpectrogramImage", "WaveChannel"],
-    ".grids.tables": ["AddGridTables", "AddTilePlaces", "AddTileTable", "PairPadding", "TanhScale"],
+    ".grids.tables": [
+        "AxisBias",
+        "AddGridTables",
+        "AddTilePlaces",
+        "AddTileTable",
+        "PairPadding",
+        "TanhScale",
+    ],
     ".grids.tokens": [
         "ChannelTokens",
         "ConcatTokens",

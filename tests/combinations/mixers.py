@@ -77,6 +77,8 @@ OF_IMAGES = {
     "grid-pool": "{kind: grid_pool}",
     "patch-window": "{kind: patch_window, n_heads: 4, side: 4, causal: false}",
     "channel": "{kind: channel, n_heads: 4, causal: false}",
+    "grid-axes": "{kind: grid_axes, n_heads: 4, causal: false}",
+    "grid-axes-window": "{kind: grid_axes, n_heads: 4, side: 4, causal: false}",
 }
 """Mixers of places of a grid, which encoders of images alone have."""
 

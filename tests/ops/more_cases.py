@@ -28,7 +28,15 @@ from archcli.ops import (
     WeightedDifference,
     Zeros,
 )
-from ops import encoder_cases, grid_cases, place_cases, placing_cases, span_cases, token_cases
+from ops import (
+    encoder_cases,
+    grid_cases,
+    place_cases,
+    placing_cases,
+    span_cases,
+    tile_cases,
+    token_cases,
+)
 from ops.case import C, Case, E, M, N, R, X, n
 
 H = (2, 3, 2, 4)  # 2 sequences, 3 tokens, 2 heads, 4 wide: 48 elements
@@ -200,6 +208,7 @@ CASES = {
     **span_cases.CASES,
     **placing_cases.CASES,
     **place_cases.CASES,
+    **tile_cases.CASES,
 }
 
 
@@ -283,4 +292,5 @@ REFERENCES = {
     **span_cases.REFERENCES,
     **placing_cases.REFERENCES,
     **place_cases.REFERENCES,
+    **tile_cases.REFERENCES,
 }

@@ -47,21 +47,26 @@ def contract(op, weights, a, b):
     return out
 
 
+def ahead(t, spans):
+    """Later tokens of the span of token t."""
+    if spans is None or spans[t] < 0:
+        return []
+    return [s for s in range(t + 1, len(spans)) if spans[s] == spans[t]]
+
+
 def attend(op, weights, q, k, v, positions, *extras):
     """Token by token and head by head."""
     given = dict(zip(op.extras, extras, strict=True))
     sinks, own, shared_bias = (given.get(name) for name in ("sinks", "bias", "shared_bias"))
     batch, new, heads, _ = q.shape
     visible, shared = k.shape[1], heads // k.shape[2]
-    out = torch.zeros(batch, new, heads, v.shape[3])
+    out, first = torch.zeros(batch, new, heads, v.shape[3]), int(positions[-1]) + 1 - visible
     for b in range(batch):
         for t in range(new):
             query = int(positions[t])
-            first = int(positions[-1]) + 1 - visible
             chosen = given["selected"][b, t].tolist() if "selected" in given else range(visible)
             keys = [s for s in range(visible) if op.mask.allows(query, first + s) and s in chosen]
-            if "spans" in given and given["spans"][t] >= 0:
-                keys += [s for s in range(t + 1, new) if given["spans"][s] == given["spans"][t]]
+            keys += ahead(t, given.get("spans"))
             for h in range(heads):
                 scores = [op.scale * float(q[b, t, h] @ k[b, s, h // shared]) for s in keys]
                 if op.softcap:

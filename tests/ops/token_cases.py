@@ -9,6 +9,7 @@ from archcli.ops import (
     AddGridTables,
     AddTilePlaces,
     AddTileTable,
+    AxisBias,
     ChannelTokens,
     ConcatTokens,
     JoinChannels,
@@ -16,7 +17,6 @@ from archcli.ops import (
     PadTokens,
     PairPadding,
     Regroup,
-    Softmax,
     TakeTokens,
     TanhScale,
     TrainedTokens,
@@ -37,7 +37,6 @@ CASES = {
     "join-channels": ledger(
         JoinChannels("y", (2, 3)), ((2, 2, 2, 6),), GRID, [(M, 0, 48, 48)], [(M, 0, 48, 48)]
     ),
-    "softmax-shares": ledger(Softmax("y"), (X,), X, [(N, 4 * n, n, n)], [(N, 5 * n, 2 * n, n)]),
     "tanh-scale": ledger(
         TanhScale("y"),
         (X,),
@@ -73,6 +72,21 @@ CASES = {
         {},
         (36, 72),
         operands=0,
+    ),
+    # 6 queries of 2 heads, 3 wide, with a vector of each of 2 rows and of 3 columns
+    "axis-bias": ledger(
+        AxisBias("y", (2, 3)),
+        ((2, 6, 2, 3),),
+        (2, 2, 6, 6),
+        [(C, 2 * 24 * 2 * 3, 72 + 9, 48), (C, 2 * 24 * 3 * 3, 72 + 15, 72), (E, 144, 120, 144)],
+        [
+            (C, 2 * 24 * 2 * 3, 9 + 48, 72),
+            (C, 2 * 24 * 2 * 3, 72 + 48, 9),
+            (C, 2 * 24 * 3 * 3, 15 + 72, 72),
+            (C, 2 * 24 * 3 * 3, 72 + 72, 15),
+            (N, 2 * 144, 2 * 144, 120),
+        ],
+        weights={"rows": (3, 3), "columns": (5, 3)},
     ),
     # rows of 2 numbers and columns of 2 in tables of 5, for 2 x 3 places
     "grid-tables": ledger(
@@ -134,6 +148,14 @@ def pair_padding(op, weights, positions):
     return out
 
 
+def axis_bias(op, weights, q):
+    out = torch.zeros(2, 2, 6, 6)
+    for i, j in product(range(6), range(6)):
+        of_row, of_column = weights["rows"][i // 3 - j // 3 + 1], weights["columns"][i % 3 - j % 3 + 2]
+        out[:, :, i, j] = (q[:, i] * (of_row + of_column)).sum(-1)
+    return out
+
+
 def grid_tables(op, weights, x):
     out = x.clone()
     for i, j in product(range(2), range(3)):
@@ -148,10 +170,10 @@ REFERENCES = {
     "ConcatTokens": lambda op, weights, a, b: torch.stack([*a.unbind(1), *b.unbind(1)], dim=1),
     "ChannelTokens": lambda op, weights, x: channels(x),
     "JoinChannels": lambda op, weights, x: joined(x),
-    "Softmax": lambda op, weights, x: x.exp() / x.exp().sum(-1, keepdim=True),
     "TanhScale": lambda op, weights, x: math.tanh(float(weights["gate"])) * x,
     "AddTileTable": tile_table,
     "AddTilePlaces": tile_places,
     "PairPadding": pair_padding,
     "AddGridTables": grid_tables,
+    "AxisBias": axis_bias,
 }

@@ -123,6 +123,7 @@ SIZES: Mapping[str, str] = {
     "TileEmbedding.arrangements": "Arrangements of tiles that have vectors.",
     "PaddedTiles.tokens": "Tokens of a tile without padding.",
     "PaddedTiles.padded": "Tokens of a tile with padding.",
+    "AxisAttention.side": "Places on each side of a window; left out, all are seen.",
     "ConvolvedPreNorm.kernel": "Places on each side of the kernels.",
     "Downsample.kernel": "Places on each side of the kernel; left out, size.",
     "QueriesStep.number": "Trained queries, and vectors that are left.",

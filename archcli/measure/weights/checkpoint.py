@@ -69,7 +69,8 @@ class Comparison:
 def compare(model: Model, stored: Mapping[str, Shape | None], weights: WeightMap) -> Comparison:
     """Compare tensors by name, with the family's table of names."""
     trained, buffers = tensors(model)
-    if weights.towers is not None:
+    # a file of the language model alone lacks no tower
+    if weights.towers is not None and any(weights.towers.find(name) for name in stored):
         of_towers = tower_tensors(model)
         trained, buffers = trained | of_towers[0], buffers | of_towers[1]
     ours, comparison = {**trained, **buffers}, Comparison()

@@ -16,8 +16,10 @@ from archcli.modules.positions.relative import ScoreBias
 from archcli.modules.spec.base import Conflict, Size
 from archcli.modules.spec.context import Context
 from archcli.ops import (
+    AxisBias,
     ChannelTokens,
     CutWindows,
+    FlattenPlaces,
     GridBias,
     JoinChannels,
     JoinWindows,
@@ -26,6 +28,7 @@ from archcli.ops import (
     MaskShifted,
     PatchWindows,
     Positions,
+    SplitHeads,
 )
 
 
@@ -142,4 +145,42 @@ class ChannelAttention(ProjectedAttention):
         return out, None
 
 
-__all__ = ["ChannelAttention", "GridWindowAttention", "PatchWindowAttention"]
+class AxisAttention(ProjectedAttention):
+    """Attention of the places of a grid to each other, with q . r for each difference of places.
+
+    r is a trained vector of the difference of rows, plus one of columns (MViTv2, arXiv:2112.01526 section
+    4.1; SAM, arXiv:2304.02643). With `side` places see those of their window of `side` x `side`; places that
+    fill a window up at the border are zeros, and seen.
+    """
+
+    title: ClassVar[str] = "Attention with differences of rows and columns"
+    short_title: ClassVar[str] = "axis attention"
+    kind: Literal["grid_axes"] = "grid_axes"
+    side: Size | None = None
+
+    @property
+    def kv_heads(self) -> Number:
+        """H."""
+        return self.n_heads
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """[B, h, w, C] to [B, h, w, C]."""
+        h, w = x.shape[1:3]
+        if self.side is None:
+            places, grid = FlattenPlaces("flatten")(x), (h, w)
+        else:
+            places, grid = CutWindows("windows", self.side)(x), (self.side, self.side)
+        y, _ = super().forward(places, Context(Positions("places")(places), grid=grid))
+        if self.side is None:
+            return SplitHeads("grid", h, axis=1)(y), None
+        return JoinWindows("grid", (h, w), self.side)(y), None
+
+    def own_bias(self, context: Context, q: Tensor, k: Tensor, scale: float) -> Tensor | None:
+        """The bias [B, H, T, T] of every pair of places."""
+        if context.grid is None:
+            raise ArchError("differences of rows and columns need a grid of places")
+        bias: Tensor = AxisBias("axis_bias", context.grid)(q, group=ScoreBias.group)
+        return bias
+
+
+__all__ = ["AxisAttention", "ChannelAttention", "GridWindowAttention", "PatchWindowAttention"]

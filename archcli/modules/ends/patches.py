@@ -17,15 +17,19 @@ from archcli.modules.spec.request import InputSpec, Medium, Request
 from archcli.modules.spec.values import Length
 from archcli.ops import (
     Add,
+    AddTilePlaces,
+    AddTileTable,
     AxisTables,
     ChannelsLast,
     Conv2d,
     FlattenGrid,
     GridCoordinates,
     Linear,
+    PadTokens,
     Parameter,
     Patchify,
     PrependTokens,
+    Regroup,
     ResizeTable,
 )
 from archcli.ops.grids.places import Resampling
@@ -99,9 +103,9 @@ class Patched(FrontEnd):
     `corners` by centers of corners in the place of edges; without `resize` no other size is read. `norm`
     follows the positions (CLIP), with `norms_patches` it comes before them (AIMv2). `coordinates` centers
     gives layers the centers of patches, from -1 to 1 (DINOv3), grid their rows and columns; order the place
-    in the sequence alone. `keeps_grid` gives layers a grid [B, h, w, D] in the place of a sequence (ConvNeXt),
-    `padding` zeros around the image first (DaViT). With `whole` no image is read that leaves a part of a
-    patch.
+    in the sequence alone. `keeps_grid` gives layers a grid [B, h, w, D] in the place of a sequence
+    (ConvNeXt), `padding` zeros around the image first (DaViT). With `whole` no image is read that leaves a
+    part of a patch.
     """
 
     group: ClassVar[str] = "patch_embedding"
@@ -194,7 +198,7 @@ class Patched(FrontEnd):
         around = (self.padding, self.padding)
         conv = Conv2d("patches", d_model, patch, stride, around, bias=self.bias)
         if self.keeps_grid:
-            return self._normalized(ChannelsLast("grid")(conv(x)))
+            return self._normalized(self._on_grid(ChannelsLast("grid")(conv(x))))
         if self.flat:
             y = Linear("patches", d_model, self.bias)(Patchify("patchify", patch)(x))
         else:
@@ -220,6 +224,15 @@ class Patched(FrontEnd):
         y: Tensor = x if self.norm is None else self.norm(x, name="norm")
         return y
 
+    def _on_grid(self, x: Tensor) -> Tensor:
+        """x [B, h, w, D] plus the table of positions, if there is one."""
+        if self.position == "none":
+            return x
+        h, w = self.grid(self.image_size)
+        table = Parameter("positions", (h, w, x.shape[-1]))(x, group=TABLE)
+        total: Tensor = Add("positions_add")(x, table)
+        return total
+
     def _placed(self, x: Tensor, places: tuple[Number, Number]) -> Tensor:
         """x [B, T, D] plus the table of positions, whose first rows are those of class tokens."""
         before, leading = self.grid(self.image_size), self.placed
@@ -237,9 +250,10 @@ class Patched(FrontEnd):
         if not all(self.grid(self.image_size)):
             what = "image_size is smaller than patch_size"
             yield Conflict("image-below-patch", "image_size", what, "give a patch that fits into the image")
-        if self.keeps_grid and (self.leading or self.position != "none" or self.flat):
-            what = "a grid has no tokens in front, no table of positions, and patches that are convolved"
-            hint = "write class_token: false and position: none"
+        placed = self.position != "none" and self.resize is not None
+        if self.keeps_grid and (self.leading or placed or self.flat):
+            what = "a grid has no tokens in front, no positions that are resized, and convolved patches"
+            hint = "write class_token: false, and position: none or resize: null"
             yield Conflict("grid-alone", "keeps_grid", what, hint)
 
 
@@ -249,4 +263,70 @@ class PatchEmbedding(Patched):
     kind: Literal["patches"] = "patches"
 
 
-__all__ = ["FrontEnd", "PatchEmbedding", "Patched"]
+class TiledPatches(Patched):
+    """`tiles` tiles of `image_size`, one below the other, in one sequence.
+
+    Each has a class token, and is padded to a multiple of `multiple` tokens.
+    Llama 3.2 Vision, arXiv:2407.21783 section 7.1: patches get a vector of their tile, then trained positions
+    P and Q[tile] by a trained share, for `arrangements` of tiles; a norm follows.
+    """
+
+    kind: Literal["tiled_patches"] = "tiled_patches"
+    tiles: Size
+    arrangements: Size
+    multiple: Size = 8
+
+    @property
+    def usual(self) -> Medium:
+        """All tiles."""
+        return Medium("image", (self.tiles * self.image_size[0], self.image_size[1]))
+
+    @property
+    def of_tile(self) -> int:
+        """Tokens of a tile without padding."""
+        h, w = self.grid(self.image_size)
+        return 1 + h * w
+
+    @property
+    def missing(self) -> int:
+        """Vectors of padding of a tile."""
+        return -self.of_tile % self.multiple
+
+    def medium(self, request: Request) -> Medium:
+        """All tiles as one image; ArchError for any other size."""
+        if request.media and request.media[0] != self.usual:
+            height, width = self.usual.size
+            kind, size = request.media[0]
+            what = (
+                f"{kind} {' x '.join(map(str, size))} is not read: {self.tiles} tiles are {height} x {width}"
+            )
+            raise ArchError(what, "put tiles one below the other")
+        return self.usual
+
+    def tokens(self, medium: Medium) -> int:
+        """t (T + padding)."""
+        return self.tiles * (self.of_tile + self.missing)
+
+    def forward(self, x: Tensor, d_model: Number) -> Tensor:
+        """[B, C, t H, W] to [B, t (T + padding), D]."""
+        patch = (self.patch_size[0], self.patch_size[1])
+        y = FlattenGrid("flatten")(Conv2d("patches", d_model, patch, patch, bias=self.bias)(x))
+        y = Regroup("tiles", self.of_tile - 1, d_model)(y)
+        y = AddTileTable("tile_embedding", self.tiles, self.arrangements)(y, group=TABLE)
+        y = PrependTokens("class_token")(y)
+        y = self._normalized(AddTilePlaces("positions", self.tiles, self.arrangements)(y, group=TABLE))
+        y = PadTokens("pad", self.missing)(y) if self.missing else y
+        together: Tensor = Regroup("together", self.tiles * (self.of_tile + self.missing), d_model)(y)
+        return together
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: fields of patches that tiles have no use for."""
+        yield from super().check()
+        usual = {"class_token": True, "position": "learned", "coordinates": "order"}
+        plain = all(getattr(self, key) == value for key, value in usual.items())
+        if not plain or self.teacher_token or self.registers or self.flat or self.stride or self.keeps_grid:
+            what = "tiles have a class token each, trained positions, and patches side by side"
+            yield Conflict("tiles-alike", "tiles", what, "leave other fields of patches out")
+
+
+__all__ = ["FrontEnd", "PatchEmbedding", "Patched", "TiledPatches"]

@@ -153,7 +153,8 @@ class ReadingStep(ProjectorStep):
     def forward(self, x: Tensor, places: Places) -> Tensor:
         """[B, T, D] to [B, n, D]."""
         # an image that is not read has no tokens, but weights
-        d, number = x.shape[2], {pair[0]: pair[1] for pair in self.queries}.get(x.shape[1], self.trained)
+        d = x.shape[2]
+        number = next((number for known, number in self.queries if known == x.shape[1]), self.trained)
         every = TrainedTokens("queries", self.trained)(x)
         q = self.norm(TakeTokens("taken", number)(every), name="queries_norm")
         tokens = self.norm(x, name="norm")

@@ -41,6 +41,8 @@ class ImageSizing(Spec):
 
     family: ClassVar[str] = "image_sizing"
     default_kind: ClassVar[str] = "fixed"
+    reads: ClassVar[bool] = True
+    """Whether it is known what becomes of an image."""
 
     def pieces(self, height: int, width: int) -> Pieces:
         """The pieces of an image of H x W pixels."""
@@ -370,6 +372,7 @@ class UnknownSizing(ImageSizing):
     `why` is the reason, in words.
     """
 
+    reads: ClassVar[bool] = False
     kind: Literal["unknown"] = "unknown"
     why: str = "how this model cuts images is not known"
 

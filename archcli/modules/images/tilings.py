@@ -5,9 +5,11 @@ H and W height and width in pixels.
 
 from __future__ import annotations
 
+from itertools import product
 from math import ceil, floor
 from typing import Literal
 
+from archcli.errors import ArchError
 from archcli.modules.ends.sizings import CanvasTiles, ImageSizing, NearestMultiple, Pieces, Sides
 from archcli.modules.spec.base import Size
 
@@ -34,6 +36,9 @@ class TilesBeyond(ImageSizing):
     def pieces(self, height: int, width: int) -> Pieces:
         """One piece, or tiles and the overview."""
         n = self.factor
+        if not round(min(height, width) / n):
+            what = f"an image of {height} x {width} is not read: a side is less than half of {n}"
+            raise ArchError(what, "give one that is less narrow")
         one = NearestMultiple(factor=n, least=self.least, most=self.most).pieces(height, width)
         if round(height / n) * round(width / n) * n * n <= self.largest:
             return one
@@ -87,12 +92,11 @@ class GridBudget(ImageSizing):
             ratio = across / down
             down = (self.most / ratio) ** 0.5
             across = down * ratio
-        grids = [
-            (rows, columns)
-            for rows in {floor(down), ceil(down)}
-            for columns in {floor(across), ceil(across)}
-            if rows and columns and rows * columns <= self.most
-        ] or [(max(1, round(down)), max(1, round(across)))]
+        # of equally near ones the first of the set, as in the class
+        around = {*product((floor(down), ceil(down)), (floor(across), ceil(across)))}
+        grids = [grid for grid in around if 0 < grid[0] * grid[1] <= self.most] or [
+            (max(1, round(down)), max(1, round(across)))
+        ]
         rows, columns = min(grids, key=lambda grid: abs(grid[0] / grid[1] - height / width))
         return Pieces(1, (rows * self.cell, columns * self.cell))
 

@@ -73,7 +73,6 @@ class Tower(Holder):
     row and by column (M-RoPE, arXiv:2409.12191 section 2.1), one after the other or, `interleaved`, in turn.
     `both_ways` says which tokens see each other in both directions: those of each medium (Gemma 3), or all of
     a prompt with media (PaliGemma); pairs are counted without.
-    A tower that is not `joined` may have vectors of another width than the language model's, and is not run.
     """
 
     mtp_depth: ClassVar[int] = 0
@@ -92,7 +91,6 @@ class Tower(Holder):
     after: Count | None = None
     sections: tuple[Count, ...] = ()
     interleaved: bool = False
-    joined: bool = True
     both_ways: Literal["none", "medium", "prompt"] = "none"
 
     @property
@@ -259,9 +257,10 @@ class Tower(Holder):
 
 
 def check_widths(model: Any) -> Iterator[Conflict]:
-    """Conflicts: towers whose vectors have another width than those of the language model."""
+    """Conflicts: towers that a prompt reads whose vectors have another width than the language model."""
     for i, tower in enumerate(model.towers):
-        if tower.joined and tower.width != model.d_model:
+        # defaults of classes need not fit together (Janus, Molmo 2): without a token they are counted alone
+        if tower.token is not None and tower.width != model.d_model:
             what = f"its vectors are {tower.width} wide, and those of the language model {model.d_model}"
             yield Conflict("tower-width", f"towers.{i}.projector", what, "end with a linear step of d_model")
 

@@ -69,6 +69,7 @@ TABLE: dict[str, dict[str, str]] = {
         "patch_window": "archcli.modules.blocks.windows:PatchWindowAttention",
         "grid_window": "archcli.modules.blocks.windows:GridWindowAttention",
         "channel": "archcli.modules.blocks.windows:ChannelAttention",
+        "grid_axes": "archcli.modules.blocks.windows:AxisAttention",
         "block_context": "archcli.modules.blocks.contexts:BlockContextAttention",
         "gated_bias": "archcli.modules.blocks.contexts:GatedBiasAttention",
     },
@@ -108,9 +109,9 @@ TABLE: dict[str, dict[str, str]] = {
     },
     "front_end": {
         "patches": "archcli.modules.ends.patches:PatchEmbedding",
-        "tiled_patches": "archcli.modules.ends.tiled:TiledPatches",
         "convolved_image": "archcli.modules.ends.stems:ConvolvedImage",
         "video_patches": "archcli.modules.ends.stems:VideoPatches",
+        "tiled_patches": "archcli.modules.ends.patches:TiledPatches",
         "spectrogram_patches": "archcli.modules.ends.sounds:SpectrogramPatches",
         "convolved_spectrogram": "archcli.modules.ends.sounds:ConvolvedSpectrogram",
         "convolved_wave": "archcli.modules.ends.sounds:ConvolvedWave",

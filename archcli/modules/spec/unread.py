@@ -12,8 +12,8 @@ from archcli.ops import Parameter
 class Holder(Module):
     """Base of modules that may hold parameters besides those that a pass reads.
 
-    `unread` are such parameters by name, with how many numbers each is, or its shape. Those named in
-    `unread_frozen` get no gradient (the correction of ERNIE 4.5 VL's router of images).
+    `unread` are such parameters by name, with how many numbers each is, or its shape; `unread_frozen` names
+    those of them that are not trained (ERNIE 4.5 VL's biases of routing).
     """
 
     unread: Mapping[str, int | tuple[int, ...]] = {}

@@ -117,13 +117,14 @@ class JoinTiles(Op):
         return {"row_end": (x[2],), "separator": (x[2],)}
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
-        made = self.shape(x)
-        ends = made[0] * (self.shown[0] + self.places[0]) * x[2]
+        (batch, _, d), (rows, columns), (h, w) = self.shape(x), self.shown, self.places
+        kept, ends = batch * (rows * columns + h * w) * d, batch * (rows + h) * d
         gradients = (
-            summed("row_end", ends, x[2]),
-            summed("separator", made[0] * x[2], x[2]),
+            Part("d_0", OpClass.MOVEMENT, 0, kept, prod(x), wrt=0),
+            summed("row_end", ends, d),
+            summed("separator", batch * d, d),
         )
-        return (movement("join", prod(made), prod(made), gradients),)
+        return (movement("join", kept + 2 * d, kept + ends + batch * d, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         (rows, columns), (h, w), d = self.tiles, self.places, x.shape[-1]

@@ -171,4 +171,45 @@ class AddGridTables(Op):
         return y + (torch.arange(x.shape[2], device=x.device) % 2).to(x.dtype)
 
 
-__all__ = ["AddGridTables", "AddTilePlaces", "AddTileTable", "PairPadding", "TanhScale"]
+@dataclass(frozen=True, slots=True, eq=False)
+class AxisBias(Op):
+    """bias[b, h, i, j] = q_i . (rows[row i - row j] + columns[column i - column j]), q [B, T, H, d].
+
+    T places of a `grid` of r x c, row by row; the tables have vectors of 2 r - 1 and 2 c - 1 differences.
+    """
+
+    drawn: ClassVar[str] = "aside"
+    name: str
+    grid: tuple[Number, Number]
+
+    def shape(self, q: Shape) -> Shape:
+        return (q[0], q[2], q[1], q[1])
+
+    def weights(self, q: Shape) -> dict[str, Shape]:
+        return {name: (2 * n - 1, q[3]) for name, n in zip(("rows", "columns"), self.grid, strict=True)}
+
+    def parts(self, q: Shape) -> tuple[Part, ...]:
+        each = prod(q[:3])
+        products = tuple(
+            contraction(name, 2 * each * n * q[3], [(prod(q), 0), (shape[0] * q[3], name)], each * n)
+            for (name, shape), n in zip(self.weights(q).items(), self.grid, strict=True)
+        )
+        out = prod(self.shape(q))
+        # the gradient of each pair's sum is added up along the other axis
+        made = each * sum(self.grid)
+        spread = Part("d_0", OpClass.NORMALIZATION, 2 * out, 2 * out, made, wrt=0)
+        return (*products, Part("sum", OpClass.ELEMENTWISE, out, made, out, (spread,)))
+
+    def run(self, torch: Any, weights: dict[str, Any], q: Any) -> Any:
+        h, w = self.grid
+        picked = []
+        for name, n in (("rows", h), ("columns", w)):
+            place = torch.arange(n, device=q.device)
+            picked.append(weights[name][place[:, None] - place[None, :] + (n - 1)])
+        places = q.unflatten(1, (h, w))
+        of_rows = torch.einsum("bijhd,ikd->bhijk", places, picked[0])
+        of_columns = torch.einsum("bijhd,jkd->bhijk", places, picked[1])
+        return (of_rows[..., :, None] + of_columns[..., None, :]).flatten(4, 5).flatten(2, 3)
+
+
+__all__ = ["AxisBias", "AddGridTables", "AddTilePlaces", "AddTileTable", "PairPadding", "TanhScale"]

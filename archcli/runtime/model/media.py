@@ -1,4 +1,4 @@
-"""Images and sounds that a built model is given: their tensors, checked against its towers and the prompt.
+"""Images and sounds that a built model is given, checked against its towers and the prompt.
 
 B batch, T tokens of the prompt, n pieces of an image.
 """

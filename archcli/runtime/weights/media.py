@@ -1,4 +1,4 @@
-"""Images and sounds for transformers' classes: arguments of their forwards for what archcli's model reads.
+"""Images and sounds for transformers' classes: the arguments of their forwards.
 
 B batch, T tokens of the prompt, n pieces of an image, C channels, H and W height and width.
 """

@@ -71,7 +71,7 @@ ERNIE_MOE_WEIGHTS: Weights = {
 
 
 ERNIE_VL_UNREAD = ("image_router", "image_gate_up", "image_down", "image_correction")
-"""Weights of a layer for the tokens of images: a router and its experts."""
+"""Weights of a layer for the tokens of images: a router, its experts, and its correction, which is frozen."""
 
 
 def _ernie_vl(config: Config) -> Mapped:
@@ -94,11 +94,7 @@ def _ernie_vl(config: Config) -> Mapped:
     if True in routed:
         unread = _ernie_vl_unread(config, image_d_ff.value)
         # by identity, so that equal layers stay one object: `groups` writes each object out
-        extended = {
-            id(it): {**it, "unread": unread, "unread_frozen": ["image_correction"]}
-            for it in layers
-            if it["ffn"]["kind"] == "moe"
-        }
+        extended = {id(it): {**it, **unread} for it in layers if it["ffn"]["kind"] == "moe"}
         layers = [extended.get(id(layer), layer) for layer in layers]
         config.note("experts for the tokens of images are counted as parameters; text does not reach them")
     return decoder(config, rmsnorm(config), layers)
@@ -116,8 +112,11 @@ def _ernie_vl_widths(config: Config) -> tuple[ConfigValue[int], ConfigValue[int]
 def _ernie_vl_unread(config: Config, d_ff: int) -> Mapped:
     """The shapes of a layer's weights for the tokens of images."""
     n, d_model = config.size("num_experts").value, config.size("hidden_size").value
-    sizes = ([n, d_model], [n, 2 * d_ff, d_model], [n, d_model, d_ff], n)
-    return dict(zip(ERNIE_VL_UNREAD, sizes, strict=True))
+    shapes = ([n, d_model], [n, 2 * d_ff, d_model], [n, d_model, d_ff], n)
+    return {
+        "unread": dict(zip(ERNIE_VL_UNREAD, shapes, strict=True)),
+        "unread_frozen": [ERNIE_VL_UNREAD[-1]],
+    }
 
 
 ERNIE_VL_WEIGHTS: Weights = {

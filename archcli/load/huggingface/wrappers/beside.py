@@ -207,7 +207,7 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
                 if "params" in tower:
                     known.beside[tower["part"]] = tower["params"]
                     continue
-                prompted = _in_prompt(whole, text, key, tower) if number == 0 else {}
+                prompted = _in_prompt(whole, text, key) if number == 0 else {}
                 known.towers.append(_in_place(whole, tower, mapping, prompted))
             known.keys.append(key)
             known.settled.extend(JOINS.get((kind, key), ()))
@@ -254,27 +254,23 @@ IN_TURN = ("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
 
 
 def _in_place(whole: Config, tower: Mapped, mapping: Mapped, place: Mapped) -> Mapped:
-    """A tower with its place in the prompt; apart from it where its vectors are not as wide as the text's.
+    """A tower with its place in the prompt; without one where its vectors are not as wide as the text's.
 
     A class is made of such a file all the same: the defaults of Qwen2-VL to Qwen3.5 are such ones. ArchError
     for a tower that cannot be built, or reads no image of its own size.
     """
-    placed, start = {**tower, **place}, whole.places.start
+    placed, start = {**place, **tower}, whole.places.start
     width = built_part(Tower, tree_of(placed, start), tree_of(mapping, start)).width
     reads = bare(mapping["d_model"])
-    if width == reads:
+    if placed.get("token") is None or width == reads:
         return placed
     whole.note(f"vectors of a tower are {width} wide, and those of the language model {reads}: it is not run")
-    return {**tower, "joined": False}
+    return {key: value for key, value in tower.items() if key != "token"}
 
 
-def _in_prompt(whole: Config, text: Mapping[str, Any], key: str, tower: Mapped) -> Mapped:
+def _in_prompt(whole: Config, text: Mapping[str, Any], key: str) -> Mapped:
     """How the vectors of a tower stand in the prompt; empty of a class of which it is not known."""
-    # vectors of several layers are counted and not taken
-    of_layers = any(
-        isinstance(step, dict) and step["kind"] == "layers" for step in tower.get("projector", ())
-    )
-    if whole.model_type not in TOKENS or of_layers:
+    if whole.model_type not in TOKENS:
         return {}
     kind = "audio" if key == "audio_config" else "image"
     named = (whole.get(f"{kind}_token_{end}", default=None) for end in ("id", "index"))

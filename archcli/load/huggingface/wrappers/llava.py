@@ -99,8 +99,9 @@ def _perceptron(source: TowerSource, *, bias: Any = True) -> list[Mapped]:
 def _taken(whole: Config, encoder: Mapped, layer: int = -2) -> Mapped:
     """The layer behind which vectors are taken, where it is not the last or leaves a final norm out."""
     taken = whole.value("vision_feature_layer", default=layer).value
-    if not isinstance(taken, int):
-        return {}
+    if isinstance(taken, list):
+        # counted, and not run
+        return {"token": None}
     depth = sum(bare(group["n_layers"]) for group in encoder["groups"])
     after = taken if taken >= 0 else depth + 1 + taken
     if not 0 <= after <= depth:

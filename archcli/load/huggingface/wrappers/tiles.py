@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
-from archcli.load.huggingface.parts.networks import activation, gated, layernorm, rmsnorm
+from archcli.load.huggingface.parts.decoder import groups
+from archcli.load.huggingface.parts.networks import activation, gated, layernorm, mlp, rmsnorm
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
 from archcli.load.huggingface.wrappers.beside import TowerSource, linear, merged, tiled
 
@@ -26,6 +29,20 @@ INTERNVL = {
     "layer_scale_init_value": 0.1,
     "use_mean_pooling": True,
 }
+OF_CHAT = {
+    "hidden_size": 3200,
+    "num_attention_heads": 25,
+    "num_hidden_layers": 48,
+    "intermediate_size": 12800,
+    "image_size": 224,
+    "patch_size": 14,
+    "qkv_bias": False,
+    "qk_normalization": True,
+    "norm_type": "rms_norm",
+}
+"""Defaults of the class in InternVL's repositories."""
+CHAT_PLAIN = ("drop_path_rate", "dropout", "use_flash_attn", "use_bfloat16", "use_fa3")
+CHAT_ADAPTERS = ("use_backbone_lora", "use_llm_lora", "pad2square", "system_message")
 SMOLVLM = {
     "hidden_size": 1152,
     "intermediate_size": 3072,
@@ -74,6 +91,27 @@ def qianfan_ocr(source: TowerSource) -> Mapped:
     """Qianfan-OCR: InternVL's tower with biases in attention."""
     config = source.part("vision_config", {**INTERNVL, "attention_bias": True})
     return _internvl(source, config)
+
+
+def internvl_chat(source: TowerSource) -> Mapped:
+    """InternVL by the words of its own repository, whose file itself says how images are cut."""
+    whole = source.whole
+    config = source.part("vision_config", INTERNVL)
+    words = {"use_qk_norm": "qk_normalization", "attention_bias": "qkv_bias"}
+    config = config.with_defaults(**OF_CHAT).with_words(**words)
+    config.ignore(*CHAT_PLAIN)
+    whole.ignore("select_layer", "ps_version", "template", "force_image_size", *CHAT_ADAPTERS)
+    tower = _internvl(source, config)
+    tile = whole.size("force_image_size", default=config.size("image_size"))
+    cut = {
+        "kind": "canvas",
+        "least": whole.size("min_dynamic_patch", default=1),
+        "most": whole.size("max_dynamic_patch", default=6),
+        "overview": whole.flag("use_thumbnail", default=False),
+    }
+    sides = tile.derive([tile.value] * 2)
+    cuts = whole.flag("dynamic_image_size", default=False).value
+    return {**tower, "sizing": {**cut, "tile": sides} if cuts else {"kind": "fixed", "size": sides}}
 
 
 def _internvl(source: TowerSource, config: Config) -> Mapped:
@@ -202,8 +240,80 @@ def ovis2(source: TowerSource) -> Mapped:
     if sizing["kind"] == "canvas" and source.processor.get("use_covering_area_grid", default=True):
         sizing = {"kind": "unknown"}
     width = source.whole.size("hidden_size", default=1536)
+    if width.value != bare(source.width):
+        sizing = {"kind": "unknown", "why": f"its table is {width} wide, other than the language model"}
     table = {"kind": "table", "width": width, "beside": beside}
     return {"model": encoder, "sizing": sizing, "projector": [*neck, table], "within": len(neck)}
+
+
+SAM: dict[str, Any] = {
+    "hidden_size": 768,
+    "output_channels": 256,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "num_channels": 3,
+    "image_size": 1024,
+    "patch_size": 16,
+    "hidden_act": "gelu",
+    "layer_norm_eps": 1e-6,
+    "qkv_bias": True,
+    "use_abs_pos": True,
+    "use_rel_pos": True,
+    "window_size": 14,
+    "global_attn_indexes": [2, 5, 8, 11],
+    "mlp_dim": 3072,
+}
+
+
+def got_ocr2(source: TowerSource) -> Mapped:
+    """GOT-OCR 2: SAM's encoder and neck, two convolutions that make the grid coarser, a linear layer."""
+    config = source.part("vision_config", SAM)
+    config.only("use_rel_pos", True)
+    out, width = config.size("output_channels").value, bare(source.width)
+    convolved = {"kind": "convolve", "kernel": 3, "padding": 1, "bias": False}
+    norm = {"kind": "norm", "norm": layernorm(1e-6)}
+    neck = [
+        {**convolved, "kernel": 1, "padding": 0, "width": out},
+        norm,
+        {**convolved, "width": out},
+        norm,
+    ]
+    encoder = _sam(config)
+    config.report_unread_keys()
+    source.whole.ignore("image_seq_length")
+    steps = [
+        {**convolved, "width": 2 * out, "stride": 2},
+        {**convolved, "width": width, "stride": 2},
+        linear(width),
+    ]
+    sizing = tiled(source, source.size(encoder["front_end"]["image_size"]))
+    return {"model": encoder, "sizing": sizing, "projector": [*neck, *steps], "within": len(neck)}
+
+
+def _sam(config: Config) -> Mapped:
+    """SAM's encoder: windows in most layers, all places in some, differences of rows and columns in all."""
+    position = "learned" if config.flag("use_abs_pos").value else "none"
+    grid = {"class_token": False, "keeps_grid": True, "resize": None, "position": position}
+    heads, full = config.size("num_attention_heads"), config.value("global_attn_indexes")
+    if not isinstance(full.value, list | tuple) or not all(type(index) is int for index in full.value):
+        raise config.error("global_attn_indexes must be a list of layers", at=full.place)
+    attention = {"kind": "grid_axes", "n_heads": heads, "bias": True, "causal": False}
+    if not config.flag("qkv_bias").value:
+        attention["bias"] = ["o"]
+    layer = {
+        "kind": "pre_norm",
+        "attention": attention,
+        "ffn": mlp(config, config.size("mlp_dim"), "hidden_act"),
+    }
+    window = {**layer, "attention": {**attention, "side": config.size("window_size")}}
+    return {
+        "kind": "media_encoder",
+        "d_model": config.size("hidden_size"),
+        "norm": layernorm(config.number("layer_norm_eps")),
+        "front_end": patches(config, **grid) | {"resize": None},
+        "final_norm": False,
+        "groups": groups([layer if i in full.value else window for i in range(config.layers())]),
+    }
 
 
 def llama4(source: TowerSource) -> Mapped:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isqrt
 from typing import Any
 
-from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config import LARGEST, Config
 from archcli.load.huggingface.config_json import Mapped, bare
 from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
@@ -177,15 +177,14 @@ def _lfm_sizing(source: TowerSource, encoder: Mapped, n: int) -> Mapped:
     processor = source.processor.with_defaults(**LFM_PROCESSOR)
     factor = bare(encoder["front_end"]["patch_size"])[0] * n
     least, most = (processor.size(key).value * factor**2 for key in ("min_image_tokens", "max_image_tokens"))
-    plain = {"factor": factor, "least": least, "most": most}
-    splits = processor.flag("do_image_splitting").value
     tiles = [processor.size(key).value for key in ("min_tiles", "max_tiles")]
-    if not splits or tiles == [1, 1]:
-        return {"kind": "multiple", **plain}
+    splits = processor.flag("do_image_splitting").value and tiles != [1, 1]
     return {
         "kind": "tiles_beyond",
-        **plain,
-        "largest": int(most * processor.number("max_pixels_tolerance").value),
+        "factor": factor,
+        "least": least,
+        "most": most,
+        "largest": int(most * processor.number("max_pixels_tolerance").value) if splits else LARGEST,
         "tile": processor.size("tile_size"),
         "least_tiles": tiles[0],
         "most_tiles": tiles[1],

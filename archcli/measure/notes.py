@@ -38,7 +38,7 @@ def context_notes(model: Model, tokens: int) -> Iterator[str]:
 def tower_notes(model: Model) -> Iterator[str]:
     """A note on each tower whose vectors the language model cannot read, as they have another width."""
     for tower in model.towers:
-        if tower.width != model.d_model:
+        if not tower.pooled and tower.width != model.d_model:
             vectors = f"the projector of its {tower.part.replace('_', ' ')} gives vectors of {tower.width:,}"
             yield f"{vectors}, and d_model is {model.d_model:,}: the language model cannot read them."
 

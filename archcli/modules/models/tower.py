@@ -77,7 +77,6 @@ class Tower(Holder):
     row and by column (M-RoPE, arXiv:2409.12191 section 2.1), one after the other or, `interleaved`, in turn.
     `both_ways` says which tokens see each other in both directions: those of each medium (Gemma 3), or all of
     a prompt with media (PaliGemma); pairs are counted without.
-    A tower that is not `joined` may have vectors of another width than the language model's, and is not run.
     """
 
     mtp_depth: ClassVar[int] = 0
@@ -97,7 +96,6 @@ class Tower(Holder):
     after: Count | None = None
     sections: tuple[Count, ...] = ()
     interleaved: bool = False
-    joined: bool = True
     both_ways: Literal["none", "medium", "prompt"] = "none"
 
     @property

@@ -254,18 +254,16 @@ IN_TURN = ("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
 
 
 def _in_place(whole: Config, tower: Mapped, mapping: Mapped, place: Mapped) -> Mapped:
-    """A tower with its place in the prompt; apart from it where its vectors are not as wide as the text's.
+    """A tower with its place in the prompt; without one where its vectors are not as wide as the text's.
 
     A class is made of such a file all the same: the defaults of Qwen2-VL to Qwen3.5 are such ones. ArchError
     for a tower that cannot be built, or reads no image of its own size.
     """
     placed, start = {**place, **tower}, whole.places.start
     width = built_part(Tower, tree_of(placed, start), tree_of(mapping, start)).width
-    reads = bare(mapping["d_model"])
-    if width == reads:
+    if placed.get("token") is None or width == bare(mapping["d_model"]):
         return placed
-    whole.note(f"vectors of a tower are {width} wide, and those of the language model {reads}: it is not run")
-    return {**tower, "joined": False}
+    return {key: value for key, value in tower.items() if key != "token"}
 
 
 def _in_prompt(whole: Config, text: Mapping[str, Any], key: str) -> Mapped:

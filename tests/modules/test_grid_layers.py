@@ -120,4 +120,4 @@ def test_a_video_is_blocks_of_frames():
 
 def test_a_file_of_two_encoders_that_names_no_class_is_refused():
     with pytest.raises(ArchError, match="names no class"):
-        archcli.load({"model_type": "clip", "vision_config": {"hidden_size": 32}})
+        archcli.load({"model_type": "metaclip_2", "vision_config": {"hidden_size": 32}})

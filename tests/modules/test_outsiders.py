@@ -66,7 +66,15 @@ def test_lists_and_suggestions_know_it(site):
     installed(site, "halves", {"halved_d": NORM}, {"halved": "halved_d:Halved"})
     with pytest.raises(ArchError, match=r"did you mean halved\?"):
         model("halve")
-    assert list(kinds.kinds("norm")) == ["rmsnorm", "layernorm", "batchnorm", "self_gated", "halved"]
+    assert list(kinds.kinds("norm")) == [
+        "rmsnorm",
+        "layernorm",
+        "batchnorm",
+        "groupnorm",
+        "global_response",
+        "self_gated",
+        "halved",
+    ]
 
 
 REFUSED = {

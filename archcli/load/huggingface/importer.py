@@ -78,7 +78,9 @@ def import_config(
         hint = "layers that differ are written as groups in a YAML"
         raise config.error("per_layer_config is not supported", hint, config.place("per_layer_config"))
     mapping = part.with_head(family.mapping(family.of_class(config)))
-    note_towers(config, family.towers)
+    # a classifier of images takes the tower alone
+    towers = () if mapping.get("kind") == "media_encoder" else family.towers
+    note_towers(config, towers)
     if mapping.get("kind", "decoder") not in HEADLESS:
         mapping = _with_head(mapping, config, (*family.headed, *part.headed))
     inner = stated_quantization(config)
@@ -89,7 +91,7 @@ def import_config(
         _check_width(config)
         mapping = _beside(mapping, config)
     config.report_unread_keys()
-    if part.wrapper is not None or family.towers:
+    if part.wrapper is not None or towers:
         mapping = _with_towers(whole, mapping, part.config.data)
     imported = {**(before or {}), **mapping, **(over or {})}
     tree = tree_of(imported, whole.places.start)

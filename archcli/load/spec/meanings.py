@@ -235,6 +235,7 @@ SIZES: Mapping[str, str] = {
     "VideoPatches.block": "Frames, height and width of a block.",
     "Downsample.out": "Channels behind the layer.",
     "Downsample.size": "Places on each side of the square that becomes one place.",
+    "MediaEncoder.averaged": "Vectors in a row that become their mean before the final norm.",
     "MediaEncoder.projection": "Width of the space that it shares with texts; left out, there is none.",
     "Encoder.n_labels": "Classes of the classifier at the end.",
     "EncoderStack.d_model": "Width of the encoder; left out, the model's.",

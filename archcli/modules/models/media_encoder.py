@@ -33,9 +33,8 @@ class MediaEncoder(Model, Stack, TowerModel):
     makes one vector of the hidden states. `projection` is the width of the space that it shares with texts,
     to which a matrix leads (CLIP, arXiv:2103.00020). `n_labels` is a classifier of it, or without pooling of
     every token. With `teacher` a second classifier reads the second token, and the answer is the mean of both
-    (DeiT, arXiv:2012.12877 section 4). Each `averaged` vectors that follow each other become their mean
-    before the final norm (Qwen2-Audio, arXiv:2407.10759). Layers state `causal: false`. Nothing is cached or
-    generated.
+    (DeiT, arXiv:2012.12877 section 4). Each `averaged` vectors in a row become their mean before the final
+    norm (Qwen2-Audio, arXiv:2407.10759). Layers state `causal: false`. Nothing is cached or generated.
     """
 
     caches: ClassVar[bool] = False

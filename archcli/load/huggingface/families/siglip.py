@@ -53,7 +53,7 @@ def _classified(encoder: Mapped, config: Config, *, skipped: int) -> Mapped:
     return {**encoder, "pooling": pooling, **labels(config)}
 
 
-def _clip_labels(config: Config, prefix: str = "CLIP") -> Mapped:
+def clip_labels(config: Config, prefix: str = "CLIP") -> Mapped:
     """CLIP's classifier of images: the mean of all patches."""
     return _classified(_clip(_of_vision(config, prefix), prefix), config, skipped=1)
 
@@ -65,15 +65,15 @@ def _metaclip(config: Config) -> Mapped:
 
 def _metaclip_labels(config: Config) -> Mapped:
     """MetaCLIP 2's classifier of images."""
-    return _clip_labels(config, "MetaClip2")
+    return clip_labels(config, "MetaClip2")
 
 
-def _siglip_labels(config: Config) -> Mapped:
+def siglip_labels(config: Config) -> Mapped:
     """SigLIP's classifier of images: the mean of all tokens."""
     return _classified(_siglip(_of_vision(config, "Siglip")), config, skipped=0)
 
 
-def _siglip2_labels(config: Config) -> Mapped:
+def siglip2_labels(config: Config) -> Mapped:
     """SigLIP 2's classifier of images."""
     return _classified(_siglip2(_of_vision(config, "Siglip2")), config, skipped=0)
 
@@ -222,24 +222,11 @@ AIMV2: Weights = {
 }
 
 FAMILIES = {
-    "clip": Family(
-        "CLIP's classifier of images: CLIPConfig, CLIPForImageClassification.", _clip_labels, CLIP_LABELS
-    ),
     "metaclip_2": Family(
         "MetaCLIP 2's classifier of images: MetaClip2ForImageClassification.", _metaclip_labels, CLIP_LABELS
     ),
     "metaclip_2_vision_model": Family(
         "MetaCLIP 2's encoder of images: MetaClip2VisionConfig, MetaClip2VisionModel.", _metaclip, CLIP
-    ),
-    "siglip": Family(
-        "SigLIP's classifier of images: SiglipConfig, SiglipForImageClassification.",
-        _siglip_labels,
-        SIGLIP_LABELS,
-    ),
-    "siglip2": Family(
-        "SigLIP 2's classifier of images: Siglip2Config, Siglip2ForImageClassification.",
-        _siglip2_labels,
-        SIGLIP_LABELS,
     ),
     "mlcd_vision_model": Family("MLCD: MLCDVisionConfig, MLCDVisionModel.", _mlcd, MLCD),
     "altclip_vision_model": Family(

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped, without_none
+from archcli.load.huggingface.families.siglip import (
+    CLIP_LABELS,
+    SIGLIP_LABELS,
+    clip_labels,
+    siglip2_labels,
+    siglip_labels,
+)
 from archcli.load.huggingface.family import Family, class_defaults
 from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.parts.networks import layernorm, mlp
@@ -62,8 +69,15 @@ def _inner(config: Config, kind: str) -> Config:
     return text
 
 
+def _classifies(config: Config) -> bool:
+    """Whether the class is the classifier of images, which has no part for texts."""
+    return config.architecture.endswith("ForImageClassification")
+
+
 def _clip(config: Config) -> Mapped:
-    """CLIP: a causal encoder of texts, and the temperature of the shared space."""
+    """CLIP: a causal encoder of texts, and the temperature of the shared space; or its classifier."""
+    if _classifies(config):
+        return clip_labels(config)
     config.only_architectures("CLIPModel")
     config.ignore(*TOWERS, "logit_scale_init_value", "initializer_factor", "projection_dim")
     text = _inner(config, "clip_text_model")
@@ -75,7 +89,9 @@ def _clip(config: Config) -> Mapped:
 
 
 def _siglip(config: Config) -> Mapped:
-    """SigLIP: an encoder of texts, and the temperature and the bias of the shared space."""
+    """SigLIP: an encoder of texts, the temperature and bias of the shared space; or its classifier."""
+    if _classifies(config):
+        return siglip_labels(config) if config.model_type == "siglip" else siglip2_labels(config)
     config.only_architectures("SiglipModel", "Siglip2Model")
     config.ignore(*TOWERS, "initializer_factor")
     text = _inner(config, f"{config.model_type}_text_model")
@@ -106,6 +122,12 @@ WEIGHTS: Weights = {
 }
 CLIP: Weights = {**WEIGHTS, SCALE: Parts((f"{SCALE}.weight",), scalar=True)}
 
+
+def _siglip_names(config: Config) -> Weights:
+    """Names of stored tensors of a class."""
+    return SIGLIP_LABELS if _classifies(config) else WEIGHTS
+
+
 FAMILIES = {
     "clip_text_model": Family(
         "CLIP's encoder of texts: CLIPTextConfig, CLIPTextModel, also with a projection.", _clip_text, WEIGHTS
@@ -119,16 +141,19 @@ FAMILIES = {
     "clip": Family(
         "CLIP: CLIPConfig and CLIPModel, an encoder of texts beside one of images.",
         _clip,
-        CLIP,
+        lambda config: CLIP_LABELS if _classifies(config) else CLIP,
         towers=TOWERS,
     ),
     "siglip": Family(
         "SigLIP: SiglipConfig and SiglipModel, an encoder of texts beside one of images.",
         _siglip,
-        WEIGHTS,
+        _siglip_names,
         towers=TOWERS,
     ),
     "siglip2": Family(
-        "SigLIP 2 for images of any shape: Siglip2Config and Siglip2Model.", _siglip, WEIGHTS, towers=TOWERS
+        "SigLIP 2 for images of any shape: Siglip2Config and Siglip2Model.",
+        _siglip,
+        _siglip_names,
+        towers=TOWERS,
     ),
 }

@@ -124,8 +124,8 @@ def _steps(steps: Sequence[Mapped], ours: str, theirs: Sequence[str]) -> Iterato
     for (i, kind), name in zip(weighted, theirs, strict=True):
         if name.endswith("merging_layer"):
             merge = next(step["block"] for step in steps if step["kind"] == "merge")
-            size = prod(bare(side) for side in merge)
-            yield f"{name}.weight", Parts((f"{ours}.{i}.{kind}.weight",), blocks=size)
+            patches = prod(bare(side) for side in merge)
+            yield f"{name}.weight", Parts((f"{ours}.{i}.{kind}.weight",), blocks=patches)
         elif name.endswith("_weight"):
             yield name, Parts((f"{ours}.{i}.{kind}.weight",), transposed=True)
         else:

@@ -227,18 +227,16 @@ TOKENS = {
     "internvl": 151667,
     "smolvlm": 128257,
     "idefics3": 128257,
-    "llama4": 200092,
     "qwen2_vl": 151655,
     "qwen2_5_vl": 151655,
     "qwen3_vl": 151655,
     "qwen3_vl_moe": 151655,
     "qwen3_5": 248056,
     "qwen3_5_moe": 248056,
-    "glm4v": 151343,
     "qwen2_audio": 151646,
     "voxtral": None,
 }
-"""The tokens in whose place vectors of towers stand, by model_type: defaults of the classes."""
+"""The tokens in whose place vectors stand: defaults of the classes whose logits tests compare."""
 SECTIONS = {
     "qwen2_vl": (16, 24, 24),
     "qwen2_5_vl": (16, 24, 24),
@@ -246,7 +244,6 @@ SECTIONS = {
     "qwen3_vl_moe": (24, 20, 20),
     "qwen3_5": (11, 11, 10),
     "qwen3_5_moe": (11, 11, 10),
-    "glm4v": (8, 12, 12),
 }
 """Pairs of rotary heads that turn by time, row and column, by model_type: defaults of the classes."""
 IN_TURN = ("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")

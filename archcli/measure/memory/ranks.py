@@ -188,7 +188,7 @@ def rank_peaks(known: TracedModel, settings: MemorySettings, plan: Plan) -> list
     kept = sum(one.kept for one in tower_passes(known, mine))
 
     def beside_towers(rank: RankPeak) -> RankPeak:
-        moments = with_towers(rank.moments, known, mine)
+        moments = with_towers(rank.moments, known, mine, plan)
         return rank._replace(peak=highest(moments), moments=moments, kept_beside=kept)
 
     return [rank if rank.stage else beside_towers(rank) for rank in peaks]

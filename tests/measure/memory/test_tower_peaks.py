@@ -40,6 +40,7 @@ def traced(name, phase, setting, batch_size=2):
     return tower, request, trace_memory(tower, request, execution)
 
 
+@pytest.mark.sample(4, second=24)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", CONFIGS)
 def test_the_peak_of_a_forward_is_torch_s(name, setting):
@@ -48,6 +49,7 @@ def test_the_peak_of_a_forward_is_torch_s(name, setting):
     assert peak == inference_peak(tower, request, SETTINGS[setting])
 
 
+@pytest.mark.sample(4, second=24)
 @pytest.mark.parametrize("setting", ["cuda", "eager"])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_what_a_forward_keeps_is_what_autograd_saves(name, setting):
@@ -56,6 +58,7 @@ def test_what_a_forward_keeps_is_what_autograd_saves(name, setting):
     assert ours.ledger.kept > 10 * KIB
 
 
+@pytest.mark.sample(2, second=24)
 @pytest.mark.parametrize("name", SAME_GRAPH)
 def test_the_peak_of_a_backward_is_torch_s(name):
     tower, request, ours = traced(name, "train", SETTINGS["cuda"])
@@ -181,6 +184,24 @@ def test_each_device_of_the_first_stage_has_the_whole_towers():
     assert {first["stage"], second["stage"]} == {0, 1}
     both = first["parts"]["weights"] + second["parts"]["weights"]
     assert both == 2 * whole
+
+
+def test_micro_batches_in_flight_keep_what_their_towers_need():
+    """Of two stages the first has two micro batches in flight."""
+    steps = {
+        batches: memory("qwen2_vl", "train", seq_len=9, pp=2, micro_batches=batches) for batches in (1, 4)
+    }
+    kept = steps[1]["towers"]["kept_bytes"]
+    first = {
+        batches: next(m for m in totals["moments"] if m["moment"] == "vision_tower")
+        for batches, totals in steps.items()
+    }
+    assert kept > 0
+    parts = {batches: moment["parts"] for batches, moment in first.items()}
+    assert parts[4]["kept"] - parts[1]["kept"] >= kept
+    text, whole = params("qwen2_vl")
+    # gradients of earlier micro batches are there
+    assert (parts[1]["gradients"], parts[4]["gradients"] >= 2 * (whole - text)) == (0, True)
 
 
 def test_a_text_model_reads_no_image():

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from archcli.arith import Number, prod
 from archcli.graph.count_tape import ShapeTape
+from archcli.measure.memory.pipeline import in_flight
+from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import MemoryMoment, TracedModel, TracedPass, trace_memory
 from archcli.measure.passes import shape_pass, tower_rows
@@ -48,15 +50,15 @@ NOTHING = TrainedTowers(0, 0, 0)
 
 
 def with_towers(
-    moments: Sequence[MemoryMoment], known: TracedModel, settings: MemorySettings
+    moments: Sequence[MemoryMoment], known: TracedModel, settings: MemorySettings, plan: Plan = ONE_DEVICE
 ) -> tuple[MemoryMoment, ...]:
     """The moments of a device that also holds the model's towers and runs them before the language model.
 
-    `moments` are those of the language model.
+    `moments` are those of the language model on the first stage of a plan, `settings` those of a replica.
     """
     weights = sum(tower_bytes(known.model, settings.dtype).values())
     if settings.phase == "train":
-        return tuple(_training(moments, known, settings, weights))
+        return tuple(_training(moments, known, settings, plan, weights))
     return tuple(_inference(moments, tower_passes(known, settings), settings, weights))
 
 
@@ -111,7 +113,11 @@ def _inference(
 
 
 def _training(
-    moments: Sequence[MemoryMoment], known: TracedModel, settings: MemorySettings, weights: Number
+    moments: Sequence[MemoryMoment],
+    known: TracedModel,
+    settings: MemorySettings,
+    plan: Plan,
+    weights: Number,
 ) -> Iterator[MemoryMoment]:
     """Forward of the towers, the step of the language model, backward of the towers, the update of all."""
     passes, trained = tower_passes(known, settings), _trained(known, settings)
@@ -119,8 +125,10 @@ def _training(
         moment._replace(weights=moment.weights + weights, optimizer=moment.optimizer + trained.states)
         for moment in moments
     )
-    accumulated = trained.gradients if settings.grad_accum > 1 else 0
-    kept: Number = 0
+    accumulated = trained.gradients if plan.sums_gradients(settings) else 0
+    # of the micro batches that wait for their backward in later stages
+    earlier = -(-in_flight(plan, 0) // plan.virtual_stages) - 1
+    kept: Number = earlier * sum(one.kept for one in passes)
     waiting: Number = 0
     for one in passes:
         for alive in one.traced.ledger.moments:
@@ -140,7 +148,8 @@ def _training(
             kept=moment.kept + kept,
             temporaries=moment.temporaries + more,
         )
-    yield from _backward(step[-1]._replace(gradients=update.gradients), passes, accumulated)
+    behind = step[-1]._replace(gradients=update.gradients, kept=earlier * sum(one.kept for one in passes))
+    yield from _backward(behind, passes, accumulated)
     yield update._replace(
         gradients=update.gradients + trained.gradients,
         temporaries=update.temporaries + trained.temporaries,
@@ -168,7 +177,7 @@ def _backward(last: MemoryMoment, passes: Sequence[TowerPass], accumulated: Numb
                 stage=f"{one.tower.part} backward",
                 path=moment.path,
                 gradients=last.gradients + gradients + moment.gradients,
-                kept=kept + moment.kept,
+                kept=last.kept + kept + moment.kept,
                 temporaries=waiting + one.taps + moment.temporaries,
             )
         gradients = gradients + backward.gradients

@@ -63,9 +63,9 @@ def figures(entry):
     model, parts, seen = model_of(entry), {}, []
     for name, tensor in model.named_parameters():
         parts[part_of(name)] = parts.get(part_of(name), 0) + tensor.numel()
-    features_of = getattr(model, "model", model).get_image_features
-    reads = inspect.signature(features_of).parameters
     for size in entry["images"]:
+        features_of = getattr(model, "model", model).get_image_features
+        reads = inspect.signature(features_of).parameters
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             features = features_of(**inputs(entry, size, reads))
         seen.append({"features": rows_of(features), "flops": counter.get_total_flops()})

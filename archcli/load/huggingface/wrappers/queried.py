@@ -7,7 +7,7 @@ from typing import Any
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
 from archcli.load.huggingface.parts.decoder import groups
-from archcli.load.huggingface.parts.networks import ACTIVATIONS, activation, layernorm, mlp, rmsnorm
+from archcli.load.huggingface.parts.networks import ACTIVATIONS, activation, gated, layernorm, mlp, rmsnorm
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
 from archcli.load.huggingface.wrappers.beside import TowerSource, linear
 
@@ -63,6 +63,28 @@ KOSMOS2 = {
     "image_size": 224,
     "patch_size": 14,
     "hidden_act": "quick_gelu",
+    "layer_norm_eps": 1e-5,
+}
+KOSMOS2_5 = {
+    "hidden_size": 1536,
+    "patch_embed_hidden_size": 768,
+    "intermediate_size": 3968,
+    "head_dim": 64,
+    "num_hidden_layers": 18,
+    "num_attention_heads": 24,
+    "dense_act_fn": "gelu_new",
+    "layer_norm_eps": 1e-6,
+    "max_num_patches": 4096,
+}
+BLIP = {
+    "hidden_size": 768,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "image_size": 384,
+    "patch_size": 16,
+    "num_channels": 3,
+    "hidden_act": "gelu",
     "layer_norm_eps": 1e-5,
 }
 MOLMO2 = {
@@ -285,6 +307,42 @@ def kosmos2(source: TowerSource) -> Mapped:
     steps = [linear(source.width), {"kind": "latents", "number": number, "attention": attention}]
     sizing = {"kind": "fixed", "size": source.size(encoder["front_end"]["image_size"])}
     return {"model": encoder, "sizing": sizing, "projector": steps}
+
+
+def kosmos2_5(source: TowerSource) -> Mapped:
+    """Kosmos-2.5: Pix2Struct's encoder, whose images are patches padded to one number."""
+    config = source.part("vision_config", KOSMOS2_5)
+    config.ignore("dropout_rate")
+    width, norm = config.size("hidden_size"), {"kind": "rmsnorm", "eps": config.number("layer_norm_eps")}
+    front_end = {
+        "kind": "patches",
+        "image_size": [1, 1],
+        "patch_size": [1, 1],
+        "in_channels": config.size("patch_embed_hidden_size"),
+        "flat": True,
+        "class_token": False,
+        "position": "none",
+    }
+    heads = {"bias": False, "head_dim": config.size("head_dim")}
+    encoder = vit_like(config, front_end, attention=heads, norm=norm, ffn=gated(config, act="dense_act_fn"))
+    table = [config.size("max_num_patches").value, width.value]
+    encoder["unread"] = {"rows": table, "columns": table}
+    config.report_unread_keys()
+    attention = {"kind": "cross", "n_heads": source.text.get("attention_heads", 16), "bias": True}
+    number = source.whole.size("latent_query_num", default=2048)
+    steps = [linear(source.width), {"kind": "latents", "number": number, "attention": attention}]
+    why = "its patches are padded to one number, and whether padding counts is not known"
+    return {"model": encoder, "sizing": {"kind": "unknown", "why": why}, "projector": steps}
+
+
+def blip(source: TowerSource) -> Mapped:
+    """BLIP: an encoder that cross attention of the language model reads."""
+    config = source.part("vision_config", BLIP)
+    encoder = vit_like(config, patches(config), norm=layernorm(config.number("layer_norm_eps")))
+    config.report_unread_keys()
+    source.whole.ignore("image_text_hidden_size", "logit_scale_init_value", "label_smoothing")
+    why = "cross attention of the language model reads it, and no token stands in the prompt"
+    return {"model": encoder, "sizing": {"kind": "unknown", "why": why}}
 
 
 def molmo2(source: TowerSource) -> Mapped:

@@ -35,6 +35,8 @@ READERS: Mapping[tuple[str, str], str] = {
     ("instructblip", "vision_config"): "queried:instructblip",
     ("instructblipvideo", "vision_config"): "queried:instructblip",
     ("kosmos-2", "vision_config"): "queried:kosmos2",
+    ("kosmos-2.5", "vision_config"): "queried:kosmos2_5",
+    ("blip", "vision_config"): "queried:blip",
     ("idefics2", "vision_config"): "queried:idefics2",
     ("aria", "vision_config"): "queried:aria",
     ("blip-2", "vision_config"): "queried:blip2",

@@ -195,8 +195,9 @@ class Tape(Protocol):
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Run a child module's forward under `name`.
 
-        Options: group, times, experts, index, no_grad for a child through which no gradient flows, and
-        shares: all calls with the same key use the weights of the first.
+        Options: group, times, experts, index, no_grad for a child through which no gradient flows ("unread"
+        where that is because nothing reads its output), and shares: all calls with the same key use the
+        weights of the first.
         """
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:

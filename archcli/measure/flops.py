@@ -20,6 +20,7 @@ from archcli.measure.notes import (
     plan_convention,
     plan_inputs,
     source_notes,
+    tower_notes,
 )
 from archcli.measure.passes import Pass, checked_pass, medium_rows, usual_sizes
 from archcli.measure.report import Column, Report, Table, Unit, facts
@@ -238,6 +239,7 @@ def _media(totals: dict[str, Any], half: int, word: str, unit: Unit) -> Table:
 
 def _notes(model: Model, request: Request, counted: Pass, mask: CountedPairs) -> Iterator[str]:
     yield from context_notes(model, counted.new + counted.past)
+    yield from tower_notes(model)
     # as asked for: `counted.request` has the defaults filled in
     yield from source_notes(model, request.source_len)
     yield from form_notes([model], request.forms)

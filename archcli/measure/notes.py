@@ -35,6 +35,14 @@ def context_notes(model: Model, tokens: int) -> Iterator[str]:
         yield f"{tokens:,} tokens are beyond max_seq_len {min(limits):,}: counted by shape all the same."
 
 
+def tower_notes(model: Model) -> Iterator[str]:
+    """A note on each tower whose vectors the language model cannot read, as they have another width."""
+    for tower in model.towers:
+        if not tower.pooled and tower.width != model.d_model:
+            vectors = f"the projector of its {tower.part.replace('_', ' ')} gives vectors of {tower.width:,}"
+            yield f"{vectors}, and d_model is {model.d_model:,}: the language model cannot read them."
+
+
 def source_notes(model: Model, source_len: int | None) -> Iterator[str]:
     """A note where `source_len` has no effect: no source, or one of fixed length."""
     length = None if source_len is None else model.source_length(source_len)

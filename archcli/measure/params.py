@@ -134,7 +134,11 @@ def prediction_totals(model: Model, rows: Iterable[Row]) -> Totals:
 
 
 def _notes(model: Model, totals: Totals) -> Iterator[str]:
-    """A note on multi-token prediction, where there is any."""
+    """Notes on towers that do not fit, and on multi-token prediction, where there is any."""
+    if model.towers:
+        from archcli.measure.notes import tower_notes  # of models with towers alone
+
+        yield from tower_notes(model)
     if model.mtp_depth:
         stored, whole = totals["mtp_stored_params"], totals["params"] + totals["mtp_stored_params"]
         yield (

@@ -50,6 +50,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.sizings import *
     from archcli.modules.ends.sounds import *
     from archcli.modules.ends.spectrograms import *
+    from archcli.modules.images.convolved import *
     from archcli.modules.images.joined import *
     from archcli.modules.images.tilings import *
     from archcli.modules.models.decoder import *
@@ -186,6 +187,7 @@ HOMES = {
         "SplitLongest",
         "UnknownSizing",
     ],
+    ".images.convolved": ["GridConvolution"],
     ".images.joined": ["JoinTilesStep"],
     ".images.tilings": ["CroppedTiles", "GridBudget", "PatchBudget", "TilesBeyond", "WindowTiles"],
     ".ends.head": ["OutputHead"],

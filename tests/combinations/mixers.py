@@ -75,10 +75,11 @@ OF_IMAGES = {
     "grid-window-plain": f"{{{WINDOWED}, differences: false}}",
     "reduced-grid": "{kind: reduced_grid, n_heads: 4, reduction: 2, causal: false}",
     "grid-pool": "{kind: grid_pool}",
-    "patch-window": "{kind: patch_window, n_heads: 4, side: 4, causal: false}",
     "channel": "{kind: channel, n_heads: 4, causal: false}",
     "grid-axes": "{kind: grid_axes, n_heads: 4, causal: false}",
     "grid-axes-window": "{kind: grid_axes, n_heads: 4, side: 4, causal: false}",
+    "patch-window": "{kind: patch_window, n_heads: 4, n_kv_heads: 2, side: 4, causal: false}",
+    "grid-conv": "{kind: grid_conv}",
 }
 """Mixers of places of a grid, which encoders of images alone have."""
 
@@ -166,7 +167,7 @@ def image_encoder(*mixers):
 
     Windows of patches are cut in a sequence of them, others in the grid.
     """
-    grid = f"keeps_grid: {'false' if 'patch-window' in mixers else 'true'}"
+    grid = f"keeps_grid: {'false' if {'patch-window', 'grid-conv'} & {*mixers} else 'true'}"
     layers = "\n".join(
         f"      - {{kind: pre_norm, attention: {OF_IMAGES[name]}, ffn: {{kind: mlp, d_ff: 20}}}}"
         for name in mixers

@@ -120,7 +120,8 @@ def test_a_text_model_loads_no_file_of_images_and_sounds():
     code = (
         "import sys, archcli; archcli.count_flops('gpt2'); archcli.count_params('whisper-small'); "
         "print([name for name in sys.modules if 'media_encoder' in name or '.grids.' in name or "
-        "name.endswith(('ends.patches', 'ends.sounds', 'ends.pooling', 'positions.grid'))])"
+        "name.endswith(('ends.patches', 'ends.sounds', 'ends.spectrograms', 'ends.pooling', "
+        "'positions.grid', '.conformer', '.contexts'))])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300

@@ -87,6 +87,7 @@ def import_config(
         config.note("the file points to code of its own (auto_map), which is not run")
     if part.wrapper is None:
         _check_width(config)
+        mapping = _beside(mapping, config)
     config.report_unread_keys()
     if part.wrapper is not None or family.towers:
         mapping = _with_towers(whole, mapping, part.config.data)
@@ -97,6 +98,15 @@ def import_config(
         tree = _quantized(quantization, imported, tree, weights)
     is_sized = _is_sized(whole, config) or _is_named(mapping, config)
     return ImportedConfig(tree, tuple(config.notes), is_sized, is_quantized=quantization is not None)
+
+
+def _beside(mapping: Mapped, config: Config) -> Mapped:
+    """The mapping with what files beside a config.json say of an encoder of images."""
+    if mapping.get("kind") != "media_encoder":
+        return mapping
+    from archcli.load.huggingface.whole.processed import with_size  # of encoders of images alone
+
+    return with_size(mapping, config)
 
 
 def _with_towers(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Mapped:

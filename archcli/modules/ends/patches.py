@@ -130,11 +130,12 @@ class Patched(FrontEnd):
     norms_patches: bool = False
     keeps_grid: bool = False
     whole: bool = False
+    resized: Sides | None = None
 
     @property
     def usual(self) -> Medium:
-        """An image of the size of training."""
-        return Medium("image", self.image_size)
+        """An image of the size that all are resized to, or of that of training."""
+        return Medium("image", self.resized or self.image_size)
 
     @property
     def leading(self) -> int:
@@ -160,6 +161,7 @@ class Patched(FrontEnd):
     def medium(self, request: Request) -> Medium:
         """The image of a request; ArchError for one that is smaller than a patch, or of a size not read."""
         medium = super().medium(request)
+        medium = medium if self.resized is None else self.usual
         height, width = medium.size
         if not all(self.grid(medium.size)):
             raise ArchError(f"an image of {height} x {width} is smaller than a patch", "give a larger one")

@@ -116,7 +116,7 @@ class BesidePooling(Pooling):
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, T, D] to [B, 1, D]."""
-        self.unused(x, name="unused")
+        self.unused(x, name="unused", no_grad="unread")
         pooled: Tensor = self.pooling(x, name="pooling")
         return pooled
 

@@ -36,6 +36,9 @@ def why_not_run(model: Model) -> str:
     unnamed = [tower.part for tower in model.towers if tower.token is None]
     if unnamed:
         return f"{unnamed[0]} states no token, in whose place its vectors stand"
+    strange = [tower for tower in model.towers if tower.width != model.d_model]
+    if strange:
+        return f"vectors of {strange[0].part} are {strange[0].width} wide, and d_model is {model.d_model}"
     beyond = [tower for tower in model.towers if (tower.token or 0) >= model.vocab_size]
     if beyond:
         return f"token {beyond[0].token} of {beyond[0].part} is none of {model.vocab_size} words"

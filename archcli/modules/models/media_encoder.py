@@ -47,7 +47,7 @@ class MediaEncoder(Model, Stack, TowerModel):
     projection: Size | None = None
     n_labels: Size | None = None
     teacher: bool = False
-    averaged: Size = 1
+    averaged: Size | None = None
 
     @property
     def media(self) -> tuple[str, ...]:
@@ -65,8 +65,9 @@ class MediaEncoder(Model, Stack, TowerModel):
 
     def tokens_of(self, medium: Medium) -> int:
         """How many hidden states a medium has."""
+        medium = self.front_end.medium(Request(media=(medium,)))
         if self.front_end.places_of(medium) is None:
-            return self.front_end.tokens(medium) // self.averaged
+            return self.front_end.tokens(medium) // (self.averaged or 1)
         h, w = self.grid_made(self.front_end.input(1, medium).shape)
         made: int = h * w
         return made
@@ -108,7 +109,7 @@ class MediaEncoder(Model, Stack, TowerModel):
         x, _ = self.run(x, context._replace(between=taps))
         # layers of a grid leave one
         x = FlattenPlaces("flatten")(x) if len(x.shape) > AXES else x
-        if self.averaged > 1:
+        if self.averaged is not None:
             x = PoolBlocks("average", (x.shape[1], 1), (self.averaged, 1))(x)
         x = self.apply_final_norm(x)
         y = x if self.pooling is None else self.pooling(x, name="pooling")

@@ -234,13 +234,6 @@ def _check_widths(model: Model) -> Iterator[Conflict]:
             yield conflict._replace(path=step + conflict.path)
 
 
-def _check_towers(model: Model) -> Iterator[Conflict]:
-    if model.towers:
-        from archcli.modules.models.tower import check_widths  # of models with towers alone
-
-        yield from check_widths(model)
-
-
 def _check_shared(model: Model) -> Iterator[Conflict]:
     if any(stack.shares_blocks for _, stack in stacks(model)):
         from archcli.modules.models.shared_checks import check_shared  # rare
@@ -268,7 +261,7 @@ def _check_quantization(model: Model) -> Iterator[Conflict]:
 
 FITTING = (_check_widths, _check_shared)
 """Checks of layers with d_model and with each other; those that do not fit have no trace."""
-TRACED = (_check_adapters, _check_lora, _check_quantization, _check_towers)
+TRACED = (_check_adapters, _check_lora, _check_quantization)
 """Checks that read the rows of a trace."""
 
 

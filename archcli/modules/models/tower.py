@@ -25,6 +25,8 @@ from archcli.ops import Parameter
 AXES = 3
 """Axes of positions in three dimensions: time, rows and columns."""
 VIDEO = "video"
+FRAMES_PER_SECOND = 100
+"""Of a spectrogram: one every 10 milliseconds (Whisper, arXiv:2212.04356 section 2.2)."""
 
 
 class TowerModel(Module):
@@ -59,7 +61,9 @@ class Tower(Holder):
     """An encoder, and the steps from its vectors to those that the language model reads.
 
     `part` is what it is called in `by_part`. `sizing` says what becomes of an image before the encoder reads
-    it; left out, the image stays as it is. `video` says the same of a video; left out, none is read. `taps`
+    it; left out, the image stays as it is. `video` says the same of a video; left out, none is read.
+    `sound` says it of seconds of sound: one window, padded or cut, whole in the prompt; cut, which of shorter
+    sounds has their own vectors alone (Qwen2-Audio); or as many windows as they fill (Voxtral). `taps`
     are layers whose vectors are also projected, each by `tap_projector` with weights of its own (deepstack,
     arXiv:2406.04334; Qwen3-VL). `newline` is a trained vector as wide as the language model, which ends rows
     of patches (LLaVA-1.6). With `crosses` layers of cross attention read its vectors, and one token stands in
@@ -80,6 +84,7 @@ class Tower(Holder):
     model: TowerModel
     sizing: ImageSizing | None = None
     video: VideoSizing | None = None
+    sound: Literal["padded", "cut", "windows"] = "padded"
     projector: tuple[ProjectorStep, ...] = ()
     taps: tuple[Count, ...] = ()
     tap_projector: tuple[ProjectorStep, ...] = ()
@@ -120,6 +125,8 @@ class Tower(Holder):
         """What the encoder reads of a medium."""
         if self.video is not None and medium.kind == VIDEO:
             return self.video.pieces(*medium.size)
+        if self.sound == "windows" and medium.kind == "seconds":
+            return Pieces(-(-medium.size[0] // self.window_seconds), medium.size)  # type: ignore[arg-type]
         if self.sizing is None or medium.kind != "image":
             return Pieces(1, medium.size)  # type: ignore[arg-type]  # a sound has one size
         return self.sizing.pieces(*medium.size)
@@ -160,7 +167,9 @@ class Tower(Holder):
         pieces, places, each = self._projected(medium)
         if self.video is not None and medium.kind == VIDEO:
             return self.video.tokens(pieces, places, each)
-        if self.sizing is None or medium.kind in SOUNDS:
+        if medium.kind in SOUNDS:
+            return self._tokens_of_sound(medium, pieces, each)
+        if self.sizing is None:
             return each
         return self.sizing.tokens(medium.size, pieces, places, each) + self._beside(medium, pieces)
 
@@ -206,11 +215,22 @@ class Tower(Holder):
     @property
     def width(self) -> int:
         """The width of the vectors that the language model reads."""
-        request = self.model.fitted(Request(media=(self.usual,)))
+        request = self.reading(Request(), self.usual)
         inputs = {name: Abstract(spec.shape) for name, spec in self.inputs(request).items()}
         out, _ = run_on(ShapeTape([]), self, request, inputs, None)
         width: int = out.shape[-1]
         return width
+
+    @property
+    def window_seconds(self) -> int:
+        """Seconds of sound that the encoder reads at once."""
+        return self.usual.size[0] // FRAMES_PER_SECOND
+
+    def _tokens_of_sound(self, medium: Medium, pieces: Pieces, each: int) -> int:
+        """Tokens of all windows, or of as much of one as the sound fills."""
+        if self.sound != "cut" or medium.kind != "seconds":
+            return pieces.number * each
+        return each * min(medium.size[0], self.window_seconds) // self.window_seconds
 
     def inputs(self, request: Request) -> dict[str, InputSpec]:
         """What the encoder reads."""
@@ -256,18 +276,9 @@ class Tower(Holder):
             yield Conflict("tower-sections", "sections", what, "state three numbers, or leave them out")
 
 
-def check_widths(model: Any) -> Iterator[Conflict]:
-    """Conflicts: towers that a prompt reads whose vectors have another width than the language model."""
-    for i, tower in enumerate(model.towers):
-        # defaults of classes need not fit together (Janus, Molmo 2): without a token they are counted alone
-        if tower.token is not None and tower.width != model.d_model:
-            what = f"its vectors are {tower.width} wide, and those of the language model {model.d_model}"
-            yield Conflict("tower-width", f"towers.{i}.projector", what, "end with a linear step of d_model")
-
-
 def _piece(medium: Medium, size: tuple[int, ...]) -> Medium:
     """A piece of a medium as an encoder reads it: frames of a video are images."""
     return Medium("image" if medium.kind == VIDEO else medium.kind, tuple(size))
 
 
-__all__ = ["Tower", "TowerModel", "check_widths"]
+__all__ = ["Tower", "TowerModel"]

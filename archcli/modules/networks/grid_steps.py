@@ -1,4 +1,4 @@
-"""Steps on a grid of places: convolutions with their norm and activation, pooling, squeeze-and-excitation.
+"""Steps on a grid: convolutions with norm and activation, pooling, squeeze-and-excitation.
 
 B batch, h and w rows and columns, C channels. Convolutional networks are stems and layers of these steps.
 """

@@ -51,6 +51,7 @@ TABLE: dict[str, dict[str, str]] = {
         "fourier": "archcli.modules.attention.mixer:FourierMixer",
         "parallel": "archcli.modules.attention.mixer:ParallelMixer",
         "short_conv": "archcli.modules.recurrent.short_conv:ShortConvolution",
+        "grid_conv": "archcli.modules.images.convolved:GridConvolution",
         "moa": "archcli.modules.attention.mixture:MixtureOfHeads",
         "linear": "archcli.modules.attention.linear:LinearAttention",
         "differential": "archcli.modules.attention.differential:DifferentialAttention",

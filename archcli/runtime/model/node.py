@@ -81,7 +81,8 @@ class NodeTape:
         child = self.node.child(name)
         values = [x.value if isinstance(x, Tensor) else tree_map(_value, Tensor, x) for x in args]
         routed = {"expert_of": options["index"].value} if "index" in options else {}
-        with torch.no_grad() if options.get("no_grad") else nullcontext():
+        # autograd itself leaves out what nothing reads
+        with torch.no_grad() if options.get("no_grad") is True else nullcontext():
             out = child(*values, **routed)
         return Tensor(self, out) if isinstance(out, torch.Tensor) else _on(self, out)
 

@@ -38,7 +38,10 @@ JOINS = {
         "native_group_norm_backward",
     ),
     *("_softmax_backward_data", "_log_softmax_backward_data"),
-    *("elu_backward", "softplus_backward"),  # a derivative times a gradient, not tagged as pointwise
+    # a derivative times a gradient, not tagged as pointwise
+    *("elu_backward", "softplus_backward", "hardtanh_backward"),
+    *("hardsigmoid_backward", "hardswish_backward"),
+    *("avg_pool2d_backward", "max_pool2d_with_indices_backward"),
     "linalg_solve_triangular",  # one row after the other: counted as element-wise work of the delta rule
 }
 """Operations on several floating tensors that torch does not call pointwise and that contract nothing."""

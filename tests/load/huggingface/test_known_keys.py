@@ -21,6 +21,10 @@ OWN_CODE = {kind for kind in families() if kind not in transformers.CONFIG_MAPPI
 
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 REQUIRED = {
+    "clip": {"architectures": ["CLIPForImageClassification"]},
+    "metaclip_2": {"architectures": ["MetaClip2ForImageClassification"]},
+    "siglip": {"architectures": ["SiglipForImageClassification"]},
+    "siglip2": {"architectures": ["Siglip2ForImageClassification"]},
     "esm": {"pad_token_id": 1},  # the class has none, and numbers positions from it
     "cohere_compass_text": {"rope_parameters": {"full_attention": ROPE}},
     "deepseek_v2": {"num_experts_per_tok": 6},

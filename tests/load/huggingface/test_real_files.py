@@ -20,6 +20,9 @@ FILES = Path(__file__).parent / "real_files"
 CODE = "the file points to code of its own (auto_map), which is not run"
 BESIDE = "figures are those of the language model (text_config); those of vision_config stand beside them"
 RESIZED = "no preprocessor_config.json says what becomes of an image: images are resized to {0} x {0}"
+AS_GIVEN = (
+    "no preprocessor_config.json says to which size images are resized: an image is read as it is given"
+)
 OF_2019 = "no model_type: read as gpt2, whose first files have these keys"
 FIRST = "ChatGLM of the first generation is not supported; ChatGLM 2 and 3 and GLM-4 are"
 NO_HEAD = "no architectures: the base model has no output head: its parameters and FLOPs are not counted"
@@ -63,7 +66,7 @@ ANSWERS = {
     "opt-350m": (331_196_416, ()),
     "bert-base-uncased": (109_514_298, ()),
     "t5-small": (60_506_624, ()),
-    "vit-base": (86_389_248, ()),
+    "vit-base": (86_389_248, (AS_GIVEN,)),
     "chatglm3-6b": (6_243_584_000, (CODE,)),
     "gpt-oss-20b": (20_914_757_184, (STORED.format("mxfp4, experts in blocks of 32"),)),
     "deepseek-v3": (671_026_404_352, (CODE, FP8)),

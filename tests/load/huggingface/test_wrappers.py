@@ -12,6 +12,7 @@ from archcli.load.huggingface.family import class_defaults
 from archcli.load.huggingface.importer import import_config, weight_map
 from archcli.load.huggingface.parts.rope import DEFAULT_THETA
 from archcli.load.huggingface.registry import families, family_of
+from archcli.load.huggingface.wrappers.readers import READERS
 from archcli.load.huggingface.wrappers.table import TEXTS, WRAPPERS
 from archcli.measure.weights.checkpoint import compare
 from hub.compared import told, wrong
@@ -118,6 +119,9 @@ def test_another_family_inside_has_the_head_of_the_wrapper(kind, text):
     assert our_total(imported_file(config)) == theirs
 
 
+TOWERS_OF_IT = "; those of vision_config and audio_config stand beside them"
+
+
 @pytest.mark.parametrize("kind", sorted(NESTED))
 def test_a_wrapper_within_another_is_read_as_it_is_alone(kind):
     thinker = file_of(WRAPPERS[kind].text, whole_tie=True)
@@ -129,7 +133,7 @@ def test_a_wrapper_within_another_is_read_as_it_is_alone(kind):
     }
     assert text_alone(imported_file(whole)) == text_alone(imported_file(thinker))
     assert import_config(whole).notes[:2] == (
-        "only the language model is counted (thinker_config)",
+        f"figures are those of the language model (thinker_config){TOWERS_OF_IT}",
         "talker (talker_config) is not counted, nor what joins it to the language model",
     )
 
@@ -160,6 +164,9 @@ def test_a_wrapper_of_a_repository_is_its_causal_language_model(kind):
     alone = {**inner, "architectures": ["LlamaForCausalLM"]}
     whole = imported_file(config)
     assert text_alone(whole) == imported_file(alone)
+    if (kind, "vision_config") in READERS:
+        assert ([tower.part for tower in whole.towers], whole.uncounted) == (["vision_tower"], ())
+        return
     assert (whole.towers, whole.uncounted) == ((), ("vision_config",))
     assert import_config(config).notes == (
         f"only the language model is counted ({wrapper.key})",

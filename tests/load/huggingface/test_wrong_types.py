@@ -14,6 +14,10 @@ from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.source import load_text
 
 REQUIRED = {
+    "clip": {"architectures": ["CLIPForImageClassification"]},
+    "metaclip_2": {"architectures": ["MetaClip2ForImageClassification"]},
+    "siglip": {"architectures": ["SiglipForImageClassification"]},
+    "siglip2": {"architectures": ["Siglip2ForImageClassification"]},
     "qwen3_omni_moe_text": {"head_dim": 128},
     "qwen3_omni_moe_thinker": {"text_config": {"head_dim": 128}},
     "cohere_compass_text": {"rope_parameters": {"full_attention": None}},

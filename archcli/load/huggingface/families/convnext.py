@@ -169,6 +169,9 @@ FAMILIES = {
         "ConvNeXt V2: ConvNextV2Config, ConvNextV2Model and its classifier.", _convnextv2, _v2_weights
     ),
     "dinov3_convnext": Family(
-        "DINOv3's ConvNeXt: DINOv3ConvNextConfig, DINOv3ConvNextModel.", _dinov3, _dinov3_weights
+        "DINOv3's ConvNeXt: DINOv3ConvNextConfig, DINOv3ConvNextModel.",
+        _dinov3,
+        _dinov3_weights,
+        defaults={"hidden_sizes": [96, 192, 384, 768], "depths": [3, 3, 9, 3]},
     ),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config import MOST_LAYERS, Config, short_repr
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.networks import activation
@@ -147,8 +147,8 @@ def _efficient_blocks(config: Config) -> list[EfficientBlock]:
         width, out = _filters(config, before), _filters(config, after)
         check_width(config, "in_channels", width, read)
         read, depth = out, ceil(deeper * repeats)
-        if depth < 1:
-            what = "depth_coefficient leaves a stage without layers"
+        if not 1 <= depth <= MOST_LAYERS:
+            what = f"depth_coefficient gives a stage {depth} layers"
             raise config.error(what, at=config.place("depth_coefficient"))
         blocks.append((width, out, stride, kernel, ratio, True))
         blocks += [(out, out, 1, kernel, ratio, False)] * (depth - 1)
@@ -176,11 +176,20 @@ def _efficientnet(config: Config) -> Mapped:
     return convolved(config, width, front_end, layers, norm=norm)
 
 
+def _odd(config: Config) -> list[int]:
+    """Numbers of the layers that read grids of odd sides."""
+    entry = config.value("depthwise_padding", default=())
+    if not isinstance(entry.value, list | tuple):
+        what = f"depthwise_padding must be a list of numbers, not {short_repr(entry.value)}"
+        raise config.error(what, at=entry.place)
+    return [*entry.value]
+
+
 def _efficient_layer(config: Config, number: int, block: EfficientBlock, unit: Mapped) -> Mapped:
     """Expand, a kernel for each channel, squeeze-and-excitation, and narrow again."""
     width, out, stride, kernel, ratio, is_first = block
     half = kernel // 2
-    near = half if number in (config.get("depthwise_padding") or ()) else half - 1
+    near = half if number in _odd(config) else half - 1
     if stride > HALVED:
         raise config.error(f"a stride of {stride} is not supported", at=config.place("strides"))
     around = {"around": [near, half, near, half]} if stride == HALVED else {}

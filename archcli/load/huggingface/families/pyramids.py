@@ -23,7 +23,7 @@ PLAIN_EPS = 1e-5
 """nn.LayerNorm's and nn.GroupNorm's own eps, where no key states one."""
 
 
-class Stage(NamedTuple):
+class PyramidStage(NamedTuple):
     """A stage: its layers, their width, and the convolution in front of them."""
 
     depth: int
@@ -32,11 +32,14 @@ class Stage(NamedTuple):
     stride: int
 
 
-def _stages(config: Config) -> list[Stage]:
+def _stages(config: Config) -> list[PyramidStage]:
     """The stages, of which a file states every property in a list."""
     number = config.size("num_encoder_blocks").value
     names = ("depths", "hidden_sizes", "patch_sizes", "strides")
-    return [Stage(*sizes) for sizes in zip(*(size_list(config, name, number) for name in names), strict=True)]
+    return [
+        PyramidStage(*sizes)
+        for sizes in zip(*(size_list(config, name, number) for name in names), strict=True)
+    ]
 
 
 def _ratios(config: Config, stages: int) -> list[float]:

@@ -42,7 +42,7 @@ def _lcnet_blocks(config: Config) -> list[tuple[int, int, list[Any]]]:
             for stage, layers in enumerate(stages)
             for i, layer in enumerate(layers)
         ]
-    except (TypeError, ValueError, IndexError):
+    except (TypeError, ValueError, IndexError, KeyError, OverflowError):
         what = f"block_configs must have five entries for each layer, not {short_repr(entry.value)}"
         raise config.error(what, at=entry.place) from None
 
@@ -50,6 +50,7 @@ def _lcnet_blocks(config: Config) -> list[tuple[int, int, list[Any]]]:
 def _lcnet(config: Config) -> Mapped:
     """PP-LCNet: a wide product of the mean of all places before the classifier."""
     config.only_architectures(f"PPLCNet{CLASSIFIER}")
+    config.ignore("depths")
     scale, divisor = config.number("scale").value, config.size("divisor").value
 
     def wide(channels: int) -> int:
@@ -128,7 +129,7 @@ def _textnet_layers(config: Config) -> list[TextNetLayer]:
             for stage in range(len(all_kernels))
             for i, (kernel, stride) in enumerate(zip(all_kernels[stage], all_strides[stage], strict=False))
         ]
-    except (TypeError, ValueError, IndexError):
+    except (TypeError, ValueError, IndexError, KeyError, OverflowError):
         what = "conv_layer_kernel_sizes, conv_layer_strides and hidden_sizes must fit together"
         raise config.error(what, at=kernels.place) from None
 

@@ -152,6 +152,8 @@ def _dpt(config: Config) -> Mapped:
     """DPT without its decoder: ViT, whose table of positions is resized to any image."""
     config.only_architectures("DPTModel")
     config.only("is_hybrid", False)
+    if config.get("backbone_config", default=None):
+        raise config.error("a DPT with a backbone is not supported", at=config.place("backbone_config"))
     config.ignore(*DPT_HEADS)
     front_end = patches(config, resize="bilinear")
     return vit_like(config, front_end, attention={"bias": qkv_biases(config)}, pooling=_pooled(config))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config import MOST_LAYERS, Config, short_repr
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.weights.map import Rule
@@ -64,7 +64,10 @@ def size_list(config: Config, name: str, length: int | None = None) -> list[int]
         what = f"{name} must be a list with an entry for each stage, not {short_repr(entry.value)}"
         raise config.error(what, at=entry.place)
     config.sizes.add(name)
-    return [config.as_size(name, entry.derive(size)).value for size in entry.value]
+    sizes = [config.as_size(name, entry.derive(size)).value for size in entry.value]
+    if max(sizes) > MOST_LAYERS:
+        raise config.error(f"{name}: {max(sizes)} is more than {MOST_LAYERS}", at=entry.place)
+    return sizes
 
 
 def usual_sides(config: Config) -> Any:

@@ -261,10 +261,8 @@ def _in_place(whole: Config, tower: Mapped, mapping: Mapped, place: Mapped) -> M
     """
     placed, start = {**place, **tower}, whole.places.start
     width = built_part(Tower, tree_of(placed, start), tree_of(mapping, start)).width
-    reads = bare(mapping["d_model"])
-    if placed.get("token") is None or width == reads:
+    if placed.get("token") is None or width == bare(mapping["d_model"]):
         return placed
-    whole.note(f"vectors of a tower are {width} wide, and those of the language model {reads}: it is not run")
     return {key: value for key, value in tower.items() if key != "token"}
 
 

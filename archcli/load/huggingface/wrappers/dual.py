@@ -144,7 +144,7 @@ def janus_generator(source: TowerSource) -> Mapped:
 def _autoencoder(config: Config, size: Mapping[str, int]) -> int:
     """Parameters of the encoder and the decoder of pixels."""
     levels = config.value("channel_multiplier")
-    stated = levels.value if isinstance(levels.value, list | tuple) else []
+    stated: list[int] = [*levels.value] if isinstance(levels.value, list | tuple) else []
     if not stated or not all(type(n) is int and n > 0 for n in stated):
         raise config.error("channel_multiplier must be a list of whole numbers", at=levels.place)
     base, latent = size["base_channels"], size["latent_channels"]
@@ -155,5 +155,6 @@ def _autoencoder(config: Config, size: Mapping[str, int]) -> int:
     encoder = _conv(size["in_channels"], base) + _levels(widths, blocks, base, len(widths) - 1)
     encoder += middle + 2 * inmost + _conv(inmost, given)
     decoder = _conv(latent, inmost) + middle + _levels(widths[::-1], blocks + 1, inmost, 0)
-    total: int = encoder + decoder + 2 * widths[0] + _conv(widths[0], size["out_channels"])
+    decoder += 2 * widths[0] + _conv(widths[0], size["out_channels"])
+    total: int = encoder + decoder
     return total

@@ -49,7 +49,7 @@ def qwen2_audio(source: TowerSource) -> Mapped:
     """Qwen2-Audio: means of two vectors through one linear layer."""
     _, encoder = _whisper(source)
     encoder["averaged"] = 2
-    return {"part": "audio_tower", "model": encoder, "projector": [linear(source.width)]}
+    return {"part": "audio_tower", "model": encoder, "sound": "cut", "projector": [linear(source.width)]}
 
 
 def voxtral(source: TowerSource) -> Mapped:
@@ -65,7 +65,7 @@ def voxtral(source: TowerSource) -> Mapped:
         {"kind": "activation", "activation": act},
         linear(source.width, bias=False),
     ]
-    return {"part": "audio_tower", "model": encoder, "projector": steps}
+    return {"part": "audio_tower", "model": encoder, "sound": "windows", "projector": steps}
 
 
 def audioflamingo3(source: TowerSource) -> Mapped:

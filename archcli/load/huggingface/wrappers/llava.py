@@ -250,7 +250,10 @@ def llava_onevision(source: TowerSource) -> Mapped:
     if not most.isdecimal():
         raise source.whole.error(f"vision_aspect_ratio {ratio.value!r} is not known", at=ratio.place)
     tower = _pinned(source, _chosen(source.whole, "full", -1), int(most), -1)
-    size = source.frame_size(tower["model"]["front_end"]["image_size"])
+    own = tower["model"]["front_end"]["image_size"]
+    size = source.frame_size(own)
+    if bare(size) != bare(own):  # the class pools the tower's own rows and columns
+        return tower
     # rows and columns of a frame are halved, and one newline stands behind all frames
     return {**tower, "video": {"kind": "frames", "size": size, "pooled": 2, "ends": 1}}
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.parts.networks import activation, gated, layernorm, mlp
 from archcli.load.huggingface.whole.vit_like import sides, vit_like
 from archcli.load.huggingface.wrappers.beside import (
@@ -60,6 +61,17 @@ QWEN3 = {
     "out_hidden_size": 3584,
     "num_position_embeddings": 2304,
     "deepstack_visual_indexes": [8, 16, 24],
+}
+LFM3 = {
+    "hidden_size": 1024,
+    "intermediate_size": 2560,
+    **COMMON,
+    "patch_size": 16,
+    "num_hidden_layers": 14,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "conv_kernel_size": 3,
+    "norm_eps": 1e-5,
 }
 QWEN3_5 = {**QWEN3, "deepstack_visual_indexes": []}
 GLM = {
@@ -330,3 +342,40 @@ def kimi(source: TowerSource) -> Mapped:
     ]
     sizing = {"kind": "exact", "factor": patch * block.value[0]}
     return {"model": encoder, "sizing": sizing, "projector": steps}
+
+
+def lfm3_vl(source: TowerSource) -> Mapped:
+    """LFM3-VL: gated convolutions over patches in most layers, no norm behind them, a merger."""
+    config, whole = source.part("vision_config", LFM3), source.whole
+    config.ignore(*NO_FIGURE)
+    norm, n = {"kind": "rmsnorm", "eps": config.number("norm_eps")}, config.size("spatial_merge_size").value
+    heads = {"kind": "gqa", "n_kv_heads": config.size("num_key_value_heads"), "bias": False}
+    encoder = vit_like(
+        config,
+        still_patches(config, flat=True, bias=False, norm=norm),
+        attention={**heads, "position": ROTARY, "qk_norm": {"norm": norm}},
+        norm=norm,
+        ffn={"kind": "glu", "d_ff": config.size("intermediate_size"), "activation": "silu"},
+        final_norm=False,
+    )
+    looking = encoder["groups"][0]["layer"]
+    conv = {**looking, "attention": {"kind": "grid_conv", "kernel": config.size("conv_kernel_size")}}
+    kinds, count = {"conv": conv, "full_attention": looking}, config.layers()
+    usual = ["conv" if i < 2 or i % 2 else "full_attention" for i in range(count)]  # noqa: PLR2004
+    types = config.per_layer("layer_types", count) or usual
+    if not all(isinstance(kind, str) and kind in kinds for kind in types):
+        raise config.error(f"layer_types must be {' or '.join(kinds)}", at=config.place("layer_types"))
+    bias = whole.flag("projector_bias", default=True)
+    steps = [
+        {"kind": "norm", "norm": layernorm(1e-6)},
+        merged(n),
+        linear(whole.size("projector_hidden_size", default=4096), bias=bias),
+        {"kind": "activation", "activation": activation(whole, "projector_hidden_act", default="gelu")},
+        linear(source.width, bias=bias),
+    ]
+    config.report_unread_keys()
+    return {
+        "model": {**encoder, "groups": groups([kinds[kind] for kind in types])},
+        "sizing": multiples(source, config, 56 * 56, 28 * 28 * 1280),
+        "projector": steps,
+    }

@@ -66,6 +66,7 @@ READERS: Mapping[tuple[str, str], str] = {
     ("siglip2", "vision_config"): "dual:siglip2",
     ("janus", "vision_config"): "dual:janus",
     ("janus", "vq_config"): "dual:janus_generator",
+    ("lfm3_vl", "vision_config"): "qwen:lfm3_vl",
     ("lfm2_vl", "vision_config"): "vision:lfm2_vl",
     ("qwen2_audio", "audio_config"): "heard:qwen2_audio",
     ("granite_speech", "encoder_config"): "heard:granite_speech",

@@ -82,6 +82,15 @@ def _ratio(config: Config, key: str, default: float) -> int:
     return n
 
 
+def _frames(encoder: Mapped, size: Any, n: int) -> Mapped | None:
+    """Frames of one size; None for sizes whose patches are no whole blocks of n x n, which classes refuse."""
+    patch = bare(encoder["front_end"]["patch_size"])
+    for side, of_patch in zip(bare(size), patch, strict=False):
+        if isinstance(side, int) and isinstance(of_patch, int) and side // of_patch % n:
+            return None
+    return {"kind": "frames", "size": size}
+
+
 def internvl(source: TowerSource) -> Mapped:
     """InternVL: InternViT's patches merged two by two, normalized, through a perceptron."""
     return _internvl(source, source.part("vision_config", INTERNVL))
@@ -146,7 +155,7 @@ def _internvl(source: TowerSource, config: Config) -> Mapped:
         {"kind": "activation", "activation": activation(whole, "projector_hidden_act", default="gelu")},
         linear(source.width),
     ]
-    video = {"kind": "frames", "size": source.frame_size(tile)}
+    video = _frames(encoder, source.frame_size(tile), n)
     return {"model": encoder, "sizing": tiled(source, tile), "video": video, "projector": steps}
 
 
@@ -184,7 +193,7 @@ def _shuffled(source: TowerSource, encoder: Mapped, n: ConfigValue[int]) -> Mapp
     longest = source.longest("size", 4 * size)
     frame = source.of_videos.get("max_image_size", default=None)
     frame = frame.get("longest_edge", tile) if isinstance(frame, dict) else tile
-    video = {"kind": "frames", "size": [frame, frame]} if source.whole.model_type == "smolvlm" else None
+    video = _frames(encoder, [frame, frame], n.value) if source.whole.model_type == "smolvlm" else None
     return {
         "model": encoder,
         "sizing": {"kind": "split", "longest": longest, "tile": tile},

@@ -330,8 +330,9 @@ def cosmos3_edge(source: TowerSource) -> Mapped:
     side, n = isqrt(places.value), config.size("spatial_merge_size").value
     if side * side != places.value:
         raise config.error(f"num_patches {places} is no square", at=places.place)
-    options: dict[str, Any] = {"flat": True, "position": "learned", "coordinates": "order"}
-    front_end = still_patches(config, **options, resize="bilinear", antialias=True)
+    front_end = still_patches(
+        config, flat=True, position="learned", coordinates="order", resize="bilinear", antialias=True
+    )
     encoder = vit_like(
         config,
         {**front_end, "image_size": [side * patch] * 2},

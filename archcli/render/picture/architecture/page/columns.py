@@ -48,7 +48,7 @@ class ModelColumn(NamedTuple):
     packed: Packed
 
 
-class Layout(NamedTuple):
+class ColumnsLayout(NamedTuple):
     """Models in their columns: how wide each and all are, where strips begin, and where all ends.
 
     `pitch` are the units of a layer, `scale` is that of all bars.
@@ -67,7 +67,7 @@ class Layout(NamedTuple):
         return [_model(column, self.width, self.top, self.pitch, self.scale) for column in self.columns]
 
 
-def laid_out(anatomies: Sequence[Anatomy]) -> Layout:
+def laid_out(anatomies: Sequence[Anatomy]) -> ColumnsLayout:
     """Place models beside each other."""
     drawn = [(kind_boxes(anatomy), part_boxes(anatomy)) for anatomy in anatomies]
     width = _column_width(drawn)
@@ -82,7 +82,7 @@ def laid_out(anatomies: Sequence[Anatomy]) -> Layout:
         for column in placed
         for box, place in zip(column.panels, column.packed.panels, strict=True)
     ]
-    return Layout(placed, width, whole, top, pitch, common_scale(rooms), end)
+    return ColumnsLayout(placed, width, whole, top, pitch, common_scale(rooms), end)
 
 
 def svg(anatomies: Sequence[Anatomy], words: Sequence[Difference]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from archcli.render.picture.architecture.page import legend, strip
-from archcli.render.picture.architecture.page.columns import Layout, all_bars, laid_out
+from archcli.render.picture.architecture.page.columns import ColumnsLayout, all_bars, laid_out
 from archcli.render.picture.architecture.page.printed import steps
 from archcli.render.picture.architecture.page.sheet import BOTTOM, MARGIN, SPACE, page
 from archcli.render.picture.architecture.shapes import Many, SvgShape, svg_of
@@ -32,7 +32,7 @@ def svg(anatomy: Anatomy) -> str:
     return svg_of([drawn]) + "\n"
 
 
-def _arrows(laid: Layout) -> Iterator[SvgShape | Many]:
+def _arrows(laid: ColumnsLayout) -> Iterator[SvgShape | Many]:
     """From each projector over the columns and down to the embedding, which the tower's vectors join."""
     first, *towers = [_ends(laid, i) for i in range(len(laid.columns))]
     x, y = first.entry
@@ -46,7 +46,7 @@ def _arrows(laid: Layout) -> Iterator[SvgShape | Many]:
         yield path(steps("M", x + 6, level - 4, "L", x, level, "L", x + 6, level + 4, "Z"), "line")
 
 
-def _ends(laid: Layout, i: int) -> strip.StripEnds:
+def _ends(laid: ColumnsLayout, i: int) -> strip.StripEnds:
     """Where data enters and leaves the strips of a column."""
     column = laid.columns[i]
     heights = strip.heights_at(column.anatomy.strips, laid.pitch)

@@ -1,0 +1,50 @@
+"""The size to which an image processor's file resizes the images of an encoder by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.wrappers.beside import PROCESSOR, processor
+
+AS_GIVEN = "an image is read as it is given"
+
+
+def with_size(mapping: Mapped, config: Config) -> Mapped:
+    """An encoder's mapping with the one size of its images, where a file beside the config.json says so."""
+    front_end = mapping.get("front_end", {})
+    if front_end.get("kind") != "patches":
+        return mapping
+    stated = processor(config)
+    size = _size(stated)
+    if size is not None:
+        return {**mapping, "front_end": {**front_end, "resized": size}}
+    if stated.data:
+        config.note(f"{PROCESSOR} states no one size: {AS_GIVEN}")
+    else:
+        config.note(f"no {PROCESSOR} says to which size images are resized: {AS_GIVEN}")
+    return mapping
+
+
+def _size(stated: Config) -> list[Any] | None:
+    """Height and width behind resizing and cutting the border off; None where images keep their shapes."""
+    if stated.get("do_center_crop", default=True):
+        cut = _square(stated.get("crop_size", default=None))
+        if cut is not None:
+            return cut
+    if not stated.get("do_resize", default=True):
+        return None
+    size = stated.get("size", default=None)
+    # ConvNeXt cuts a square out of what it resizes by the shorter side, or stretches to one
+    cuts = stated.get("crop_pct", default=None) is not None and isinstance(size, dict)
+    return _square(size.get("shortest_edge", size) if cuts else size)
+
+
+def _square(size: Any) -> list[Any] | None:
+    """Height and width of a number or of a mapping of both; None for anything else."""
+    if isinstance(size, int) and not isinstance(size, bool):
+        return [size, size]
+    if isinstance(size, dict) and {"height", "width"} <= size.keys():
+        return [size["height"], size["width"]]
+    return None

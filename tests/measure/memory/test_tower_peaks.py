@@ -25,8 +25,8 @@ WIDTHS = {"bf16": 2, "fp32": 4}
 SAME_GRAPH = sorted({*CONFIGS} - {"llava_next", "qwen3_vl"})
 """Towers whose whole forward leads to the output.
 
-The witness lets go of what mergers of layers leave (Qwen3-VL), and of what the layers leave that run behind the
-one whose vectors are taken (LLaVA-1.6); `memory` counts both.
+The witness lets go of what mergers of layers leave (Qwen3-VL), and of what the layers leave that run behind
+the one whose vectors are taken (LLaVA-1.6); `memory` counts both.
 """
 QUICK_GELU = ("llava_next", "qwen2_vl")
 """Those whose peak is in the backward of x sigmoid(1.702 x), of which torch makes a tensor more."""

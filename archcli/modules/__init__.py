@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.blocks.block import *
     from archcli.modules.blocks.grid import *
     from archcli.modules.blocks.per_layer import *
+    from archcli.modules.blocks.pyramids import *
     from archcli.modules.blocks.repeated import *
     from archcli.modules.blocks.shortcut import *
     from archcli.modules.blocks.streams import *
@@ -45,6 +46,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.sampled_heads import *
     from archcli.modules.ends.sizings import *
     from archcli.modules.ends.sounds import *
+    from archcli.modules.ends.stems import *
     from archcli.modules.models.decoder import *
     from archcli.modules.models.encoder import *
     from archcli.modules.models.encoder_decoder import *
@@ -57,6 +59,8 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.networks.convolved import *
     from archcli.modules.networks.experts import *
     from archcli.modules.networks.ffn import *
+    from archcli.modules.networks.grid_norms import *
+    from archcli.modules.networks.grid_steps import *
     from archcli.modules.networks.norm import *
     from archcli.modules.positions.grid import *
     from archcli.modules.positions.position import *
@@ -81,7 +85,10 @@ HOMES = {
         "GELU",
         "Activation",
         "GELUTanh",
+        "HardSigmoid",
+        "HardSwish",
         "ReLU",
+        "ReLU6",
         "Sigmoid",
         "SiLU",
         "Softplus",
@@ -109,6 +116,18 @@ HOMES = {
     ".attention.linear": ["LinearAttention"],
     ".attention.indexer": ["Indexer"],
     ".attention.latent": ["MultiHeadLatentAttention"],
+    ".blocks.pyramids": ["ConvolvedGridNetwork", "PoolMixer", "ReducedGridAttention"],
+    ".networks.grid_norms": ["GlobalResponseNorm", "GroupNorm"],
+    ".networks.grid_steps": [
+        "ConvolutionStep",
+        "GridStep",
+        "MeanStep",
+        "NormalizedStep",
+        "PaddedStep",
+        "PooledStep",
+        "SqueezeStep",
+    ],
+    ".ends.stems": ["ConvolvedImage", "VideoPatches"],
     ".blocks.windows": ["GridWindowAttention", "PatchWindowAttention"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".spec.base": ["Inline", "Module", "children", "find", "settings", "substitute"],
@@ -125,7 +144,15 @@ HOMES = {
     ".ends.frontend": ["ConvFrontEnd"],
     ".ends.patches": ["FrontEnd", "PatchEmbedding", "Patched"],
     ".ends.sounds": ["ConvolvedSpectrogram", "ConvolvedWave", "SpectrogramPatches"],
-    ".ends.pooling": ["AttentionPooling", "FirstAndMean", "FirstToken", "FirstTwo", "MeanToken", "Pooling"],
+    ".ends.pooling": [
+        "AttentionPooling",
+        "BesidePooling",
+        "FirstAndMean",
+        "FirstToken",
+        "FirstTwo",
+        "MeanToken",
+        "Pooling",
+    ],
     ".models.media_encoder": ["MediaEncoder"],
     ".models.tower": ["Tower"],
     ".ends.projectors": [
@@ -159,7 +186,7 @@ HOMES = {
     ".networks.experts": ["MixtureOfExperts", "Router", "SharedSinkExperts"],
     ".ends.mtp": ["MultiTokenPrediction"],
     ".blocks.wirings": ["ResidualPostNorm", "NormedStream", "Parallel", "DoubleNorm", "Sandwich"],
-    ".blocks.grid": ["ConvolvedBlock", "Coarser", "Downsample", "PatchMerging"],
+    ".blocks.grid": ["Convolutions", "ConvolvedBlock", "Coarser", "Downsample", "PatchMerging"],
     ".blocks.per_layer": ["PerLayerEmbedding"],
     ".positions.grid": ["GridDifferences", "GridRope", "SharedGridDifferences"],
     ".positions.position": ["ALiBi", "Learned", "NoPosition", "Position", "Rope", "Sinusoidal"],

@@ -23,6 +23,7 @@ def run(
     prefill and memory beyond the model, as archcli memory --phase serve), and for the cache alone.
     A table compares the caches of the same model with other kinds of attention. Without --context the length
     is max_seq_len, for which the model was trained, or 2048 where that is not stated.
+    With images, videos or sounds --context is the text beside them, by default 2048 tokens.
     With --tp all figures are those of one device.
     """
     show(cache_report(subject(options.model, overrides), options), form, output, as_json=as_json)

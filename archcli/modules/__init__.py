@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.blocks.crossed import *
     from archcli.modules.blocks.grid import *
     from archcli.modules.blocks.per_layer import *
+    from archcli.modules.blocks.pyramids import *
     from archcli.modules.blocks.repeated import *
     from archcli.modules.blocks.shortcut import *
     from archcli.modules.blocks.streams import *
@@ -50,6 +51,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.sizings import *
     from archcli.modules.ends.sounds import *
     from archcli.modules.ends.spectrograms import *
+    from archcli.modules.ends.stems import *
     from archcli.modules.images.convolved import *
     from archcli.modules.images.joined import *
     from archcli.modules.images.tilings import *
@@ -67,6 +69,8 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.networks.convolved import *
     from archcli.modules.networks.experts import *
     from archcli.modules.networks.ffn import *
+    from archcli.modules.networks.grid_norms import *
+    from archcli.modules.networks.grid_steps import *
     from archcli.modules.networks.norm import *
     from archcli.modules.positions.grid import *
     from archcli.modules.positions.position import *
@@ -91,7 +95,10 @@ HOMES = {
         "GELU",
         "Activation",
         "GELUTanh",
+        "HardSigmoid",
+        "HardSwish",
         "ReLU",
+        "ReLU6",
         "Sigmoid",
         "SiLU",
         "Softplus",
@@ -123,6 +130,18 @@ HOMES = {
     ".blocks.windows": ["AxisAttention", "ChannelAttention", "GridWindowAttention", "PatchWindowAttention"],
     ".blocks.conformer": ["ConformerBlock", "LightConvolution"],
     ".blocks.contexts": ["BlockContextAttention", "GatedBiasAttention"],
+    ".blocks.pyramids": ["ConvolvedGridNetwork", "PoolMixer", "ReducedGridAttention"],
+    ".networks.grid_norms": ["GlobalResponseNorm", "GroupNorm"],
+    ".networks.grid_steps": [
+        "ConvolutionStep",
+        "GridStep",
+        "MeanStep",
+        "NormalizedStep",
+        "PaddedStep",
+        "PooledStep",
+        "SqueezeStep",
+    ],
+    ".ends.stems": ["ConvolvedImage", "VideoPatches"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".spec.base": ["Inline", "Module", "children", "find", "settings", "substitute"],
     ".networks.norm": ["BatchNorm", "LayerNorm", "Norm", "QKNorm", "RMSNorm", "SelfGatedRMSNorm"],
@@ -144,7 +163,15 @@ HOMES = {
         "ProjectedFrames",
         "SubsampledSpectrogram",
     ],
-    ".ends.pooling": ["AttentionPooling", "FirstAndMean", "FirstToken", "FirstTwo", "MeanToken", "Pooling"],
+    ".ends.pooling": [
+        "AttentionPooling",
+        "BesidePooling",
+        "FirstAndMean",
+        "FirstToken",
+        "FirstTwo",
+        "MeanToken",
+        "Pooling",
+    ],
     ".models.media_encoder": ["MediaEncoder"],
     ".models.text_tower": ["CausalTextTower", "TextTower"],
     ".models.tower": ["Tower"],
@@ -200,7 +227,14 @@ HOMES = {
     ".networks.experts": ["MixtureOfExperts", "Router", "SharedSinkExperts"],
     ".ends.mtp": ["MultiTokenPrediction"],
     ".blocks.wirings": ["ResidualPostNorm", "NormedStream", "Parallel", "DoubleNorm", "Sandwich"],
-    ".blocks.grid": ["ConvolvedBlock", "ConvolvedPreNorm", "Coarser", "Downsample", "PatchMerging"],
+    ".blocks.grid": [
+        "Convolutions",
+        "ConvolvedBlock",
+        "ConvolvedPreNorm",
+        "Coarser",
+        "Downsample",
+        "PatchMerging",
+    ],
     ".blocks.per_layer": ["PerLayerEmbedding"],
     ".positions.grid": ["GridDifferences", "GridRope", "PaddedTiles", "SharedGridDifferences"],
     ".positions.position": ["ALiBi", "Learned", "NoPosition", "Position", "Rope", "Sinusoidal"],

@@ -6,6 +6,11 @@ import pytest
 
 import archcli
 from archcli.errors import ArchError
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import ConfigValue
+from archcli.load.huggingface.wrappers.beside import TowerSource
+from archcli.load.huggingface.wrappers.heard import phi4
+from archcli.load.source import load_text
 from archcli.modules.spec.request import Medium, Request
 from oracle.regenerate_hearing import FIGURES, figures
 from table import every_row
@@ -96,6 +101,54 @@ def test_an_image_of_gemma_4_fills_a_budget_of_280_tokens(size, tokens):
     """
     [medium] = archcli.count_flops(config("gemma4"), image=[size]).totals["media"]
     assert medium["tokens"] == tokens
+
+
+def tower_of_phi_4():
+    """A model with the audio tower of Phi-4-multimodal, by the defaults of its class."""
+    whole = Config({"model_type": "phi4_multimodal", "audio_config": {}})
+    width = ConfigValue(3072, whole.places.start)
+    tower = bare(phi4(TowerSource(whole, Config({}), width, {})))
+    layer = {"kind": "pre_norm", "ffn": {"kind": "mlp", "d_ff": 1}}
+    text = {
+        "vocab_size": 1,
+        "d_model": 3072,
+        "max_seq_len": 1,
+        "norm": "rmsnorm",
+        "groups": [{"n_layers": 1, "layer": layer}],
+        "towers": [tower],
+    }
+    return load_text(json.dumps(text), "phi-4.yaml").model
+
+
+def bare(value):
+    """A mapping of a config without the places of its keys."""
+    if isinstance(value, ConfigValue):
+        return bare(value.value)
+    if isinstance(value, dict):
+        return {key: bare(inner) for key, inner in value.items()}
+    return [bare(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def test_the_audio_tower_of_phi_4_by_hand():
+    """1,000 frames become 125 tokens: D 1024, F 1536, 24 layers; a convolution is computed on 127 tokens."""
+    model = tower_of_phi_4()
+    totals = archcli.count_flops(model, Request(media=(Medium("frames", (1000,)),))).totals
+    [medium] = totals["media"]
+    d, f, n = 1024, 1536, 125
+    # 500 x 40, 250 x 20 and 125 x 10 places of 9 taps, the last two with a matrix behind
+    convolutions = 2 * d * 9 * (500 * 40 + 250 * 20 + 125 * 10) + 2 * d * d * (250 * 20 + 125 * 10)
+    networks = 2 * 2 * n * 3 * d * f
+    attention = 2 * n * 4 * d * d + 4 * n * n * d
+    convolution = 2 * n * 3 * d * d + 2 * 127 * d * (3 + d)
+    tower = convolutions + 2 * n * 10 * d * d + 24 * (networks + attention + convolution)
+    projector = 2 * n * (d * 3072 + 3072 * 3072)
+    assert medium["tokens"] == n
+    assert medium["by_part"] == {"audio_tower": tower, "projector": projector}
+    # a second perceptron, of prompts with an image, is stored and not read
+    parts = archcli.count_params(model).totals["by_part"]
+    assert (parts["audio_tower"], parts["projector"]) == (441_254_144, 2 * (3072 * 1025 + 3072 * 3073))
+    with pytest.raises(ArchError, match="4,001 frames are not read: 4,000 at most"):
+        archcli.count_flops(model, Request(media=(Medium("frames", (4001,)),)))
 
 
 def test_a_sound_that_is_too_short_is_a_line_of_error():

@@ -5,6 +5,10 @@ import json
 import pytest
 
 import archcli
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import ConfigValue
+from archcli.load.huggingface.wrappers.beside import TowerSource
+from archcli.load.huggingface.wrappers.vision import phi4_multimodal
 from oracle.regenerate_small_towers import FIGURES, NAMES, figures
 from table import every_row
 
@@ -73,3 +77,46 @@ def test_internvl_by_the_words_of_its_repository_is_that_of_transformers():
     one, seven = archcli.count_flops(chat, image=["56x56", "112x168"]).totals["media"]
     assert (one["tokens"], one["matmul_flops"]) == (entry["tokens"], entry["flops"])
     assert (seven["tokens"], seven["matmul_flops"]) == (7 * entry["tokens"], 7 * entry["flops"])
+
+
+def plain(value):
+    """The numbers of a mapping without their places."""
+    value = value.value if isinstance(value, ConfigValue) else value
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    return [plain(inner) for inner in value] if isinstance(value, list) else value
+
+
+def test_images_of_phi_4_by_hand():
+    """An overview and a tile of 32 x 32 patches, two by two a token; each of 16 + 16 rows has an end.
+
+    D 1152, F 4304, 27 layers, and the pooler, whose answer is not read.
+    """
+    whole = Config({"model_type": "phi4_multimodal", "vision_config": {}, "audio_config": {}})
+    width = ConfigValue(3072, whole.places.start)
+    tower = plain(phi4_multimodal(TowerSource(whole, Config({}), width, {})))
+    block = {
+        "kind": "pre_norm",
+        "attention": {"kind": "mha", "n_heads": 1},
+        "ffn": {"kind": "glu", "d_ff": 8},
+    }
+    read = archcli.load(
+        {
+            "vocab_size": 8,
+            "d_model": 3072,
+            "norm": "rmsnorm",
+            "groups": [{"n_layers": 1, "layer": block}],
+            "towers": [tower],
+        }
+    )
+    [medium] = archcli.count_flops(read, image="448x448").totals["media"]
+    d, d_ff, tokens = 1152, 4304, 2 * 1024
+    layers = 27 * (2 * tokens * (4 * d**2 + 2 * d * d_ff) + 2 * 4 * 1024**2 * d)
+    pooler = 2 * (2 * 2 * d**2 + 2 * 2 * 1024 * d**2 + 4 * 1024 * d + 2 * 2 * d * d_ff)
+    rows = 16 * 17 + 1 + 16 * 17
+    assert medium["tokens"] == rows == 545
+    assert medium["by_part"] == {
+        "vision_tower": 2 * tokens * 588 * d + layers + pooler,
+        "projector": 2 * rows * (d * 3072 + 3072**2),
+    }
+    assert archcli.count_params(read).totals["by_part"]["vision_tower"] == 428_567_744

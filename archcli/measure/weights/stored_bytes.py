@@ -240,7 +240,7 @@ def weight_bytes(model: Model, rows: Iterable[Row], dtype: str) -> int:
 def tower_bytes(model: Model, dtype: str) -> dict[str, int]:
     """Bytes of the weights of towers and projectors by part, in the dtype that the model computes in.
 
-    Formats of quantized weights are those of a language model: published files leave towers as they are.
+    Formats of quantized weights are those of a language model: most published files leave towers as they are.
     """
     params: dict[str, int] = {}
     for part, row in all_tower_rows(model):

@@ -13,22 +13,36 @@ from archcli.ops import PlaceFeatures
 
 
 class Taps:
-    """The hidden states [B, T, D] of a stack behind each of its layers, and before the first."""
+    """The hidden states [B, T, D] of a stack behind some of its layers; 0 layers are those before the first.
 
-    def __init__(self, x: Tensor) -> None:
-        self._states: list[tuple[Number, Tensor]] = [(0, x)]
+    A count visits one of several like layers: there it stands for the others, too.
+    """
+
+    def __init__(self, x: Tensor, wanted: tuple[int, ...]) -> None:
+        self._wanted = wanted
+        self._taken: dict[int, Tensor] = {}
+        # the states behind the last layer, until it is known which layer is next
+        self._last: tuple[Number, Tensor] = (0, x)
 
     def passed(self, layer: Number, x: Tensor) -> Tensor:
-        """Keep the states behind a layer, and pass them on."""
-        self._states.append((layer + 1, x))
+        """Pass on the states behind a layer, and keep those before it that are wanted."""
+        self._take(layer + 1)
+        self._last = (layer + 1, x)
         return x
 
     def behind(self, layers: int) -> Tensor:
-        """The states behind so many layers.
+        """The states behind so many layers."""
+        self._take(None)
+        return self._taken[layers]
 
-        A count visits one of several like layers: there it is the last visited before, of the same shape.
-        """
-        return [x for number, x in self._states if not is_whole(number) or number <= layers][-1]
+    def _take(self, until: Number | None) -> None:
+        """Keep the last states for every count that they stand for, which is below `until`."""
+        number, x = self._last
+        for layers in self._wanted:
+            if layers in self._taken or not (is_whole(number) and number <= layers):
+                continue
+            if until is None or not is_whole(until) or layers < until:
+                self._taken[layers] = x
 
 
 class Deepstack(NamedTuple):

@@ -1,4 +1,4 @@
-"""Sublayers on a grid: attention over a shrunk grid, pooling in its place, a convolved network.
+"""Sublayers on a grid: attention to a coarser grid, pooling, a network with a convolution.
 
 B batch, h and w rows and columns, C channels, r reduction, H heads, d head_dim.
 """

@@ -104,7 +104,7 @@ class MediaEncoder(Model, Stack, TowerModel):
         positions = Positions("positions")(x) if positions is None else positions
         grid = self.front_end.grid_read(tokens.shape)
         context = Context(positions, past, places=self.front_end.places(tokens, x), grid=grid)
-        taps = Taps(x) if behind else None
+        taps = Taps(x, behind) if behind else None
         x, _ = self.run(x, context._replace(between=taps))
         # layers of a grid leave one
         x = FlattenPlaces("flatten")(x) if len(x.shape) > AXES else x

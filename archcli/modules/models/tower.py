@@ -153,6 +153,11 @@ class Tower(Holder):
         pieces, kept = self.pieces(medium), self.sizing.kept(*medium.size)
         return self.replace(projector=tuple(step.sized(pieces, kept) for step in self.projector))
 
+    @property
+    def behind(self) -> tuple[int, ...]:
+        """The numbers of layers behind which states are taken: that of `after`, then those of taps."""
+        return *(() if self.after is None else (self.after,)), *(tap + 1 for tap in self.taps)
+
     def places(self, medium: Medium) -> Places:
         """Rows and columns of the vectors of one piece; a sequence is one column."""
         grid = self.model.grid_made(self.model.front_end.input(1, medium).shape)
@@ -245,10 +250,9 @@ class Tower(Holder):
         of a cache are those of the taps.
         """
         self.hold(tokens)
-        behind = (*(() if self.after is None else (self.after,)), *(tap + 1 for tap in self.taps))
-        x, states = self.model(tokens, "answer" if self.pooled else "hidden", behind, name="tower")
+        x, states = self.model(tokens, "answer" if self.pooled else "hidden", self.behind, name="tower")
         places = self.model.grid_made(tokens.shape) or (x.shape[1], 1)
-        tapped = states[len(behind) - len(self.taps) :] if self.taps else ()
+        tapped = states[len(self.behind) - len(self.taps) :] if self.taps else ()
         deep = [
             run_steps(self.tap_projector, state, places, f"tap{tap}")
             for tap, state in zip(self.taps, tapped, strict=True)

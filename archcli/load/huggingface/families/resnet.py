@@ -31,7 +31,7 @@ EIGHTS = 8
 """BiT's widths are multiples of it."""
 
 
-class LayerPlace(NamedTuple):
+class StageLayer(NamedTuple):
     """A layer: its stage and its number there, its widths, and by how much it makes the grid coarser."""
 
     stage: int
@@ -46,25 +46,25 @@ class LayerPlace(NamedTuple):
         return self.width != self.out or self.stride != 1
 
 
-def _places(config: Config) -> Iterator[LayerPlace]:
+def _places(config: Config) -> Iterator[StageLayer]:
     """The layers of all stages."""
     widths = size_list(config, "hidden_sizes")
     depths = size_list(config, "depths", len(widths))
     before = [config.size("embedding_size").value, *widths]
     first = 2 if config.flag("downsample_in_first_stage").value else 1
     for stage, ((width, out), depth) in enumerate(zip(pairwise(before), depths, strict=True)):
-        yield LayerPlace(stage, 0, width, out, 2 if stage else first)
-        yield from (LayerPlace(stage, i, out, out, 1) for i in range(1, depth))
+        yield StageLayer(stage, 0, width, out, 2 if stage else first)
+        yield from (StageLayer(stage, i, out, out, 1) for i in range(1, depth))
 
 
-def _layer(place: LayerPlace, steps: list[Mapped], function: Any) -> Mapped:
+def _layer(place: StageLayer, steps: list[Mapped], function: Any) -> Mapped:
     """A layer of these steps, with x or a convolution of it beside them."""
     shortcut = convolution(place.out, 1, stride=place.stride, norm=batchnorm())
     beside = {"branches": [shortcut]} if place.has_shortcut else {"residual": True}
     return steps_layer(steps, **beside, activation=function)
 
 
-def _resnet_steps(config: Config, place: LayerPlace) -> list[Mapped]:
+def _resnet_steps(config: Config, place: StageLayer) -> list[Mapped]:
     """Two convolutions, or three of which the outer ones read a place each."""
     norm = batchnorm()
     kind = config.get("layer_type")
@@ -85,7 +85,7 @@ def _resnet_steps(config: Config, place: LayerPlace) -> list[Mapped]:
     ]
 
 
-def _regnet_steps(config: Config, place: LayerPlace) -> list[Mapped]:
+def _regnet_steps(config: Config, place: StageLayer) -> list[Mapped]:
     """Three convolutions, the middle one in groups, with squeeze-and-excitation behind it in layers y."""
     norm, function = batchnorm(), activation(config, "hidden_act")
     config.only("layer_type", "x", "y")
@@ -101,7 +101,7 @@ def _regnet_steps(config: Config, place: LayerPlace) -> list[Mapped]:
 
 
 def _network(
-    config: Config, prefix: str, first: list[Mapped], steps: Callable[[Config, LayerPlace], list[Mapped]]
+    config: Config, prefix: str, first: list[Mapped], steps: Callable[[Config, StageLayer], list[Mapped]]
 ) -> Mapped:
     """A network with this stem and these steps in its layers."""
     config.only_architectures(f"{prefix}Model", f"{prefix}{CLASSIFIER}")
@@ -160,7 +160,7 @@ BIT_STRIDE = 4
 BIT_EPS = 1e-8
 
 
-def _bit_places(config: Config) -> Iterator[LayerPlace]:
+def _bit_places(config: Config) -> Iterator[StageLayer]:
     """The layers of BiT's stages; the first of each has a shortcut."""
     factor = config.size("width_factor").value
     widths = [divisible(factor * width, EIGHTS) for width in size_list(config, "hidden_sizes")]
@@ -175,8 +175,8 @@ def _bit_places(config: Config) -> Iterator[LayerPlace]:
             )
             raise config.error(what, "its kernels are dilated", config.place("output_stride"))
         stride *= step
-        yield LayerPlace(stage, 0, before, width, step)
-        yield from (LayerPlace(stage, i, width, width, 1) for i in range(1, depth))
+        yield StageLayer(stage, 0, before, width, step)
+        yield from (StageLayer(stage, i, width, width, 1) for i in range(1, depth))
         before = width
 
 

@@ -257,7 +257,13 @@ def _in_place(whole: Config, tower: Mapped, mapping: Mapped, place: Mapped) -> M
     for a tower that cannot be built, or reads no image of its own size.
     """
     placed, start = {**place, **tower}, whole.places.start
-    width = built_part(Tower, tree_of(placed, start), tree_of(mapping, start)).width
+    made: Tower = built_part(Tower, tree_of(placed, start), tree_of(mapping, start))
+    try:
+        made.pieces(made.usual)
+    except ArchError:
+        # what a processor's file says of images is an error where one is read
+        return placed
+    width = made.width
     if placed.get("token") is None or width == bare(mapping["d_model"]):
         return placed
     return {key: value for key, value in tower.items() if key != "token"}

@@ -291,6 +291,8 @@ def step3p7(source: TowerSource) -> Mapped:
 
 def phi4_multimodal(source: TowerSource) -> Mapped:
     """Phi-4: SigLIP in tiles, means of two by two patches, separators, a perceptron."""
+    if source.whole.get("audio_config", default=None) is None:
+        raise source.whole.error("audio_config is missing, for which the class makes a tower of its own")
     config = source.part("vision_config", PHI)
     norm = layernorm(config.number("layer_norm_eps"))
     heads, patch = config.size("num_attention_heads"), config.size("patch_size").value

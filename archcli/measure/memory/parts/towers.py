@@ -7,7 +7,7 @@ waits until the language model has read it. Imported for models with towers alon
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from archcli.arith import Number, prod
 from archcli.graph.count_tape import ShapeTape
@@ -20,17 +20,21 @@ from archcli.measure.weights.stored_bytes import tower_bytes
 from archcli.modules import Model, Tower
 from archcli.modules.spec.request import Medium, Request
 
+SEPARATE = 3
+"""Layers of a group that a trace of memory visits one by one: the first, one in the middle, the last."""
+
 
 class TowerPass(NamedTuple):
     """The pass of a tower over one medium of each sequence, and the bytes that it hands on.
 
-    `features` are what the language model reads, `taps` those of them that layers of the tower left.
+    `features` are what the language model reads, `states` those behind layers that the pass holds, and that
+    its trace, which visits like layers once, does not see.
     """
 
     tower: Tower
     traced: TracedPass
     features: Number
-    taps: Number
+    states: Number
 
     @property
     def kept(self) -> Number:
@@ -81,17 +85,27 @@ def _passes(model: Model, settings: MemorySettings) -> Iterator[TowerPass]:
         tower = model.tower_of(medium)
         for reading in tower.readings(request, medium):
             traced = trace_memory(tower.sized(medium), reading, execution, rule)
-            yield TowerPass(tower, traced, *_features(tower, medium, traced, request.batch_size))
+            yield TowerPass(tower, traced, *_handed(tower, medium, traced, request.batch_size))
 
 
-def _features(tower: Tower, medium: Medium, traced: TracedPass, batch_size: Number) -> tuple[Number, Number]:
-    """Bytes that wait for the language model, and those of them that layers of the tower leave."""
+def _handed(tower: Tower, medium: Medium, traced: TracedPass, batch_size: Number) -> tuple[Number, Number]:
+    """Bytes that wait for the language model, and of the states that the trace does not see."""
     shape, width = traced.output.value.shape, traced.output.value.place.width
     size = prod(shape) * width
     if tower.newline:  # tiles are put together to rows, each with a newline at its end
         size = batch_size * tower.tokens_of(medium) * shape[-1] * width
-    taps = len(tower.taps) * size
-    return size + taps, taps
+    encoder: Any = tower.model  # a TowerModel is a Model
+    state = traced.request.batch_size * traced.request.seq_len * encoder.d_model * width
+    return size * (1 + len(tower.taps)), state * unseen_states(tower)
+
+
+def unseen_states(tower: Tower) -> int:
+    """How many states behind layers a trace takes for the last layer's input: those of like layers before."""
+    encoder: Any = tower.model
+    layers: int = sum(group.n_layers for group in encoder.groups)
+    if layers <= SEPARATE or len(encoder.groups) > 1:
+        return 0
+    return len([behind for behind in tower.behind if 1 < behind < layers - 1])
 
 
 def _inference(
@@ -104,7 +118,7 @@ def _inference(
     waiting: Number = 0
     for one in passes:
         for alive in one.traced.ledger.moments:
-            temporaries = waiting + one.taps + alive.temporaries
+            temporaries = waiting + one.states + alive.temporaries
             part, path = one.tower.part, alive.path
             yield first._replace(stage=part, path=path, temporaries=temporaries, cache=cache)
         waiting = waiting + one.features
@@ -137,7 +151,7 @@ def _training(
                 path=alive.path,
                 gradients=step[0].gradients + accumulated,
                 kept=step[0].kept + kept + alive.kept,
-                temporaries=waiting + one.taps + alive.temporaries,
+                temporaries=waiting + alive.temporaries,
             )
         kept, waiting = kept + one.kept, waiting + one.features
     for moment in step:
@@ -178,7 +192,7 @@ def _backward(last: MemoryMoment, passes: Sequence[TowerPass], accumulated: Numb
                 path=moment.path,
                 gradients=last.gradients + gradients + moment.gradients,
                 kept=last.kept + kept + moment.kept,
-                temporaries=waiting + one.taps + moment.temporaries,
+                temporaries=waiting + moment.temporaries,
             )
         gradients = gradients + backward.gradients
 

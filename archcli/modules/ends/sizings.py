@@ -335,57 +335,6 @@ def _tiles(height: int, width: int, tile: int) -> tuple[int, int]:
     return height // tile, width // tile
 
 
-class BetweenSides(ImageSizing):
-    """The longer side at most `longest`, the shorter at least `shortest` (Idefics2).
-
-    With `quarters` the image is read in quarters too, resized by the same rule and padded to its size.
-    """
-
-    kind: Literal["between"] = "between"
-    shortest: Size
-    longest: Size
-    quarters: bool = False
-
-    def pieces(self, height: int, width: int) -> Pieces:
-        """One piece, or the quarters and the whole."""
-        whole = self._resized(height, width)
-        if not self.quarters:
-            return Pieces(1, whole)
-        sides = ((height // 2, height - height // 2), (width // 2, width - width // 2))
-        if not all(min(pair) for pair in sides):
-            raise ArchError(f"an image of {height} x {width} has no quarters", "give a larger one")
-        every = [whole, *(self._resized(h, w) for h in sides[0] for w in sides[1])]
-        return Pieces(5, (max(h for h, _ in every), max(w for _, w in every)))
-
-    def _resized(self, height: int, width: int) -> tuple[int, int]:
-        ratio = width / height
-        if width >= height and width > self.longest:
-            width, height = self.longest, int(self.longest / ratio)
-        elif height > width and height > self.longest:
-            height, width = self.longest, int(self.longest * ratio)
-        return max(height, self.shortest), max(width, self.shortest)
-
-
-class UnknownSizing(ImageSizing):
-    """What becomes of an image is not known (Molmo 2): weights are counted, and no image is read.
-
-    `why` is the reason, in words.
-    """
-
-    reads: ClassVar[bool] = False
-    kind: Literal["unknown"] = "unknown"
-    why: str = "how this model cuts images is not known"
-
-    def pieces(self, height: int, width: int) -> Pieces:
-        """The image itself, whose weights are those of any other."""
-        return Pieces(1, (height, width))
-
-    def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
-        """ArchError: tokens of a whole image are not known."""
-        what = f"an image of {size[0]} x {size[1]} is not read: {self.why}"
-        raise ArchError(what, "ask for its text alone")
-
-
 class LargestMultiple(ImageSizing):
     """The largest size of at most `most` pixels in the image's shape, cut to multiples of `factor`.
 
@@ -412,7 +361,6 @@ class LargestMultiple(ImageSizing):
 
 
 __all__ = [
-    "BetweenSides",
     "CanvasTiles",
     "ExactMultiple",
     "FixedSize",
@@ -422,5 +370,4 @@ __all__ = [
     "NearestMultiple",
     "PinnedTiles",
     "SplitLongest",
-    "UnknownSizing",
 ]

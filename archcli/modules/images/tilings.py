@@ -1,4 +1,4 @@
-"""Sizings by tiles whose overview has another size, or that are padded: LFM2-VL, Step 3.7, Phi-4.
+"""Sizings of few families: tiles with an overview of another size, padded ones, quarters (Idefics2).
 
 H and W height and width in pixels.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import product
 from math import ceil, floor
-from typing import Literal
+from typing import ClassVar, Literal
 
 from archcli.errors import ArchError
 from archcli.modules.ends.sizings import CanvasTiles, ImageSizing, NearestMultiple, Pieces, Sides
@@ -186,4 +186,63 @@ class CroppedTiles(ImageSizing):
         return rows * (columns + 1) + 1 + places[0] * (places[1] + 1)
 
 
-__all__ = ["CroppedTiles", "GridBudget", "PatchBudget", "TilesBeyond", "WindowTiles"]
+class BetweenSides(ImageSizing):
+    """The longer side at most `longest`, the shorter at least `shortest` (Idefics2).
+
+    With `quarters` the image is read in quarters too, resized by the same rule and padded to its size.
+    """
+
+    kind: Literal["between"] = "between"
+    shortest: Size
+    longest: Size
+    quarters: bool = False
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """One piece, or the quarters and the whole."""
+        whole = self._resized(height, width)
+        if not self.quarters:
+            return Pieces(1, whole)
+        sides = ((height // 2, height - height // 2), (width // 2, width - width // 2))
+        if not all(min(pair) for pair in sides):
+            raise ArchError(f"an image of {height} x {width} has no quarters", "give a larger one")
+        every = [whole, *(self._resized(h, w) for h in sides[0] for w in sides[1])]
+        return Pieces(5, (max(h for h, _ in every), max(w for _, w in every)))
+
+    def _resized(self, height: int, width: int) -> tuple[int, int]:
+        ratio = width / height
+        if width >= height and width > self.longest:
+            width, height = self.longest, int(self.longest / ratio)
+        elif height > width and height > self.longest:
+            height, width = self.longest, int(self.longest * ratio)
+        return max(height, self.shortest), max(width, self.shortest)
+
+
+class UnknownSizing(ImageSizing):
+    """What becomes of an image is not known (Molmo 2): weights are counted, and no image is read.
+
+    `why` is the reason, in words.
+    """
+
+    reads: ClassVar[bool] = False
+    kind: Literal["unknown"] = "unknown"
+    why: str = "how this model cuts images is not known"
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """The image itself, whose weights are those of any other."""
+        return Pieces(1, (height, width))
+
+    def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
+        """ArchError: tokens of a whole image are not known."""
+        what = f"an image of {size[0]} x {size[1]} is not read: {self.why}"
+        raise ArchError(what, "ask for its text alone")
+
+
+__all__ = [
+    "BetweenSides",
+    "UnknownSizing",
+    "CroppedTiles",
+    "GridBudget",
+    "PatchBudget",
+    "TilesBeyond",
+    "WindowTiles",
+]

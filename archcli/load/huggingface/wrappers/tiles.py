@@ -38,6 +38,8 @@ MINICPM = {
     "layer_norm_eps": 1e-6,
     "window_kernel_size": [2, 2],
 }
+MOST_MERGES = 8
+"""Rounds of merging, each of which halves both sides; MiniCPM has one."""
 OF_CHAT = {
     "hidden_size": 3200,
     "num_attention_heads": 25,
@@ -251,7 +253,9 @@ def minicpm_ocr(source: TowerSource) -> Mapped:
     joined, inner = d * window.value[0] * window.value[1], d_ff * window.value[0] * window.value[1]
     config.report_unread_keys()
     times = whole.size("merger_times", default=1).value
-    widths = [*[d] * (times - 1), source.width]
+    if times > MOST_MERGES:
+        raise whole.error(f"merger_times is at most {MOST_MERGES}", at=whole.place("merger_times"))
+    widths: list[ConfigValue[int] | int] = [*[d] * (times - 1), source.width]
     steps = [step for width in widths for step in _merged_by_four(4 * d, width)]
     return {
         "model": encoder,

@@ -7,8 +7,8 @@ settings that leave the image as it is, and one image. The class is built with n
 parameters are counted by part, and `FlopCounterMode` counts the eager `get_image_features`: 2 per
 multiply-add. `reads` says what the class is given: `grid` patches in rows with their grid, of `frames` equal
 frames; `patches` the same with an axis for each side; `pixels` an image, `list` one in a list of a list;
-`naflex` patches of SigLIP 2, whose product that resizes the table of positions is not counted. None of our
-code takes part.
+`naflex` patches of SigLIP 2, whose product that resizes the table of positions is not counted; `slices`
+patches in a row, of MiniCPM. None of our code takes part.
 """
 
 import json
@@ -57,6 +57,9 @@ def inputs(entry):
         return {"pixel_values": torch.ones((1, 3, height, width))}
     if reads == "list":
         return {"pixel_values": torch.ones((1, 1, 3, height, width))}
+    if reads == "slices":
+        rows = torch.ones((1, 3, patch, h * w * patch))
+        return {"pixel_values": rows, "target_sizes": torch.tensor([[h, w]], dtype=torch.int32)}
     numbers = entry.get("frames", 1) * 3 * patch * patch
     if reads == "naflex":
         rows = torch.ones((1, h * w, numbers))

@@ -22,6 +22,7 @@ READERS: Mapping[tuple[str, str], str] = {
     ("smolvlm", "vision_config"): "tiles:smolvlm",
     ("idefics3", "vision_config"): "tiles:smolvlm",
     ("internvl_chat", "vision_config"): "tiles:internvl_chat",
+    ("minicpm_ocr", "vision_config"): "tiles:minicpm_ocr",
     ("qianfan_ocr", "vision_config"): "tiles:qianfan_ocr",
     ("modernvbert", "vision_config"): "tiles:modernvbert",
     ("ultravbert", "vision_config"): "tiles:ultravbert",

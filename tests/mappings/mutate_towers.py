@@ -63,14 +63,16 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "rope_parameters": ({"rope_theta": 100.0, "rope_type": "axial"}, None),
 }
 """Values of keys that are no plain number, or whose other numbers no class builds."""
-RUNS: dict[str, dict[str, Any]] = {
-    "gemma3": {"image_size": 256},
-    "idefics3": {"image_size": 256},
-    "smolvlm": {"image_size": 256},
-    "llama4": {"intermediate_size": 3072, "vision_output_dim": 4096},
-    "qwen2_5_vl": {"fullatt_block_indexes": [1, 3]},
-    "qwen3_vl": {"deepstack_visual_indexes": [1, 2, 3]},
-    "qwen3_vl_moe": {"deepstack_visual_indexes": [1, 2, 3]},
+RUNS: dict[tuple[str, str], dict[str, Any]] = {
+    ("aria", "vision_config"): {"image_size": 1120},
+    ("gemma3", "vision_config"): {"image_size": 256},
+    ("idefics3", "vision_config"): {"image_size": 256},
+    ("llama4", "vision_config"): {"intermediate_size": 3072, "vision_output_dim": 4096},
+    ("molmo2", "adapter_config"): {"vision_feature_layer": [3, 1]},
+    ("qwen2_5_vl", "vision_config"): {"fullatt_block_indexes": [1, 3]},
+    ("qwen3_vl", "vision_config"): {"deepstack_visual_indexes": [1, 2, 3]},
+    ("qwen3_vl_moe", "vision_config"): {"deepstack_visual_indexes": [1, 2, 3]},
+    ("smolvlm", "vision_config"): {"image_size": 256},
 }
 """Keys of a tower with few layers, or whose default reads no image."""
 NAMES_OF_TOKENS = ("_token_id", "_token_index", "vocab_size", "image_seq_length")
@@ -91,7 +93,7 @@ def base(kind: str, config: dict[str, Any]) -> dict[str, Any]:
     cut = small(config)
     for part in towers(config):
         few = {key: FEW if key in (*DEPTHS, "depth") else value for key, value in config[part].items()}
-        cut[part] = {**few, **RUNS.get(kind, {})}
+        cut[part] = {**few, **RUNS.get((kind, part), {})}
     return cut
 
 

@@ -112,9 +112,10 @@ class GridRotaryTable(Op):
 
     def run(self, torch: Any, weights: dict[str, Any], places: Any, like: Any = None) -> Any:
         exponents = torch.arange(self.width // 4, device=places.device).float() * (4 / self.width)
-        # of rows and of columns
-        shift = torch.tensor([[0.0], [2 / self.width if self.between else 0.0]], device=places.device)
-        frequencies = self.theta ** -(exponents + shift)
+        if self.between:
+            # of rows and of columns
+            exponents = torch.stack((exponents, exponents + 2 / self.width))
+        frequencies = self.theta**-exponents
         angles = (self.turn * places[:, :, None] * frequencies).flatten(1, 2)
         cos, sin = angles.cos(), angles.sin()
         return (cos, sin) if like is None else (cos.to(like.dtype), sin.to(like.dtype))

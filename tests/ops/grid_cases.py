@@ -100,6 +100,21 @@ CASES = {
         {},
         (12, 48),
     ),
+    "grid-rotary-between": Case(
+        GridRotaryTable("y", 8, 100.0, 2.0, between=True),
+        ((6, 2),),
+        ((6, 4), (6, 4)),
+        {E: 3 * 24},
+        {},
+        (12, 48),
+    ),
+    "resize-corners": ledger(
+        ResizeTable("y", (3, 2), (5, 3), mode="bilinear", corners=True),
+        ((6, 5),),
+        (15, 5),
+        [(E, 3 * 3 * 75, 75, 75)],
+        [(E, 3 * 3 * 75, 75, 75)],
+    ),
     # 3 x 2 to 4 x 3 places 5 wide: of 4 taps along a row 4 times, then once more; 4 products and 3 sums each
     "resize-bicubic": ledger(
         ResizeTable("y", (3, 2), (4, 3), 1),
@@ -231,7 +246,11 @@ def coordinates(op, weights, x):
 
 def rotary(op, weights, places):
     angles = [
-        [2 * float(row[axis]) * 100 ** (-4 * i / 8) for axis, i in product((0, 1), (0, 1))] for row in places
+        [
+            2 * float(row[axis]) * 100 ** -((4 * i + 2 * axis * op.between) / 8)
+            for axis, i in product((0, 1), (0, 1))
+        ]
+        for row in places
     ]
     if op.trained_first:
         angles[0] = weights["angles"].tolist()
@@ -256,6 +275,8 @@ def resized(op, weights, table):
     grid = table[op.leading :].view(*op.before, -1)
     for place in product(*map(range, op.after)):
         at = [(p + 0.5) * b / a - 0.5 for p, a, b in zip(place, op.after, op.before, strict=True)]
+        if op.corners:
+            at = [p * (b - 1) / (a - 1) for p, a, b in zip(place, op.after, op.before, strict=True)]
         if op.mode == "bilinear":
             at = [max(0.0, z) for z in at]
         total = torch.zeros(table.shape[1])

@@ -149,9 +149,10 @@ class GridRotaryTable(Op):
 
     def run(self, torch: Any, weights: dict[str, Any], places: Any, like: Any = None) -> Any:
         exponents = torch.arange(self.width // 4, device=places.device).float() * (4 / self.width)
-        # of rows and of columns
-        shift = torch.tensor([[0.0], [2 / self.width if self.between else 0.0]], device=places.device)
-        frequencies = self.theta ** -(exponents + shift)
+        if self.between:
+            # of rows and of columns
+            exponents = torch.stack((exponents, exponents + 2 / self.width))
+        frequencies = self.theta**-exponents
         angles = (self.turn * places[:, :, None] * frequencies).flatten(1, 2)
         if self.trained_first:
             angles = torch.cat((weights["angles"][None].float(), angles[1:]), dim=0)

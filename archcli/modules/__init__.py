@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.blocks.crossed import *
     from archcli.modules.blocks.grid import *
     from archcli.modules.blocks.per_layer import *
-    from archcli.modules.blocks.pyramids import *
     from archcli.modules.blocks.repeated import *
     from archcli.modules.blocks.shortcut import *
     from archcli.modules.blocks.streams import *
@@ -48,12 +47,13 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.projectors import *
     from archcli.modules.ends.resamplers import *
     from archcli.modules.ends.sampled_heads import *
-    from archcli.modules.ends.sizings import *
     from archcli.modules.ends.sounds import *
     from archcli.modules.ends.spectrograms import *
-    from archcli.modules.ends.stems import *
     from archcli.modules.images.convolved import *
     from archcli.modules.images.joined import *
+    from archcli.modules.images.pyramids import *
+    from archcli.modules.images.sizings import *
+    from archcli.modules.images.stems import *
     from archcli.modules.images.tilings import *
     from archcli.modules.models.decoder import *
     from archcli.modules.models.encoder import *
@@ -130,7 +130,7 @@ HOMES = {
     ".blocks.windows": ["AxisAttention", "ChannelAttention", "GridWindowAttention", "PatchWindowAttention"],
     ".blocks.conformer": ["ConformerBlock", "LightConvolution"],
     ".blocks.contexts": ["BlockContextAttention", "GatedBiasAttention"],
-    ".blocks.pyramids": ["ConvolvedGridNetwork", "PoolMixer", "ReducedGridAttention"],
+    ".images.pyramids": ["ConvolvedGridNetwork", "PoolMixer", "ReducedGridAttention"],
     ".networks.grid_norms": ["GlobalResponseNorm", "GroupNorm"],
     ".networks.grid_steps": [
         "ConvolutionStep",
@@ -141,7 +141,7 @@ HOMES = {
         "PooledStep",
         "SqueezeStep",
     ],
-    ".ends.stems": ["ConvolvedImage", "VideoPatches"],
+    ".images.stems": ["ConvolvedImage", "VideoPatches"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".spec.base": ["Inline", "Module", "children", "find", "settings", "substitute"],
     ".networks.norm": ["BatchNorm", "LayerNorm", "Norm", "QKNorm", "RMSNorm", "SelfGatedRMSNorm"],
@@ -201,7 +201,7 @@ HOMES = {
         "ReadingStep",
         "TableStep",
     ],
-    ".ends.sizings": [
+    ".images.sizings": [
         "CanvasTiles",
         "ExactMultiple",
         "FixedSize",

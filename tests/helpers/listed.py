@@ -3,7 +3,7 @@
 import json
 from importlib import import_module
 
-from archcli.load.huggingface import keyed_lines
+from archcli.load.huggingface import family as one_family
 from archcli.load.huggingface.registry import FOLDER, LISTING
 
 
@@ -27,4 +27,4 @@ def write(entries):
     kinds = sorted(entries, key=str.lower)
     lines = ",\n".join(f'"{kind}": {json.dumps(entries[kind], ensure_ascii=False)}' for kind in kinds)
     LISTING.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
-    keyed_lines._text.cache_clear()
+    one_family._text.cache_clear()

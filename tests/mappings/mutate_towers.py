@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "helpers"))
 sys.path.insert(0, str(HERE.parent))
 
-from archcli.load.huggingface.wrappers.readers import READERS  # noqa: E402
+from archcli.load.huggingface.towers.readers import READERS  # noqa: E402
 from mapped_whole import Whole, whole_answer  # noqa: E402
 from mappings.mutate import (  # noqa: E402
     ACTS,

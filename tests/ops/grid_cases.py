@@ -12,14 +12,12 @@ from archcli.ops import (
     Conv2d,
     ConvolvedPositions,
     CutWindows,
-    DropTokens,
     FlattenGrid,
     FlattenPlaces,
     GridBias,
     GridCoordinates,
     GridRotaryTable,
     JoinWindows,
-    KeepToken,
     MaskShifted,
     MeanTokens,
     MergeBlocks,
@@ -47,10 +45,8 @@ CASES = {
         weights={"weight": (8, 2, 3, 2), "bias": (8,)},
     ),
     "flatten-grid": Case(FlattenGrid("y"), (IMAGE,), (2, 30, 4)),
-    "keep-token": Case(KeepToken("y", 1), (X,), (2, 1, 4)),
     # 2 tokens of 2 sequences, 4 wide: 16 summed, 8 divided; each quotient handed to 3 tokens
     "mean-tokens": ledger(MeanTokens("y", 1), (X,), (2, 1, 4), [(N, 16 + 8, 16, 8)], [(E, 8, 8, n)]),
-    "drop-tokens": Case(DropTokens("y", 1), (X,), (2, 2, 4)),
     # 3 x 2 patches by 2 x 2: one block is whole, the last row is left out
     "merge-blocks": ledger(
         MergeBlocks("y", (3, 2), (2, 2)), (PLACES,), (2, 1, 16), [(M, 0, 32, 32)], [(M, 0, 32, 32)]
@@ -369,7 +365,6 @@ def blocks(op, x):
 
 
 REFERENCES = {
-    "DropTokens": lambda op, weights, x: torch.stack([x[:, i] for i in range(op.number, x.shape[1])], dim=1),
     "MergeBlocks": lambda op, weights, x: torch.stack([y.flatten(1) for y in blocks(op, x)], dim=1),
     "PoolBlocks": lambda op, weights, x: torch.stack([y.mean(dim=1) for y in blocks(op, x)], dim=1),
     "CutWindows": cut,
@@ -385,7 +380,6 @@ REFERENCES = {
     "FlattenGrid": lambda op, weights, x: torch.stack(
         [x[:, :, i, j] for i, j in product(range(6), range(5))], dim=1
     ),
-    "KeepToken": lambda op, weights, x: torch.stack([x[:, 1]], dim=1),
     "MeanTokens": lambda op, weights, x: ((x[:, 1] + x[:, 2]) / 2)[:, None],
     "Patchify": patchify,
     "PrependTokens": prepend,

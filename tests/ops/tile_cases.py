@@ -11,7 +11,7 @@ CASES = {
     "unflatten-grid": Case(UnflattenGrid("y", (3, 1)), (X,), (2, 4, 3, 1)),
     # an overview and two tiles of 2 x 2 side by side, of which three columns show the image, 4 wide:
     # 2 x 3 and 2 x 2 tokens stay, each of 2 + 2 rows has an end, and one separator stands between
-    "join-pieces": ledger(
+    "join-tiles": ledger(
         JoinTiles("y", (1, 2), (2, 2), (2, 3)),
         ((3, 4, 4),),
         (1, 2 * (3 + 1) + 1 + 2 * (2 + 1), 4),

@@ -12,7 +12,9 @@ from archcli.ops import (
     AxisBias,
     ChannelTokens,
     ConcatTokens,
+    DropTokens,
     JoinChannels,
+    KeepToken,
     MergeBlocks,
     PadTokens,
     PairPadding,
@@ -26,6 +28,8 @@ from ops.case import C, Case, E, M, N, X, ledger, n
 TILES = (4, 3, 2)
 GRID = (2, 2, 3, 4)
 CASES = {
+    "keep-token": Case(KeepToken("y", 1), (X,), (2, 1, 4)),
+    "drop-tokens": Case(DropTokens("y", 1), (X,), (2, 2, 4)),
     "regroup": Case(Regroup("y", 2, 3), (X,), (4, 2, 3)),
     "take-tokens": Case(TakeTokens("y", 2), (X,), (2, 2, 4)),
     "pad-tokens": ledger(PadTokens("y", 2), (X,), (2, 5, 4), [(M, 0, n, 40)], [(M, 0, n, n)]),
@@ -164,6 +168,8 @@ def grid_tables(op, weights, x):
 
 
 REFERENCES = {
+    "KeepToken": lambda op, weights, x: torch.stack([x[:, 1]], dim=1),
+    "DropTokens": lambda op, weights, x: torch.stack([x[:, i] for i in range(op.number, x.shape[1])], dim=1),
     "Regroup": lambda op, weights, x: torch.tensor(x.flatten().tolist()).view(4, 2, 3),
     "TakeTokens": lambda op, weights, x: torch.stack([x[:, 0], x[:, 1]], dim=1),
     "PadTokens": lambda op, weights, x: torch.stack([*x.unbind(1), *[torch.zeros(2, 4)] * 2], dim=1),

@@ -7,8 +7,8 @@ import pytest
 import archcli
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue
-from archcli.load.huggingface.wrappers.beside import TowerSource
-from archcli.load.huggingface.wrappers.vision import phi4_multimodal
+from archcli.load.huggingface.towers.beside import TowerSource
+from archcli.load.huggingface.towers.vision import phi4_multimodal
 from oracle.regenerate_small_towers import FIGURES, NAMES, figures
 from table import every_row
 

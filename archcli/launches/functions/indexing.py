@@ -101,6 +101,20 @@ def index_add(x: Any, dim: int, index: Any, source: Any) -> Any:
 
 
 @operation
+def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
+    """A copy of x with the elements of `source`, in order, at the places of a mask."""
+
+    def backward(g: Any) -> tuple[Any, ...]:
+        of_x = g.masked_fill(mask, 0) if needs_grad(x) else None
+        taken = StatedWork(read=mask.bytes + source.bytes)
+        of_source = launch("masked_scatter_backward", [g, mask], source.shape, g.dtype, work=taken)
+        return of_x, None, of_source if needs_grad(source) else None
+
+    work = StatedWork(read=x.bytes + mask.bytes + source.bytes)
+    return launch("masked_scatter", [x, mask, source], x.shape, x.dtype, backward=backward, work=work)
+
+
+@operation
 def bincount(x: Any, *, minlength: int = 0) -> Any:
     """How often each number occurs."""
     return launch("bincount", [x], (minlength,), INT64)

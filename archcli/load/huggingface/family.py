@@ -6,14 +6,15 @@ Defaults of classes in transformers stand in class_defaults.json, a line a class
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.keyed_lines import value_at
 from archcli.load.huggingface.weights.map import Weights
 
 CLASS_DEFAULTS = Path(__file__).with_name("class_defaults.json")
@@ -63,3 +64,19 @@ class Family(NamedTuple):
 def class_defaults(model_type: str) -> Mapping[str, Any]:
     """The defaults of the class of a model_type, of the keys that are read; empty for one of no class."""
     return MappingProxyType(value_at(CLASS_DEFAULTS, model_type) or {})
+
+
+@cache
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def value_at(path: Path, key: str) -> Any:
+    """The value of a key in a JSON file of one object with a key a line; None without a line for it."""
+    text, name = _text(path), f"\n{json.dumps(key)}: "
+    start = text.find(name)
+    if start < 0:
+        return None
+    # one line is parsed: all of some 200 would take longer than the import of a config.json
+    line = text[start + len(name) : text.index("\n", start + 1)]
+    return json.loads(line.rstrip(","))

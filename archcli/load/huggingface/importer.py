@@ -113,7 +113,7 @@ def _beside(mapping: Mapped, config: Config) -> Mapped:
 
 def _with_towers(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Mapped:
     """The mapping of a wrapper's language model with the towers that are known."""
-    from archcli.load.huggingface.wrappers.beside import towers_of  # of files with towers alone
+    from archcli.load.huggingface.towers.beside import towers_of  # of files with towers alone
 
     whole = innermost(whole)
     notes = len(whole.notes)

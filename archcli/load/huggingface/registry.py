@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archcli.errors import ArchError
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.keyed_lines import value_at
+from archcli.load.huggingface.family import Family, value_at
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -13,7 +13,7 @@ from archcli.ops import PlaceFeatures
 
 
 class Taps:
-    """The hidden states [B, T, D] of a stack behind some of its layers; 0 layers are those before the first.
+    """The hidden states [B, T, D] behind some layers of a stack; 0 layers are those before the first.
 
     A count visits one of several like layers: there it stands for the others, too.
     """

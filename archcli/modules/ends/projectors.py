@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 from archcli.arith import ceil_div
 from archcli.graph import Tensor
-from archcli.modules.ends.sizings import Pieces
+from archcli.modules.images.sizings import Pieces
 from archcli.modules.networks.activation import GELU, Activation
 from archcli.modules.networks.ffn import FeedForward
 from archcli.modules.networks.norm import Norm

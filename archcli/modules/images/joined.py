@@ -9,7 +9,7 @@ from typing import Literal
 
 from archcli.graph import Tensor
 from archcli.modules.ends.projectors import Places, ProjectorStep
-from archcli.modules.ends.sizings import Pieces
+from archcli.modules.images.sizings import Pieces
 from archcli.modules.spec.base import Size
 from archcli.ops import JoinTiles
 

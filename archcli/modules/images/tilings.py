@@ -10,7 +10,7 @@ from math import ceil, floor
 from typing import ClassVar, Literal
 
 from archcli.errors import ArchError
-from archcli.modules.ends.sizings import CanvasTiles, ImageSizing, NearestMultiple, Pieces, Sides
+from archcli.modules.images.sizings import CanvasTiles, ImageSizing, NearestMultiple, Pieces, Sides
 from archcli.modules.spec.base import Size
 
 NEAR, LARGEST_SCALE = 1e-5, 100.0

@@ -14,7 +14,7 @@ from archcli.graph import Row, Tensor
 from archcli.graph.count_tape import Abstract, ShapeTape
 from archcli.modules.ends.patches import FrontEnd
 from archcli.modules.ends.projectors import GROUP, Places, ProjectorStep, run_steps
-from archcli.modules.ends.sizings import ImageSizing, Pieces
+from archcli.modules.images.sizings import ImageSizing, Pieces
 from archcli.modules.models.videos import VideoSizing
 from archcli.modules.spec.base import Conflict, Count, Module
 from archcli.modules.spec.request import SOUNDS, InputSpec, Medium, Request

@@ -97,8 +97,8 @@ class RotaryTable(Op):
 
     def run(self, torch: Any, weights: dict[str, Any], positions: Any, like: Any = None) -> Any:
         frequencies = self.source.frequencies(torch, self.rotary_dim, positions)
-        turned = positions.to(torch.float32)
-        angles = (turned[:, None] if turned.dim() == 1 else turned) * frequencies
+        # positions of each pair have an axis of their own; the converted ones are let go at once
+        angles = positions.to(torch.float32).reshape(len(positions), -1) * frequencies
         cos, sin = angles.cos(), angles.sin()
         if self.factor != 1.0:
             cos, sin = cos * self.factor, sin * self.factor

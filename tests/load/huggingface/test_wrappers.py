@@ -12,7 +12,7 @@ from archcli.load.huggingface.family import class_defaults
 from archcli.load.huggingface.importer import import_config, weight_map
 from archcli.load.huggingface.parts.rope import DEFAULT_THETA
 from archcli.load.huggingface.registry import families, family_of
-from archcli.load.huggingface.wrappers.readers import READERS
+from archcli.load.huggingface.towers.readers import READERS
 from archcli.load.huggingface.wrappers.table import TEXTS, WRAPPERS
 from archcli.measure.weights.checkpoint import compare
 from hub.compared import told, wrong

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped, without_none
-from archcli.load.huggingface.families.siglip import (
+from archcli.load.huggingface.family import Family, class_defaults
+from archcli.load.huggingface.parts.decoder import groups
+from archcli.load.huggingface.parts.networks import layernorm, mlp
+from archcli.load.huggingface.weights.auxiliary import TOWER
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
+from archcli.load.huggingface.whole.clip_like import (
     CLIP_LABELS,
     SIGLIP_LABELS,
     clip_labels,
     siglip2_labels,
     siglip_labels,
 )
-from archcli.load.huggingface.family import Family, class_defaults
-from archcli.load.huggingface.parts.decoder import groups
-from archcli.load.huggingface.parts.networks import layernorm, mlp
-from archcli.load.huggingface.weights.auxiliary import TOWER
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
 
 TOWERS = ("vision_config",)
 UNREAD = ("attention_dropout", "initializer_range", "initializer_factor", "projection_dim", "eos_token_id")

@@ -16,7 +16,7 @@ from archcli.errors import ArchError
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare, tree_of
 from archcli.load.huggingface.registry import family_of
-from archcli.load.huggingface.wrappers.readers import JOINS, OPTIONAL, READERS
+from archcli.load.huggingface.towers.readers import JOINS, OPTIONAL, READERS
 from archcli.load.spec.build import built_part
 from archcli.load.yaml.text import decode, read_start
 from archcli.modules import Tower
@@ -198,7 +198,7 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
             known.settled.append(key)
             continue
         module, _, name = place.partition(":")
-        read: Reader = getattr(import_module(f"archcli.load.huggingface.wrappers.{module}"), name)
+        read: Reader = getattr(import_module(f"archcli.load.huggingface.towers.{module}"), name)
         # notes of a tower that turns out to be unknown are about nothing
         notes = len(whole.notes)
         try:

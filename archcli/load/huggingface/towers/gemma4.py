@@ -6,8 +6,8 @@ from archcli.errors import ArchError
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.networks import activation, rmsnorm
+from archcli.load.huggingface.towers.beside import PROCESSOR, TowerSource, linear
 from archcli.load.huggingface.whole.vit_like import vit_like
-from archcli.load.huggingface.wrappers.beside import PROCESSOR, TowerSource, linear
 
 VISION: Mapped = {
     "hidden_size": 768,

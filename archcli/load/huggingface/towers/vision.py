@@ -9,8 +9,7 @@ from archcli.load.huggingface.config import LARGEST, Config
 from archcli.load.huggingface.config_json import Mapped, bare
 from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
-from archcli.load.huggingface.whole.vit_like import patches, sides, vit_like
-from archcli.load.huggingface.wrappers.beside import (
+from archcli.load.huggingface.towers.beside import (
     NO_FIGURE,
     OF_QWEN,
     ROTARY,
@@ -21,6 +20,7 @@ from archcli.load.huggingface.wrappers.beside import (
     multiples,
     still_patches,
 )
+from archcli.load.huggingface.whole.vit_like import patches, sides, vit_like
 
 SIGLIP = {"model_type": "siglip_vision_model"}
 GELU = {"kind": "activation", "activation": "gelu"}

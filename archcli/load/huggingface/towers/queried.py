@@ -8,8 +8,8 @@ from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
 from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.parts.networks import ACTIVATIONS, activation, gated, layernorm, mlp, rmsnorm
+from archcli.load.huggingface.towers.beside import TowerSource, linear
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
-from archcli.load.huggingface.wrappers.beside import TowerSource, linear
 
 IDEFICS = {
     "hidden_size": 768,

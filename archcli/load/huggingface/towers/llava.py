@@ -9,8 +9,8 @@ from typing import Any
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped, bare
 from archcli.load.huggingface.parts.networks import activation, gated, layernorm
+from archcli.load.huggingface.towers.beside import TowerSource, linear, merged, tiled
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
-from archcli.load.huggingface.wrappers.beside import TowerSource, linear, merged, tiled
 
 CLIP_L = {
     "intermediate_size": 4096,

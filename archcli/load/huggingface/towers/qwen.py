@@ -10,8 +10,7 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.parts.networks import activation, gated, layernorm, mlp
-from archcli.load.huggingface.whole.vit_like import sides, vit_like
-from archcli.load.huggingface.wrappers.beside import (
+from archcli.load.huggingface.towers.beside import (
     NO_FIGURE,
     NOTHING,
     OF_QWEN,
@@ -23,6 +22,7 @@ from archcli.load.huggingface.wrappers.beside import (
     multiples,
     still_patches,
 )
+from archcli.load.huggingface.whole.vit_like import sides, vit_like
 
 COMMON = {
     "in_channels": 3,

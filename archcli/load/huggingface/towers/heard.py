@@ -5,8 +5,8 @@ from __future__ import annotations
 from archcli.load.huggingface.config import Config, is_number, short_repr
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
+from archcli.load.huggingface.towers.beside import TowerSource, linear
 from archcli.load.huggingface.whole.vit_like import vit_like
-from archcli.load.huggingface.wrappers.beside import TowerSource, linear
 
 SIZES = {
     "num_mel_bins": 128,

@@ -7,9 +7,9 @@ from typing import Any
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
+from archcli.load.huggingface.towers.beside import TowerSource, linear
+from archcli.load.huggingface.towers.heard import BIASED, NO_FIGURE, WORDS
 from archcli.load.huggingface.whole.vit_like import vit_like
-from archcli.load.huggingface.wrappers.beside import TowerSource, linear
-from archcli.load.huggingface.wrappers.heard import BIASED, NO_FIGURE, WORDS
 
 QWEN2_5: Mapped = {
     "num_mel_bins": 128,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped, bare
 from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
+from archcli.load.huggingface.towers.beside import TowerSource, linear
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
-from archcli.load.huggingface.wrappers.beside import TowerSource, linear
 
 JANUS = {
     "hidden_size": 1024,

@@ -7,8 +7,8 @@ from typing import Any
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import Mapped, bare
 from archcli.load.huggingface.parts.networks import activation, layernorm
+from archcli.load.huggingface.towers.beside import TowerSource, linear
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
-from archcli.load.huggingface.wrappers.beside import TowerSource, linear
 
 RATIOS = [[1, 1], [1, 2], [1, 3], [1, 4], [2, 1], [2, 2], [3, 1], [4, 1]]
 MLLAMA = {

@@ -73,7 +73,6 @@ IMAGES: dict[str, str] = {
     "image-classification/mobilevitv2": "separable attention",
     "image-classification/perceiver": "latents that read the pixels",
     "image-classification/pvt": "attention over a shrunk grid, tables of positions in every stage",
-    "image-classification/shieldgemma2": "a multimodal model, of which the language model is counted",
     "image-classification/swiftformer": "additive attention",
     "image-classification/swinv2": "attention by cosines, biases by a network",
 }

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import transformers
 
-from archcli.load.huggingface import wrappers
+from archcli.load.huggingface import towers
 from table import every_row
 
-PACKAGE = wrappers.__name__
+PACKAGE = towers.__name__
 SIZES = {"hidden_size", "embed_dim", "num_layers", "d_model"}
 VISION, AUDIO = "vision_config", "audio_config"
 OWN: dict[str, tuple[str, str]] = {
@@ -30,9 +30,11 @@ OWN: dict[str, tuple[str, str]] = {
     "omni.QWEN3": ("qwen3_omni_moe_thinker", AUDIO),
     "omni.QWEN3_ASR": ("qwen3_asr", AUDIO),
     "queried.ADAPTER": ("molmo2", "adapter_config"),
+    "queried.BLIP": ("blip", VISION),
     "queried.BLIP2": ("blip-2", VISION),
     "queried.IDEFICS": ("idefics2", VISION),
     "queried.KOSMOS2": ("kosmos-2", VISION),
+    "queried.KOSMOS2_5": ("kosmos-2.5", VISION),
     "queried.MOLMO2": ("molmo2", VISION),
     "queried.PERCEIVER": ("idefics2", "perceiver_config"),
     "queried.QFORMER": ("blip-2", "qformer_config"),
@@ -40,14 +42,16 @@ OWN: dict[str, tuple[str, str]] = {
     "qwen.GLM": ("glm4v", VISION),
     "qwen.GLM_OCR": ("glm_ocr", VISION),
     "qwen.KIMI": ("kimi_k25", VISION),
+    "qwen.LFM3": ("lfm3_vl", VISION),
     "qwen.QWEN2": ("qwen2_vl", VISION),
     "qwen.QWEN2_5": ("qwen2_5_vl", VISION),
     "qwen.QWEN3": ("qwen3_vl", VISION),
     "qwen.QWEN3_5": ("qwen3_5", VISION),
+    "sam.SAM": ("got_ocr2", VISION),
     "tiles.INTERNVL": ("internvl", VISION),
     "tiles.LLAMA4": ("llama4", VISION),
+    "tiles.MINICPM": ("minicpm_ocr", VISION),
     "tiles.OVIS2": ("ovis2", VISION),
-    "tiles.SAM": ("got_ocr2", VISION),
     "tiles.SMOLVLM": ("smolvlm", VISION),
     "vision.COSMOS": ("cosmos3_edge", VISION),
     "vision.ERNIE": ("ernie4_5_vl_moe", VISION),
@@ -70,6 +74,7 @@ BEYOND = {
     "llava.LIGHTON": ["rope_theta"],
     "llava.PIXTRAL": ["rope_theta"],
     "omni.QWEN3_ASR": ["max_source_positions", "conv_chunksize"],
+    "queried.BLIP": ["num_channels"],
     "queried.BLIP2": ["num_channels"],
     "qwen.QWEN3_5": ["deepstack_visual_indexes"],
     "tiles.LLAMA4": ["rope_theta"],
@@ -83,7 +88,7 @@ OTHER = {"tiles.OF_CHAT": "of a class that its repository holds"}
 
 def tables() -> dict[str, dict[str, Any]]:
     """Every table of sizes of a tower in the package."""
-    modules = [import_module(f"{PACKAGE}.{found.name}") for found in iter_modules(wrappers.__path__)]
+    modules = [import_module(f"{PACKAGE}.{found.name}") for found in iter_modules(towers.__path__)]
     return {
         f"{module.__name__.rpartition('.')[2]}.{name}": value
         for module in modules

@@ -97,8 +97,9 @@ class RotaryTable(Op):
 
     def run(self, torch: Any, weights: dict[str, Any], positions: Any, like: Any = None) -> Any:
         frequencies = self.source.frequencies(torch, self.rotary_dim, positions)
-        # positions of each pair have an axis of their own; the converted ones are let go at once
-        angles = positions.to(torch.float32).reshape(len(positions), -1) * frequencies
+        # no name for the converted positions, which are let go at once
+        flat = positions.dim() == 1
+        angles = (positions.to(torch.float32)[:, None] if flat else positions.to(torch.float32)) * frequencies
         cos, sin = angles.cos(), angles.sin()
         if self.factor != 1.0:
             cos, sin = cos * self.factor, sin * self.factor

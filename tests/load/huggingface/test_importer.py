@@ -124,7 +124,7 @@ GEMMA3 = {
 def test_a_multimodal_file_is_its_causal_text_model(outer, text):
     model, notes = understood({**GEMMA3, **outer})
     assert our_total(model) == total(causal("gemma3_text", text))
-    assert any("vision tower (vision_config) is not counted" in note for note in notes)
+    assert any("those of vision_config stand beside them" in note for note in notes)
 
 
 def test_a_quantization_is_noted():

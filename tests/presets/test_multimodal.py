@@ -65,6 +65,7 @@ def test_is_what_its_config_imports_as(name, tmp_path):
     theirs = imported(name, tmp_path)
     assert theirs.quantization == theirs.published_in  # of Kimi K2.5 the published form, of others none
     assert stated(archcli.load(name)) == stated(theirs.replace(quantization=None))
+    assert archcli.load(name).towers == theirs.towers
 
 
 @every_row("name", RECORDS)

@@ -185,3 +185,8 @@ def test_a_tower_whose_processor_is_wrong_is_not_counted(folder, name, changes, 
     assert any(why in note for note in archcli.count_params(read).notes)
     with pytest.raises(ArchError, match="has parts that are not known: vision_config"):
         archcli.count_flops(read, image="480x640")
+
+
+def test_tiles_without_sizes_are_not_counted():
+    config = {**WRAPPERS["llava-1.6-mistral-7b"]["config"], "image_grid_pinpoints": []}
+    assert archcli.load(config).uncounted == ("vision_config",)

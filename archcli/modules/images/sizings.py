@@ -224,7 +224,7 @@ class PinnedTiles(ImageSizing):
 
     kind: Literal["pinned"] = "pinned"
     tile: Size
-    sizes: tuple[Sides, ...]
+    sizes: Annotated[tuple[Sides, ...], Length(least=1)]
     most: Count = 0
 
     def pieces(self, height: int, width: int) -> Pieces:

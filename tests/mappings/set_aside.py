@@ -46,7 +46,6 @@ SET_ASIDE: dict[str, str] = {
 """What archcli could say and does not, or what is too odd for one forward in its operations."""
 
 IMAGES: dict[str, str] = {
-    "image/cohere2_vision": "a multimodal model, of which the language model is counted",
     "image/depth_pro": "two encoders that read patches of one image at three sizes",
     "image/focalnet": "focal modulation in place of attention",
     "image/hiera": "masked units whose tokens are pooled within attention",

@@ -32,10 +32,12 @@ def theirs(name):
     """Their model with every tensor random."""
     whole, seed = WHOLES[name], torch.Generator().manual_seed(zlib.crc32(name.encode()))
     config = transformers.AutoConfig.for_model(**whole.config)
-    model = getattr(transformers, whole.cls)._from_config(config, attn_implementation="eager").eval()
+    with torch.random.fork_rng():  # weights start at random, and are spread around that
+        torch.manual_seed(seed.initial_seed())
+        model = getattr(transformers, whole.cls)._from_config(config, attn_implementation="eager").eval()
     with torch.no_grad():
         for tensor in model.parameters():
-            tensor.add_(0.3 * torch.randn(tensor.shape, generator=seed))
+            tensor.add_(whole.spread * torch.randn(tensor.shape, generator=seed))
     return model
 
 

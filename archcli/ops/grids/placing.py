@@ -179,7 +179,7 @@ class PairPositions(Op):
         which = (vectors - 1).clamp(min=0)
         placed = [image, image + rows[which], image + columns[which]]
         turned = [torch.where(text.bool(), moved, axis) for axis in placed]
-        return torch.stack(turned, dim=-1)[:, list(self.axes)]
+        return torch.stack([turned[axis] for axis in self.axes], dim=-1)
 
     def _tables(self, torch: Any, device: Any) -> tuple[Any, ...]:
         """Of each vector its image's start, its row and its column; and how far so many vectors move text."""

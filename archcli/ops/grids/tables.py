@@ -65,7 +65,7 @@ class AddTileTable(Op):
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         of_tiles = (weights["weight"][-1] * weights["gate"].tanh()).reshape(self.tiles, 1, x.shape[2])
-        return x + of_tiles.repeat(x.shape[0] // self.tiles, 1, 1)
+        return (x.reshape(-1, self.tiles, *x.shape[1:]) + of_tiles).reshape(x.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +98,8 @@ class AddTilePlaces(Op):
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         share = weights["gate"].tanh()
         of_tiles = (weights["tiles"][-1] * share).reshape(self.tiles, *x.shape[1:])
-        return x + weights["weight"] * (1 - share) + of_tiles.repeat(x.shape[0] // self.tiles, 1, 1)
+        y = x + weights["weight"] * (1 - share)
+        return (y.reshape(-1, self.tiles, *x.shape[1:]) + of_tiles).reshape(x.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -36,6 +36,7 @@ REFUSED = {
     "minimax-text-01",
     "smollm2-135m",
     "smollm2-360m",
+    "smolvlm-256m",
     "zamba-7b",
     "zamba2-1.2b",
 }

@@ -91,8 +91,8 @@ SLIDING = {"sliding_window": 6, "layer_types": ["sliding_attention", "sliding_at
 class Whole(NamedTuple):
     """A config, the class that is made of it, and the sizes of the images or sounds of a prompt.
 
-    spread: of the noise on its weights. A delta rule amplifies it: at 0.3 the class in fp32 is 0.9e-5 from itself
-    in fp64.
+    spread: of the noise on its weights. A delta rule amplifies it: at 0.3 the class in fp32 is 0.9e-5 from
+    itself in fp64.
     """
 
     cls: str

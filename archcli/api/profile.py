@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from archcli.api.asking.modules import takes_modules
-from archcli.api.asking.options import Files, MlaForm, Past, ScanForm, SourceLen
+from archcli.api.asking.options import Files, MediaOptions, MlaForm, Past, ScanForm, SourceLen
 from archcli.api.asking.question import Option, asks, count_option
 from archcli.api.asking.subject import Subject, given
 from archcli.api.profiling.one_model import cut_to, profile_model
@@ -18,7 +18,7 @@ from archcli.measure.profile.workloads import Workload, workload_of
 from archcli.measure.report import Report
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import AttentionKernel
-from archcli.modules.spec.request import Phase
+from archcli.modules.spec.request import Phase, Request
 from archcli.modules.spec.values import AboveZero, ZeroOrMore
 from archcli.recording.recording import Recording
 
@@ -89,12 +89,16 @@ Calibrate = Annotated[
         metavar="FILE",
     ),
 ]
+Part = Annotated[
+    Literal["vision_tower", "audio_tower"] | None,
+    Option("Profile the encoder of this tower of a multimodal model, over --image or sound."),
+]
 Depth = Annotated[ZeroOrMore, count_option("Steps of a path to show; 0 for all.")]
 Top = Annotated[ZeroOrMore, count_option("Operators in the table, the slowest first; 0 for all.")]
 
 
 @dataclass(frozen=True)
-class ProfileOptions:
+class ProfileOptions(MediaOptions):
     """What `archcli profile` asks; None stands for the value of the workload, or the usual one."""
 
     model: ModelLike
@@ -114,6 +118,7 @@ class ProfileOptions:
     compiled: Compile = False
     pairs: Pairs = None
     vs: Vs = ()
+    part: Part = None
     layers: Layers = None
     per_kind: PerKind = False
     no_ceilings: NoCeilings = False
@@ -165,6 +170,29 @@ def check_against(options: Mapping[str, Any]) -> None:
         raise ArchError(f"--against-prediction is of one whole pass, and {given[0]} is not", "leave it out")
 
 
+def part_of(subject: Subject, request: Request, options: ProfileOptions) -> tuple[Subject, Request]:
+    """What is profiled, and over which media: the model, or the encoder of a tower over its pieces.
+
+    Raises ArchError for a part that the model lacks, and for media of a language model.
+    """
+    if options.part is None:
+        if options.media and subject.model.towers:
+            named = " or ".join(tower.part for tower in subject.model.towers)
+            raise ArchError(
+                "the language model is profiled alone, without images or sounds", f"add --part {named}"
+            )
+        return subject, replace(request, media=options.media)
+    tower = next((tower for tower in subject.model.towers if tower.part == options.part), None)
+    if tower is None:
+        raise ArchError(f"{subject.name} has no {options.part}", "leave --part out")
+    if len(options.media) > 1:
+        raise ArchError("a tower is profiled over one image or sound", "name one")
+    read = tower.reading(request, options.media[0] if options.media else tower.usual)
+    encoder: Any = tower.model  # a TowerModel is a Model
+    of_tower = replace(request, batch_size=read.batch_size, media=read.media)
+    return subject._replace(model=encoder, name=f"{subject.name}: {options.part}"), of_tower
+
+
 class MeasuredModel(NamedTuple):
     """The report of a profile, the model it is of, and the recording; None of several variants."""
 
@@ -187,7 +215,8 @@ def measured(
         sizes = (options.batch_size, options.seq_len, options.past, options.source_len)
         request = usual.request(options.phase, *sizes, {"mla": options.mla, "scan": options.scan})
         if not options.vs:
-            subject = cut_to(read(()), options.layers, per_kind=options.per_kind)
+            subject, request = part_of(read(()), request, options)
+            subject = cut_to(subject, options.layers, per_kind=options.per_kind)
             prediction = None
             if options.against_prediction:
                 from archcli.api.profiling.against import PassPrediction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from archcli.api.asking.options import MediaOptions, Past, SourceLen
 from archcli.api.asking.question import Option, asks, count_option, tokens_option
@@ -12,7 +12,7 @@ from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError, Problem, either
 from archcli.measure.report import Report
 from archcli.modules.models.model import Model, ModelLike
-from archcli.modules.spec.arguments import CountedPairs, Mla, Quantity, Scan
+from archcli.modules.spec.arguments import CountedPairs, Mla, Quantity, Scan, TowerPart
 from archcli.modules.spec.calls import checked
 from archcli.modules.spec.request import Logits, Phase, Request
 from archcli.modules.spec.values import AboveZero, Conversion, refused
@@ -20,6 +20,7 @@ from archcli.modules.spec.values import AboveZero, Conversion, refused
 if TYPE_CHECKING:
     from archcli.measure.symbolic.explain.question import Question
     from archcli.measure.symbolic.formula import Formula
+    from archcli.modules import Tower
 
 CONTEXT = 2048
 """Tokens in a cache where neither a request nor the model says how many."""
@@ -78,7 +79,7 @@ ScanForm = Annotated[Scan | None, Option("The form of recurrent layers, as in ar
 
 
 Part = Annotated[
-    Literal["vision_tower", "audio_tower"] | None,
+    TowerPart | None,
     Option("Explain this tower of a multimodal model, with its projector: of flops, over --image or sound."),
 ]
 
@@ -157,7 +158,7 @@ def explained(subject: Subject, options: ExplainOptions) -> Report:
     question = _question(subject.model, options)
     if options.part is None:
         return subject.named(explain_model(subject.model, question, meaning))
-    tower, question = _of_tower(subject.model, question, options.part)
+    tower, question = _of_tower(subject.tower(options.part), question, options.part)
     return subject.named(explain_model(tower, question, meaning))
 
 
@@ -174,13 +175,8 @@ def _require_used(options: ExplainOptions) -> None:
         raise ArchError(Problem(f"{either(idle)} changes nothing of {of}", hint))
 
 
-def _of_tower(model: Model, question: Question, part: str) -> tuple[Any, Question]:
-    """The tower of a part, and the question of the pieces of an image or a sound that it reads."""
-    tower = next((tower for tower in model.towers if tower.part == part), None)
-    if tower is None:
-        known = either([tower.part for tower in model.towers]) if model.towers else ""
-        hint = f"it has {known}" if known else "leave --part out"
-        raise ArchError(Problem(f"{model.name or 'this model'} has no {part}", hint))
+def _of_tower(tower: Tower, question: Question, part: str) -> tuple[Any, Question]:
+    """The tower of a part to trace, and the question of the pieces of an image or a sound that it reads."""
     if question.quantity == "kvcache":
         raise ArchError(Problem("a tower caches nothing", "ask for its params or flops"))
     if question.request.phase == "decode":

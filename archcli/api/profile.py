@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from archcli.api.asking.modules import takes_modules
 from archcli.api.asking.options import Files, MediaOptions, MlaForm, Past, ScanForm, SourceLen
@@ -17,7 +17,7 @@ from archcli.errors import ArchError
 from archcli.measure.profile.workloads import Workload, workload_of
 from archcli.measure.report import Report
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import AttentionKernel
+from archcli.modules.spec.arguments import AttentionKernel, TowerPart
 from archcli.modules.spec.request import Phase, Request
 from archcli.modules.spec.values import AboveZero, ZeroOrMore
 from archcli.recording.recording import Recording
@@ -90,7 +90,7 @@ Calibrate = Annotated[
     ),
 ]
 Part = Annotated[
-    Literal["vision_tower", "audio_tower"] | None,
+    TowerPart | None,
     Option("Profile the encoder of this tower of a multimodal model, over --image or sound."),
 ]
 Depth = Annotated[ZeroOrMore, count_option("Steps of a path to show; 0 for all.")]
@@ -182,9 +182,7 @@ def part_of(subject: Subject, request: Request, options: ProfileOptions) -> tupl
                 "the language model is profiled alone, without images or sounds", f"add --part {named}"
             )
         return subject, replace(request, media=options.media)
-    tower = next((tower for tower in subject.model.towers if tower.part == options.part), None)
-    if tower is None:
-        raise ArchError(f"{subject.name} has no {options.part}", "leave --part out")
+    tower = subject.tower(options.part)
     if len(options.media) > 1:
         raise ArchError("a tower is profiled over one image or sound", "name one")
     read = tower.reading(request, options.media[0] if options.media else tower.usual)

@@ -120,7 +120,6 @@ HOMES = {
         "RepeatBatch",
         "Softmax",
         "SpanDistances",
-        "TrimTokens",
     ],
     ".grids.placing": ["JoinPieces", "PairPositions", "PlaceFeatures", "Spans", "UnpadTiles"],
     ".grids.places": ["AxisTables", "GridBias", "GridCoordinates", "GridRotaryTable", "ResizeTable"],

@@ -20,7 +20,6 @@ from archcli.ops import (
     RepeatBatch,
     Softmax,
     SpanDistances,
-    TrimTokens,
 )
 from ops.case import C, Case, E, M, N, X, ledger, n
 
@@ -100,7 +99,6 @@ CASES = {
     "flatten-frames": ledger(
         FlattenFrames("y"), ((2, 4, 6, 5),), (2, 6, 20), [(M, 0, 240, 240)], [(M, 0, 240, 240)]
     ),
-    "trim-tokens": ledger(TrimTokens("y", 2), (X,), (2, 2, 4), [(M, 0, 16, 16)], [(M, 0, 16, n)]),
     "repeat-batch": ledger(
         RepeatBatch("y"), ((1, 3, 4), (5, 2)), (5, 3, 4), [(M, 0, 0, 0)], [(N, 60, 60, 12)]
     ),
@@ -199,7 +197,6 @@ REFERENCES = {
     "DepthwiseConv1d": depthwise,
     "FramesImage": lambda op, weights, x: x.view(2, 1, 3, 4),
     "FlattenFrames": lambda op, weights, x: torch.cat([x[:, c] for c in range(4)], dim=-1),
-    "TrimTokens": lambda op, weights, x: torch.stack([x[:, 0], x[:, 1]], dim=1),
     "RepeatBatch": lambda op, weights, x, like: torch.cat([x] * 5),
     "Softmax": lambda op, weights, x: x.exp() / x.exp().sum(-1, keepdim=True),
     "AxisTables": tables,

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, either
 from archcli.load.loaded import Loaded
 from archcli.load.source import load, load_given
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.render import show
+
+if TYPE_CHECKING:
+    from archcli.modules import Tower
 
 INTERRUPTED = 130
 """The exit code of an interrupt, as a shell reports it: 128 + SIGINT."""
@@ -52,6 +55,15 @@ class Subject(NamedTuple):
         parts = " and ".join(dict.fromkeys(tower.part.replace("_", " ") for tower in self.model.towers))
         note = f"the language model alone is varied; its {parts} and projector are left out"
         return self._replace(model=self.model.replace(towers=()), notes=(*self.notes, note))
+
+    def tower(self, part: str) -> Tower:
+        """The tower of a part. Raises ArchError where the model has none."""
+        towers: tuple[Tower, ...] = self.model.towers
+        tower = next((tower for tower in towers if tower.part == part), None)
+        if tower is None:
+            hint = f"it has {either([tower.part for tower in towers])}" if towers else "leave --part out"
+            raise ArchError(f"{self.name} has no {part}", hint)
+        return tower
 
     def show(self, report: Report, form: str | None, output: Path | None, *, as_json: bool = False) -> None:
         """Print a report on the model, or write it to a file."""

@@ -16,7 +16,7 @@ from archcli.modules.networks.norm import BatchNorm, Norm
 from archcli.modules.spec.base import Conflict, Module, Positive, Size
 from archcli.modules.spec.context import Context, or_default
 from archcli.modules.spec.values import Length
-from archcli.ops import Add, DepthwiseConv1d, Linear, Multiply, Parameter, Scale, Softmax, TrimTokens
+from archcli.ops import Add, DepthwiseConv1d, Linear, Multiply, Parameter, Scale, Softmax, TakeTokens
 
 Pair = Annotated[tuple[Positive, ...], Length(2, 2)]
 """Factors of the stream, and of what is added to it."""
@@ -56,7 +56,7 @@ class LightConvolution(Module):
         if self.mixes:
             y = Linear("mix_proj", y.shape[-1], True)(y)
         if self.overlong:
-            y = TrimTokens("trim", x.shape[1])(y)
+            y = TakeTokens("trim", x.shape[1])(y)
         y = y if self.norm is None else self.norm(y, name="norm")
         y = self.activation(y, name="activation")
         out: Tensor = Linear("down_proj", x.shape[-1], self.bias)(y)

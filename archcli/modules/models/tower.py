@@ -16,6 +16,7 @@ from archcli.modules.ends.patches import FrontEnd
 from archcli.modules.ends.projectors import GROUP, Places, ProjectorStep, run_steps
 from archcli.modules.images.sizings import ImageSizing, Pieces
 from archcli.modules.models.videos import VideoSizing
+from archcli.modules.spec.arguments import TowerPart
 from archcli.modules.spec.base import Conflict, Count, Module
 from archcli.modules.spec.request import SOUNDS, InputSpec, Medium, Request
 from archcli.modules.spec.trace import run_on
@@ -80,7 +81,7 @@ class Tower(Holder):
     """
 
     mtp_depth: ClassVar[int] = 0
-    part: Literal["vision_tower", "audio_tower"] = "vision_tower"
+    part: TowerPart = "vision_tower"
     model: TowerModel
     sizing: ImageSizing | None = None
     video: VideoSizing | None = None

@@ -34,6 +34,8 @@ Quantity = Literal["params", "flops", "kvcache"]
 """What a closed form is of."""
 AttentionKernel = Literal["sdpa", "eager"]
 """Attention in torch: one fused call, or its operations one by one."""
+TowerPart = Literal["vision_tower", "audio_tower"]
+"""What a tower is called among the parts of a multimodal model."""
 
 
 def _dtype(value: Any) -> str:

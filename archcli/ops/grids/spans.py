@@ -197,26 +197,6 @@ class FlattenFrames(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TrimTokens(Op):
-    """[B, T, D] to [B, n, D]: the first n tokens."""
-
-    drawn: ClassVar[str] = "view"
-    name: str
-    number: Number
-
-    def shape(self, x: Shape) -> Shape:
-        return (x[0], self.number, x[2])
-
-    def parts(self, x: Shape) -> tuple[Part, ...]:
-        kept = prod(self.shape(x))
-        back = Part("d_0", OpClass.MOVEMENT, 0, kept, prod(x), wrt=0)
-        return (movement("trim", kept, kept, (back,)),)
-
-    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
-        return x[:, : self.number].contiguous()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class RepeatBatch(Op):
     """x [1, ...] for each sequence of a second input [B, ...], of which it reads the number alone."""
 
@@ -262,5 +242,4 @@ __all__ = [
     "RepeatBatch",
     "Softmax",
     "SpanDistances",
-    "TrimTokens",
 ]

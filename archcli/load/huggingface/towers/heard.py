@@ -5,6 +5,7 @@ from __future__ import annotations
 from archcli.load.huggingface.config import Config, is_number, short_repr
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
+from archcli.load.huggingface.towers import queried
 from archcli.load.huggingface.towers.beside import TowerSource, linear
 from archcli.load.huggingface.whole.vit_like import vit_like
 
@@ -152,17 +153,7 @@ GRANITE_WORDS = {
     "hidden_size": "hidden_dim",
     "num_attention_heads": "num_heads",
 }
-QFORMER = {
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-12,
-    "cross_attention_frequency": 2,
-    "encoder_hidden_size": 1408,
-    "use_qformer_text_input": False,
-}
+QFORMER = {**queried.QFORMER, "encoder_hidden_size": 1408, "use_qformer_text_input": False}
 STACKED_RATE = 50
 """Frames of a second where two lie side by side."""
 

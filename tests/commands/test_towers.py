@@ -273,3 +273,12 @@ def test_what_fits_a_device_is_told_of_towers_where_they_are_asked_for():
     assert names.isdisjoint(TOWERS)
     asked = {entry.name for entry in _entries(FitOptions(device="rtx-3090", where=["media=image"]))}
     assert asked == {name for name in TOWERS if archcli.load(name).towers[0].part == "vision_tower"}
+
+
+def test_windows_of_a_whole_grid_do_not_move_in_a_formula(cli, tmp_path):
+    """56 x 56 places become 7 x 7, as large as a window."""
+    file = tmp_path / "config.json"
+    sizes = {"depths": [2, 2, 2, 2], "num_heads": [2, 4, 8, 16], "embed_dim": 32}
+    file.write_text(json.dumps({"model_type": "swin", "architectures": ["SwinModel"], **sizes}))
+    done = cli("explain", str(file), "flops")
+    assert (done.code, done.err) == (0, "")

@@ -6,7 +6,7 @@ B batch, h and w rows and columns, s side of a window, W windows, C channels, H 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from archcli.arith import Number, ceil_div, is_whole
 from archcli.errors import ArchError
@@ -15,6 +15,7 @@ from archcli.modules.attention.grouped import ProjectedAttention
 from archcli.modules.positions.relative import ScoreBias
 from archcli.modules.spec.base import Conflict, Size
 from archcli.modules.spec.context import Context
+from archcli.modules.spec.values import Interval
 from archcli.ops import (
     AxisBias,
     ChannelTokens,
@@ -31,6 +32,9 @@ from archcli.ops import (
     SplitHeads,
 )
 
+Side = Annotated[int, Interval(ge=1)]
+"""Places on each side of a window: no symbol of formulas, as windows of a whole grid do not move."""
+
 
 class GridWindowAttention(ProjectedAttention):
     """Attention of the places of each window of `side` x `side`, with a bias for each difference.
@@ -43,7 +47,7 @@ class GridWindowAttention(ProjectedAttention):
     title: ClassVar[str] = "Window attention"
     short_title: ClassVar[str] = "window attention"
     kind: Literal["grid_window"] = "grid_window"
-    side: Size
+    side: Side
     shifted: bool = False
     differences: bool = True
 
@@ -55,8 +59,8 @@ class GridWindowAttention(ProjectedAttention):
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """[B, h, w, C] to [B, h, w, C]."""
         h, w = x.shape[1:3]
-        # a formula has symbols for the side: then windows are taken to fit
-        known = all(map(is_whole, (h, w, self.side)))
+        # a formula may have symbols for the grid: then windows are taken to fit
+        known = is_whole(h) and is_whole(w)
         # without differences windows may reach beyond the grid
         if known and self.differences and min(h, w) < self.side:
             what = f"a grid of {h} x {w} places is smaller than a window of {self.side} x {self.side}"

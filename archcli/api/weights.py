@@ -86,11 +86,9 @@ def verify_weights(subject: Subject, folder: str, dtype: str, request: Request) 
     if not comparison.ok:
         return VerifyResult(results, (*checkpoint.notes, "logits were not compared."))
     tensors = ((checkpoint.tensors[name], place) for name, place in comparison.places.items())
-    placed = PlacedTensors(
-        tuple((stored, place) for stored, place in tensors if stored is not None), read_tensor
-    )
+    read = [(stored, place) for stored, place in tensors if stored is not None]
     # a tensor whose shard is missing has a name and no bytes
-    if len(placed.tensors) < len(comparison.places):
+    if len(read) < len(comparison.places):
         raise ArchError(
             f"{folder}: some shards are not here", "params --against compares the names of their tensors"
         )
@@ -102,9 +100,12 @@ def verify_weights(subject: Subject, folder: str, dtype: str, request: Request) 
         media, reason = _media(model, comparison, request)
         params += sum(int(prod(shape)) for shape in tower_tensors(model)[0].values()) if media else 0
         notes = (*notes, *([f"the language model alone is run: {reason}."] if reason else []))
+        if reason:
+            parts = _parts(model)
+            read = [(stored, place) for stored, place in read if not place.names[0].startswith(parts)]
     with progress(f"verifying {subject.name}") as tick:
         job = WeightCheck(folder, checkpoint.config, stored, params, dtype, request, media)
-        logits = check_weights(model, placed, job, available_memory(), tick)
+        logits = check_weights(model, PlacedTensors(tuple(read), read_tensor), job, available_memory(), tick)
     return VerifyResult((*results, *_copies(checkpoint, comparison), *logits), notes)
 
 
@@ -112,14 +113,18 @@ def _media(model: Model, comparison: Comparison, request: Request) -> tuple[tupl
     """The media that both models read, and why there are none; ArchError where some are asked for."""
     from archcli.modules.models.media import why_not_run  # of models with towers alone
 
-    parts = tuple(f"{tower.part}." for tower in model.towers)
-    named = any(place.names[0].startswith(parts) for place in comparison.places.values())
+    named = any(place.names[0].startswith(_parts(model)) for place in comparison.places.values())
     reason = why_not_run(model) or ("" if named else "names of its towers' tensors are not known")
     if not reason:
         return request.media or (model.towers[0].usual,), ""
     if request.media:
         raise ArchError(f"no image or sound is read: {reason}", "leave --image and --audio-… out")
     return (), reason
+
+
+def _parts(model: Model) -> tuple[str, ...]:
+    """How names of the tensors of towers begin."""
+    return tuple(f"{tower.part}." for tower in model.towers)
 
 
 def _refuse_quantized(comparison: Comparison, folder: str) -> None:

@@ -76,7 +76,8 @@ class TextTest(NamedTuple):
         text = str(value).lower()
         if self.sign == "~":
             return self.bound in text
-        return (self.bound in {text, *text.split()}) == (self.sign != "!=")
+        words = text.replace(",", " ").split()  # of "image, video" each
+        return (self.bound in {text, *words}) == (self.sign != "!=")
 
 
 class FlagTest(NamedTuple):

@@ -140,6 +140,7 @@ class Words(Vocabulary):
     def find(self, name):
         units = {
             "attention.kind": "text",
+            "media": "text",
             "tied": "flag",
             "released": "date",
             "kv": "bytes",
@@ -155,6 +156,7 @@ class Words(Vocabulary):
 
 RECORD = {
     "attention.kind": "gqa + Cross",
+    "media": "image, video",
     "tied": True,
     "released": "2024-07",
     "kv": 8,
@@ -170,6 +172,9 @@ RECORD_HOLD = {
     "attention.kind~gq": True,
     "attention.kind!=mla": True,
     "attention.kind=a < b in (c": False,
+    "media=image": True,
+    "media=image, video": True,
+    "media!=video": False,
     "tied=yes": True,
     "tied!=true": False,
     "released=2024": True,

@@ -89,9 +89,6 @@ def mllama(source: TowerSource) -> Mapped:
     keep = {"kind": "keep", "number": tokens, "of": padded}
     steps: list[Mapped] = [keep, {"kind": "layers", "number": beside}, linear(source.width)]
     sizing = {"kind": "fixed", "size": [tiles.value * sides[0], sides[1]]}
-    source.whole.note(
-        "its layers of cross attention to an image are not among the FLOPs of the language model"
-    )
     return {"model": encoder, "sizing": sizing, "projector": steps, "crosses": True}
 
 

@@ -127,8 +127,8 @@ class Decoder(Generator, Stack):
         """Tokens, in training targets, and the vectors [B, S, D] that layers of cross attention read."""
         if self.source_len is None:
             return super().inputs(request)
-        memory = InputSpec((request.batch_size, self.source_len, self.d_model), "features")
-        return {**super().inputs(request), "memory": memory}
+        source = InputSpec((request.batch_size, self.source_len, self.d_model), "features")
+        return {**super().inputs(request), "source": source}
 
     @property
     def trains_on_targets(self) -> bool:
@@ -149,13 +149,13 @@ class Decoder(Generator, Stack):
         cache: Cached = None,
         last_only: bool = False,
         targets: Tensor | None = None,
-        memory: Tensor | None = None,
+        source: Tensor | None = None,
         media: tuple[GivenMedium, ...] = (),
     ) -> tuple[Tensor, Cached]:
         """Logits [B, T, V], with `last_only` [B, 1, V], with targets [B, T] the loss; and the cache.
 
         `cache` None caches nothing, `()` starts one, anything else is what the last call returned;
-        `positions` [T] left out start at 0. `memory` [B, S, D] is what layers of cross attention read,
+        `positions` [T] left out start at 0. `source` [B, S, D] is what layers of cross attention read,
         `media` are the images and sounds of the prompt.
         """
         positions = Positions("positions")(tokens) if positions is None else positions
@@ -163,7 +163,7 @@ class Decoder(Generator, Stack):
         self.hold(x)
         ids = tokens if self._reads_ids else None
         per_layer = self._per_layer(tokens, x)
-        context = Context(positions, past, cache=cache, memory=memory, per_layer=per_layer, ids=ids)
+        context = Context(positions, past, cache=cache, memory=source, per_layer=per_layer, ids=ids)
         if media:
             from archcli.modules.models.media import read_media  # of models with towers alone
 

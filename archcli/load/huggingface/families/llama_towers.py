@@ -81,6 +81,7 @@ MOSHI_WEIGHTS: Weights = {
 IMAGE_TOKENS = "image_tokens"
 """The name of the vectors of tokens beyond the vocabulary, which the head does not predict."""
 MLLAMA_IMAGE_TOKENS = 8
+"""Rows of the class's table beyond the vocabulary."""
 
 MLLAMA_CROSSING: dict[str, str] = {
     **{f"cross_attn.{n}_proj.weight": f"cross_attention.{n}_proj.weight" for n in "qkvo"},
@@ -96,7 +97,8 @@ MLLAMA_CROSSING: dict[str, str] = {
 
 def _mllama(config: Config) -> Mapped:
     """As Llama; layers of cross attention to an image are passed by where there is none."""
-    config.ignore("head_dim")
+    # the class ties no tables: that of tokens has more rows, for images
+    config.ignore("head_dim", "tie_word_embeddings")
     width, count, crossing = even_split(config), config.layers(), _crossing(config)
     own, ffn = attention(config, width), gated(config)
     layer = {"kind": "pre_norm", "attention": own, "ffn": ffn}
@@ -106,8 +108,8 @@ def _mllama(config: Config) -> Mapped:
     if crossing:
         config.note("layers of cross attention read images; text passes them by")
     layers = [reading if index in crossing else layer for index in range(count)]
-    unread = {IMAGE_TOKENS: [MLLAMA_IMAGE_TOKENS, config.size("hidden_size").value]}
-    return decoder(config, rmsnorm(config), layers, unread=unread)
+    embedding = {"tied": False, "extra_rows": MLLAMA_IMAGE_TOKENS}
+    return decoder(config, rmsnorm(config), layers, embedding=embedding)
 
 
 def _crossing(config: Config) -> set[int]:
@@ -123,7 +125,6 @@ def _mllama_weights(config: Config) -> Weights:
     """Weight names, layer by layer: layers of cross attention have names in common with the others."""
     crossing = _crossing(config)
     names: dict[str, Rule] = {name: rule for name, rule in LLAMA.items() if "layers.*" not in name}
-    names["[model.]embed_tokens.weight"] = Parts(("embedding.tokens.weight", f"{IMAGE_TOKENS}.weight"))
     for index in range(config.layers()):
         layer = f"layers.{index}."
         if index in crossing:

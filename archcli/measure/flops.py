@@ -51,7 +51,7 @@ def count_flops(
     """The report of `archcli flops`; with `macs` tables show multiply-adds, half as many."""
     request = request or Request()
     check_tokens(model, request)
-    counted, media = _counted(model, request)
+    counted, media = _counted(model, request, unmasked=mask == "dense")
     rows, classes = _folds(counted, unmasked=mask == "dense")
     tokens = counted.batch_size * counted.new
     matmul, other_flops = (sum(row[key] for row in rows) for key in AMOUNTS)
@@ -89,10 +89,10 @@ def count_flops(
     )
 
 
-def _counted(model: Model, request: Request) -> tuple[Pass, dict[str, Any]]:
+def _counted(model: Model, request: Request, *, unmasked: bool) -> tuple[Pass, dict[str, Any]]:
     """The pass, and the totals of the images and sounds that it reads."""
     if model.towers:
-        return _beside_towers(model, request)
+        return _beside_towers(model, request, unmasked=unmasked)
     if not model.media:
         return checked_pass(model, request), {}
     asked = request.media or model.fitted(request).media
@@ -110,7 +110,7 @@ def _counted(model: Model, request: Request) -> tuple[Pass, dict[str, Any]]:
     return whole, {"media": entries}
 
 
-def _beside_towers(model: Model, request: Request) -> tuple[Pass, dict[str, Any]]:
+def _beside_towers(model: Model, request: Request, *, unmasked: bool) -> tuple[Pass, dict[str, Any]]:
     """The pass of the language model over text and media, and the totals of its towers for each medium."""
     counted = checked_pass(model, request)
     if not request.media:
@@ -121,7 +121,7 @@ def _beside_towers(model: Model, request: Request) -> tuple[Pass, dict[str, Any]
         rows = () if request.phase == "decode" else medium_rows(tower, medium, request)
         parts = _by_part(replace(counted, rows=rows), tower.part_of)
         entries.append(_of_medium(medium, tower.tokens_of(medium), parts))
-    matmul, _ = counted.flops()
+    matmul, _ = counted.flops(unmasked=unmasked)
     return counted, {
         "media": entries,
         "prompt_tokens": counted.past if request.phase == "decode" else counted.new + counted.past,

@@ -153,7 +153,8 @@ def count_pass(model: Model, request: Request, counting: type[CountTape] = Count
     `counting` is the tape: a ShapeTape leaves costs out, a StateTape all but what is cached.
     """
     # everything below reads values that the phase decides: past, logits, one token in decoding
-    request = model.fitted(request.resolved())
+    request = request.resolved()
+    model, request = model.reading(request.media), model.fitted(request)
     if request.phase == "train":
         model.require_tokens(request.seq_len)
     # the forms first: they decide which operations the trace finds

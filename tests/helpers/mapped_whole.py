@@ -61,6 +61,9 @@ def _medium(model: Any, config: dict[str, Any], theirs: dict[str, Any]) -> list[
     breaks = isqrt(theirs["rows"]) if kinds in BREAKS else 0
     tokens, size = theirs["rows"] + breaks, image or f"{frames} frames"
     differ = _differing(f"{size} FLOPs", medium["by_part"], theirs["flops"])
+    if "crossed" in theirs:
+        text = archcli.count_flops(model, **asked, seq_len=1, mask="dense").totals["matmul_flops"]
+        differ += _differing("FLOPs", {"a text": text}, {"a text": theirs["crossed"]})
     return differ + ([f"{size} tokens {medium['tokens']} for {tokens}"] if medium["tokens"] != tokens else [])
 
 

@@ -1,7 +1,8 @@
 """What a multimodal class of transformers says of itself as a whole, on the meta device.
 
 Parameters by part, frozen ones too, and FLOPs and rows of `get_image_features` for one usual image: matrix
-products and convolutions, 2 per multiply-add. None of our code takes part.
+products and convolutions, 2 per multiply-add. Of a class whose text reads an image by cross attention also
+FLOPs of a text that does. None of our code takes part.
 """
 
 from __future__ import annotations
@@ -56,6 +57,10 @@ SEEING |= {f"high_res_vision_{end}" for end in ("alpha", "model", "neck", "proj"
 
 PROJECTED_LATER = ("Llama4ForConditionalGeneration",)
 """Classes whose method leaves the last matrix of the projector to the forward."""
+CROSSING = ("MllamaForConditionalGeneration",)
+"""Classes whose text reads images by cross attention."""
+CROSSING_TOKENS = 2
+"""Tokens of such a text: one of text, and that of the image."""
 
 
 def part_of(name: str) -> str:
@@ -131,7 +136,8 @@ def one_image(model: Any) -> dict[str, Any]:
     for form in given(look, model.config):
         try:
             image, inputs = form(model.config)
-            return {"image": list(image), **_counted(model, look, inputs)}
+            counted = _counted(model, look, inputs)
+            return {"image": list(image), **counted, **_crossed(model, counted["rows"])}
         except Exception as error:  # noqa: BLE001 what any class may raise on meta
             reason = f"{type(error).__name__}: {error}".splitlines()[0][:SHOWN]
             hidden = hidden or {"hidden": reason}
@@ -161,6 +167,8 @@ def _method(model: Any) -> Any:
     holders = [
         holder for holder in (getattr(model, "model", None), model) if hasattr(holder, "get_image_features")
     ]
+    if type(model).__name__ in CROSSING:
+        return _tiled(model.model)
     if type(model).__name__ not in PROJECTED_LATER:
         return holders[0].get_image_features if holders else None
 
@@ -168,6 +176,33 @@ def _method(model: Any) -> Any:
         return model.multi_modal_projector(model.get_image_features(pixel_values).last_hidden_state)
 
     return look
+
+
+def _tiled(model: Any) -> Any:
+    """What makes features of an image as each of several tiles."""
+
+    def look(pixel_values: torch.Tensor) -> Any:
+        tiles = model.config.vision_config.max_num_tiles
+        seen = model.vision_model(
+            pixel_values=pixel_values[:, None, None].expand(-1, -1, tiles, -1, -1, -1),
+            aspect_ratio_ids=torch.ones(1, 1, dtype=torch.long),
+            aspect_ratio_mask=torch.ones(1, 1, tiles, dtype=torch.long),
+        )
+        return model.multi_modal_projector(seen.last_hidden_state)
+
+    return look
+
+
+def _crossed(model: Any, rows: int) -> dict[str, int]:
+    """FLOPs of a text that reads so many rows of an image by cross attention, and of its logits."""
+    if type(model).__name__ not in CROSSING:
+        return {}
+    width = model.config.text_config.hidden_size
+    with FlopCounterMode(display=False) as counter, torch.no_grad(), torch.device("meta"):
+        ids = torch.zeros(1, CROSSING_TOKENS, dtype=torch.long)
+        text = model.model.language_model(input_ids=ids, cross_attention_states=torch.zeros(1, rows, width))
+        model.lm_head(text.last_hidden_state)
+    return {"crossed": counter.get_total_flops()}
 
 
 def _counted(model: Any, look: Any, inputs: Given, tower: str = VISION) -> dict[str, Any]:

@@ -68,6 +68,7 @@ RUNS: dict[tuple[str, str], dict[str, Any]] = {
     ("gemma3", "vision_config"): {"image_size": 256},
     ("idefics3", "vision_config"): {"image_size": 256},
     ("llama4", "vision_config"): {"intermediate_size": 3072, "vision_output_dim": 4096},
+    ("mllama", "vision_config"): {"intermediate_layers_indices": [0, 1, 2, 3, 3]},
     ("molmo2", "adapter_config"): {"vision_feature_layer": [3, 1]},
     ("qwen2_5_vl", "vision_config"): {"fullatt_block_indexes": [1, 3]},
     ("qwen3_vl", "vision_config"): {"deepstack_visual_indexes": [1, 2, 3]},

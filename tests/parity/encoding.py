@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from archcli import modules as m
-from archcli.modules.spec.base import Spec
+from archcli.modules.spec.base import Spec, find
 from parity.alterations import Alteration, dropped, nothing, off, plus, times, to
 
 
@@ -28,9 +28,11 @@ def kept_bias(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
 def idle(path: str, part: Any) -> set[str]:
     """What no pass runs.
 
-    A layer that only holds parameters, an idle cross attention, what a head without a transform states and
-    does not use.
+    A layer that only holds parameters, or reads images, of which a text has none; an idle cross attention,
+    what a head without a transform states and does not use.
     """
+    if isinstance(part, m.Block) and part.reads_media:
+        return {inner for inner, _ in find(part, Spec, path)}
     if isinstance(part, m.Block) and part.mixing is None and part.ffn is None:
         return {path, f"{path}.norm"}
     if getattr(part, "idle", False):

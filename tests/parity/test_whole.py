@@ -141,6 +141,7 @@ def test_tensors_of_towers_are_those_of_the_built_model(name):
 CHANGED = {
     "llava": {"after": 3},
     "llava-first-layer": {"after": 2},
+    "mllama": {"beside": (3, 1)},
     "qwen2-vl": {"sections": (2, 1, 1)},
     "qwen3-vl": {"interleaved": False},
     "qwen3-vl-moe": {"sections": ()},

@@ -117,6 +117,23 @@ NEXT = {**LLAVA, "model_type": "llava_next", **PINS}
 LLAVA_CLASS, NEXT_CLASS = "LlavaForConditionalGeneration", "LlavaNextForConditionalGeneration"
 MISTRAL = _named("mistral", **HEADS)
 TILES = {**VISION, "image_size": 32}
+MLLAMA_CLASS = "MllamaForConditionalGeneration"
+TEXT_OF_MLLAMA = {**TEXT, "num_hidden_layers": 5, "cross_attention_layers": [1, 3]}
+TILED = {
+    **{key: VISION[key] for key in ("hidden_size", "intermediate_size", "image_size", "patch_size")},
+    "num_hidden_layers": 4,
+    "num_global_layers": 2,
+    "attention_heads": 3,
+    "intermediate_layers_indices": [0, 2],
+    "vision_output_dim": 72,
+    "norm_eps": 0.01,
+}
+MLLAMA = {
+    "model_type": "mllama",
+    "text_config": _named("mllama_text_model", **TEXT_OF_MLLAMA),
+    "vision_config": _named("mllama_vision_model", **TILED),
+    **INDEX,
+}
 WHOLES = {
     "llava": Whole(LLAVA_CLASS, LLAVA, ((24, 24),)),
     "llava-two-images": Whole(LLAVA_CLASS, LLAVA, ((24, 24), (24, 24))),
@@ -156,6 +173,8 @@ WHOLES = {
         },
         ((50, 60),),
     ),
+    "mllama": Whole(MLLAMA_CLASS, MLLAMA, ((24, 24),)),
+    "mllama-two-images": Whole(MLLAMA_CLASS, MLLAMA, ((24, 24), (30, 90))),
     "mistral3": Whole(
         "Mistral3ForConditionalGeneration",
         {

@@ -152,6 +152,8 @@ class CacheDtypes(NamedTuple):
 
 OWN = (*GROWING, StateKind.FIXED)
 """The states of the tokens themselves, without those of an encoder's output."""
+ALL = (*OWN, StateKind.SOURCE)
+"""The states of the tokens, and those of an encoder's output or of images."""
 SIZES = {name: Unknown(name) for name in ("batch_size", "context", "source_len")}
 
 

@@ -79,7 +79,8 @@ def count_kv_cache(  # noqa: PLR0913
     """
     dtypes = CacheDtypes(dtype, state_dtype)
     context = prompt_tokens(model, context, media) if media else context or usual_context(model)
-    whole, positions = model, model.source_length(source_len or context)
+    whole = model = model.reading(media)
+    positions = model.source_length(source_len or context)
     size = CacheSize(model := plan.share(model))
     totals: Record = {
         "cross_elements": size.elements(context, batch_size, positions or 1, kinds=(StateKind.SOURCE,)),

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from archcli.arith import Number, ceil_div, minimum
 from archcli.errors import ArchError, either
-from archcli.graph import State
+from archcli.graph import State, StateKind
 from archcli.modules.spec.values import Conversion, refused
 
 EngineName = Literal["none", "vllm", "sglang", "trtllm", "llamacpp", "mlx", "transformers"]
@@ -66,6 +66,8 @@ class InferenceEngine:
             return state.elements
         if state.entry is not None:
             return state.elements
+        if state.kind is StateKind.SOURCE:
+            return state.elements // state.tokens * self._padded(state.tokens)
         # a window keeps fewer tokens than there are
         kept = state.tokens + self.window_extra if state.tokens < tokens else state.tokens
         return state.elements // state.tokens * self._padded(minimum(kept, tokens))

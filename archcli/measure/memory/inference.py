@@ -163,17 +163,18 @@ def in_ram_bytes(
 
 
 def _allocated(model: Model, settings: MemorySettings, last: TracedPass, known: TracedModel) -> Number:
-    """Bytes of the cache of all sequences, as the engine holds their tokens."""
-    from archcli.measure.kvcache.cache_size import CacheDtypes, state_contents  # of serving alone
+    """Bytes of the cache of all sequences, as the engine holds their tokens, and those of a source."""
+    from archcli.measure.kvcache.cache_size import ALL, CacheDtypes, state_contents  # of serving alone
 
     # after the last chunk all tokens of one sequence are cached; one more is decoded
     more = settings.new + (settings.phase == "decode")
     tokens, rows = settings.past + settings.tokens(model) + more, last.rows
-    if more:
+    # the last of several passes finds what was made of a source in the cache
+    if more or model.source_length(tokens) is not None:
         request = Request("prefill", 1, tokens, source_len=settings.source_len)
         key = "cached", tokens, settings.source_len
         rows = known.passed(key, lambda: cache_pass(model, request).rows)
     engine = settings.engine or ANY_ENGINE
-    contents = state_contents(rows, held=lambda state: engine.holds(state, tokens))
+    contents = state_contents(rows, ALL, held=lambda state: engine.holds(state, tokens))
     dtypes = CacheDtypes(settings.cache_dtype or settings.dtype).in_engine(engine, settings.dtype)
     return dtypes.bytes_of({content: n * settings.batch_size for content, n in contents.items()})

@@ -81,6 +81,12 @@ class Block(Holder):
         return getattr(self, "cross_attention", None) is not None  # a key of some kinds of block
 
     @property
+    def reads_media(self) -> bool:
+        """Whether its cross attention alone mixes tokens: a text without images passes such a layer by."""
+        cross = getattr(self, "cross_attention", None)  # a key of some kinds of block
+        return self.mixing is None and cross is not None and not cross.idle
+
+    @property
     def all_networks(self) -> tuple[FeedForward, ...]:
         """The feed-forward network, and the mixture that some kinds of block have beside it."""
         return tuple(network for network in (self.ffn, getattr(self, "beside", None)) if network is not None)

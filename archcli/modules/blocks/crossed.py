@@ -55,10 +55,24 @@ class PerceiverBlock(Block):
 class GatedPreNorm(SerialBlock):
     """x += tanh(a) A(N x); x += tanh(b) F(N x), a and b trained numbers that start at 0.
 
-    Flamingo, arXiv:2204.14198 section 2.2; the global layers of Llama 3.2 Vision.
+    Flamingo, arXiv:2204.14198 section 2.2; the global layers of Llama 3.2 Vision. With `cross_attention` and
+    no attention of its own it reads images (the layers between those of its language model). Where there are
+    none it passes x by, network and all, as the class does.
     """
 
     kind: Literal["gated_pre_norm"] = "gated_pre_norm"
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
+        """As every block; x itself for one that reads images where there are none."""
+        context = or_default(x, context)
+        if not self.reads_media or context.memory is not None or context.cache:
+            return super().forward(x, context)
+        tape = x.tape.declaring()
+        if tape is not None:
+            x_declared = Tensor(tape, x.value)
+            # x stands for the vectors of an image: shapes of weights go by its width alone
+            super().forward(x_declared, Context(Tensor(tape, context.positions.value), memory=x_declared))
+        return x, None if context.cache is None else ()
 
     def before(self, x: Tensor, name: str) -> Tensor:
         """N x."""

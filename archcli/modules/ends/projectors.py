@@ -5,6 +5,7 @@ B batch, T tokens, D width, h and w rows and columns of patches.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from archcli.arith import ceil_div
@@ -255,6 +256,16 @@ class QueryWindowsStep(ProjectorStep):
         mixed = Attend(f"{name}_attend", Bidirectional(), scale)(q, k, v, Positions(f"{name}_positions")(x))
         y = Linear(f"{name}_o_proj", d, True)(MergeHeads(f"{name}_merge")(mixed))
         return self.norm(Add(f"{name}_residual")(x, y), name=f"{name}_norm")
+
+
+def side_by_side(x: Tensor, others: Sequence[Tensor]) -> Tensor:
+    """x [B, T, D] and the numbers of n others [B, T, D] behind it, those of each place together."""
+    d = x.shape[-1]
+    first, *rest = (SplitHeads(f"beside{i}", d)(other) for i, other in enumerate(others))
+    for i, more in enumerate(rest, 1):
+        first = Concat(f"with{i}")(first, more)
+    y: Tensor = Concat("beside")(x, MergeHeads("beside_merge")(first))
+    return y
 
 
 def run_steps(steps: tuple[ProjectorStep, ...], x: Tensor, places: Places, name: str) -> Tensor:

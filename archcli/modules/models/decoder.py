@@ -6,7 +6,7 @@ B batch, T new tokens, D d_model, V vocab_size.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 from archcli.arith import Number
 from archcli.graph import Tensor
@@ -14,8 +14,9 @@ from archcli.modules.ends.embedding import Head
 from archcli.modules.ends.head import OutputHead, words
 from archcli.modules.models.model import Model
 from archcli.modules.models.stack import Cached, Stack
-from archcli.modules.spec.base import Conflict
+from archcli.modules.spec.base import Conflict, Size, substitute
 from archcli.modules.spec.context import Context
+from archcli.modules.spec.request import InputSpec, Media, Request
 from archcli.ops import KeepLast, Positions
 
 if TYPE_CHECKING:  # fields of few models, imported where one is given a value
@@ -101,12 +102,33 @@ class Decoder(Generator, Stack):
 
     With `head: null` it ends with the hidden states [B, T, D].
     `mtp` adds layers that predict further tokens, in training alone. `per_layer_embedding` is a second vector
-    of each token for every layer, which layers with a per_layer_gate read (Gemma 3n).
+    of each token for every layer, which layers with a per_layer_gate read (Gemma 3n). `source_len` is how
+    many vectors of images a prompt has for layers that read images alone (Llama 3.2 Vision); left out, those
+    of `towers` that cross, and of text none.
     """
 
     kind: Literal["decoder"] = "decoder"
+    source_len: Size | None = None
     mtp: MultiTokenPrediction | None = None
     per_layer_embedding: PerLayerEmbedding | None = None
+
+    def source_length(self, source_len: Number) -> Number | None:
+        """The vectors of images that layers of cross attention read; None where there are none."""
+        return self.source_len
+
+    def reading(self, media: Media) -> Self:
+        """The decoder with the vectors of these media that layers of cross attention read."""
+        towers = [(self.tower_of(medium), medium) for medium in media] if self.towers else []
+        vectors = sum(tower.vectors_of(medium) for tower, medium in towers if tower.crosses)
+        # `substitute` checks nothing anew: the layers are those that were valid before
+        return substitute(self, {"source_len": vectors}) if vectors else self
+
+    def inputs(self, request: Request) -> dict[str, InputSpec]:
+        """Tokens, in training targets, and the vectors [B, S, D] that layers of cross attention read."""
+        if self.source_len is None:
+            return super().inputs(request)
+        source = InputSpec((request.batch_size, self.source_len, self.d_model), "features")
+        return {**super().inputs(request), "source": source}
 
     @property
     def trains_on_targets(self) -> bool:
@@ -118,7 +140,7 @@ class Decoder(Generator, Stack):
         """The depth of multi-token prediction."""
         return 0 if self.mtp is None else self.mtp.depth
 
-    def forward(
+    def forward(  # noqa: PLR0913
         self,
         tokens: Tensor,
         *,
@@ -127,19 +149,21 @@ class Decoder(Generator, Stack):
         cache: Cached = None,
         last_only: bool = False,
         targets: Tensor | None = None,
+        source: Tensor | None = None,
         media: tuple[GivenMedium, ...] = (),
     ) -> tuple[Tensor, Cached]:
         """Logits [B, T, V], with `last_only` [B, 1, V], with targets [B, T] the loss; and the cache.
 
         `cache` None caches nothing, `()` starts one, anything else is what the last call returned;
-        `positions` [T] left out start at 0. `media` are the images and sounds of the prompt.
+        `positions` [T] left out start at 0. `source` [B, S, D] is what layers of cross attention read,
+        `media` are the images and sounds of the prompt.
         """
         positions = Positions("positions")(tokens) if positions is None else positions
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
         self.hold(x)
         ids = tokens if self._reads_ids else None
         per_layer = self._per_layer(tokens, x)
-        context = Context(positions, past, cache=cache, per_layer=per_layer, ids=ids)
+        context = Context(positions, past, cache=cache, memory=source, per_layer=per_layer, ids=ids)
         if media:
             from archcli.modules.models.media import read_media  # of models with towers alone
 
@@ -180,8 +204,11 @@ class Decoder(Generator, Stack):
         return vectors
 
     def check(self) -> Iterator[Conflict]:
-        """Conflicts of multi-token prediction with what it shares."""
+        """Conflicts of multi-token prediction with what it shares, and vectors that no layer reads."""
         yield from super().check()
+        if self.source_len is not None and not any(block.reads_media for _, block in self.layers()):
+            what = "no layer of this decoder reads vectors of images by cross attention"
+            yield Conflict("source-unread", "source_len", what, "leave it out")
         if self.mtp is not None:
             yield from self.mtp.check_shared(
                 self.embedding,

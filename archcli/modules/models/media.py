@@ -13,7 +13,7 @@ from archcli.graph import Tensor
 from archcli.modules.blocks.between import Deepstack
 from archcli.modules.spec.context import Context
 from archcli.modules.spec.request import Medium
-from archcli.ops import PairPositions, PlaceFeatures, Spans
+from archcli.ops import ConcatTokens, PairPositions, PlaceFeatures, Spans
 
 if TYPE_CHECKING:
     from archcli.modules.models.model import Model
@@ -39,9 +39,10 @@ def why_not_run(model: Model) -> str:
     strange = [tower for tower in model.towers if tower.width != model.d_model]
     if strange:
         return f"vectors of {strange[0].part} are {strange[0].width} wide, and d_model is {model.d_model}"
-    beyond = [tower for tower in model.towers if (tower.token or 0) >= model.vocab_size]
+    words = model.vocab_size + model.embedding.extra_rows
+    beyond = [tower for tower in model.towers if (tower.token or 0) >= words]
     if beyond:
-        return f"token {beyond[0].token} of {beyond[0].part} is none of {model.vocab_size} words"
+        return f"token {beyond[0].token} of {beyond[0].part} is none of {words} words"
     return ""
 
 
@@ -64,6 +65,9 @@ def read_media(
     for tower, read in by_tower(model, media):
         token = token_of(tower)
         seen = [tower(given.values, given.medium, name=tower.part) for given in read]
+        if tower.crosses:
+            context = context._replace(memory=joined([vectors for vectors, _ in seen]))
+            continue
         x = PlaceFeatures(f"{tower.part}_places", token)(x, ids, *[vectors for vectors, _ in seen])
         if tower.taps:
             layers = zip(*[deep for _, deep in seen], strict=True)
@@ -76,6 +80,14 @@ def read_media(
             places = PairPositions(f"{tower.part}_positions", token, grids, tower.axes)(ids)
             context = context._replace(places=places)
     return x, context
+
+
+def joined(vectors: Sequence[Tensor]) -> Tensor:
+    """The vectors [B, N, D] of several media as those of one."""
+    first, *others = vectors
+    for i, more in enumerate(others, 1):
+        first = ConcatTokens(f"media{i}")(first, more)
+    return first
 
 
 def token_of(tower: Tower) -> int:

@@ -17,7 +17,7 @@ from archcli.modules.models.layers import LayerIndex
 from archcli.modules.models.stack import stacks
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Count, Size, Spec, substitute
-from archcli.modules.spec.request import InputSpec, Medium, Request
+from archcli.modules.spec.request import InputSpec, Media, Medium, Request
 from archcli.modules.spec.unread import Holder
 from archcli.modules.spec.values import Interval
 from archcli.units import FIGURE, ROUNDED
@@ -143,6 +143,10 @@ class Model(Holder):
         length = "past" if request.phase == "decode" else "seq_len"
         tokens = getattr(request, length) + more
         return replace(request, media=(), **{length: tokens}) if more else request
+
+    def reading(self, media: Media) -> Self:
+        """The model with what layers read of these media beside its tokens; itself where none does."""
+        return self
 
     def tower_of(self, medium: Medium) -> Tower:
         """The tower that reads a medium; ArchError where none does."""

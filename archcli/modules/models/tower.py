@@ -13,7 +13,7 @@ from archcli.errors import ArchError
 from archcli.graph import Row, Tensor
 from archcli.graph.count_tape import Abstract, ShapeTape
 from archcli.modules.ends.patches import FrontEnd
-from archcli.modules.ends.projectors import GROUP, Places, ProjectorStep, run_steps
+from archcli.modules.ends.projectors import GROUP, Places, ProjectorStep, run_steps, side_by_side
 from archcli.modules.images.sizings import ImageSizing, Pieces
 from archcli.modules.models.videos import VideoSizing
 from archcli.modules.spec.arguments import TowerPart
@@ -68,9 +68,10 @@ class Tower(Holder):
     are layers whose vectors are also projected, each by `tap_projector` with weights of its own (deepstack,
     arXiv:2406.04334; Qwen3-VL). `newline` is a trained vector as wide as the language model, which ends rows
     of patches (LLaVA-1.6). With `crosses` layers of cross attention read its vectors, and one token stands in
-    the prompt for them (Llama 3.2 Vision). Of the steps the first `within` belong to the tower itself
-    (Qwen2.5-Omni); `unread` are parameters beside them that no pass reads. With `pooled` it gives the one
-    vector of its encoder (CLIP).
+    the prompt for them (Llama 3.2 Vision). The states behind so many layers as `beside` says join the last
+    ones before the first step, side by side (Llama 3.2 Vision). Of the steps the first `within` belong to the
+    tower itself (Qwen2.5-Omni); `unread` are parameters beside them that no pass reads. With `pooled` it
+    gives the one vector of its encoder (CLIP).
 
     `token` is the id that the prompt has where a vector of the tower stands; a tower without it is counted
     and not run. `after` is the number of layers behind which vectors are taken, before the final norm; left
@@ -91,6 +92,7 @@ class Tower(Holder):
     tap_projector: tuple[ProjectorStep, ...] = ()
     newline: bool = False
     crosses: bool = False
+    beside: tuple[Count, ...] = ()
     pooled: bool = False
     within: Count = 0
     token: Count | None = None
@@ -156,8 +158,9 @@ class Tower(Holder):
 
     @property
     def behind(self) -> tuple[int, ...]:
-        """The numbers of layers behind which states are taken: that of `after`, then those of taps."""
-        return *(() if self.after is None else (self.after,)), *(tap + 1 for tap in self.taps)
+        """The numbers of layers behind which states are taken: of `after`, of taps, and those beside."""
+        after = () if self.after is None else (self.after,)
+        return *after, *(tap + 1 for tap in self.taps), *self.beside
 
     def places(self, medium: Medium) -> Places:
         """Rows and columns of the vectors of one piece; a sequence is one column."""
@@ -253,12 +256,15 @@ class Tower(Holder):
         self.hold(tokens)
         x, states = self.model(tokens, "answer" if self.pooled else "hidden", self.behind, name="tower")
         places = self.model.grid_made(tokens.shape) or (x.shape[1], 1)
-        tapped = states[len(self.behind) - len(self.taps) :] if self.taps else ()
+        first = 0 if self.after is None else 1
+        tapped = states[first : first + len(self.taps)] if self.taps else ()
         deep = [
             run_steps(self.tap_projector, state, places, f"tap{tap}")
             for tap, state in zip(self.taps, tapped, strict=True)
         ]
-        y = run_steps(self.projector, x if self.after is None else states[0], places, GROUP)
+        x = x if self.after is None else states[0]
+        x = side_by_side(x, states[-len(self.beside) :]) if self.beside else x
+        y = run_steps(self.projector, x, places, GROUP)
         newline = Parameter("newline", (y.shape[-1],))(y, group=GROUP) if self.newline else None
         if medium is None:
             return y, None

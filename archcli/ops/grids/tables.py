@@ -46,7 +46,7 @@ class AddTileTable(Op):
     The table has `arrangements` of them, in rows of t D numbers; the last is read.
     """
 
-    drawn: ClassVar[str] = "add"
+    drawn: ClassVar[str] = "unary"
     name: str
     tiles: Number
     arrangements: Number
@@ -75,7 +75,7 @@ class AddTilePlaces(Op):
     The table Q has `arrangements` rows of t T D numbers; the last is read. Llama 3.2 Vision.
     """
 
-    drawn: ClassVar[str] = "add"
+    drawn: ClassVar[str] = "unary"
     name: str
     tiles: Number
     arrangements: Number
@@ -140,7 +140,7 @@ class AddGridTables(Op):
     `frame` adds the sinusoids of place 0 too, that of a single frame: 0 and 1 in turn. Florence-2.
     """
 
-    drawn: ClassVar[str] = "add"
+    drawn: ClassVar[str] = "unary"
     name: str
     grid: tuple[Number, Number]
     entries: Number

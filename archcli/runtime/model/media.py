@@ -29,11 +29,13 @@ def given_media(model: Any, tokens: torch.Tensor, media: Sequence[Any]) -> tuple
         raise ArchError("this model was built without parts for images and sounds", "build it with them")
     given = tuple([_medium(spec, item) for item in media])
     for tower, read in by_tower(spec, given):
-        needed = sum(tower.vectors_of(item.medium) for item in read)
+        vectors = tower.prompt_tokens if tower.crosses else tower.vectors_of
+        needed = sum(vectors(item.medium) for item in read)
         placed = (tokens == token_of(tower)).sum(dim=1).unique().tolist()
         if tokens.device.type != "meta" and placed != [needed]:
             what = f"a prompt has {' or '.join(map(str, placed))} tokens {tower.token}"
-            raise ArchError(f"{what}, and {tower.part} gives {needed} vectors", "one token for each")
+            given_by = f"{len(read)} media" if tower.crosses else f"{needed} vectors"
+            raise ArchError(f"{what}, and {tower.part} gives {given_by}", "one token for each")
     return given
 
 

@@ -44,7 +44,8 @@ def prompt_with(
         tower = spec.tower_of(medium)
         read = tower.inputs(tower.reading(Request(batch_size=batch), medium))["tokens"]
         parts.append((medium, random_input(read, dtype, seed)))
-        placed = torch.full((batch, tower.vectors_of(medium)), token_of(tower))
+        number = tower.prompt_tokens(medium) if tower.crosses else tower.vectors_of(medium)
+        placed = torch.full((batch, number), token_of(tower))
         pieces += [text[:, :FIRST], placed]
         text = text[:, FIRST:]
     # decoded tokens are text
@@ -68,6 +69,8 @@ def class_arguments(config: Any, spec: Model, media: Given, tokens: torch.Tensor
         rows, grids = zip(*[_in_rows(values, config.vision_config) for _, values in given], strict=True)
         patches = {"pixel_values": torch.cat(rows), "image_grid_thw": torch.cat(grids)}
         return {**patches, "mm_token_type_ids": here}
+    if kind == "mllama":
+        return _in_tiles(torch.stack([values for _, values in given]), config.vision_config, batch)
     told: dict[str, Any] = {"pixel_values": torch.cat([values for _, values in given])}
     if kind in TILED:
         told["pixel_values"] = told["pixel_values"].unflatten(0, (batch if kind in FLAT else len(given), -1))
@@ -94,6 +97,21 @@ def _heard(kind: str, values: torch.Tensor) -> dict[str, Any]:
         every = torch.ones(len(values), values.shape[-1], dtype=torch.long)
         return {"input_features": values, "feature_attention_mask": every}
     return {"input_features": values}
+
+
+def _in_tiles(values: torch.Tensor, vision: Any, batch: int) -> dict[str, torch.Tensor]:
+    """Arguments of Llama 3.2 Vision for images [n, 1, C, t H, W] of t tiles one below the other.
+
+    The last arrangement of tiles is that of a column. No tile is empty.
+    """
+    cut = values.unflatten(3, (vision.max_num_tiles, -1)).squeeze(1).transpose(1, 2)
+    of_sequences = cut.unflatten(0, (batch, -1))
+    images = of_sequences.shape[:2]
+    return {
+        "pixel_values": of_sequences,
+        "aspect_ratio_ids": torch.full(images, vision.max_aspect_ratio_id),
+        "aspect_ratio_mask": torch.ones(*images, vision.max_num_tiles, dtype=torch.long),
+    }
 
 
 def _in_rows(values: torch.Tensor, vision: Any) -> tuple[torch.Tensor, torch.Tensor]:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import PER_HEAD, attention, even_split, head_dim
+from archcli.load.huggingface.parts.attention import (
+    PER_HEAD,
+    attention,
+    even_split,
+    head_dim,
+    key_value_heads,
+)
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.networks import activation, gated, layernorm, rmsnorm
 from archcli.load.huggingface.parts.rope import rope
@@ -75,35 +81,35 @@ MOSHI_WEIGHTS: Weights = {
 IMAGE_TOKENS = "image_tokens"
 """The name of the vectors of tokens beyond the vocabulary, which the head does not predict."""
 MLLAMA_IMAGE_TOKENS = 8
+"""Rows of the class's table beyond the vocabulary."""
 
-MLLAMA_UNREAD = {
-    "cross_q": "cross_attn.q_proj",
-    "cross_k": "cross_attn.k_proj",
-    "cross_v": "cross_attn.v_proj",
-    "cross_o": "cross_attn.o_proj",
-    "cross_q_norm": "cross_attn.q_norm",
-    "cross_k_norm": "cross_attn.k_norm",
-    "cross_norm": "input_layernorm",
-    "cross_ffn_norm": "post_attention_layernorm",
-    "cross_gate_proj": "mlp.gate_proj",
-    "cross_up_proj": "mlp.up_proj",
-    "cross_down_proj": "mlp.down_proj",
-    "cross_gate": "cross_attn_attn_gate",
-    "cross_ffn_gate": "cross_attn_mlp_gate",
+MLLAMA_CROSSING: dict[str, str] = {
+    **{f"cross_attn.{n}_proj.weight": f"cross_attention.{n}_proj.weight" for n in "qkvo"},
+    **{f"cross_attn.{n}_norm.weight": f"cross_attention.{n}_norm.weight" for n in "qk"},
+    **{f"mlp.{n}_proj.weight": f"ffn.{n}_proj.weight" for n in ("gate", "up", "down")},
+    "input_layernorm.weight": "cross_attention_norm.weight",
+    "post_attention_layernorm.weight": "ffn_norm.weight",
+    "cross_attn_attn_gate": "cross_attention_gate.gate",
+    "cross_attn_mlp_gate": "ffn_gate.gate",
 }
-"""Weights of a layer of cross-attention: archcli's names, and those of the class."""
+"""Weights of a layer of cross attention: names of the class, and archcli's."""
 
 
 def _mllama(config: Config) -> Mapped:
-    """As Llama; layers of cross-attention to an image are passed by where there is none."""
-    config.ignore("head_dim")
+    """As Llama; layers of cross attention to an image are passed by where there is none."""
+    # the class ties no tables: that of tokens has more rows, for images
+    config.ignore("head_dim", "tie_word_embeddings")
     width, count, crossing = even_split(config), config.layers(), _crossing(config)
-    layer = {"kind": "pre_norm", "attention": attention(config, width), "ffn": gated(config)}
-    idle = {"kind": "pre_norm", "unread": _mllama_unread(config, width.value)}
-    config.note("layers of cross-attention to images are counted as parameters; text passes them by")
-    layers = [idle if index in crossing else layer for index in range(count)]
-    unread = {IMAGE_TOKENS: [MLLAMA_IMAGE_TOKENS, config.size("hidden_size").value]}
-    return decoder(config, rmsnorm(config), layers, unread=unread)
+    own, ffn = attention(config, width), gated(config)
+    layer = {"kind": "pre_norm", "attention": own, "ffn": ffn}
+    heads: Mapped = {key: own[key] for key in ("n_heads", "head_dim") if key in own}
+    cross: Mapped = {**heads, "n_kv_heads": key_value_heads(config), "qk_norm": PER_HEAD}
+    reading = {"kind": "gated_pre_norm", "cross_attention": cross, "ffn": ffn}
+    if crossing:
+        config.note("layers of cross attention read images; text passes them by")
+    layers = [reading if index in crossing else layer for index in range(count)]
+    embedding = {"tied": False, "extra_rows": MLLAMA_IMAGE_TOKENS}
+    return decoder(config, rmsnorm(config), layers, embedding=embedding)
 
 
 def _crossing(config: Config) -> set[int]:
@@ -115,29 +121,15 @@ def _crossing(config: Config) -> set[int]:
     return {*layers}
 
 
-def _mllama_unread(config: Config, width: int) -> Mapped:
-    """The shapes of the weights of a layer of cross-attention."""
-    d_model, d_ff = config.size("hidden_size").value, config.size("intermediate_size").value
-    q = config.size("num_attention_heads").value * width
-    kv = config.size("num_key_value_heads").value * width
-    shapes = (
-        *([q, d_model], [kv, d_model], [kv, d_model], [d_model, q], [width], [width], [d_model], [d_model]),
-        *([d_ff, d_model], [d_ff, d_model], [d_model, d_ff], [1], [1]),
-    )
-    return dict(zip(MLLAMA_UNREAD, shapes, strict=True))
-
-
 def _mllama_weights(config: Config) -> Weights:
-    """Weight names, layer by layer: layers of cross-attention have names in common with the others."""
+    """Weight names, layer by layer: layers of cross attention have names in common with the others."""
     crossing = _crossing(config)
     names: dict[str, Rule] = {name: rule for name, rule in LLAMA.items() if "layers.*" not in name}
-    names["[model.]embed_tokens.weight"] = Parts(("embedding.tokens.weight", f"{IMAGE_TOKENS}.weight"))
     for index in range(config.layers()):
         layer = f"layers.{index}."
         if index in crossing:
-            for ours, theirs in MLLAMA_UNREAD.items():
-                ending = "" if theirs.endswith("_gate") else ".weight"
-                names[f"[model.]{layer}{theirs}{ending}"] = f"{layer}{ours}.weight"
+            for theirs, ours in MLLAMA_CROSSING.items():
+                names[f"[model.]{layer}{theirs}"] = f"{layer}{ours}"
             continue
         for name, rule in LLAMA.items():
             if isinstance(rule, str) and "layers.*." in name:

@@ -227,6 +227,7 @@ TOKENS = {
     "internvl": 151667,
     "smolvlm": 128257,
     "idefics3": 128257,
+    "mllama": 128256,
     "qwen2_vl": 151655,
     "qwen2_5_vl": 151655,
     "qwen3_vl": 151655,

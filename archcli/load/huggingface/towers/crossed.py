@@ -64,7 +64,7 @@ def mllama(source: TowerSource) -> Mapped:
     """Llama 3.2 Vision: four tiles in one sequence, local and gated layers, six layers side by side."""
     config = source.part("vision_config", MLLAMA).with_words(num_attention_heads="attention_heads")
     tiles, kinds = config.size("max_num_tiles"), 1 + len(_entries(config, "supported_aspect_ratios"))
-    beside = 1 + len(_entries(config, "intermediate_layers_indices"))
+    beside = _behind(config)
     norm, plain = layernorm(config.number("norm_eps")), layernorm(PLAIN_EPS)
     front_end = patches(config, bias=False, norm=plain, resize=None)
     front_end |= {"kind": "tiled_patches", "tiles": tiles, "arrangements": kinds, "multiple": MULTIPLE}
@@ -82,17 +82,25 @@ def mllama(source: TowerSource) -> Mapped:
     ]
     encoder["score_bias"] = {"kind": "padded_tiles", "tokens": tokens, "padded": padded}
     width = config.size("vision_output_dim")
-    if width.value != beside * config.size("hidden_size").value:
-        what = f"vision_output_dim {width} is not that of {beside} layers side by side"
+    if width.value != (1 + len(beside)) * config.size("hidden_size").value:
+        what = f"vision_output_dim {width} is not that of {1 + len(beside)} layers side by side"
         raise source.whole.error(what, at=width.place)
     config.report_unread_keys()
     keep = {"kind": "keep", "number": tokens, "of": padded}
-    steps: list[Mapped] = [keep, {"kind": "layers", "number": beside}, linear(source.width)]
+    steps: list[Mapped] = [keep, linear(source.width)]
     sizing = {"kind": "fixed", "size": [tiles.value * sides[0], sides[1]]}
-    source.whole.note(
-        "its layers of cross attention to an image are not among the FLOPs of the language model"
-    )
-    return {"model": encoder, "sizing": sizing, "projector": steps, "crosses": True}
+    return {"model": encoder, "sizing": sizing, "projector": steps, "crosses": True, "beside": beside}
+
+
+def _behind(config: Config) -> list[int]:
+    """Behind how many layers states are taken that stand beside the last ones; layers count from 0."""
+    layers, found = config.size("num_hidden_layers"), []
+    for index in _entries(config, "intermediate_layers_indices"):
+        if type(index) is not int or not -layers.value <= index < layers.value:
+            what = f"intermediate_layers_indices: there is no layer {short_repr(index)} of {layers}"
+            raise config.error(what, at=config.place("intermediate_layers_indices"))
+        found.append(1 + index % layers.value)
+    return found
 
 
 def florence2(source: TowerSource) -> Mapped:

@@ -173,11 +173,52 @@ ROWS: Mapping[str, TowerRow] = {
 """By model_type of the whole file."""
 CONNECTED = ("smolvlm", "idefics3")
 """Classes with SigLIP's encoder beside a connector."""
+TILED: Weights = {
+    "class_embedding": f"{FRONT}.class_token.weight",
+    "patch_embedding.weight": f"{FRONT}.patches.weight",
+    "gated_positional_embedding.embedding": f"{FRONT}.positions.weight",
+    "gated_positional_embedding.tile_embedding.weight": f"{FRONT}.positions.tiles",
+    "gated_positional_embedding.gate": f"{FRONT}.positions.gate",
+    "pre_tile_positional_embedding.embedding.weight": f"{FRONT}.tile_embedding.weight",
+    "pre_tile_positional_embedding.gate": f"{FRONT}.tile_embedding.gate",
+    "layernorm_pre.*": f"{FRONT}.norm.*",
+}
+"""Llama 3.2 Vision, before its layers."""
+GATED: Weights = {
+    **{f"self_attn.{n}_proj.weight": f"attention.{n}_proj.weight" for n in "qkvo"},
+    "input_layernorm.*": "attention_norm.*",
+    "post_attention_layernorm.*": "ffn_norm.*",
+    "mlp.fc1.*": "ffn.up_proj.*",
+    "mlp.fc2.*": "ffn.down_proj.*",
+    "gate_attn": "attention_gate.gate",
+    "gate_ffn": "ffn_gate.gate",
+}
+"""A layer of it; local ones have no gates."""
+
+
+def _tiled(groups: Sequence[Mapped]) -> Weights:
+    """The names of Llama 3.2 Vision's encoder: local layers, one that adds vectors of tiles, gated layers."""
+    local, gated = (bare(groups[i]["n_layers"]) for i in (0, -1))
+    between = f"layers.{local}"
+    names = {
+        **TILED,
+        "layernorm_post.*": f"{between}.norm.*",
+        "post_tile_positional_embedding.embedding.weight": f"{between}.tile_embedding.weight",
+        "post_tile_positional_embedding.gate": f"{between}.tile_embedding.gate",
+    }
+    for stack, first, number in (("transformer", 0, local), ("global_transformer", local + 1, gated)):
+        for i in range(number):
+            for theirs, ours in GATED.items():
+                names[f"{stack}.layers.{i}.{theirs}"] = f"layers.{first + i}.{ours}"
+    return names
 
 
 def tower_names(model_type: str, whole: Mapped, towers: Sequence[Mapped]) -> Weights | None:
     """The names of the tensors of all towers of a file; None where they are not known."""
     row = ROWS.get(model_type)
+    if model_type == "mllama":
+        encoder = _tiled(towers[0]["model"]["groups"])
+        row = TowerRow("[model.]vision_model", encoder, ("[model.]multi_modal_projector",))
     if model_type in CONNECTED:
         row = TowerRow("[model.]vision_model", _siglip(), ("[model.]connector.modality_projection.proj",))
     return row.rules(whole, towers[0]) if row is not None and len(towers) == 1 else None

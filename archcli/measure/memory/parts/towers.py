@@ -102,10 +102,13 @@ def _handed(tower: Tower, medium: Medium, traced: TracedPass, batch_size: Number
 def unseen_states(tower: Tower) -> int:
     """How many states behind layers a trace takes for the last layer's input: those of like layers before."""
     encoder: Any = tower.model
-    layers: int = sum(group.n_layers for group in encoder.groups)
-    if layers <= SEPARATE or len(encoder.groups) > 1:
+    layers: int = encoder.groups[0].n_layers
+    if layers <= SEPARATE:
         return 0
-    return len([behind for behind in tower.behind if 1 < behind < layers - 1])
+    if len(encoder.groups) == 1:
+        return len([behind for behind in tower.behind if 1 < behind < layers - 1])
+    # in front of further layers one of them is seen: the peak is where the last layer's input is gone
+    return max(len({behind for behind in tower.behind if 1 < behind < layers}) - 1, 0)
 
 
 def _inference(

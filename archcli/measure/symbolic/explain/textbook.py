@@ -81,7 +81,8 @@ def _of_layer(layer: DistinctLayer, model: Model, question: Question) -> Iterato
         return  # the encoder has run
     if seen is not None:
         yield seen
-    if layer.block.crosses_source:
+    # a text passes layers by that read images alone
+    if layer.block.crosses_source and not (layer.block.reads_media and model.source_length(1) is None):
         yield EVERY_KEY
 
 

@@ -17,10 +17,11 @@ from archcli.modules.spec.request import Request
 from archcli.runtime.model.build import build_model
 from archcli.runtime.weights.compare import translate
 from importing import imported_file
+from parity.hierarchical_towers import HIERARCHIES
 from parity.image_towers import IMAGES
 from parity.towers import TOWERS
 
-TOWERS = {**TOWERS, **IMAGES}
+TOWERS = {**TOWERS, **IMAGES, **HIERARCHIES}
 TOLERANCE = 1e-5
 NAME = pytest.mark.parametrize("name", TOWERS)
 

@@ -141,6 +141,8 @@ HOMES = {
         "PooledStep",
         "SqueezeStep",
     ],
+    ".networks.grid_joins": ["DenseStep", "FillStep", "JoinedStep", "SequenceStep"],
+    ".images.focal": ["FocalModulation"],
     ".images.stems": ["ConvolvedImage", "VideoPatches"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".spec.base": ["Inline", "Module", "children", "find", "settings", "substitute"],

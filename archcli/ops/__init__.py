@@ -91,7 +91,14 @@ HOMES = {
         "UnflattenGrid",
     ],
     ".grids.windows": ["CutWindows", "JoinWindows", "MaskShifted", "MergePlaces"],
-    ".grids.pools": ["GroupNormalize", "MeanPlaces", "PadPlaces", "PoolPlaces", "ResponseNormalize"],
+    ".grids.pools": [
+        "GroupNormalize",
+        "MeanPlaces",
+        "OuterPlaces",
+        "PadPlaces",
+        "PoolPlaces",
+        "ResponseNormalize",
+    ],
     ".grids.merging": ["DropTokens", "JoinTiles", "MergeBlocks", "PoolBlocks"],
     ".grids.waves": ["ChannelNormalize", "ConvolvedPositions", "SpectrogramImage", "WaveChannel"],
     ".grids.tables": [

@@ -47,7 +47,6 @@ SET_ASIDE: dict[str, str] = {
 
 IMAGES: dict[str, str] = {
     "image/depth_pro": "two encoders that read patches of one image at three sizes",
-    "image/focalnet": "focal modulation in place of attention",
     "image/hiera": "masked units whose tokens are pooled within attention",
     "image/imagegpt": "a language model over colours",
     "image/levit": "attention biases by absolute differences, keys narrower than values",
@@ -63,8 +62,6 @@ IMAGES: dict[str, str] = {
     "image/vitdet": "windows, and convolutions between layers",
     "image/yolos": "tables of positions in every layer",
     "image-classification/cvt": "convolutions in place of projections",
-    "image-classification/focalnet": "focal modulation in place of attention",
-    "image-classification/hgnet_v2": "convolutions whose inputs are all that came before",
     "image-classification/hiera": "masked units whose tokens are pooled within attention",
     "image-classification/imagegpt": "a language model over colours",
     "image-classification/levit": "attention biases by absolute differences, keys narrower than values",

@@ -299,10 +299,10 @@ def convolved(op, weights, x):
         gain = weights["gain"][0, 0]
         lengths = [math.sqrt(float((v[:, :, k] ** 2).sum())) for k in range(4)]
         taps = torch.stack([gain[k] * v[:, :, k] / lengths[k] for k in range(4)], dim=2)
-    out = torch.zeros_like(x)
-    for c, t, k, i in product(range(4), range(5), range(4), range(2)):
-        if 0 <= t + k - 2 < 5:
-            out[:, c, t] += taps[c, i, k] * x[:, c // 2 * 2 + i, t + k - 2]
+    out = torch.zeros(2, 4, 5 // op.stride)
+    for c, t, k, i in product(range(4), range(5 // op.stride), range(4), range(2)):
+        if 0 <= op.stride * t + k - 2 < 5:
+            out[:, c, t] += taps[c, i, k] * x[:, c // 2 * 2 + i, op.stride * t + k - 2]
     return out + weights["bias"][:, None]
 
 

@@ -10,6 +10,7 @@ from archcli.ops import (
     GridRotaryTable,
     GroupNormalize,
     MeanPlaces,
+    OuterPlaces,
     PadPlaces,
     PoolPlaces,
     ResponseNormalize,
@@ -40,6 +41,14 @@ CASES = {
         (2, 3, 4, 6),
         [(N, 144 * 4 + 144, n, 144)],
         [(N, 144 * 4, 144, n)],
+    ),
+    # a number of each of 2 x 4 x 5 places, and of each of 2 x 6 channels
+    "outer-places": ledger(
+        OuterPlaces("y"),
+        ((2, 4, 5, 1), (2, 1, 1, 6)),
+        GRID,
+        [(E, n, 40 + 12, n)],
+        [(E, n + n - 40, n + 12, 40), (E, n + n - 12, n + 40, 12)],
     ),
     "mean-places": ledger(MeanPlaces("y"), (GRID,), (2, 1, 1, 6), [(N, n + 12, n, 12)], [(E, 12, 12, n)]),
     # as LayerNorm with its weights: 7 FLOPs each forward, 9 and 4 backward
@@ -161,6 +170,7 @@ def tubelets(op, weights, x):
 REFERENCES = {
     "PadPlaces": padded,
     "PoolPlaces": pooled,
+    "OuterPlaces": lambda op, weights, a, b: torch.stack([a[..., 0] * b[..., c] for c in range(6)], dim=-1),
     "MeanPlaces": lambda op, weights, x: (sum(x[:, i, j] for i, j in product(range(4), range(5))) / 20)[
         :, None, None
     ],

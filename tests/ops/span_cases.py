@@ -95,6 +95,15 @@ CASES = {
         [(C, 2 * 2 * 48 * 2 * 4, 2 * 48 + 32 + 40, 40 + 32), (N, 48, 48, 4)],
         weights={"direction": (4, 2, 4), "bias": (4,)},
     ),
+    # every second of the 6 places: 3, of which 5 // 2 are kept
+    "convolved-strided": ledger(
+        ConvolvedPositions("y", 4, 2, weight_norm=False, stride=2),
+        ((2, 4, 5),),
+        (2, 4, 2),
+        [(C, 2 * 24 * 2 * 4, 40 + 32, 24), (E, 24, 24 + 4, 24)],
+        [(C, 2 * 2 * 24 * 2 * 4, 2 * 24 + 32 + 40, 40 + 32), (N, 24, 24, 4)],
+        weights={"direction": (4, 2, 4), "bias": (4,)},
+    ),
     "frames-image": Case(FramesImage("y"), (X,), (2, 1, 3, 4)),
     "flatten-frames": ledger(
         FlattenFrames("y"), ((2, 4, 6, 5),), (2, 6, 20), [(M, 0, 240, 240)], [(M, 0, 240, 240)]

@@ -17,10 +17,11 @@ from archcli.modules.spec.request import Request
 from archcli.runtime.model.build import build_model
 from archcli.runtime.weights.compare import translate
 from importing import imported_file
+from parity.hierarchical_towers import HIERARCHIES
 from parity.image_towers import IMAGES
 from parity.towers import TOWERS
 
-TOWERS = {**TOWERS, **IMAGES}
+TOWERS = {**TOWERS, **IMAGES, **HIERARCHIES}
 TOLERANCE = 1e-5
 NAME = pytest.mark.parametrize("name", TOWERS)
 
@@ -140,5 +141,7 @@ def counter_flops(name, size):
     config = transformers.AutoConfig.for_model(**tower.config)
     with torch.device("meta"), FlopCounterMode(display=False) as counter, torch.no_grad():
         model = getattr(transformers, tower.cls)._from_config(config, attn_implementation="eager").eval()
+        # the counter's hooks look for what made an input that has a gradient: a view of a weight has nothing
+        model.requires_grad_(False)
         model(tower.read(torch.empty((1, *tower.shape(size)))), **(tower.given or {}))
     return counter.get_total_flops()

@@ -343,3 +343,36 @@ TOWERS |= {
         kind="samples",
     ),
 }
+
+SEW = {**WAVE, "model_type": "sew", "squeeze_factor": 3}
+PLACED = {"position_buckets": 8, "max_position_embeddings": 40, "feature_layer_norm_eps": 0.02}
+SEWD = {**SEW, **PLACED, "model_type": "sew-d", "squeeze_factor": 2}
+TOWERS |= {
+    # 200 samples are 32 positions, 331 are 53: both leave a rest behind the squeezed ones
+    "sew": Tower(SEW, "SEWModel", sizes=((200,), (331,)), kind="samples"),
+    "sew-unprojected": Tower(
+        {**SEW, "conv_dim": [12, 32], "squeeze_factor": 1}, "SEWModel", sizes=((200,),), kind="samples"
+    ),
+    "sew-ctc": Tower(
+        {**SEW, "num_conv_pos_embeddings": 5, "feat_extract_norm": "layer", "conv_bias": True},
+        "SEWForCTC",
+        "logits",
+        ((200,), (331,)),
+        kind="samples",
+    ),
+    "sew-d": Tower(SEWD, "SEWDModel", sizes=((200,), (331,)), kind="samples"),
+    "sew-d-ctc": Tower(
+        {**SEWD, "share_att_key": False, "norm_rel_ebd": "none", "position_buckets": -1},
+        "SEWDForCTC",
+        "logits",
+        ((200,),),
+        kind="samples",
+    ),
+    "sew-d-labels": Tower(
+        {**SEWD, "relative_attention": False, "norm_rel_ebd": "none", "num_labels": 5, "hidden_act": "gelu"},
+        "SEWDForSequenceClassification",
+        "logits",
+        ((331,),),
+        kind="samples",
+    ),
+}

@@ -73,6 +73,15 @@ class FrontEnd(Module):
         """How many vectors T a medium becomes."""
         raise NotImplementedError
 
+    @property
+    def squeezed(self) -> Number:
+        """How many positions in a row become one; None where they stay."""
+        return None
+
+    def unsqueezed(self, shape: Shape) -> Number:
+        """How many vectors there were of what is read, before neighbours were joined; None where none are."""
+        return None
+
     def places_of(self, medium: Medium) -> tuple[int, int] | None:
         """Rows and columns of the grid that a medium becomes; None where it becomes a sequence."""
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
-from archcli.arith import Number
+from archcli.arith import Number, Shape
 from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.ends.patches import FrontEnd, Patched
@@ -16,7 +16,7 @@ from archcli.modules.networks.activation import GELU, Activation
 from archcli.modules.networks.norm import LayerNorm, Norm
 from archcli.modules.spec.base import Conflict, Size
 from archcli.modules.spec.request import InputSpec, Medium, Request
-from archcli.modules.spec.values import Length
+from archcli.modules.spec.values import Interval, Length
 from archcli.ops import (
     Add,
     ChannelNormalize,
@@ -24,6 +24,7 @@ from archcli.ops import (
     ConvolvedPositions,
     Linear,
     Lookup,
+    PoolBlocks,
     Positions,
     SpectrogramImage,
     Transpose,
@@ -127,6 +128,8 @@ class ConvolvedSpectrogram(FrontEnd):
 
 
 Sizes = Annotated[tuple[Size, ...], Length(1)]
+Whole = Annotated[int, Interval(ge=1)]
+"""A number that is no symbol of formulas: layers are laid out by it, and a sound's length is divided."""
 
 
 class ConvolvedWave(FrontEnd):
@@ -138,7 +141,9 @@ class ConvolvedWave(FrontEnd):
     positions (none in models whose layers normalize first). Convolved positions have `position_kernel` taps,
     whose lengths are trained apart from their directions (`weight_norm`); left out, there are none.
     `position_layers` of them follow each other, each normalized by `position_norm` before its activation
-    (data2vec, arXiv:2202.03555).
+    (data2vec, arXiv:2202.03555). `projects` false leaves the matrix out, where W is D. With `squeeze` s the
+    mean of each s positions in a row is one, and convolved positions are as many (SEW, arXiv:2109.06870
+    section 4.2).
     """
 
     group: ClassVar[str] = "conv_frontend"
@@ -152,9 +157,11 @@ class ConvolvedWave(FrontEnd):
     normalized: Literal["first", "every"] = "first"
     activation: Activation = GELU()
     input_norm: Norm | None = LayerNorm()
+    projects: bool = True
+    squeeze: Whole | None = None
     position_kernel: Size | None = 128
     position_groups: Size = 16
-    position_layers: Size = 1
+    position_layers: Whole = 1
     position_norm: Norm | None = None
     weight_norm: bool = True
     norm: Norm | None = None
@@ -180,11 +187,25 @@ class ConvolvedWave(FrontEnd):
         return InputSpec((batch_size, self.samples(medium)), "features")
 
     def tokens(self, medium: Medium) -> int:
-        """Positions behind the last convolution."""
-        length = self.samples(medium)
+        """Positions that layers read."""
+        made: int = self.positions_of(self.samples(medium)) // (self.squeeze or 1)
+        return made
+
+    @property
+    def squeezed(self) -> Number:
+        """s."""
+        return self.squeeze
+
+    def positions_of(self, samples: Number) -> Number:
+        """Positions behind the last convolution, before they are squeezed."""
+        length = samples
         for kernel, stride in zip(self.kernels, self.strides, strict=True):
             length = (length - kernel) // stride + 1
         return length
+
+    def unsqueezed(self, shape: Shape) -> Number:
+        """Positions behind the last convolution, of a wave [B, n]."""
+        return self.positions_of(shape[1])
 
     def forward(self, x: Tensor, d_model: Number) -> Tensor:
         """[B, n] to [B, T, D]."""
@@ -193,17 +214,25 @@ class ConvolvedWave(FrontEnd):
             y = self._layer(y, i, *sizes)
         y = Transpose("transpose")(y)
         y = y if self.input_norm is None else self.input_norm(y, name="input_norm")
-        y = Linear("project", d_model, True)(y)
+        y = Linear("project", d_model, True)(y) if self.projects else y
         if self.position_kernel is not None:
             places = y
             for i in range(self.position_layers):
                 places = self._placed(places, self.position_kernel, str(i or ""))
-            y = Add("positions_add")(y, places)
+            y = Add("positions_add")(self._squeezed(y), places)
         return y if self.norm is None else self.norm(y, name="norm")
+
+    def _squeezed(self, x: Tensor) -> Tensor:
+        """[B, T, D] to [B, T // s, D]."""
+        if self.squeeze is None:
+            return x
+        mean: Tensor = PoolBlocks("squeeze", (x.shape[1], 1), (self.squeeze, 1))(x)
+        return mean
 
     def _placed(self, x: Tensor, kernel: int, end: str) -> Tensor:
         """act(N(conv x)) of a layer of positions, [B, T, D]; its names have this end."""
-        moved = ConvolvedPositions(f"positions{end}", kernel, self.position_groups, self.weight_norm)
+        options = (kernel, self.position_groups, self.weight_norm, self.squeeze or 1)
+        moved = ConvolvedPositions(f"positions{end}", *options)
         y = moved(Transpose(f"channels_first{end}")(x), group="position_embedding")
         if self.position_norm is None:
             y = self.activation(y, name=f"positions_activation{end}")
@@ -225,11 +254,14 @@ class ConvolvedWave(FrontEnd):
         return activated
 
     def check(self) -> Iterator[Conflict]:
-        """Conflict: lists of different lengths."""
+        """Conflicts: lists of different lengths; positions that are squeezed without being convolved once."""
         yield from super().check()
         if len({len(self.channels), len(self.kernels), len(self.strides)}) > 1:
             what = "channels, kernels and strides have an entry for each layer"
             yield Conflict("wave-layers", "kernels", what, "make the lists as long as each other")
+        if self.squeeze is not None and (self.position_kernel is None or self.position_layers > 1):
+            what = "squeeze needs positions of one convolution, whose stride it is"
+            yield Conflict("wave-squeeze", "squeeze", what, "leave it out, or write position_layers: 1")
 
 
 __all__ = ["ConvolvedSpectrogram", "ConvolvedWave", "SpectrogramPatches"]

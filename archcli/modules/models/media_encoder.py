@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-from archcli.arith import Number, Shape
+from archcli.arith import Number, Shape, is_whole
 from archcli.graph import Tensor
 from archcli.modules.blocks.between import Taps
 from archcli.modules.ends.patches import FrontEnd
@@ -17,10 +17,21 @@ from archcli.modules.ends.pooling import Pooling
 from archcli.modules.models.model import Model
 from archcli.modules.models.stack import AXES, Cached, Stack
 from archcli.modules.models.tower import TowerModel
+from archcli.modules.networks.activation import Activation
 from archcli.modules.spec.base import Conflict, Count, Size
 from archcli.modules.spec.context import Context
 from archcli.modules.spec.request import InputSpec, Medium, Request
-from archcli.ops import Add, FlattenPlaces, KeepToken, Linear, PoolBlocks, Positions, Scale
+from archcli.ops import (
+    Add,
+    FlattenPlaces,
+    KeepToken,
+    Linear,
+    PadTokens,
+    PoolBlocks,
+    Positions,
+    Regroup,
+    Scale,
+)
 
 PROJECTOR = "projector"
 """The group of what stands between a tower and what reads its vectors, and the part that it is."""
@@ -34,7 +45,9 @@ class MediaEncoder(Model, Stack, TowerModel):
     to which a matrix leads (CLIP, arXiv:2103.00020). `n_labels` is a classifier of it, or without pooling of
     every token. With `teacher` a second classifier reads the second token, and the answer is the mean of both
     (DeiT, arXiv:2012.12877 section 4). Each `averaged` vectors in a row become their mean before the final
-    norm (Qwen2-Audio, arXiv:2407.10759). Layers state `causal: false`. Nothing is cached or generated.
+    norm (Qwen2-Audio, arXiv:2407.10759). Where the front end squeezes positions, `upsampling` is the
+    activation behind the matrix that makes as many of them again (SEW, arXiv:2109.06870 section 4.2). Layers
+    state `causal: false`. Nothing is cached or generated.
     """
 
     caches: ClassVar[bool] = False
@@ -47,6 +60,7 @@ class MediaEncoder(Model, Stack, TowerModel):
     n_labels: Size | None = None
     teacher: bool = False
     averaged: Size | None = None
+    upsampling: Activation | None = None
 
     @property
     def media(self) -> tuple[str, ...]:
@@ -65,6 +79,9 @@ class MediaEncoder(Model, Stack, TowerModel):
     def tokens_of(self, medium: Medium) -> int:
         """How many hidden states a medium has."""
         medium = self.front_end.medium(Request(media=(medium,)))
+        if self.upsampling is not None:
+            restored: int = self.front_end.unsqueezed(self.front_end.input(1, medium).shape)
+            return restored
         if self.front_end.places_of(medium) is None:
             return self.front_end.tokens(medium) // (self.averaged or 1)
         h, w = self.grid_made(self.front_end.input(1, medium).shape)
@@ -111,6 +128,7 @@ class MediaEncoder(Model, Stack, TowerModel):
         if self.averaged is not None:
             x = PoolBlocks("average", (x.shape[1], 1), (self.averaged, 1))(x)
         x = self.apply_final_norm(x)
+        x = x if self.upsampling is None else self._upsampled(x, self.upsampling, tokens.shape)
         y = x if self.pooling is None else self.pooling(x, name="pooling")
         if wanted == "hidden":
             return x, None if taps is None else tuple(taps.behind(layers) for layers in behind)
@@ -121,6 +139,17 @@ class MediaEncoder(Model, Stack, TowerModel):
         labels = Linear("classifier", self.n_labels, True)(y, group="classifier")
         return self._with_teacher(x, labels, self.n_labels) if self.teacher else labels, None
 
+    def _upsampled(self, x: Tensor, activation: Activation, read: Shape) -> Tensor:
+        """[B, T, D] to [B, n, D], n the vectors of what is read before they were squeezed; the last are 0."""
+        width, factor = x.shape[-1], self.front_end.squeezed
+        y = Linear("upsample", factor * width, True)(x, group="upsampling")
+        y = activation(y, name="upsample_activation")
+        y = Regroup("upsampled", x.shape[1] * factor, width)(y)
+        missing = self.front_end.unsqueezed(read) - y.shape[1]
+        whole = is_whole(missing) and missing == 0
+        restored: Tensor = y if whole else PadTokens("upsample_pad", missing)(y)
+        return restored
+
     def _with_teacher(self, x: Tensor, labels: Tensor, n_labels: Number) -> Tensor:
         second = KeepToken("second", 1)(x)
         taught = Linear("teacher_classifier", n_labels, True)(second, group="classifier")
@@ -128,13 +157,16 @@ class MediaEncoder(Model, Stack, TowerModel):
         return mean
 
     def check(self) -> Iterator[Conflict]:
-        """Conflict: a teacher's classifier without one of its own."""
+        """Conflicts: a teacher's classifier without one of its own; upsampling of what is not squeezed."""
         yield from super().check()
         if self.teacher and (self.n_labels is None or self.pooling is None):
             what = "teacher adds a second classifier to that of the first token"
             yield Conflict(
                 "teacher-labels", "teacher", what, "add n_labels and pooling: first, or leave it out"
             )
+        if self.upsampling is not None and self.front_end.squeezed is None:
+            what = "upsampling makes as many positions again as the front end squeezed, and it squeezes none"
+            yield Conflict("upsampling-squeeze", "upsampling", what, "state squeeze in front_end")
 
 
 __all__ = ["MediaEncoder"]

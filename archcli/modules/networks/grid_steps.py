@@ -14,15 +14,18 @@ from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Count, Module, Positive, Size
 from archcli.modules.spec.values import Length
 from archcli.ops import (
+    Add,
     ChannelsFirst,
     ChannelsLast,
     Conv2d,
     MeanPlaces,
     Multiply,
     PadPlaces,
+    Parameter,
     PoolPlaces,
     Scale,
     StandardizedConv2d,
+    TrainedScale,
 )
 
 Around = Annotated[tuple[Count, ...], Length(4, 4)]
@@ -57,6 +60,7 @@ class ConvolutionStep(GridStep):
     the right (TensorFlow's rule).
     groups: channels of a group read those of their group alone; with `depthwise` each its own.
     standardized: kernels have mean 0 and variance 1 (arXiv:1903.10520); the number is the variance's eps.
+    affine: behind the activation every number is multiplied by one trained number, and another is added.
     """
 
     kind: Literal["conv"] = "conv"
@@ -73,6 +77,7 @@ class ConvolutionStep(GridStep):
     standardized: Positive | None = None
     norm: Norm | None = None
     activation: Activation | None = None
+    affine: bool = False
 
     @property
     def sides(self) -> tuple[Number, Number]:
@@ -120,22 +125,39 @@ class ConvolutionStep(GridStep):
             conv = StandardizedConv2d("conv", *options)
         y: Tensor = ChannelsLast("last")(conv(ChannelsFirst("first")(x)))
         y = y if self.norm is None else self.norm(y, name="norm")
-        return y if self.activation is None else self.activation(y, name="activation")
+        y = y if self.activation is None else self.activation(y, name="activation")
+        if not self.affine:
+            return y
+        scaled = TrainedScale("affine")(y, group="norms")
+        shifted: Tensor = Add("affine_add", meets=False)(
+            scaled, Parameter("affine_shift", (1,))(y, group="norms")
+        )
+        return shifted
 
 
 class PaddedStep(GridStep):
-    """Zeros around the grid, `size` places on every side."""
+    """Zeros around the grid, `size` places on every side, or as many as `around` says of each."""
 
     kind: Literal["pad"] = "pad"
     size: Size = 1
+    around: Around | None = None
 
     def places_after(self, grid: Grid) -> Grid:
-        """Twice the size more rows and columns."""
-        return grid[0] + 2 * self.size, grid[1] + 2 * self.size
+        """So many more rows and columns."""
+        left, right, top, bottom = self.sides
+        return grid[0] + top + bottom, grid[1] + left + right
+
+    @property
+    def sides(self) -> tuple[Number, Number, Number, Number]:
+        """Zeros left, right, above and below."""
+        if self.around is None:
+            return self.size, self.size, self.size, self.size
+        left, right, top, bottom = self.around
+        return left, right, top, bottom
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, h, w, C] to [B, h + 2 size, w + 2 size, C]."""
-        padded: Tensor = PadPlaces("pad", (self.size,) * 4)(x)
+        """[B, h, w, C] to [B, top + h + bottom, left + w + right, C]."""
+        padded: Tensor = PadPlaces("pad", self.sides)(x)
         return padded
 
 

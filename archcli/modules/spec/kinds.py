@@ -42,6 +42,7 @@ TABLE: dict[str, dict[str, str]] = {
         "mha": "archcli.modules.attention.grouped:MultiHeadAttention",
         "reduced_grid": "archcli.modules.images.pyramids:ReducedGridAttention",
         "grid_pool": "archcli.modules.images.pyramids:PoolMixer",
+        "focal": "archcli.modules.images.focal:FocalModulation",
         "mqa": "archcli.modules.attention.grouped:MultiQueryAttention",
         "gqa": "archcli.modules.attention.grouped:GroupedQueryAttention",
         "disentangled": "archcli.modules.attention.disentangled:DisentangledAttention",
@@ -128,6 +129,10 @@ TABLE: dict[str, dict[str, str]] = {
         "mean": "archcli.modules.networks.grid_steps:MeanStep",
         "pad": "archcli.modules.networks.grid_steps:PaddedStep",
         "squeeze": "archcli.modules.networks.grid_steps:SqueezeStep",
+        "sequence": "archcli.modules.networks.grid_joins:SequenceStep",
+        "join": "archcli.modules.networks.grid_joins:JoinedStep",
+        "dense": "archcli.modules.networks.grid_joins:DenseStep",
+        "fill": "archcli.modules.networks.grid_joins:FillStep",
     },
     "gated_norm": {
         "rmsnorm": "archcli.modules.recurrent.gated_norm:GatedRMSNorm",

@@ -102,6 +102,30 @@ class MeanPlaces(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class OuterPlaces(Op):
+    """y = a * b for a number of each place, a [B, h, w, 1], and one of each channel, b [B, 1, 1, C]."""
+
+    drawn: ClassVar[str] = "join"
+    sign: ClassVar[str] = "×"
+    name: str
+
+    def shape(self, a: Shape, b: Shape) -> Shape:
+        return (*a[:3], b[3])
+
+    def parts(self, a: Shape, b: Shape) -> tuple[Part, ...]:
+        n, places, channels = prod(self.shape(a, b)), prod(a), prod(b)
+        # each gradient is a product, summed over what its factor was repeated for
+        gradients = (
+            Part("d_0", OpClass.ELEMENTWISE, 2 * n - places, n + channels, places, wrt=0),
+            Part("d_1", OpClass.ELEMENTWISE, 2 * n - channels, n + places, channels, wrt=1),
+        )
+        return (Part("multiply", OpClass.ELEMENTWISE, n, places + channels, n, gradients),)
+
+    def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
+        return a * b
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class GroupNormalize(Op):
     """y = (x - mean) / sqrt(var + eps) * weight + bias, over all places of each group of channels.
 
@@ -173,4 +197,11 @@ class ResponseNormalize(Op):
         return 0.0
 
 
-__all__ = ["GroupNormalize", "MeanPlaces", "PadPlaces", "PoolPlaces", "ResponseNormalize"]
+__all__ = [
+    "GroupNormalize",
+    "MeanPlaces",
+    "OuterPlaces",
+    "PadPlaces",
+    "PoolPlaces",
+    "ResponseNormalize",
+]

@@ -78,7 +78,7 @@ class ChannelNormalize(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConvolvedPositions(Op):
-    """A convolution of `groups` groups along x [B, C, n] that keeps its length, [B, C, n].
+    """A convolution of `groups` groups along x [B, C, n] to [B, C, n // stride]; with stride 1 as long.
 
     Its taps are gain_k v_k / |v_k|, v [C, C / groups, K] of length |v_k| at each place k (weight
     normalization, arXiv:1602.07868), or without `weight_norm` v itself. wav2vec 2.0, arXiv:2006.11477
@@ -91,6 +91,10 @@ class ConvolvedPositions(Op):
     kernel: int
     groups: Number
     weight_norm: bool = True
+    stride: Number = 1
+
+    def shape(self, x: Shape) -> Shape:
+        return (*x[:2], x[2] // self.stride)
 
     def weights(self, x: Shape) -> dict[str, Shape]:
         taps = (x[1], x[1] // self.groups, self.kernel)
@@ -99,8 +103,8 @@ class ConvolvedPositions(Op):
         return {"gain": (1, 1, self.kernel), "direction": taps, "bias": (x[1],)}
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
-        # an even kernel makes one position more than there are, which is computed and dropped
-        made = x[0] * x[1] * (x[2] + (self.kernel + 1) % 2)
+        # what is made beyond n // stride positions is computed and dropped: one with stride 1, an even kernel
+        made = x[0] * x[1] * ((x[2] + (self.kernel + 1) % 2 - 1) // self.stride + 1)
         taps = prod(self.weights(x)["direction"])
         flops = 2 * (made // x[1]) * taps
         product = contraction("conv", flops, [(prod(x), 0), (taps, "direction")], made)
@@ -118,8 +122,10 @@ class ConvolvedPositions(Op):
         taps = weights["direction"]
         if self.weight_norm:
             taps = taps * (weights["gain"] / taps.square().sum((0, 1), keepdim=True).sqrt())
-        y = torch.nn.functional.conv1d(x, taps, weights["bias"], 1, self.kernel // 2, 1, self.groups)
-        return y if self.kernel % 2 else y[:, :, :-1]
+        around = self.kernel // 2
+        y = torch.nn.functional.conv1d(x, taps, weights["bias"], self.stride, around, 1, self.groups)
+        kept = x.shape[2] // self.stride
+        return y if y.shape[2] == kept else y[:, :, :kept]
 
     def initial(self, weight: str) -> float | None:
         return {"gain": 1.0, "direction": None}.get(weight, 0.0)

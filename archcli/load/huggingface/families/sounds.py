@@ -10,7 +10,7 @@ from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.networks import layernorm
 from archcli.load.huggingface.weights.map import Rule, Weights
 from archcli.load.huggingface.whole.vit_like import flat, labels, vit_like
-from archcli.load.huggingface.whole.wave_like import FRONT, NO_SIZE, sizes, wave
+from archcli.load.huggingface.whole.wave_like import FRONT, NO_SIZE, sizes, wave, wave_ends
 
 
 def _ast(config: Config) -> Mapped:
@@ -44,21 +44,13 @@ def _wav2vec2_like(config: Config, prefix: str, front_end: Mapped | None = None,
         raise config.error(what, at=config.place("adapter_attn_dim"))
     norm = layernorm(config.number("layer_norm_eps"))
     stable = config.flag("do_stable_layer_norm", default=False).value
-    ends: Mapped = {}
-    if config.architecture.endswith("CTC"):
-        ends = {"n_labels": config.size("vocab_size")}
-    elif config.architecture.endswith("Classification"):
-        config.only("use_weighted_layer_sum", False, default=False)
-        ends = {"pooling": {"kind": "mean", "width": config.size("classifier_proj_size")}, **labels(config)}
-    masks = max(config.number(f"mask_{what}_prob", default=0.0).value for what in ("time", "feature")) > 0
     return vit_like(
         config,
         {**wave(config, norm, stable=stable), **(front_end or {})},
         norm=norm,
         layer={} if stable else {"kind": "post_norm"},
         final_norm=stable,
-        **({"unread": {"masked_spec_embed": config.size("hidden_size")}} if masks else {}),
-        **ends,
+        **wave_ends(config),
         **more,
     )
 

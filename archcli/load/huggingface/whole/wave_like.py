@@ -5,6 +5,7 @@ from __future__ import annotations
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped
 from archcli.load.huggingface.parts.networks import activation
+from archcli.load.huggingface.whole.vit_like import labels
 
 FRONT = "front_end"
 """What a front end is called in the names of its tensors."""
@@ -48,3 +49,15 @@ def wave(config: Config, norm: Mapped, *, stable: bool) -> Mapped:
         "position_groups": config.size("num_conv_pos_embedding_groups"),
         "norm": None if stable else norm,
     }
+
+
+def wave_ends(config: Config) -> Mapped:
+    """What follows the layers in the file's class, and the vector of masked positions, read by no pass."""
+    ends: Mapped = {}
+    if config.architecture.endswith("CTC"):
+        ends = {"n_labels": config.size("vocab_size")}
+    elif config.architecture.endswith("Classification"):
+        config.only("use_weighted_layer_sum", False, default=False)
+        ends = {"pooling": {"kind": "mean", "width": config.size("classifier_proj_size")}, **labels(config)}
+    masks = max(config.number(f"mask_{what}_prob", default=0.0).value for what in ("time", "feature")) > 0
+    return {**ends, **({"unread": {"masked_spec_embed": config.size("hidden_size")}} if masks else {})}

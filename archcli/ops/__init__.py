@@ -106,6 +106,7 @@ HOMES = {
         "ChannelTokens",
         "ConcatTokens",
         "JoinChannels",
+        "JoinNeighbours",
         "PadTokens",
         "Regroup",
         "TakeTokens",

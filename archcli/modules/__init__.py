@@ -65,6 +65,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.models.tower import *
     from archcli.modules.models.videos import *
     from archcli.modules.networks.activation import *
+    from archcli.modules.networks.bottleneck import *
     from archcli.modules.networks.carried import *
     from archcli.modules.networks.convolved import *
     from archcli.modules.networks.experts import *
@@ -146,7 +147,16 @@ HOMES = {
     ".images.stems": ["ConvolvedImage", "VideoPatches"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".spec.base": ["Inline", "Module", "children", "find", "settings", "substitute"],
-    ".networks.norm": ["BatchNorm", "LayerNorm", "Norm", "QKNorm", "RMSNorm", "SelfGatedRMSNorm"],
+    ".networks.norm": [
+        "AffineNorm",
+        "BatchNorm",
+        "LayerNorm",
+        "Norm",
+        "QKNorm",
+        "RMSNorm",
+        "SelfGatedRMSNorm",
+    ],
+    ".networks.bottleneck": ["BottleneckBlock", "BottleneckAttention"],
     ".blocks.block": ["Block", "PostNorm", "PreNorm"],
     ".networks.carried": ["CarriedExperts", "CarriedRouting"],
     ".spec.context": ["Context", "LayerCache"],

@@ -113,6 +113,7 @@ HOMES = {
         "ChannelTokens",
         "ConcatTokens",
         "JoinChannels",
+        "JoinNeighbours",
         "PadTokens",
         "Regroup",
         "TakeTokens",

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.ops.base import WHOLE_NUMBERS, elementwise
+from archcli.ops.base import WHOLE_NUMBERS, bias, elementwise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,19 +83,24 @@ class ScaleChosen(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainedScale(Op):
-    """y = c x for one trained number c, or one for each channel of the last axis, which starts at `start`."""
+    """y = c x for one trained number c, or one for each channel of the last axis, which starts at `start`.
+
+    With `bias` y = c x + b, b a number as c is, which starts at 0.
+    """
 
     drawn: ClassVar[str] = "scale"
     sign: ClassVar[str] = "scale"
     name: str
     per_channel: bool = False
     start: float = 1.0
+    bias: bool = False
 
     def weights(self, x: Shape) -> dict[str, Shape]:
-        return {"scale": x[-1:] if self.per_channel else (1,)}
+        size = x[-1:] if self.per_channel else (1,)
+        return {"scale": size} | ({"bias": size} if self.bias else {})
 
     def initial(self, weight: str) -> float | None:
-        return self.start
+        return 0.0 if weight == "bias" else self.start
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n, numbers = prod(x), prod(self.weights(x)["scale"])
@@ -103,10 +108,12 @@ class TrainedScale(Op):
             Part("d_0", OpClass.ELEMENTWISE, n, n + numbers, n, wrt=0),
             Part("d_scale", OpClass.NORMALIZATION, 2 * n, 2 * n, numbers, wrt="scale"),
         )
-        return (Part("scale", OpClass.ELEMENTWISE, n, n + numbers, n, gradients),)
+        scaled = Part("scale", OpClass.ELEMENTWISE, n, n + numbers, n, gradients)
+        return (scaled, bias(n, numbers)) if self.bias else (scaled,)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
-        return x * weights["scale"].to(x.dtype)
+        y = x * weights["scale"].to(x.dtype)
+        return y + weights["bias"].to(x.dtype) if self.bias else y
 
 
 @dataclass(frozen=True, slots=True, eq=False)

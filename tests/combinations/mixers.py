@@ -55,6 +55,7 @@ MIXERS = {
     "lightning": "{kind: lightning, n_heads: 4, head_dim: 6, chunk: 3}",
     "mlstm": "{kind: mlstm, n_heads: 2, key_head_dim: 6, value_head_dim: 7, chunk: 3}",
     "retention": "{kind: retention, n_heads: 2, key_head_dim: 6, value_head_dim: 5, chunk: 4}",
+    "bottleneck": "{kind: bottleneck, n_heads: 4, qk_width: 9, bias: true}",
     "gated-retention": "{kind: retention, n_heads: 2, key_head_dim: 6, value_head_dim: 5, decay: token}",
 }
 PLACED = "kind: disentangled, n_heads: 4, causal: false, bias: true"

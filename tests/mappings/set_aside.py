@@ -31,7 +31,6 @@ SET_ASIDE: dict[str, str] = {
     "image-text/udop": "positions on a page as a bias on scores",
     "masked/convbert": "convolutions whose kernels are made of the tokens",
     "masked/funnel": "layers that pool the tokens",
-    "masked/mobilebert": "bottlenecks around attention and several networks a layer",
     "masked/mra": "attention approximated at several resolutions, in a kernel for GPUs",
     "masked/neomme": "embeddings of values and mixed streams",
     "masked/nystromformer": "landmarks in place of keys, and a convolution",

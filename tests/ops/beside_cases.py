@@ -63,6 +63,14 @@ CASES = {
         [(E, n, n + 4, n), (N, 2 * n, 2 * n, 4)],
         weights={"scale": (4,)},
     ),
+    "trained-scale-and-shift": ledger(
+        TrainedScale("y", per_channel=True, bias=True),
+        (X,),
+        X,
+        [(E, n, n + 4, n), (E, n, n + 4, n)],
+        [(E, n, n + 4, n), (N, 2 * n, 2 * n, 4), (N, n, n, 4)],
+        weights={"scale": (4,), "bias": (4,)},
+    ),
 }
 
 
@@ -97,5 +105,5 @@ def _of_token(op, scores, bias, factor):
 REFERENCES = {
     "RelativeProfiles": profiles,
     "RouteBesideShared": route,
-    "TrainedScale": lambda op, weights, x: x * weights["scale"],
+    "TrainedScale": lambda op, weights, x: x * weights["scale"] + weights.get("bias", 0),
 }

@@ -14,6 +14,7 @@ from archcli.ops import (
     ConcatTokens,
     DropTokens,
     JoinChannels,
+    JoinNeighbours,
     KeepToken,
     MergeBlocks,
     PadTokens,
@@ -35,6 +36,10 @@ CASES = {
     "pad-tokens": ledger(PadTokens("y", 2), (X,), (2, 5, 4), [(M, 0, n, 40)], [(M, 0, n, n)]),
     "concat-tokens": ledger(
         ConcatTokens("y"), (X, (2, 5, 4)), (2, 8, 4), [(M, 0, 64, 64)], [(M, 0, n, n), (M, 0, 40, 40)]
+    ),
+    # a token's 4 numbers between those of its neighbours, the next one's first
+    "join-neighbours": ledger(
+        JoinNeighbours("y", 1), (X,), (2, 3, 12), [(M, 0, n, 3 * n)], [(E, 2 * n, 3 * n, n)]
     ),
     # 6 places are the width of 2 channels in each of 2 groups
     "channel-tokens": Case(ChannelTokens("y", 2), (GRID,), (2, 2, 2, 6)),
@@ -135,6 +140,14 @@ def joined(x):
     return out
 
 
+def neighbours(op, weights, x):
+    """The next token, the token, the one before; zeros beyond both ends."""
+    none = torch.zeros(2, 4)
+    of_tokens = [none, *x.unbind(1), none]
+    rows = [torch.cat([of_tokens[i + 1], of_tokens[i], of_tokens[i - 1]], -1) for i in range(1, 4)]
+    return torch.stack(rows, dim=1)
+
+
 def tile_table(op, weights, x):
     share, row = math.tanh(float(weights["gate"])), weights["weight"][2]
     return torch.stack([x[b] + share * row[2 * (b % 2) : 2 * (b % 2) + 2] for b in range(4)])
@@ -174,6 +187,7 @@ REFERENCES = {
     "TakeTokens": lambda op, weights, x: torch.stack([x[:, 0], x[:, 1]], dim=1),
     "PadTokens": lambda op, weights, x: torch.stack([*x.unbind(1), *[torch.zeros(2, 4)] * 2], dim=1),
     "ConcatTokens": lambda op, weights, a, b: torch.stack([*a.unbind(1), *b.unbind(1)], dim=1),
+    "JoinNeighbours": neighbours,
     "ChannelTokens": lambda op, weights, x: channels(x),
     "JoinChannels": lambda op, weights, x: joined(x),
     "TanhScale": lambda op, weights, x: math.tanh(float(weights["gate"])) * x,

@@ -12,7 +12,7 @@ from parity.alterations import Alteration, dropped, nothing, off, plus, times, t
 
 def pooled(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     """Another function of what is pooled, where anything is."""
-    return to(m.Sigmoid())(spec, field) if spec.pooler else iter(())
+    return to(m.Sigmoid())(spec, field) if spec.pooler and spec.pooler_dense else iter(())
 
 
 def transformed(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:

@@ -56,7 +56,8 @@ STRUCTURE = set(
     adapter_targets buckets size branches latent n_blocks state d_inner
     dt_rank conv_kernel rank query_gate ffn_norm n_shared relative_rank relative_extent
     o_lora_rank network depthwise_kernel grouped_kernel router_width first blocks projects
-    layer_scale towers uncounted beside projection projection_bias unread_frozen""".split()  # noqa: SIM905
+    layer_scale towers uncounted beside projection projection_bias unread_frozen pooler_dense neighbours
+    table_width networks reads qk_width""".split()  # noqa: SIM905
 )
 
 

@@ -165,9 +165,10 @@ class ProjectedAttention(IndexedAttention, ProjectedHeads):
             self._declare_global(x, d)
         # a stack hands its table on; a layer that runs alone makes its own
         table = context.rotary or self.table(context.positions, x.shape[-1], "rotary", x)
-        q = self._placed(self._heads(x, "q", self.n_heads, d), "q", table)
+        scored = self.scored(x)
+        q = self._placed(self._heads(scored, "q", self.n_heads, d), "q", table)
         if self.kv_from is None:
-            (k, v), kept = self.extend(context, **self._entries(x, d, table))
+            (k, v), kept = self.extend(context, **self._entries(x, d, table, scored))
         else:
             (k, v), kept = borrowed(context)
         # the index's keys lie in the cache behind the attention's own entries
@@ -179,9 +180,15 @@ class ProjectedAttention(IndexedAttention, ProjectedHeads):
         out = self._matrix("o", context.width_of(x))(mixed)
         return out, lent(context, None if kept is None else (*kept, *index_keys), (k, v), chosen)
 
-    def _entries(self, x: Tensor, d: Number, table: tuple[Tensor, Tensor] | None) -> dict[str, Tensor]:
-        """Keys and values of tokens x."""
-        heads = self._heads(x, "k", self.kv_heads, d)
+    def scored(self, x: Tensor) -> Tensor:
+        """What queries and keys are projected from: the tokens x [B, T, D] themselves."""
+        return x
+
+    def _entries(
+        self, x: Tensor, d: Number, table: tuple[Tensor, Tensor] | None, scored: Tensor | None = None
+    ) -> dict[str, Tensor]:
+        """Keys and values of tokens x; `scored` is what keys are made of, where that is not x."""
+        heads = self._heads(x if scored is None else scored, "k", self.kv_heads, d)
         k = self._placed(heads, "k", table)
         v = heads if self.values == "keys" else self._values(x, d)
         return {"k": k, "v": v if self.v_norm is None else self.v_norm(v, name="v_norm", group="qk_norm")}

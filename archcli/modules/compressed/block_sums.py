@@ -70,11 +70,13 @@ class TransientGlobalAttention(MultiHeadAttention):
         mask = NearAndSums(self.own_mask(), q.shape[1] // self.block)
         return super().attend(context, d_query, q, k, v, name, mask, **given)
 
-    def _entries(self, x: Tensor, d: Number, table: tuple[Tensor, Tensor] | None) -> dict[str, Tensor]:
+    def _entries(
+        self, x: Tensor, d: Number, table: tuple[Tensor, Tensor] | None, scored: Tensor | None = None
+    ) -> dict[str, Tensor]:
         """Keys and values of tokens x, and behind them those of the sums of their blocks."""
         sums = self.block_norm(SumBlocks("block_sums", self.block)(x), name="block_norm")
         width_v = d if self.v_head_dim is None else self.v_head_dim
-        entries = super()._entries(x, d, table)
+        entries = super()._entries(x, d, table, scored)
         return {
             "k": JoinBlocks("k_join")(entries["k"], self._of_sums(x, sums, "k", d)),
             "v": JoinBlocks("v_join")(entries["v"], self._of_sums(x, sums, "v", width_v)),

@@ -15,7 +15,7 @@ from archcli.modules.networks.activation import GELU, Activation, dropped
 from archcli.modules.networks.norm import Norm
 from archcli.modules.positions.position import NoPosition, Position
 from archcli.modules.spec.base import Conflict, Count, Inherit, Inline, Module, Positive, Share, Size, Spec
-from archcli.ops import Add, Concat, Gather, Linear, Lookup, Scale, Softcap, Zeros
+from archcli.ops import Add, Concat, Gather, Linear, Lookup, Parameter, Scale, Softcap, Zeros
 
 PROJECTION = "embedding_projection"
 FIRST = "first_type"
@@ -40,6 +40,8 @@ class Embedding(Module):
     arXiv:1912.13318). `joins` leads the vector, with the vectors of the features in `joined` behind it, to D
     by a biased matrix (RoCBERT; a pass uses the first entries). `width` w makes the table [V, w], with a
     matrix from w to D behind it and one back to w before the head (OPT-350m, arXiv:2205.01068). With
+    `neighbours` n that matrix is biased, reads the vectors of n tokens to each side beside the token's own,
+    and none leads back (MobileBERT 1, arXiv:2004.02984 section 3.3; 0 reads the token's alone). With
     `width_of` all, positions, segment types and norm are as narrow, and a biased matrix leads from them to D,
     none back (ALBERT, arXiv:1909.11942 section 3.1; ELECTRA). `extra_rows` is how many rows of the table are
     of no word that could be predicted (Moshi 1). `dropout` zeroes that share of the vectors in training.
@@ -58,6 +60,7 @@ class Embedding(Module):
     norms_tokens: bool = False
     width: Size | None = None
     width_of: Literal["tokens", "all"] = "tokens"
+    neighbours: Count | None = None
     extra_rows: Count = 0
     dropout: Share = 0.0
 
@@ -69,7 +72,7 @@ class Embedding(Module):
         lookup = Lookup("tokens", rows, d_model if self.width is None else self.width)
         x = self._scaled(lookup(tokens), "scale")
         narrow = self.width_of == "all"
-        x = x if self.width is None or narrow else Linear("project_in", d_model)(x, group=PROJECTION)
+        x = x if self.width is None or narrow else self._widened(x, d_model)
         x = self._joined(x, tokens, d_model) if self.joins else x
         # ids of 0, made here: a pass is not given the kinds of its segments
         for name, kinds in self._typed():
@@ -85,6 +88,11 @@ class Embedding(Module):
         return x, x.tape.weight(lookup, tokens)
 
     @property
+    def goes_back(self) -> bool:
+        """Whether a matrix leads back to the width of the table before the head."""
+        return self.width is not None and self.width_of == "tokens" and self.neighbours is None
+
+    @property
     def adds_tables(self) -> bool:
         """Whether vectors of further tables are added or joined to those of the tokens."""
         return bool(self.token_types or self.more_types or self.boxes or self.joins)
@@ -98,6 +106,15 @@ class Embedding(Module):
         if self.token_types:
             yield "token_types", self.token_types
         yield from ((f"more_types_{i}", kinds) for i, kinds in enumerate(self.more_types))
+
+    def _widened(self, x: Tensor, d_model: Number) -> Tensor:
+        """Vectors [B, T, w], and those of their neighbours, led to D."""
+        if self.neighbours:
+            from archcli.ops import JoinNeighbours  # rare: MobileBERT
+
+            x = JoinNeighbours("neighbours", self.neighbours)(x)
+        y: Tensor = Linear("project_in", d_model, self.neighbours is not None)(x, group=PROJECTION)
+        return y
 
     def _joined(self, x: Tensor, tokens: Tensor, d_model: Number) -> Tensor:
         """Tokens' vectors with those of their features, led to D."""
@@ -121,9 +138,8 @@ class Embedding(Module):
         return x
 
     def project_out(self, x: Tensor) -> Tensor:
-        """The head's input: x [B, T, D], or projected to [B, T, w] where the table has its own width w."""
-        goes_back = self.width is not None and self.width_of == "tokens"
-        y: Tensor = Linear("project_out", self.width)(x, group=PROJECTION) if goes_back else x
+        """The head's input: x [B, T, D], or projected to [B, T, w] where a matrix leads back to w."""
+        y: Tensor = Linear("project_out", self.width)(x, group=PROJECTION) if self.goes_back else x
         return y
 
     def check(self) -> Iterator[Conflict]:
@@ -139,6 +155,9 @@ class Embedding(Module):
             yield Conflict(
                 "width-of-all", "width_of", "width_of says what has the width, and there is none", "add width"
             )
+        if self.neighbours is not None and (self.width is None or self.width_of == "all"):
+            what = "neighbours are read by the matrix behind a table of its own width"
+            yield Conflict("neighbours-width", "neighbours", what, "state width, and no width_of")
 
     def vectors(self, ids: Tensor, table: Tensor, name: str) -> Tensor:
         """Vectors of an encoder's source ids by the same table and scale."""
@@ -228,7 +247,8 @@ class MaskedHead(Inline):
     W is the embedding's table where that is tied, else a [V, D] matrix. `transform` false is W x + b alone
     (EuroBERT), `transform_bias` and `bias` false leave out t or b. T makes vectors of `width`, left out as
     wide as they were (ALBERT and ELECTRA: the width of the table). `bottleneck` makes two matrices without
-    bias of T, to this width and back, the function after each, and no norm (UltraBERT).
+    bias of T, to this width and back, the function after each, and no norm (UltraBERT). `table_width` w makes
+    W of two, side by side: [V, w], which a tied table is, and a matrix [V, D - w] (MobileBERT).
     """
 
     group: ClassVar[str] = "lm_head"
@@ -241,10 +261,13 @@ class MaskedHead(Inline):
     bias: bool = True
     width: Size | None = None
     bottleneck: Size | None = None
+    table_width: Size | None = None
 
     def forward(self, x: Tensor, vocab_size: Number, table: Tensor | None, *, name: str) -> Tensor:
         """[B, T, D] to logits [B, T, V]; `table` is the tied weight, or None."""
         hidden = self._transformed(x, name) if self.transform else x
+        if self.table_width is not None:
+            table = self._joined(hidden, vocab_size, table, name, self.table_width)
         logits: Tensor = Linear(name, vocab_size, self.bias, table is not None)(hidden, *_as_inputs(table))
         return logits
 
@@ -252,6 +275,15 @@ class MaskedHead(Inline):
         if self.bottleneck is not None:
             return self._squeezed(x, name, self.bottleneck)
         return transformed(self, x, x.shape[-1] if self.width is None else self.width, name)
+
+    def _joined(
+        self, x: Tensor, vocab_size: Number, table: Tensor | None, name: str, width: Number
+    ) -> Tensor:
+        """W [V, D] of two matrices, the first of which may be the embedding's table [V, w]."""
+        first = Parameter(f"{name}_table", (vocab_size, width))(x) if table is None else table
+        second = Parameter(f"{name}_rest", (vocab_size, x.shape[-1] - width))(x)
+        joined: Tensor = Concat(f"{name}_join")(first, second)
+        return joined
 
     def _squeezed(self, x: Tensor, name: str, width: Number) -> Tensor:
         hidden = self.activation(Linear(f"{name}_transform", width)(x), name=f"{name}_activation")

@@ -25,7 +25,8 @@ class Encoder(Model, Stack):
     BERT, Devlin et al. 2018, arXiv:1810.04805.
 
     `pooler` adds tanh(W x + b) of the first token, from which BERT classifies; `pools` every does so for each
-    token (ELECTRA's discriminator), `pooler_activation` takes the place of tanh. `n_labels` is a linear
+    token (ELECTRA's discriminator), `pooler_activation` takes the place of tanh, `pooler_dense` false takes
+    the vector as it is (MobileBERT without classifier_activation). `n_labels` is a linear
     classifier of what is pooled, or without a pooler of every token; `head` guesses masked tokens. Layers
     state `causal: false`. Nothing is cached, and nothing is generated.
     """
@@ -36,6 +37,7 @@ class Encoder(Model, Stack):
     pooler: bool = False
     pools: Literal["first", "every"] = "first"
     pooler_activation: Activation = Tanh()
+    pooler_dense: bool = True
     n_labels: Size | None = None
     head: MaskedHead | None = None
 
@@ -72,6 +74,8 @@ class Encoder(Model, Stack):
 
     def _pooled(self, x: Tensor) -> Tensor:
         read = KeepFirst("first")(x) if self.pools == "first" else x
+        if not self.pooler_dense:
+            return read
         dense = Linear("pooler", x.shape[-1], True)(read, group="pooler")
         pooled: Tensor = self.pooler_activation(dense, name="pooler_activation", group="pooler")
         return pooled
@@ -81,12 +85,24 @@ class Encoder(Model, Stack):
         yield from super().check()
         # the width of the table, which a tied head multiplies with
         below = self.embedding.width or self.d_model
-        read = below if self.embedding.width_of == "tokens" else self.d_model
+        read = below if self.embedding.goes_back else self.d_model
         made = self.head.width if self.head is not None and self.head.transform else None
-        if self.head is not None and self.embedding.tied and (made or read) != below:
+        if self.head is not None and self.head.table_width is not None:
+            yield from self._check_table(self.head.table_width, made or read)
+        elif self.head is not None and self.embedding.tied and (made or read) != below:
             yield Conflict(
                 "head-width",
                 "head.width",
                 f"the head reads vectors of {made or read}, and its tied table has vectors of {below}",
                 f"write width: {below}",
             )
+
+    def _check_table(self, width: int, read: int) -> Iterator[Conflict]:
+        """Conflicts of a head's matrix of two: a tied table of another width, no room for the second."""
+        below = self.embedding.width or self.d_model
+        if self.embedding.tied and width != below:
+            what = f"the tied table has vectors of {below}, and the head's part is {width} wide"
+            yield Conflict("head-table-width", "head.table_width", what, f"write table_width: {below}")
+        elif width >= read:
+            what = f"the head reads vectors of {read}, which leaves nothing beside {width}"
+            yield Conflict("head-table-rest", "head.table_width", what, "leave table_width out")

@@ -166,16 +166,18 @@ class _Names(dict[str, Any]):
 def collected(cls: Any) -> dict[str, Field]:
     """The fields of a class: inherited ones first, its own last.
 
-    A field that it states again keeps its place.
+    A field that it states again keeps its place; one that it states as a constant of the class is none.
     """
+    annotations = get_annotations(cls)
+    # a text wherever a file imports annotations from __future__
+    constants = {name for name, annotation in annotations.items() if "ClassVar" in str(annotation)}
     declared = {
         name: Field(name, annotation, cls.__module__, vars(cls).get(name, REQUIRED))
-        for name, annotation in get_annotations(cls).items()
-        # a text wherever a file imports annotations from __future__
-        if "ClassVar" not in str(annotation)
+        for name, annotation in annotations.items()
+        if name not in constants
     }
-    inherited = {name: _nearest(cls, name) for base in cls.__bases__ for name in getattr(base, "fields", {})}
-    return inherited | declared
+    names = [name for base in cls.__bases__ for name in getattr(base, "fields", {}) if name not in constants]
+    return {name: _nearest(cls, name) for name in names} | declared
 
 
 def _nearest(cls: Any, name: str) -> Field:

@@ -74,6 +74,7 @@ TABLE: dict[str, dict[str, str]] = {
         "grid_axes": "archcli.modules.blocks.windows:AxisAttention",
         "block_context": "archcli.modules.blocks.contexts:BlockContextAttention",
         "gated_bias": "archcli.modules.blocks.contexts:GatedBiasAttention",
+        "bottleneck": "archcli.modules.networks.bottleneck:BottleneckAttention",
     },
     "block": {
         "pre_norm": "archcli.modules.blocks.block:PreNorm",
@@ -97,6 +98,7 @@ TABLE: dict[str, dict[str, str]] = {
         "gated_pre_norm": "archcli.modules.blocks.crossed:GatedPreNorm",
         "tile_embedding": "archcli.modules.blocks.crossed:TileEmbedding",
         "conformer": "archcli.modules.blocks.conformer:ConformerBlock",
+        "bottleneck": "archcli.modules.networks.bottleneck:BottleneckBlock",
     },
     "cross_attention": {"cross": "archcli.modules.attention.cross:CrossAttention"},
     "ffn": {
@@ -178,6 +180,7 @@ TABLE: dict[str, dict[str, str]] = {
         "groupnorm": "archcli.modules.networks.grid_norms:GroupNorm",
         "global_response": "archcli.modules.networks.grid_norms:GlobalResponseNorm",
         "self_gated": "archcli.modules.networks.norm:SelfGatedRMSNorm",
+        "affine": "archcli.modules.networks.norm:AffineNorm",
     },
     "pooling": {
         "first": "archcli.modules.ends.pooling:FirstToken",

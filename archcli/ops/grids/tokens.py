@@ -82,6 +82,32 @@ class ConcatTokens(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class JoinNeighbours(Op):
+    """[B, T, D] to [B, T, (2 n + 1) D]: each token between its neighbours, n to each side, the next first.
+
+    Zeros stand in for what lies beyond the ends.
+    """
+
+    drawn: ClassVar[str] = "concat"
+    name: str
+    reach: Number
+
+    def shape(self, x: Shape) -> Shape:
+        return (*x[:2], (2 * self.reach + 1) * x[2])
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        n, out = prod(x), prod(self.shape(x))
+        # every token is read by itself and by its neighbours: their gradients are added up
+        back = Part("d_0", OpClass.ELEMENTWISE, out - n, out, n, wrt=0)
+        return (movement("join", n, out, (back,)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        padded = torch.nn.functional.pad(x, (0, 0, self.reach, self.reach))
+        places = range(2 * self.reach, -1, -1)
+        return torch.cat([padded[:, place : place + x.shape[1]] for place in places], dim=-1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ChannelTokens(View):
     """[B, h, w, C] to [B, C / G, G, h w]: channels as tokens, G heads as wide as there are places."""
 
@@ -115,4 +141,12 @@ class JoinChannels(Op):
         return x.permute(0, 3, 2, 1).reshape(b, *self.grid, groups * channels)
 
 
-__all__ = ["ChannelTokens", "ConcatTokens", "JoinChannels", "PadTokens", "Regroup", "TakeTokens"]
+__all__ = [
+    "ChannelTokens",
+    "ConcatTokens",
+    "JoinChannels",
+    "JoinNeighbours",
+    "PadTokens",
+    "Regroup",
+    "TakeTokens",
+]

@@ -112,6 +112,14 @@ SQUEEZE = {
 }
 SQUEEZE_NORMS = {"groups.0.layer.norm: eps*10": SMALL}
 
+MOBILE = {
+    **BASE,
+    "model_type": "mobilebert",
+    "embedding_size": 12,
+    "intra_bottleneck_size": 24,
+    "num_feedforward_networks": 3,
+}
+
 XLNET = {
     "model_type": "xlnet",
     "vocab_size": VOCAB,
@@ -269,6 +277,40 @@ FAMILIES: dict[str, Family] = {
     ),
     "squeezebert-classifier": masked(
         {**SQUEEZE, "num_labels": 5}, "SqueezeBertForSequenceClassification", inert=SQUEEZE_NORMS
+    ),
+    "mobilebert": masked(MOBILE, "MobileBertForMaskedLM"),
+    "mobilebert-bottlenecked": masked(
+        {
+            **MOBILE,
+            "normalization_type": "layer_norm",
+            "use_bottleneck_attention": True,
+            "trigram_input": False,
+            "tie_word_embeddings": False,
+            "hidden_act": "gelu",
+        },
+        "MobileBertForMaskedLM",
+        inert={"embedding.norm: eps*10": "1e-5 whatever the config says: too small to be felt"},
+    ),
+    "mobilebert-classifier": masked(
+        {
+            **MOBILE,
+            "normalization_type": "layer_norm",
+            "classifier_activation": False,
+            "num_labels": 5,
+        },
+        "MobileBertForSequenceClassification",
+    ),
+    "mobilebert-wide": masked(
+        {
+            **MOBILE,
+            "use_bottleneck": False,
+            "embedding_size": D_MODEL,
+            "trigram_input": False,
+            "num_feedforward_networks": 1,
+            "normalization_type": "layer_norm",
+            "num_labels": 5,
+        },
+        "MobileBertForTokenClassification",
     ),
     "xlnet": masked(XLNET, "XLNetLMHeadModel"),
     "xlnet-tagger": masked(

@@ -91,7 +91,7 @@ Calibrate = Annotated[
 ]
 Part = Annotated[
     TowerPart | None,
-    Option("Profile the encoder of this tower of a multimodal model, over --image or sound."),
+    Option("Profile this tower of a multimodal model with its projector, over --image or sound."),
 ]
 Depth = Annotated[ZeroOrMore, count_option("Steps of a path to show; 0 for all.")]
 Top = Annotated[ZeroOrMore, count_option("Operators in the table, the slowest first; 0 for all.")]
@@ -170,25 +170,60 @@ def check_against(options: Mapping[str, Any]) -> None:
         raise ArchError(f"--against-prediction is of one whole pass, and {given[0]} is not", "leave it out")
 
 
-def part_of(subject: Subject, request: Request, options: ProfileOptions) -> tuple[Subject, Request]:
-    """What is profiled, and over which media: the model, or the encoder of a tower over its pieces.
+ALONE = {
+    "vs": "--vs",
+    "compiled": "--compile",
+    "per_kind": "--per-kind",
+    "against_prediction": "--against-prediction",
+    "past": "--past",
+}
+"""Options that go with a language model or an encoder alone, not with images and sounds in its prompt."""
 
-    Raises ArchError for a part that the model lacks, and for media of a language model.
+
+def part_of(
+    subject: Subject, request: Request, options: ProfileOptions, launch: RankLaunch | None = None
+) -> tuple[Subject, Request]:
+    """What is profiled, and over which media: the model with its towers, or one of these with its projector.
+
+    Cut to some layers, by kinds of layer or on several ranks a tower is its encoder alone. Raises ArchError
+    for a part that the model lacks, and for media that it does not read, or that are counted and not run.
     """
+    request = replace(request, media=options.media)
     if options.part is None:
-        if options.media and subject.model.towers:
-            named = " or ".join(tower.part for tower in subject.model.towers)
-            raise ArchError(
-                "the language model is profiled alone, without images or sounds", f"add --part {named}"
-            )
-        return subject, replace(request, media=options.media)
+        return subject, _with_towers(subject, request, options, launch) if subject.model.towers else request
+    if options.vs:
+        raise ArchError("--vs compares whole models, and --part is of a tower", "leave one of them out")
     tower = subject.tower(options.part)
     if len(options.media) > 1:
         raise ArchError("a tower is profiled over one image or sound", "name one")
-    read = tower.reading(request, options.media[0] if options.media else tower.usual)
-    encoder: Any = tower.model  # a TowerModel is a Model
-    of_tower = replace(request, batch_size=read.batch_size, media=read.media)
-    return subject._replace(model=encoder, name=f"{subject.name}: {options.part}"), of_tower
+    medium = options.media[0] if options.media else tower.usual
+    read = tower.reading(request, medium)
+    is_cut = options.layers is not None or options.per_kind or launch is not None
+    model: Any = tower.model if is_cut else tower.sized(medium)  # both are traced and built as models are
+    of_tower = replace(request, batch_size=read.batch_size, seq_len=read.seq_len, media=read.media)
+    return subject._replace(model=model, name=f"{subject.name}: {options.part}"), of_tower
+
+
+def _with_towers(
+    subject: Subject, request: Request, options: ProfileOptions, launch: RankLaunch | None
+) -> Request:
+    """The request of a pass of the whole model; without media that of the language model."""
+    if not options.media or request.phase == "decode":
+        return request
+    from archcli.modules.models.media import why_not_run
+
+    reason, named = why_not_run(subject.model), " or ".join(tower.part for tower in subject.model.towers)
+    if reason:
+        hint = f"--part {named} profiles a tower; without images and sounds it is the language model"
+        raise ArchError(f"towers of {subject.name} are counted and not run: {reason}", hint)
+    given = [option for name, option in ALONE.items() if vars(options)[name]]
+    given += [] if launch is None else ["--tp or --dp"]
+    if given:
+        raise ArchError(
+            f"{given[0]} is of the language model or of one tower, without images and sounds in a prompt",
+            f"leave it out, or add --part {named}",
+        )
+    return subject.model.placing(request)
 
 
 class MeasuredModel(NamedTuple):
@@ -213,7 +248,7 @@ def measured(
         sizes = (options.batch_size, options.seq_len, options.past, options.source_len)
         request = usual.request(options.phase, *sizes, {"mla": options.mla, "scan": options.scan})
         if not options.vs:
-            subject, request = part_of(read(()), request, options)
+            subject, request = part_of(read(()), request, options, launch)
             subject = cut_to(subject, options.layers, per_kind=options.per_kind)
             prediction = None
             if options.against_prediction:
@@ -226,6 +261,7 @@ def measured(
         from archcli.api.profiling.vs_changes import requested_variants
 
         variants = requested_variants(read, settings, options.vs)
+        _, request = part_of(variants[0].subject, request, options)
         return MeasuredModel(compare(variants, request, detail), variants[0].subject, None)
     report, recording = profile_model(
         subject, request, settings, usual, detail, layers=options.layers, per_kind=options.per_kind

@@ -98,7 +98,7 @@ def _counted(model: Model, request: Request, *, unmasked: bool) -> tuple[Pass, d
     asked = request.media or model.fitted(request).media
     passes = [checked_pass(model, replace(request, media=(medium,))) for medium in asked]
     entries = [
-        _of_medium(medium, model.tokens_of(medium), _by_part(counted, lambda row: model.part_of(row.group)))
+        _of_medium(medium, model.tokens_of(medium), _by_part(counted, model.part_of))
         for medium, counted in zip(asked, passes, strict=True)
     ]
     first, length = passes[0], sum(counted.new for counted in passes)

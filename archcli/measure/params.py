@@ -100,7 +100,7 @@ def _by_part(model: Model, rows: Iterable[Row]) -> Totals:
     """Parameters of a model that reads images or sounds, by part: towers, projector, language model."""
     parts: dict[str, Number] = {}
     for row in rows:
-        part = model.part_of(row.group)
+        part = model.part_of(row)
         parts[part] = parts.get(part, 0) + row.params
     for part, row in all_tower_rows(model):
         parts[part] = parts.get(part, 0) + row.params

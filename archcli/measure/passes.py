@@ -121,8 +121,11 @@ class Pass:
         return whole(sent)
 
     def params(self) -> Number:
-        """Parameters of all rows."""
-        return sum((row.params for row in self.rows), 0)
+        """Parameters of all rows; those of a tower once, however many images it reads."""
+        # of several candidates at once layers share a path, and those read no images
+        once = self.request.in_prompt
+        rows = {row.path: row for row in reversed(self.rows)}.values() if once else self.rows
+        return sum((row.params for row in rows), 0)
 
     def cached(self) -> Number:
         """Elements in the cache after the pass, without those of an encoder's output."""
@@ -154,7 +157,8 @@ def count_pass(model: Model, request: Request, counting: type[CountTape] = Count
     """
     # everything below reads values that the phase decides: past, logits, one token in decoding
     request = request.resolved()
-    model, request = model.reading(request.media), model.fitted(request)
+    if not request.in_prompt:  # a pass with towers makes what layers read
+        model, request = model.reading(request.media), model.fitted(request)
     if request.phase == "train":
         model.require_tokens(request.seq_len)
     # the forms first: they decide which operations the trace finds

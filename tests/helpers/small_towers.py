@@ -73,3 +73,14 @@ def small_model(name: str, **text: Any) -> tuple[Model, Medium]:
     of_text, vision, more, size = CONFIGS[name]
     parts = {"text_config": {**TEXT, **of_text, **text}, "vision_config": vision}
     return load_given({"model_type": name, **parts, **more}, ()).model, Medium("image", size)
+
+
+RUN = sorted({*CONFIGS} - {"paligemma"})
+"""Those whose towers are built; the projector of PaliGemma's config leads to another width."""
+
+
+def running_model(name: str, **text: Any) -> tuple[Model, Medium]:
+    """The same with a token and sections of rotary pairs that fit its sizes, so that its tower runs."""
+    model, image = small_model(name, **text)
+    towers = [tower.replace(token=7, sections=(2, 3, 3) if tower.sections else ()) for tower in model.towers]
+    return model.replace(towers=tuple(towers)), image

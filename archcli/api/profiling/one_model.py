@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from archcli.api.asking.subject import Subject
 from archcli.api.profiling.settings import (
@@ -17,12 +18,13 @@ from archcli.api.profiling.settings import (
 )
 from archcli.errors import ArchError
 from archcli.measure.memory.timed_run import require_memory
-from archcli.measure.notes import form_notes, other_form_notes, source_notes
+from archcli.measure.notes import form_notes, media_records, other_form_notes, source_notes
 from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.profile.extrapolate.kinds import cut, depth
 from archcli.measure.profile.reports.one import profile_of
 from archcli.measure.profile.workloads import Workload
 from archcli.measure.report import Report
+from archcli.modules import Model
 from archcli.modules.spec.request import Request
 from archcli.recording.machine import Ceilings
 from archcli.recording.recording import Recording
@@ -73,7 +75,8 @@ def profile_model(
     check_positions(counted)
     memory = needed_memory(asked.model, counted, settings)
     # compiled, it is measured whole, or refused for want of memory
-    is_beyond = layers is None and not settings.compile and lacks_memory(memory, settings)
+    takes_apart = layers is None and not settings.compile and _has_kinds(asked.model, request)
+    is_beyond = takes_apart and lacks_memory(memory, settings)
     if per_kind or is_beyond:
         from archcli.api.profiling.by_kind import profile_by_kind  # of models taken apart
 
@@ -87,7 +90,7 @@ def profile_model(
     report = replace(
         report,
         model={"name": asked.name, "source": asked.source},
-        totals={**report.totals, "memory": memory},
+        totals={**report.totals, "memory": memory, **_media(asked.model, request)},
         notes=(
             *source_notes(asked.model, request.source_len),
             *form_notes([asked.model], request.forms),
@@ -96,6 +99,15 @@ def profile_model(
         ),
     )
     return report, recording
+
+
+def _has_kinds(model: Model, request: Request) -> bool:
+    """Whether a pass is of one model's layers: not of towers beside a language model, nor of a projector."""
+    return not request.in_prompt and model.family == Model.family
+
+
+def _media(model: Model, request: Request) -> dict[str, Any]:
+    return {"media": media_records(model, request.media)} if request.in_prompt else {}
 
 
 def _measure(

@@ -17,7 +17,7 @@ from archcli.measure.memory.traced import MemoryMoment, TracedPass, cached_befor
 from archcli.measure.passes import Pass, shape_pass
 from archcli.modules import Model
 from archcli.modules.models.model import inferring
-from archcli.modules.spec.request import Request
+from archcli.modules.spec.request import InputSpec, Request
 from archcli.units import gib
 
 TORCH_BYTES = 400 * 2**20
@@ -39,7 +39,8 @@ def run_memory(
     model = model if train else inferring(model)
     execution = Execution(backend, attention != "eager", width, train, assumes=True)
     traced = trace_memory(model, request, execution)
-    params = shape_pass(model, request).params() if train else shape_pass(model).params()
+    reads_media = train or request.in_prompt
+    params = shape_pass(model, request).params() if reads_media else shape_pass(model).params()
     moments = list(_training(traced) if train else _inference(traced))
     peak = int(peak_bytes(moments)) + _input_bytes(model, request, width)
     last = moments[-1]
@@ -143,4 +144,6 @@ def _unkept(traced: TracedPass, outputs: list[Tensor]) -> Number:
 
 def _input_bytes(model: Model, request: Request, width: int) -> int:
     widths = {"ids": INT64, "features": width}
-    return sum(int(prod(spec.shape)) * widths[spec.kind] for spec in model.inputs(request).values())
+    specs: list[InputSpec] = []
+    tree_map(specs.append, InputSpec, model.reads(request))
+    return sum(int(prod(spec.shape)) * widths[spec.kind] for spec in specs)

@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 from archcli.arith import Number, maximum
 from archcli.errors import ArchError
-from archcli.graph import Row, Tensor
+from archcli.graph import Row, Tensor, tree_map
 from archcli.graph.count_tape import Abstract
 from archcli.graph.kept import INT64, Execution
 from archcli.graph.memory_tape import FilledTape, MemoryTape, Placement
@@ -16,7 +16,7 @@ from archcli.graph.storage import Ledger, Recomputed
 from archcli.launches.memory.op_reader import OpReader
 from archcli.modules import Model
 from archcli.modules.spec.forms import formed
-from archcli.modules.spec.request import Request
+from archcli.modules.spec.request import InputSpec, Request
 from archcli.modules.spec.trace import run_on, trace
 
 if TYPE_CHECKING:
@@ -187,10 +187,11 @@ def trace_memory(
     if recomputed is not None:
         tape.recomputed = recomputed
     widths = {"ids": INT64, "features": execution.width}
-    inputs = {
-        name: Abstract(spec.shape, grad=False, place=Placement(None, widths[spec.kind]))
-        for name, spec in model.inputs(request).items()
-    }
+    inputs = tree_map(
+        lambda spec: Abstract(spec.shape, grad=False, place=Placement(None, widths[spec.kind])),
+        InputSpec,
+        model.reads(request),
+    )
     try:
         output, cache = run_on(tape, runs, request, inputs, cache)
     except NotImplementedError as missing:  # of an operation that is not archcli's own

@@ -7,14 +7,17 @@ the rest is negative.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal, NamedTuple
 
 from archcli.arith import rounded, to_bytes
+from archcli.graph import OpClass, Row
 from archcli.measure.passes import Pass
 from archcli.measure.profile.charges import Charge, charges, line_of, operator_name
 from archcli.modules import Model
+from archcli.modules.models.layers import LayerIndex
 from archcli.recording.classes import COMMUNICATION, FRAMEWORK, UNATTRIBUTED, TimeClass
 from archcli.recording.machine import Ceilings
 from archcli.recording.operations import REPLICAS
@@ -30,6 +33,7 @@ class Tally:
     """
 
     flops: int = 0
+    matmul_flops: int = 0
     executed_flops: int = 0
     bytes: int = 0
     seconds: float = 0.0
@@ -43,7 +47,9 @@ class Tally:
         return sum(of_operations) if of_operations else None
 
     def add_cost(self, charge: Charge, moved_bytes: int) -> None:
-        self.flops += charge.times * charge.part.flops
+        flops = charge.times * charge.part.flops
+        self.flops += flops
+        self.matmul_flops += flops if charge.part.op_class is OpClass.CONTRACTION else 0
         self.executed_flops += charge.times * charge.executed
         self.bytes += moved_bytes
         # names the class of an operator that took no time of its own, as one fused into another
@@ -56,7 +62,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """Costs and times of a pass by class and by operator.
+    """Costs and times of a pass by class and by operator, and of several parts by part.
 
     `unlabelled_s`, a part of the framework, is the time of torch operations outside of any row. `busy_s` are
     the seconds in which a GPU computed in a traced pass; None on a CPU.
@@ -68,6 +74,7 @@ class Breakdown:
     unlabelled_s: float
     ceilings: Ceilings | None = None
     busy_s: float | None = None
+    by_part: dict[str, Tally] = field(default_factory=dict)
 
     @property
     def whole(self) -> Tally:
@@ -75,6 +82,7 @@ class Breakdown:
         tallies = self.by_class.values()
         return Tally(
             sum(tally.flops for tally in tallies),
+            sum(tally.matmul_flops for tally in tallies),
             sum(tally.executed_flops for tally in tallies),
             sum(tally.bytes for tally in tallies),
             self.wall_s,
@@ -104,23 +112,48 @@ def fold(
     # every class is in the JSON, but communication only where ranks ran
     by_class = {str(name): Tally() for name in TimeClass if has_ranks or name != COMMUNICATION}
     by_operator: dict[str, Tally] = defaultdict(Tally)
+    # a compiled kernel may be of two parts, and is never split
+    parts = PartTallies(model, counted.rows if recording.compiled is None else ())
     for charge in charges(model, counted, recording):
         moved = _moved_bytes(charge, dtype)
-        for tally in (by_class[charge.op_class], by_operator[operator_name(charge.path, depth)]):
+        of_charge = by_class[charge.op_class], by_operator[operator_name(charge.path, depth)]
+        for tally in (*of_charge, parts.at(charge.path)):
             tally.add_cost(charge, moved)
     if has_ranks:
         _add_exchanged(recording, by_class[COMMUNICATION], by_operator, depth)
     for timed in recording.timed:
         by_class[timed.op_class].add_time(timed.seconds, timed.op_class)
         if timed.op_class != FRAMEWORK:
-            by_operator[line_of(timed, depth)].add_time(timed.seconds, timed.op_class)
+            for tally in (by_operator[line_of(timed, depth)], parts.at(timed.path)):
+                tally.add_time(timed.seconds, timed.op_class)
     # read before `framework_s` is added: so far these are torch operations outside of any row
     unlabelled, wall = by_class[FRAMEWORK].seconds, median(recording.plain_s)
     by_class[FRAMEWORK].seconds += recording.framework_s
     by_class[UNATTRIBUTED].seconds = wall - sum(tally.seconds for tally in by_class.values())
     present = {name: tally for name, tally in by_operator.items() if tally.seconds or tally.bytes}
     busy = None if recording.on_device is None else recording.on_device.busy_ns / 1e9
-    return Breakdown(by_class, present, wall, unlabelled, ceilings, busy)
+    return Breakdown(by_class, present, wall, unlabelled, ceilings, busy, parts.several)
+
+
+class PartTallies:
+    """The costs and times of each part of a whole model: its towers, their projectors, what it places."""
+
+    def __init__(self, model: Model, rows: Iterable[Row]) -> None:
+        self._parts = {row.path: model.part_of(row) for row in rows}
+        self._layers = LayerIndex(model)
+        # a part stands where it ends: the language model embeds its tokens before all towers
+        ends = dict.fromkeys(reversed(self._parts.values()))
+        self._tallies: dict[str, Tally] = {part: Tally() for part in reversed(ends)}
+
+    def at(self, path: str) -> Tally:
+        """The tally of the part that a path is in; one of no part for what was not counted."""
+        part = self._parts.get(self._layers.counted_path(path))
+        return Tally() if part is None else self._tallies[part]
+
+    @property
+    def several(self) -> dict[str, Tally]:
+        """The tallies by part; none of a model that is all one part."""
+        return self._tallies if len(self._tallies) > 1 else {}
 
 
 def _add_exchanged(recording: Recording, of_class: Tally, by_operator: dict[str, Tally], depth: int) -> None:

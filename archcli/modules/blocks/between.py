@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from archcli.arith import Number, is_whole
 from archcli.graph import Tensor
+from archcli.modules.spec.trace import PLACING
 from archcli.ops import PlaceFeatures
 
 
@@ -24,7 +25,7 @@ class Taps:
         # the states behind the last layer, until it is known which layer is next
         self._last: tuple[Number, Tensor] = (0, x)
 
-    def passed(self, layer: Number, x: Tensor) -> Tensor:
+    def passed(self, layer: Number, x: Tensor, times: Number = 1, period: int = 1) -> Tensor:
         """Pass on the states behind a layer, and keep those before it that are wanted."""
         self._take(layer + 1)
         self._last = (layer + 1, x)
@@ -56,13 +57,15 @@ class Deepstack(NamedTuple):
     token: int
     features: tuple[tuple[Tensor, ...], ...]
 
-    def passed(self, layer: int, x: Tensor) -> Tensor:
-        """x [B, T, D] behind a layer, with the vectors that belong there."""
-        if layer >= len(self.features):
-            return x
-        op = PlaceFeatures(f"deepstack.{layer}", self.token, adds=True)
-        added: Tensor = op(x, self.ids, *self.features[layer])
-        return added
+    def passed(self, layer: Number, x: Tensor, times: Number = 1, period: int = 1) -> Tensor:
+        """x [B, T, D] behind a layer, with the vectors that belong there.
+
+        A count visits one of several like layers: `times` of them, one in each `period`, begin with this.
+        """
+        for like in range(layer, min(layer + times * period, len(self.features)), period):
+            op = PlaceFeatures(f"deepstack.{like}", self.token, adds=True)
+            x = op(x, self.ids, *self.features[like], group=PLACING)
+        return x
 
 
 __all__ = ["Deepstack", "Taps"]

@@ -66,7 +66,8 @@ class LayerIndex:
 
     def __init__(self, model: Spec, ranks: int = 1) -> None:
         self.ranks = ranks
-        self.prefixes = [f"{prefix}layers." for prefix, _ in stacks(model)]
+        self._stacks = tuple(_built_stacks(model))
+        self.prefixes = [f"{prefix}layers." for prefix, _ in self._stacks]
         self._distinct = tuple(_distinct(model))
         self.model = model
 
@@ -82,7 +83,7 @@ class LayerIndex:
     def _groups(self) -> dict[str, list[GroupLayers]]:
         # AdaptTape.occurrences runs the first period apart
         adapted = getattr(self.model, "lora", None) is not None
-        return {f"{prefix}layers": [*_groups(stack, adapted=adapted)] for prefix, stack in stacks(self.model)}
+        return {f"{prefix}layers": [*_groups(stack, adapted=adapted)] for prefix, stack in self._stacks}
 
     def __iter__(self) -> Iterator[DistinctLayer]:
         """Every distinct layer, in the order of the model. Sizes may be symbols."""
@@ -141,6 +142,13 @@ class LayerIndex:
 def _distinct(model: Spec) -> Iterator[DistinctLayer]:
     for layer in stated_layers(model):
         yield _using(layer, layer.block.used) if layer.block.used in layer.stack.shared else layer
+
+
+def _built_stacks(model: Spec) -> Iterator[tuple[str, Stack]]:
+    """(prefix, stack) of every stack of layers in a built model, those of its towers among them."""
+    yield from stacks(model)
+    for tower in getattr(model, "towers", ()):
+        yield from ((f"{tower.part}.{prefix}", stack) for prefix, stack in stacks(tower))
 
 
 def layer_count(model: Spec) -> int:

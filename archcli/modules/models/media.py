@@ -12,7 +12,8 @@ from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.blocks.between import Deepstack
 from archcli.modules.spec.context import Context
-from archcli.modules.spec.request import Medium
+from archcli.modules.spec.request import InputSpec, Medium, Request
+from archcli.modules.spec.trace import PLACING
 from archcli.ops import ConcatTokens, PairPositions, PlaceFeatures, Spans
 
 if TYPE_CHECKING:
@@ -54,6 +55,20 @@ def by_tower(model: Model, media: Sequence[GivenMedium]) -> Iterator[tuple[Tower
             yield tower, read
 
 
+def read_of(model: Model, request: Request) -> tuple[GivenMedium, ...]:
+    """The media of a request, each with the `InputSpec` of the tensor that its tower reads."""
+    return tuple(GivenMedium(medium, _read(model, request, medium)) for medium in request.media)
+
+
+def _read(model: Model, request: Request, medium: Medium) -> InputSpec:
+    tower = model.tower_of(medium)
+    readings = tower.readings(request, medium)
+    if len(readings) > 1:
+        what = f"this {medium.kind} is cut into pieces of several sizes, which are counted and not run"
+        raise ArchError(what, "another size")
+    return tower.inputs(readings[0])["tokens"]
+
+
 def read_media(
     model: Model, ids: Tensor, x: Tensor, context: Context, media: Sequence[GivenMedium]
 ) -> tuple[Tensor, Context]:
@@ -68,16 +83,17 @@ def read_media(
         if tower.crosses:
             context = context._replace(memory=joined([vectors for vectors, _ in seen]))
             continue
-        x = PlaceFeatures(f"{tower.part}_places", token)(x, ids, *[vectors for vectors, _ in seen])
+        place = PlaceFeatures(f"{tower.part}_places", token)
+        x = place(x, ids, *[vectors for vectors, _ in seen], group=PLACING)
         if tower.taps:
             layers = zip(*[deep for _, deep in seen], strict=True)
             context = context._replace(between=Deepstack(ids, token, tuple(layers)))
         if tower.both_ways != "none":
-            spans = Spans(f"{tower.part}_spans", token, tower.both_ways == "prompt")(ids)
+            spans = Spans(f"{tower.part}_spans", token, tower.both_ways == "prompt")(ids, group=PLACING)
             context = context._replace(spans=spans)
         if tower.sections:
             grids = tuple(tower.grid_of(given.medium) for given in read)
-            places = PairPositions(f"{tower.part}_positions", token, grids, tower.axes)(ids)
+            places = PairPositions(f"{tower.part}_positions", token, grids, tower.axes)(ids, group=PLACING)
             context = context._replace(places=places)
     return x, context
 
@@ -86,7 +102,7 @@ def joined(vectors: Sequence[Tensor]) -> Tensor:
     """The vectors [B, N, D] of several media as those of one."""
     first, *others = vectors
     for i, more in enumerate(others, 1):
-        first = ConcatTokens(f"media{i}")(first, more)
+        first = ConcatTokens(f"media{i}")(first, more, group=PLACING)
     return first
 
 
@@ -99,4 +115,4 @@ def token_of(tower: Tower) -> int:
     return tower.token
 
 
-__all__ = ["GivenMedium", "by_tower", "read_media", "token_of", "why_not_run"]
+__all__ = ["GivenMedium", "by_tower", "read_media", "read_of", "token_of", "why_not_run"]

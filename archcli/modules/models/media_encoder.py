@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number, Shape, is_whole
-from archcli.graph import Tensor
+from archcli.graph import Row, Tensor
 from archcli.modules.blocks.between import Taps
 from archcli.modules.ends.patches import FrontEnd
 from archcli.modules.ends.pooling import Pooling
@@ -67,9 +67,9 @@ class MediaEncoder(Model, Stack, TowerModel):
         """The kinds of media that it reads."""
         return self.front_end.media
 
-    def part_of(self, group: str) -> str:
+    def part_of(self, row: Row) -> str:
         """vision_tower or audio_tower for all but the projector."""
-        return group if group == PROJECTOR else self.front_end.part
+        return row.group if row.group == PROJECTOR else self.front_end.part
 
     def fitted(self, request: Request) -> Request:
         """The request with the medium that is read, whose tokens are its length."""

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, Typ
 
 from archcli.arith import Number, is_whole
 from archcli.errors import ArchError
+from archcli.graph import Row
 from archcli.modules.ends.embedding import Embedding
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.models.stack import stacks
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Count, Size, Spec, substitute
 from archcli.modules.spec.request import InputSpec, Media, Medium, Request
+from archcli.modules.spec.trace import PLACING
 from archcli.modules.spec.unread import Holder
 from archcli.modules.spec.values import Interval
 from archcli.units import FIGURE, ROUNDED
@@ -133,16 +135,28 @@ class Model(Holder):
         """The kinds of media that it reads beside or in the place of text; empty for text alone."""
         return tuple(dict.fromkeys(kind for tower in self.towers for kind in tower.media))
 
-    def part_of(self, group: str) -> str:
-        """The part of a whole model that rows of this group are in: a tower, or the language model."""
-        return "language_model"
+    def part_of(self, row: Row) -> str:
+        """The part of a whole model that a row is in: a tower, `projector`, `placing`, `language_model`."""
+        for tower in self.towers:
+            if row.path.startswith(f"{tower.part}."):
+                return tower.part_of(replace(row, path=row.path.removeprefix(f"{tower.part}.")))
+        return row.group if row.group == PLACING else "language_model"
 
     def fitted(self, request: Request) -> Request:
         """The request with the tokens that its media become beside its text; ArchError for media not read."""
+        if request.in_prompt:
+            return request
         more = sum(self.tower_of(medium).prompt_tokens(medium) for medium in request.media)
         length = "past" if request.phase == "decode" else "seq_len"
         tokens = getattr(request, length) + more
         return replace(request, media=(), **{length: tokens}) if more else request
+
+    def placing(self, request: Request) -> Request:
+        """The request whose pass runs the towers, too; without media, and in decoding, as `fitted`."""
+        fitted = self.fitted(request)
+        if not (self.towers and request.media) or request.phase == "decode":
+            return fitted
+        return replace(fitted, media=request.media, in_prompt=True)
 
     def reading(self, media: Media) -> Self:
         """The model with what layers read of these media beside its tokens; itself where none does."""
@@ -206,6 +220,15 @@ class Model(Holder):
         if request.phase == "train" and self.trains_on_targets:
             return {"tokens": tokens, "targets": tokens}
         return {"tokens": tokens}
+
+    def reads(self, request: Request) -> dict[str, Any]:
+        """The tensors of `inputs`, and of a pass with media in its prompt those of the media."""
+        read: dict[str, Any] = {**self.inputs(request)}
+        if request.in_prompt:
+            from archcli.modules.models.media import read_of  # of models with towers alone
+
+            read["media"] = read_of(self, request)
+        return read
 
     def check(self) -> Iterator[Conflict]:
         """Conflicts of fields and layers; if the layers fit together, those that a trace shows, too."""

@@ -85,7 +85,8 @@ class Group(Spec):
             x, states = x.tape.call(runs, f"layers.{label(number)}", x, of_layer, times=times, shares=key)
             if lent is not None:
                 states = lent.taken(states, number, (group, i % len(blocks)))
-            x = x if context.between is None else context.between.passed(number, x)
+            if context.between is not None:
+                x = context.between.passed(number, x, times, len(blocks))
             kept.append(LayerCache(before.length + context.positions.shape[0], states))
         if len(shape) > AXES and is_whole(self.n_layers) and len(blocks) < self.n_layers:
             _check_grid(shape, x.shape)
@@ -318,4 +319,5 @@ def stacks(model: Spec) -> Iterator[tuple[str, Stack]]:
     """
     if isinstance(model, Stack):
         yield "", model
-    yield from ((f"{step}.", child) for step, child in children(model) if isinstance(child, Stack))
+    named = ((model.called.get(step, step), child) for step, child in children(model))
+    yield from ((f"{step}.", child) for step, child in named if isinstance(child, Stack))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import ClassVar, Literal
 
 from archcli.arith import Number
-from archcli.graph import Tensor
+from archcli.graph import Row, Tensor
 from archcli.modules.models.model import Model
 from archcli.modules.models.stack import Cached, Stack
 from archcli.modules.spec.base import Size
@@ -34,9 +34,9 @@ class TextTower(Model, Stack):
     projection: Size | None = None
     projection_bias: bool = True
 
-    def part_of(self, group: str) -> str:
+    def part_of(self, row: Row) -> str:
         """text_tower, and projector for the numbers of the shared space."""
-        return PROJECTOR if group == UNREAD else "text_tower"
+        return PROJECTOR if row.group == UNREAD else "text_tower"
 
     def fitted(self, request: Request) -> Request:
         """The request without its media, each of which is a tower's own input."""

@@ -5,10 +5,10 @@ B batch, T tokens, D width.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
-from archcli.arith import Shape
+from archcli.arith import Number, Shape
 from archcli.errors import ArchError
 from archcli.graph import Row, Tensor
 from archcli.graph.count_tape import Abstract, ShapeTape
@@ -81,7 +81,14 @@ class Tower(Holder):
     a prompt with media (PaliGemma); pairs are counted without.
     """
 
+    called: ClassVar[Mapping[str, str]] = {"model": "tower"}
+    caches: ClassVar[bool] = False
+    trains_on_targets: ClassVar[bool] = False
     mtp_depth: ClassVar[int] = 0
+    token_multiple: ClassVar[int] = 1
+    lora: ClassVar[None] = None
+    name: ClassVar[str] = ""
+    source: ClassVar[str] = ""
     part: TowerPart = "vision_tower"
     model: TowerModel
     sizing: ImageSizing | None = None
@@ -105,6 +112,16 @@ class Tower(Holder):
     def adapted(self) -> Tower:
         """The module to trace: adapters are those of the language model."""
         return self
+
+    def fitted(self, request: Request) -> Request:
+        """The request, which `reading` has made of a medium."""
+        return request
+
+    def source_length(self, source_len: Number) -> None:
+        """None: no source is read."""
+
+    def require_tokens(self, seq_len: Number) -> None:
+        """Any number of tokens will do."""
 
     @property
     def media(self) -> tuple[str, ...]:
@@ -189,6 +206,10 @@ class Tower(Holder):
             return self.tokens_of(medium)
         return self.sizing.vectors(medium.size, pieces, places, each) + self._beside(medium, pieces)
 
+    def placed(self, medium: Medium) -> int:
+        """How often the prompt has `token` for a medium: for each vector, or once where layers read them."""
+        return 1 if self.crosses else self.vectors_of(medium)
+
     def grid_of(self, medium: Medium) -> Places:
         """Rows and columns of the vectors of one piece, behind the projector."""
         return self._projected(medium)[1]
@@ -244,6 +265,10 @@ class Tower(Holder):
     def inputs(self, request: Request) -> dict[str, InputSpec]:
         """What the encoder reads."""
         return self.model.inputs(request)
+
+    def reads(self, request: Request) -> dict[str, InputSpec]:
+        """The same."""
+        return self.inputs(request)
 
     def forward(
         self, tokens: Tensor, medium: Medium | None = None, **_: Any

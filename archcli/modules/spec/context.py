@@ -32,8 +32,11 @@ class SharedBlocks(NamedTuple):
 class Between(Protocol):
     """What reads or changes the hidden states between the layers of a stack."""
 
-    def passed(self, layer: Number, x: Tensor) -> Tensor:
-        """The states behind a layer, which the next one reads; x is what the layer has left."""
+    def passed(self, layer: Number, x: Tensor, times: Number = 1, period: int = 1) -> Tensor:
+        """The states behind a layer, which the next one reads; x is what the layer has left.
+
+        Where `times` is above 1, the layer stands for so many, one in each `period` of layers.
+        """
 
 
 class Context(NamedTuple):

@@ -86,6 +86,8 @@ class Request:
     `forms` picks between equal ways to compute a module: {"mla": "absorbed"}. A key that is absent or auto
     leaves modules as their YAML states them, and what that leaves open to the phase. `media` are the images
     and sounds that the model reads; left out, an encoder of images or sounds reads one of its usual size.
+    With `in_prompt` towers run in the pass, and the tokens of all media are among the new ones; without it a
+    language model runs alone, and `fitted` adds them.
 
     Sizes are whole numbers, numpy's included, or for `archcli.measure` symbols of sympy and arrays of numpy.
     Raises ArchError for any other value.
@@ -101,6 +103,7 @@ class Request:
     logits: Logits | None = None
     forms: Mapping[str, str] = field(default_factory=dict)
     media: Media = ()
+    in_prompt: bool = False
 
     def __post_init__(self) -> None:
         check_values("Request", self)

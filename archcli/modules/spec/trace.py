@@ -7,9 +7,11 @@ from typing import Any
 
 from archcli.graph import Row, Tape, Tensor, tree_map
 from archcli.graph.count_tape import Abstract, CountTape
-from archcli.modules.spec.request import Request
+from archcli.modules.spec.request import InputSpec, Request
 
 ONE_TOKEN = Request(seq_len=1, source_len=1)
+MEDIA = "media"
+"""The argument of a model's forward that is no tensor: the images and sounds of its prompt."""
 
 
 def trace(
@@ -29,17 +31,20 @@ def trace(
     rows: list[Row] = []
     tape = counting(rows)
     # ids and features: no gradient flows to them
-    inputs = {name: Abstract(spec.shape, grad=False) for name, spec in model.inputs(request).items()}
+    inputs = tree_map(lambda spec: Abstract(spec.shape, grad=False), InputSpec, model.reads(request))
     _, cache = run_on(tape, adapted or model, request, inputs, cache)
     return tuple(rows), cache
 
 
 def run_on(
-    tape: Tape, model: Any, request: Request, inputs: Mapping[str, Abstract], cache: Any
+    tape: Tape, model: Any, request: Request, inputs: Mapping[str, Any], cache: Any
 ) -> tuple[Tensor, Any]:
     """Run the forward of a request on a tape; what it returns: logits or a loss, and the cache."""
+    given: dict[str, Any] = {name: Tensor(tape, value) for name, value in inputs.items() if name != MEDIA}
+    if inputs.get(MEDIA):
+        given[MEDIA] = tuple(one._replace(values=Tensor(tape, one.values)) for one in inputs[MEDIA])
     out: tuple[Tensor, Any] = model.forward(
-        **{name: Tensor(tape, value) for name, value in inputs.items()},
+        **given,
         past=0 if request.past is None else request.past,
         # an earlier trace left it on a tape of its own
         cache=tree_map(lambda x: Tensor(tape, x.value), Tensor, cache),
@@ -61,6 +66,9 @@ MTP = "mtp"
 
 ADAPTERS = "lora"
 """The heading of low-rank adapters."""
+
+PLACING = "placing"
+"""The heading of what puts vectors of images and sounds in their places among those of a text."""
 
 LOSS = "loss"
 """The heading under which a loss is counted."""

@@ -13,7 +13,7 @@ from archcli.errors import ArchError, Problem
 from archcli.graph import Op, Tensor, tree_map
 from archcli.modules import Model, Module
 from archcli.modules.adapters.lora import unadapted
-from archcli.modules.spec.request import Phase, Request
+from archcli.modules.spec.request import InputSpec, Phase, Request
 from archcli.recording.machine import available_memory
 from archcli.runtime.dtypes import default_dtype
 from archcli.runtime.model.leaves import AdapterHolder, Assignment, StackedLinear, leaf_of
@@ -274,13 +274,13 @@ def build_model(
     return model if device == "meta" else _materialized(model, device)
 
 
-def empty_inputs(spec: Model, request: Request) -> dict[str, torch.Tensor]:
-    """Uninitialised input tensors of a pass, by the names of the model's arguments."""
+def empty_inputs(spec: Model, request: Request) -> dict[str, Any]:
+    """Uninitialised input tensors of a pass, and its media, by the names of the model's arguments."""
     dtypes = {"ids": torch.int64, "features": None}
-    return {
-        name: torch.empty(given.shape, dtype=dtypes[given.kind])
-        for name, given in spec.inputs(request).items()
-    }
+    read: dict[str, Any] = tree_map(
+        lambda given: torch.empty(given.shape, dtype=dtypes[given.kind]), InputSpec, spec.reads(request)
+    )
+    return read
 
 
 def example_inputs(

@@ -19,20 +19,28 @@ AXES = 4
 """Axes of an image, of which the last two are height and width; a spectrogram has one less."""
 
 
+class CheckedMedia(tuple[GivenMedium, ...]):
+    """Media of a prompt that were compared with it once: passes over it need not wait for that again."""
+
+    __slots__ = ()
+
+
 def given_media(model: Any, tokens: torch.Tensor, media: Sequence[Any]) -> tuple[GivenMedium, ...]:
     """The media of a prompt [B, T]; ArchError where the model or the prompt has no place for them.
 
     A tensor alone is an image or a sound in one piece, of the size that it has.
     """
+    if isinstance(media, CheckedMedia):
+        return tuple(media)
     spec: Model = model.spec
     if not any(tower.part in model._modules for tower in spec.towers):
         raise ArchError("this model was built without parts for images and sounds", "build it with them")
     given = tuple([_medium(spec, item) for item in media])
-    for tower, read in by_tower(spec, given):
-        vectors = tower.prompt_tokens if tower.crosses else tower.vectors_of
-        needed = sum(vectors(item.medium) for item in read)
+    # ids on meta say nothing
+    for tower, read in () if tokens.is_meta else by_tower(spec, given):
+        needed = sum(tower.placed(item.medium) for item in read)
         placed = (tokens == token_of(tower)).sum(dim=1).unique().tolist()
-        if tokens.device.type != "meta" and placed != [needed]:
+        if placed != [needed]:
             what = f"a prompt has {' or '.join(map(str, placed))} tokens {tower.token}"
             given_by = f"{len(read)} media" if tower.crosses else f"{needed} vectors"
             raise ArchError(f"{what}, and {tower.part} gives {given_by}", "one token for each")
@@ -44,6 +52,32 @@ def _medium(spec: Model, item: Any) -> GivenMedium:
         return GivenMedium(Medium(*item[0]), item[1])
     kind = "image" if item.dim() == AXES else next((kind for kind in spec.media if kind != "image"), "frames")
     return GivenMedium(Medium(kind, tuple(item.shape[2 if kind == "image" else -1 :])), item)
+
+
+FIRST = 3
+"""Tokens of text before the first medium and between two, where there are so many."""
+
+
+def with_media(spec: Model, text: torch.Tensor, media: Sequence[Medium]) -> torch.Tensor:
+    """Ids of a prompt: those of `text` [B, T], and among them tokens in whose place the media stand.
+
+    Text that is a tower's token becomes another word.
+    """
+    for token in sorted(tower.token for tower in spec.towers if tower.token is not None):
+        text = torch.where(text == token, (token + 1) % spec.vocab_size, text)
+    before, placed = min(FIRST, text.shape[1] // max(len(media), 1)), []
+    for medium in media:
+        tower = spec.tower_of(medium)
+        vectors = text.new_full((len(text), tower.placed(medium)), token_of(tower))
+        placed += [text[:, :before], vectors]
+        text = text[:, before:]
+    return torch.cat((*placed, text), dim=1)
+
+
+def prompt_of(spec: Model, ids: torch.Tensor, media: Sequence[Medium]) -> torch.Tensor:
+    """The first of the ids [B, T] as text, so many that with the media they are T again."""
+    placed = sum(spec.tower_of(medium).placed(medium) for medium in media)
+    return with_media(spec, ids[:, : ids.shape[1] - placed], media)
 
 
 def empty_media(spec: Model) -> tuple[GivenMedium, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from archcli.graph import tree_map
 from archcli.modules import Model
 from archcli.modules.spec.request import InputSpec, Request
 
@@ -19,9 +20,15 @@ BLOCK = 1_000_003  # a prime, so that no two rows of a matrix of round width are
 
 def random_inputs(
     spec: Model, request: Request, dtype: torch.dtype, generator: torch.Generator
-) -> dict[str, torch.Tensor]:
-    """The tensors that the pass reads, by the names of the model's arguments."""
-    inputs = {name: random_input(given, dtype, generator) for name, given in spec.inputs(request).items()}
+) -> dict[str, Any]:
+    """What the pass reads, by the names of the model's arguments: tensors, and media of the prompt."""
+    inputs: dict[str, Any] = tree_map(
+        lambda given: random_input(given, dtype, generator), InputSpec, spec.reads(request)
+    )
+    if request.in_prompt:
+        from archcli.runtime.model.media import prompt_of  # of models with towers alone
+
+        inputs["tokens"] = prompt_of(spec, inputs["tokens"], request.media)
     if "targets" in inputs:
         inputs["targets"] = random_targets(spec, request.batch_size, request.seq_len, generator)
     return inputs

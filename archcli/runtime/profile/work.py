@@ -24,8 +24,8 @@ from archcli.runtime.model.build import Cache, LanguageModel, build_model, empty
 from archcli.runtime.model.random_data import BLOCK, fill, random_inputs, tile
 
 SEED = 0
-Inputs = Mapping[str, torch.Tensor]
-"""Tensors by the names of the model's arguments."""
+Inputs = Mapping[str, Any]
+"""Tensors by the names of the model's arguments, and media of the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +54,23 @@ def prepare(spec: Model, request: Request, settings: BuildSettings | None = None
     train, dtype = request.phase == "train", DTYPES[settings.dtype]
     generator = torch.Generator().manual_seed(SEED)
     spec = with_forms(spec if train else inferring(spec), request)
-    skeleton = build_model(spec, device="meta", dtype=dtype, attention=settings.attention).train(train)
+    built = build_model(
+        spec, device="meta", dtype=dtype, attention=settings.attention, towers=request.in_prompt
+    )
+    skeleton = built.train(train)
     # the order of drawing is that of ranks/work.py, so that ranks hold parts of the same numbers
     drawn = random_inputs(spec, request, dtype, generator)
-    inputs = {name: value.to(settings.device) for name, value in drawn.items()}
+    inputs = tree_map(lambda x: x.to(settings.device), torch.Tensor, drawn)
     cache = _filled_cache(skeleton, request, settings.device, generator)
     gradients = _output_gradients(skeleton, request, settings.device, generator) if train else []
     if settings.distinct_experts is not None:
         store_experts(skeleton, settings.distinct_experts)
     model = skeleton.to_empty(device=settings.device)
     fill(model, generator)
+    if request.in_prompt:
+        from archcli.runtime.model.media import CheckedMedia, given_media  # of models with towers alone
+
+        inputs["media"] = CheckedMedia(given_media(model, inputs["tokens"], inputs["media"]))
     return Work(model, pass_of(model, request, inputs, cache, gradients))
 
 

@@ -15,6 +15,7 @@ from archcli.modules import Model
 from archcli.modules.models.media import token_of
 from archcli.modules.models.tower import Tower
 from archcli.modules.spec.request import SOUNDS, Medium, Request
+from archcli.runtime.model.media import FIRST, with_media
 from archcli.runtime.model.random_data import random_input
 from archcli.runtime.weights.inputs import DECODED, Inputs
 
@@ -26,32 +27,22 @@ TILED = (*FLAT, "llava_next", "llava_onevision")
 """Classes that read [B, n, C, H, W], the flat ones with the n of all images of a sequence."""
 SIZED = ("llava_next", "llava_onevision", "mistral3", "llava")
 """Classes that are told the size of an image, at least with some encoders."""
-FIRST = 3
-"""Tokens of text before the first medium and between two."""
 
 
 def prompt_with(
     spec: Model, inputs: Inputs, media: Sequence[Medium], dtype: torch.dtype, seed: torch.Generator
 ) -> Inputs:
     """Inputs whose prompt has the tokens of these media among its text, and random pieces of each."""
-    batch, text = inputs.tokens.shape[0], inputs.tokens
-    tokens = [tower.token for tower in spec.towers if tower.token is not None]
-    # what is no medium must not be taken for one
-    for token in tokens:
-        text = torch.where(text == token, (token + 1) % spec.vocab_size, text)
-    pieces, parts = [], []
+    batch, length = inputs.tokens.shape
+    parts = []
     for medium in media:
         tower = spec.tower_of(medium)
         read = tower.inputs(tower.reading(Request(batch_size=batch), medium))["tokens"]
         parts.append((medium, random_input(read, dtype, seed)))
-        number = tower.prompt_tokens(medium) if tower.crosses else tower.vectors_of(medium)
-        placed = torch.full((batch, number), token_of(tower))
-        pieces += [text[:, :FIRST], placed]
-        text = text[:, FIRST:]
     # decoded tokens are text
-    if text.shape[1] <= DECODED:
+    if length - FIRST * len(media) <= DECODED:
         raise ArchError("the text is too short for these images and sounds", "a larger --seq-len")
-    return Inputs(torch.cat((*pieces, text), dim=1), (), tuple(parts), spec)
+    return Inputs(with_media(spec, inputs.tokens, media), (), tuple(parts), spec)
 
 
 def class_arguments(config: Any, spec: Model, media: Given, tokens: torch.Tensor) -> dict[str, Any]:

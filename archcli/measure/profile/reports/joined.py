@@ -21,6 +21,7 @@ from archcli.measure.profile.reports.one import (
     ROOFLINE_COLUMNS,
     class_table,
     operator_table,
+    part_tables,
     quality_table,
     usual_inputs,
 )
@@ -145,6 +146,7 @@ def _process_tables(totals: Figures, rows: Sequence[Figures], top: int) -> Itera
     title = f"Where the time goes, in {totals['processes']} processes{extrapolated}"
     by_class = {name: _with_range(figures) for name, figures in totals["by_class"].items()}
     yield class_table(title, VARIED_COLUMNS, {**totals, "by_class": by_class})
+    yield from part_tables(COLUMNS[:4], totals)
     if "ivanov" in totals:
         from archcli.measure.profile.ivanov.report import ivanov_tables  # of one workload
 

@@ -32,6 +32,7 @@ from archcli.recording.recording import Recording
 
 if TYPE_CHECKING:
     from archcli.measure.profile.schema.documents import PassFigures
+    from archcli.measure.profile.schema.parts import PartFigures, PartTotals
     from archcli.measure.profile.schema.records import DisturbanceFigures, Figures, Operator
 
 COLUMNS = (
@@ -165,6 +166,13 @@ def class_table(
     return Table(title, (Column("class", "class"), *columns), _labelled(classes), whole)
 
 
+def part_tables(columns: Iterable[Column], totals: Mapping[str, Any]) -> Iterator[Table]:
+    """Figures by part of a multimodal model, in the order of the pass; no table of any other."""
+    if "by_part" in totals:
+        records = [{**figures, "part": part} for part, figures in totals["by_part"].items()]
+        yield Table("By part", (Column("part", "part"), *columns), records)
+
+
 def operator_table(columns: Iterable[Column], operators: Sequence[Mapping[str, Any]], top: int) -> Table:
     """Figures by operator, the slowest first; `top` 0 shows all."""
     slowest = operators[: top or None]
@@ -274,6 +282,7 @@ def profile_of(
         rows=operators,
         tables=(
             class_table(title, columns, totals, whole),
+            *part_tables(columns, totals),
             operator_table(columns, named, top),
             quality_table(
                 totals,
@@ -335,6 +344,7 @@ def _totals(
         "executed_flops": breakdown.whole.executed_flops,
         "bytes": breakdown.whole.bytes,
         "by_class": {name: figures_of(breakdown, tally) for name, tally in by_class},
+        **_by_part(breakdown),
         "ceilings": breakdown.ceilings,
         "processes": 1,
         "pairs": len(recording.traced_s),
@@ -356,6 +366,15 @@ def _totals(
         "device": device.figures,
         "machine": machine_figures(recording),
     }
+
+
+def _by_part(breakdown: Breakdown) -> PartTotals:
+    """The figures of each part; of a model that is all one part none."""
+    tallies = breakdown.by_part.items()
+    figures: dict[str, PartFigures] = {
+        part: {**figures_of(breakdown, tally), "matmul_flops": tally.matmul_flops} for part, tally in tallies
+    }
+    return {"by_part": figures} if figures else {}
 
 
 def _counted_by_class(counted: Pass) -> dict[str, int]:

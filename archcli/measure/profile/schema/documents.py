@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 
+from archcli.measure.profile.schema.parts import MediumFigures, PartTotals
 from archcli.measure.profile.schema.records import (
     Amount,
     ClassField,
@@ -60,7 +61,7 @@ LaunchesLost = Annotated[
 OnDevice = Annotated[Device | None, Meaning("What a GPU did; null on a CPU, and where it is extrapolated.")]
 
 
-class PassFigures(Record):
+class PassFigures(PartTotals):
     """What was measured and counted of one pass of the whole model."""
 
     wall_s: WallSeconds
@@ -136,6 +137,11 @@ class Totals(PassFigures):
     """The pass as a whole, and the tables that only some profiles have."""
 
     memory: Annotated[Memory, Meaning("What the whole model needs.")]
+    media: NotRequired[
+        Annotated[
+            list[MediumFigures], Meaning("Images and sounds in the prompt, whose tokens inputs.seq_len has.")
+        ]
+    ]
     wall_s_range: NotRequired[
         Annotated[Range, Meaning("Seconds: the least and the most wall_s between processes.")]
     ]

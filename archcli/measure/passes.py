@@ -158,7 +158,7 @@ def count_pass(model: Model, request: Request, counting: type[CountTape] = Count
     # everything below reads values that the phase decides: past, logits, one token in decoding
     request = request.resolved()
     if not request.in_prompt:  # a pass with towers makes what layers read
-        model, request = model.reading(request.media), model.fitted(request)
+        model, request = model.with_media(request.media), model.fitted(request)
     if request.phase == "train":
         model.require_tokens(request.seq_len)
     # the forms first: they decide which operations the trace finds

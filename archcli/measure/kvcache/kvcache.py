@@ -79,7 +79,7 @@ def count_kv_cache(  # noqa: PLR0913
     """
     dtypes = CacheDtypes(dtype, state_dtype)
     context = prompt_tokens(model, context, media) if media else context or usual_context(model)
-    whole = model = model.reading(media)
+    whole = model = model.with_media(media)
     positions = model.source_length(source_len or context)
     size = CacheSize(model := plan.share(model))
     totals: Record = {

@@ -84,7 +84,7 @@ class MemorySettings:
         Both are unchanged for a dtype that torch computes in. Layers that read images beside the tokens read
         those of `media`. Raises ArchError where the model cannot be stored so.
         """
-        stored, dtype = in_format(model.reading(self.media), self.dtype, COMPUTED, computed)
+        stored, dtype = in_format(model.with_media(self.media), self.dtype, COMPUTED, computed)
         # an engine that is asked for fp8 keeps its cache in it, too
         cached = FP8 if self.dtype == FP8 and self.phase in CACHING else None
         return stored, replace(self, dtype=dtype, cache_dtype=self.cache_dtype or cached)

@@ -45,7 +45,7 @@ def list_rows(
     model: Model, batch_size: int = 1, seq_len: int = 2048, media: tuple[Medium, ...] = ()
 ) -> Report:
     """The report of `archcli show`: every row of a forward."""
-    model = model.reading(media)
+    model = model.with_media(media)
     trace = caching_forward(model, batch_size, seq_len, media)
     seq_len = int(model.fitted(Request(seq_len=seq_len, media=media)).seq_len)
     traced = traced_bytes(model, trace.rows)  # before layers are folded, which changes the rows

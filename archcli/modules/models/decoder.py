@@ -116,7 +116,7 @@ class Decoder(Generator, Stack):
         """The vectors of images that layers of cross attention read; None where there are none."""
         return self.source_len
 
-    def reading(self, media: Media) -> Self:
+    def with_media(self, media: Media) -> Self:
         """The decoder with the vectors of these media that layers of cross attention read."""
         towers = [(self.tower_of(medium), medium) for medium in media] if self.towers else []
         vectors = sum(tower.vectors_of(medium) for tower, medium in towers if tower.crosses)

@@ -158,7 +158,7 @@ class Model(Holder):
             return fitted
         return replace(fitted, media=request.media, in_prompt=True)
 
-    def reading(self, media: Media) -> Self:
+    def with_media(self, media: Media) -> Self:
         """The model with what layers read of these media beside its tokens; itself where none does."""
         return self
 

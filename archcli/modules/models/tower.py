@@ -18,7 +18,7 @@ from archcli.modules.images.sizings import ImageSizing, Pieces
 from archcli.modules.models.videos import VideoSizing
 from archcli.modules.spec.arguments import TowerPart
 from archcli.modules.spec.base import Conflict, Count, Module
-from archcli.modules.spec.request import SOUNDS, InputSpec, Medium, Request
+from archcli.modules.spec.request import SOUNDS, InputSpec, Media, Medium, Request
 from archcli.modules.spec.trace import run_on
 from archcli.modules.spec.unread import Holder
 from archcli.ops import Parameter
@@ -116,6 +116,10 @@ class Tower(Holder):
     def fitted(self, request: Request) -> Request:
         """The request, which `reading` has made of a medium."""
         return request
+
+    def with_media(self, media: Media) -> Tower:
+        """Itself, which reads what a request says."""
+        return self
 
     def source_length(self, source_len: Number) -> None:
         """None: no source is read."""

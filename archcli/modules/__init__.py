@@ -109,7 +109,7 @@ HOMES = {
     ],
     ".attention.base": ["Attention", "IndexedAttention", "LengthTemperature", "SoftmaxAttention"],
     ".attention.convolved": ["CompressedAttention", "ConvolvedAttention"],
-    ".attention.cross": ["CrossAttention"],
+    ".attention.cross": ["CrossAttention", "MergedAttention"],
     ".compressed.attention": ["BlockwiseAttention"],
     ".compressed.block_sums": ["TokenAndBlockBuckets", "TransientGlobalAttention"],
     ".compressed.compressor": ["BlockCompressor", "BlockIndexer"],
@@ -158,6 +158,7 @@ HOMES = {
     ".ends.patches": ["FrontEnd", "PatchEmbedding", "Patched", "TiledPatches"],
     ".ends.sounds": ["ConvolvedSpectrogram", "ConvolvedWave", "SpectrogramPatches"],
     ".ends.spectrograms": [
+        "CausalSpectrogram",
         "ChunkedSpectrogram",
         "PlainFrames",
         "ProjectedFrames",
@@ -232,7 +233,14 @@ HOMES = {
     ".models.model": ["Model", "Training"],
     ".networks.experts": ["MixtureOfExperts", "Router", "SharedSinkExperts"],
     ".ends.mtp": ["MultiTokenPrediction"],
-    ".blocks.wirings": ["ResidualPostNorm", "NormedStream", "Parallel", "DoubleNorm", "Sandwich"],
+    ".blocks.wirings": [
+        "ResidualPostNorm",
+        "NormedStream",
+        "Parallel",
+        "DoubleNorm",
+        "Sandwich",
+        "TimedPreNorm",
+    ],
     ".blocks.grid": [
         "Convolutions",
         "ConvolvedBlock",
@@ -276,7 +284,14 @@ HOMES = {
         "YarnScaling",
     ],
     ".blocks.shortcut": ["ShortcutMoE"],
-    ".attention.sparsity": ["DilatedWindow", "FixedPattern", "Sparsity", "StridedPattern", "WindowedGlobal"],
+    ".attention.sparsity": [
+        "CentredPattern",
+        "DilatedWindow",
+        "FixedPattern",
+        "Sparsity",
+        "StridedPattern",
+        "WindowedGlobal",
+    ],
     ".models.stack": ["Group", "Stack"],
 }
 """The public names, by the file that defines them."""

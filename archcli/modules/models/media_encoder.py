@@ -34,11 +34,11 @@ class MediaEncoder(Model, Stack, TowerModel):
     to which a matrix leads (CLIP, arXiv:2103.00020). `n_labels` is a classifier of it, or without pooling of
     every token. With `teacher` a second classifier reads the second token, and the answer is the mean of both
     (DeiT, arXiv:2012.12877 section 4). Each `averaged` vectors in a row become their mean before the final
-    norm (Qwen2-Audio, arXiv:2407.10759). Layers state `causal: false`. Nothing is cached or generated.
+    norm (Qwen2-Audio, arXiv:2407.10759). Layers state `causal: false`, unless the front end is causal.
+    Nothing is cached or generated.
     """
 
     caches: ClassVar[bool] = False
-    is_causal: ClassVar[bool] = False
     kind: Literal["media_encoder"] = "media_encoder"
     vocab_size: Count = 0
     front_end: FrontEnd
@@ -47,6 +47,11 @@ class MediaEncoder(Model, Stack, TowerModel):
     n_labels: Size | None = None
     teacher: bool = False
     averaged: Size | None = None
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether its layers are to see earlier vectors alone."""
+        return self.front_end.causal
 
     @property
     def media(self) -> tuple[str, ...]:

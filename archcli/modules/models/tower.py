@@ -68,9 +68,10 @@ class Tower(Holder):
     are layers whose vectors are also projected, each by `tap_projector` with weights of its own (deepstack,
     arXiv:2406.04334; Qwen3-VL). `newline` is a trained vector as wide as the language model, which ends rows
     of patches (LLaVA-1.6). With `crosses` layers of cross attention read its vectors, and one token stands in
-    the prompt for them (Llama 3.2 Vision). Of the steps the first `within` belong to the tower itself
-    (Qwen2.5-Omni); `unread` are parameters beside them that no pass reads. With `pooled` it gives the one
-    vector of its encoder (CLIP).
+    the prompt for them (Llama 3.2 Vision). With `added` its vectors are added to those of the prompt's
+    tokens, one to each, and take no place of their own (Voxtral Realtime). Of the steps the first `within`
+    belong to the tower itself (Qwen2.5-Omni); `unread` are parameters beside them that no pass reads. With
+    `pooled` it gives the one vector of its encoder (CLIP).
 
     `token` is the id that the prompt has where a vector of the tower stands; a tower without it is counted
     and not run. `after` is the number of layers behind which vectors are taken, before the final norm; left
@@ -91,6 +92,7 @@ class Tower(Holder):
     tap_projector: tuple[ProjectorStep, ...] = ()
     newline: bool = False
     crosses: bool = False
+    added: bool = False
     pooled: bool = False
     within: Count = 0
     token: Count | None = None
@@ -166,6 +168,8 @@ class Tower(Holder):
 
     def prompt_tokens(self, medium: Medium) -> int:
         """Tokens in the prompt for a medium."""
+        if self.added:
+            return 0
         return 1 if self.crosses else self.tokens_of(medium)
 
     def tokens_of(self, medium: Medium) -> int:

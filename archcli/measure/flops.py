@@ -51,8 +51,9 @@ def count_flops(
     """The report of `archcli flops`; with `macs` tables show multiply-adds, half as many."""
     request = request or Request()
     check_tokens(model, request)
-    counted, media = _counted(model, request, unmasked=mask == "dense")
-    rows, classes = _folds(counted, unmasked=mask == "dense")
+    unmasked = mask == "dense"
+    counted, media = _counted(model, request, unmasked=unmasked)
+    rows, classes = _folds(counted, unmasked=unmasked)
     tokens = counted.batch_size * counted.new
     matmul, other_flops = (sum(row[key] for row in rows) for key in AMOUNTS)
     # rounded only behind the sums: a share of targets or of zero experts makes FLOPs fractions
@@ -98,7 +99,7 @@ def _counted(model: Model, request: Request, *, unmasked: bool) -> tuple[Pass, d
     asked = request.media or model.fitted(request).media
     passes = [checked_pass(model, replace(request, media=(medium,))) for medium in asked]
     entries = [
-        _of_medium(medium, model.tokens_of(medium), _by_part(counted, model.part_of))
+        _of_medium(medium, model.tokens_of(medium), _by_part(counted, model.part_of, unmasked=unmasked))
         for medium, counted in zip(asked, passes, strict=True)
     ]
     first, length = passes[0], sum(counted.new for counted in passes)
@@ -119,7 +120,7 @@ def _beside_towers(model: Model, request: Request, *, unmasked: bool) -> tuple[P
     for medium in request.media:
         tower = model.tower_of(medium)
         rows = () if request.phase == "decode" else medium_rows(tower, medium, request)
-        parts = _by_part(replace(counted, rows=rows), tower.part_of)
+        parts = _by_part(replace(counted, rows=rows), tower.part_of, unmasked=unmasked)
         entries.append(_of_medium(medium, tower.tokens_of(medium), parts))
     matmul, _ = counted.flops(unmasked=unmasked)
     return counted, {
@@ -129,10 +130,10 @@ def _beside_towers(model: Model, request: Request, *, unmasked: bool) -> tuple[P
     }
 
 
-def _by_part(counted: Pass, part_of: Callable[[Row], str]) -> dict[str, int]:
+def _by_part(counted: Pass, part_of: Callable[[Row], str], *, unmasked: bool) -> dict[str, int]:
     """FLOPs of matrix products by part."""
     parts: dict[str, Number] = {}
-    for row, op_class, flops in counted.costs():
+    for row, op_class, flops in counted.costs(unmasked=unmasked):
         if op_class is OpClass.CONTRACTION:
             parts[part_of(row)] = parts.get(part_of(row), 0) + flops
     return {part: rounded(flops) for part, flops in parts.items()}

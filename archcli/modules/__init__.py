@@ -110,7 +110,7 @@ HOMES = {
     ],
     ".attention.base": ["Attention", "IndexedAttention", "LengthTemperature", "SoftmaxAttention"],
     ".attention.convolved": ["CompressedAttention", "ConvolvedAttention"],
-    ".attention.cross": ["CrossAttention"],
+    ".attention.cross": ["CrossAttention", "MergedAttention"],
     ".compressed.attention": ["BlockwiseAttention"],
     ".compressed.block_sums": ["TokenAndBlockBuckets", "TransientGlobalAttention"],
     ".compressed.compressor": ["BlockCompressor", "BlockIndexer"],
@@ -170,6 +170,7 @@ HOMES = {
     ".ends.patches": ["FrontEnd", "PatchEmbedding", "Patched", "TiledPatches"],
     ".ends.sounds": ["ConvolvedSpectrogram", "ConvolvedWave", "SpectrogramPatches"],
     ".ends.spectrograms": [
+        "CausalSpectrogram",
         "ChunkedSpectrogram",
         "PlainFrames",
         "ProjectedFrames",
@@ -244,7 +245,14 @@ HOMES = {
     ".models.model": ["Model", "Training"],
     ".networks.experts": ["MixtureOfExperts", "Router", "SharedSinkExperts"],
     ".ends.mtp": ["MultiTokenPrediction"],
-    ".blocks.wirings": ["ResidualPostNorm", "NormedStream", "Parallel", "DoubleNorm", "Sandwich"],
+    ".blocks.wirings": [
+        "ResidualPostNorm",
+        "NormedStream",
+        "Parallel",
+        "DoubleNorm",
+        "Sandwich",
+        "TimedPreNorm",
+    ],
     ".blocks.grid": [
         "Convolutions",
         "ConvolvedBlock",
@@ -288,7 +296,14 @@ HOMES = {
         "YarnScaling",
     ],
     ".blocks.shortcut": ["ShortcutMoE"],
-    ".attention.sparsity": ["DilatedWindow", "FixedPattern", "Sparsity", "StridedPattern", "WindowedGlobal"],
+    ".attention.sparsity": [
+        "CentredPattern",
+        "DilatedWindow",
+        "FixedPattern",
+        "Sparsity",
+        "StridedPattern",
+        "WindowedGlobal",
+    ],
     ".models.stack": ["Group", "Stack"],
 }
 """The public names, by the file that defines them."""

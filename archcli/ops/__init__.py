@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.attention.difference import *
     from archcli.ops.attention.linear_attend import *
     from archcli.ops.attention.mask import *
+    from archcli.ops.attention.near import *
     from archcli.ops.attention.relative import *
     from archcli.ops.attention.rotary import *
     from archcli.ops.communicate import *
@@ -211,6 +212,7 @@ HOMES = {
     ".recurrent.state_scan": ["StateScan"],
     ".recurrent.wkv": ["Interpolate", "TokenShift", "WKV"],
     ".recurrent.mlstm_scan": ["MLSTMScan"],
+    ".attention.near": ["CentredWindow", "NearAndSource"],
     ".attention.rotary": ["AddConstant", "Positions", "RotaryTable", "Rotate", "Sinusoid"],
     ".mixtures.route": ["Combine", "Dispatch", "Route", "SkipLast"],
     ".mixtures.route_variants": [

@@ -163,14 +163,15 @@ class Zeros(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Widen(Op):
-    """x [..., D] with `by` zeros behind: [..., D + by]."""
+    """x [..., D] with `by` zeros behind and so many `before`: [..., before + D + by]."""
 
     drawn: ClassVar[str] = "view"
     name: str
-    by: Number
+    by: Number = 0
+    before: Number = 0
 
     def shape(self, x: Shape) -> Shape:
-        return (*x[:-1], x[-1] + self.by)
+        return (*x[:-1], self.before + x[-1] + self.by)
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n = prod(x)
@@ -178,7 +179,7 @@ class Widen(Op):
         return (movement("widen", n, prod(self.shape(x)), (back,)),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
-        return torch.nn.functional.pad(x, (0, self.by))
+        return torch.nn.functional.pad(x, (self.before, self.by))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

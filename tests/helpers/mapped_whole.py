@@ -55,7 +55,9 @@ def _medium(model: Any, config: dict[str, Any], theirs: dict[str, Any]) -> list[
     """What differs for the image or the sound that the class was given."""
     image, frames = "x".join(map(str, theirs.get("image", ()))), theirs.get("frames")
     asked: dict[str, Any] = {"image": image} if image else {"audio_frames": frames}
-    medium = archcli.count_flops(model, **asked).totals["media"][0]
+    # a class computes all pairs of a causal tower; windows of others are batches of its own
+    mask = "dense" if any(tower.model.is_causal for tower in model.towers) else "exact"
+    medium = archcli.count_flops(model, mask=mask, **asked).totals["media"][0]
     tower = config.get("vision_config") or {}
     kinds = config["model_type"], tower.get("model_type")
     breaks = isqrt(theirs["rows"]) if kinds in BREAKS else 0

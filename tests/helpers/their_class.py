@@ -37,6 +37,8 @@ TOWERS = (
     "git.img_temporal_embedding.",
     "model.vision_tower.",
     "model.multi_modal_projector.",
+    "model.encoder.vision_tower.",
+    "model.encoder.multi_modal_projector.",
     "model.embed_tokens_extend.",
     "model.protein_encoder.",
 )

@@ -148,7 +148,9 @@ def one_sound(model: Any) -> dict[str, Any]:
     """Frames, rows and FLOPs by part of a spectrogram of the length of training, as Whisper has them."""
     model.requires_grad_(False)
     heard = model.config.audio_config
-    frames = 2 * heard.max_source_positions
+    # an encoder without a table of positions reads any length
+    positions = getattr(heard, "max_source_positions", None) or heard.max_position_embeddings
+    frames = 2 * positions
     spectrogram = torch.ones(1, heard.num_mel_bins, frames)
 
     def hear(input_features: torch.Tensor) -> Any:

@@ -27,7 +27,6 @@ SET_ASIDE: dict[str, str] = {
     "image-text/pix2struct": "the encoder reads images alone",
     "image-text/pp_formulanet": "the encoder reads images alone",
     "image-text/qwen3_omni_moe_thinker": "its default head_dim is 73, which its own class cannot rotate",
-    "image-text/t5gemma2": "self and cross attention in one softmax",
     "image-text/udop": "positions on a page as a bias on scores",
     "masked/convbert": "convolutions whose kernels are made of the tokens",
     "masked/funnel": "layers that pool the tokens",
@@ -39,8 +38,6 @@ SET_ASIDE: dict[str, str] = {
     "masked/yoso": "weights of attention by an arc cosine, and a norm of each head",
     "sequence-to-sequence/pegasus_x": "an encoder of blocks with tokens that see all",
     "sequence-to-sequence/prophetnet": "a second stream that predicts further words",
-    "sequence-to-sequence/t5gemma2": "self and cross attention in one softmax",
-    "sequence-to-sequence/voxtral_realtime": "norms that go by time",
 }
 """What archcli could say and does not, or what is too odd for one forward in its operations."""
 

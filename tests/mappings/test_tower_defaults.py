@@ -24,6 +24,7 @@ OWN: dict[str, tuple[str, str]] = {
     "heard.GRANITE": ("granite_speech", "encoder_config"),
     "heard.PHI4": ("phi4_multimodal", AUDIO),
     "heard.QFORMER": ("granite_speech", "projector_config"),
+    "heard.REALTIME": ("voxtral_realtime", AUDIO),
     "heard.SIZES": ("voxtral", AUDIO),
     "llava.PIXTRAL": ("pixtral", ""),
     "omni.QWEN2_5": ("qwen2_5_omni_thinker", AUDIO),

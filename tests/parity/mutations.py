@@ -216,6 +216,12 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     # of layers and their score bias together, or of none
     m.TransientGlobalAttention: {**dict.fromkeys(("block", "block_norm", "causal", "position"), nothing)},
     m.TokenAndBlockBuckets: {"block": nothing},
+    m.CentredPattern: {"window": plus(1, -1)},
+    m.MergedAttention: {
+        **dict.fromkeys(("causal", "normalizer", "clip", "v_norm", "values", "kv_from"), nothing),
+        "qk_norm": dropped,
+    },
+    m.TimedPreNorm: {"delay": plus(1), "kind": kinds(m.PreNorm)},
     m.BlockCompressor: {"rate": nothing, "overlaps": nothing},
     m.BlockIndexer: {"top_k": plus(-1, 1)},
     m.ConcatBlock: {"residual_multiplier": nothing, "nth_branch": nothing},

@@ -96,7 +96,7 @@ JOINING = """
     tune_mm_mlp_adapter freeze_mm_mlp_adapter unfreeze_mm_vision_tower tokenizer_model_max_length
     tokenizer_padding_side logit_scale_init_value downsample_mode insert_layer_id merge_kernel_size
     merger_times drop_vision_last_layer image_start_id image_end_id slice_start_id slice_end_id
-    newline_id image_bos_token_id
+    newline_id image_bos_token_id default_num_delay_tokens
 """
 """A wrapper's own keys: how the output of a tower becomes tokens of the language model."""
 

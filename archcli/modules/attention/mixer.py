@@ -132,6 +132,8 @@ class Mixer(Module):
     group: ClassVar[str] = "mixer"
     has_scores: ClassVar[bool] = False
     """Whether a score bias that layers share is added to its scores."""
+    reads_source: ClassVar[bool] = False
+    """Whether its queries read an encoder's output, too."""
     narrows: ClassVar[bool] = False
     """Whether it can return vectors of another width than it reads."""
     in_multiplier: Positive = 1.0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from archcli.modules.spec.base import Conflict, Count, Size, Spec
-from archcli.ops import Dilated, Fixed, Mask, Strided, WindowAndGlobal
+from archcli.ops import CentredWindow, Dilated, Fixed, Mask, Strided, WindowAndGlobal
 
 
 class Sparsity(Spec):
@@ -92,3 +92,18 @@ class WindowedGlobal(Sparsity):
         """A band on both sides of the diagonal, and full rows and columns for global tokens."""
         # the mask counts keys to one side
         return WindowAndGlobal(self.window // 2, self.n_global)
+
+
+class CentredPattern(Sparsity):
+    """`window` keys around the query, itself among them; of an even number one more behind it than before.
+
+    T5Gemma 2, arXiv:2512.14856. For encoders: it is not causal.
+    """
+
+    kind: Literal["centred"] = "centred"
+    window: Size
+
+    @property
+    def mask(self) -> Mask:
+        """A band on both sides of the diagonal."""
+        return CentredWindow(self.window)

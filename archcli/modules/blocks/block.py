@@ -77,8 +77,9 @@ class Block(Holder):
 
     @property
     def crosses_source(self) -> bool:
-        """Whether cross attention follows the mixer."""
-        return getattr(self, "cross_attention", None) is not None  # a key of some kinds of block
+        """Whether cross attention follows the mixer, or is a part of it."""
+        merged = self.mixing is not None and self.mixing[1].reads_source
+        return merged or getattr(self, "cross_attention", None) is not None  # a key of some kinds of block
 
     @property
     def reads_media(self) -> bool:

@@ -1,4 +1,4 @@
-"""Wirings of a block besides pre-norm and post-norm: sandwich, norm after, parallel, normed stream.
+"""Wirings of a block besides pre-norm and post-norm: sandwich, norm after, parallel, normed stream, timed.
 
 B batch, T new tokens, D d_model.
 """
@@ -10,15 +10,17 @@ from typing import ClassVar, Literal
 
 from archcli.graph import Tensor
 from archcli.modules.attention.mixer import Kept, Mixer
-from archcli.modules.blocks.block import Block, SerialBlock
+from archcli.modules.blocks.block import Block, PreNorm, SerialBlock
 from archcli.modules.blocks.per_layer import gated_by_layer
-from archcli.modules.networks.activation import Activation
+from archcli.modules.networks.activation import GELU, Activation
 from archcli.modules.networks.ffn import FeedForward, caches, feed
 from archcli.modules.networks.norm import Norm
-from archcli.modules.spec.base import Conflict, Positive, Size
+from archcli.modules.spec.base import Conflict, Count, Positive, Size
 from archcli.modules.spec.context import Context, or_default
-from archcli.ops import Add, Linear, Scale, StoredScale
+from archcli.ops import Add, AddConstant, KeepFirst, Linear, Multiply, Positions, Scale, Sinusoid, StoredScale
 
+TIME = "time_condition"
+"""The heading of what a layer makes of a time, and how the names of its ops begin."""
 LAUREL = "laurel"
 """The heading of learned augmented residuals, and how the names of their ops begin."""
 
@@ -204,3 +206,40 @@ class NormedStream(Block):
         x = x if alpha == 1.0 else Scale(f"{name}_alpha", alpha)(x)
         y = y if beta == 1.0 else Scale(f"{name}_beta", beta)(y)
         return self._add(x, y, name)
+
+
+class TimedPreNorm(PreNorm):
+    """x += A(N x); x += F(N x * (1 + U gelu(W t))): the network's input goes by a time that all tokens share.
+
+    Voxtral Realtime. t is the sinusoid [D] of `delay`, cosines first: the tokens by which what is written
+    stays behind what is heard. W is [rank, D] and U [D, rank], without biases. The product is one of a pass,
+    however many tokens and sequences it has.
+    """
+
+    kind: Literal["timed_pre_norm"] = "timed_pre_norm"  # type: ignore[assignment]
+    rank: Size = 32
+    delay: Count
+
+    def before(self, x: Tensor, name: str) -> Tensor:
+        """N x; of the network times the factor of each channel."""
+        normed = super().before(x, name)
+        return Multiply(f"{TIME}_scaled")(normed, self._factors(normed)) if name == "ffn" else normed
+
+    def _factors(self, x: Tensor) -> Tensor:
+        """1 + U gelu(W t) [1, D]."""
+        start = Positions(f"{TIME}_start")(KeepFirst(f"{TIME}_first")(x))
+        time = AddConstant(f"{TIME}_delay", self.delay)(start)
+        wave = Sinusoid(f"{TIME}_wave", x.shape[-1], pairing="half", first="cosine")(time, x)
+        low = GELU()(
+            Linear(f"{TIME}_down", self.rank)(wave, group=TIME), name=f"{TIME}_activation", group=TIME
+        )
+        high = Linear(f"{TIME}_up", x.shape[-1])(low, group=TIME)
+        factors: Tensor = AddConstant(f"{TIME}_one", 1)(high, group=TIME)
+        return factors
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: no network whose input could be scaled."""
+        yield from super().check()
+        if self.ffn is None:
+            what = "the time scales what ffn reads, and there is none"
+            yield Conflict("time-without-ffn", "delay", what, "add ffn, or use kind pre_norm")

@@ -50,6 +50,8 @@ class FrontEnd(Module):
     """What a whole model calls an encoder with this front end."""
     media: ClassVar[tuple[str, ...]] = ("image",)
     """The kinds of `Medium` that it reads."""
+    causal: ClassVar[bool] = False
+    """Whether a vector goes by earlier ones alone, as those of the layers behind it then do."""
 
     @property
     def usual(self) -> Medium:

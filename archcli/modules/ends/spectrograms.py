@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
-from archcli.arith import Number, Shape, is_less, minimum
+from archcli.arith import Number, Shape, ceil_div, is_less, is_whole, minimum
 from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.ends.patches import FrontEnd
@@ -33,6 +33,7 @@ from archcli.ops import (
     Scale,
     Sinusoid,
     Transpose,
+    Widen,
 )
 
 Channels = Annotated[tuple[Size, ...], Length(1)]
@@ -58,14 +59,17 @@ class FramesEnd(FrontEnd):
 
     def medium(self, request: Request) -> Medium:
         """The spectrogram of a request, in frames; ArchError for one that is shorter than the first token."""
-        medium = super().medium(request)
-        frames = medium.size[0] * (self.rate if medium.kind == "seconds" else 1)
+        frames = self.frames(super().medium(request))
         # a formula has symbols for the rate and the kernels
         if is_less(self.tokens(Medium("frames", (frames,))), 1):
             raise ArchError(f"{frames:,} frames are too few", "give a longer sound")
         if self.most is not None and is_less(self.most, frames):
             raise ArchError(f"{frames:,} frames are not read: {self.most:,} at most", "give a shorter sound")
         return Medium("frames", (frames,))
+
+    def frames(self, medium: Medium) -> int:
+        """Frames that are read of so many seconds, or frames."""
+        return medium.size[0] * (self.rate if medium.kind == "seconds" else 1)
 
     def input(self, batch_size: Number, medium: Medium) -> InputSpec:
         """[B, F, M]."""
@@ -193,6 +197,54 @@ class ChunkedSpectrogram(ChunkedFrames):
         return last
 
 
+class CausalSpectrogram(FramesEnd):
+    """act(conv2(act(conv1 x))) as Whisper has it, with zeros before the first frame alone. Voxtral Realtime.
+
+    Both convolutions have kernel 3, and mel bins as channels; the second halves the length. Each vector goes
+    by earlier frames alone, and layers with `causal` attention keep that. `joined` vectors in a row become
+    one token: seconds are padded to whole tokens, and frames that make none are refused.
+    """
+
+    causal: ClassVar[bool] = True
+    kind: Literal["causal_spectrogram"] = "causal_spectrogram"
+    n_mels: Size = 128
+    joined: Size = 1
+    activation: Activation = GELU()
+
+    @property
+    def usual(self) -> Medium:
+        """30 seconds, in whole tokens."""
+        return Medium("frames", (self.frames(Medium("seconds", (USUAL_SECONDS,))),))
+
+    def frames(self, medium: Medium) -> int:
+        """Frames that are read: of seconds those of whole tokens."""
+        frames, whole = super().frames(medium), 2 * self.joined
+        if medium.kind == "seconds":
+            return ceil_div(frames, whole) * whole
+        # a formula has a symbol for the number that is joined
+        if is_whole(whole) and frames % whole:
+            what = f"{frames:,} frames are no whole tokens of {whole}"
+            raise ArchError(what, f"the class reads multiples of {whole}")
+        return frames
+
+    def length(self, frames: int) -> int:
+        """Half of them."""
+        return frames // 2
+
+    def input(self, batch_size: Number, medium: Medium) -> InputSpec:
+        """[B, M, F]."""
+        return InputSpec((batch_size, self.n_mels, medium.size[0]), "features")
+
+    def forward(self, x: Tensor, d_model: Number) -> Tensor:
+        """[B, M, F] to [B, F / 2, D]."""
+        y: Tensor = x
+        for i, stride in ((1, 1), (2, 2)):
+            y = Widen(f"pad{i}", before=3 - stride)(y)
+            y = self.activation(Conv1d(f"conv{i}", d_model, 3, stride=stride)(y), name=f"activation{i}")
+        last: Tensor = Transpose("last")(y)
+        return last
+
+
 class SubsampledSpectrogram(ChunkedFrames):
     """Convolutions over frames and mel bins, then W of all that became of a frame.
 
@@ -249,4 +301,10 @@ class SubsampledSpectrogram(ChunkedFrames):
             yield Conflict("separable-channels", "channels", what, "state equal ones")
 
 
-__all__ = ["ChunkedSpectrogram", "PlainFrames", "ProjectedFrames", "SubsampledSpectrogram"]
+__all__ = [
+    "CausalSpectrogram",
+    "ChunkedSpectrogram",
+    "PlainFrames",
+    "ProjectedFrames",
+    "SubsampledSpectrogram",
+]

@@ -47,11 +47,10 @@ class MediaEncoder(Model, Stack, TowerModel):
     (DeiT, arXiv:2012.12877 section 4). Each `averaged` vectors in a row become their mean before the final
     norm (Qwen2-Audio, arXiv:2407.10759). Where the front end squeezes positions, `upsampling` is the
     activation behind the matrix that makes as many of them again (SEW, arXiv:2109.06870 section 4.2). Layers
-    state `causal: false`. Nothing is cached or generated.
+    state `causal: false`, unless the front end is causal. Nothing is cached or generated.
     """
 
     caches: ClassVar[bool] = False
-    is_causal: ClassVar[bool] = False
     kind: Literal["media_encoder"] = "media_encoder"
     vocab_size: Count = 0
     front_end: FrontEnd
@@ -61,6 +60,11 @@ class MediaEncoder(Model, Stack, TowerModel):
     teacher: bool = False
     averaged: Size | None = None
     upsampling: Activation | None = None
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether its layers are to see earlier vectors alone."""
+        return self.front_end.causal
 
     @property
     def media(self) -> tuple[str, ...]:

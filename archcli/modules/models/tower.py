@@ -69,9 +69,10 @@ class Tower(Holder):
     arXiv:2406.04334; Qwen3-VL). `newline` is a trained vector as wide as the language model, which ends rows
     of patches (LLaVA-1.6). With `crosses` layers of cross attention read its vectors, and one token stands in
     the prompt for them (Llama 3.2 Vision). The states behind so many layers as `beside` says join the last
-    ones before the first step, side by side (Llama 3.2 Vision). Of the steps the first `within` belong to the
-    tower itself (Qwen2.5-Omni); `unread` are parameters beside them that no pass reads. With `pooled` it
-    gives the one vector of its encoder (CLIP).
+    ones before the first step, side by side (Llama 3.2 Vision). With `added` its vectors are added to those
+    of the prompt's tokens, one to each, and take no place of their own (Voxtral Realtime). Of the steps the
+    first `within` belong to the tower itself (Qwen2.5-Omni); `unread` are parameters beside them that no pass
+    reads. With `pooled` it gives the one vector of its encoder (CLIP).
 
     `token` is the id that the prompt has where a vector of the tower stands; a tower without it is counted
     and not run. `after` is the number of layers behind which vectors are taken, before the final norm; left
@@ -100,6 +101,7 @@ class Tower(Holder):
     newline: bool = False
     crosses: bool = False
     beside: tuple[Count, ...] = ()
+    added: bool = False
     pooled: bool = False
     within: Count = 0
     token: Count | None = None
@@ -190,6 +192,8 @@ class Tower(Holder):
 
     def prompt_tokens(self, medium: Medium) -> int:
         """Tokens in the prompt for a medium."""
+        if self.added:
+            return 0
         return 1 if self.crosses else self.tokens_of(medium)
 
     def tokens_of(self, medium: Medium) -> int:

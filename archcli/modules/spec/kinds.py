@@ -48,6 +48,7 @@ TABLE: dict[str, dict[str, str]] = {
         "disentangled": "archcli.modules.attention.disentangled:DisentangledAttention",
         "transformer_xl": "archcli.modules.attention.disentangled:RelativeAttention",
         "transient_global": "archcli.modules.compressed.block_sums:TransientGlobalAttention",
+        "merged": "archcli.modules.attention.cross:MergedAttention",
         "mla": "archcli.modules.attention.latent:MultiHeadLatentAttention",
         "fourier": "archcli.modules.attention.mixer:FourierMixer",
         "parallel": "archcli.modules.attention.mixer:ParallelMixer",
@@ -79,6 +80,7 @@ TABLE: dict[str, dict[str, str]] = {
     "block": {
         "pre_norm": "archcli.modules.blocks.block:PreNorm",
         "post_norm": "archcli.modules.blocks.block:PostNorm",
+        "timed_pre_norm": "archcli.modules.blocks.wirings:TimedPreNorm",
         "sandwich": "archcli.modules.blocks.wirings:Sandwich",
         "norm_after": "archcli.modules.blocks.wirings:ResidualPostNorm",
         "parallel": "archcli.modules.blocks.wirings:Parallel",
@@ -121,6 +123,7 @@ TABLE: dict[str, dict[str, str]] = {
         "convolved_wave": "archcli.modules.ends.sounds:ConvolvedWave",
         "frames": "archcli.modules.ends.spectrograms:PlainFrames",
         "projected_frames": "archcli.modules.ends.spectrograms:ProjectedFrames",
+        "causal_spectrogram": "archcli.modules.ends.spectrograms:CausalSpectrogram",
         "chunked_spectrogram": "archcli.modules.ends.spectrograms:ChunkedSpectrogram",
         "subsampled_spectrogram": "archcli.modules.ends.spectrograms:SubsampledSpectrogram",
     },
@@ -247,6 +250,7 @@ TABLE: dict[str, dict[str, str]] = {
         "strided": "archcli.modules.attention.sparsity:StridedPattern",
         "fixed": "archcli.modules.attention.sparsity:FixedPattern",
         "longformer": "archcli.modules.attention.sparsity:WindowedGlobal",
+        "centred": "archcli.modules.attention.sparsity:CentredPattern",
     },
     "video_sizing": {
         "frames": "archcli.modules.models.videos:EachFrame",

@@ -101,6 +101,43 @@ def gemmas(encoder, **decoder):
     )
 
 
+GEMMA3 = {
+    **{key: value for key, value in GEMMA.items() if not key.endswith("_softcapping")},
+    "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+    "rope_parameters": {
+        "sliding_attention": {"rope_type": "default", "rope_theta": 10.0},
+        "full_attention": {"rope_type": "default", "rope_theta": 100.0},
+    },
+}
+SEEING = {
+    "model_type": "siglip_vision_model",
+    "hidden_size": 16,
+    "intermediate_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "image_size": 8,
+    "patch_size": 4,
+}
+
+
+def merged(encoder, decoder, **options):
+    """T5Gemma 2 of two halves, with eyes that see nothing."""
+    return Family(
+        {
+            "model_type": "t5gemma2",
+            "architectures": ["T5Gemma2ForConditionalGeneration"],
+            "encoder": {
+                "text_config": {**GEMMA3, **encoder},
+                "vision_config": SEEING,
+                "mm_tokens_per_image": 4,
+            },
+            "decoder": {**GEMMA3, **decoder},
+            **options,
+        },
+        cls="T5Gemma2ForConditionalGeneration",
+    )
+
+
 OF_SOURCE = {
     "vocab_size": 47,
     "hidden_size": D_MODEL,
@@ -189,7 +226,25 @@ FAMILIES: dict[str, Family] = {
     ),
     "t5gemma": gemmas({}, num_hidden_layers=2),
     "t5gemma-unlike": gemmas(
-        {"hidden_size": 24, "num_key_value_heads": 4, "vocab_size": 47}, sliding_window=5, attention_bias=True
+        {"hidden_size": 24, "num_key_value_heads": 4, "vocab_size": 47, "rms_norm_eps": 0.02},
+        sliding_window=5,
+        attention_bias=True,
+    ),
+    "t5gemma2": merged({}, {}),
+    "t5gemma2-unlike": merged(
+        {"num_attention_heads": 8, "num_key_value_heads": 1, "intermediate_size": 36, "rms_norm_eps": 0.02},
+        {
+            "sliding_window": 5,
+            "attention_bias": True,
+            "num_key_value_heads": 1,
+            "head_dim": 12,
+            "final_logit_softcapping": 3.0,
+        },
+        tie_word_embeddings=False,
+    ),
+    "t5gemma2-even": merged(
+        {"sliding_window": 4, "attention_bias": True},
+        {"layer_types": ["full_attention"] * 3, "num_key_value_heads": 4},
     ),
     "umt5-encoder": Family(
         {**T5, "model_type": "umt5", "architectures": ["UMT5EncoderModel"]},

@@ -1,4 +1,4 @@
-"""Gemma 1 to 3, VaultGemma and T5Gemma."""
+"""Gemma 1 to 3, VaultGemma and T5Gemma 1 and 2."""
 
 from __future__ import annotations
 
@@ -157,15 +157,21 @@ def _t5gemma(config: Config) -> Mapped:
             "max_seq_len": decoder.size("max_position_embeddings"),
             "norm": rmsnorm(decoder, offset=1),
             "embedding": {"tied": config.flag("tie_word_embeddings"), "scale": "sqrt_d_model"},
-            "encoder": without_none({**source, **_t5gemma_half(encoder, causal=False)}),
+            "encoder": without_none({**source, **_t5gemma_half(encoder, _own_norm(encoder, decoder))}),
             "decoder": _t5gemma_half(decoder, causal=True),
             "head": None if cap is None else {"softcap": cap},
         }
     )
 
 
-def _t5gemma_half(config: Config, *, causal: bool) -> Mapped:
-    """The encoder, or the decoder with cross attention."""
+def _own_norm(encoder: Config, decoder: Config) -> Mapped | None:
+    """The norm of the encoder's layers where it is not the decoder's, which layers have that state none."""
+    same = encoder.number("rms_norm_eps").value == decoder.number("rms_norm_eps").value
+    return None if same else rmsnorm(encoder, offset=1)
+
+
+def _t5gemma_half(config: Config, norm: Mapped | None = None, *, causal: bool = False) -> Mapped:
+    """The encoder, whose layers have this norm of their own, or the decoder with cross attention."""
     width = head_dim(config)
     common: Mapped = {
         "bias": config.flag("attention_bias"),
@@ -187,7 +193,7 @@ def _t5gemma_half(config: Config, *, causal: bool) -> Mapped:
             **({"cross_attention": without_none(cross)} if causal else {}),
             "ffn": gated(config, act="hidden_activation"),
         }
-        return {"kind": "sandwich", **sublayers}
+        return without_none({"kind": "sandwich", "norm": norm, **sublayers})
 
     layers = windows(config, layer, lambda index: index % 2 == 0)
     config.ignore(
@@ -228,6 +234,117 @@ T5GEMMA_WEIGHTS: Weights = {
 }
 
 
+GEMMA3 = {"sliding_window_pattern": 6, "rope_theta": 1e6, "rope_local_base_freq": 1e4}
+"""Defaults that the config of Gemma 3 fills in without having keys for them."""
+
+
+def _t5gemma2(config: Config) -> Mapped:
+    """Two Gemma 3 with one table; a layer of the decoder reads its own tokens and the source in one softmax.
+
+    A token that ends an image has a vector of its own, which no pass over text reads.
+    """
+    config.only_architectures("T5Gemma2ForConditionalGeneration", "T5Gemma2Model")
+    config.only("is_encoder_decoder", True, default=True)
+    config.ignore(*T5GEMMA_UNREAD)
+    defaults = {**class_defaults("gemma3_text"), **GEMMA3}  # T5Gemma2TextConfig has the same
+    outer = config.inner("encoder", {})
+    outer.ignore("model_type", "vision_config", "tie_word_embeddings")
+    encoder, decoder = outer.inner("text_config", defaults), config.inner("decoder", defaults)
+    outer.report_unread_keys()
+    for key in ("hidden_size", "vocab_size"):
+        if encoder.size(key).value != decoder.size(key).value:
+            what = f"encoder and decoder differ in {key}: {encoder.size(key)} and {decoder.size(key)}"
+            raise decoder.error(what, "their class needs equal ones", decoder.place(key))
+    tied, width = config.flag("tie_word_embeddings"), decoder.size("hidden_size")
+    cap = optional_number(decoder, "final_logit_softcapping")
+    source = {} if tied.value else {"vocab_size": encoder.size("vocab_size")}
+    return without_none(
+        {
+            "kind": "encoder_decoder",
+            "vocab_size": decoder.size("vocab_size"),
+            "d_model": width,
+            "max_seq_len": decoder.size("max_position_embeddings"),
+            "norm": rmsnorm(decoder, offset=1),
+            "embedding": {"tied": tied, "scale": "sqrt_d_model"},
+            "encoder": {**source, **_t5gemma2_half(encoder, _own_norm(encoder, decoder))},
+            "decoder": _t5gemma2_half(decoder, merged=True),
+            "head": None if cap is None else {"softcap": cap},
+            "unread": dict.fromkeys(END_OF_IMAGE[: 1 if tied.value else 2], width),
+        }
+    )
+
+
+END_OF_IMAGE = ("eoi_embedding", "decoder_eoi_embedding")
+
+
+def _t5gemma2_half(config: Config, norm: Mapped | None = None, *, merged: bool = False) -> Mapped:
+    """The encoder, whose layers have this norm of their own, or the decoder with merged attention.
+
+    The class does not apply the caps on scores that it reads.
+    """
+    width, ffn = head_dim(config), gated(config, act="hidden_activation")
+    near, far = near_and_far(config, width)
+    heads = head_counts(config.size("num_attention_heads"), config.size("num_key_value_heads"))
+    kind = {"kind": "merged", "n_kv_heads": config.size("num_key_value_heads")} if merged else heads
+    period = config.size("sliding_window_pattern").value
+
+    def layer(window: ConfigValue[int] | None) -> Mapped:
+        seen: Mapped = {"window": window} if merged else {"causal": False}
+        if not merged and window is not None:
+            seen["sparsity"] = {"kind": "centred", "window": window}
+        attend = attention(
+            config,
+            width,
+            bias=config.flag("attention_bias"),
+            position=far if window is None else near,
+            qk_norm=without_none({**PER_HEAD, "norm": norm}),
+            scale=query_scale(config, width),
+            **{**kind, **seen},
+        )
+        return without_none({"kind": "sandwich", "norm": norm, "attention": attend, "ffn": ffn})
+
+    layers = windows(config, layer, lambda index: (index + 1) % period != 0)
+    unread = (*T5GEMMA_UNREAD, "model_type", "tie_word_embeddings", "attn_logit_softcapping", "hidden_act")
+    config.ignore(*config.defaults, *unread, "is_decoder", "_sliding_window_pattern")
+    config.report_unread_keys()
+    return {"norm": rmsnorm(config, offset=1), "groups": groups(layers)}
+
+
+def _t5gemma2_half_names(theirs: str, half: str) -> dict[str, Rule]:
+    """Weight names of the layers of the encoder or the decoder."""
+    names: dict[str, Rule] = {f"{theirs}.norm.weight": f"{half}.final_norm.weight"}
+    for part, ours in (("self_attn", "attention"), ("feedforward", "ffn")):
+        for place, norm in (("pre", "norm"), ("post", "post_norm")):
+            stored = f"{theirs}.layers.*.{place}_{part}_layernorm.weight"
+            names[stored] = f"{half}.layers.*.{ours}_{norm}.weight"
+    for which in "qkvo":
+        names[f"{theirs}.layers.*.self_attn.{which}_proj.*"] = f"{half}.layers.*.attention.{which}_proj.*"
+    for which in "qk":
+        stored = f"{theirs}.layers.*.self_attn.{which}_norm.weight"
+        names[stored] = f"{half}.layers.*.attention.{which}_norm.weight"
+    for which in ("gate", "up", "down"):
+        names[f"{theirs}.layers.*.mlp.{which}_proj.weight"] = f"{half}.layers.*.ffn.{which}_proj.weight"
+    return names
+
+
+def _t5gemma2_names(config: Config) -> Weights:
+    """Names of all tensors but those of the tower; untied, each half has a table."""
+    tied = config.flag("tie_word_embeddings").value
+    source, target = "[model.]encoder", "[model.]decoder"  # text_model is taken out
+    first, again = Parts(("embedding.tokens.weight",)), Parts(("embedding.tokens.weight",), again=True)
+    return {
+        f"{source}.embed_tokens.weight": first if tied else "source.weight",
+        f"{source}.embed_tokens.eoi_embedding": f"{END_OF_IMAGE[0]}.weight",
+        f"{target}.embed_tokens.weight": again if tied else first,
+        f"{target}.embed_tokens.eoi_embedding": (
+            Parts((f"{END_OF_IMAGE[0]}.weight",), again=True) if tied else f"{END_OF_IMAGE[1]}.weight"
+        ),
+        "lm_head.out_proj.weight": again if tied else "lm_head.weight",
+        **_t5gemma2_half_names(source, "encoder"),
+        **_t5gemma2_half_names(target, "decoder"),
+    }
+
+
 FAMILIES = {
     "gemma": Family("Gemma 1: GemmaConfig and GemmaForCausalLM.", _gemma, LLAMA),
     "gemma2": Family("Gemma 2: Gemma2Config and Gemma2ForCausalLM.", _gemma2, SANDWICH),
@@ -239,11 +356,18 @@ FAMILIES = {
         "Gemma3TextConfig, Gemma3ForCausalLM and Gemma3TextModel.",
         _gemma3,
         {**SANDWICH, **QK_NORM},
-        defaults={"sliding_window_pattern": 6, "rope_theta": 1e6, "rope_local_base_freq": 1e4},
+        defaults=GEMMA3,
     ),
     "t5gemma": Family(
         "T5Gemma, an encoder-decoder of two Gemma 2: T5GemmaConfig and T5GemmaForConditionalGeneration.",
         _t5gemma,
         T5GEMMA_WEIGHTS,
+    ),
+    "t5gemma2": Family(
+        "T5Gemma 2, an encoder-decoder of two Gemma 3 with merged attention: "
+        "T5Gemma2Config and T5Gemma2ForConditionalGeneration.",
+        _t5gemma2,
+        _t5gemma2_names,
+        towers=("vision_config",),
     ),
 }

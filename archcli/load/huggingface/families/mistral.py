@@ -68,6 +68,19 @@ def _mistral4(config: Config) -> Mapped:
     return decoder(config, rmsnorm(config), layers)
 
 
+def _voxtral_realtime(config: Config) -> Mapped:
+    """As Mistral, with networks whose input goes by the delay of the text behind the sound."""
+    timed = {"kind": "timed_pre_norm", "rank": TIME_RANK, "delay": config.count("num_delay_tokens")}
+    return llama_like(config, heads=_windowed(config), block=timed)
+
+
+TIME_RANK = 32
+"""The width between both matrices of VoxtralRealtimeTextAdaRmsNorm, which no key states."""
+TIMED = {
+    f"[model.]layers.*.ada_rms_norm.linear{i}.weight": f"layers.*.time_condition_{name}.weight"
+    for i, name in enumerate(("down", "up"), 1)
+}
+
 FAMILIES = {
     # as Llama without biases
     "mistral": like_llama("Mistral: MistralConfig and MistralForCausalLM.", heads=_windowed),
@@ -76,6 +89,12 @@ FAMILIES = {
         "Ministral 3: Ministral3Config and Ministral3ForCausalLM.",
         _ministral3,
         LLAMA,
+    ),
+    "voxtral_realtime_text": Family(
+        "Voxtral Realtime, its text part: VoxtralRealtimeTextConfig and VoxtralRealtimeTextModel.",
+        _voxtral_realtime,
+        {**LLAMA, **TIMED},
+        defaults={"num_delay_tokens": 6},
     ),
     "mixtral": Family(
         "Mixtral: MixtralConfig and MixtralForCausalLM.",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from archcli.load.huggingface.config import Config, is_number, short_repr
 from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
+from archcli.load.huggingface.parts.networks import activation, gated, layernorm, mlp, rmsnorm
+from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.towers import queried
 from archcli.load.huggingface.towers.beside import TowerSource, linear
 from archcli.load.huggingface.whole.vit_like import vit_like
@@ -133,6 +134,51 @@ def glmasr(source: TowerSource) -> Mapped:
         linear(source.width),
     ]
     return {"part": "audio_tower", "model": encoder, "projector": steps}
+
+
+REALTIME = {
+    "hidden_size": 1280,
+    "intermediate_size": 5120,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_mel_bins": 128,
+    "hidden_act": "silu",
+    "max_position_embeddings": 1500,
+    "rms_norm_eps": 1e-5,
+    "sliding_window": 750,
+    "head_dim": 64,
+}
+
+
+def voxtral_realtime(source: TowerSource) -> Mapped:
+    """Voxtral Realtime: a causal encoder with windows; several vectors side by side become one token.
+
+    A token's vector is added to that of the word written at its time.
+    """
+    config, whole = source.part("audio_config", REALTIME).with_words(**WORDS), source.whole
+    config.ignore(*NO_FIGURE, "activation_function")
+    heads, width = config.size("num_attention_heads"), config.size("head_dim")
+    config.only("num_key_value_heads", heads.value, default=heads.value)
+    joined = whole.size("downsample_factor", default=4)
+    front_end = {"kind": "causal_spectrogram", "n_mels": config.size("num_mel_bins"), "joined": joined}
+    attention = {
+        "head_dim": width,
+        "bias": BIASED,
+        "causal": True,
+        "window": config.size("sliding_window"),
+        "position": rope(config, width),
+    }
+    network = gated(config, bias=["down"])
+    encoder = vit_like(config, front_end, attention=attention, norm=rmsnorm(config), ffn=network)
+    config.report_unread_keys()
+    act = activation(whole, "projector_hidden_act", default="gelu")
+    steps = [
+        {"kind": "merge", "block": [joined, 1]},
+        linear(source.width, bias=False),
+        {"kind": "activation", "activation": act},
+        linear(source.width, bias=False),
+    ]
+    return {"part": "audio_tower", "model": encoder, "projector": steps, "added": True}
 
 
 GRANITE = {

@@ -299,6 +299,11 @@ def gemma3(source: TowerSource) -> Mapped:
     return {"model": encoder, "sizing": sizing, "projector": steps, "both_ways": "medium"}
 
 
+def t5gemma2(source: TowerSource) -> Mapped:
+    """T5Gemma 2: as Gemma 3, in front of an encoder whose tokens all see each other."""
+    return {**gemma3(source), "both_ways": "none"}
+
+
 def paligemma(source: TowerSource) -> Mapped:
     """PaliGemma: SigLIP's patches through one linear layer."""
     encoder = source.encoder("vision_config", "siglip_vision_model", SIGLIP)

@@ -82,6 +82,8 @@ READERS: Mapping[tuple[str, str], str] = {
     ("gemma4", "vision_config"): "gemma4:vision",
     ("gemma4", "audio_config"): "gemma4:audio",
     ("voxtral", "audio_config"): "heard:voxtral",
+    ("voxtral_realtime", "audio_config"): "heard:voxtral_realtime",
+    ("t5gemma2_encoder", "vision_config"): "llava:t5gemma2",
     ("qwen2_5_omni_thinker", "vision_config"): "qwen:qwen2_5_vl",
     ("qwen2_5_omni_thinker", "audio_config"): "omni:qwen2_5_omni",
     ("qwen3_omni_moe_thinker", "vision_config"): "qwen:qwen3_vl",

@@ -57,6 +57,14 @@ VOXTRAL = {
     "rms_norm_eps": 1e-5,
     "rope_theta": 100000000.0,
 }
+VOXTRAL_REALTIME = {
+    **{key: value for key, value in VOXTRAL.items() if key != "rope_theta"},
+    "intermediate_size": 9216,
+    "num_hidden_layers": 26,
+    "num_attention_heads": 32,
+    "rope_theta": 1000000.0,
+    "sliding_window": 8192,
+}
 GLM_ASR = {
     "vocab_size": 59264,
     "hidden_size": 2048,
@@ -68,6 +76,7 @@ GLM_ASR = {
     "rms_norm_eps": 1e-5,
 }
 BLIP = {"encoder_hidden_size": ("vision_config", "hidden_size", 768)}
+DELAY = {"num_delay_tokens": ("", "default_num_delay_tokens", 6)}
 PREFIX = {"use_bidirectional_attention": "tokens before the answer attend both ways; all are counted causal"}
 
 WRAPPERS: Mapping[str, Wrapper] = {
@@ -138,6 +147,9 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "video_llava": Wrapper("llama", UNTIED),
     "vipllava": Wrapper("llama", UNTIED),
     "voxtral": Wrapper("llama", never, defaults=VOXTRAL),
+    "voxtral_realtime": Wrapper(
+        "voxtral_realtime_text", TIED, any_text=False, defaults=VOXTRAL_REALTIME, taken=DELAY
+    ),
     "aya_vision": Wrapper("cohere2", TIED),
     "cohere2_vision": Wrapper("cohere2", TIED),
     "cohere_compass": Wrapper("cohere_compass_text", UNTIED, head=text_head, any_text=False),

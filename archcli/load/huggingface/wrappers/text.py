@@ -16,6 +16,10 @@ TOWERS = ("vision", "image", "video", "audio", "speech")
 """Words in the keys of towers; other parts, such as qformer_config, join them to the language model."""
 
 
+HOLDING = {"t5gemma2": ("encoder", "t5gemma2_encoder", ("vision_config",))}
+"""Families whose towers stand in a part of the file: its key, the part's model_type, and the towers."""
+
+
 class TextPart(NamedTuple):
     """The config of a language model, with the wrapper that it was found in, if any."""
 
@@ -70,8 +74,8 @@ def text_part(whole: Config) -> TextPart:
 
 
 def _of_part(whole: Config, part: str, key: str, default: int) -> Any:
-    """What a part beside the text states at this key, or the default of its class."""
-    part_data = whole.get(part, default=None)
+    """What a part beside the text, or the file itself, states at this key, or the default of its class."""
+    part_data = whole.get(part, default=None) if part else whole.data
     return part_data.get(key, default) if isinstance(part_data, dict) else default
 
 
@@ -130,6 +134,13 @@ def _beside(key: str) -> str:
 def innermost(whole: Config) -> Config:
     """The wrapper that holds the towers: the file itself, or the wrapper that it holds (Qwen-Omni)."""
     wrapper = WRAPPERS.get(whole.model_type)
+    if whole.model_type in HOLDING:
+        key, kind, towers = HOLDING[whole.model_type]
+        held = whole.get(key, default=None)
+        held = held if isinstance(held, dict) else {}
+        # the class makes towers that the file leaves out
+        made: Mapped = {tower: {} for tower in towers if held.get(tower) is None}
+        return Config({"model_type": kind, **held, **made}, whole.places.inner(key), notes=whole.notes)
     if wrapper is None:  # a family's own file
         return whole
     inner = whole.get(wrapper.key, default=None)

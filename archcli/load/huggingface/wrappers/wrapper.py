@@ -83,7 +83,8 @@ class Wrapper(NamedTuple):
     headed: classes with an output head that no ending of their name tells.
     left_out: keys that are not read, of the text part or of parts that the class always makes, with notes.
     head_sizes: defaults of the whole file's keys that an untied head is made by.
-    taken: keys of the text part that the class sets by another part: that part, its key and the default.
+    taken: keys of the text part that the class sets by another part: that part, its key and the default; ""
+        is the whole file.
     """
 
     text: str

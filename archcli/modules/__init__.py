@@ -125,7 +125,7 @@ HOMES = {
         "ProjectedHeads",
     ],
     ".attention.linear": ["LinearAttention"],
-    ".attention.indexer": ["Indexer"],
+    ".attention.indexer": ["Indexer", "KeyBlockIndexer", "KeyIndex"],
     ".attention.latent": ["MultiHeadLatentAttention"],
     ".blocks.crossed": ["GatedPreNorm", "PerceiverBlock", "TileEmbedding"],
     ".blocks.windows": ["AxisAttention", "ChannelAttention", "GridWindowAttention", "PatchWindowAttention"],

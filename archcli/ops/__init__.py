@@ -145,7 +145,7 @@ HOMES = {
         "ScaleParts",
         "Softcap",
     ],
-    ".attention.chosen_keys": ["GateKeys", "IndexTopK"],
+    ".attention.chosen_keys": ["GateKeys", "IndexBlocks", "IndexTopK", "TopBlocks"],
     ".attention.block_sums": ["BlockBias", "NearAndSums", "SumBlocks"],
     ".attention.blocks": [
         "BlockPositions",

@@ -17,6 +17,8 @@ MIXERS = {
     "mla-gated": f"{{kind: mla, q_lora_rank: 6, query_gate: true, {LATENT}}}",
     "mla-indexed-absorbed": f"{{kind: mla, form: absorbed, {INDEXED}, {LATENT}}}",
     "gqa-indexed": f"{{kind: gqa, n_heads: 4, n_kv_heads: 2, head_dim: 6, position: rope, {INDEXED}}}",
+    "gqa-blocks": "{kind: gqa, n_heads: 4, n_kv_heads: 2, head_dim: 6, position: rope, "
+    "index: {kind: blocks, top_k: 2, block: 3, n_heads: 2, head_dim: 8}}",
     "value-gated": "{kind: gqa, n_heads: 4, n_kv_heads: 2, position: rope, value_gate: {top_k: 3}}",
     "performer": "{kind: linear, n_heads: 4, features: softmax, n_features: 5}",
     "windowed": "{kind: gqa, n_heads: 4, n_kv_heads: 2, window: 3, position: rope}",

@@ -216,6 +216,12 @@ def _of_compressed(layer: Any, tokens: int) -> int:
     return near + sum(keys.numel() for keys in blocks if keys is not None)
 
 
+def _entries(layer: Any) -> list[Any]:
+    """The tensors of a cached layer: keys, values, and the keys of an index where it has one (MiniMax-M3)."""
+    of_index = getattr(layer, "idx_keys", None)
+    return [layer.keys, layer.values, *([] if of_index is None else [of_index])]
+
+
 def _cached(model: Any, out: Any, tokens: int) -> int | None:  # noqa: PLR0911
     """Elements per layer for the tokens it can still see; of latent attention the latent, and an index's key.
 
@@ -245,7 +251,7 @@ def _cached(model: Any, out: Any, tokens: int) -> int | None:  # noqa: PLR0911
         return sum(_of_compressed(layer, tokens) for layer in cache.layers)
     filled = [layer for layer in cache.layers if layer.keys is not None and layer.keys.dim() == HEADS_AXES]
     return sum(
-        sum(prod(x.shape) // x.shape[2] for x in (layer.keys, layer.values))
+        sum(prod(x.shape) // x.shape[2] for x in _entries(layer))
         * min(tokens, getattr(layer, "sliding_window", None) or tokens)
         for layer in filled
     )

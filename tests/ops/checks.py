@@ -100,7 +100,12 @@ def ids(shape, generator):
 
 
 def own_and_others(shape, generator):
-    """Of as many keys as queries some for each: its own, and others."""
+    """Of as many keys as queries some for each: its own, and others; or of blocks of 2 of them."""
+    if len(shape) > 3:
+        order = torch.rand((*shape[:-1], shape[1] // 2), generator=generator)
+        tokens = torch.arange(shape[1])
+        order[:, tokens, :, tokens // 2] = -1.0
+        return order.argsort(-1)[..., : shape[-1]]
     order = torch.rand((*shape[:-1], shape[-2]), generator=generator)
     order[..., range(shape[-2]), range(shape[-2])] = -1.0
     return order.argsort(-1)[..., : shape[-1]]
@@ -126,6 +131,7 @@ ARGUMENTS = {
     ("SpreadHeads", 2): shuffled,
     ("Attend", 3): lambda shape, generator: torch.arange(shape[0]) if shape[0] > 1 else torch.tensor([3]),
     ("IndexTopK", 3): lambda shape, generator: torch.arange(7 - shape[0], 7),
+    ("IndexBlocks", 2): lambda shape, generator: torch.arange(7 - shape[0], 7),
     ("GridBias", 0): count_up,
     ("PairPadding", 0): count_up,
     ("GateKeys", 1): lambda shape, generator: torch.arange(7 - shape[0], 7),

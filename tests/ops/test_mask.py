@@ -23,6 +23,7 @@ from archcli.ops import (
     PatchWindows,
     SlidingWindow,
     Strided,
+    TopBlocks,
     TopK,
     WindowAndGlobal,
 )
@@ -49,7 +50,7 @@ MASKS = {
     ),
 }
 # which keys, the tokens say; or keys of blocks
-OTHERS = {TopK, ClosedBlocks, NearAndBlocks, NearAndSums, PatchWindows}
+OTHERS = {TopBlocks, TopK, ClosedBlocks, NearAndBlocks, NearAndSums, PatchWindows}
 every_mask = pytest.mark.parametrize(("make", "sees"), MASKS.values(), ids=MASKS)
 lengths = st.integers(0, 40)
 SIZES = {"a": st.integers(1, 20), "b": st.integers(0, 7)}
@@ -95,6 +96,15 @@ def test_of_chosen_keys_as_many_are_counted_as_are_chosen(new, past, a, b):
     assert TopK(a).pairs(new, past, new + past) == chosen
     assert TopK(a).keep(past) == past
     assert TopK(a).covers(new, past + new) is (past + new <= a)
+
+
+@given(new=lengths, past=lengths, **SIZES)
+def test_of_chosen_blocks_all_are_whole_but_the_own(new, past, a, b):
+    block = b + 1
+    chosen = sum(block * min(query // block, a - 1) + query % block + 1 for query in range(past, past + new))
+    assert TopBlocks(a, block).pairs(new, past, new + past) == chosen
+    assert TopBlocks(a, block).keep(past) == past
+    assert TopBlocks(a, block).covers(new, past + new) is (past + new <= a * block)
 
 
 @given(new=lengths, past=lengths, window=st.integers(1, 9), rate=st.integers(1, 8), top_k=st.integers(0, 6))

@@ -183,7 +183,8 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.IndexedAttention: {"index": own_index, "index_from": earlier_index},
     m.ProjectedAttention: {"value_gate": dropped},
     m.ValueGate: {"top_k": plus(-1, 1), "bias": off},
-    m.Indexer: {"top_k": plus(-1, 1), "pairing": to("half", "interleaved")},
+    m.KeyIndex: {"top_k": plus(-1, 1), "pairing": to("half", "interleaved")},
+    m.KeyBlockIndexer: {"block": plus(-1, 1), "local": plus(-1, 1)},
     m.ProjectedHeads: {
         "bias": each_bias,
         "clip": both(times(1.5), dropped, filled(0.5)),

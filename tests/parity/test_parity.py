@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 
 from archcli.load.checkpoint.safetensors import read_header, read_tensor
 from archcli.measure.weights.checkpoint import compare
-from archcli.modules import Attention, Encoder, Indexer, MixtureOfExperts, Rope, ValueGate
+from archcli.modules import Attention, Encoder, KeyIndex, MixtureOfExperts, Rope, ValueGate
 from archcli.runtime.model.build import set_expert_form
 from archcli.runtime.weights.compare import PlacedTensors, loaded, translate
 from parity.families import FAMILIES
@@ -137,7 +137,7 @@ def test_mutants_change_what_is_easily_mistaken(name):
     mistakes = {"eps"}
     if any(isinstance(part, Attention) for part in PARTS[name]):
         seen = "window" if name in GENERATORS or NEAR[name] else "causal"
-        chosen = any(isinstance(part, Indexer | ValueGate) for part in PARTS[name])
+        chosen = any(isinstance(part, KeyIndex | ValueGate) for part in PARTS[name])
         mistakes |= {"scale", "softcap", "top_k" if chosen else seen}
     if any(isinstance(part, Rope) for part in PARTS[name]):
         mistakes |= {"theta", "pairing"}

@@ -13,6 +13,7 @@ from archcli.modules import (
     FixedPattern,
     GroupedQueryAttention,
     Indexer,
+    KeyBlockIndexer,
     LayerNorm,
     LengthTemperature,
     LinearAttention,
@@ -121,7 +122,10 @@ def masks(draw):
 
 
 GATED_KEYS = st.builds(dict, value_gate=st.builds(ValueGate, top_k=SIZES, bias=BOOL))
-INDEXES = st.builds(Indexer, top_k=SIZES, n_heads=SIZES, head_dim=st.sampled_from([64, 65]), norm=NORMS)
+WIDE = {"head_dim": st.sampled_from([64, 65]), "norm": NORMS}
+# one head, which any number of query heads share
+BLOCK_INDEXES = st.builds(KeyBlockIndexer, top_k=SIZES, block=SIZES, n_heads=st.just(1), **WIDE)
+INDEXES = st.builds(Indexer, top_k=SIZES, n_heads=SIZES, **WIDE) | BLOCK_INDEXES
 
 
 @st.composite

@@ -23,12 +23,11 @@ from archcli.ops import (
     MergeHeads,
     Parameter,
     SlidingWindow,
-    TopK,
 )
 
 if TYPE_CHECKING:  # fields of few, imported where one is given a value
     from archcli.modules.attention.gates import OutputGate
-    from archcli.modules.attention.indexer import Indexer
+    from archcli.modules.attention.indexer import KeyIndex
     from archcli.modules.attention.sparsity import Sparsity
 
 CONTENT = {
@@ -263,26 +262,26 @@ class IndexedAttention(SoftmaxAttention):
     `index_from` n reads what the equal index of the earlier layer n has chosen (arXiv:2603.12201).
     """
 
-    index: Indexer | None = None
+    index: KeyIndex | None = None
     index_from: Count | None = None
 
     def own_mask(self) -> Mask:
-        """Which keys a query sees; with an index, the `top_k` that it chooses."""
-        return super().own_mask() if self.index is None else TopK(self.index.top_k)
+        """Which keys a query sees; with an index, those that it chooses."""
+        return super().own_mask() if self.index is None else self.index.mask(self.n_heads)
 
     def facts(self, d_model: Number | None = None) -> MixerFacts:
         """The facts of softmax attention, and how many keys an index chooses."""
-        chosen = None if self.index is None else self.index.top_k
+        chosen = None if self.index is None else self.index.n_keys
         return replace(super().facts(d_model), indexed=chosen, index_from=self.index_from)
 
     @property
     def _pattern(self) -> str:
-        return super()._pattern if self.index is None else f"top_k {self.index.top_k}"
+        return super()._pattern if self.index is None else self.index.pattern
 
     def select(
         self, x: Tensor, queries: Tensor, context: Context, table: tuple[Tensor, Tensor] | None, held: int
     ) -> tuple[Tensor | None, tuple[Tensor, ...]]:
-        """The keys that the index chooses [B, T, k], None without one, and what it caches.
+        """The choice of the index, keys [B, T, k] or blocks [B, T, I, k], None without one; what it caches.
 
         `queries` is what the index reads its queries from; the attention's own cache has `held` entries.
         """
@@ -301,7 +300,7 @@ class IndexedAttention(SoftmaxAttention):
         if self.index is not None:
             fields = (field for field in ("window", "chunk", "sparsity") if getattr(self, field) is not None)
             pattern = next(fields, None if self.causal else "causal: false")
-            yield from self.index.conflicts_in(pattern, self.position)
+            yield from self.index.conflicts_in(pattern, self.position, self.n_heads)
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflict: an index with heads narrower than what the position turns."""

@@ -1,4 +1,4 @@
-"""Indexer: a small scorer that chooses which keys attention reads (DeepSeek Sparse Attention).
+"""Indexers: small scorers that choose which keys, or blocks of keys, attention reads.
 
 B batch, T new tokens, S visible tokens, D d_model, I index heads, d width of an index head, r rotary dims.
 """
@@ -6,67 +6,94 @@ B batch, T new tokens, S visible tokens, D d_model, I index heads, d width of an
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
+from archcli.arith import Number
 from archcli.graph import StateContent, Tensor
 from archcli.modules.networks.norm import LayerNorm, Norm
 from archcli.modules.positions.position import Position
-from archcli.modules.spec.base import Conflict, Module, Size
+from archcli.modules.spec.base import Conflict, Inherit, Module, Size
 from archcli.modules.spec.context import Context
-from archcli.ops import Causal, ExtendCache, IndexTopK, Linear, Scale, SplitHeads, Unsqueeze
+from archcli.ops import (
+    Causal,
+    ExtendCache,
+    IndexBlocks,
+    IndexTopK,
+    Linear,
+    Mask,
+    Scale,
+    SplitHeads,
+    TopBlocks,
+    TopK,
+    Unsqueeze,
+)
 from archcli.ops.attention.rotary import Pairing
 
+Chosen = tuple[Tensor, tuple[Tensor, ...] | None]
+Table = tuple[Tensor, Tensor] | None
 
-class Indexer(Module):
-    """The `top_k` tokens s of largest I_ts = sum_j w_tj max(q_tj k_s, 0), j one of I index heads.
 
-    DeepSeek-V3.2, arXiv:2512.02556 section 2.1. Attention reads those tokens alone.
+class KeyIndex(Module):
+    """Base of indexers, which score all earlier keys by small heads and choose some for attention to read.
 
-        q = Wq c  [I, d],  k = norm(Wk x)  [d],  w = Ww x / sqrt(I d)  [I]
-
-    c is the normalized latent of MLA's queries where there is one, else x. The first r dims of q and k are
-    turned by the angles of the attention's; `pairing` left out pairs them as it does. Caches d elements per
-    token.
+    The first r dims of its queries and keys are turned by the angles of the attention's; `pairing` left out
+    pairs them as it does. Caches d elements per token.
 
     The choice has no gradient, so none flows through an indexer: its weights are trained by a loss of their
-    own, which is not counted (section 2.1.1).
+    own, which is not counted (arXiv:2512.02556 section 2.1.1).
     """
 
+    family: ClassVar[str] = "index"
+    default_kind: ClassVar[str] = "tokens"
     group: ClassVar[str] = "indexer"
     top_k: Size
     n_heads: Size
     head_dim: Size
     pairing: Pairing | None = None
-    norm: Norm = LayerNorm(eps=1e-6)
+    norm: Norm
 
-    def forward(
-        self,
-        x: Tensor,
-        c: Tensor,
-        context: Context,
-        position: Position,
-        table: tuple[Tensor, Tensor] | None,
-    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
-        """Chosen keys [B, T, k] of tokens x [B, T, D], queries from c; the cache holds k [B, n, 1, d]."""
+    @property
+    def n_keys(self) -> Number:
+        """The most keys that a query is given."""
+        return self.top_k
+
+    @property
+    def pattern(self) -> str:
+        """What is chosen, in words."""
+        return f"top_k {self.top_k}"
+
+    def mask(self, n_heads: Number) -> Mask:
+        """Which keys a query of an attention with H heads sees."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor, c: Tensor, context: Context, position: Position, table: Table) -> Chosen:
+        """The choice for tokens x [B, T, D], queries from c; the cache holds k [B, n, 1, d]."""
+        raise NotImplementedError
+
+    def _queries(self, c: Tensor) -> Tensor:
+        """Queries [B, T, I, d]."""
+        heads = Linear("query_proj", self.n_heads * self.head_dim)(c)
+        split: Tensor = SplitHeads("query_heads", self.n_heads)(heads)
+        return split
+
+    def _turned(self, position: Position) -> Position:
+        """The attention's position, with the pairing of the index."""
         # DeepSeek-V3.2's indexer pairs halves, its attention neighbours: equal angles, other dims
-        turned = position if self.pairing is None else position.replace(pairing=self.pairing)
-        q = SplitHeads("query_heads", self.n_heads)(Linear("query_proj", self.n_heads * self.head_dim)(c))
-        q = turned.rotate(q, table, "query_rotate")
-        key = self.norm(Linear("key_proj", self.head_dim)(x), name="key_norm", group=self.group)
-        key = turned.rotate(Unsqueeze("key_head")(key), table, "key_rotate")
-        w = Linear("weight_proj", self.n_heads)(x)
-        # I^-0.5 of the weights and d^-0.5 of the scores at once: max(s, 0) lets a positive factor through
-        w = Scale("weight_scale", (self.n_heads * self.head_dim) ** -0.5)(w)
-        kept = None
-        if context.cache is not None:
-            # Causal keeps every key: a later query may choose any of them
-            append = ExtendCache("key_cache", Causal(), content=StateContent.INDEX_KEYS)
-            key, *kept = append(key, *context.cache)
-        chosen = IndexTopK("top_k", self.top_k, context.past)(q, key, w, context.positions)
-        return chosen, None if kept is None else tuple(kept)
+        return position if self.pairing is None else position.replace(pairing=self.pairing)
 
-    def conflicts_in(self, pattern: str | None, position: Position) -> Iterator[Conflict]:
-        """Conflicts with an attention: another `pattern`, or a position without pairs."""
+    def _keys(self, x: Tensor, context: Context, position: Position, table: Table) -> Chosen:
+        """All keys [B, S, 1, d], and what the cache keeps."""
+        key = self.norm(Linear("key_proj", self.head_dim)(x), name="key_norm", group=self.group)
+        key = position.rotate(Unsqueeze("key_head")(key), table, "key_rotate")
+        if context.cache is None:
+            return key, None
+        # Causal keeps every key: a later query may choose any of them
+        append = ExtendCache("key_cache", Causal(), content=StateContent.INDEX_KEYS)
+        key, *kept = append(key, *context.cache)
+        return key, tuple(kept)
+
+    def conflicts_in(self, pattern: str | None, position: Position, n_heads: int) -> Iterator[Conflict]:
+        """Conflicts with an attention: another `pattern`, a position without pairs, too few heads."""
         if pattern is not None:
             what = f"an index chooses of all tokens up to the query, and {pattern} says otherwise"
             yield Conflict("index-alone", "index", what, "leave one of them out")
@@ -79,3 +106,82 @@ class Indexer(Module):
         if turned > self.head_dim:
             what = f"the position turns {turned} dims, and an index head has {self.head_dim}"
             yield Conflict("index-rotary-dims", "index.head_dim", what, f"use {turned} or more")
+
+
+class Indexer(KeyIndex):
+    """The `top_k` tokens s of largest I_ts = sum_j w_tj max(q_tj k_s, 0), j one of I index heads.
+
+    DeepSeek-V3.2, arXiv:2512.02556 section 2.1. Attention reads those tokens alone.
+
+        q = Wq c  [I, d],  k = norm(Wk x)  [d],  w = Ww x / sqrt(I d)  [I]
+
+    c is the normalized latent of MLA's queries where there is one, else x.
+    """
+
+    kind: Literal["tokens"] = "tokens"
+    norm: Norm = LayerNorm(eps=1e-6)
+
+    def mask(self, n_heads: Number) -> Mask:
+        """The chosen keys, the same for all heads."""
+        return TopK(self.top_k)
+
+    def forward(self, x: Tensor, c: Tensor, context: Context, position: Position, table: Table) -> Chosen:
+        """Chosen keys [B, T, k] of tokens x [B, T, D], queries from c; the cache holds k [B, n, 1, d]."""
+        position = self._turned(position)
+        q = position.rotate(self._queries(c), table, "query_rotate")
+        keys, kept = self._keys(x, context, position, table)
+        w = Linear("weight_proj", self.n_heads)(x)
+        # I^-0.5 of the weights and d^-0.5 of the scores at once: max(s, 0) lets a positive factor through
+        w = Scale("weight_scale", (self.n_heads * self.head_dim) ** -0.5)(w)
+        chosen = IndexTopK("top_k", self.top_k, context.past)(q, keys, w, context.positions)
+        return chosen, kept
+
+
+class KeyBlockIndexer(KeyIndex):
+    """The `top_k` blocks of `block` tokens with the largest q_tj k_s of a token, for each index head j.
+
+    MiniMax-M3. Each head chooses for H / I query heads of the attention, which read those blocks alone, up
+    to the query.
+
+        q = norm(Wq c)  [I, d],  k = norm(Wk x)  [d]
+
+    The query's own block and the `local` - 1 before it are always among the chosen.
+    """
+
+    kind: Literal["blocks"] = "blocks"
+    block: Size
+    local: Size = 1
+    norm: Annotated[Norm, Inherit("norm")]
+
+    @property
+    def n_keys(self) -> Number:
+        """Keys of all chosen blocks."""
+        return self.top_k * self.block
+
+    @property
+    def pattern(self) -> str:
+        """Blocks and their size."""
+        return f"top_k {self.top_k} blocks of {self.block}"
+
+    def mask(self, n_heads: Number) -> Mask:
+        """The keys of the chosen blocks, H / I query heads alike."""
+        return TopBlocks(self.top_k, self.block, n_heads // self.n_heads)
+
+    def forward(self, x: Tensor, c: Tensor, context: Context, position: Position, table: Table) -> Chosen:
+        """Chosen blocks [B, T, I, k] of x [B, T, D], queries from c; the cache holds k [B, n, 1, d]."""
+        position = self._turned(position)
+        q = self.norm(self._queries(c), name="query_norm", group=self.group)
+        q = position.rotate(q, table, "query_rotate")
+        keys, kept = self._keys(x, context, position, table)
+        choose = IndexBlocks("top_k", self.top_k, self.block, self.local, context.past)
+        return choose(q, keys, context.positions), kept
+
+    def conflicts_in(self, pattern: str | None, position: Position, n_heads: int) -> Iterator[Conflict]:
+        """Conflicts with an attention: also more local blocks than chosen ones, and heads that share none."""
+        yield from super().conflicts_in(pattern, position, n_heads)
+        if self.local > self.top_k:
+            what = f"local {self.local} is more than top_k {self.top_k}"
+            yield Conflict("index-local-blocks", "index.local", what, f"use {self.top_k} or fewer")
+        if n_heads % self.n_heads:
+            what = f"{self.n_heads} index heads do not divide n_heads {n_heads}"
+            yield Conflict("index-heads-divide", "index.n_heads", what, "each chooses for as many heads")

@@ -167,6 +167,10 @@ TABLE: dict[str, dict[str, str]] = {
         "crops": "archcli.modules.images.tilings:CroppedTiles",
         "largest": "archcli.modules.images.sizings:LargestMultiple",
     },
+    "index": {
+        "tokens": "archcli.modules.attention.indexer:Indexer",
+        "blocks": "archcli.modules.attention.indexer:KeyBlockIndexer",
+    },
     "loss": {"cross_entropy": "archcli.modules.ends.loss:CrossEntropy"},
     "model": {
         "decoder": "archcli.modules.models.decoder:Decoder",

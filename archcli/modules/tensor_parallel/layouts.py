@@ -67,6 +67,8 @@ LAYOUTS: Mapping[str, Layout] = {
     # every rank has the sinusoids of all distances
     "transformer_xl": SOFTMAX._replace(reads={"r_proj": 0}),
     "linear": Layout(("n_heads",)),
+    # an index head chooses for the query heads of a rank; its keys, of one head, every rank has
+    "blocks": Layout(copied="n_heads", enters=False, leaves=False),
     "mla": SOFTMAX._replace(
         enters=False,
         reads={
@@ -112,15 +114,17 @@ LAYOUTS: Mapping[str, Layout] = {
     "moe": Layout(enters=False, reads=EXPERTS),
     "carried_moe": Layout(enters=False, reads=EXPERTS),
 }
-"""The layout of each kind of mixer and feed-forward network that can be split."""
+"""The layout of each kind of mixer and feed-forward network that can be split, and of an index."""
 
+SPLIT_IN_PARTS = {"attention", "cross_attention", "ffn", "index"}
+"""The families of the kinds in the table."""
 COMPOSED = {"parallel", "convolved"}
 """Kinds made of others, each of which is split by itself."""
 
 
 def layout_of(module: Spec) -> Layout | None:
-    """The layout of a mixer or a feed-forward network; None for a module of any other kind."""
-    kind = getattr(module, "kind", "") if module.family in {"attention", "cross_attention", "ffn"} else ""
+    """The layout of a mixer, a feed-forward network or an index; None for a module of any other kind."""
+    kind = getattr(module, "kind", "") if module.family in SPLIT_IN_PARTS else ""
     layout = LAYOUTS.get(kind)
     if layout is None or kind != "moe" or not _ends_otherwise(module):
         return layout

@@ -29,8 +29,9 @@ class Attend(Op):
     """softmax(scale q k^T [softcap] [+ ALiBi] [+ bias] + mask) v.
 
     Inputs q [B,T,H,d], k [B,S,K,d], v [B,S,K,e], positions [T], then the `extras` by name: sinks [H], bias
-    [B,H,T,S], shared_bias [1,H,T,S], selected [B,T,k] (the keys that each query is given), spans [T] of a
-    pass without earlier tokens (those of one number from 0 on see each other). Output [B,T,H,e].
+    [B,H,T,S], shared_bias [1,H,T,S], selected [B,T,k] (the keys that each query is given; blocks of
+    keys, [B,T,I,k]), spans [T] of a pass without earlier tokens (those of one number from 0 on see each
+    other). Output [B,T,H,e].
 
     Query head h reads kv head h // (H/K) (GQA, arXiv:2305.13245). Slopes of ALiBi are 2^(-alibi i/H) times
     `alibi_factor` (arXiv:2108.12409). `softcap` c maps a score s to c tanh(s/c) (arXiv:2408.00118). A sink is

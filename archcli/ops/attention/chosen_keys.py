@@ -1,6 +1,7 @@
-"""Ops that choose which keys attention reads: gates on the keys, and an indexer's top k.
+"""Ops that choose which keys attention reads: gates on the keys, and an indexer's top k keys or blocks.
 
-B batch, T new tokens, S visible tokens, H query heads, K kv heads, I index heads, d width of an index head.
+B batch, T new tokens, S visible tokens, H query heads, K kv heads, I index heads, d width of an index head,
+b tokens of a block, M blocks.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, minimum, prod
+from archcli.arith import Number, Shape, at_most, ceil_div, minimum, prod
 from archcli.graph import Op, OpClass, Part, Workspace
-from archcli.ops.attention.mask import Causal, Mask, TopK, visibility
+from archcli.ops.attention.mask import Causal, Chunked, Mask, TopK, chosen_keys, floor_sum, visibility
 
 INDEX_BYTES = 8
 """Bytes of the index of a key while it is chosen."""
@@ -114,3 +115,102 @@ class IndexTopK(Op):
             total = (w.unsqueeze(-2) @ scores).squeeze(-2)
         total = total.masked_fill(~visibility(torch, self.mask, positions, visible), float("-inf"))
         return total.topk(min(self.top_k, visible), dim=-1).indices
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopBlocks(Mask):
+    """The `top_k` blocks of `block` tokens that an indexer chooses of those up to the query's own.
+
+    MiniMax-M3. The query's own block is among them, and of it the keys up to the query. Each of the index's
+    heads chooses for `sharing` query heads. Which blocks they are depends on the tokens: `allows` is true of
+    every key that may be chosen.
+    """
+
+    kind: ClassVar[str] = "top_blocks"
+    top_k: Number
+    block: Number
+    sharing: Number = 1
+
+    @property
+    def extent(self) -> Number:
+        return self.top_k * self.block
+
+    def pairs(self, new: Number, past: Number, visible: Number) -> Number:
+        earlier = self._earlier(past + new) - self._earlier(past)
+        return Chunked(self.block).pairs(new, past, visible) + earlier * self.block
+
+    def _earlier(self, n: Number) -> Number:
+        """Whole blocks that the first n queries read: min(q // block, top_k - 1) of each query q."""
+        inside = minimum(n, self.top_k * self.block)
+        return floor_sum(inside, self.block) + (n - inside) * (self.top_k - 1)
+
+    def allows(self, query: Any, key: Any) -> Any:
+        return key <= query
+
+    def covers(self, new: int, visible: int) -> bool:
+        return at_most(visible, self.top_k * self.block)
+
+    def sees(self, torch: Any, positions: Any, visible: int, selected: Any = None) -> Any:
+        """Whether a query sees a key: [T, S], or [B, H, T, S] by the blocks `selected` [B, T, I, k]."""
+        # a dataclass with slots is made anew, so that super() without arguments would name the old class
+        allowed = Mask.sees(self, torch, positions, visible)
+        if selected is None:
+            return allowed
+        blocks = chosen_keys(torch, selected, ceil_div(visible, self.block))
+        keys = blocks.repeat_interleave(self.block, dim=-1)[..., :visible]
+        return (keys.transpose(1, 2) & allowed).repeat_interleave(self.sharing, dim=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexBlocks(Op):
+    """The `top_k` blocks of `block` keys with the largest score q k of a key, for each query and index head.
+
+    MiniMax-M3. Inputs q [B, T, I, d], keys [B, S, 1, d], positions [T]. Output [B, T, I, min(k, M)]: indices
+    of blocks. The query's own block and the `local` - 1 before it are always chosen. A query with fewer
+    blocks is given later ones as well, which the mask of its attention leaves out.
+
+    `past` tokens came before the new ones. Every key up to the query is scored; `executed` is all T x S
+    pairs. The choice has no gradient.
+    """
+
+    drawn: ClassVar[str] = "core"
+    sign: ClassVar[str] = "top k"
+    component: ClassVar[str] = "indexer"
+    follows_run: ClassVar[bool] = True
+    name: str
+    top_k: Number
+    block: Number
+    local: Number = 1
+    past: Number = 0
+
+    def shape(self, q: Shape, keys: Shape, positions: Shape) -> Shape:
+        return (*q[:3], minimum(self.top_k, ceil_div(keys[1], self.block)))
+
+    def trained(self, grads: list[bool], *xs: Shape) -> bool:
+        return False
+
+    def parts(self, q: Shape, keys: Shape, positions: Shape) -> tuple[Part, ...]:
+        batch, new, heads, width = q
+        exact, every = (batch * n for n in (Causal().pairs(new, self.past, keys[1]), new * keys[1]))
+        of_heads, of_blocks = heads * every, batch * new * heads * ceil_div(keys[1], self.block)
+        read, of_scores = prod(q) + prod(keys), 2 * heads * width
+        chosen = prod(self.shape(q, keys, positions))
+        return (
+            Part("scores", OpClass.CONTRACTION, of_scores * exact, read, of_heads, (), of_scores * every),
+            Part("largest", OpClass.ELEMENTWISE, 0, of_heads, of_blocks),  # a maximum
+            Part("top_k", OpClass.ROUTING, 0, of_blocks, chosen),
+        )
+
+    def run(self, torch: Any, weights: dict[str, Any], q: Any, keys: Any, positions: Any) -> Any:
+        visible = keys.shape[1]
+        q, keys = q.detach(), keys.detach()  # a choice has no gradient: nothing is kept
+        scores = (q.flatten(1, 2) @ keys.squeeze(2).transpose(1, 2)).view(*q.shape[:3], visible)
+        later = ~visibility(torch, Causal(), positions, visible).unsqueeze(1)
+        scores = scores.masked_fill(later, float("-inf"))
+        blocks = ceil_div(visible, self.block)
+        filled = torch.nn.functional.pad(scores, (0, blocks * self.block - visible), value=float("-inf"))
+        largest = filled.view(*q.shape[:3], blocks, self.block).amax(-1)
+        distance = (positions // self.block).unsqueeze(-1) - torch.arange(blocks, device=positions.device)
+        near = ((distance >= 0) & (distance < self.local)).unsqueeze(1)
+        largest = largest.masked_fill(near, float("inf"))
+        return largest.topk(min(self.top_k, blocks), dim=-1).indices

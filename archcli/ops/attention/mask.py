@@ -247,7 +247,7 @@ def visibility(torch: Any, mask: Mask, positions: Any, visible: int, selected: A
 
 def chosen_keys(torch: Any, selected: Any, visible: int) -> Any:
     """Whether each of the visible keys is one of those `selected` [B, T, k] for a query, [B, T, S]."""
-    none = torch.zeros((*selected.shape[:2], visible), dtype=torch.bool, device=selected.device)
+    none = torch.zeros((*selected.shape[:-1], visible), dtype=torch.bool, device=selected.device)
     return none.scatter(-1, selected, torch.ones_like(selected, dtype=torch.bool))
 
 

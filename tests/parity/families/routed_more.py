@@ -178,6 +178,34 @@ FAMILIES = {
             "rope_parameters": rope(partial_rotary_factor=0.5),
         }
     ),
+    # blocks of 3 tokens, of which a query reads its own, the one before and the best of the earlier ones
+    "minimax-m3-indexed": Family(
+        {
+            **BASE,
+            "model_type": "minimax_m3_vl_text",
+            "num_hidden_layers": 2,
+            "head_dim": 12,
+            "num_local_experts": 8,
+            "mlp_layer_types": ["sparse", "sparse"],
+            "shared_intermediate_size": 14,
+            "swiglu_limit": 0.8,
+            "rope_parameters": rope(partial_rotary_factor=0.5),
+            "sparse_attention_config": {
+                "use_sparse_attention": True,
+                "sparse_num_index_heads": 2,
+                "sparse_index_dim": 10,
+                "sparse_block_size": 3,
+                "sparse_topk_blocks": 3,
+                "sparse_local_block": 2,
+                "sparse_score_type": "max",
+                "sparse_init_block": 0,
+                "sparse_attention_freq": [1, 1],
+                "sparse_disable_index_value": [1, 1],
+            },
+        },
+        quiet={"model.layers.*.self_attn.indexer.k_proj.weight": 0.1},
+        inert={"groups.0.layer.attention.index: pairing=half": "as the attention pairs"},
+    ),
     "cohere-compass": Family(
         {
             **SIZES,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import FULL, PER_HEAD, head_dim
 from archcli.load.huggingface.parts.experts import by_types, experts, with_networks
@@ -54,10 +56,23 @@ MINIMAX_M2_WEIGHTS: Weights = {
 
 
 MINIMAX_M3_UNREAD = """
-    hidden_act rotary_dim router_jitter_noise index_n_heads index_head_dim index_block_size index_topk_blocks
-    index_local_blocks use_qk_norm qk_norm_type scoring_func use_routing_bias use_gemma_norm
+    hidden_act rotary_dim router_jitter_noise use_qk_norm qk_norm_type scoring_func use_routing_bias
+    use_gemma_norm use_mtp num_mtp_modules mtp_transformer_layers
 """
-"""Keys that the class does not read, or only for layers with an index."""
+"""Keys that the class does not read; prediction is not counted."""
+
+SPARSE_LAYER = "minimax_m3_sparse"
+"""What `layer_types` calls a layer with an index."""
+INDEX = {
+    "n_heads": ("index_n_heads", "sparse_num_index_heads"),
+    "head_dim": ("index_head_dim", "sparse_index_dim"),
+    "block": ("index_block_size", "sparse_block_size"),
+    "top_k": ("index_topk_blocks", "sparse_topk_blocks"),
+    "local": ("index_local_blocks", "sparse_local_block"),
+}
+"""The sizes of an index: their keys, and those in sparse_attention_config of published files, which win."""
+ONLY = {"use_sparse_attention": True, "sparse_init_block": 0, "sparse_score_type": "max"}
+"""Further keys of sparse_attention_config, with what the class does; it does not read them."""
 
 SHARED_GATE_UP = Parts(("layers.*.ffn.shared.gate_proj.weight", "layers.*.ffn.shared.up_proj.weight"))
 MINIMAX_M3_WEIGHTS = {
@@ -68,18 +83,35 @@ MINIMAX_M3_WEIGHTS = {
     **CORRECTED,
     "[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP,
     "[model.]layers.*.mlp.shared_experts.gate_up_proj.weight": SHARED_GATE_UP,
+    **MIXTRAL_EXPERTS,
+    "[model.]layers.*.block_sparse_moe.e_score_correction_bias": "layers.*.ffn.route.correction_bias",
+    **{name.replace(".mlp.", ".block_sparse_moe."): rule for name, rule in SHARED.items()},
+    # as published files name them, and as the class does
+    **{
+        f"[model.]layers.*.self_attn.{prefix}{theirs}.weight": f"layers.*.attention.indexer.{ours}.weight"
+        for prefix in ("index_", "indexer.")
+        for theirs, ours in (
+            ("q_proj", "query_proj"),
+            ("k_proj", "key_proj"),
+            ("q_norm", "query_norm"),
+            ("k_norm", "key_norm"),
+        )
+    },
 }
 
 
 def _minimax_m3(config: Config) -> Mapped:
-    """Gemma's norms, also of queries and keys per head; clipped SwiGLU; experts by sigmoid scores."""
+    """Gemma's norms, also of queries and keys per head; clipped SwiGLU; experts by sigmoid scores.
+
+    Some layers have an index, which chooses blocks of keys.
+    """
     config.ignore(*MINIMAX_M3_UNREAD.split())
-    _refuse_indexes(config)
+    config.restated(n_shared_experts=1)
     return llama_like(
         config,
         heads={"qk_norm": PER_HEAD, "position": rope(config, head_dim(config), partial=1.0)},
         networks=lambda layers: with_networks(
-            layers,
+            _with_indexes(config, layers),
             by_types(config, lambda: _minimax_m3_routed(config)),
             lambda: _clipped(config, "dense_intermediate_size"),
             lambda: _minimax_m3_experts(config),
@@ -115,18 +147,47 @@ def _minimax_m3_routed(config: Config) -> list[bool]:
     return [True] * config.layers() if flags is None else [bool(flag) for flag in flags]
 
 
-def _refuse_indexes(config: Config) -> None:
-    """Refuse layers whose keys are chosen by an index."""
-    sparse = config.get("sparse_attention_config", default=None)
-    flags = sparse.get("sparse_attention_freq") if isinstance(sparse, dict) else None
+def _with_indexes(config: Config, layers: Sequence[Mapped]) -> list[Mapped]:
+    """The layers, with an index in the attention of those that have one."""
+    sparse = config.inner("sparse_attention_config", {})
+    flags = _indexed(config, sparse)
+    config.ignore(*(ours for ours, _ in INDEX.values()))
+    if not any(flags):
+        return [*layers]
+    _refuse_other_choices(sparse, flags)
+    index = {"kind": "blocks", **{field: _index_size(config, sparse, *keys) for field, keys in INDEX.items()}}
+    # one object for equal layers: each is written out once
+    plain = layers[0]
+    indexed = {**plain, "attention": {**plain["attention"], "index": index}}
+    return [indexed if flag else plain for flag in flags]
+
+
+def _index_size(config: Config, sparse: Config, ours: str, published: str) -> ConfigValue[int]:
+    """A size of the index: in sparse_attention_config, else by its own key."""
+    return sparse.size(published) if published in sparse.data else config.size(ours)
+
+
+def _indexed(config: Config, sparse: Config) -> list[bool]:
+    """Which layers have an index: by `layer_types`, else by the flags of sparse_attention_config."""
     types = config.per_layer("layer_types", config.layers())
-    if types is None and isinstance(flags, list) and any(flags):
-        what = "sparse_attention_config with layers that choose keys by an index is not supported"
-        raise config.error(what, at=config.place("sparse_attention_config"))
-    unknown = [kind for kind in types or [] if kind != FULL]
+    if types is None:
+        flags = sparse.per_layer("sparse_attention_freq", config.layers())
+        return [bool(flag) for flag in flags or [0] * config.layers()]
+    unknown = [kind for kind in types if kind not in (FULL, SPARSE_LAYER)]
     if unknown:
         what = f"layer_types {short_repr(unknown[0])} is not supported"
-        raise config.error(what, f"known: {FULL}", config.place("layer_types"))
+        raise config.error(what, f"known: {FULL}, {SPARSE_LAYER}", config.place("layer_types"))
+    return [kind == SPARSE_LAYER for kind in types]
+
+
+def _refuse_other_choices(sparse: Config, flags: Sequence[bool]) -> None:
+    """Refuse choices of blocks, and values of an index, that the class does not have."""
+    for key, value in ONLY.items():
+        sparse.only(key, value, default=value)
+    without = sparse.per_layer("sparse_disable_index_value", len(flags)) or flags
+    if any(flag and not off for flag, off in zip(flags, without, strict=True)):
+        at = sparse.place("sparse_disable_index_value")
+        raise sparse.error("an index with values is not supported", "the class has none", at)
 
 
 FAMILIES = {

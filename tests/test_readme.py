@@ -40,6 +40,8 @@ FILES = [
 ]
 SLOW = {"profile", "verify"}
 LONG = {
+    "archcli report deepseek-v3 -o deepseek-v3.html",
+    'archcli fit --device rtx-3090 --context 32Ki --where "params>30B"',
     "archcli scale deepseek-v3 --compute 1e21",
     "archcli scale llama-3.1-8b --hours 24 --device 8xh100-sxm",
 }

@@ -85,7 +85,7 @@ def test_every_command_answers(answered, mixer, asked):
     assert answered(asked, mixer)["command"] == asked[0]
 
 
-@pytest.mark.sample(1, per=lambda mixer, **_: mixer)
+@pytest.mark.sample(20)
 @of_all(PICTURES)
 def test_every_picture_is_drawn(cli, tmp_path, mixer, asked):
     path = tmp_path / "model.yaml"

@@ -169,9 +169,8 @@ ENDS = {"exit": {3}, "raise": {1}, "interrupt": {-signal.SIGINT, 1}, "end": {0}}
 """How a program ends, and its exit code; that of an interrupt is also the system's to choose."""
 
 
-@pytest.mark.parametrize(
-    "how", [*["exit"], *(pytest.param(how, marks=pytest.mark.long) for how in ENDS if how != "exit")]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("how", ENDS)
 def test_a_program_ends_as_it_would(how, tmp_path):
     script = str(PROGRAMS / "ends.py")
     alone, watched = python(script, how, "9"), profiled(script, how, "9")

@@ -73,6 +73,7 @@ def test_an_encoder_has_neither_cache_nor_speed():
     assert "cache bf16" not in data["models"][0]["figures"]
 
 
+@pytest.mark.long
 def test_models_that_no_single_device_holds_are_asked_of_servers():
     data = data_of(archcli.report("deepseek-v3").html)
     fits = {row["device"]: row["fits"] for row in data["speeds"]}

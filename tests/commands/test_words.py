@@ -172,6 +172,7 @@ def alone(argvs, names):
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 def test_no_package_but_yaml_is_needed():
     """All but sweep and explain, which take numpy and sympy."""
     asked = [shlex.split(line) for line in ANSWERED if not line.startswith(("sweep", "explain"))]

@@ -57,7 +57,7 @@ def test_without_a_file_of_videos_that_of_images_holds(name, folder):
         assert archcli.count_flops(read, video=[tuple(size)]).totals["media"][0]["tokens"] == seen["features"]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.long
 @pytest.mark.parametrize("name", VIDEOS)
 def test_transformers_still_says_so(name):
     assert figures(VIDEOS[name]) == {"seen": VIDEOS[name]["seen"]}

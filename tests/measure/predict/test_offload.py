@@ -75,6 +75,7 @@ def test_experts_in_ram_leave_attention_on_the_device():
     assert all(".ffn." in path for path in in_ram)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", MODELS)
 def test_more_in_ram_is_never_faster(model):
     n_layers = sum(group.n_layers for group in archcli.load(model).groups)

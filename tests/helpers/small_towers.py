@@ -28,6 +28,8 @@ QWEN = {"depth": 6, "num_heads": 4, "patch_size": 14}
 WINDOWS = {"window_size": 56, "fullatt_block_indexes": [2, 5]}
 MERGED = {"hidden_size": 64, "intermediate_size": 96, "out_hidden_size": 64}
 DEEP = {"patch_size": 16, "num_position_embeddings": 64, "deepstack_visual_indexes": [1, 3]}
+TILED = {key: value for key, value in VIT.items() if key != "num_attention_heads"}
+TILED |= {"num_hidden_layers": 6, "attention_heads": 4}
 TILES = {"image_size": [56, 56], "patch_size": [14, 14]}
 
 CONFIGS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], tuple[int, int]]] = {
@@ -62,6 +64,12 @@ CONFIGS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], tuple[i
         {**QWEN, **MERGED, **DEEP},
         {},
         (384, 320),
+    ),
+    "mllama": (
+        {"model_type": "mllama_text_model", "cross_attention_layers": [1], "pad_token_id": 0},
+        {**TILED, "num_global_layers": 2, "intermediate_layers_indices": [0, 2, 3], "vision_output_dim": 256},
+        {},
+        (56, 56),
     ),
     "internvl": ({"model_type": "qwen2"}, {**VIT, **TILES}, {}, (56, 56)),
 }

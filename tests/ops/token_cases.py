@@ -74,9 +74,9 @@ CASES = {
     ),
     # 6 vectors of 2 tiles, the third of each padding: a product of a column with a row
     "pair-padding": Case(
-        PairPadding("y", 2, 2, 3),
+        PairPadding("y", 2, 3),
         ((6,),),
-        (1, 2, 6, 6),
+        (1, 1, 6, 6),
         {C: 2 * 36, E: 36},
         {},
         (36, 72),
@@ -159,7 +159,7 @@ def tile_places(op, weights, x):
 
 
 def pair_padding(op, weights, positions):
-    out = torch.zeros(1, 2, 6, 6)
+    out = torch.zeros(1, 1, 6, 6)
     for i, j in product((2, 5), (2, 5)):
         out[:, :, i, j] = torch.finfo(torch.float32).min
     return out

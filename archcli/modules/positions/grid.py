@@ -106,8 +106,8 @@ class PaddedTiles(ScoreBias):
     padded: Size
 
     def forward(self, positions: Tensor, visible: Number, n_heads: Number, *, name: str) -> Tensor:
-        """The bias [1, H, T, T]."""
-        bias: Tensor = PairPadding(name, n_heads, self.tokens, self.padded)(positions)
+        """The bias [1, 1, T, T], which all heads read."""
+        bias: Tensor = PairPadding(name, self.tokens, self.padded)(positions)
         return bias
 
 

@@ -104,14 +104,13 @@ class AddTilePlaces(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairPadding(Op):
-    """The bias [1, H, T, T] that takes pairs of two padding vectors out: a product of two columns.
+    """The bias [1, 1, T, T] that takes pairs of two padding vectors out: a product of two columns.
 
     Of each `padded` vectors the first `tokens` are none. Input positions [T].
     """
 
     drawn: ClassVar[str] = "aside"
     name: str
-    heads: Number
     tokens: Number
     padded: Number
 
@@ -119,7 +118,8 @@ class PairPadding(Op):
         return False
 
     def shape(self, positions: Shape) -> Shape:
-        return (1, self.heads, positions[0], positions[0])
+        # all heads read the same: a bias of each would take H times the memory
+        return (1, 1, positions[0], positions[0])
 
     def parts(self, positions: Shape) -> tuple[Part, ...]:
         pairs = positions[0] * positions[0]
@@ -130,7 +130,7 @@ class PairPadding(Op):
         padding = (positions % self.padded >= self.tokens).float()
         least = torch.finfo(padding.dtype).min
         pairs = (padding[:, None] @ padding[None, :]) * least
-        return pairs.expand(1, self.heads, *pairs.shape)
+        return pairs[None, None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

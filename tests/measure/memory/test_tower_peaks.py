@@ -30,6 +30,8 @@ the one whose vectors are taken (LLaVA-1.6); `memory` counts both.
 """
 QUICK_GELU = ("llava_next", "qwen2_vl")
 """Those whose peak is in the backward of x sigmoid(1.702 x), of which torch makes a tensor more."""
+WAITING = ("mllama",)
+"""Those where gradients of states behind like layers wait for each other, of which a trace has one."""
 
 
 def traced(name, phase, setting, batch_size=2):
@@ -74,7 +76,7 @@ def test_the_peak_of_a_backward_is_torch_s(name):
     peak = max(moment.kept + moment.gradients + moment.temporaries for moment in backward.moments)
     # the witness holds the output, too
     theirs = training_peak(tower, request, SETTINGS["cuda"])
-    assert abs(peak + size - theirs) <= (0.02 * theirs if name in QUICK_GELU else KIB)
+    assert abs(peak + size - theirs) <= (0.02 * theirs if name in (*QUICK_GELU, *WAITING) else KIB)
 
 
 def memory(name, phase, sizes=(), **options):

@@ -58,7 +58,7 @@ FIRST = 3
 
 
 def with_media(spec: Model, text: torch.Tensor, media: Sequence[Medium]) -> torch.Tensor:
-    """Ids of a prompt: those of `text` [B, T], and among them a tower's token for each vector of the media.
+    """Ids of a prompt: those of `text` [B, T], among them a tower's token for each vector of the media.
 
     Text that is a tower's token becomes another word.
     """

@@ -183,7 +183,7 @@ ALONE = {
 def part_of(
     subject: Subject, request: Request, options: ProfileOptions, launch: RankLaunch | None = None
 ) -> tuple[Subject, Request]:
-    """What is profiled, and over which media: the model with its towers, or one of these with its projector.
+    """What is profiled, over which media: the model with its towers, or one of them and its projector.
 
     Cut to some layers, by kinds of layer or on several ranks a tower is its encoder alone. Raises ArchError
     for a part that the model lacks, and for media that it does not read, or that are counted and not run.

@@ -16,8 +16,9 @@ from archcli.measure.memory.settings import AttentionForm, MemorySettings
 from archcli.measure.notes import form_notes, forward_and_decode_forms, source_notes
 from archcli.measure.passes import count_pass
 from archcli.measure.report import Column, Report, Table
+from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.request import AUTO, Request
+from archcli.modules.spec.request import AUTO, Medium, Request
 from archcli.render.screen import progress
 
 if TYPE_CHECKING:
@@ -82,8 +83,8 @@ class VerifyOptions(MediaOptions):
     def request(self) -> Request:
         """The forward that is verified."""
         forms = {"mla": self.mla, "scan": self.scan}
-        if self.media and self.weights is None:
-            raise ArchError("--image and --audio-… are of --weights: counts are of text", "add --weights")
+        if self.media and self.memory:
+            raise ArchError("--memory is of text", "leave --image and --audio-… out")
         sizes = (self.batch_size, self.seq_len, None, self.source_len)
         return Request("forward", *sizes, forms=forms, media=self.media)
 
@@ -119,6 +120,8 @@ def verified(subject: Subject, options: VerifyOptions) -> Report:
         report = report_of(_verify_memory(subject, settings), inputs, notes)
         return subject.named(replace(report, convention=REMEMBERED))
     if options.weights is None:
+        reason = _why_alone(subject.model)
+        notes = (*notes, *([f"The language model alone is verified: {reason}."] if reason else []))
         return subject.named(
             report_of(_verify_counts(subject, request), inputs, notes, verbose=options.verbose)
         )
@@ -148,21 +151,50 @@ def _verify_counts(subject: Subject, request: Request) -> VerifyResult:
     request = replace(request, source_len=seq_len if request.source_len is None else request.source_len)
     # an adaptive head shares targets out in whole tokens: the batch grows until all shares are whole
     train_batch = lcm(batch_size * seq_len, model.token_multiple) // seq_len
+    request = model.placing(replace(request, media=_verified_media(model, request)))
     forward = count_pass(model, request, WholeTape)
     train = count_pass(model, replace(request, phase="train", batch_size=train_batch), WholeTape)
     steps = None
     # an encoder keeps nothing, and has neither a prefill nor a decoded token
     if model.caches:
+        # images and sounds stand in the prompt, which is in the cache
+        decode = replace(request, phase="decode", media=(), in_prompt=False)
         steps = (
             count_pass(model, replace(request, phase="prefill"), WholeTape),
-            count_pass(model, replace(request, phase="decode"), WholeTape),
+            count_pass(model, decode, WholeTape),
         )
     # torch is imported only now, so that a model that cannot be counted is refused at once
     from archcli.runtime.verify import verify as references
 
     with progress(f"verifying {subject.name}") as tick:
-        passes = references.CountedPasses(forward, train, steps, batch_size, seq_len, request.source_len)
+        source_len = request.source_len
+        passes = references.CountedPasses(forward, train, steps, batch_size, request.seq_len, source_len)
         return references.verify(model, passes, tick)
+
+
+def _verified_media(model: Model, request: Request) -> tuple[Medium, ...]:
+    """The media of the prompt: one for each tower, of its usual size where none is given.
+
+    None where towers are counted and not run; ArchError where media for those are given.
+    """
+    if not model.towers:
+        return request.media
+    reason = _why_alone(model)
+    if reason and request.media:
+        raise ArchError(f"no image or sound is read: {reason}", "leave --image and --audio-… out")
+    towers = [model.tower_of(medium).part for medium in request.media]
+    if len(set(towers)) < len(towers):
+        raise ArchError("counts are of one image or sound for each tower", "name one")
+    return () if reason else request.media or tuple(tower.usual for tower in model.towers)
+
+
+def _why_alone(model: Model) -> str:
+    """Why the language model of a model with towers is verified alone; empty where it is not."""
+    if not model.towers:
+        return ""
+    from archcli.modules.models.media import why_not_run  # of models with towers alone
+
+    return why_not_run(model)
 
 
 def _verify_logits(subject: Subject, folder: str, dtype: str, request: Request) -> VerifyResult:

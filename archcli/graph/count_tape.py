@@ -176,7 +176,7 @@ class CountTape:
         group = options.get("group") or module.group or self.group
         experts = options.get("experts") or self.experts
         child = self._child(
-            self.gradless if options.get("no_grad") else type(self),
+            self._kind(options.get("no_grad")),
             path=join(self.path, name),
             times=self.times * options.get("times", 1),
             experts=experts,
@@ -185,15 +185,24 @@ class CountTape:
         )
         return _rebind(self, module.forward(*_rebind(child, args)))
 
-    def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
+    def inline(self, module: Module, group: str, *args: Any, no_grad: Any = None, **options: Any) -> Any:
         """Count the module's ops under this path and the given group."""
-        child = self._child(type(self), group=group or self.group)
+        child = self._child(self._kind(no_grad), group=group or self.group)
         return _rebind(self, module.forward(*_rebind(child, args), **options))
+
+    def _kind(self, no_grad: Any) -> type[CountTape]:
+        """The kind of tape for a child that is called with this option."""
+        return self.unread if no_grad == "unread" else self.gradless if no_grad else type(self)
 
     @property
     def gradless(self) -> type[CountTape]:
         """The kind of tape for a child through which no gradient flows."""
         return GradlessTape
+
+    @property
+    def unread(self) -> type[CountTape]:
+        """The kind of tape for a child whose output nothing reads."""
+        return self.gradless
 
     def _child(self, cls: type[T], **changes: Any) -> T:
         """A tape on the same rows, with some values changed."""

@@ -7,6 +7,7 @@ the last, so that what one layer hands to the next has the right maker.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import ref
 
@@ -14,7 +15,7 @@ from archcli.arith import Number, Shape, is_whole, maximum, prod, repetitions
 from archcli.graph.count_tape import Abstract, CountTape, StateTape, join
 from archcli.graph.kept import SAME, Call, Execution, In, Kept, MemoryLayout, OfMixture, OpMemory, Out
 from archcli.graph.op import Op, Tensor, tree_map
-from archcli.graph.part import NO_WORKSPACE, Workspace
+from archcli.graph.part import NO_WORKSPACE, Part, Workspace
 from archcli.graph.row import Row
 from archcli.graph.storage import Allocation, Ledger, LiveStorage, Recomputed, Step, Value
 
@@ -24,13 +25,15 @@ T = TypeVar("T", bound=CountTape)
 class Placement(NamedTuple):
     """Where a tensor lies: its storage, the bytes of an element, and the step and output that made it.
 
-    `layout` is None for a tensor that no operation made: it lies in the order of its axes.
+    `layout` is None for a tensor that no operation made: it lies in the order of its axes. `graph` holds what
+    autograd would keep for the backward of a tensor that nothing reads, as long as that tensor lives.
     """
 
     storage: LiveStorage | None
     width: Number
     value: Value | None = None
     layout: MemoryLayout | None = None
+    graph: Any = None
 
 
 class MemoryReader(Protocol):
@@ -113,6 +116,11 @@ class MemoryTape(InPeriods):
     def gradless(self) -> type[CountTape]:
         """The kind of tape for a child through which no gradient flows."""
         return GradlessMemoryTape
+
+    @property
+    def unread(self) -> type[CountTape]:
+        """The kind of tape for a child whose output nothing reads."""
+        return UnreadMemoryTape
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Write the op's row, and note what is alive while it runs and what its backward keeps."""
@@ -292,6 +300,31 @@ class GradlessMemoryTape(MemoryTape):
 
     __slots__ = ()
     records = False
+
+
+class UnreadMemoryTape(MemoryTape):
+    """A MemoryTape of a module whose output nothing reads.
+
+    Autograd notes its graph all the same, and lets go of it with the last tensor that leads to it.
+    """
+
+    __slots__ = ()
+
+    @property
+    def gradless(self) -> type[CountTape]:
+        """The same: what nothing reads is held in either case."""
+        return type(self)
+
+    def _parts(self, op: Op, shapes: list[Shape], grads: list[bool], *, trained: bool) -> tuple[Part, ...]:
+        parts = super()._parts(op, shapes, grads, trained=trained)
+        return tuple([replace(part, backward=()) for part in parts])
+
+    def _record(self, op: Op, call: Call, xs: tuple[Tensor, ...], row: Row, run: TracedRun) -> None:
+        if self.region is not None:
+            return
+        kept = [self._kept(kept, xs, run.places, row.path) for kept in run.kept]
+        graph = kept, [x.value.place.graph for x in xs if x.value.place is not None]
+        run.places[:] = [place._replace(graph=graph) for place in run.places]
 
 
 def storage_of(x: Tensor) -> LiveStorage | None:

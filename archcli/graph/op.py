@@ -201,7 +201,7 @@ class Tape(Protocol):
         """
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
-        """Run a module's forward among the caller's ops, counted under `group`."""
+        """Run a module's forward among the caller's ops, counted under `group`; `no_grad` as in `call`."""
 
     def occurrences(
         self, n_layers: Number, period: int, *, apart: bool = False

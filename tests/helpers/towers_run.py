@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from weakref import ref
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._pytree import tree_leaves
 
 from archcli.graph import Tensor
 from archcli.modules import Tower
 from archcli.modules.spec.request import Request
 from archcli.runtime.dtypes import DTYPES, default_dtype
-from archcli.runtime.memory.kept import kept_of_pass
 from archcli.runtime.memory.models import WitnessSetting, inputs_of, replace_tensors
 from archcli.runtime.memory.peak import LiveStorages
+from archcli.runtime.memory.storages import address
 from archcli.runtime.model.build import BuildTape, LanguageModel, empty_inputs
 from archcli.runtime.model.node import EAGER, FUSED
 
@@ -53,12 +55,33 @@ def training_peak(tower: Tower, request: Request, setting: WitnessSetting) -> in
     with prepared(tower, request, setting) as (model, given):
         held = [*model.parameters(), *model.buffers(), *given.values()]
         with LiveStorages(held) as live:
-            out = model(**given)
-            out.backward(torch.empty_like(out))
+            outputs = tree_leaves(model(**given))
+            torch.autograd.backward(outputs, [torch.empty_like(out) for out in outputs])
         return live.peak.bytes
 
 
+class _Packed:
+    """A tensor that autograd has saved; it lives as long as the node of the graph that saved it."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        # without its own place in the graph, which would keep the node alive
+        self.tensor = tensor.detach()
+
+
 def kept_bytes(tower: Tower, request: Request, setting: WitnessSetting) -> int:
-    """What autograd keeps of a training forward."""
+    """Bytes of the storages that autograd still keeps when a training forward has returned its outputs."""
+    saved: list[ref[_Packed]] = []
+
+    def pack(tensor: torch.Tensor) -> _Packed:
+        packed = _Packed(tensor)
+        saved.append(ref(packed))
+        return packed
+
     with prepared(tower, request, setting) as (model, given):
-        return kept_of_pass(model, given, None)[0].bytes
+        held = {address(x) for x in (*model.parameters(), *model.buffers(), *given.values())}
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda packed: packed.tensor):
+            outputs = model(**given)
+        tensors = [packed.tensor for packed in (one() for one in saved) if packed is not None]
+        sizes = {address(x): x.untyped_storage().nbytes() for x in tensors if x.ndim}
+        del outputs
+    return sum(size for key, size in sizes.items() if key not in held)

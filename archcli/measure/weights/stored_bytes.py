@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -18,9 +18,6 @@ from archcli.modules.models.layers import LayerIndex, folded_path
 from archcli.modules.spec.trace import ADAPTERS, outline
 from archcli.modules.stored.formats import StoredFormat, is_format, stored_format
 from archcli.modules.stored.quantization import Quantization, quantizable
-
-ENCODER = "tower."
-"""Begins the paths of the encoder's rows in a tower."""
 
 
 def tensors(model: Model) -> tuple[dict[str, Shape], dict[str, Shape]]:
@@ -43,13 +40,10 @@ def tower_tensors(model: Model) -> tuple[dict[str, Shape], dict[str, Shape]]:
     weights: dict[str, Shape] = {}
     buffers: dict[str, Shape] = {}
     for tower in model.towers:
-        layers = LayerIndex(tower.model)
+        layers = LayerIndex(tower)
         for row in tower_rows(tower, tower.usual, ShapeTape):
-            # layers are numbered below the encoder alone
-            of_encoder = row.path.startswith(ENCODER)
-            inner = replace(row, path=row.path.removeprefix(ENCODER))
-            for path in layers.stored_paths(inner) if of_encoder else [row.path]:
-                whole = f"{tower.part}.{ENCODER if of_encoder else ''}{path}"
+            for path in layers.stored_paths(row):
+                whole = f"{tower.part}.{path}"
                 weights |= {f"{whole}.{name}": shape for name, shape in row.weights.items()}
                 held = row.op.buffers(*row.inputs)
                 buffers |= {f"{whole}.{name}": shape for name, shape in held.items()}

@@ -16,11 +16,12 @@ from archcli.ops import PlaceFeatures
 class Taps:
     """The hidden states [B, T, D] behind some layers of a stack; 0 layers are those before the first.
 
-    A count visits one of several like layers: there it stands for the others, too.
+    A count visits one of several like layers: there it stands for the others, too. Where the states `alone`
+    are read, nothing reads the layers behind the last of them.
     """
 
-    def __init__(self, x: Tensor, wanted: tuple[int, ...]) -> None:
-        self._wanted = wanted
+    def __init__(self, x: Tensor, wanted: tuple[int, ...], *, alone: bool = False) -> None:
+        self._wanted, self._alone = wanted, alone
         self._taken: dict[int, Tensor] = {}
         # the states behind the last layer, until it is known which layer is next
         self._last: tuple[Number, Tensor] = (0, x)
@@ -30,6 +31,10 @@ class Taps:
         self._take(layer + 1)
         self._last = (layer + 1, x)
         return x
+
+    def is_unread(self, layer: Number) -> bool:
+        """Whether nothing reads this layer."""
+        return self._alone and is_whole(layer) and layer >= max(self._wanted)
 
     def behind(self, layers: int) -> Tensor:
         """The states behind so many layers."""
@@ -66,6 +71,10 @@ class Deepstack(NamedTuple):
             op = PlaceFeatures(f"deepstack.{like}", self.token, adds=True)
             x = op(x, self.ids, *self.features[like], group=PLACING)
         return x
+
+    def is_unread(self, layer: Number) -> bool:
+        """False: every layer is read."""
+        return False
 
 
 __all__ = ["Deepstack", "Taps"]

@@ -147,8 +147,8 @@ def _distinct(model: Spec) -> Iterator[DistinctLayer]:
 def _built_stacks(model: Spec) -> Iterator[tuple[str, Stack]]:
     """(prefix, stack) of every stack of layers in a built model, those of its towers among them."""
     yield from stacks(model)
-    for tower in getattr(model, "towers", ()):
-        yield from ((f"{tower.part}.{prefix}", stack) for prefix, stack in stacks(tower))
+    for path, encoder in getattr(model, "encoders", ()):
+        yield from ((path + prefix, stack) for prefix, stack in stacks(encoder))
 
 
 def layer_count(model: Spec) -> int:

@@ -15,7 +15,7 @@ from archcli.modules.blocks.between import Taps
 from archcli.modules.ends.patches import FrontEnd
 from archcli.modules.ends.pooling import Pooling
 from archcli.modules.models.model import Model
-from archcli.modules.models.stack import AXES, Cached, Stack
+from archcli.modules.models.stack import AXES, UNREAD, Cached, Stack
 from archcli.modules.models.tower import TowerModel
 from archcli.modules.networks.activation import Activation
 from archcli.modules.spec.base import Conflict, Count, Size
@@ -107,7 +107,7 @@ class MediaEncoder(Model, Stack, TowerModel):
     def forward(
         self,
         tokens: Tensor,
-        wanted: Literal["answer", "hidden"] = "answer",
+        wanted: Literal["answer", "hidden", "states"] = "answer",
         behind: tuple[int, ...] = (),
         *,
         positions: Tensor | None = None,
@@ -118,23 +118,26 @@ class MediaEncoder(Model, Stack, TowerModel):
         """Labels [B, 1, n] or [B, T, n] with labels, else hidden states, pooled or not; never a cache.
 
         Where `hidden` is wanted it is the hidden states; a pooling runs beside, as in classes of towers. In
-        the place of a cache are then the states behind so many layers, before the final norm.
+        the place of a cache are then the states behind so many layers, before the final norm. Where `states`
+        are wanted, those are read alone.
         """
         x = self.front_end(tokens, self.d_model, name="front_end")
         self.hold(x)
         positions = Positions("positions")(x) if positions is None else positions
         grid = self.front_end.grid_read(tokens.shape)
         context = Context(positions, past, places=self.front_end.places(tokens, x), grid=grid)
-        taps = Taps(x, behind) if behind else None
+        alone = wanted == "states"
+        taps = Taps(x, behind, alone=alone) if behind else None
         x, _ = self.run(x, context._replace(between=taps))
         # layers of a grid leave one
         x = FlattenPlaces("flatten")(x) if len(x.shape) > AXES else x
         if self.averaged is not None:
             x = PoolBlocks("average", (x.shape[1], 1), (self.averaged, 1))(x)
-        x = self.apply_final_norm(x)
+        x = self.apply_final_norm(x, UNREAD if alone else None)
         x = x if self.upsampling is None else self._upsampled(x, self.upsampling, tokens.shape)
-        y = x if self.pooling is None else self.pooling(x, name="pooling")
-        if wanted == "hidden":
+        unread = None if wanted == "answer" else UNREAD
+        y = x if self.pooling is None else self.pooling(x, name="pooling", no_grad=unread)
+        if wanted != "answer":
             return x, None if taps is None else tuple(taps.behind(layers) for layers in behind)
         if self.projection is not None:
             y = Linear("projection", self.projection)(y, group=PROJECTOR)

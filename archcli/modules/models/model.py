@@ -135,6 +135,13 @@ class Model(Holder):
         """The kinds of media that it reads beside or in the place of text; empty for text alone."""
         return tuple(dict.fromkeys(kind for tower in self.towers for kind in tower.media))
 
+    @property
+    def encoders(self) -> tuple[tuple[str, Any], ...]:
+        """(beginning of its paths, encoder) of the towers beside it."""
+        return tuple(
+            (f"{tower.part}.{prefix}", one) for tower in self.towers for prefix, one in tower.encoders
+        )
+
     def part_of(self, row: Row) -> str:
         """The part of a whole model that a row is in: a tower, `projector`, `placing`, `language_model`."""
         for tower in self.towers:

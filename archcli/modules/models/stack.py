@@ -7,7 +7,7 @@ B batch, T new tokens, S visible tokens, D d_model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from archcli.arith import Number, Shape, is_less, is_whole, label
@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # a field of few, imported where it is given a value
     from archcli.modules.blocks.reused_keys import LentEntries
     from archcli.modules.positions.relative import ScoreBias
 
+UNREAD = "unread"
+"""The option of a call whose result nothing reads, so that no gradient flows to it."""
 Cached = tuple[Any, ...] | None
 AXES = 3
 """Axes of a sequence of vectors; a grid has one more."""
@@ -67,6 +69,8 @@ class Group(Spec):
             block.table(turning, x.shape[-1], f"rotary.{label(start + i)}", x)
             for i, (block, _, _) in enumerate(blocks)
         ]
+        between = context.between
+        unread = UNREAD if between is not None and between.is_unread(start) else None
         kept, shape = [], x.shape
         for place, (i, times) in enumerate(x.tape.occurrences(self.n_layers, len(blocks))):
             before = cache[place] if cache else LayerCache(0, ())
@@ -82,11 +86,12 @@ class Group(Spec):
             # a shared block brings its own key: it is stored once for all groups
             if self.tie and key is None:
                 key = f"{context.shared.stack}.layers.{label(start + i % len(blocks))}"
-            x, states = x.tape.call(runs, f"layers.{label(number)}", x, of_layer, times=times, shares=key)
+            x, states = x.tape.call(
+                runs, f"layers.{label(number)}", x, of_layer, times=times, shares=key, no_grad=unread
+            )
             if lent is not None:
                 states = lent.taken(states, number, (group, i % len(blocks)))
-            if context.between is not None:
-                x = context.between.passed(number, x, times, len(blocks))
+            x = x if between is None else between.passed(number, x, times, len(blocks))
             kept.append(LayerCache(before.length + context.positions.shape[0], states))
         if len(shape) > AXES and is_whole(self.n_layers) and len(blocks) < self.n_layers:
             _check_grid(shape, x.shape)
@@ -187,9 +192,12 @@ class Stack(Module):
 
         return LentEntries(self._layers())
 
-    def apply_final_norm(self, x: Tensor) -> Tensor:
-        """The final norm, if there is one."""
-        normalized: Tensor = self.norm(x, name="final_norm") if self.final_norm else x
+    def apply_final_norm(self, x: Tensor, unread: str | None = None) -> Tensor:
+        """The final norm, if there is one; `unread` where nothing reads what it makes."""
+        if not self.final_norm:
+            return x
+        options = {} if unread is None else {"no_grad": unread}
+        normalized: Tensor = self.norm(x, name="final_norm", **options)
         return normalized
 
     @property
@@ -312,6 +320,20 @@ class Stack(Module):
             yield Conflict("per-layer-unread", "per_layer_embedding", what, hint)
 
 
+def ended_behind(n_layers: int, groups: Iterable[Group]) -> Iterator[Group]:
+    """The groups, with one in two that would go on behind the first `n_layers` layers."""
+    left = n_layers
+    for group in groups:
+        if is_whole(group.n_layers) and 0 < left < group.n_layers and not group.tie:
+            turn = left % max(len(group.pattern), 1)
+            pattern = group.pattern[turn:] + group.pattern[:turn]
+            yield group.replace(n_layers=left)
+            yield group.replace(n_layers=group.n_layers - left, pattern=pattern)
+        else:
+            yield group
+        left = left - group.n_layers
+
+
 def stacks(model: Spec) -> Iterator[tuple[str, Stack]]:
     """(prefix, stack) of every stack of layers in a model.
 
@@ -319,5 +341,4 @@ def stacks(model: Spec) -> Iterator[tuple[str, Stack]]:
     """
     if isinstance(model, Stack):
         yield "", model
-    named = ((model.called.get(step, step), child) for step, child in children(model))
-    yield from ((f"{step}.", child) for step, child in named if isinstance(child, Stack))
+    yield from ((f"{step}.", child) for step, child in children(model) if isinstance(child, Stack))

@@ -5,7 +5,8 @@ B batch, T tokens, D width.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number, Shape
@@ -15,6 +16,7 @@ from archcli.graph.count_tape import Abstract, ShapeTape
 from archcli.modules.ends.patches import FrontEnd
 from archcli.modules.ends.projectors import GROUP, Places, ProjectorStep, run_steps, side_by_side
 from archcli.modules.images.sizings import ImageSizing, Pieces
+from archcli.modules.models.stack import ended_behind
 from archcli.modules.models.videos import VideoSizing
 from archcli.modules.spec.arguments import TowerPart
 from archcli.modules.spec.base import Conflict, Count, Module
@@ -82,7 +84,6 @@ class Tower(Holder):
     a prompt with media (PaliGemma); pairs are counted without.
     """
 
-    called: ClassVar[Mapping[str, str]] = {"model": "tower"}
     caches: ClassVar[bool] = False
     trains_on_targets: ClassVar[bool] = False
     mtp_depth: ClassVar[int] = 0
@@ -133,6 +134,20 @@ class Tower(Holder):
     def media(self) -> tuple[str, ...]:
         """The kinds of media that it reads."""
         return self.model.media if self.video is None else (*self.model.media, VIDEO)
+
+    @cached_property
+    def encoder(self) -> TowerModel:
+        """The model, of which a group of layers ends where vectors are taken: nothing reads those behind."""
+        if self.after is None:
+            return self.model
+        model: Any = self.model  # a TowerModel is a stack of layers
+        ended: TowerModel = model.replace(groups=tuple(ended_behind(self.after, model.groups)))
+        return ended
+
+    @property
+    def encoders(self) -> tuple[tuple[str, TowerModel], ...]:
+        """(beginning of its paths, encoder) of the encoder that it runs."""
+        return (("tower.", self.encoder),)
 
     def part_of(self, row: Row) -> str:
         """The part that a row is in: this tower, or the projector."""
@@ -256,7 +271,8 @@ class Tower(Holder):
         request = self.reading(Request(), self.usual)
         inputs = {name: Abstract(spec.shape) for name, spec in self.inputs(request).items()}
         out, _ = run_on(ShapeTape([]), self, request, inputs, None)
-        width: int = out.shape[-1]
+        vectors: Any = out  # with taps several
+        width: int = (vectors[0] if self.taps else vectors).shape[-1]
         return width
 
     @property
@@ -280,14 +296,15 @@ class Tower(Holder):
 
     def forward(
         self, tokens: Tensor, medium: Medium | None = None, **_: Any
-    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+    ) -> tuple[Any, tuple[Tensor, ...] | None]:
         """Pixels or a spectrogram to the vectors that the language model reads.
 
-        Given the `medium` of the pieces [B n, ...], their vectors are joined to [B, N, D], and in the place
-        of a cache are those of the taps.
+        With taps it is a tuple, of the projected vectors and those of the taps. Given the `medium` of the
+        pieces [B n, ...], vectors are joined to [B, N, D], and those of the taps are in the place of a cache.
         """
         self.hold(tokens)
-        x, states = self.model(tokens, "answer" if self.pooled else "hidden", self.behind, name="tower")
+        wanted = "answer" if self.pooled else "hidden" if self.after is None else "states"
+        x, states = self.encoder(tokens, wanted, self.behind, name="tower")
         places = self.model.grid_made(tokens.shape) or (x.shape[1], 1)
         first = 0 if self.after is None else 1
         tapped = states[first : first + len(self.taps)] if self.taps else ()
@@ -300,7 +317,7 @@ class Tower(Holder):
         y = run_steps(self.projector, x, places, GROUP)
         newline = Parameter("newline", (y.shape[-1],))(y, group=GROUP) if self.newline else None
         if medium is None:
-            return y, None
+            return (y, *deep) if deep else y, None
         return self._joined(y, medium, newline), tuple(self._joined(z, medium) for z in deep)
 
     def _joined(self, x: Tensor, medium: Medium, newline: Tensor | None = None) -> Tensor:

@@ -69,8 +69,6 @@ class Spec:
     """The equal ways to compute it, one of which is its field `form`; None where there is no such field."""
     apart: ClassVar[frozenset[str]] = frozenset()
     """Fields that hold models of their own, which are no `children`."""
-    called: ClassVar[Mapping[str, str]] = {}
-    """What its children are called in paths of rows, where that is not the name of the field."""
     fields: ClassVar[Mapping[str, Field]] = {}
     """Its fields by name."""
 

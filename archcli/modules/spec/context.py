@@ -38,6 +38,9 @@ class Between(Protocol):
         Where `times` is above 1, the layer stands for so many, one in each `period` of layers.
         """
 
+    def is_unread(self, layer: Number) -> bool:
+        """Whether nothing reads what this layer makes, nor what those behind it make."""
+
 
 class Context(NamedTuple):
     """What a layer is given besides x: positions, earlier tokens, rotary table, cache, source, bias.

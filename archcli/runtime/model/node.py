@@ -79,6 +79,8 @@ class NodeTape:
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Run the child node; routed experts are given the expert of each token."""
         child = self.node.child(name)
+        # sizes that torch.jit traces are tensors, too
+        args = tree_map(int, torch.Tensor, args) if torch._C._get_tracing_state() else args
         values = [x.value if isinstance(x, Tensor) else tree_map(_value, Tensor, x) for x in args]
         routed = {"expert_of": options["index"].value} if "index" in options else {}
         # autograd itself leaves out what nothing reads
@@ -86,8 +88,8 @@ class NodeTape:
             out = child(*values, **routed)
         return Tensor(self, out) if isinstance(out, torch.Tensor) else _on(self, out)
 
-    def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
-        """Run the module's ops on this tape itself."""
+    def inline(self, module: Module, group: str, *args: Any, no_grad: Any = None, **options: Any) -> Any:
+        """Run the module's ops on this tape itself; autograd leaves out what nothing reads."""
         return module.forward(*args, **options)
 
     def occurrences(self, n_layers: int, period: int, *, apart: bool = False) -> Iterator[tuple[int, int]]:

@@ -11,12 +11,14 @@ from typing import Any, NamedTuple, TypeVar
 
 from archcli.graph import Row
 from archcli.modules.models.layers import LayerIndex
+from archcli.modules.models.media import GivenMedium
+from archcli.modules.spec.request import Medium
 from archcli.modules.spec.trace import MTP
 from archcli.runtime.model.build import LanguageModel
 from archcli.runtime.model.leaves import AdapterHolder
 from archcli.runtime.model.node import ModuleNode
 from archcli.runtime.require import missing_package
-from archcli.runtime.verify.by_torch import unmasked_flops
+from archcli.runtime.verify.by_torch import Given, unmasked_flops
 from archcli.runtime.verify.result import ReferenceResult, compare_entries, listed
 
 N = TypeVar("N", int, Counter[str])
@@ -41,13 +43,14 @@ class FvcoreResults(NamedTuple):
 
 
 def verify_fvcore(
-    model: LanguageModel, rows: Sequence[Row], layers: LayerIndex, inputs: Sequence[Any]
+    model: LanguageModel, rows: Sequence[Row], layers: LayerIndex, inputs: Given
 ) -> FvcoreResults:
     """Compare archcli's forward FLOPs with fvcore's (twice its multiply-adds), by module."""
     untraced = _convolutions(rows, layers)
     try:
-        with _stubbed(model, untraced):
-            analysis = _analysis(model, inputs)
+        with _stubbed(model, untraced), _reading(model, inputs):
+            values = [given.values for given in inputs.media]
+            analysis = _analysis(model, (*inputs.tensors, *values))
     except RuntimeError as problem:  # torch.jit does not know every operation on meta
         note = f"fvcore was not asked: it cannot trace this model on meta ({str(problem).splitlines()[0]})."
         return FvcoreResults([], [note], {})
@@ -58,8 +61,10 @@ def verify_fvcore(
     leaves = {path for path in counts if not isinstance(modules[path], ModuleNode | AdapterHolder)}
     lenders = _lenders(model, rows, layers)
     ours, names = _by_module(rows, layers, leaves, nodes, lenders)
-    unread_paths = [path for row in rows if row.op.has_unread for path in layers.built_paths(row.path)]
-    unread = {_home(lenders.get(path, path), leaves, nodes) for path in unread_paths}
+    homes = [
+        (row, _home(lenders.get(p, p), leaves, nodes)) for row in rows for p in layers.built_paths(row.path)
+    ]
+    unread = {home for row, home in homes if row.op.has_unread or _is_unread(row, counts.get(home, 0))}
     inexact = {path for path, ops in missed.items() if INEXACT & set(ops)} - unread
     uncounted = inexact | unread | set(untraced)
     counted = {path: flops for path, flops in ours.items() if path not in uncounted}
@@ -94,6 +99,26 @@ def _stubbed(model: LanguageModel, returned: Mapping[str, Any]) -> Iterator[None
     finally:
         for path in returned:
             del vars(model.get_submodule(path))["forward"]
+
+
+@contextmanager
+def _reading(model: LanguageModel, inputs: Given) -> Iterator[None]:
+    """Let the model take the pieces of its media behind its tensors, as torch.jit hands on nothing else."""
+    sizes = [given.medium for given in inputs.media]
+    if not sizes:
+        yield
+        return
+    vars(model)["forward"] = partial(_with_media, model, sizes)
+    try:
+        yield
+    finally:
+        del vars(model)["forward"]
+
+
+def _with_media(model: LanguageModel, sizes: Sequence[Medium], *tensors: Any) -> Any:
+    texts, values = tensors[: -len(sizes)], tensors[-len(sizes) :]
+    media = tuple(map(GivenMedium, sizes, values))
+    return type(model).forward(model, *texts, media=media)
 
 
 def _empty(shape: Any, x: Any, *_rest: Any, **_options: Any) -> Any:
@@ -151,6 +176,11 @@ def _by_module(
             names[home] = f"{names[home]}, {row.path}" if home in flops else row.path
             flops[home] += count
     return flops, names
+
+
+def _is_unread(row: Row, counted: int) -> bool:
+    """Whether nothing reads what a row makes: no gradient flows to it, and fvcore has none of its FLOPs."""
+    return not counted and not any(part.backward for part in row.parts)
 
 
 def _home(path: str, leaves: set[str], nodes: set[str]) -> str:

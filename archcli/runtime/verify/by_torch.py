@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -13,13 +14,18 @@ from torch.utils.flop_counter import FlopCounterMode
 from archcli.arith import Shape
 from archcli.graph import OpClass, Row
 from archcli.modules.models.layers import LayerIndex
+from archcli.modules.models.media import GivenMedium
 from archcli.modules.spec.request import Request
 from archcli.runtime.model.build import Cache, LanguageModel
 from archcli.runtime.verify.contractions import FORMULAS, Contractions, contractions
 from archcli.runtime.verify.result import ReferenceResult, compare_entries
 
-Inputs = Sequence[Any]
-"""Ids, and for an encoder-decoder its source."""
+
+class Given(NamedTuple):
+    """What a pass reads: ids, for an encoder-decoder its source, and the media of its prompt."""
+
+    tensors: tuple[Any, ...]
+    media: tuple[GivenMedium, ...] = ()
 
 
 class Counted(Protocol):
@@ -93,16 +99,16 @@ def verify_parameters(
     )
 
 
-def verify_training(model: LanguageModel, inputs: Inputs, train: Counted, layers: LayerIndex) -> TorchResults:
+def verify_training(model: LanguageModel, inputs: Given, train: Counted, layers: LayerIndex) -> TorchResults:
     """Compare FLOPs of the forward, and of forward and backward, in total and by row.
 
     The backward starts at the loss where the model trains on targets.
     """
     model.train()
     # any ids will do: on meta nothing reads them
-    targets = inputs[0] if model.spec.trains_on_targets else None
+    targets = inputs.tensors[0] if model.spec.trains_on_targets else None
     with contractions(model) as executed, _counter() as counter:
-        outputs = tree_leaves(model(*inputs, targets=targets))
+        outputs = tree_leaves(model(*inputs.tensors, targets=targets, media=inputs.media))
         halfway = counter.get_total_flops()
         torch.autograd.backward(outputs, [torch.empty_like(output) for output in outputs])
     totals = [
@@ -120,17 +126,18 @@ def verify_training(model: LanguageModel, inputs: Inputs, train: Counted, layers
 
 
 def verify_step(
-    model: LanguageModel, inputs: Inputs, past: Inputs | None, counted: Counted, layers: LayerIndex
+    model: LanguageModel, inputs: Given, past: Given | None, counted: Counted, layers: LayerIndex
 ) -> TorchResults:
     """Compare cached elements and FLOPs of a prefill or decode step, in total and by row."""
     model.eval()
-    with torch.no_grad():
-        cache = Cache() if past is None else model.prefill(*past)[1]
+    with torch.no_grad(), _frozen(model):
+        cache = Cache() if past is None else model.prefill(*past.tensors, media=past.media)[1]
         with (
             contractions(model) as executed,
             _counter() as counter,
         ):
-            kept = model.step(inputs[0], cache, *inputs[1:], last_only=True)[1]
+            ids, *source = inputs.tensors
+            kept = model.step(ids, cache, *source, last_only=True, media=inputs.media)[1]
     total = ReferenceResult(
         "FlopCounterMode",
         f"{counted.phase} FLOPs",
@@ -140,6 +147,19 @@ def verify_step(
     return TorchResults(
         [total, *_cached(counted, cache, kept), *_by_row(counted, executed, layers)], executed.uncounted
     )
+
+
+@contextmanager
+def _frozen(model: LanguageModel) -> Iterator[None]:
+    """Let no weight ask for a gradient: torch's counter looks for that of its views, and there is none."""
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    try:
+        for weight in trained:
+            weight.requires_grad_(False)
+        yield
+    finally:
+        for weight in trained:
+            weight.requires_grad_(True)
 
 
 def _counter() -> FlopCounterMode:

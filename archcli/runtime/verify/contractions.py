@@ -23,6 +23,7 @@ from archcli.runtime.model.op_log import OpLog, op_log
 
 JOINS = {
     *("cat", "stack", "copy", "index_copy", "index_add", "index_put", "scatter", "scatter_add"),  # move
+    "masked_scatter",
     *(
         "native_layer_norm",
         "native_layer_norm_backward",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -18,9 +19,9 @@ from archcli.graph import Row
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex, layer_count
 from archcli.modules.spec.forms import with_forms
-from archcli.runtime.model.build import LanguageModel, MismatchError, build_model, example_inputs
+from archcli.runtime.model.build import LanguageModel, MismatchError, build_model, empty_inputs
 from archcli.runtime.verify.by_fvcore import verify_fvcore
-from archcli.runtime.verify.by_torch import Counted, verify_parameters, verify_step, verify_training
+from archcli.runtime.verify.by_torch import Counted, Given, verify_parameters, verify_step, verify_training
 from archcli.runtime.verify.result import ReferenceResult, VerifyResult, uncounted_note
 
 MOST_LAYERS = 2000  # every one is built and run: some 20 ms each on one core
@@ -61,22 +62,23 @@ def verify(spec: Model, passes: CountedPasses, tell: Tell = lambda *_: None) -> 
 
 
 def _verify(spec: Model, passes: CountedPasses, tell: Tell) -> VerifyResult:
-    layers, model = LayerIndex(spec), _built(spec, passes.train)
-    with torch.device("meta"):
-        inputs = example_inputs(spec, passes.batch_size, passes.seq_len, passes.source_len)
-        trained = example_inputs(spec, passes.train.batch_size, passes.seq_len, passes.source_len)
+    layers, towers = LayerIndex(spec), passes.forward.request.in_prompt
+    model = _built(spec, passes.train, towers=towers)
+    inputs, trained = _inputs(spec, passes, passes.forward), _inputs(spec, passes, passes.train)
     results = list(verify_parameters(model, passes.train, layers))
     tell("torch: forward and backward", 1, 5)
     by_torch = [verify_training(model, trained, passes.train, layers)]
     if passes.steps is not None:
         prefill, decode = passes.steps
         tell("torch: prefill", 2, 5)
-        by_torch.append(verify_step(_built(spec, prefill, model), inputs, None, prefill, layers))
+        prefilling = _built(spec, prefill, model, towers=towers)
+        by_torch.append(verify_step(prefilling, inputs, None, prefill, layers))
         tell("torch: decode", 3, 5)
-        decoding = _built(spec, decode, model)
-        by_torch.append(verify_step(decoding, [inputs[0][:, :1]], inputs, decode, layers))
+        decoding, next_token = _built(spec, decode, model, towers=towers), Given((inputs.tensors[0][:, :1],))
+        by_torch.append(verify_step(decoding, next_token, inputs, decode, layers))
     tell("fvcore: forward", 4, 5)
-    by_fvcore = verify_fvcore(_built(spec, passes.forward, model), passes.forward.rows, layers, inputs)
+    forward = _built(spec, passes.forward, model, towers=towers)
+    by_fvcore = verify_fvcore(forward, passes.forward.rows, layers, inputs)
     by_reference = {
         "torch": sum((of_pass.uncounted for of_pass in by_torch), Counter[str]()),
         "fvcore": by_fvcore.uncounted,
@@ -95,13 +97,24 @@ def _verify(spec: Model, passes: CountedPasses, tell: Tell) -> VerifyResult:
     return VerifyResult((*results, *by_fvcore.results), tuple(notes), uncounted)
 
 
-def _built(spec: Model, counted: Counted, model: LanguageModel | None = None) -> LanguageModel:
+def _inputs(spec: Model, passes: CountedPasses, counted: Counted) -> Given:
+    """The inputs of a counted pass on meta, without targets."""
+    request = replace(counted.request, phase="forward", source_len=passes.source_len)
+    with torch.device("meta"):
+        given = empty_inputs(spec, request)
+    media = given.pop("media", ())
+    return Given(tuple(given.values()), tuple(media))
+
+
+def _built(
+    spec: Model, counted: Counted, model: LanguageModel | None = None, *, towers: bool
+) -> LanguageModel:
     """The model on meta in the forms of a counted pass: `model`, where it was built in those."""
     formed = with_forms(spec, counted.request)
     if model is not None and model.spec == formed:
         return model
     # step by step: fvcore has no formula for a fused kernel of attention
-    return build_model(formed, device="meta", attention="eager")
+    return build_model(formed, device="meta", attention="eager", towers=towers)
 
 
 def _require_buildable(spec: Model, rows: Sequence[Row]) -> None:

@@ -17,6 +17,7 @@ from archcli.modules.models.layers import LayerIndex
 from archcli.ops import ExtendCache, Linear, Scale
 from archcli.runtime.model.build import build_model, example_inputs
 from archcli.runtime.verify import by_fvcore
+from archcli.runtime.verify.by_torch import Given
 from asking import ask, failures
 from sources import ENCODERS, OTHERS, PAIRS, SOURCE, D
 
@@ -171,7 +172,7 @@ def test_what_stood_in_for_a_convolution_is_gone_afterwards():
     spec = PAIRS["whisper"]
     model = build_model(spec, device="meta", attention="eager")
     with torch.device("meta"):
-        inputs = example_inputs(spec, 1, 4)
+        inputs = Given(tuple(example_inputs(spec, 1, 4)))
     by_fvcore.verify_fvcore(model, forward_pass(spec, 1, 4).rows, LayerIndex(spec), inputs)
     convolutions = [leaf for leaf in model.modules() if isinstance(leaf, nn.Conv1d)]
     assert len(convolutions) == 2

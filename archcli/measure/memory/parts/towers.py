@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from archcli.arith import Number, prod
+from archcli.graph import Tensor, tree_map
 from archcli.graph.count_tape import ShapeTape
 from archcli.measure.memory.pipeline import in_flight
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
@@ -35,6 +36,12 @@ class TowerPass(NamedTuple):
     traced: TracedPass
     features: Number
     states: Number
+
+    @property
+    def outputs(self) -> list[tuple[Any, Number]]:
+        """What made the projected vectors, and those of taps, and the bytes of each."""
+        values = [x.value for x in _outputs(self.traced)]
+        return [(x.place.value, prod(x.shape) * x.place.width) for x in values]
 
     @property
     def kept(self) -> Number:
@@ -88,9 +95,16 @@ def _passes(model: Model, settings: MemorySettings) -> Iterator[TowerPass]:
             yield TowerPass(tower, traced, *_handed(tower, medium, traced, request.batch_size))
 
 
+def _outputs(traced: TracedPass) -> list[Tensor]:
+    tensors: list[Tensor] = []
+    tree_map(tensors.append, Tensor, traced.output)
+    return tensors
+
+
 def _handed(tower: Tower, medium: Medium, traced: TracedPass, batch_size: Number) -> tuple[Number, Number]:
     """Bytes that wait for the language model, and of the states that the trace does not see."""
-    shape, width = traced.output.value.shape, traced.output.value.place.width
+    output = _outputs(traced)[0].value
+    shape, width = output.shape, output.place.width
     size = prod(shape) * width
     if tower.newline:  # tiles are put together to rows, each with a newline at its end
         size = batch_size * tower.tokens_of(medium) * shape[-1] * width
@@ -101,7 +115,7 @@ def _handed(tower: Tower, medium: Medium, traced: TracedPass, batch_size: Number
 
 def unseen_states(tower: Tower) -> int:
     """How many states behind layers a trace takes for the last layer's input: those of like layers before."""
-    encoder: Any = tower.model
+    encoder: Any = tower.encoder
     layers: int = encoder.groups[0].n_layers
     if layers <= SEPARATE:
         return 0
@@ -184,10 +198,9 @@ def _backward(last: MemoryMoment, passes: Sequence[TowerPass], accumulated: Numb
         if not one.traced.execution.records:
             return
         kept, waiting = kept - one.kept, waiting - one.features
-        place, shape = one.traced.output.value.place, one.traced.output.value.shape
         # a second medium's gradients are added to those of the first
         backward = Backward(one.traced.ledger, accumulates=bool(accumulated) or id(one.tower) in seen)
-        backward.run((place.value, prod(shape) * place.width))
+        backward.run(*one.outputs)
         seen.add(id(one.tower))
         for moment in backward.moments:
             yield last._replace(

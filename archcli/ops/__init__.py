@@ -91,6 +91,7 @@ HOMES = {
         "Tubelets",
         "UnflattenGrid",
     ],
+    ".grids.groups": ["CutGroups", "JoinGroups", "SoftmaxSum"],
     ".grids.windows": ["CutWindows", "JoinWindows", "MaskShifted", "MergePlaces"],
     ".grids.pools": [
         "GroupNormalize",

@@ -78,6 +78,8 @@ OF_IMAGES = {
     "grid-window-plain": f"{{{WINDOWED}, differences: false}}",
     "reduced-grid": "{kind: reduced_grid, n_heads: 4, reduction: 2, causal: false}",
     "grid-pool": "{kind: grid_pool}",
+    "grid-pixels": "{kind: grid_pixels, n_heads: 4, causal: false}",
+    "separable": "{kind: separable}",
     "focal": "{kind: focal, divides: true, norm: layernorm}",
     "channel": "{kind: channel, n_heads: 4, causal: false}",
     "grid-axes": "{kind: grid_axes, n_heads: 4, causal: false}",

@@ -34,8 +34,55 @@ HGNET: dict[str, Any] = {
     "stage_numb_of_layers": [2, 3],
     "num_labels": 5,
 }
+PVT: dict[str, Any] = {
+    "model_type": "pvt",
+    "image_size": 32,
+    "num_encoder_blocks": 3,
+    "depths": [1, 2, 1],
+    "sequence_reduction_ratios": [4, 2, 1],
+    "hidden_sizes": [8, 12, 20],
+    "patch_sizes": [4, 2, 2],
+    "strides": [4, 2, 2],
+    "num_attention_heads": [1, 2, 5],
+    "mlp_ratios": [2, 3, 2],
+    "layer_norm_eps": EPS,
+}
+MOBILE: dict[str, Any] = {
+    "model_type": "mobilevit",
+    "image_size": 64,
+    "hidden_sizes": [12, 20, 28],
+    "neck_hidden_sizes": [8, 8, 10, 14, 18, 22, 26],
+    "num_attention_heads": 4,
+    "layer_norm_eps": EPS,
+}
+MOBILE2: dict[str, Any] = {
+    "model_type": "mobilevitv2",
+    "image_size": 64,
+    "base_attn_unit_dims": [32, 48, 64],
+    "n_attn_blocks": [2, 1, 2],
+    "width_multiplier": 0.5,
+    "layer_norm_eps": EPS,
+}
 
 HIERARCHIES = {
+    "mobilevit": Tower(MOBILE, "MobileViTModel", "pooler_output", ((64, 64), (64, 128))),
+    "mobilevit-labels": Tower(
+        {**MOBILE, "qkv_bias": False, "num_labels": 5, "conv_kernel_size": 5},
+        "MobileViTForImageClassification",
+        LOGITS,
+        ((64, 64),),
+    ),
+    "mobilevitv2": Tower(MOBILE2, "MobileViTV2Model", "pooler_output", ((64, 64), (64, 128))),
+    "mobilevitv2-labels": Tower(
+        {**MOBILE2, "width_multiplier": 1.3, "ffn_multiplier": 3, "num_labels": 5},
+        "MobileViTV2ForImageClassification",
+        LOGITS,
+        ((64, 64),),
+    ),
+    "pvt": Tower(PVT, "PvtModel", sizes=((32, 32),)),
+    "pvt-labels": Tower(
+        {**PVT, "qkv_bias": False, "num_labels": 5}, "PvtForImageClassification", LOGITS, ((32, 32),)
+    ),
     "focalnet": Tower(FOCAL, "FocalNetModel", "pooler_output", ((32, 32), (36, 29))),
     "focalnet-labels": Tower(
         {

@@ -229,6 +229,8 @@ SIZES: Mapping[str, str] = {
     "PooledStep.kernel": "Places on each side of the square that becomes one place.",
     "PooledStep.stride": "Places from one square to the next.",
     "PooledStep.padding": "Places around the grid that squares may reach over.",
+    "PlacedStep.number": "Places that have vectors.",
+    "GridSequence.number": "Places that have vectors, without the class token.",
     "PaddedStep.size": "Places of zeros on every side.",
     "SqueezeStep.width": "Numbers that the means of all channels become.",
     "GroupNorm.groups": "Groups of channels, each with a mean of its own.",

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
-from archcli.arith import Number
+from archcli.arith import Number, is_whole
+from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.attention.grouped import ProjectedHeads
 from archcli.modules.attention.mixer import Mixer
@@ -32,6 +33,9 @@ from archcli.ops import (
     Subtract,
 )
 
+AXES = 3
+"""Axes of a sequence; a grid has one more."""
+
 
 class ReducedGridAttention(ProjectedHeads):
     """o(softmax(scale q k^T) v): queries of all places, keys and values of a grid that is r times coarser.
@@ -52,19 +56,24 @@ class ReducedGridAttention(ProjectedHeads):
         return self.n_heads
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, None]:
-        """[B, h, w, C] to [B, h, w, C]."""
-        d, grid = self.width(x.shape[3]), (x.shape[1], x.shape[2])
-        tokens = FlattenPlaces("tokens")(x)
+        """[B, h, w, C] to [B, h, w, C]; without reduction also a sequence [B, T, C] to one."""
+        is_grid, width = len(x.shape) > AXES, x.shape[-1]
+        d, grid = self.width(width), (x.shape[1], x.shape[2])
+        tokens = FlattenPlaces("tokens")(x) if is_grid else x
         coarse = tokens if self.reduction is None else self._reduced(x, self.reduction)
         q = self._heads(tokens, "q", self.n_heads, d)
         k, v = (self._heads(coarse, which, self.n_heads, d) for which in ("k", "v"))
         attend = Attend("attend", Bidirectional(), d**-0.5)
         mixed = attend(q, k, v, Positions("positions")(tokens))
-        y = self._matrix("o", x.shape[3])(MergeHeads("merge")(mixed))
-        return FoldPlaces("grid", grid)(y), None
+        y = self._matrix("o", width)(MergeHeads("merge")(mixed))
+        return FoldPlaces("grid", grid)(y) if is_grid else y, None
 
     def _reduced(self, x: Tensor, side: Number) -> Tensor:
-        """The places of the coarser grid [B, (h // r) (w // r), C]."""
+        """The places of the coarser grid [B, (h // r) (w // r), C]; ArchError where there are none."""
+        h, w = x.shape[1:3]
+        if is_whole(side) and is_whole(h) and is_whole(w) and min(h, w) < side:
+            what = f"of a grid of {h} x {w} places a square of {side} x {side} leaves no key"
+            raise ArchError(what, "give a larger image")
         sides = (side, side)
         reduced = Conv2d("reduce", x.shape[3], sides, sides)(ChannelsFirst("first")(x), group="attention")
         places: Tensor = FlattenPlaces("places")(ChannelsLast("last")(reduced))

@@ -89,7 +89,7 @@ class MediaEncoder(Model, Stack, TowerModel):
         if self.front_end.places_of(medium) is None:
             return self.front_end.tokens(medium) // (self.averaged or 1)
         h, w = self.grid_made(self.front_end.input(1, medium).shape)
-        made: int = h * w
+        made: int = h * w + sum(block.leading for _, block in self.layers())
         return made
 
     def grid_made(self, shape: Shape) -> Any:

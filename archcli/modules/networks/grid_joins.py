@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from archcli.arith import Number, is_whole
+from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.networks.grid_steps import Grid, GridStep, grid_after, run_grid_steps
+from archcli.modules.spec.base import Size
 from archcli.modules.spec.values import Interval, Length
-from archcli.ops import Concat, PadPlaces
+from archcli.ops import Add, Concat, PadPlaces, Parameter, SplitHeads
 
 
 class SequenceStep(GridStep):
@@ -60,6 +63,29 @@ class DenseStep(GridStep):
         return _joined(made)
 
 
+class PlacedStep(GridStep):
+    """x + P with a trained vector of each of `number` places, row by row (PVT, arXiv:2102.12122)."""
+
+    kind: Literal["positions"] = "positions"
+    number: Size
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, h, w, C] to [B, h, w, C]; ArchError for another number of places."""
+        check_places(x, self.number)
+        table = Parameter("table", (self.number, x.shape[3]))(x, group="position_embedding")
+        total: Tensor = Add("add")(x, SplitHeads("places", x.shape[1], axis=0)(table))
+        return total
+
+
+def check_places(x: Tensor, number: Number) -> None:
+    """Raise ArchError for a grid [B, h, w, C] of another number of places than has vectors."""
+    h, w = x.shape[1:3]
+    # a formula may have symbols for either: then they are taken to fit
+    if is_whole(number) and is_whole(h) and is_whole(w) and h * w != number:
+        what = f"a grid of {h} x {w} places is not read: positions are those of {number:,}"
+        raise ArchError(what, "resize the image to image_size")
+
+
 class FillStep(GridStep):
     """Zeros below and to the right, until both sides are multiples of `multiple`."""
 
@@ -86,4 +112,4 @@ def _joined(grids: list[Tensor]) -> Tensor:
     return y
 
 
-__all__ = ["DenseStep", "FillStep", "JoinedStep", "SequenceStep"]
+__all__ = ["DenseStep", "FillStep", "JoinedStep", "PlacedStep", "SequenceStep", "check_places"]

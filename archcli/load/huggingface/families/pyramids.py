@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import Mapped
@@ -13,6 +13,8 @@ from archcli.load.huggingface.weights.map import Parts, Rule, Weights
 from archcli.load.huggingface.whole.conv_like import (
     CLASSIFIER,
     convolution,
+    pyramid_ratios,
+    pyramid_stages,
     size_list,
     stem,
     steps_layer,
@@ -23,42 +25,14 @@ PLAIN_EPS = 1e-5
 """nn.LayerNorm's and nn.GroupNorm's own eps, where no key states one."""
 
 
-class PyramidStage(NamedTuple):
-    """A stage: its layers, their width, and the convolution in front of them."""
-
-    depth: int
-    width: int
-    patch: int
-    stride: int
-
-
-def _stages(config: Config) -> list[PyramidStage]:
-    """The stages, of which a file states every property in a list."""
-    number = config.size("num_encoder_blocks").value
-    names = ("depths", "hidden_sizes", "patch_sizes", "strides")
-    return [
-        PyramidStage(*sizes)
-        for sizes in zip(*(size_list(config, name, number) for name in names), strict=True)
-    ]
-
-
-def _ratios(config: Config, stages: int) -> list[float]:
-    """By how much the network of each stage is wider than the stage."""
-    entry = config.value("mlp_ratios")
-    if not isinstance(entry.value, list | tuple) or len(entry.value) != stages:
-        what = f"mlp_ratios must be a list with an entry for each stage, not {short_repr(entry.value)}"
-        raise config.error(what, at=entry.place)
-    return [float(ratio) for ratio in entry.value]
-
-
 def _attending(config: Config, norm: Mapped, bias: bool | list[str]) -> list[Mapped]:
     """The layer of each stage: attention over a coarser grid, and a convolved network."""
-    stages = _stages(config)
+    stages = pyramid_stages(config)
     number = len(stages)
     heads, reductions = (size_list(config, name, number) for name in ("num_attention_heads", "sr_ratios"))
     function, layers = activation(config, "hidden_act"), []
     for stage, n_heads, reduction, ratio in zip(
-        stages, heads, reductions, _ratios(config, number), strict=True
+        stages, heads, reductions, pyramid_ratios(config, number), strict=True
     ):
         if stage.width % n_heads:
             what = f"num_attention_heads {n_heads} does not divide the width {stage.width} of its stage"
@@ -79,7 +53,7 @@ def _attending(config: Config, norm: Mapped, bias: bool | list[str]) -> list[Map
 def _pyramid(config: Config, norm: Mapped, layers: list[Mapped], *, normed: bool, **more: Any) -> Mapped:
     """Stages of a layer each, with a convolution in front; `normed` stages also end in a norm."""
     config.ignore(*UNREAD)
-    stages, groups = _stages(config), []
+    stages, groups = pyramid_stages(config), []
     firsts = more.pop("firsts")
     for i, (stage, layer) in enumerate(zip(stages, layers, strict=True)):
         if i:
@@ -100,7 +74,7 @@ def _overlapping(config: Config, norm: Mapped) -> list[Mapped]:
     """Convolutions whose kernels overlap, each with a norm."""
     return [
         convolution(stage.width, stage.patch, stride=stage.stride, bias=True, norm=norm)
-        for stage in _stages(config)
+        for stage in pyramid_stages(config)
     ]
 
 
@@ -149,7 +123,7 @@ def _poolformer(config: Config) -> Mapped:
     config.only_architectures("PoolFormerModel", f"PoolFormer{CLASSIFIER}")
     config.ignore("patch_size", "stride")
     norm, side = {"kind": "groupnorm", "eps": PLAIN_EPS}, config.size("pool_size")
-    stages = _stages(config)
+    stages = pyramid_stages(config)
     if side.value % 2 == 0:
         raise config.error(f"pool_size {side} is not supported", "an even one has no middle", side.place)
     function, ratio = activation(config, "hidden_act"), config.number("mlp_ratio").value
@@ -196,7 +170,7 @@ def _paddings(config: Config, stages: int) -> list[int]:
 def _places(config: Config) -> Iterator[tuple[int, int | None, str]]:
     """(stage, number there, ours) of each layer; None is the one in front of a stage."""
     first = 0
-    for number, stage in enumerate(_stages(config)):
+    for number, stage in enumerate(pyramid_stages(config)):
         if number:
             yield number, None, f"layers.{first - 1}"
         yield from ((number, i, f"layers.{first + i}") for i in range(stage.depth))
@@ -254,7 +228,7 @@ PVT = DENSE | {
 def _names(config: Config, forms: dict[str, tuple[str, str, str, dict[str, str]]]) -> Weights:
     """Names by each of several forms: those of patches, of a stage's norm, of a layer, and of its parts."""
     names: dict[str, Rule] = {"classifier.*": "classifier.*"}
-    last = len(_stages(config)) - 1
+    last = len(pyramid_stages(config)) - 1
     for patches, norm, layer, parts in forms.values():
         names |= _ends(0, last, patches.format(0), norm.format(0), "")
         for stage, i, ours in _places(config):

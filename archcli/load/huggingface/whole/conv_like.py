@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from archcli.load.huggingface.config import MOST_LAYERS, Config, short_repr
 from archcli.load.huggingface.config_json import Mapped
@@ -122,3 +122,31 @@ def named_unit(theirs: str, ours: str, words: Mapping[str, str] | None = None) -
     """Names of a step's tensors: `words` are theirs for conv and norm."""
     words = words or {"convolution": "conv", "normalization": "norm"}
     return {f"{theirs}.{word}.*": f"{ours}.{part}.*" for word, part in words.items()}
+
+
+class PyramidStage(NamedTuple):
+    """A stage: its layers, their width, and the convolution in front of them."""
+
+    depth: int
+    width: int
+    patch: int
+    stride: int
+
+
+def pyramid_stages(config: Config) -> list[PyramidStage]:
+    """The stages, of which a file states every property in a list."""
+    number = config.size("num_encoder_blocks").value
+    names = ("depths", "hidden_sizes", "patch_sizes", "strides")
+    return [
+        PyramidStage(*sizes)
+        for sizes in zip(*(size_list(config, name, number) for name in names), strict=True)
+    ]
+
+
+def pyramid_ratios(config: Config, stages: int) -> list[float]:
+    """By how much the network of each stage is wider than the stage."""
+    entry = config.value("mlp_ratios")
+    if not isinstance(entry.value, list | tuple) or len(entry.value) != stages:
+        what = f"mlp_ratios must be a list with an entry for each stage, not {short_repr(entry.value)}"
+        raise config.error(what, at=entry.place)
+    return [float(ratio) for ratio in entry.value]

@@ -30,11 +30,21 @@ def given_media(model: Any, tokens: torch.Tensor, media: Sequence[Any]) -> tuple
     given = tuple([_medium(spec, item) for item in media])
     for tower, read in by_tower(spec, given):
         needed = sum(tower.vectors_of(item.medium) for item in read)
+        if tower.added:
+            _check_added(tower.part, needed, len(read), tokens.shape[1])
+            continue
         placed = (tokens == token_of(tower)).sum(dim=1).unique().tolist()
         if tokens.device.type != "meta" and placed != [needed]:
             what = f"a prompt has {' or '.join(map(str, placed))} tokens {tower.token}"
             raise ArchError(f"{what}, and {tower.part} gives {needed} vectors", "one token for each")
     return given
+
+
+def _check_added(part: str, vectors: int, media: int, tokens: int) -> None:
+    """Refuse a prompt whose tokens are more or less than the vectors of one medium, which are added."""
+    if media != 1 or vectors != tokens:
+        what = f"a prompt has {tokens} tokens, and {part} gives {vectors} vectors of {media} media"
+        raise ArchError(what, "they are added: one medium, and a token for each vector")
 
 
 def _medium(spec: Model, item: Any) -> GivenMedium:
@@ -52,6 +62,11 @@ def empty_media(spec: Model) -> tuple[GivenMedium, ...]:
         read = tower.inputs(tower.reading(Request(), medium))["tokens"]
         media.append(GivenMedium(medium, torch.empty(read.shape)))
     return tuple(media)
+
+
+def tokens_below(spec: Model) -> int:
+    """Tokens that a medium of usual size is added to; 0 where vectors stand in the place of tokens."""
+    return max((tower.vectors_of(tower.usual) for tower in spec.towers if tower.added), default=0)
 
 
 def fewer_positions(spec: Model, media: Sequence[GivenMedium]) -> int:

@@ -99,6 +99,12 @@ OF_SOUNDS = {
 }
 """Mixers of encoders of sounds."""
 
+MERGED = {
+    "merged": "{kind: merged, n_heads: 4, n_kv_heads: 2, position: rope, qk_norm: {per: head}}",
+    "merged-windowed": "{kind: merged, n_heads: 4, window: 3, bias: true}",
+}
+"""Mixers of the decoder of an encoder-decoder."""
+
 GATED = {"gated-bias": "{kind: gated_bias, n_heads: 4}"}
 """Mixers that gate the bias of their stack."""
 
@@ -162,6 +168,32 @@ max_seq_len: 64
 norm: rmsnorm
 score_bias: {{kind: token_and_block_buckets, n_buckets: 8, bidirectional: true, block: 4}}
 groups:
+  - n_layers: {2 * len(mixers)}
+    pattern:
+{layers}
+"""
+
+
+def pair(*mixers):
+    """The YAML of an encoder-decoder whose decoder's layers have these mixers in turn."""
+    layers = "\n".join(
+        f"        - {{kind: sandwich, attention: {MERGED[name]}, ffn: {{kind: glu, d_ff: 20}}}}"
+        for name in mixers
+    )
+    seen = "{kind: mha, n_heads: 4, causal: false, sparsity: {kind: centred, window: 4}}"
+    return f"""
+name: combined
+kind: encoder_decoder
+vocab_size: 29
+d_model: 16
+max_seq_len: 64
+norm: rmsnorm
+encoder:
+  groups:
+  - n_layers: 2
+    layer: {{kind: sandwich, attention: {seen}, ffn: {{kind: glu, d_ff: 20}}}}
+decoder:
+  groups:
   - n_layers: {2 * len(mixers)}
     pattern:
 {layers}

@@ -10,6 +10,7 @@ from combinations.asked import ASKED, GENERATES, OF_NO_MODEL, PICTURES, TORCH
 from combinations.mixers import (
     ENCODING,
     GATED,
+    MERGED,
     MIXERS,
     OF_IMAGES,
     OF_SOUNDS,
@@ -19,6 +20,7 @@ from combinations.mixers import (
     image_encoder,
     long_encoder,
     model,
+    pair,
     sound_encoder,
 )
 from commands.conftest import cli
@@ -26,7 +28,7 @@ from commands.conftest import cli
 __all__ = ["cli"]
 
 
-EVERY = MIXERS | ENCODING | GATED | OF_IMAGES | OF_SOUNDS | OF_SUMS
+EVERY = MIXERS | ENCODING | GATED | OF_IMAGES | OF_SOUNDS | OF_SUMS | MERGED
 FILES = {
     **dict.fromkeys(MIXERS, model),
     **dict.fromkeys(ENCODING, encoder),
@@ -34,6 +36,7 @@ FILES = {
     **dict.fromkeys(OF_IMAGES, image_encoder),
     **dict.fromkeys(OF_SOUNDS, sound_encoder),
     **dict.fromkeys(OF_SUMS, long_encoder),
+    **dict.fromkeys(MERGED, pair),
 }
 """What makes a file of a mixer."""
 
@@ -46,7 +49,7 @@ def of_all(asked):
             pytest.param(mixer, words, id=f"{mixer}-{name}")
             for mixer in EVERY
             for name, words in asked.items()
-            if mixer in MIXERS or name not in GENERATES
+            if mixer in MIXERS | MERGED or name not in GENERATES
         ],
     )
 

@@ -13,12 +13,14 @@ import archcli.ops
 from archcli.ops import (
     Bidirectional,
     Causal,
+    CentredWindow,
     Chunked,
     ClosedBlocks,
     Dilated,
     Fixed,
     Mask,
     NearAndBlocks,
+    NearAndSource,
     NearAndSums,
     PatchWindows,
     SlidingWindow,
@@ -48,9 +50,14 @@ MASKS = {
         lambda a, b: WindowAndGlobal(b, a - 1),
         lambda a, b, i, j: abs(i - j) <= b or min(i, j) < a - 1,
     ),
+    # transformers' sliding_window_mask_function of T5Gemma 2
+    "centred": (
+        lambda a, b: CentredWindow(a),
+        lambda a, b, i, j: 0 <= i - j < (a + 1) // 2 or 0 < j - i < a // 2 + 1,
+    ),
 }
 # which keys, the tokens say; or keys of blocks
-OTHERS = {TopBlocks, TopK, ClosedBlocks, NearAndBlocks, NearAndSums, PatchWindows}
+OTHERS = {TopBlocks, TopK, ClosedBlocks, NearAndBlocks, NearAndSource, NearAndSums, PatchWindows}
 every_mask = pytest.mark.parametrize(("make", "sees"), MASKS.values(), ids=MASKS)
 lengths = st.integers(0, 40)
 SIZES = {"a": st.integers(1, 20), "b": st.integers(0, 7)}
@@ -145,6 +152,19 @@ def test_every_query_sees_the_sums_of_all_blocks(tokens, reach, rate):
     expected = [[abs(t - s) <= reach for s in range(tokens)] + [True] * blocks for t in range(tokens)]
     assert mask.sees(torch, torch.arange(tokens), tokens + blocks).tolist() == expected
     assert mask.pairs(tokens, 0, tokens + blocks) == sum(map(sum, expected))
+
+
+@given(new=st.integers(1, 12), past=st.integers(0, 12), window=st.integers(1, 9), source=st.integers(1, 5))
+def test_every_query_sees_the_whole_source_beside_its_own_window(new, past, window, source):
+    kept = min(past, window - 1) + new
+    mask = NearAndSource(SlidingWindow(window), source)
+    expected = [
+        [0 <= t - s < window for s in range(past + new - kept, past + new)] + [True] * source
+        for t in range(past, past + new)
+    ]
+    assert mask.sees(torch, torch.arange(past, past + new), kept + source).tolist() == expected
+    assert mask.pairs(new, past, kept + source) == sum(map(sum, expected))
+    assert mask.causal
 
 
 def pairs(make, new, past, a, b):

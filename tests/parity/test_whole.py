@@ -24,6 +24,8 @@ from parity.whole import PROCESSED, TOKEN, WHOLES
 TOLERANCE = 1e-5
 DECODED = 3
 NAME = pytest.mark.parametrize("name", WHOLES)
+# each token of the class's is heard, too: it decodes none without a sound
+DECODING = [name for name in WHOLES if name != "voxtral-realtime"]
 
 
 @cache
@@ -103,7 +105,7 @@ def test_logits_are_those_of_the_class(name):
 
 
 @pytest.mark.sample(5)
-@NAME
+@pytest.mark.parametrize("name", DECODING)
 @torch.inference_mode()
 def test_tokens_behind_an_image_are_decoded_as_the_class_decodes_them(name):
     inputs, model = prompt(name), built(name)

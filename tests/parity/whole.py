@@ -59,6 +59,16 @@ HEARD = {
     "d_model": 24,
     "max_source_positions": 12,
 }
+STREAMED = {
+    "num_mel_bins": 10,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 3,
+    "intermediate_size": 36,
+    "hidden_size": 24,
+    "head_dim": 10,
+    "sliding_window": 5,
+    "rms_norm_eps": 0.02,
+}
 JOINED = {
     "num_mel_bins": 10,
     "num_hidden_layers": 2,
@@ -319,6 +329,17 @@ WHOLES = {
             "audio_token_id": TOKEN,
         },
         ((24,),),
+        "frames",
+    ),
+    "voxtral-realtime": Whole(
+        "VoxtralRealtimeForConditionalGeneration",
+        {
+            "model_type": "voxtral_realtime",
+            "text_config": _named("voxtral_realtime_text", **HEADS, sliding_window=4),
+            "audio_config": _named("voxtral_realtime_encoder", **STREAMED),
+            "default_num_delay_tokens": 3,
+        },
+        ((72,),),
         "frames",
     ),
 }

@@ -80,6 +80,8 @@ def attention_only(model: Model) -> Model | None:
     attentions: dict[MixerFacts, Mixer] = {}
     layers_of: Counter[MixerFacts] = Counter()
     for layer in LayerIndex(model):
+        if not layer.stack.is_causal:
+            continue  # an encoder caches nothing, whatever mixes its tokens
         members = [member for _, member in layer.mixers()]
         attending = [member for member in members if _attends(member)]
         attentions |= {attention.facts(): attention for attention in attending}

@@ -14,7 +14,7 @@ from archcli.modules.blocks.between import Deepstack
 from archcli.modules.spec.context import Context
 from archcli.modules.spec.request import InputSpec, Medium, Request
 from archcli.modules.spec.trace import PLACING
-from archcli.ops import ConcatTokens, PairPositions, PlaceFeatures, Spans
+from archcli.ops import Add, ConcatTokens, PairPositions, PlaceFeatures, Spans
 
 if TYPE_CHECKING:
     from archcli.modules.models.model import Model
@@ -34,7 +34,7 @@ def why_not_run(model: Model) -> str:
         return "adapters of towers are not defined"
     if not hasattr(model, "mtp"):
         return "images and sounds stand in the prompt of a decoder alone"
-    unnamed = [tower.part for tower in model.towers if tower.token is None]
+    unnamed = [tower.part for tower in model.towers if tower.token is None and not tower.added]
     if unnamed:
         return f"{unnamed[0]} states no token, in whose place its vectors stand"
     strange = [tower for tower in model.towers if tower.width != model.d_model]
@@ -78,11 +78,15 @@ def read_media(
     the first layers.
     """
     for tower, read in by_tower(model, media):
-        token = token_of(tower)
         seen = [tower(given.values, given.medium, name=tower.part) for given in read]
+        if tower.added:
+            # one sound of a vector for each token: `given_media` has seen to it
+            x = Add(f"{tower.part}_add", meets=False)(x, seen[0][0], group=PLACING)
+            continue
         if tower.crosses:
             context = context._replace(memory=joined([vectors for vectors, _ in seen]))
             continue
+        token = token_of(tower)
         place = PlaceFeatures(f"{tower.part}_places", token)
         x = place(x, ids, *[vectors for vectors, _ in seen], group=PLACING)
         if tower.taps:

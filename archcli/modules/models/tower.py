@@ -230,8 +230,8 @@ class Tower(Holder):
         return self.sizing.vectors(medium.size, pieces, places, each) + self._beside(medium, pieces)
 
     def placed(self, medium: Medium) -> int:
-        """How often the prompt has `token` for a medium: for each vector, or once where layers read them."""
-        return 1 if self.crosses else self.vectors_of(medium)
+        """How often the prompt has `token` for a medium: for each vector that stands in its place."""
+        return self.prompt_tokens(medium) if self.crosses or self.added else self.vectors_of(medium)
 
     def grid_of(self, medium: Medium) -> Places:
         """Rows and columns of the vectors of one piece, behind the projector."""

@@ -265,11 +265,15 @@ def build_model(
         tape = BuildTape(model, "", None)
         # training runs the layers of multi-token prediction, which no other pass does
         phase: Phase = "train" if spec.mtp_depth else "forward"
-        inputs: dict[str, Any] = empty_inputs(spec, Request(phase, 1, 2 + spec.mtp_depth))
+        length = 2 + spec.mtp_depth
+        media: tuple[Any, ...] = ()
         if towers and spec.towers:
-            from archcli.runtime.model.media import empty_media  # of models with towers alone
+            from archcli.runtime.model.media import empty_media, tokens_below  # of models with towers alone
 
-            inputs["media"] = empty_media(spec)
+            media = empty_media(spec)
+            length = max(length, tokens_below(spec))
+        inputs: dict[str, Any] = empty_inputs(spec, Request(phase, 1, length))
+        inputs |= {"media": media} if media else {}
         whole.forward(**tree_map(lambda value: Tensor(tape, value), torch.Tensor, inputs))
     return model if device == "meta" else _materialized(model, device)
 

@@ -38,6 +38,10 @@ def given_media(model: Any, tokens: torch.Tensor, media: Sequence[Any]) -> tuple
     given = tuple([_medium(spec, item) for item in media])
     # ids on meta say nothing
     for tower, read in () if tokens.is_meta else by_tower(spec, given):
+        if tower.added:
+            vectors = sum(tower.vectors_of(item.medium) for item in read)
+            _check_added(tower.part, vectors, len(read), tokens.shape[1])
+            continue
         needed = sum(tower.placed(item.medium) for item in read)
         placed = (tokens == token_of(tower)).sum(dim=1).unique().tolist()
         if placed != [needed]:
@@ -45,6 +49,13 @@ def given_media(model: Any, tokens: torch.Tensor, media: Sequence[Any]) -> tuple
             given_by = f"{len(read)} media" if tower.crosses else f"{needed} vectors"
             raise ArchError(f"{what}, and {tower.part} gives {given_by}", "one token for each")
     return given
+
+
+def _check_added(part: str, vectors: int, media: int, tokens: int) -> None:
+    """Refuse a prompt whose tokens are more or less than the vectors of one medium, which are added."""
+    if media != 1 or vectors != tokens:
+        what = f"a prompt has {tokens} tokens, and {part} gives {vectors} vectors of {media} media"
+        raise ArchError(what, "they are added: one medium, and a token for each vector")
 
 
 def _medium(spec: Model, item: Any) -> GivenMedium:
@@ -68,6 +79,8 @@ def with_media(spec: Model, text: torch.Tensor, media: Sequence[Medium]) -> torc
     before, placed = min(FIRST, text.shape[1] // max(len(media), 1)), []
     for medium in media:
         tower = spec.tower_of(medium)
+        if tower.added:
+            continue
         vectors = text.new_full((len(text), tower.placed(medium)), token_of(tower))
         placed += [text[:, :before], vectors]
         text = text[:, before:]
@@ -88,6 +101,11 @@ def empty_media(spec: Model) -> tuple[GivenMedium, ...]:
         read = tower.inputs(tower.reading(Request(), medium))["tokens"]
         media.append(GivenMedium(medium, torch.empty(read.shape)))
     return tuple(media)
+
+
+def tokens_below(spec: Model) -> int:
+    """Tokens that a medium of usual size is added to; 0 where vectors stand in the place of tokens."""
+    return max((tower.vectors_of(tower.usual) for tower in spec.towers if tower.added), default=0)
 
 
 def fewer_positions(spec: Model, media: Sequence[GivenMedium]) -> int:

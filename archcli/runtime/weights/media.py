@@ -33,6 +33,8 @@ def prompt_with(
     spec: Model, inputs: Inputs, media: Sequence[Medium], dtype: torch.dtype, seed: torch.Generator
 ) -> Inputs:
     """Inputs whose prompt has the tokens of these media among its text, and random pieces of each."""
+    if any(spec.tower_of(medium).added for medium in media):
+        return _below(spec, inputs, media[0], dtype, seed)
     batch, length = inputs.tokens.shape
     parts = []
     for medium in media:
@@ -45,9 +47,20 @@ def prompt_with(
     return Inputs(with_media(spec, inputs.tokens, media), (), tuple(parts), spec)
 
 
+def _below(spec: Model, inputs: Inputs, medium: Medium, dtype: torch.dtype, seed: torch.Generator) -> Inputs:
+    """Inputs whose prompt has a token of the text, repeated as needed, for each vector of a medium."""
+    tower, (batch, length) = spec.tower_of(medium), inputs.tokens.shape
+    read = tower.inputs(tower.reading(Request(batch_size=batch), medium))["tokens"]
+    places = torch.arange(tower.vectors_of(medium)) % length
+    part = medium, random_input(read, dtype, seed)
+    return Inputs(inputs.tokens[:, places], (), (part,), spec)
+
+
 def class_arguments(config: Any, spec: Model, media: Given, tokens: torch.Tensor) -> dict[str, Any]:
     """Arguments of a class beside the ids [B, T]; none in decoding, whose tokens are text."""
     tower = spec.tower_of(media[0][0])
+    if tower.added:
+        return {"input_features": media[0][1]}
     here = (tokens == token_of(tower)).long()
     if not here.any():
         return {}

@@ -60,8 +60,13 @@ class TransformersInput(NamedTuple):
 
 
 def prompt_length(spec: Model, tokens: torch.Tensor) -> int | None:
-    """How many tokens precede the decoded ones; None for an encoder, and for a single token."""
+    """How many tokens precede the decoded ones; None for an encoder, and for a single token.
+
+    A class that adds a sound to every token decodes none without one: it is compared in one pass.
+    """
     length: int = tokens.shape[1]
+    if any(tower.added for tower in spec.towers):
+        return None
     return None if not spec.caches or length == 1 else length - min(DECODED, length - 1)
 
 

@@ -70,6 +70,17 @@ BLOCKS: Weights = {
 """Encoders of Qwen's kind, whose patches hold several frames."""
 
 
+STREAMED: Weights = {
+    **{f"embedder.conv{i}.*": f"{FRONT}.conv{i}.*" for i in (1, 2)},
+    **{f"layers.*.self_attn.{n}_proj.*": f"{LAYERS}.attention.{n}_proj.*" for n in "qkvo"},
+    "layers.*.self_attn_layer_norm.*": f"{LAYERS}.attention_norm.*",
+    "layers.*.final_layer_norm.*": f"{LAYERS}.ffn_norm.*",
+    **{f"layers.*.mlp.{n}_proj.*": f"{LAYERS}.ffn.{n}_proj.*" for n in ("gate", "up", "down")},
+    "norm.*": "final_norm.*",
+}
+"""Voxtral Realtime's encoder."""
+
+
 def _by_type(vision: Mapped, usual: str) -> Weights:
     """The names of an encoder that is a family by itself, or Pixtral's, by the model_type of its part."""
     kind = vision.get("model_type", usual)
@@ -169,6 +180,7 @@ ROWS: Mapping[str, TowerRow] = {
     **dict.fromkeys(("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe"), QWEN3),
     "qwen2_audio": TowerRow(AUDIO, WHISPER, _beside("linear"), part="audio_tower"),
     "voxtral": TowerRow(AUDIO, WHISPER, _beside("linear_1", "linear_2"), part="audio_tower"),
+    "voxtral_realtime": TowerRow(AUDIO, STREAMED, _beside("linear_1", "linear_2"), part="audio_tower"),
 }
 """By model_type of the whole file."""
 CONNECTED = ("smolvlm", "idefics3")

@@ -52,6 +52,7 @@ PROJECTORS = {
 HEARING = {"audio_tower", "audio_model", "audio_encoder"}
 SEEING = {"vision_tower", "vision_model", "vision_encoder", "visual", "image_encoder", "vision_embed_tokens"}
 GENERATING = {"vqmodel", "generation_embeddings", "generation_aligner", "generation_head"}
+SEEING |= {"img_temporal_embedding"}
 SEEING |= {f"high_res_vision_{end}" for end in ("alpha", "model", "neck", "proj")}
 
 
@@ -61,6 +62,8 @@ CROSSING = ("MllamaForConditionalGeneration",)
 """Classes whose text reads images by cross attention."""
 CROSSING_TOKENS = 2
 """Tokens of such a text: one of text, and that of the image."""
+WITHOUT_METHOD = "GitForCausalLM"
+"""The class whose forward alone runs its tower and projector."""
 
 
 def part_of(name: str) -> str:
@@ -171,6 +174,10 @@ def _method(model: Any) -> Any:
     ]
     if type(model).__name__ in CROSSING:
         return _tiled(model.model)
+    if type(model).__name__ == WITHOUT_METHOD:
+        return lambda pixel_values: model.git.visual_projection(
+            model.git.image_encoder(pixel_values).last_hidden_state
+        )
     if type(model).__name__ not in PROJECTED_LATER:
         return holders[0].get_image_features if holders else None
 

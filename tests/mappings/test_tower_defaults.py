@@ -26,6 +26,7 @@ OWN: dict[str, tuple[str, str]] = {
     "heard.QFORMER": ("granite_speech", "projector_config"),
     "heard.REALTIME": ("voxtral_realtime", AUDIO),
     "heard.SIZES": ("voxtral", AUDIO),
+    "llava.GIT": ("git", VISION),
     "llava.PIXTRAL": ("pixtral", ""),
     "omni.QWEN2_5": ("qwen2_5_omni_thinker", AUDIO),
     "omni.QWEN3": ("qwen3_omni_moe_thinker", AUDIO),

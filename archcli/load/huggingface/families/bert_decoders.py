@@ -99,10 +99,11 @@ def _blip_weights(config: Config) -> Weights:
 
 def _git(config: Config) -> Mapped:
     """BERT's layers, causal, with a biased head."""
-    config.ignore("vision_config", "num_image_with_embedding", "position_embedding_type")
-    config.note(
-        "only the language model is counted, not the image encoder (vision_config) nor its projection"
-    )
+    config.ignore("num_image_with_embedding", "position_embedding_type")
+    if config.get("vision_config", default=None) is None:
+        config.note("only the language model is counted: the file states no vision_config")
+    else:
+        config.note("only the language model is counted (the file itself)")
     norm = layernorm(config.number("layer_norm_eps"))
     ffn = mlp(config, config.size("intermediate_size"), "hidden_act")
     return post_norm_decoder(config, norm, ffn, normed=True, head={"bias": True})
@@ -131,8 +132,9 @@ FAMILIES = {
         headed=BLIP_HEADED,
     ),
     "git": Family(
-        "GIT's language model: GitConfig and GitForCausalLM, without the tower that sees the image.",
+        "GIT: GitConfig and GitForCausalLM, with the tower that sees the image.",
         _git,
         GIT_WEIGHTS,
+        towers=("vision_config",),
     ),
 }

@@ -18,6 +18,7 @@ READERS: Mapping[tuple[str, str], str] = {
     ("mistral3", "vision_config"): "llava:mistral3",
     ("gemma3", "vision_config"): "llava:gemma3",
     ("paligemma", "vision_config"): "llava:paligemma",
+    ("git", "vision_config"): "llava:git",
     ("internvl", "vision_config"): "tiles:internvl",
     ("smolvlm", "vision_config"): "tiles:smolvlm",
     ("idefics3", "vision_config"): "tiles:smolvlm",

@@ -1,4 +1,4 @@
-"""Wirings of a block besides pre-norm and post-norm: sandwich, norm after, parallel, normed stream, timed.
+"""Wirings of a block besides pre-norm and post-norm: sandwich, norm after, parallel, timed.
 
 B batch, T new tokens, D d_model.
 """
@@ -209,7 +209,7 @@ class NormedStream(Block):
 
 
 class TimedPreNorm(PreNorm):
-    """x += A(N x); x += F(N x * (1 + U gelu(W t))): the network's input goes by a time that all tokens share.
+    """x += A(N x); x += F(N x * (1 + U gelu(W t))): the network's input goes by a shared time.
 
     Voxtral Realtime. t is the sinusoid [D] of `delay`, cosines first: the tokens by which what is written
     stays behind what is heard. W is [rank, D] and U [D, rank], without biases. The product is one of a pass,

@@ -1,4 +1,4 @@
-"""Ops that choose which keys attention reads: gates on the keys, and an indexer's top k keys or blocks.
+"""Ops that choose which keys attention reads: gates on keys, an indexer's top k keys or blocks.
 
 B batch, T new tokens, S visible tokens, H query heads, K kv heads, I index heads, d width of an index head,
 b tokens of a block, M blocks.
@@ -163,7 +163,7 @@ class TopBlocks(Mask):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexBlocks(Op):
-    """The `top_k` blocks of `block` keys with the largest score q k of a key, for each query and index head.
+    """The `top_k` blocks of `block` keys with the largest score q k of a key, for each query.
 
     MiniMax-M3. Inputs q [B, T, I, d], keys [B, S, 1, d], positions [T]. Output [B, T, I, min(k, M)]: indices
     of blocks. The query's own block and the `local` - 1 before it are always chosen. A query with fewer

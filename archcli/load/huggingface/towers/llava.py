@@ -1,4 +1,4 @@
-"""Towers whose vectors a few linear layers project: LLaVA, Pixtral, Mistral 3, Gemma 3, PaliGemma, GIT."""
+"""Towers whose vectors a few linear layers project: LLaVA, Pixtral, Mistral 3, Gemma 3, GIT."""
 
 from __future__ import annotations
 

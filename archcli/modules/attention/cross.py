@@ -102,8 +102,8 @@ class MergedAttention(ProjectedAttention):
     """o(softmax(scale q [k | k_s]^T) [v | v_s]): one softmax over own tokens and those of the source s.
 
     T5Gemma 2, arXiv:2512.14856. Differs from self-attention and cross attention behind each other in having
-    one set of projections, and one norm of keys, for both. A query sees of its own stream what `window` and
-    its like allow, and every source token, whose keys no position turns. Keys and values of the source are
+    one set of projections, and one norm of keys, for both. A query sees of its own stream what its
+    pattern allows, and every source token, whose keys no position turns. Keys and values of the source are
     projected once, when the cache starts. `n_kv_heads` left out is n_heads. For decoders of an
     encoder-decoder.
     """
@@ -174,7 +174,8 @@ class MergedAttention(ProjectedAttention):
     def check(self) -> Iterator[Conflict]:
         """Conflicts: not causal, a norm behind RoPE, positions of other kinds, chosen keys."""
         yield from super().check()
-        others = [name for name in NOT_MERGED if getattr(self, name) not in (None, False)]
+        stated = {name: getattr(self, name) for name in NOT_MERGED}
+        others = [name for name, value in stated.items() if value is not None and value is not False]
         others += ["causal: false"] * (not self.causal) + ["normalizer: relu"] * (self.normalizer == "relu")
         others += ["values"] * (self.values != "projected")
         others += ["a norm after RoPE"] * (self.qk_norm is not None and self.qk_norm.when == "after_rope")

@@ -212,7 +212,7 @@ class TimedPreNorm(PreNorm):
     """x += A(N x); x += F(N x * (1 + U gelu(W t))): the network's input goes by a shared time.
 
     Voxtral Realtime. t is the sinusoid [D] of `delay`, cosines first: the tokens by which what is written
-    stays behind what is heard. W is [rank, D] and U [D, rank], without biases. The product is one of a pass,
+    stays behind what is heard. W is [`rank`, D] and U [D, `rank`], without biases: one product of a pass,
     however many tokens and sequences it has.
     """
 

@@ -108,6 +108,17 @@ def test_serving_holds_them_in_whole_blocks():
     assert chunked["parts"]["cache"] == parts[(IMAGE,)]["cache"]
 
 
+def test_fewer_sequences_fit_beside_each_other_s_images():
+    memory, own = 10**6, 2 * (LAYERS - CROSSING) * 2 * KV * 30
+    for images in (0, 1, 2):
+        media = {"image": [IMAGE] * images}
+        fit = archcli.count_kv_cache(CONFIG, 30 - images, memory=memory, **media).totals["fits"]
+        of_images = images * 2 * CROSSING * 2 * KV * ROWS
+        assert fit["cache_alone"]["sequences"] == memory // (own + of_images)
+        # one sequence
+        assert fit["cache_alone"]["tokens"] == (memory - of_images) // (own // 30)
+
+
 @every_row("phase", ["prefill", "decode", "train"])
 def test_they_take_time(phase):
     """Keys and values of an image are projected in the pass that reads it, not behind it."""

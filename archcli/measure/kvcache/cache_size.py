@@ -172,11 +172,15 @@ def state_contents(
 
 
 class CacheSize:
-    """What a model caches in a prefill, as a function of the sizes of the pass."""
+    """What a model caches in a prefill, as a function of the sizes of the pass.
 
-    def __init__(self, model: Model) -> None:
-        batch_size, context, source_len = SIZES.values()
-        request = Request("prefill", batch_size, context, source_len=source_len)
+    `source_len` is the usual length of an encoder's output.
+    """
+
+    def __init__(self, model: Model, source_len: int = 1) -> None:
+        self._source_len = source_len
+        batch_size, context, length = SIZES.values()
+        request = Request("prefill", batch_size, context, source_len=length)
         rows = cache_pass(model, request).rows
         self._layers = LayerIndex(model).by_layer(rows)
         self._states: Counter[State] = Counter()
@@ -185,22 +189,19 @@ class CacheSize:
                 # equal expressions are equal keys, so that layers that cache alike are one entry
                 self._states[state] += row.times
 
-    def elements(
-        self, context: int, batch_size: int = 1, source_len: int = 1, kinds: Container[StateKind] = OWN
-    ) -> int:
+    def elements(self, context: int, batch_size: int = 1, kinds: Container[StateKind] = OWN) -> int:
         """Cached elements after `context` tokens in all layers, of states of these kinds."""
-        return sum(self.contents(context, batch_size, source_len, kinds).values())
+        return sum(self.contents(context, batch_size, kinds).values())
 
     def contents(
         self,
         context: int,
         batch_size: int = 1,
-        source_len: int = 1,
         kinds: Container[StateKind] = OWN,
         held: Callable[[State], Number] = attrgetter("elements"),
     ) -> Counter[StateContent]:
         """The same elements by content; `held` are those of one state."""
-        sizes = _sizes(context, batch_size, source_len)
+        sizes = _sizes(context, batch_size, self._source_len)
         contents: Counter[StateContent] = Counter()
         for state, times in self._states.items():
             if state.kind in kinds:

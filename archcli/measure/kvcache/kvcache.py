@@ -81,9 +81,9 @@ def count_kv_cache(  # noqa: PLR0913
     context = prompt_tokens(model, context, media) if media else context or usual_context(model)
     whole = model = model.with_media(media)
     positions = model.source_length(source_len or context)
-    size = CacheSize(model := plan.share(model))
+    size = CacheSize(model := plan.share(model), positions or 1)
     totals: Record = {
-        "cross_elements": size.elements(context, batch_size, positions or 1, kinds=(StateKind.SOURCE,)),
+        "cross_elements": size.elements(context, batch_size, kinds=(StateKind.SOURCE,)),
         **_held(size, context, batch_size, dtypes),
         **_growing_and_constant(size, context, batch_size, dtypes),
         **_alternatives(whole, plan, context, batch_size, dtypes),

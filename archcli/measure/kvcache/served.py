@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
+from archcli.measure.kvcache.cache_size import ALL, CacheDtypes, CacheSize
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.engine import ANY_ENGINE, InferenceEngine
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
@@ -33,10 +33,10 @@ def fits(
     dtype = COMPUTES if stored.quantization is not None and dtype in FORMATS else dtype
     weights = weight_bytes(stored, shape_pass(model).rows, dtype)
     weights += sum(tower_bytes(model, dtype if dtype in COMPUTED else COMPUTES).values())
-    per_sequence = dtypes.bytes_of(size.contents(context))
+    per_sequence = dtypes.bytes_of(size.contents(context, kinds=ALL))
 
     def held(tokens: int) -> int:
-        return dtypes.bytes_of(size.contents(tokens, batch_size))
+        return dtypes.bytes_of(size.contents(tokens, batch_size, ALL))
 
     def both(budget: int) -> Record:
         return {
@@ -137,7 +137,8 @@ def held_bytes(
 ) -> int:
     """Bytes of the caches of sequences as an engine holds them: in whole blocks, with more than a window."""
     dtypes = dtypes.in_engine(engine, dtypes.dtype if dtypes.dtype in COMPUTED else COMPUTES)
-    return dtypes.bytes_of(size.contents(tokens, batch_size, held=lambda state: engine.holds(state, tokens)))
+    contents = size.contents(tokens, batch_size, ALL, held=lambda state: engine.holds(state, tokens))
+    return dtypes.bytes_of(contents)
 
 
 def most_within(needed: Callable[[int], int], budget: int, most: int) -> int:

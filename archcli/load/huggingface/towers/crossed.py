@@ -63,6 +63,7 @@ def _entries(config: Config, key: str) -> list[Any]:
 def mllama(source: TowerSource) -> Mapped:
     """Llama 3.2 Vision: four tiles in one sequence, local and gated layers, six layers side by side."""
     config = source.part("vision_config", MLLAMA).with_words(num_attention_heads="attention_heads")
+    config.ignore("tie_word_embeddings")
     tiles, kinds = config.size("max_num_tiles"), 1 + len(_entries(config, "supported_aspect_ratios"))
     beside = _behind(config)
     norm, plain = layernorm(config.number("norm_eps")), layernorm(PLAIN_EPS)

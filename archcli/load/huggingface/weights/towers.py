@@ -228,7 +228,7 @@ def _tiled(groups: Sequence[Mapped]) -> Weights:
 def tower_names(model_type: str, whole: Mapped, towers: Sequence[Mapped]) -> Weights | None:
     """The names of the tensors of all towers of a file; None where they are not known."""
     row = ROWS.get(model_type)
-    if model_type == "mllama":
+    if model_type == "mllama" and towers:
         encoder = _tiled(towers[0]["model"]["groups"])
         row = TowerRow("[model.]vision_model", encoder, ("[model.]multi_modal_projector",))
     if model_type in CONNECTED:

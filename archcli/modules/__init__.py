@@ -286,7 +286,14 @@ HOMES = {
         "YarnScaling",
     ],
     ".blocks.shortcut": ["ShortcutMoE"],
-    ".attention.sparsity": ["DilatedWindow", "FixedPattern", "Sparsity", "StridedPattern", "WindowedGlobal"],
+    ".attention.sparsity": [
+        "BlockSparsePattern",
+        "DilatedWindow",
+        "FixedPattern",
+        "Sparsity",
+        "StridedPattern",
+        "WindowedGlobal",
+    ],
     ".models.stack": ["Group", "Stack"],
 }
 """The public names, by the file that defines them."""

@@ -242,6 +242,7 @@ TABLE: dict[str, dict[str, str]] = {
         "strided": "archcli.modules.attention.sparsity:StridedPattern",
         "fixed": "archcli.modules.attention.sparsity:FixedPattern",
         "longformer": "archcli.modules.attention.sparsity:WindowedGlobal",
+        "block_sparse": "archcli.modules.attention.sparsity:BlockSparsePattern",
     },
     "video_sizing": {
         "frames": "archcli.modules.models.videos:EachFrame",

@@ -137,6 +137,12 @@ def triangle(n: Number) -> Number:
     return n * (n + 1) / 2 if is_symbolic(n) else n * (n + 1) // 2
 
 
+def floor_sum(n: Number, step: Number) -> Number:
+    """0 // step + 1 // step + … + (n - 1) // step."""
+    whole = n // step
+    return step * triangle(whole - 1) + (n - whole * step) * whole
+
+
 def tetrahedron(n: Number) -> Number:
     """1 + (1 + 2) + … + (1 + 2 + … + n)."""
     # a multiple of 6 for every n, so that both divisions are exact

@@ -299,6 +299,7 @@ HOMES = {
     ],
     ".blocks.shortcut": ["ShortcutMoE"],
     ".attention.sparsity": [
+        "BlockSparsePattern",
         "CentredPattern",
         "DilatedWindow",
         "FixedPattern",

@@ -11,6 +11,7 @@ from archcli.lazy import lazy
 
 if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.attention.attend import *
+    from archcli.ops.attention.block_sparse import *
     from archcli.ops.attention.block_sums import *
     from archcli.ops.attention.blocks import *
     from archcli.ops.attention.chosen_keys import *
@@ -171,6 +172,7 @@ HOMES = {
     ],
     ".attention.linear_attend": ["FeatureMap", "LinearAttend"],
     ".losses.loss": ["GatherLast", "LogSoftmax", "LogSumExp", "Mean", "Subtract"],
+    ".attention.block_sparse": ["BlockSparse"],
     ".attention.mask": [
         "Bidirectional",
         "Causal",

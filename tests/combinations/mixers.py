@@ -24,6 +24,9 @@ MIXERS = {
     "windowed": "{kind: gqa, n_heads: 4, n_kv_heads: 2, window: 3, position: rope}",
     "chunked": "{kind: mha, n_heads: 4, chunk: 4, qk_norm: {per: head}}",
     "strided": "{kind: mha, n_heads: 4, sparsity: {kind: strided, stride: 3}}",
+    "block-sparse": "{kind: mha, n_heads: 4, sparsity: {kind: block_sparse, block: 2, near: 2, stride: 3}}",
+    "block-sparse-shifted": "{kind: gqa, n_heads: 4, n_kv_heads: 2, position: rope, "
+    "sparsity: {kind: block_sparse, block: 3, near: 1, stride: 2, shifted: true}}",
     "sinks": "{kind: mha, n_heads: 4, sinks: true, softcap: 5.0}",
     "relu": "{kind: mha, n_heads: 4, normalizer: relu}",
     "alibi": "{kind: mha, n_heads: 4, position: alibi}",

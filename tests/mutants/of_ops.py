@@ -15,6 +15,7 @@ from archcli.graph import Op, OpClass, count_tape
 from archcli.ops import (
     Attend,
     Bidirectional,
+    BlockSparse,
     Causal,
     Chunked,
     Dilated,
@@ -176,7 +177,7 @@ MASKS = [
     ),
     *(
         Mutant(f"{cls.__name__}.upto", cls, "upto", lambda old: lambda self, n: old(self, n) + n, ("masks",))
-        for cls in (Dilated, Strided, Fixed)
+        for cls in (Dilated, Strided, Fixed, BlockSparse)
     ),
     *(
         Mutant(f"{cls.__name__}.pairs", cls, "pairs", plus(1), ("masks",))
@@ -190,7 +191,7 @@ MASKS = [
             lambda old: lambda self, query, key: old(self, query, key + 1),
             ("masks",),
         )
-        for cls in (Dilated, Strided, Fixed, WindowAndGlobal)
+        for cls in (Dilated, Strided, Fixed, WindowAndGlobal, BlockSparse)
     ),
     *(
         Mutant(f"{cls.__name__}.keep", cls, "keep", plus(1), ("ops.ExtendCache",))

@@ -19,6 +19,7 @@ from archcli.modules import LinearScaling, LongRopeScaling, NTKScaling
 from archcli.modules.spec.request import Request
 from archcli.ops import (
     Bidirectional,
+    BlockSparse,
     Causal,
     Chunked,
     Dilated,
@@ -96,6 +97,11 @@ SEEN = [
     (Dilated(2, 2), lambda query, key: query - key in (0, 2)),
     (Strided(3), lambda query, key: key <= query and (query - key < 3 or (query - key) % 3 == 0)),
     (Fixed(3, 1), lambda query, key: key <= query and (query // 3 == key // 3 or key % 3 == 2)),
+    # blocks of 2 tokens: the query's and, of those before, every second
+    (
+        BlockSparse(2, 1, 2),
+        lambda query, key: key <= query and (query // 2 == key // 2 or (key // 2) % 2 == 1),
+    ),
     (WindowAndGlobal(1, 2), lambda query, key: abs(query - key) <= 1 or query < 2 or key < 2),
 ]
 

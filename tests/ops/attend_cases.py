@@ -7,6 +7,7 @@ pairs, the elements it reads and those it writes.
 from archcli.ops import (
     Attend,
     Bidirectional,
+    BlockSparse,
     Causal,
     Chunked,
     Dilated,
@@ -101,6 +102,8 @@ CASES = {
     "attend-dilated-3": attend(Attend("y", Dilated(2, 3), 0.5), SIX, 5),
     # the two newest and every second: 1 + 2 + 3 (2, 1, 0) + 3 (3, 2, 1)
     "attend-strided": attend(Attend("y", Strided(2), 0.5), SIX, 9),
+    # tokens by themselves, the newest and every second, counted from 1: 1 + 1 + 2 (2, 1) + 2 (3, 1)
+    "attend-block-sparse": attend(Attend("y", BlockSparse(1, 1, 2), 0.5), SIX, 6),
     # blocks of 3 whose last 2 are seen by all that follow: 1 + 2 + 3, then 1 and 2
     "attend-fixed": attend(Attend("y", Fixed(3, 2), 0.5), SIX, 9),
     # the last of 3 cached and 1 new token, a window of 2: query 3 sees keys 2 and 3, which are all that are

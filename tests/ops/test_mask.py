@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import archcli.ops
 from archcli.ops import (
     Bidirectional,
+    BlockSparse,
     Causal,
     CentredWindow,
     Chunked,
@@ -45,6 +46,11 @@ MASKS = {
     "fixed": (
         lambda a, b: Fixed(a + b, a),
         lambda a, b, i, j: j <= i and (j // (a + b) == i // (a + b) or j % (a + b) in range(b, a + b)),
+    ),
+    # blocks of a, the query's and the one before; of those before every third, counted from 1
+    "block sparse": (
+        lambda a, b: BlockSparse(a, b + 1, 3),
+        lambda a, b, i, j: j <= i and (i // a - j // a <= b or (j // a + 1) % 3 == 0),
     ),
     "window and global": (
         lambda a, b: WindowAndGlobal(b, a - 1),
@@ -165,6 +171,36 @@ def test_every_query_sees_the_whole_source_beside_its_own_window(new, past, wind
     assert mask.sees(torch, torch.arange(past, past + new), kept + source).tolist() == expected
     assert mask.pairs(new, past, kept + source) == sum(map(sum, expected))
     assert mask.causal
+
+
+@given(
+    new=st.integers(1, 30),
+    past=lengths,
+    block=st.integers(1, 6),
+    near=st.integers(1, 4),
+    stride=st.integers(1, 5),
+)
+def test_shifted_heads_see_other_blocks_and_are_counted_together(new, past, block, near, stride):
+    heads, tokens = 2 * stride, range(past + new)
+    expected = [
+        [
+            [
+                j <= i and (i // block - j // block < near or (j // block + h + 1) % stride == 0)
+                for j in tokens
+            ]
+            for i in range(past, past + new)
+        ]
+        for h in range(heads)
+    ]
+    mask = BlockSparse(block, near, stride, heads)
+    assert mask.sees(torch, torch.arange(past, past + new), past + new)[0].tolist() == expected
+    assert mask.pairs_of(heads, new, past, past + new) == sum(sum(map(sum, rows)) for rows in expected)
+    symbols = sympy.symbols("heads new past", integer=True, nonnegative=True)
+    formula = sympy.sympify(BlockSparse(block, near, stride, symbols[0]).pairs_of(*symbols, 0))
+    given_now = dict(zip(symbols, (heads, new, past), strict=True))
+    assert formula.subs(given_now) == mask.pairs_of(heads, new, past, 0)
+    alike = BlockSparse(block, near, stride)
+    assert alike.pairs_of(heads, new, past, 0) == heads * sum(map(sum, expected[0]))
 
 
 def pairs(make, new, past, a, b):

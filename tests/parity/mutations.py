@@ -112,6 +112,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "short_factor": times(1.1),
         "long_factor": times(1.1),
         "attention_factor": to(1.5),
+        "short_attention_factor": to(1.3),
         "kind": kinds(m.NoScaling),
     },
     m.ReLU: {"kind": kinds(m.SquaredReLU, m.GELU)},

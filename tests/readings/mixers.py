@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from archcli.modules import (
     ALiBi,
+    BlockSparsePattern,
     DifferentialAttention,
     DilatedWindow,
     DynamicNTKScaling,
@@ -61,6 +62,7 @@ SHARPENED = maybe(
 SPARSITIES = st.one_of(
     st.builds(DilatedWindow, window=SIZES, dilation=SIZES),
     st.builds(StridedPattern, stride=SIZES),
+    st.builds(BlockSparsePattern, block=SIZES, near=SIZES, stride=SIZES),
     st.builds(
         lambda summary, more: FixedPattern(stride=summary + more, summary=summary), SIZES, st.integers(0, 3)
     ),

@@ -123,7 +123,7 @@ class SoftmaxAttention(Attention):
     def own_mask(self) -> Mask:
         """Which keys a query sees, by the pattern that the layer states."""
         if self.sparsity is not None:
-            return self.sparsity.mask
+            return self.sparsity.mask_of(self.n_heads)
         if not self.causal:
             return Bidirectional()
         if self.window is not None:
@@ -247,6 +247,8 @@ class SoftmaxAttention(Attention):
                 f"the pattern {sees}",
                 "leave causal out" if self.causal is False else "state causal: false",
             )
+        if self.sparsity is not None:
+            yield from (found.below("sparsity") for found in self.sparsity.check_heads(self.n_heads))
         if self.sinks and self.normalizer == "relu":
             yield Conflict(
                 "sinks-need-softmax",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
+from archcli.arith import Number
 from archcli.modules.spec.base import Conflict, Count, Size, Spec
 from archcli.ops import CentredWindow, Dilated, Fixed, Mask, Strided, WindowAndGlobal
 
@@ -18,6 +19,14 @@ class Sparsity(Spec):
     def mask(self) -> Mask:
         """The pattern as a mask of `ops`."""
         raise NotImplementedError
+
+    def mask_of(self, heads: Number) -> Mask:
+        """The mask of so many heads, which see the same keys unless a pattern says otherwise."""
+        return self.mask
+
+    def check_heads(self, heads: int) -> Iterator[Conflict]:
+        """Conflicts with the number of heads."""
+        yield from ()
 
 
 class DilatedWindow(Sparsity):
@@ -75,6 +84,38 @@ class FixedPattern(Sparsity):
                 f"summary {self.summary} is more than stride {self.stride}",
                 "a block has no more keys than its stride",
             )
+
+
+class BlockSparsePattern(Sparsity):
+    """The query's block of `block` tokens and `near` - 1 before it, and of the others every `stride`-th.
+
+    Phi-3-small, arXiv:2404.14219 section 2. With `shifted` each head sees other far blocks than the one
+    before it: head h those of index k where (k + h + 1) mod `stride` is 0; without it all see those of the
+    first. `stride` divides the number of shifted heads, so that each block is seen by an equal share of them.
+    """
+
+    kind: Literal["block_sparse"] = "block_sparse"
+    block: Size
+    near: Size
+    stride: Size
+    shifted: bool = False
+
+    def mask_of(self, heads: Number) -> Mask:
+        """Near and every `stride`-th block, of all heads."""
+        from archcli.ops import BlockSparse  # rare: Phi-3-small
+
+        return BlockSparse(self.block, self.near, self.stride, heads if self.shifted else None)
+
+    @property
+    def mask(self) -> Mask:
+        """The pattern of the first head."""
+        return self.replace(shifted=False).mask_of(1)
+
+    def check_heads(self, heads: int) -> Iterator[Conflict]:
+        """Conflict: shifted heads, of which unequal numbers see a block."""
+        if self.shifted and heads % self.stride:
+            what = f"stride {self.stride} of shifted heads does not divide n_heads {heads}"
+            yield Conflict("stride-divides-heads", "stride", what, "use a divisor, or leave shifted out")
 
 
 class WindowedGlobal(Sparsity):

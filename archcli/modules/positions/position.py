@@ -202,7 +202,8 @@ class Rope(Position):
         self, positions: Tensor, head_dim: Number, name: str, like: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """cos and sin, [T, r/2] each, in the dtype of what they are `like`, else in fp32."""
-        op = RotaryTable(name, self.rotary_width(head_dim), self, self.scaling.amplitude)
+        scaling = self.scaling
+        op = RotaryTable(name, self.rotary_width(head_dim), self, scaling.amplitude, scaling.near_amplitude)
         table: tuple[Tensor, Tensor] = op(positions, *(() if like is None else (like,)))
         return table
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
+from archcli.arith import Number
 from archcli.modules.spec.base import Conflict, Positive, Size, Spec
 from archcli.modules.spec.values import Interval
 
@@ -29,6 +30,11 @@ class RopeScaling(Spec):
     def amplitude(self) -> float:
         """The factor on cos and sin."""
         return 1.0
+
+    @property
+    def near_amplitude(self) -> tuple[float, Number] | None:
+        """(factor on cos and sin, tokens) where it is another up to so many tokens."""
+        return None
 
     @property
     def score_factor(self) -> float:
@@ -204,7 +210,7 @@ class LongRopeScaling(RopeScaling):
     """A divisor per pair, one list up to L tokens and one beyond. Ding et al. 2024, arXiv:2402.13753.
 
     cos and sin are multiplied by `attention_factor`, which left out is sqrt(1 + ln s / ln L) (Phi-3,
-    arXiv:2404.14219).
+    arXiv:2404.14219), and up to L tokens by `short_attention_factor` where that is another (Phi-3-small).
     """
 
     kind: Literal["longrope"] = "longrope"
@@ -213,6 +219,14 @@ class LongRopeScaling(RopeScaling):
     short_factor: tuple[Positive, ...]
     long_factor: tuple[Positive, ...]
     attention_factor: Positive | None = None
+    short_attention_factor: Positive | None = None
+
+    @property
+    def near_amplitude(self) -> tuple[float, Number] | None:
+        """`short_attention_factor` and L."""
+        if self.short_attention_factor is None:
+            return None
+        return self.short_attention_factor, self.original_max_seq_len
 
     @property
     def amplitude(self) -> float:

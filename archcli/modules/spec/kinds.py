@@ -260,6 +260,7 @@ TABLE: dict[str, dict[str, str]] = {
         "fixed": "archcli.modules.attention.sparsity:FixedPattern",
         "longformer": "archcli.modules.attention.sparsity:WindowedGlobal",
         "centred": "archcli.modules.attention.sparsity:CentredPattern",
+        "block_sparse": "archcli.modules.attention.sparsity:BlockSparsePattern",
     },
     "video_sizing": {
         "frames": "archcli.modules.models.videos:EachFrame",

@@ -204,6 +204,9 @@ def _refused_module(path: str, module: Any) -> Iterator[Problem]:
     for name, why in layout.refused.items():
         if getattr(module, name, None):
             yield _unsplit(f"{path}.{name}", f"{kind} with {name}", why, "tp")
+    if getattr(getattr(module, "sparsity", None), "shifted", False):
+        why = "each rank would have heads that see other numbers of keys"
+        yield _unsplit(f"{path}.sparsity.shifted", f"{kind} with shifted heads", why, "tp")
     if getattr(getattr(module, "router", None), "zero_experts", None) is not None:
         why = "what they return is no partial sum"
         yield _unsplit(f"{path}.router.zero_experts", f"{kind} with zero_experts", why, "tp")

@@ -66,7 +66,7 @@ class Attend(Op):
 
     def parts(self, q: Shape, k: Shape, v: Shape, positions: Shape, *extras: Shape) -> tuple[Part, ...]:
         batch, new, heads, width = q
-        exact = batch * heads * self.mask.pairs(new, self.past, k[1])
+        exact = batch * self.mask.pairs_of(heads, new, self.past, k[1])
         every_pair = batch * heads * new * k[1]
         queries, keys, values = (
             batch * new * heads * width,

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
-from archcli.arith import Number, at_most, maximum, minimum, triangle
+from archcli.arith import Number, at_most, floor_sum, maximum, minimum, triangle
 from archcli.graph import MaskTrait
 
 
@@ -32,6 +32,10 @@ class Mask(ABC):
     @abstractmethod
     def pairs(self, new: Number, past: Number, visible: Number) -> Number:
         """Allowed pairs of `new` queries after `past` earlier tokens, `visible` keys in all."""
+
+    def pairs_of(self, heads: Number, new: Number, past: Number, visible: Number) -> Number:
+        """Allowed pairs of all heads together, which see the same keys unless a mask says otherwise."""
+        return heads * self.pairs(new, past, visible)
 
     @abstractmethod
     def allows(self, query: Any, key: Any) -> Any:
@@ -249,12 +253,6 @@ def chosen_keys(torch: Any, selected: Any, visible: int) -> Any:
     """Whether each of the visible keys is one of those `selected` [B, T, k] for a query, [B, T, S]."""
     none = torch.zeros((*selected.shape[:-1], visible), dtype=torch.bool, device=selected.device)
     return none.scatter(-1, selected, torch.ones_like(selected, dtype=torch.bool))
-
-
-def floor_sum(n: Number, step: Number) -> Number:
-    """0 // step + 1 // step + … + (n - 1) // step."""
-    whole = n // step
-    return step * triangle(whole - 1) + (n - whole * step) * whole
 
 
 def capped_sum(n: Number, cap: Number) -> Number:

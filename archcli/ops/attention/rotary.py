@@ -63,8 +63,9 @@ class Frequencies(Protocol):
 class RotaryTable(Op):
     """cos and sin, [T, r/2] each, of position * frequency (arXiv:2104.09864), times `factor`.
 
-    They are computed in fp32. Inputs are positions [T], or those [T, r/2] of each pair (images among text),
-    then, if given, a tensor whose dtype they get: no rotation converts them again.
+    `near` is (factor, tokens) where a pass that reaches no further than so many tokens has another factor
+    (Phi-3-small). They are computed in fp32. Inputs are positions [T], or those [T, r/2] of each pair (images
+    among text), then, if given, a tensor whose dtype they get: no rotation converts them again.
     """
 
     drawn: ClassVar[str] = "aside"
@@ -73,6 +74,7 @@ class RotaryTable(Op):
     rotary_dim: Number
     source: Frequencies
     factor: float = 1.0
+    near: tuple[float, Number] | None = None
 
     def trained(self, grads: list[bool], *xs: Shape) -> bool:
         return False
@@ -83,7 +85,7 @@ class RotaryTable(Op):
     def parts(self, positions: Shape, *like: Shape) -> tuple[Part, ...]:
         n = positions[0] * (self.rotary_dim // 2)
         # the angle, its cosine and its sine, and both times the factor
-        per_element = 3 if self.factor == 1.0 else 5
+        per_element = 5 if self._scales else 3
         return (Part("angles", OpClass.ELEMENTWISE, per_element * n, positions[0], 2 * n),)
 
     def space(self, call: Call, positions: Shape, *like: Shape) -> Workspace:
@@ -91,9 +93,22 @@ class RotaryTable(Op):
         pairs, width = self.rotary_dim // 2, call.widths[1] if like else FP32
         n = positions[0] * pairs
         made = 3 * FP32 * n if width < FP32 else FP32 * n
-        if self.factor != 1.0:
+        if self._scales:
             made = 5 * FP32 * n - 2 * width * n
         return Workspace(FP32 * pairs + made)
+
+    @property
+    def _scales(self) -> bool:
+        """Whether cosines and sines are multiplied."""
+        return self.factor != 1.0 or self.near is not None
+
+    def _factor_at(self, torch: Any, positions: Any) -> Any:
+        """The factor of a pass whose newest position this is."""
+        if self.near is None:
+            return self.factor
+        near, far = (torch.tensor(factor, device=positions.device) for factor in (self.near[0], self.factor))
+        # no Python branch: while torch.compile traces, no value is known
+        return torch.where(positions[-1] + 1 > self.near[1], far, near)
 
     def run(self, torch: Any, weights: dict[str, Any], positions: Any, like: Any = None) -> Any:
         frequencies = self.source.frequencies(torch, self.rotary_dim, positions)
@@ -101,8 +116,9 @@ class RotaryTable(Op):
         flat = positions.dim() == 1
         angles = (positions.to(torch.float32)[:, None] if flat else positions.to(torch.float32)) * frequencies
         cos, sin = angles.cos(), angles.sin()
-        if self.factor != 1.0:
-            cos, sin = cos * self.factor, sin * self.factor
+        if self._scales:
+            factor = self._factor_at(torch, positions)
+            cos, sin = cos * factor, sin * factor
         return (cos, sin) if like is None else (cos.to(like.dtype), sin.to(like.dtype))
 
 

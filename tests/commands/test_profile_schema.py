@@ -96,6 +96,8 @@ def test_what_the_reports_are_made_of_is_what_is_required(printed):
             "ivanov",
             "ranks",
             "communication",
+            "by_part",
+            "media",
         }
         | LATER
     )

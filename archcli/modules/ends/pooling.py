@@ -110,6 +110,7 @@ class BesidePooling(Pooling):
     compared with all the same.
     """
 
+    unread_calls: ClassVar[tuple[str, ...]] = ("unused",)
     kind: Literal["beside"] = "beside"
     pooling: Pooling
     unused: Pooling

@@ -148,6 +148,8 @@ class Module(Spec):
 
     group: ClassVar[str] = ""
     """The heading under which the parameters are reported; empty means the caller's."""
+    unread_calls: ClassVar[tuple[str, ...]] = ()
+    """Names of the children whose results nothing reads."""
 
     def __call__(self, *args: Any, name: str, **options: Any) -> Any:
         """Run this module as a child called `name` on the tape of its first input."""

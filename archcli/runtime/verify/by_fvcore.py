@@ -60,6 +60,8 @@ def verify_fvcore(
     ours, names = _by_module(rows, layers, leaves, nodes, lenders)
     unread_paths = [path for row in rows if row.op.has_unread for path in layers.built_paths(row.path)]
     unread = {_home(lenders.get(path, path), leaves, nodes) for path in unread_paths}
+    unread_modules = _unread_modules(modules)
+    unread |= {path for path in ours if _within(path, unread_modules)}
     inexact = {path for path, ops in missed.items() if INEXACT & set(ops)} - unread
     uncounted = inexact | unread | set(untraced)
     counted = {path: flops for path, flops in ours.items() if path not in uncounted}
@@ -72,7 +74,24 @@ def verify_fvcore(
         {path: ours[path] for path in paths if path in ours} for paths in (inexact, unread, untraced)
     )
     plain = {name: count for name, count in analysis.unsupported_ops().items() if name not in INEXACT}
-    return FvcoreResults([total, *rest], list(_notes(analysis, hidden, dropped, skipped, names)), plain)
+    uncalled = sorted(analysis.uncalled_modules())
+    # a whole layer that is not called reads images, and this is a text
+    passed_by = [path for path in uncalled if path in nodes and modules[path].spec.family == "block"]
+    known = [MTP, *unread_modules, *passed_by]
+    elsewhere = [path for path in uncalled if not _within(path, known)]
+    notes = _notes(elsewhere, hidden, dropped, skipped, names, analysis)
+    return FvcoreResults([total, *rest], list(notes), plain)
+
+
+def _unread_modules(modules: Mapping[str, Any]) -> list[str]:
+    """The paths of modules whose results nothing reads, such as a pooling that runs beside a classifier's."""
+    nodes = {path: module for path, module in modules.items() if isinstance(module, ModuleNode)}
+    return [f"{path}.{name}" for path, node in nodes.items() for name in node.spec.unread_calls]
+
+
+def _within(path: str, tops: Iterable[str]) -> bool:
+    """Whether a path is one of these, or below one."""
+    return any(path == top or path.startswith(f"{top}.") for top in tops)
 
 
 def _convolutions(rows: Sequence[Row], layers: LayerIndex) -> dict[str, Any]:
@@ -180,11 +199,12 @@ def _enclosing_node(path: str, nodes: set[str]) -> str:
 
 
 def _notes(
-    analysis: Any,
+    elsewhere: Sequence[str],
     hidden: Mapping[str, int],
     dropped: Mapping[str, int],
     skipped: Mapping[str, int],
     names: Mapping[str, str],
+    analysis: Any,
 ) -> Iterable[str]:
     if hidden:
         inexact = {name: count for name, count in analysis.unsupported_ops().items() if name in INEXACT}
@@ -193,9 +213,8 @@ def _notes(
         yield f"fvcore's trace drops what no output is made of: {_left_out(dropped, names)}"
     if skipped:
         yield f"fvcore cannot trace a convolution on meta: {_left_out(skipped, names)}"
-    uncalled = sorted(path for path in analysis.uncalled_modules() if path.partition(".")[0] != MTP)
-    if uncalled:
-        yield f"fvcore saw no call of {', '.join(uncalled)}: their weights are used elsewhere."
+    if elsewhere:
+        yield f"fvcore saw no call of {', '.join(elsewhere)}: their weights are used elsewhere."
 
 
 def _left_out(flops: Mapping[str, int], names: Mapping[str, str]) -> str:

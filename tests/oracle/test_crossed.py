@@ -9,7 +9,9 @@ import transformers
 from torch.utils.flop_counter import FlopCounterMode
 
 import archcli
+from archcli.api.asking.subject import given
 from archcli.errors import ArchError
+from archcli.measure.survey.anatomy.anatomy import anatomy
 from oracle.regenerate_resampled import FIGURES
 from table import every_row
 
@@ -147,6 +149,14 @@ def test_layers_beside_the_last_ones_are_layers_of_the_tower(layers):
     report = archcli.count_params({**CONFIG, "vision_config": vision})
     assert "by_part" not in report.totals
     assert any("intermediate_layers_indices" in note for note in report.notes)
+
+
+def test_they_are_drawn_as_they_read_an_image():
+    drawn = anatomy(given(CONFIG).model)
+    assert [len(kind.layers) for kind in drawn.kinds] == [LAYERS - CROSSING, CROSSING]
+    assert "Cross-attention" in {part.title for part in drawn.parts}
+    (per_token,) = [figure for figure, what, _ in drawn.headline if what.endswith("per token at 2,048")]
+    assert per_token.value == archcli.count_flops(CONFIG).totals["matmul_flops_per_token"]
 
 
 def test_vectors_that_no_layer_reads_are_refused():

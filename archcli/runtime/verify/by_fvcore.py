@@ -77,7 +77,26 @@ def verify_fvcore(
         {path: ours[path] for path in paths if path in ours} for paths in (inexact, unread, untraced)
     )
     plain = {name: count for name, count in analysis.unsupported_ops().items() if name not in INEXACT}
-    return FvcoreResults([total, *rest], list(_notes(analysis, hidden, dropped, skipped, names)), plain)
+    blocks = {path for path in nodes if modules[path].spec.family == "block"}
+    elsewhere = [*_used_elsewhere(sorted(analysis.uncalled_modules()), blocks, unread)]
+    notes = _notes(elsewhere, hidden, dropped, skipped, names, analysis)
+    return FvcoreResults([total, *rest], list(notes), plain)
+
+
+def _used_elsewhere(uncalled: Sequence[str], blocks: set[str], unread: set[str]) -> Iterator[str]:
+    """Modules without a call whose weights another one reads.
+
+    Not those that no output is made of, and no layers: one that is not called reads images, and this is a text.
+    """
+    beside = [MTP, *blocks.intersection(uncalled)]
+    for path in uncalled:
+        if not (_within(path, beside) or any(_within(home, [path]) for home in unread)):
+            yield path
+
+
+def _within(path: str, tops: Iterable[str]) -> bool:
+    """Whether a path is one of these, or below one."""
+    return any(path == top or path.startswith(f"{top}.") for top in tops)
 
 
 def _convolutions(rows: Sequence[Row], layers: LayerIndex) -> dict[str, Any]:
@@ -180,7 +199,7 @@ def _by_module(
 
 def _is_unread(row: Row, counted: int) -> bool:
     """Whether nothing reads what a row makes: no gradient flows to it, and fvcore has none of its FLOPs."""
-    return not counted and not any(part.backward for part in row.parts)
+    return bool(row.parts) and not counted and not any(part.backward for part in row.parts)
 
 
 def _home(path: str, leaves: set[str], nodes: set[str]) -> str:
@@ -210,11 +229,12 @@ def _enclosing_node(path: str, nodes: set[str]) -> str:
 
 
 def _notes(
-    analysis: Any,
+    elsewhere: Sequence[str],
     hidden: Mapping[str, int],
     dropped: Mapping[str, int],
     skipped: Mapping[str, int],
     names: Mapping[str, str],
+    analysis: Any,
 ) -> Iterable[str]:
     if hidden:
         inexact = {name: count for name, count in analysis.unsupported_ops().items() if name in INEXACT}
@@ -223,9 +243,8 @@ def _notes(
         yield f"fvcore's trace drops what no output is made of: {_left_out(dropped, names)}"
     if skipped:
         yield f"fvcore cannot trace a convolution on meta: {_left_out(skipped, names)}"
-    uncalled = sorted(path for path in analysis.uncalled_modules() if path.partition(".")[0] != MTP)
-    if uncalled:
-        yield f"fvcore saw no call of {', '.join(uncalled)}: their weights are used elsewhere."
+    if elsewhere:
+        yield f"fvcore saw no call of {', '.join(elsewhere)}: their weights are used elsewhere."
 
 
 def _left_out(flops: Mapping[str, int], names: Mapping[str, str]) -> str:

@@ -8,6 +8,7 @@ import dataclasses
 import pytest
 import torch
 
+from archcli.api.asking.subject import given
 from archcli.errors import ArchError
 from archcli.graph import State, StateKind
 from archcli.graph.count_tape import CountTape
@@ -77,6 +78,64 @@ def test_what_cannot_be_counted_is_listed():
         f"fvcore cannot count aten::einsum ×2 exactly: {attention:,} FLOPs of layers.0.attention.q_absorb, "
     )
     assert notes[3] == "fvcore saw no call of layers.0.attention.kv_b_proj: their weights are used elsewhere."
+
+
+CROSSING = {
+    "vocab_size": 24,
+    "d_model": 16,
+    "norm": "rmsnorm",
+    "groups": [
+        {
+            "n_layers": 5,
+            "pattern": [
+                {
+                    "kind": "pre_norm",
+                    "attention": {"kind": "mha", "n_heads": 2},
+                    "ffn": {"kind": "glu", "d_ff": 20},
+                },
+                {
+                    "kind": "gated_pre_norm",
+                    "cross_attention": {"n_heads": 4, "n_kv_heads": 2, "qk_norm": {"per": "head"}},
+                    "ffn": {"kind": "glu", "d_ff": 12},
+                },
+            ],
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("source", [{}, {"source_len": 7}], ids=["text", "image"])
+def test_layers_that_read_images_run_where_there_are_some(source):
+    verified = ask(given({**CROSSING, **source}).model)
+    assert failures(verified) == []
+    carried = [finding for finding in verified.results if finding.what.startswith("elements of the source")]
+    # two layers, two sequences, keys and values of 2 heads of 4
+    assert [finding.ours for finding in carried] == ([2 * 2 * 2 * 7 * 2 * 4] if source else [])
+    assert not any("saw no call" in note for note in verified.notes)
+
+
+def test_a_pooling_that_nothing_reads_is_left_out_of_fvcore_s_comparison():
+    patches = {"kind": "patches", "image_size": [8, 8], "patch_size": [4, 4], "class_token": False}
+    unused = {"kind": "attention", "n_heads": 2}
+    layer = {
+        "kind": "pre_norm",
+        "attention": {"kind": "mha", "n_heads": 2, "causal": False},
+        "ffn": {"kind": "mlp", "d_ff": 20},
+    }
+    spec = {
+        "kind": "media_encoder",
+        "d_model": 16,
+        "norm": "layernorm",
+        "front_end": patches,
+        "pooling": {"kind": "beside", "pooling": "mean", "unused": unused},
+        "n_labels": 3,
+        "groups": [{"n_layers": 1, "layer": layer}],
+    }
+    verified = ask(given(spec).model)
+    assert failures(verified) == []
+    assert any(
+        "drops what no output is made of" in note and "pooling.unused" in note for note in verified.notes
+    )
 
 
 @pytest.mark.sample(3)

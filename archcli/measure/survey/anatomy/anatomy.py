@@ -44,8 +44,11 @@ class DrawnModel:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        trace = wired_forward(model)
+        # layers that a text passes by are drawn as they read an image
+        read = model.reading(tuple(tower.usual for tower in model.towers))
+        trace = wired_forward(read)
         self.rows = trace.rows
+        self.of_text = trace.rows if read is model else wired_forward(model).rows
         layers = {path: rows for path, rows in LayerIndex(model).by_layer(self.rows).items() if path}
         self.kinds = Kinds(forward_of(trace), layers, dict(_sizes(model, self.rows)))
         self.strips = strips_of(model, self.rows, self.kinds.kinds)
@@ -81,7 +84,9 @@ class DrawnModel:
         for strip in self.strips:
             word = "layers" if len(self.strips) == 1 else f"{strip.title} layers"
             parts += [" · "] * bool(parts) + [strip.n_layers, f" {word}"]
-        table = next((row for row in self.rows if row.group == "embedding" and row.weights), None)
+        # a table with rows beyond the vocabulary does not say how large that is, and the head does
+        group = "lm_head" if self.model.embedding.extra_rows else "embedding"
+        table = next((row for row in self.rows if row.group == group and row.weights), None)
         if table is not None:
             entries = shown(table, "weights.weight.0", table.weights["weight"][0])
             parts += [" · d_model ", output_figure(self._first()), " · vocabulary ", entries]
@@ -100,7 +105,7 @@ class DrawnModel:
         if self.model.towers:
             whole = count_params(self.model).totals["params_with_towers"]
             yield Figure(whole, "params", "", "params_with_towers"), "with towers", "short"
-        growing, constant = cache_totals(self.rows)
+        growing, constant = cache_totals(self.of_text)
         if self.model.caches and growing:
             yield Figure(growing, "kvcache", "", "bytes_per_token"), "cache per token, bf16", "bytes"
         if self.model.caches and constant:
@@ -110,7 +115,7 @@ class DrawnModel:
             medium = "sound" if read["kind"] == "audio" else read["kind"]
             yield Figure(read["matmul_flops"], "flops", "", "matmul_flops"), f"FLOP per {medium}", "flops"
             return
-        flops = flops_per_token(self.rows, SEQ_LEN)
+        flops = flops_per_token(self.of_text, SEQ_LEN)
         yield Figure(flops, "flops", "", "matmul_flops_per_token"), "FLOP per token at 2,048", "flops"
 
     def _shares(self, shown: Shown, profile: Mapping[str, Any] | None) -> tuple[Share, ...]:

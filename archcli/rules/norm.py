@@ -196,11 +196,12 @@ class UnusualNormEps(DesignRule):
         "one changes what is computed, a smaller one is lost in rounding."
     )
     source = "configs of shipped models (confirmed)"
-    valid = (example(norm="{kind: rmsnorm, eps: 1e-6}"),)
+    valid = (example(norm="{kind: rmsnorm, eps: 1e-6}"), example(norm="affine"))
     invalid = (example(norm="{kind: rmsnorm, eps: 0.1}"),)
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Report an unusual eps of the model's default norm."""
         eps = case.model.norm.eps
-        if not 1e-13 <= eps <= 1e-3:
+        # 0 is that of kind affine, which divides by nothing
+        if eps and not 1e-13 <= eps <= 1e-3:
             yield Finding("norm.eps", f"eps {eps:g}", eps, "1e-12 to 1e-5")

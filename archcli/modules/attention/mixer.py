@@ -28,9 +28,13 @@ def head_parts(spec: Spec) -> int:
 
 
 def heads_unit(spec: Spec) -> int:
-    """The number that divides a module's heads: of its groups, those of its norm, and parts of a head."""
+    """The number that divides a module's heads: of its groups, those of its norm, and parts of a head.
+
+    Of a pattern that shifts from head to head the stride divides them, too.
+    """
     groups: int = max(getattr(spec, "n_groups", 1), getattr(getattr(spec, "norm", None), "groups", 1) or 1)
-    return lcm(groups, head_parts(spec))
+    sparsity = getattr(spec, "sparsity", None)
+    return lcm(groups, head_parts(spec), 1 if sparsity is None else sparsity.heads_unit)
 
 
 def derives_head_width(spec: Spec) -> bool:

@@ -24,6 +24,11 @@ class Sparsity(Spec):
         """The mask of so many heads, which see the same keys unless a pattern says otherwise."""
         return self.mask
 
+    @property
+    def heads_unit(self) -> int:
+        """What divides the number of heads."""
+        return 1
+
     def check_heads(self, heads: int) -> Iterator[Conflict]:
         """Conflicts with the number of heads."""
         yield from ()
@@ -110,6 +115,11 @@ class BlockSparsePattern(Sparsity):
     def mask(self) -> Mask:
         """The pattern of the first head."""
         return self.replace(shifted=False).mask_of(1)
+
+    @property
+    def heads_unit(self) -> int:
+        """The stride of shifted heads."""
+        return self.stride if self.shifted else 1
 
     def check_heads(self, heads: int) -> Iterator[Conflict]:
         """Conflict: shifted heads, of which unequal numbers see a block."""

@@ -16,7 +16,7 @@ from archcli.modules.networks.ffn import FeedForward
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Inherit, Size, children
 from archcli.modules.spec.context import Context, or_default
-from archcli.ops import Linear
+from archcli.ops import Linear, TrainedScale
 
 GROUP = "bottleneck"
 """The heading of the matrices around a layer."""
@@ -96,7 +96,7 @@ class BottleneckBlock(Block):
             yield Conflict("bottleneck-head-dim", "attention.head_dim", what, "state head_dim")
         if any(network.keeps_state for network in self.all_networks):
             what = "a network of a bottleneck cannot carry a state"
-            yield Conflict("network-without-state", "ffn", what, "use kind mlp, glu or moe")
+            yield Conflict("bottleneck-without-state", "ffn", what, "use kind mlp, glu or moe")
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts of attention with what it reads, and of networks with W."""
@@ -105,6 +105,22 @@ class BottleneckBlock(Block):
             if isinstance(child, Mixer | FeedForward):
                 read = d_model if isinstance(child, Mixer) and self.reads == "stream" else narrow
                 yield from (conflict.below(step) for conflict in child.check_width(read))
+
+
+class AffineNorm(Norm):
+    """y = weight * x + bias for each channel: what stands in place of a norm, without statistics.
+
+    MobileBERT's NoNorm, arXiv:2004.02984 section 3.3. Weight and bias are trained, and start at 1 and 0.
+    """
+
+    per_head: ClassVar[bool] = False
+    kind: Literal["affine"] = "affine"
+    eps: ClassVar[float] = 0.0  # type: ignore[misc]  # no statistic that it would be added to
+
+    def normalize(self, name: str, axes: int = 1) -> TrainedScale:
+        """The op that scales and shifts the last axis."""
+        # without `axes`: QKNorm.check refuses gains of each head
+        return TrainedScale(name, per_channel=True, bias=True)
 
 
 class BottleneckAttention(MultiHeadAttention):
@@ -132,4 +148,4 @@ class BottleneckAttention(MultiHeadAttention):
             yield Conflict("bottleneck-blocks", "blocks", "its matrices are whole", "leave blocks out")
 
 
-__all__ = ["BottleneckAttention", "BottleneckBlock"]
+__all__ = ["AffineNorm", "BottleneckAttention", "BottleneckBlock"]

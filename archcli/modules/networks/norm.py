@@ -20,7 +20,6 @@ from archcli.ops import (
     Multiply,
     Normalize,
     SplitHeads,
-    TrainedScale,
 )
 
 
@@ -172,22 +171,6 @@ class BatchNorm(Norm):
         """The BatchNormalize op, with statistics of each channel (the last axis)."""
         # without `axes`: QKNorm.check refuses gains of each head
         return BatchNormalize(name, self.eps, self.momentum)
-
-
-class AffineNorm(Norm):
-    """y = weight * x + bias for each channel: what stands in place of a norm, without statistics.
-
-    MobileBERT's NoNorm, arXiv:2004.02984 section 3.3. Weight and bias are trained, and start at 1 and 0.
-    """
-
-    per_head: ClassVar[bool] = False
-    kind: Literal["affine"] = "affine"
-    eps: ClassVar[float] = 0.0  # type: ignore[misc]  # no statistic that it would be added to
-
-    def normalize(self, name: str, axes: int = 1) -> TrainedScale:
-        """The op that scales and shifts the last axis."""
-        # without `axes`: QKNorm.check refuses gains of each head
-        return TrainedScale(name, per_channel=True, bias=True)
 
 
 class SelfGatedRMSNorm(Norm):

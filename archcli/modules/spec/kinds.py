@@ -192,7 +192,7 @@ TABLE: dict[str, dict[str, str]] = {
         "groupnorm": "archcli.modules.networks.grid_norms:GroupNorm",
         "global_response": "archcli.modules.networks.grid_norms:GlobalResponseNorm",
         "self_gated": "archcli.modules.networks.norm:SelfGatedRMSNorm",
-        "affine": "archcli.modules.networks.norm:AffineNorm",
+        "affine": "archcli.modules.networks.bottleneck:AffineNorm",
     },
     "pooling": {
         "first": "archcli.modules.ends.pooling:FirstToken",

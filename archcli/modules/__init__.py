@@ -145,6 +145,8 @@ HOMES = {
     ".networks.grid_joins": ["DenseStep", "FillStep", "JoinedStep", "PlacedStep", "SequenceStep"],
     ".images.focal": ["FocalModulation"],
     ".images.sequences": ["GridSequence"],
+    ".images.cosine_windows": ["CosineWindowAttention"],
+    ".images.levit": ["DistanceAttention", "NormedNetwork", "UnnormedBlock"],
     ".images.pixels": ["FusedBlock", "PixelAttention", "SeparableAttention"],
     ".images.stems": ["ConvolvedImage", "VideoPatches"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],

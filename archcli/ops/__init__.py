@@ -92,7 +92,8 @@ HOMES = {
         "Tubelets",
         "UnflattenGrid",
     ],
-    ".grids.groups": ["CutGroups", "JoinGroups", "SoftmaxSum"],
+    ".grids.cosine": ["DifferenceBias", "HeadTemperature", "LogDifferences"],
+    ".grids.groups": ["AbsoluteBias", "CutGroups", "EveryPlace", "JoinGroups", "SoftmaxSum"],
     ".grids.windows": ["CutWindows", "JoinWindows", "MaskShifted", "MergePlaces"],
     ".grids.pools": [
         "GroupNormalize",

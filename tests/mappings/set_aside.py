@@ -45,10 +45,8 @@ IMAGES: dict[str, str] = {
     "image/depth_pro": "two encoders that read patches of one image at three sizes",
     "image/hiera": "masked units whose tokens are pooled within attention",
     "image/imagegpt": "a language model over colours",
-    "image/levit": "attention biases by absolute differences, keys narrower than values",
     "image/swiftformer": "additive attention",
     "image/swin2sr": "attention by cosines",
-    "image/swinv2": "attention by cosines, biases by a network",
     "image/timesformer": "attention along time, then along places",
     "image/videoprism_vision_model": "attention along places, then along time",
     "image/vit_mae": "patches that are left out at random",
@@ -57,9 +55,7 @@ IMAGES: dict[str, str] = {
     "image-classification/cvt": "convolutions in place of projections",
     "image-classification/hiera": "masked units whose tokens are pooled within attention",
     "image-classification/imagegpt": "a language model over colours",
-    "image-classification/levit": "attention biases by absolute differences, keys narrower than values",
     "image-classification/perceiver": "latents that read the pixels",
     "image-classification/swiftformer": "additive attention",
-    "image-classification/swinv2": "attention by cosines, biases by a network",
 }
 """Encoders of images that are refused, each with what it has and archcli lacks."""

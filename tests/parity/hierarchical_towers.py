@@ -63,8 +63,50 @@ MOBILE2: dict[str, Any] = {
     "width_multiplier": 0.5,
     "layer_norm_eps": EPS,
 }
+LEVIT: dict[str, Any] = {
+    "model_type": "levit",
+    "image_size": 80,
+    "hidden_sizes": [16, 24, 28],
+    "num_attention_heads": [2, 3, 4],
+    "depths": [2, 1, 1],
+    "key_dim": [4, 5, 6],
+    "mlp_ratio": [2, 1, 3],
+    "attention_ratio": [2, 3, 1],
+}
+SWIN2: dict[str, Any] = {
+    "model_type": "swinv2",
+    "image_size": 48,
+    "patch_size": 4,
+    "embed_dim": 8,
+    "depths": [2, 3],
+    "num_heads": [2, 4],
+    "window_size": 4,
+    "pretrained_window_sizes": [0, 0],
+    "mlp_ratio": 1.5,
+    "layer_norm_eps": EPS,
+}
 
 HIERARCHIES = {
+    "swinv2": Tower(SWIN2, "Swinv2Model", "pooler_output", ((48, 48), (40, 28))),
+    # the second stage is one window
+    "swinv2-labels": Tower(
+        {**SWIN2, "window_size": 6, "qkv_bias": False, "pretrained_window_sizes": [3, 0], "num_labels": 5},
+        "Swinv2ForImageClassification",
+        LOGITS,
+        ((48, 48), (52, 60)),
+    ),
+    "levit": Tower(LEVIT, "LevitModel", "pooler_output", ((80, 80),)),
+    "levit-labels": Tower(
+        {
+            **LEVIT,
+            "mlp_ratio": [2, 0, 3],
+            "down_ops": [["Subsample", 3, 5, 2, 2, 2], ["Subsample", 4, 3, 1, 0, 2], [""]],
+            "num_labels": 5,
+        },
+        "LevitForImageClassification",
+        LOGITS,
+        ((80, 80),),
+    ),
     "mobilevit": Tower(MOBILE, "MobileViTModel", "pooler_output", ((64, 64), (64, 128))),
     "mobilevit-labels": Tower(
         {**MOBILE, "qkv_bias": False, "num_labels": 5, "conv_kernel_size": 5},

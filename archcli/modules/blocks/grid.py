@@ -175,15 +175,20 @@ class Downsample(Coarser):
 
 
 class PatchMerging(Coarser):
-    """y = W N [four neighbours]: 2 x 2 places become one, `out` channels wide. Swin, arXiv:2103.14030."""
+    """y = W N [four neighbours]: 2 x 2 places become one, `out` channels wide. Swin, arXiv:2103.14030.
+
+    With `norm_last` y = N W [four neighbours] (Swin V2).
+    """
 
     kind: Literal["patch_merging"] = "patch_merging"
+    norm_last: bool = False
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """[B, h, w, C] to [B, h / 2, w / 2, out], rounded up."""
-        y = self.norm(MergePlaces("merge")(x), name="norm")
+        y = MergePlaces("merge")(x)
+        y = y if self.norm_last else self.norm(y, name="norm")
         reduced: Tensor = Linear("reduce", self.out)(y, group="downsampling")
-        return reduced, None
+        return self.norm(reduced, name="norm") if self.norm_last else reduced, None
 
     def places_after(self, grid: tuple[int, int]) -> tuple[int, int]:
         """Rows and columns of the grid that it makes of one with these."""

@@ -1,4 +1,4 @@
-"""Ops on places of a grid that lie alike in its patches, and on sums that are weighed by a softmax.
+"""Ops on places that lie alike in patches of a grid, on every s-th place, and on distances of places.
 
 B batch, h and w rows and columns, s side of a patch, N patches of a grid, C channels, G = B s s groups.
 """
@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.ops.base import SOFTMAX_BACKWARD, SOFTMAX_FORWARD, movement
+from archcli.ops.base import SOFTMAX_BACKWARD, SOFTMAX_FORWARD, View, movement, summed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,4 +89,56 @@ class SoftmaxSum(Op):
         return (k * q.softmax(1)).sum(1, keepdim=True)
 
 
-__all__ = ["CutGroups", "JoinGroups", "SoftmaxSum"]
+@dataclass(frozen=True, slots=True, eq=False)
+class EveryPlace(View):
+    """[B, h, w, C] to [B, (h - 1) // s + 1, (w - 1) // s + 1, C]: every s-th row and column."""
+
+    name: str
+    stride: int
+
+    def shape(self, x: Shape) -> Shape:
+        h, w = ((n - 1) // self.stride + 1 for n in x[1:3])
+        return (x[0], h, w, x[3])
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x[:, :: self.stride, :: self.stride]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AbsoluteBias(Op):
+    """bias[1, h, i, j] = table[h, |rows| w + |columns|] of query i and key j, places of a grid h x w.
+
+    Inputs are the positions [T] of queries. The table [H, h w] has a number for each distance along rows and
+    columns. Queries are every `stride`-th row and column (LeViT, arXiv:2104.01136 section 4.2).
+    """
+
+    drawn: ClassVar[str] = "aside"
+    name: str
+    heads: Number
+    grid: tuple[Number, Number]
+    stride: int = 1
+
+    def shape(self, positions: Shape) -> Shape:
+        return (1, self.heads, positions[0], self.grid[0] * self.grid[1])
+
+    def weights(self, positions: Shape) -> dict[str, Shape]:
+        return {"weight": (self.heads, self.grid[0] * self.grid[1])}
+
+    def parts(self, positions: Shape) -> tuple[Part, ...]:
+        pairs, places = positions[0] * self.grid[0] * self.grid[1], self.grid[0] * self.grid[1]
+        moved = pairs * self.heads
+        gradient = summed("weight", moved, places * self.heads, index=pairs)
+        return (movement("gather", moved + pairs, moved, (gradient,)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
+        index = []
+        for n in self.grid:
+            place = torch.arange(int(n), device=positions.device)
+            index.append((place[:: self.stride, None] - place[None, :]).abs())
+        rows, columns = index
+        place = rows[:, None, :, None] * int(self.grid[1]) + columns[None, :, None, :]
+        keys = int(self.grid[0]) * int(self.grid[1])
+        return weights["weight"].transpose(0, 1)[place.reshape(-1, keys)].permute(2, 0, 1)[None]
+
+
+__all__ = ["AbsoluteBias", "CutGroups", "EveryPlace", "JoinGroups", "SoftmaxSum"]

@@ -8,8 +8,8 @@ from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.networks import activation, layernorm
-from archcli.load.huggingface.weights.map import Auxiliary, Rule, Weights
-from archcli.load.huggingface.whole.vit_like import UNREAD, labels, patches
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
+from archcli.load.huggingface.whole.vit_like import UNREAD, labels, patches, sides
 
 PLAIN_EPS = 1e-5
 """nn.LayerNorm's own eps: that of the norms behind patches and merged places, which no key states."""
@@ -69,6 +69,70 @@ def _donut(config: Config) -> Mapped:
     return _swin(config, "DonutSwin", final_norm=False)
 
 
+def _swinv2(config: Config) -> Mapped:
+    """Swin V2: cosines, biases of a network, norms behind sublayers; windows go by the usual image."""
+    config.only_architectures("Swinv2Model", "Swinv2ForImageClassification")
+    config.ignore(*UNREAD, "path_norm", "num_layers", "hidden_size")
+    config.only("use_absolute_embeddings", False)
+    depths = _depths(config, "depths")
+    heads, width = _depths(config, "num_heads", len(depths)), config.size("embed_dim")
+    plain, groups = layernorm(PLAIN_EPS), []
+    for i, (depth, n_heads) in enumerate(zip(depths, heads, strict=True)):
+        wide = width.value << i
+        if wide % n_heads:
+            what = f"num_heads {n_heads} does not divide the width {wide} of its stage"
+            raise config.error(what, at=config.place("num_heads"))
+        layers = [_cosine_layer(config, i, n_heads, shifted=shifted) for shifted in (False, True)]
+        pattern: Mapped = (
+            {"pattern": layers} if depth > 1 and layers[0] != layers[1] else {"layer": layers[0]}
+        )
+        groups.append({"n_layers": depth, **pattern})
+        if i + 1 < len(depths):
+            merging = {"kind": "patch_merging", "out": 2 * wide, "norm": plain, "norm_last": True}
+            groups.append({"n_layers": 1, "layer": merging})
+    front_end = patches(config, class_token=False, position="none", norm=plain, keeps_grid=True, whole=True)
+    is_classifier = config.architecture.endswith("Classification")
+    return {
+        "kind": "media_encoder",
+        "d_model": width,
+        "norm": layernorm(config.number("layer_norm_eps")),
+        "front_end": front_end,
+        "pooling": {"kind": "mean"},
+        **(labels(config) if is_classifier else {}),
+        "groups": groups,
+    }
+
+
+def _cosine_layer(config: Config, stage: int, n_heads: int, *, shifted: bool) -> Mapped:
+    """A layer of a stage; windows are no larger than its grid, and those of a whole grid stay."""
+    image, patch = sides(config, "image_size").value, sides(config, "patch_size").value
+    rows = [image[i] // patch[i] // (1 << stage) for i in (0, 1)]
+    window, width = config.size("window_size").value, config.size("embed_dim").value << stage
+    if min(rows) < 1 or (rows[0] != rows[1] and min(rows) < window):
+        what = "image_size leaves a stage a grid that is no square of windows"
+        raise config.error(what, "state a larger one", config.place("image_size"))
+    moves = shifted and window > 1 and rows[0] > window
+    sizes = config.value("pretrained_window_sizes").value
+    if not isinstance(sizes, list | tuple) or len(sizes) <= stage or sizes[stage] == 1:
+        what = f"pretrained_window_sizes {short_repr(sizes)} is not supported"
+        raise config.error(
+            what, "a size other than 1 for each stage", config.place("pretrained_window_sizes")
+        )
+    attention: dict[str, Any] = {
+        "kind": "cosine_window",
+        "n_heads": n_heads,
+        "head_dim": width // n_heads,
+        "side": min(rows[0], window),
+        "bias": ["q", "v", "o"] if config.flag("qkv_bias").value else ["o"],
+        "causal": False,
+        **({"trained_side": sizes[stage]} if sizes[stage] else {}),
+        **({"shifted": True} if moves else {}),
+    }
+    d_ff = int(config.number("mlp_ratio").value * width)
+    ffn = {"kind": "mlp", "d_ff": d_ff, "activation": activation(config, "hidden_act"), "bias": True}
+    return {"kind": "norm_after", "attention": attention, "ffn": ffn}
+
+
 def _layer(config: Config, width: int, n_heads: int, *, shifted: bool) -> Mapped:
     """A layer of this width, with the windows in their place or moved."""
     attention: dict[str, Any] = {
@@ -92,6 +156,7 @@ MODERN = {f"attention.{n}_proj.*": f"attention.{n}_proj.*" for n in "qkvo"} | {
     "layernorm_before.*": "attention_norm.*",
     "layernorm_after.*": "ffn_norm.*",
 }
+QKV = {"query": "q", "key": "k", "value": "v"}
 STORED = {
     "attention.self.query.*": "attention.q_proj.*",
     "attention.self.key.*": "attention.k_proj.*",
@@ -131,7 +196,48 @@ def _donut_weights(config: Config) -> Weights:
     return _weights(config, "[donut.]")
 
 
+COSINE = {
+    **{f"attention.self.{theirs}.*": f"attention.{ours}_proj.*" for theirs, ours in QKV.items()},
+    "attention.self.continuous_position_bias_mlp.0.*": "attention.bias_up.*",
+    "attention.self.continuous_position_bias_mlp.2.*": "attention.bias_down.*",
+    "attention.output.dense.*": "attention.o_proj.*",
+    "intermediate.dense.*": "ffn.up_proj.*",
+    "output.dense.*": "ffn.down_proj.*",
+    "layernorm_before.*": "attention_norm.*",
+    "layernorm_after.*": "ffn_norm.*",
+}
+
+
+def _swinv2_weights(config: Config) -> Weights:
+    """Names of Swin V2's tensors."""
+    first = 0
+    base = "[swinv2.]"
+    names: dict[str, Rule] = {}
+    for stage, depth in enumerate(_depths(config, "depths")):
+        theirs = f"{base}encoder.layers.{stage}"
+        for i in range(depth):
+            block, ours = f"{theirs}.blocks.{i}", f"layers.{first + i}"
+            names |= {f"{block}.{name}": f"{ours}.{rule}" for name, rule in COSINE.items()}
+            scale = Parts((f"{ours}.attention.temperature.scale",), tapped=2)
+            names[f"{block}.attention.self.logit_scale"] = scale
+            for table in ("relative_coords_table", "relative_position_index"):
+                names[f"{block}.attention.self.{table}"] = NUMBERS
+        names[f"{theirs}.downsample.norm.*"] = f"layers.{first + depth}.norm.*"
+        names[f"{theirs}.downsample.reduction.weight"] = f"layers.{first + depth}.reduce.weight"
+        first += depth + 1
+    return {
+        f"{base}embeddings.patch_embeddings.projection.*": "front_end.patches.*",
+        f"{base}embeddings.norm.*": "front_end.norm.*",
+        **names,
+        f"{base}layernorm.*": "final_norm.*",
+        "classifier.*": "classifier.*",
+    }
+
+
 FAMILIES = {
+    "swinv2": Family(
+        "Swin V2: Swinv2Config, Swinv2Model, Swinv2ForImageClassification.", _swinv2, _swinv2_weights
+    ),
     "donut-swin": Family(
         "Donut's encoder of pages: DonutSwinConfig, DonutSwinModel, its classifier.", _donut, _donut_weights
     ),

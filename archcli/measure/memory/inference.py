@@ -170,8 +170,9 @@ def _allocated(model: Model, settings: MemorySettings, last: TracedPass, known: 
     more = settings.new + (settings.phase == "decode")
     tokens, rows = settings.past + settings.tokens(model) + more, last.rows
     if more:
-        request = Request("prefill", 1, tokens, source_len=settings.source_len)
-        key = "cached", tokens, settings.source_len
+        source = settings.source(model)
+        request = Request("prefill", 1, tokens, source_len=source)
+        key = "cached", tokens, source
         rows = known.passed(key, lambda: cache_pass(model, request).rows)
     engine = settings.engine or ANY_ENGINE
     contents = state_contents(rows, held=lambda state: engine.holds(state, tokens))

@@ -125,9 +125,16 @@ def _beside_towers(model: Model, request: Request, *, unmasked: bool) -> tuple[P
     matmul, _ = counted.flops(unmasked=unmasked)
     return counted, {
         "media": entries,
-        "prompt_tokens": counted.past if request.phase == "decode" else counted.new + counted.past,
+        "prompt_tokens": _prompt_tokens(model, request, counted),
         "matmul_flops_with_towers": rounded(matmul) + sum(entry["matmul_flops"] for entry in entries),
     }
+
+
+def _prompt_tokens(model: Model, request: Request, counted: Pass) -> Number:
+    """Tokens of text and media, of an encoder-decoder those of its source."""
+    if model.source_tokens(request.media):
+        return counted.source_len
+    return counted.past if request.phase == "decode" else counted.new + counted.past
 
 
 def _by_part(counted: Pass, part_of: Callable[[Row], str], *, unmasked: bool) -> dict[str, int]:

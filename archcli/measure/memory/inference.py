@@ -171,8 +171,9 @@ def _allocated(model: Model, settings: MemorySettings, last: TracedPass, known: 
     tokens, rows = settings.past + settings.tokens(model) + more, last.rows
     # the last of several passes finds what was made of a source in the cache
     if more or model.source_length(tokens) is not None:
-        request = Request("prefill", 1, tokens, source_len=settings.source_len)
-        key = "cached", tokens, settings.source_len
+        source = settings.source(model)
+        request = Request("prefill", 1, tokens, source_len=source)
+        key = "cached", tokens, source
         rows = known.passed(key, lambda: cache_pass(model, request).rows)
     engine = settings.engine or ANY_ENGINE
     contents = state_contents(rows, ALL, held=lambda state: engine.holds(state, tokens))

@@ -101,6 +101,15 @@ class MemorySettings:
         # one token of text: a request has one at least
         return text + (model.fitted(Request(seq_len=1, media=self.media)).seq_len - 1 if self.media else 0)
 
+    def source(self, model: Model) -> Number | None:
+        """Tokens of an encoder's sequence, those of images and sounds among them; None is `seq_len`."""
+        more = model.source_tokens(self.media)
+        return (self.source_len or self.text_tokens(model)) + more if more else self.source_len
+
+    def prompt_tokens(self, model: Model) -> Number:
+        """Tokens of text and media, of an encoder-decoder those of its source."""
+        return self.source(model) if model.source_tokens(self.media) else self.tokens(model)
+
     def text_tokens(self, model: Model) -> Number:
         """Tokens of a sequence without those of images and sounds."""
         if self.seq_len is not None:
@@ -109,7 +118,8 @@ class MemorySettings:
 
     def of_length(self, model: Model, tokens: Number) -> MemorySettings:
         """The settings of sequences of so many tokens, those of their images and sounds among them."""
-        return replace(self, seq_len=tokens, media=() if model.towers else self.media)
+        media = () if model.towers else self.media
+        return replace(self, seq_len=tokens, media=media, source_len=self.source(model))
 
     def decoding(self, model: Model, past: Number) -> MemorySettings:
         """One decoded token behind so many cached ones."""
@@ -157,22 +167,22 @@ class MemorySettings:
 
         The first chunk as well if there is an encoder, which that pass runs.
         """
-        tokens = self.tokens(model)
+        tokens, source = self.tokens(model), self.source(model)
         # beside a language model they are tokens of it already
         media = () if model.towers else self.media
         if self.phase == "train":
-            return (Request("train", self.batch_size, tokens, source_len=self.source_len, media=media),)
+            return (Request("train", self.batch_size, tokens, source_len=source, media=media),)
         if self.phase == "forward":
-            return (Request("forward", self.batch_size, tokens, source_len=self.source_len, media=media),)
+            return (Request("forward", self.batch_size, tokens, source_len=source, media=media),)
         if self.phase == "decode":
-            return (Request("decode", self.batch_size, 1, tokens, self.source_len),)
+            return (Request("decode", self.batch_size, 1, tokens, source),)
         if self.chunk is None or self.chunk >= tokens:
-            return (Request("prefill", self.batch_size, tokens, self.past or None, self.source_len),)
+            return (Request("prefill", self.batch_size, tokens, self.past or None, source),)
         whole, rest = divmod(tokens, self.chunk)
         has_encoder = model.source_length(tokens) is not None
         pieces = {0: self.chunk} if has_encoder else {}
         pieces |= {(whole - 1) * self.chunk: self.chunk, **({whole * self.chunk: rest} if rest else {})}
-        source = (self.source_len or tokens) if has_encoder else None
+        source = (source or tokens) if has_encoder else None
         return tuple(
             Request("prefill", self.batch_size, new, self.past + past, source) for past, new in pieces.items()
         )

@@ -5,7 +5,8 @@ B batch, T new tokens, S source tokens, D d_model, V vocab_size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from archcli.arith import Number
@@ -17,7 +18,7 @@ from archcli.modules.networks.norm import Norm
 from archcli.modules.positions.position import NoPosition, Position
 from archcli.modules.spec.base import Conflict, Share, Size
 from archcli.modules.spec.context import Context
-from archcli.modules.spec.request import InputSpec, Request
+from archcli.modules.spec.request import InputSpec, Medium, Request
 from archcli.ops import KeepLast, Linear, Positions
 
 if TYPE_CHECKING:  # fields of few, imported where they are given a value
@@ -102,6 +103,15 @@ class EncoderDecoder(Generator):
     source_len: Size | None = None
     encoder: EncoderStack
     decoder: DecoderStack
+
+    def fitted(self, request: Request) -> Request:
+        """The request whose source has the tokens that its media become beside its text."""
+        more = self.source_tokens(request.media)
+        return replace(request, media=(), source_len=request.source_positions + more) if more else request
+
+    def source_tokens(self, media: Sequence[Medium]) -> int:
+        """All tokens that media take: the encoder reads them."""
+        return self.media_tokens(media)
 
     def source_length(self, source_len: Number) -> Number:
         """The requested source length, or the fixed one of the model."""

@@ -6,7 +6,7 @@ B batch, T new tokens, V vocab_size.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, TypeVar
 
@@ -153,7 +153,7 @@ class Model(Holder):
         """The request with the tokens that its media become beside its text; ArchError for media not read."""
         if request.in_prompt:
             return request
-        more = sum(self.tower_of(medium).prompt_tokens(medium) for medium in request.media)
+        more = self.media_tokens(request.media)
         length = "past" if request.phase == "decode" else "seq_len"
         tokens = getattr(request, length) + more
         return replace(request, media=(), **{length: tokens}) if more else request
@@ -168,6 +168,14 @@ class Model(Holder):
     def with_media(self, media: Media) -> Self:
         """The model with what layers read of these media beside its tokens; itself where none does."""
         return self
+
+    def media_tokens(self, media: Sequence[Medium]) -> int:
+        """The tokens that media take in the prompt; ArchError for media not read."""
+        return sum(self.tower_of(medium).prompt_tokens(medium) for medium in media)
+
+    def source_tokens(self, media: Sequence[Medium]) -> int:
+        """Those of them that an encoder of texts reads, where there is one."""
+        return 0
 
     def tower_of(self, medium: Medium) -> Tower:
         """The tower that reads a medium; ArchError where none does."""

@@ -86,7 +86,7 @@ def verify_fvcore(
 def _used_elsewhere(uncalled: Sequence[str], blocks: set[str], unread: set[str]) -> Iterator[str]:
     """Modules without a call whose weights another one reads.
 
-    Not those that no output is made of, and no layers: one that is not called reads images, and this is a text.
+    Not those that no output is made of, and no layers: one without a call reads images, and this is a text.
     """
     beside = [MTP, *blocks.intersection(uncalled)]
     for path in uncalled:

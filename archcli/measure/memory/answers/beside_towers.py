@@ -30,7 +30,7 @@ def tower_totals(question: MemoryQuestion) -> Record:
     if not settings.media:
         return {"towers": held}
     records = media_records(model, settings.media)
-    return {"towers": held, "media": records, "prompt_tokens": int(settings.tokens(model))}
+    return {"towers": held, "media": records, "prompt_tokens": int(settings.prompt_tokens(model))}
 
 
 def tower_notes(question: MemoryQuestion, towers: Record) -> Iterator[str]:

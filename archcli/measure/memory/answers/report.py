@@ -131,7 +131,7 @@ def _inputs(question: MemoryQuestion) -> Record:
         **of_engine,
         **({"gradients": settings.gradients or settings.dtype} if train else {}),
         "seq_len": settings.tokens(question.model),
-        "source_len": question.model.source_length(settings.source_len),
+        "source_len": question.model.source_length(settings.source(question.model)),
         "plan": plan.inputs(),
         **({} if settings.offload is None else {"offload": settings.offload.inputs()}),
         **({} if device is None else {**of_device, "n_devices": device.n_devices}),

@@ -155,7 +155,7 @@ def _of_media(question: PredictQuestion, answer: PredictAnswer) -> Record:
     model, settings = question.model, question.settings
     return {
         "media": media_records(model, settings.media),
-        "prompt_tokens": int(settings.tokens(model)),
+        "prompt_tokens": int(settings.prompt_tokens(model)),
         "by_part": seconds_by_part(model, answer.prediction.rows),
     }
 
@@ -210,7 +210,7 @@ def _inputs(question: PredictQuestion) -> Record:
     return {
         **{name: getattr(settings, name) for name in names},
         "seq_len": settings.tokens(question.model),
-        "source_len": question.model.source_length(settings.source_len),
+        "source_len": question.model.source_length(settings.source(question.model)),
         "dtype": question.model.stored_as or settings.dtype,
         **of_phase,
         "plan": question.plan.inputs(),

@@ -180,6 +180,8 @@ SIZES: Mapping[str, str] = {
     "PinnedTiles.tile": "Height and width of a tile in pixels.",
     "SplitLongest.longest": "Pixels that the longer side is resized to.",
     "SplitLongest.tile": "Height and width of a tile in pixels.",
+    "WithinBounds.bounds": "Most rows and columns of pixels.",
+    "WithinBounds.patch": "Pixels that both sides are rounded up to a multiple of.",
     "BetweenSides.shortest": "Fewest pixels of the shorter side.",
     "BetweenSides.longest": "Most pixels of the longer side.",
     "GridConvolution.kernel": "Rows and columns of patches that the convolution reads at once.",

@@ -15,7 +15,7 @@ from archcli.modules.blocks.between import Taps
 from archcli.modules.ends.patches import FrontEnd
 from archcli.modules.ends.pooling import Pooling
 from archcli.modules.models.model import Model
-from archcli.modules.models.stack import AXES, Cached, Stack
+from archcli.modules.models.stack import AXES, Cached, Group, Stack
 from archcli.modules.models.tower import TowerModel
 from archcli.modules.spec.base import Conflict, Count, Size
 from archcli.modules.spec.context import Context
@@ -34,7 +34,8 @@ class MediaEncoder(Model, Stack, TowerModel):
     to which a matrix leads (CLIP, arXiv:2103.00020). `n_labels` is a classifier of it, or without pooling of
     every token. With `teacher` a second classifier reads the second token, and the answer is the mean of both
     (DeiT, arXiv:2012.12877 section 4). Each `averaged` vectors in a row become their mean before the final
-    norm (Qwen2-Audio, arXiv:2407.10759). Layers state `causal: false`. Nothing is cached or generated.
+    norm (Qwen2-Audio, arXiv:2407.10759). Layers state `causal: false`; without any the language model reads
+    what the front end makes (Fuyu). Nothing is cached or generated.
     """
 
     caches: ClassVar[bool] = False
@@ -42,6 +43,7 @@ class MediaEncoder(Model, Stack, TowerModel):
     kind: Literal["media_encoder"] = "media_encoder"
     vocab_size: Count = 0
     front_end: FrontEnd
+    groups: tuple[Group, ...]
     pooling: Pooling | None = None
     projection: Size | None = None
     n_labels: Size | None = None

@@ -107,6 +107,8 @@ SIZES: Mapping[str, str] = {
     "Patched.resized": "Height and width to which a processor resizes every image before; left out, none.",
     "KeyIndex.n_heads": "Heads of the indexer.",
     "KeyIndex.top_k": "Keys, or blocks of keys, that the indexer chooses for each query.",
+    "Indexer.top_k": "Keys that the indexer chooses for each query.",
+    "KeyBlockIndexer.top_k": "Blocks that each head of the indexer chooses for a query.",
     "KeyBlockIndexer.block": "Tokens of a block.",
     "KeyBlockIndexer.local": "Blocks up to the query's own that are always chosen.",
     "HyperConnected.sinkhorn": "Iterations that balance the matrix that mixes streams; left out, no matrix.",

@@ -275,7 +275,7 @@ def _within(source: TowerSource, patch: int) -> Mapped:
     sides = [stated.get(key) for key in ("height", "width")] if isinstance(stated, dict) else []
     if not source.processor.data:
         source.note(f"it has at most {FUYU_BOUNDS[0]:,} x {FUYU_BOUNDS[1]:,} pixels")
-    if any(type(side) is not int or side < 1 for side in sides if side is not None):
-        return {"kind": "unknown", "why": "its processor states no height and width"}
+    if any(type(side) is not int or side < 1 or side % patch for side in sides if side is not None):
+        return {"kind": "unknown", "why": "its processor states a size of no whole patches"}
     bounds = [side or usual for side, usual in zip(sides or [None, None], FUYU_BOUNDS, strict=True)]
     return {"kind": "within", "bounds": bounds, "patch": patch}

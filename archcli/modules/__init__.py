@@ -231,6 +231,7 @@ HOMES = {
         "PatchBudget",
         "TilesBeyond",
         "WindowTiles",
+        "WithinBounds",
     ],
     ".ends.head": ["OutputHead"],
     ".ends.sampled_heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],

@@ -23,6 +23,8 @@ def aspect_ratios(case: Case) -> Iterator[tuple[str, int, float, str]]:
     """(path of the first n_layers, layers, d_model / n_layers, message) of every stack."""
     width = case.model.d_model
     for path, layers in case.depths:
+        if not layers:  # patches alone
+            continue
         ratio = width / layers
         yield (
             path,

@@ -150,6 +150,13 @@ def placed(config: Any) -> Form:
     return (n * patch, n * patch), {"pixel_values": rows, "image_position_ids": places}
 
 
+def rows_of_patches(config: Any) -> Form:
+    """Patches in rows alone (Fuyu)."""
+    patch = config.patch_size
+    n = AREA // patch
+    return (n * patch, n * patch), {"pixel_values": pixels(1, n * n, config.num_channels * patch * patch)}
+
+
 def plain(config: Any, front: tuple[int, ...] = (1,)) -> Form:
     """The pixels alone, of one image."""
     side = own_side(config)
@@ -183,6 +190,8 @@ def given(look: Any, config: Any) -> tuple[Maker, ...]:
     """Forms of one image that this method may take, the likely first."""
     names = inspect.signature(look).parameters
     makers = next((forms for name, forms in FORMS.items() if name in names), PLAIN)
+    if config.model_type == "fuyu":
+        makers = (rows_of_patches,)
     return (
         makers
         if getattr(config, "image_grid_pinpoints", None)

@@ -11,7 +11,7 @@ from archcli.load.source import load_given
 
 Verdict = Literal["exact", "lacks", "wrong", "traceback"]
 LANGUAGE = "language_model"
-BREAKS = {("mistral3", "pixtral"), ("mistral_large4", "pixtral"), ("llava", "pixtral")}
+BREAKS = {("mistral3", "pixtral"), ("mistral_large4", "pixtral"), ("llava", "pixtral"), ("fuyu", None)}
 """Types, and those of their tower, whose prompt has a token behind each row of an image."""
 
 

@@ -15,6 +15,7 @@ SIZES = {"hidden_size", "embed_dim", "num_layers", "d_model"}
 VISION, AUDIO = "vision_config", "audio_config"
 OWN: dict[str, tuple[str, str]] = {
     "crossed.DAVIT": ("florence2", VISION),
+    "crossed.GIT": ("git", VISION),
     "crossed.MLLAMA": ("mllama", VISION),
     "dual.GENERATOR": ("janus", "vq_config"),
     "dual.JANUS": ("janus", VISION),
@@ -26,7 +27,6 @@ OWN: dict[str, tuple[str, str]] = {
     "heard.QFORMER": ("granite_speech", "projector_config"),
     "heard.REALTIME": ("voxtral_realtime", AUDIO),
     "heard.SIZES": ("voxtral", AUDIO),
-    "llava.GIT": ("git", VISION),
     "llava.PIXTRAL": ("pixtral", ""),
     "omni.QWEN2_5": ("qwen2_5_omni_thinker", AUDIO),
     "omni.QWEN3": ("qwen3_omni_moe_thinker", AUDIO),

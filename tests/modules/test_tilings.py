@@ -11,6 +11,7 @@ from archcli.modules import (
     SplitLongest,
     TilesBeyond,
     WindowTiles,
+    WithinBounds,
 )
 from table import every_row
 
@@ -28,6 +29,7 @@ PHI = CroppedTiles(tile=448, patch=14)
 SIGLIP = PatchBudget(patch=16, most=256)
 MUSE = GridBudget(cell=28, most=4096)
 PADDLE = NearestMultiple(factor=28, least=384**2, most=1536**2, grown="round")
+FUYU = WithinBounds(bounds=(1080, 1920), patch=30)
 ULTRA = SplitLongest(longest=3072, tile=512, most=27)
 
 
@@ -54,6 +56,10 @@ def made(sizing, image):
         (MUSE, (100, 100), [(1, (112, 112))]),
         (PADDLE, (20, 100), [(1, (196, 868))]),
         (ULTRA, (3000, 4000), [(21, (512, 512))]),
+        # smaller ones stay, but for whole patches; 1080 / 2000 is 0.54, and 0.54 * 3001 is 1620.5
+        (FUYU, (100, 61), [(1, (120, 90))]),
+        (FUYU, (2000, 3001), [(1, (1080, 1620))]),
+        (FUYU, (1000, 3840), [(1, (510, 1920))]),
     ],
 )
 def test_pieces_are_those_of_the_processor(sizing, image, pieces):

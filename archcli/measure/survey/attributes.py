@@ -149,6 +149,12 @@ def n_layers(architecture: Architecture) -> Number:
     return max(depths(architecture).values())
 
 
+def aspect_ratio(architecture: Architecture) -> float | None:
+    """d_model / n_layers; None of patches alone."""
+    layers = n_layers(architecture)
+    return architecture.model.d_model / layers if layers else None
+
+
 def active(architecture: Architecture) -> Number:
     """Active parameters per token."""
     return sum(row.active_params for row in architecture.counted.rows)

@@ -166,7 +166,7 @@ _ALL = (
         "d/layers",
         "ratio",
         "Shape",
-        lambda architecture: architecture.model.d_model / of.n_layers(architecture),
+        of.aspect_ratio,
     ),
     SurveyColumn("d_ff", "d_ff", "number", "", of_layer=of.d_ff),
     SurveyColumn("d_ff_ratio", "d_ff/d", "ratio", "Shape", of_layer=of.d_ff_ratio),

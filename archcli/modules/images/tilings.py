@@ -217,6 +217,35 @@ class BetweenSides(ImageSizing):
         return max(height, self.shortest), max(width, self.shortest)
 
 
+class WithinBounds(ImageSizing):
+    """Larger images shrink to fit into `bounds`, then both sides up to whole patches (Fuyu).
+
+    A token follows each row of the prompt.
+    """
+
+    kind: Literal["within"] = "within"
+    bounds: Sides
+    patch: Size
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """One piece."""
+        highest, widest = self.bounds
+        if height > highest or width > widest:
+            scale = min(highest / height, widest / width)
+            height, width = max(int(height * scale), 1), max(int(width * scale), 1)
+        whole = (ceil(side / self.patch) * self.patch for side in (height, width))
+        rows, columns = (min(side, bound) for side, bound in zip(whole, self.bounds, strict=True))
+        return Pieces(1, (rows, columns))
+
+    def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
+        """A token for each patch, and for the end of each row."""
+        return each + places[0]
+
+    def vectors(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
+        """One for each patch."""
+        return each
+
+
 class UnknownSizing(ImageSizing):
     """What becomes of an image is not known (Molmo 2): weights are counted, and no image is read.
 
@@ -245,4 +274,5 @@ __all__ = [
     "PatchBudget",
     "TilesBeyond",
     "WindowTiles",
+    "WithinBounds",
 ]

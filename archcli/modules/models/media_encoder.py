@@ -15,7 +15,7 @@ from archcli.modules.blocks.between import Taps
 from archcli.modules.ends.patches import FrontEnd
 from archcli.modules.ends.pooling import Pooling
 from archcli.modules.models.model import Model
-from archcli.modules.models.stack import AXES, UNREAD, Cached, Stack
+from archcli.modules.models.stack import AXES, UNREAD, Cached, Group, Stack
 from archcli.modules.models.tower import TowerModel
 from archcli.modules.networks.activation import Activation
 from archcli.modules.spec.base import Conflict, Count, Size
@@ -47,13 +47,15 @@ class MediaEncoder(Model, Stack, TowerModel):
     (DeiT, arXiv:2012.12877 section 4). Each `averaged` vectors in a row become their mean before the final
     norm (Qwen2-Audio, arXiv:2407.10759). Where the front end squeezes positions, `upsampling` is the
     activation behind the matrix that makes as many of them again (SEW, arXiv:2109.06870 section 4.2). Layers
-    state `causal: false`, unless the front end is causal. Nothing is cached or generated.
+    state `causal: false`, unless the front end is causal; without any the language model reads what the front
+    end makes (Fuyu). Nothing is cached or generated.
     """
 
     caches: ClassVar[bool] = False
     kind: Literal["media_encoder"] = "media_encoder"
     vocab_size: Count = 0
     front_end: FrontEnd
+    groups: tuple[Group, ...]
     pooling: Pooling | None = None
     projection: Size | None = None
     n_labels: Size | None = None

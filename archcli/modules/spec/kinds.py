@@ -168,6 +168,7 @@ TABLE: dict[str, dict[str, str]] = {
         "pinned": "archcli.modules.images.sizings:PinnedTiles",
         "split": "archcli.modules.images.sizings:SplitLongest",
         "between": "archcli.modules.images.tilings:BetweenSides",
+        "within": "archcli.modules.images.tilings:WithinBounds",
         "unknown": "archcli.modules.images.tilings:UnknownSizing",
         "tiles_beyond": "archcli.modules.images.tilings:TilesBeyond",
         "windows": "archcli.modules.images.tilings:WindowTiles",

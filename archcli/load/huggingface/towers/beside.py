@@ -16,7 +16,7 @@ from archcli.errors import ArchError
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare, tree_of
 from archcli.load.huggingface.registry import family_of
-from archcli.load.huggingface.towers.readers import JOINS, OPTIONAL, READERS
+from archcli.load.huggingface.towers.readers import FLAT, JOINS, OPTIONAL, READERS
 from archcli.load.spec.build import built_part
 from archcli.load.yaml.text import decode, read_start
 from archcli.modules import Tower
@@ -188,7 +188,8 @@ class Towers(NamedTuple):
 def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers:
     """The towers of a wrapper's file, beside a language model with this mapping."""
     known = Towers([], [], {}, [], {})
-    if not any(key.endswith("_config") for key in whole.data if key != "quantization_config"):
+    parts = any(key.endswith("_config") for key in whole.data if key != "quantization_config")
+    if not parts and (whole.model_type, FLAT) not in READERS:
         # a flat file of a class outside of transformers states no tower (the first of LLaVA)
         return known
     for (kind, key), place in READERS.items():
@@ -214,6 +215,8 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
         except ArchError as error:
             del whole.notes[notes:]
             known.reasons[key] = error.problems[0].what
+            if key == FLAT:  # no key of the file, of which another note would say it
+                whole.note(f"{key} is not counted: {known.reasons[key]}")
     return known
 
 

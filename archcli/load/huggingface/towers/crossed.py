@@ -1,4 +1,4 @@
-"""Towers of other shapes: tiles that cross attention reads (Llama 3.2 Vision), and Florence-2's DaViT."""
+"""Towers of other shapes: tiles that cross attention reads (Llama 3.2 Vision), Florence-2, GIT, Fuyu."""
 
 from __future__ import annotations
 
@@ -205,3 +205,86 @@ def _pair(config: Config, width: int, stage: dict[str, int]) -> list[Mapped]:
         {"kind": "convolved_pre_norm", "attention": attention, "ffn": ffn}
         for attention in (windows, channels)
     ]
+
+
+GIT = {
+    "hidden_size": 768,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "num_channels": 3,
+    "image_size": 224,
+    "patch_size": 16,
+    "hidden_act": "quick_gelu",
+    "layer_norm_eps": 1e-5,
+}
+
+
+def git(source: TowerSource) -> Mapped:
+    """GIT: CLIP's class token and patches, all normalized, through a matrix and a norm, before the text."""
+    config = source.part("vision_config", GIT)
+    norm = layernorm(config.number("layer_norm_eps"))
+    encoder = vit_like(config, patches(config, bias=False, norm=norm))
+    # a vector for each frame of a video, which no image reads
+    frames = source.whole.optional_size("num_image_with_embedding")
+    if frames is not None:
+        encoder["unread"] = {"frame_embeddings": [frames.value, config.size("hidden_size").value]}
+    config.report_unread_keys()
+    return {
+        "model": encoder,
+        "sizing": {"kind": "fixed", "size": source.size(encoder["front_end"]["image_size"])},
+        "projector": [linear(source.width), {"kind": "norm", "norm": norm}],
+        "both_ways": "medium",
+    }
+
+
+FUYU_BOUNDS = (1080, 1920)
+"""Height and width that images shrink to fit into, where no processor's file says otherwise."""
+
+
+def fuyu(source: TowerSource) -> Mapped:
+    """Fuyu: a matrix for each patch, and no layers."""
+    whole = source.whole
+    patch, own = whole.size("patch_size", default=30), whole.size("image_size", default=300)
+    if _stated_patch(source) not in (None, patch.value):
+        raise whole.error("patch_size is not that of the processor", at=whole.place("patch_size"))
+    front_end = {
+        "kind": "patches",
+        # which no figure depends on, but that an image is as large as a patch
+        "image_size": own.derive([max(own.value, patch.value)] * 2),
+        "patch_size": [patch, patch],
+        "in_channels": whole.size("num_channels", default=3),
+        "flat": True,
+        "whole": True,
+        "class_token": False,
+        "position": "none",
+    }
+    encoder = {
+        "kind": "media_encoder",
+        "d_model": source.width,
+        "norm": layernorm(1e-5),
+        "front_end": front_end,
+        "final_norm": False,
+        "groups": [],
+    }
+    return {"model": encoder, "sizing": _within(source, patch.value)}
+
+
+def _stated_patch(source: TowerSource) -> Any:
+    """The side of a patch that the processor's file states, or None."""
+    stated = source.processor.get("patch_size", default=None)
+    return stated.get("height") if isinstance(stated, dict) else stated
+
+
+def _within(source: TowerSource, patch: int) -> Mapped:
+    """How Fuyu's processor bounds an image."""
+    if source.processor.get("do_resize", default=True) is not True:
+        return {"kind": "unknown", "why": "its processor does not resize images"}
+    stated = source.processor.get("size", default={})
+    sides = [stated.get(key) for key in ("height", "width")] if isinstance(stated, dict) else []
+    if not source.processor.data:
+        source.note(f"it has at most {FUYU_BOUNDS[0]:,} x {FUYU_BOUNDS[1]:,} pixels")
+    if any(type(side) is not int or side < 1 or side % patch for side in sides if side is not None):
+        return {"kind": "unknown", "why": "its processor states a size of no whole patches"}
+    bounds = [side or usual for side, usual in zip(sides or [None, None], FUYU_BOUNDS, strict=True)]
+    return {"kind": "within", "bounds": bounds, "patch": patch}

@@ -1,4 +1,4 @@
-"""Towers whose vectors a few linear layers project: LLaVA, Pixtral, Mistral 3, Gemma 3, GIT."""
+"""Towers whose vectors a few linear layers project: LLaVA, Pixtral, Mistral 3, Gemma 3, PaliGemma."""
 
 from __future__ import annotations
 
@@ -316,35 +316,4 @@ def paligemma(source: TowerSource) -> Mapped:
         "sizing": {"kind": "fixed", "size": size},
         "projector": [linear(width)],
         "both_ways": "prompt",
-    }
-
-
-GIT = {
-    "hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "num_channels": 3,
-    "image_size": 224,
-    "patch_size": 16,
-    "hidden_act": "quick_gelu",
-    "layer_norm_eps": 1e-5,
-}
-
-
-def git(source: TowerSource) -> Mapped:
-    """GIT: CLIP's class token and patches, all normalized, through a matrix and a norm, before the text."""
-    config = source.part("vision_config", GIT)
-    norm = layernorm(config.number("layer_norm_eps"))
-    encoder = vit_like(config, patches(config, bias=False, norm=norm))
-    # a vector for each frame of a video, which no image reads
-    frames = source.whole.optional_size("num_image_with_embedding")
-    if frames is not None:
-        encoder["unread"] = {"frame_embeddings": [frames.value, config.size("hidden_size").value]}
-    config.report_unread_keys()
-    return {
-        "model": encoder,
-        "sizing": {"kind": "fixed", "size": source.size(encoder["front_end"]["image_size"])},
-        "projector": [linear(source.width), {"kind": "norm", "norm": norm}],
-        "both_ways": "medium",
     }

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+FLAT = "vision_embed_tokens"
+"""In the place of a key: the class's name of a tower whose keys stand in the file itself (Fuyu)."""
+
 READERS: Mapping[tuple[str, str], str] = {
     ("llava", "vision_config"): "llava:llava",
     ("llava_next", "vision_config"): "llava:llava_next",
@@ -18,7 +21,8 @@ READERS: Mapping[tuple[str, str], str] = {
     ("mistral3", "vision_config"): "llava:mistral3",
     ("gemma3", "vision_config"): "llava:gemma3",
     ("paligemma", "vision_config"): "llava:paligemma",
-    ("git", "vision_config"): "llava:git",
+    ("git", "vision_config"): "crossed:git",
+    ("fuyu", FLAT): "crossed:fuyu",
     ("internvl", "vision_config"): "tiles:internvl",
     ("smolvlm", "vision_config"): "tiles:smolvlm",
     ("idefics3", "vision_config"): "tiles:smolvlm",

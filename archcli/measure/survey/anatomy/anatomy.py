@@ -73,6 +73,8 @@ class DrawnModel:
         """Each tower as its encoder, whose strip ends with the projector; a profile has none of its times."""
         for tower in self.model.towers:
             encoder: Any = tower.model  # a model by itself
+            if not encoder.groups:  # patches alone (Fuyu), of which there is nothing to draw
+                continue
             drawn = DrawnModel(encoder).anatomy("params" if shown == "time" else shown, None)
             *below, last = drawn.strips
             strips = (*below, replace(last, after=(*last.after, PROJECTOR)))

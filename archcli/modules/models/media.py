@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.blocks.between import Deepstack
+from archcli.modules.models.tower import VIDEO, Tower
 from archcli.modules.spec.context import Context
 from archcli.modules.spec.request import InputSpec, Medium, Request
 from archcli.modules.spec.trace import PLACING
@@ -18,7 +19,6 @@ from archcli.ops import Add, ConcatTokens, PairPositions, PlaceFeatures, Spans
 
 if TYPE_CHECKING:
     from archcli.modules.models.model import Model
-    from archcli.modules.models.tower import Tower
 
 
 class GivenMedium(NamedTuple):
@@ -62,11 +62,19 @@ def read_of(model: Model, request: Request) -> tuple[GivenMedium, ...]:
 
 def _read(model: Model, request: Request, medium: Medium) -> InputSpec:
     tower = model.tower_of(medium)
+    check_runs(tower, medium)
     readings = tower.readings(request, medium)
     if len(readings) > 1:
         what = f"this {medium.kind} is cut into pieces of several sizes, which are counted and not run"
         raise ArchError(what, "another size")
     return tower.inputs(readings[0])["tokens"]
+
+
+def check_runs(tower: Tower, medium: Medium) -> None:
+    """Raise ArchError for a medium that a tower which runs counts alone."""
+    if medium.kind == VIDEO and tower.sections:
+        what = "a video is counted and not run where positions go by rows and columns"
+        raise ArchError(f"{what}, as in {tower.part}", "give its frames as images")
 
 
 def read_media(

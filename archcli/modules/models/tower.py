@@ -277,8 +277,13 @@ class Tower(Holder):
 
     @property
     def window_seconds(self) -> int:
-        """Seconds of sound that the encoder reads at once."""
-        return self.usual.size[0] // FRAMES_PER_SECOND
+        """Seconds of sound that the encoder reads at once; ArchError for less than one."""
+        seconds = self.usual.size[0] // FRAMES_PER_SECOND
+        if not seconds:
+            raise ArchError(
+                f"{self.part} reads {self.usual.size[0]} frames, no whole second", "give --audio-frames"
+            )
+        return seconds
 
     def _tokens_of_sound(self, medium: Medium, pieces: Pieces, each: int) -> int:
         """Tokens of all windows, or of as much of one as the sound fills."""

@@ -12,7 +12,7 @@ import torch
 
 from archcli.errors import ArchError
 from archcli.modules import Model
-from archcli.modules.models.media import GivenMedium, by_tower, token_of
+from archcli.modules.models.media import GivenMedium, by_tower, check_runs, token_of
 from archcli.modules.spec.request import Medium, Request
 
 AXES = 4
@@ -36,6 +36,8 @@ def given_media(model: Any, tokens: torch.Tensor, media: Sequence[Any]) -> tuple
     if not any(tower.part in model._modules for tower in spec.towers):
         raise ArchError("this model was built without parts for images and sounds", "build it with them")
     given = tuple([_medium(spec, item) for item in media])
+    for item in given:
+        check_runs(spec.tower_of(item.medium), item.medium)
     # ids on meta say nothing
     for tower, read in () if tokens.is_meta else by_tower(spec, given):
         if tower.added:

@@ -5,9 +5,11 @@ import json
 import pytest
 
 import archcli
+from archcli.api.asking.subject import given
 from archcli.errors import ArchError
 from archcli.measure.profile.schema import first_violation
 from archcli.render.data import document
+from parity.whole import WHOLES
 from small_towers import RUN, running_model, small_model
 from table import every_row
 
@@ -68,6 +70,33 @@ def test_two_images_are_two_runs_of_the_tower():
         assert two[part]["flops"] == 2 * one[part]["flops"]
 
 
+@pytest.mark.parametrize(("name", "kind"), [("qwen2-audio", "audio_tower"), ("internvl", "vision_tower")])
+def test_sounds_and_videos_are_media_too(name, kind):
+    if name == "internvl":
+        (model, _), medium = running_model(name), {"video": "3x56x56"}
+    else:
+        model, medium = given(WHOLES[name].saved).model, {"audio_frames": 24}
+    size = {**medium, "seq_len": 9, "batch_size": 2, "phase": "train"}
+    counted = archcli.count_flops(model, **size).totals
+    totals = archcli.profile(model, **size, **FEW).totals
+    assert totals["matmul_flops"] == counted["matmul_flops_with_towers"]
+    assert [*totals["by_part"]] == [kind, "projector", "placing", "language_model"]
+    assert totals["operations_differing"] == []
+
+
+def test_a_video_is_not_run_where_positions_go_by_rows_and_columns():
+    model, _ = running_model("qwen2_vl")
+    assert archcli.count_flops(model, video="4x112x112").totals["matmul_flops_with_towers"] > 0
+    with pytest.raises(ArchError, match="a video is counted and not run"):
+        archcli.profile(model, video="4x112x112")
+
+
+def test_prompts_with_little_text_have_places_for_all_vectors():
+    model, image = running_model("llava")
+    timed = archcli.profile(model, image=[size_of(image)] * 2, seq_len=1, **FEW)
+    assert timed.inputs["seq_len"] == 1 + 2 * 16
+
+
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 def test_towers_run_in_the_prompt_and_not_in_decoding(phase):
     model, image = running_model("qwen2_vl")
@@ -93,11 +122,13 @@ def test_the_document_fits_its_schema_and_has_a_table_of_parts():
     assert [record["part"] for record in table.records] == [*report.totals["by_part"]]
 
 
-@pytest.mark.parametrize("name", ["llava", "llava_next", "qwen3_vl"])
-def test_a_profile_of_a_tower_has_its_flops_and_those_of_its_projector(name):
+@pytest.mark.parametrize(
+    ("name", "phase"), [("llava", "train"), ("llava_next", "forward"), ("qwen3_vl", "train")]
+)
+def test_a_profile_of_a_tower_has_its_flops_and_those_of_its_projector(name, phase):
     model, image = small_model(name)
-    (entry,) = archcli.count_flops(model, image=size_of(image)).totals["media"]
-    timed = archcli.profile(model, part="vision_tower", image=size_of(image), **FEW)
+    (entry,) = archcli.count_flops(model, image=size_of(image), phase=phase).totals["media"]
+    timed = archcli.profile(model, part="vision_tower", image=size_of(image), phase=phase, **FEW)
     parts = {part: figures["matmul_flops"] for part, figures in timed.totals["by_part"].items()}
     assert parts == entry["by_part"]
     assert timed.totals["operations_differing"] == []

@@ -17,7 +17,7 @@ class PartFigures(Figures):
 class MediumFigures(Record):
     """An image or a sound."""
 
-    kind: Annotated[str, Meaning("image, video, frames, samples or seconds.")]
+    kind: Annotated[str, Meaning("image, video or audio.")]
     size: Annotated[list[Amount], Meaning("Its size: (frames,) height and width in pixels, or its length.")]
     tokens: Annotated[Amount, Meaning("Tokens of the prompt that it becomes.")]
 

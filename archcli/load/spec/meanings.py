@@ -104,6 +104,7 @@ SIZES: Mapping[str, str] = {
     "PatchedFrames.factor": "Pixels that both sides are multiples of: those of a merged patch.",
     "PatchedFrames.least": "Fewest pixels of a frame, or of all frames; fewer grow.",
     "PatchedFrames.most": "Most pixels of a frame, or of all frames; more shrink.",
+    "Patched.kept": "Patches that go on; left out, all.",
     "Patched.resized": "Height and width to which a processor resizes every image before; left out, none.",
     "Indexer.n_heads": "Heads of the indexer.",
     "Indexer.top_k": "Keys that the indexer chooses for each query.",

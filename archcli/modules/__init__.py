@@ -145,6 +145,7 @@ HOMES = {
     ".networks.grid_joins": ["DenseStep", "FillStep", "JoinedStep", "PlacedStep", "SequenceStep"],
     ".images.focal": ["FocalModulation"],
     ".images.sequences": ["GridSequence"],
+    ".images.additive": ["AdditiveAttention"],
     ".images.cosine_windows": ["CosineWindowAttention"],
     ".images.levit": ["DistanceAttention", "NormedNetwork", "UnnormedBlock"],
     ".images.pixels": ["FusedBlock", "PixelAttention", "SeparableAttention"],

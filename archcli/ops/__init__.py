@@ -93,7 +93,7 @@ HOMES = {
         "UnflattenGrid",
     ],
     ".grids.cosine": ["DifferenceBias", "HeadTemperature", "LogDifferences"],
-    ".grids.groups": ["AbsoluteBias", "CutGroups", "EveryPlace", "JoinGroups", "SoftmaxSum"],
+    ".grids.groups": ["AbsoluteBias", "CutGroups", "EveryPlace", "JoinGroups", "SoftmaxSum", "SumTokens"],
     ".grids.windows": ["CutWindows", "JoinWindows", "MaskShifted", "MergePlaces"],
     ".grids.pools": [
         "GroupNormalize",

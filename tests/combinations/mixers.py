@@ -82,6 +82,7 @@ OF_IMAGES = {
     "reduced-grid": "{kind: reduced_grid, n_heads: 4, reduction: 2, causal: false}",
     "grid-pool": "{kind: grid_pool}",
     "cosine-window": "{kind: cosine_window, n_heads: 4, side: 4, shifted: true, causal: false}",
+    "additive": "{kind: additive}",
     "grid-distances": "{kind: grid_distances, n_heads: 4, head_dim: 4, v_head_dim: 6, side: 6}",
     "grid-pixels": "{kind: grid_pixels, n_heads: 4, causal: false}",
     "separable": "{kind: separable}",

@@ -45,17 +45,14 @@ IMAGES: dict[str, str] = {
     "image/depth_pro": "two encoders that read patches of one image at three sizes",
     "image/hiera": "masked units whose tokens are pooled within attention",
     "image/imagegpt": "a language model over colours",
-    "image/swiftformer": "additive attention",
     "image/swin2sr": "attention by cosines",
     "image/timesformer": "attention along time, then along places",
     "image/videoprism_vision_model": "attention along places, then along time",
-    "image/vit_mae": "patches that are left out at random",
     "image/vitdet": "windows, and convolutions between layers",
     "image/yolos": "tables of positions in every layer",
     "image-classification/cvt": "convolutions in place of projections",
     "image-classification/hiera": "masked units whose tokens are pooled within attention",
     "image-classification/imagegpt": "a language model over colours",
     "image-classification/perceiver": "latents that read the pixels",
-    "image-classification/swiftformer": "additive attention",
 }
 """Encoders of images that are refused, each with what it has and archcli lacks."""

@@ -14,6 +14,7 @@ from archcli.ops import (
     JoinGroups,
     LogDifferences,
     SoftmaxSum,
+    SumTokens,
 )
 from ops.case import Case, E, M, N, ledger
 
@@ -31,6 +32,7 @@ CASES = {
         [(N, 4 * 48, 48, 48), (E, n + n - 24, n + 48, 24)],
         [(N, 5 * 48, 2 * 48, 48), (E, n, 24 + 48, n), (E, 2 * n - 48, 24 + n, 48)],
     ),
+    "sum-tokens": ledger(SumTokens("y"), (GROUPS,), (8, 1, 3), [(N, n, n, 24)], [(M, 0, 24, n)]),
     # every second of 4 rows and 6 columns
     "every-place": Case(EveryPlace("y", 2), (GRID,), (2, 2, 3, 3)),
     # 3 heads of 4 numbers; each temperature is bounded, and its exponential taken
@@ -104,6 +106,7 @@ def differences(op, weights, table):
 
 
 REFERENCES = {
+    "SumTokens": lambda op, weights, x: sum(x[:, t] for t in range(6))[:, None],
     "HeadTemperature": lambda op, weights, x: torch.stack(
         [x[:, :, h] * math.exp(min(float(weights["scale"][h]), 0.5)) for h in range(3)], dim=2
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from parity.towers import EPS, Tower
+from parity.towers import BASE, EPS, FIXED, Rising, Tower
 
 LOGITS = "logits"
 FOCAL: dict[str, Any] = {
@@ -85,8 +85,28 @@ SWIN2: dict[str, Any] = {
     "mlp_ratio": 1.5,
     "layer_norm_eps": EPS,
 }
+MAE = {**BASE, "model_type": "vit_mae", "mask_ratio": 0.4}
+SWIFT: dict[str, Any] = {
+    "model_type": "swiftformer",
+    "image_size": 32,
+    "depths": [2, 1, 2],
+    "embed_dims": [8, 8, 14],
+    "downsamples": [False, True, True],
+    "mlp_ratio": 3,
+    "layer_scale_init_value": 0.3,
+    "batch_norm_eps": EPS,
+}
 
 HIERARCHIES = {
+    "swiftformer": Tower(SWIFT, "SwiftFormerModel", sizes=((32, 32), (40, 28))),
+    "swiftformer-labels": Tower(
+        {**SWIFT, "use_layer_scale": False, "downsamples": [True, True, True], "num_labels": 5},
+        "SwiftFormerForImageClassification",
+        LOGITS,
+        ((32, 32),),
+    ),
+    # noise that grows keeps the first patches
+    "vit-mae": Tower(MAE, "ViTMAEModel", sizes=FIXED, given={"noise": Rising(9)}),
     "swinv2": Tower(SWIN2, "Swinv2Model", "pooler_output", ((48, 48), (40, 28))),
     # the second stage is one window
     "swinv2-labels": Tower(

@@ -19,7 +19,7 @@ from archcli.runtime.weights.compare import translate
 from importing import imported_file
 from parity.hierarchical_towers import HIERARCHIES
 from parity.image_towers import IMAGES
-from parity.towers import TOWERS
+from parity.towers import TOWERS, Rising
 
 TOWERS = {**TOWERS, **IMAGES, **HIERARCHIES}
 TOLERANCE = 1e-5
@@ -63,12 +63,18 @@ def stored(model):
 def answer(name, pixels):
     """Their answer, [B, T, …] or [B, 1, …]."""
     tower = TOWERS[name]
-    given = dict(tower.given or {})
+    given = arguments(tower, len(pixels))
     if tower.config["model_type"] == "siglip2_vision_model":
         given, pixels = patched(pixels, tower.config["patch_size"])
     out = getattr(theirs(name)(tower.read(pixels), **given), tower.answer)
     out = out.flatten(2).transpose(1, 2) if out.dim() == len("BCHW") else out
     return out if out.dim() > 2 else out[:, None]
+
+
+def arguments(tower, batch):
+    """Further arguments of their forward."""
+    given = (tower.given or {}).items()
+    return {key: value.of(torch, batch) if isinstance(value, Rising) else value for key, value in given}
 
 
 def patched(pixels, patch):
@@ -143,5 +149,5 @@ def counter_flops(name, size):
         model = getattr(transformers, tower.cls)._from_config(config, attn_implementation="eager").eval()
         # the counter's hooks look for what made an input that has a gradient: a view of a weight has nothing
         model.requires_grad_(False)
-        model(tower.read(torch.empty((1, *tower.shape(size)))), **(tower.given or {}))
+        model(tower.read(torch.empty((1, *tower.shape(size)))), **arguments(tower, 1))
     return counter.get_total_flops()

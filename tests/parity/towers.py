@@ -42,6 +42,14 @@ class Tower:
         return {"image": (3, *size), "video": frames}.get(self.kind, size)
 
 
+class Rising(int):
+    """So many growing numbers for each image: what a class draws at random."""
+
+    def of(self, torch: Any, batch: int) -> Any:
+        """[B, n]."""
+        return torch.arange(float(self)).expand(batch, int(self))
+
+
 BASE: dict[str, Any] = {
     "hidden_size": 32,
     "intermediate_size": 40,

@@ -111,6 +111,7 @@ SIZES: Mapping[str, str] = {
     "PatchedFrames.factor": "Pixels that both sides are multiples of: those of a merged patch.",
     "PatchedFrames.least": "Fewest pixels of a frame, or of all frames; fewer grow.",
     "PatchedFrames.most": "Most pixels of a frame, or of all frames; more shrink.",
+    "Patched.kept": "Patches that go on; left out, all.",
     "Patched.resized": "Height and width to which a processor resizes every image before; left out, none.",
     "KeyIndex.n_heads": "Heads of the indexer.",
     "KeyIndex.top_k": "Keys, or blocks of keys, that the indexer chooses for each query.",

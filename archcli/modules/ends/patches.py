@@ -25,12 +25,15 @@ from archcli.ops import (
     FlattenGrid,
     GridCoordinates,
     Linear,
+    Lookup,
     PadTokens,
     Parameter,
     Patchify,
+    Positions,
     PrependTokens,
     Regroup,
     ResizeTable,
+    TakeTokens,
 )
 from archcli.ops.grids.places import Resampling
 
@@ -106,17 +109,18 @@ class Patched(FrontEnd):
 
     Dosovitskiy et al. 2020, arXiv:2010.11929 section 3.1. W is a convolution whose stride is its kernel: a
     product with each patch of C patch_size pixels; `flat` stores it as the matrix of that product (SigLIP 2
-    NaFlex). `stride` lets patches overlap (AST). `image_size` is that of training. `class_token` is a trained
-    vector in front, or `class_tokens` of them (Pixio), `teacher_token` a further one (DeiT, arXiv:2012.12877
-    section 4), `registers` follow them and have no position (arXiv:2309.16588). `position` learned is a table
-    with a row for each token but registers, axes are tables of `axis_entries` rows for columns and for rows
-    (Gemma 4). For an image of another size `resize` interpolates its rows, `antialias` as torch does,
-    `corners` by centers of corners in the place of edges; without `resize` no other size is read. `norm`
-    follows the positions (CLIP), with `norms_patches` it comes before them (AIMv2). `coordinates` centers
-    gives layers the centers of patches, from -1 to 1 (DINOv3), grid their rows and columns; order the place
-    in the sequence alone. `keeps_grid` gives layers a grid [B, h, w, D] in the place of a sequence
-    (ConvNeXt), `padding` zeros around the image first (DaViT). With `whole` no image is read that leaves a
-    part of a patch.
+    NaFlex). `stride` lets patches overlap (AST). `image_size` is that of training. `class_token` is a
+    trained vector in front, or `class_tokens` of them (Pixio), `teacher_token` a further one (DeiT,
+    arXiv:2012.12877 section 4), `registers` follow them and have no position (arXiv:2309.16588). `position`
+    learned is a table with a row for each token but registers, axes are tables of `axis_entries` rows for
+    columns and for rows (Gemma 4); `frozen` positions are stored and not trained. For an image of another
+    size `resize` interpolates its rows, `antialias` as torch does, `corners` by centers of corners in the
+    place of edges; without `resize` no other size is read. `norm` follows the positions (CLIP), with
+    `norms_patches` it comes before them (AIMv2). `coordinates` centers gives layers the centers of patches,
+    from -1 to 1 (DINOv3), grid their rows and columns; order the place in the sequence alone. `keeps_grid`
+    gives layers a grid [B, h, w, D] in the place of a sequence (ConvNeXt), `padding` zeros around the image
+    first (DaViT). With `whole` no image is read that leaves a part of a patch. Of the patches `kept` go on,
+    which training draws at random, and a pass takes from the first on (MAE, arXiv:2111.06377).
     """
 
     group: ClassVar[str] = "patch_embedding"
@@ -132,6 +136,7 @@ class Patched(FrontEnd):
     teacher_token: bool = False
     registers: Count = 0
     position: Literal["learned", "axes", "none"] = "learned"
+    frozen: bool = False
     axis_entries: Size = 1024
     coordinates: Literal["order", "centers", "grid"] = "order"
     resize: Resampling | None = "bicubic"
@@ -142,6 +147,7 @@ class Patched(FrontEnd):
     keeps_grid: bool = False
     whole: bool = False
     resized: Sides | None = None
+    kept: Size | None = None
 
     @property
     def usual(self) -> Medium:
@@ -198,9 +204,9 @@ class Patched(FrontEnd):
         return self.grid(medium.size) if self.keeps_grid else None
 
     def tokens(self, medium: Medium) -> int:
-        """h w patches, and the tokens in front of them."""
+        """h w patches or those that are kept, and the tokens in front of them."""
         h, w = self.grid(medium.size)
-        return self.leading + h * w
+        return self.leading + (h * w if self.kept is None else self.kept)
 
     def forward(self, x: Tensor, d_model: Number) -> Tensor:
         """[B, C, H, W] to [B, T, D]."""
@@ -223,6 +229,7 @@ class Patched(FrontEnd):
             y = Add("positions_add")(y, AxisTables("positions", self.axis_entries, (h, w))(y, group=TABLE))
         y = self._placed(y, (h, w)) if self.position == "learned" else y
         y = y if self.norms_patches else self._normalized(y)
+        y = y if self.kept is None else TakeTokens("kept", self.placed + self.kept)(y)
         return PrependTokens("registers", self.registers, self.placed)(y) if self.registers else y
 
     def places(self, x: Tensor, y: Tensor) -> Tensor | None:
@@ -249,7 +256,13 @@ class Patched(FrontEnd):
     def _placed(self, x: Tensor, places: tuple[Number, Number]) -> Tensor:
         """x [B, T, D] plus the table of positions, whose first rows are those of class tokens."""
         before, leading = self.grid(self.image_size), self.placed
-        table = Parameter("positions", (leading + before[0] * before[1], x.shape[-1]))(x, group=TABLE)
+        rows = leading + before[0] * before[1]
+        if self.frozen:
+            stored = Lookup("positions", rows, x.shape[-1], frozen=True)
+            looked_up = stored(Positions("order")(x), group="frozen_positional")
+            placed: Tensor = Add("positions_add")(x, looked_up)
+            return placed
+        table = Parameter("positions", (rows, x.shape[-1]))(x, group=TABLE)
         if places != before and self.resize is not None:
             how = (self.resize, self.antialias, self.corners)
             resized = ResizeTable("resize", before, places, leading, *how)
@@ -268,6 +281,13 @@ class Patched(FrontEnd):
             what = "a grid has no tokens in front, no positions that are resized, and convolved patches"
             hint = "write class_token: false, and position: none or resize: null"
             yield Conflict("grid-alone", "keeps_grid", what, hint)
+        if self.frozen and (self.position != "learned" or self.resize is not None or self.keeps_grid):
+            what = "frozen positions are a table of the image of training"
+            yield Conflict("frozen-positions", "frozen", what, "write resize: null, and position: learned")
+        h, w = self.grid(self.image_size)
+        if self.kept is not None and (self.keeps_grid or self.coordinates != "order" or self.kept > h * w):
+            what = f"kept patches are a sequence of at most {h * w}, without coordinates"
+            yield Conflict("kept-patches", "kept", what, "leave it out, or state fewer")
 
 
 class PatchEmbedding(Patched):

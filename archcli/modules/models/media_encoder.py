@@ -43,12 +43,13 @@ class MediaEncoder(Model, Stack, TowerModel):
     Differs from Encoder in a `front_end` in the place of a table of tokens; `vocab_size` is 0. `pooling`
     makes one vector of the hidden states. `projection` is the width of the space that it shares with texts,
     to which a matrix leads (CLIP, arXiv:2103.00020). `n_labels` is a classifier of it, or without pooling of
-    every token. With `teacher` a second classifier reads the second token, and the answer is the mean of both
-    (DeiT, arXiv:2012.12877 section 4). Each `averaged` vectors in a row become their mean before the final
-    norm (Qwen2-Audio, arXiv:2407.10759). Where the front end squeezes positions, `upsampling` is the
-    activation behind the matrix that makes as many of them again (SEW, arXiv:2109.06870 section 4.2). Layers
-    state `causal: false`, unless the front end is causal; without any the language model reads what the front
-    end makes (Fuyu). Nothing is cached or generated.
+    every token. With `teacher` a second classifier reads the second token, and the answer is the mean of
+    both (DeiT, arXiv:2012.12877 section 4); `second_classifier` reads what the first does (SwiftFormer).
+    Each `averaged` vectors in a row become their mean before the final norm (Qwen2-Audio, arXiv:2407.10759).
+    Where the front end squeezes positions, `upsampling` is the activation behind the matrix that makes as
+    many of them again (SEW, arXiv:2109.06870 section 4.2). Layers state `causal: false`, unless the front end
+    is causal; without any the language model reads what the front end makes (Fuyu). Nothing is cached or
+    generated.
     """
 
     caches: ClassVar[bool] = False
@@ -60,6 +61,7 @@ class MediaEncoder(Model, Stack, TowerModel):
     projection: Size | None = None
     n_labels: Size | None = None
     teacher: bool = False
+    second_classifier: bool = False
     averaged: Size | None = None
     upsampling: Activation | None = None
 
@@ -146,7 +148,10 @@ class MediaEncoder(Model, Stack, TowerModel):
         if self.n_labels is None:
             return y, None
         labels = Linear("classifier", self.n_labels, True)(y, group="classifier")
-        return self._with_teacher(x, labels, self.n_labels) if self.teacher else labels, None
+        if self.teacher or self.second_classifier:
+            read = KeepToken("second", 1)(x) if self.teacher else y
+            labels = self._with_second(read, labels, self.n_labels)
+        return labels, None
 
     def _upsampled(self, x: Tensor, activation: Activation, read: Shape) -> Tensor:
         """[B, T, D] to [B, n, D], n the vectors of what is read before they were squeezed; the last are 0."""
@@ -159,20 +164,23 @@ class MediaEncoder(Model, Stack, TowerModel):
         restored: Tensor = y if whole else PadTokens("upsample_pad", missing)(y)
         return restored
 
-    def _with_teacher(self, x: Tensor, labels: Tensor, n_labels: Number) -> Tensor:
-        second = KeepToken("second", 1)(x)
-        taught = Linear("teacher_classifier", n_labels, True)(second, group="classifier")
+    def _with_second(self, read: Tensor, labels: Tensor, n_labels: Number) -> Tensor:
+        """The mean of labels and those of a second classifier."""
+        taught = Linear("teacher_classifier", n_labels, True)(read, group="classifier")
         mean: Tensor = Scale("mean_scale", 0.5)(Add("mean_add")(labels, taught))
         return mean
 
     def check(self) -> Iterator[Conflict]:
-        """Conflicts: a teacher's classifier without one of its own; upsampling of what is not squeezed."""
+        """Conflicts: a second classifier without a first; upsampling of what is not squeezed."""
         yield from super().check()
         if self.teacher and (self.n_labels is None or self.pooling is None):
             what = "teacher adds a second classifier to that of the first token"
             yield Conflict(
                 "teacher-labels", "teacher", what, "add n_labels and pooling: first, or leave it out"
             )
+        if self.second_classifier and (self.n_labels is None or self.teacher):
+            what = "a second classifier stands beside that of n_labels, and is no teacher's"
+            yield Conflict("second-classifier", "second_classifier", what, "add n_labels, or leave one out")
         if self.upsampling is not None and self.front_end.squeezed is None:
             what = "upsampling makes as many positions again as the front end squeezed, and it squeezes none"
             yield Conflict("upsampling-squeeze", "upsampling", what, "state squeeze in front_end")

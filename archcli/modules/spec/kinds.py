@@ -45,6 +45,7 @@ TABLE: dict[str, dict[str, str]] = {
         "grid_pixels": "archcli.modules.images.pixels:PixelAttention",
         "separable": "archcli.modules.images.pixels:SeparableAttention",
         "cosine_window": "archcli.modules.images.cosine_windows:CosineWindowAttention",
+        "additive": "archcli.modules.images.additive:AdditiveAttention",
         "grid_distances": "archcli.modules.images.levit:DistanceAttention",
         "focal": "archcli.modules.images.focal:FocalModulation",
         "mqa": "archcli.modules.attention.grouped:MultiQueryAttention",

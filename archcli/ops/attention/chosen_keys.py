@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, at_most, ceil_div, minimum, prod
+from archcli.arith import Number, Shape, at_most, ceil_div, floor_sum, minimum, prod
 from archcli.graph import Op, OpClass, Part, Workspace
-from archcli.ops.attention.mask import Causal, Chunked, Mask, TopK, chosen_keys, floor_sum, visibility
+from archcli.ops.attention.mask import Causal, Chunked, Mask, TopK, chosen_keys, visibility
 
 INDEX_BYTES = 8
 """Bytes of the index of a key while it is chosen."""

@@ -90,6 +90,26 @@ class SoftmaxSum(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class SumTokens(Op):
+    """[B, T, D] to [B, 1, D]: the sum of all tokens."""
+
+    drawn: ClassVar[str] = "core"
+    sign: ClassVar[str] = "sum"
+    name: str
+
+    def shape(self, x: Shape) -> Shape:
+        return (x[0], 1, x[2])
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        n, out = prod(x), x[0] * x[2]
+        gradient = Part("d_0", OpClass.MOVEMENT, 0, out, n, wrt=0)
+        return (Part("sum", OpClass.NORMALIZATION, n, n, out, (gradient,)),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x.sum(1, keepdim=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class EveryPlace(View):
     """[B, h, w, C] to [B, (h - 1) // s + 1, (w - 1) // s + 1, C]: every s-th row and column."""
 
@@ -141,4 +161,4 @@ class AbsoluteBias(Op):
         return weights["weight"].transpose(0, 1)[place.reshape(-1, keys)].permute(2, 0, 1)[None]
 
 
-__all__ = ["AbsoluteBias", "CutGroups", "EveryPlace", "JoinGroups", "SoftmaxSum"]
+__all__ = ["AbsoluteBias", "CutGroups", "EveryPlace", "JoinGroups", "SoftmaxSum", "SumTokens"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import even_split
 from archcli.load.huggingface.parts.networks import ACTIVATIONS, layernorm, mlp
 from archcli.load.huggingface.weights.map import Rule, Weights
 from archcli.load.huggingface.whole.vit_like import (
@@ -55,6 +56,30 @@ def _vit_msn(config: Config) -> Mapped:
     if class_ending(config, "ViTMSN", CLASSIFIER) == CLASSIFIER:
         ends = {"pooling": {"kind": "first"}, **labels(config)}
     return vit_like(config, patches(config), attention={"bias": qkv_biases(config)}, **ends)
+
+
+MAE_DECODER = (
+    "decoder_num_attention_heads",
+    "decoder_hidden_size",
+    "decoder_num_hidden_layers",
+    "decoder_intermediate_size",
+    "norm_pix_loss",
+)
+
+
+def _vit_mae(config: Config) -> Mapped:
+    """MAE's encoder: of the patches a share is left out, at random."""
+    config.only_architectures("ViTMAEModel")
+    config.ignore(*MAE_DECODER)
+    config.only("head_dim", even_split(config).value, default=even_split(config))
+    image, patch = sides(config, "image_size").value, sides(config, "patch_size").value
+    ratio = config.number("mask_ratio")
+    kept = int((image[0] // patch[0]) * (image[1] // patch[1]) * (1 - ratio.value))
+    if kept < 1 or ratio.value < 0:
+        raise config.error(f"mask_ratio {ratio} keeps no share of the patches", at=ratio.place)
+    config.note("the patches that mask_ratio leaves out are drawn at random; a pass keeps the first")
+    front_end = {**patches(config, kept=ratio.derive(kept)), "resize": None, "frozen": True}
+    return vit_like(config, front_end, attention={"bias": qkv_biases(config)})
 
 
 def _ijepa(config: Config) -> Mapped:
@@ -224,6 +249,7 @@ FAMILIES = {
     "vit_msn": Family(
         "MSN: ViTMSNConfig, ViTMSNModel, ViTMSNForImageClassification.", _vit_msn, _vit_weights("vit")
     ),
+    "vit_mae": Family("MAE's encoder: ViTMAEConfig, ViTMAEModel.", _vit_mae, _vit_weights("vit")),
     "ijepa": Family(
         "I-JEPA: IJepaConfig, IJepaModel, IJepaForImageClassification.", _ijepa, _vit_weights("ijepa")
     ),

@@ -45,7 +45,7 @@ class DrawnModel:
     def __init__(self, model: Model) -> None:
         self.model = model
         # layers that a text passes by are drawn as they read an image
-        read = model.reading(tuple(tower.usual for tower in model.towers))
+        read = model.with_media(tuple(tower.usual for tower in model.towers))
         trace = wired_forward(read)
         self.rows = trace.rows
         self.of_text = trace.rows if read is model else wired_forward(model).rows

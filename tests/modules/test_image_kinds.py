@@ -1,0 +1,96 @@
+"""Kinds of encoders of images: what contradicts itself, or has no grid that fits, is refused in a line."""
+
+import pytest
+
+import archcli
+from archcli.errors import ArchError
+from archcli.modules.spec.request import Medium, Request
+
+STEM = {"kind": "convolved_image", "image_size": [8, 8], "steps": [{"kind": "conv", "out": 8, "stride": 2}]}
+FFN = {"kind": "mlp", "d_ff": 8}
+PATCHES = {"image_size": [8, 8], "patch_size": [2, 2]}
+
+
+def network(front=STEM, layer=None, **more):
+    return {
+        "kind": "media_encoder",
+        "d_model": 8,
+        "norm": "layernorm",
+        "front_end": front,
+        "pooling": "mean",
+        "groups": [{"n_layers": 1, "layer": layer or {"kind": "pre_norm", "ffn": FFN}}],
+        **more,
+    }
+
+
+def mixing(**mixer):
+    return {"layer": {"kind": "pre_norm", "mixer": mixer}}
+
+
+def step(**step):
+    return {"layer": {"kind": "convolutions", "steps": [step]}}
+
+
+SEQUENCE = {"kind": "grid_sequence", "number": 16}
+FUSED = {
+    "kind": "fused",
+    "before": [{"kind": "conv"}],
+    "behind": [{"kind": "conv"}],
+    "fusion": [{"kind": "conv", "out": 8}],
+    "layer": {"kind": "pre_norm", "ffn": FFN, "norm": "layernorm"},
+}
+WIDER = {"kind": "grid_distances", "n_heads": 2, "head_dim": 3, "v_head_dim": 4, "side": 4}
+REFUSED = {
+    "focal": (mixing(kind="focal", window=4), "no middle"),
+    "sequence": ({"layer": {**SEQUENCE, "ffn": FFN}}, "no mixer and no network"),
+    "fused": ({"layer": {**FUSED, "ffn": FFN}}, "its layers have them"),
+    "distances": (mixing(**WIDER, out=9), "a width of its own"),
+    "second": ({"second_classifier": True}, "a second classifier"),
+    "frozen": ({"front": {**PATCHES, "frozen": True}}, "frozen positions"),
+    "kept": ({"front": {**PATCHES, "kept": 17}}, "at most 16"),
+}
+UNFIT = {
+    "positions": (step(kind="positions", number=15), "positions are those of 15"),
+    "sequence": ({"layer": {**SEQUENCE, "number": 12}}, "positions are those of 12"),
+    "distances": (mixing(**{**WIDER, "side": 5}), "biases are those of 5 x 5"),
+    "pixels": (mixing(kind="grid_pixels", n_heads=2, side=3, causal=False), "whole number of patches"),
+    "separable": (mixing(kind="separable", side=3), "whole number of patches"),
+    "reduced": (mixing(kind="reduced_grid", n_heads=2, reduction=5, causal=False), "leaves no key"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_contradicts_itself_is_refused(case):
+    given, message = REFUSED[case]
+    with pytest.raises(ArchError, match=message):
+        archcli.count_params(network(**given))
+
+
+@pytest.mark.parametrize("case", UNFIT)
+def test_a_grid_that_does_not_fit_is_refused(case):
+    given, message = UNFIT[case]
+    with pytest.raises(ArchError, match=message):
+        archcli.count_flops(network(**given), Request(media=(Medium("image", (8, 8)),)))
+
+
+def test_a_class_token_behind_a_grid_is_one_of_the_tokens():
+    encoder = network(layer=SEQUENCE)
+    report = archcli.count_flops(encoder, Request(media=(Medium("image", (8, 8)),)))
+    assert report.totals["media"][0]["tokens"] == 1 + 4 * 4
+    # the stem, a class token, 17 positions, and the final norm
+    assert archcli.count_params(encoder).totals["params"] == 3 * 9 * 8 + 8 + 17 * 8 + 2 * 8
+
+
+def test_frozen_positions_are_parameters_that_are_not_trained():
+    front = {**PATCHES, "frozen": True, "resize": None}
+    totals = archcli.count_params(network(front)).totals
+    assert totals["params"] - totals["trainable_params"] == (1 + 16) * 8
+
+
+def test_of_the_patches_so_many_go_on():
+    request = Request(media=(Medium("image", (8, 8)),))
+    all_of_them, kept = (
+        archcli.count_flops(network({**PATCHES, **more}), request).totals["matmul_flops"]
+        for more in ({}, {"kept": 6})
+    )
+    assert all_of_them - kept == (16 - 6) * 2 * 2 * 8 * 8

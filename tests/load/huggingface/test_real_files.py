@@ -47,6 +47,7 @@ ANSWERS = {
     "mistral-7b-v0.1": (7_241_732_096, ()),
     "mixtral-8x7b-instruct": (46_702_792_704, ()),
     "phi-3-mini-128k": (3_821_079_552, (CODE,)),
+    "phi-3-small-8k": (7_392_272_384, (CODE,)),
     "gemma-2-9b-it": (9_241_705_984, ()),
     "gemma-3-4b-it": (3_880_263_168, (BESIDE, RESIZED.format(896))),
     "llava-1.5-7b": (6_738_939_904, (BESIDE, RESIZED.format(336))),

@@ -47,8 +47,8 @@ class Block(Holder):
     adds it as it is. `nth_branch` n keeps the stream's size: of its n branches so far, the last of which is
     the mixer's, each has the share 1/n, so that x sqrt(1 - 1/n) + y sqrt(1/n) (Beam; the network's is n + 1).
     `dropout` zeroes that share of it in training. `unread` are parameters that the layer holds and no pass
-    reads, by name with how many numbers each is, or its shape (cross-attention to images in Llama 3.2 Vision,
-    experts for their tokens in ERNIE 4.5 VL).
+    reads, by name with how many numbers each is, or its shape (adapters to proteins in Evolla, experts for
+    tokens of images in ERNIE 4.5 VL).
     """
 
     family: ClassVar[str] = "block"

@@ -10,7 +10,8 @@ from archcli.measure.memory.traced import trace_memory
 from archcli.measure.memory.training.backward import Backward
 from archcli.modules.spec.request import Request
 from archcli.runtime.memory.models import WitnessSetting
-from small_towers import CONFIGS, small_model
+from archcli.runtime.profile.work import prepare
+from small_towers import CONFIGS, RUN, running_model, small_model
 from table import every_row
 from towers_run import inference_peak, kept_bytes, training_peak
 
@@ -158,6 +159,22 @@ def test_training_keeps_and_updates_the_tower_beside_the_language_model():
     stages = [moment["moment"] for moment in image["moments"]]
     last = ["loss", "backward", "vision_tower backward", "optimizer step"]
     assert stages == ["vision_tower", "forward", *last]
+
+
+@pytest.mark.sample(2, second=24)
+@pytest.mark.parametrize("name", RUN)
+def test_weights_that_get_a_gradient_are_torch_s(name):
+    """All but those of a layer behind the vectors that are taken (LLaVA) and of a head that nothing reads."""
+    model, image = running_model(name)
+    request = model.placing(Request("train", 1, 9, media=(image,)))
+    work = prepare(model, request)
+    work.step()
+    with_gradients = sum(x.numel() for x in work.model.parameters() if x.grad is not None)
+    totals = archcli.count_memory(model, "train", image=[image], seq_len=9, optimizer="adamw").totals
+    update = totals["moments"][-1]["parts"]
+    assert (update["gradients"], update["optimizer"]) == (2 * with_gradients, 2 * 2 * with_gradients)
+    whole = archcli.count_params(model).totals["params_with_towers"]
+    assert (with_gradients < whole) == (name in {"llava", "llava_next", "gemma3"})
 
 
 def test_lora_leaves_towers_frozen():

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from archcli.arith import Number, prod
 from archcli.graph import Tensor, tree_map
-from archcli.graph.count_tape import ShapeTape
 from archcli.measure.memory.pipeline import in_flight
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import MemorySettings
@@ -227,7 +226,8 @@ def _trained(known: TracedModel, settings: MemorySettings) -> TrainedTowers:
     of_towers = [
         tensor
         for tower in towers.values()
-        for tensor in trained_tensors(tower_rows(tower, tower.usual, ShapeTape), *widths)
+        # with costs, as what nothing reads has none in the backward
+        for tensor in trained_tensors(tower_rows(tower, tower.usual), *widths)
     ]
     rule, of_text = optimizer(settings.optimizer, settings.backend), [*trained_tensors(rows, *widths)]
     both, alone = rule.state([*of_text, *of_towers]), rule.state(of_text)

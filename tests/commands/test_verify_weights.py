@@ -7,6 +7,7 @@ import importlib
 import json
 import subprocess
 import sys
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -55,6 +56,25 @@ def test_a_saved_model_is_explained_and_gives_the_same_logits(name, folder, cli)
         "logits of one pass, fp32",
         *([] if encoder else ["logits of prefill and 4 decoded, fp32"]),
     ]
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("name", ["t5gemma2", "t5gemma2-unlike"])
+def test_an_encoder_decoder_beside_a_tower_gives_the_same_logits(name, tmp_path, cli):
+    config = deepcopy(dict(FAMILIES[name].config))
+    for part in (config["decoder"], config["encoder"]["text_config"]):
+        part["pad_token_id"] = 0
+    torch.manual_seed(0)
+    with torch.inference_mode(mode=False), torch.no_grad():
+        theirs = transformers.AutoConfig.for_model(**config)
+        model = transformers.T5Gemma2ForConditionalGeneration(theirs)
+        for tensor in model.parameters():
+            tensor.add_(0.2 * torch.randn_like(tensor))
+    model.save_pretrained(tmp_path)
+    done = cli("verify", tmp_path, "--weights", tmp_path, "-s", "12", "--json")
+    report = json.loads(done.out)
+    assert (done.code, report["totals"]) == (0, {"comparisons": 3, "failed": 0, "uncounted": {}})
+    assert any("images and sounds stand in the prompt of a decoder alone" in note for note in report["notes"])
 
 
 def test_shards_are_read_through_their_index(folder, cli):

@@ -10,6 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import archcli
 from archcli.errors import ArchError
+from archcli.load.yaml.writer import to_mapping
 from mapped import answer
 from mapped_whole import whole_answer
 from their_class import built, one_pass, params
@@ -177,3 +178,20 @@ def test_seconds_are_padded_to_whole_tokens(seconds, tokens):
 def test_frames_that_make_no_whole_token_are_refused():
     with pytest.raises(ArchError, match="1,001 frames are no whole tokens of 8"):
         archcli.count_flops(REALTIME, audio_frames=1001)
+
+
+def test_vectors_that_are_added_have_no_token():
+    whole = to_mapping(archcli.load(REALTIME))
+    whole["towers"][0]["token"] = 24
+    with pytest.raises(ArchError, match="stand in the place of no token"):
+        archcli.load(whole)
+
+
+@pytest.mark.torch
+def test_a_prompt_of_another_length_than_the_sound_is_refused():
+    config = changed(REALTIME, {"text_config.vocab_size": 50, "audio_config.hidden_size": 64}, few=1)
+    model = archcli.build(config, device="meta")
+    sound, tokens = torch.empty(1, 128, 80, device="meta"), torch.zeros(1, 9, dtype=torch.long, device="meta")
+    with pytest.raises(ArchError, match="a prompt has 9 tokens, and audio_tower gives 10 vectors of 1 media"):
+        model(tokens, media=[sound])
+    assert model(torch.zeros(1, 10, dtype=torch.long, device="meta"), media=[sound]).shape == (1, 10, 50)

@@ -333,10 +333,13 @@ class Tower(Holder):
         return self.sizing.joined(x, medium.size, pieces, places, newline)
 
     def check(self) -> Iterator[Conflict]:
-        """Conflicts: taps without steps, or of layers that are not there."""
+        """Conflicts: taps without steps, added vectors with a place, sections that are not three."""
         yield from super().check()
         if bool(self.taps) != bool(self.tap_projector):
             yield Conflict("taps-steps", "taps", "taps and tap_projector go together", "state both or none")
+        if self.added and (self.token is not None or self.crosses or self.taps):
+            what = "vectors that are added to those of the text stand in the place of no token"
+            yield Conflict("tower-added", "added", what, "leave token, crosses and taps out")
         if self.sections and len(self.sections) != AXES:
             what = f"sections are those of time, rows and columns, not {len(self.sections)} numbers"
             yield Conflict("tower-sections", "sections", what, "state three numbers, or leave them out")

@@ -197,13 +197,20 @@ def _steps(model: Any, spec: Model, inputs: Inputs) -> torch.Tensor | None:
         return None
     out = model(**_arguments(model, inputs, tokens[:, :prompt]), use_cache=True)
     steps, name = [_comparable(out, spec)[:, -1:]], "decoder_input_ids" if inputs.source else "input_ids"
-    memory = {"encoder_outputs": (out.encoder_last_hidden_state,)} if inputs.source else {}
+    memory = {"encoder_outputs": _encoded(out.encoder_last_hidden_state)} if inputs.source else {}
     cached = cache_argument(model)
     for i in range(prompt, tokens.shape[1]):
         cache = {cached: getattr(out, cached)}
         out = model(**{name: tokens[:, i : i + 1]}, **cache, use_cache=True, **memory)
         steps.append(_comparable(out, spec))
     return torch.cat(steps, dim=1)
+
+
+def _encoded(states: torch.Tensor) -> Any:
+    """What an encoder has answered, by name and by number: classes read either."""
+    from transformers.modeling_outputs import BaseModelOutput
+
+    return BaseModelOutput(last_hidden_state=states)
 
 
 def cache_argument(model: Any) -> str:

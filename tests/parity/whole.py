@@ -219,6 +219,18 @@ WHOLES = {
         },
         ((24, 24),),
     ),
+    "fuyu": Whole(
+        "FuyuForCausalLM",
+        {
+            "model_type": "fuyu",
+            "text_config": _named("persimmon", **TEXT),
+            "image_size": 24,
+            "patch_size": 8,
+            "num_channels": 3,
+            **ID,
+        },
+        ((24, 32), (24, 32)),
+    ),
     "internvl": Whole(
         "InternVLForConditionalGeneration",
         {

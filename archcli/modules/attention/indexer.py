@@ -81,10 +81,13 @@ class KeyIndex(Module):
         # DeepSeek-V3.2's indexer pairs halves, its attention neighbours: equal angles, other dims
         return position if self.pairing is None else position.replace(pairing=self.pairing)
 
-    def _keys(self, x: Tensor, context: Context, position: Position, table: Table) -> Chosen:
-        """All keys [B, S, 1, d], and what the cache keeps."""
+    def _keys(self, x: Tensor, position: Position, table: Table) -> Tensor:
+        """Keys [B, T, 1, d] of tokens x."""
         key = self.norm(Linear("key_proj", self.head_dim)(x), name="key_norm", group=self.group)
-        key = position.rotate(Unsqueeze("key_head")(key), table, "key_rotate")
+        return position.rotate(Unsqueeze("key_head")(key), table, "key_rotate")
+
+    def _extend(self, key: Tensor, context: Context) -> Chosen:
+        """All keys [B, S, 1, d], and what the cache keeps."""
         if context.cache is None:
             return key, None
         # Causal keeps every key: a later query may choose any of them
@@ -129,10 +132,11 @@ class Indexer(KeyIndex):
         """Chosen keys [B, T, k] of tokens x [B, T, D], queries from c; the cache holds k [B, n, 1, d]."""
         position = self._turned(position)
         q = position.rotate(self._queries(c), table, "query_rotate")
-        keys, kept = self._keys(x, context, position, table)
+        keys = self._keys(x, position, table)
         w = Linear("weight_proj", self.n_heads)(x)
         # I^-0.5 of the weights and d^-0.5 of the scores at once: max(s, 0) lets a positive factor through
         w = Scale("weight_scale", (self.n_heads * self.head_dim) ** -0.5)(w)
+        keys, kept = self._extend(keys, context)
         chosen = IndexTopK("top_k", self.top_k, context.past)(q, keys, w, context.positions)
         return chosen, kept
 
@@ -172,7 +176,7 @@ class KeyBlockIndexer(KeyIndex):
         position = self._turned(position)
         q = self.norm(self._queries(c), name="query_norm", group=self.group)
         q = position.rotate(q, table, "query_rotate")
-        keys, kept = self._keys(x, context, position, table)
+        keys, kept = self._extend(self._keys(x, position, table), context)
         choose = IndexBlocks("top_k", self.top_k, self.block, self.local, context.past)
         return choose(q, keys, context.positions), kept
 

@@ -27,6 +27,8 @@ TILED = (*FLAT, "llava_next", "llava_onevision")
 """Classes that read [B, n, C, H, W], the flat ones with the n of all images of a sequence."""
 SIZED = ("llava_next", "llava_onevision", "mistral3", "llava")
 """Classes that are told the size of an image, at least with some encoders."""
+IN_PATCHES = ("fuyu",)
+"""Classes that read the pixels of each patch in a row, channels last."""
 
 
 def prompt_with(
@@ -76,6 +78,8 @@ def class_arguments(config: Any, spec: Model, media: Given, tokens: torch.Tensor
     if kind == "mllama":
         return _in_tiles(torch.stack([values for _, values in given]), config.vision_config, batch)
     told: dict[str, Any] = {"pixel_values": torch.cat([values for _, values in given])}
+    if kind in IN_PATCHES:
+        told["pixel_values"] = _patches(told["pixel_values"], config.patch_size)
     if kind in TILED:
         told["pixel_values"] = told["pixel_values"].unflatten(0, (batch if kind in FLAT else len(given), -1))
     if kind in SIZED and _is_told(kind, config):
@@ -116,6 +120,12 @@ def _in_tiles(values: torch.Tensor, vision: Any, batch: int) -> dict[str, torch.
         "aspect_ratio_ids": torch.full(images, vision.max_aspect_ratio_id),
         "aspect_ratio_mask": torch.ones(*images, vision.max_num_tiles, dtype=torch.long),
     }
+
+
+def _patches(values: torch.Tensor, p: int) -> torch.Tensor:
+    """Patches [n, h w, p p C] of images [n, C, H, W], row by row."""
+    cut = values.unfold(2, p, p).unfold(3, p, p).permute(0, 2, 3, 4, 5, 1)
+    return cut.reshape(len(values), -1, values.shape[1] * p * p)
 
 
 def _in_rows(values: torch.Tensor, vision: Any) -> tuple[torch.Tensor, torch.Tensor]:

@@ -237,6 +237,7 @@ TOKENS = {
     "qwen3_vl_moe": 151655,
     "qwen3_5": 248056,
     "qwen3_5_moe": 248056,
+    "fuyu": 71011,
     "qwen2_audio": 151646,
     "voxtral": None,
 }

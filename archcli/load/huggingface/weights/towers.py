@@ -112,7 +112,7 @@ class TowerRow(NamedTuple):
         if f"{self.encoder}.{CONV}" in rules:
             patches = Parts((f"{FRONT}.patches.weight",), frames=vision.get("temporal_patch_size", 2))
             rules[f"{self.encoder}.{CONV}"] = _placed(patches, self.part)
-        rules |= _steps(tower["projector"], f"{self.part}.projector", self.projector)
+        rules |= _steps(tower.get("projector", ()), f"{self.part}.projector", self.projector)
         for i, tap in enumerate(tower.get("taps", ())):
             below = tuple(f"{self.encoder}.deepstack_merger_list.{i}.{name}" for name in self.taps)
             rules |= _steps(tower["tap_projector"], f"{self.part}.tap{tap}", below)
@@ -175,6 +175,7 @@ ROWS: Mapping[str, TowerRow] = {
         VISION, "siglip_vision_model", _beside("mm_soft_emb_norm", "mm_input_projection_weight")
     ),
     "paligemma": TowerRow(VISION, "siglip_vision_model", _beside("linear")),
+    "fuyu": TowerRow("[model.]vision_embed_tokens", {"*": f"{FRONT}.patches.*"}, ()),
     "internvl": TowerRow(VISION, INTERNVL, _beside("layer_norm", "linear_1", "linear_2")),
     **dict.fromkeys(("qwen2_vl", "qwen2_5_vl"), QWEN2),
     **dict.fromkeys(("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe"), QWEN3),

@@ -11,6 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import archcli
 from archcli.api.asking.subject import given
 from archcli.errors import ArchError
+from archcli.load.yaml.writer import to_yaml
 from archcli.measure.survey.anatomy.anatomy import anatomy
 from oracle.regenerate_resampled import FIGURES
 from table import every_row
@@ -157,6 +158,16 @@ def test_they_are_drawn_as_they_read_an_image():
     assert "Cross-attention" in {part.title for part in drawn.parts}
     (per_token,) = [figure for figure, what, _ in drawn.headline if what.endswith("per token at 2,048")]
     assert per_token.value == archcli.count_flops(CONFIG).totals["matmul_flops_per_token"]
+
+
+def test_written_as_yaml_it_has_the_figures_of_its_config(tmp_path):
+    written = tmp_path / "written.yaml"
+    written.write_text(to_yaml(archcli.load(CONFIG)))
+    figures = [
+        (archcli.count_flops(model, image=IMAGE).totals, archcli.count_params(model).totals)
+        for model in (written, CONFIG)
+    ]
+    assert figures[0] == figures[1]
 
 
 def test_vectors_that_no_layer_reads_are_refused():

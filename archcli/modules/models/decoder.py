@@ -104,7 +104,7 @@ class Decoder(Generator, Stack):
     `mtp` adds layers that predict further tokens, in training alone. `per_layer_embedding` is a second vector
     of each token for every layer, which layers with a per_layer_gate read (Gemma 3n). `source_len` is how
     many vectors of images a prompt has for layers that read images alone (Llama 3.2 Vision); left out, those
-    of `towers` that cross, and of text none.
+    of towers that cross, and of text none.
     """
 
     kind: Literal["decoder"] = "decoder"

@@ -54,8 +54,8 @@ def _layer(config: Config, norm: Mapped, stage: FocalStage) -> Mapped:
         "mixer": modulation,
         "ffn": mlp(config, width, "hidden_act"),
     }
+    scale = config.number("layerscale_value")
     if config.flag("use_layerscale").value:
-        scale = config.number("layerscale_value")
         if scale.value <= 0:
             raise config.error(f"layerscale_value {scale} is not supported", "state one above 0", scale.place)
         layer["layer_scale"] = scale

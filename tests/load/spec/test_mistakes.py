@@ -11,7 +11,7 @@ from edits.values import VALUES
 from table import every_row
 
 EMBEDDING = (
-    "tied, scale, position, token_types, boxes, joins, norm, norms_tokens, width, width_of, "
+    "tied, scale, position, token_types, boxes, joins, norm, norms_tokens, width, width_of, neighbours, "
     "extra_rows, dropout, more_types, joined"
 )
 

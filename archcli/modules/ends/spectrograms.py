@@ -198,11 +198,11 @@ class ChunkedSpectrogram(ChunkedFrames):
 
 
 class CausalSpectrogram(FramesEnd):
-    """act(conv2(act(conv1 x))) as Whisper has it, with zeros before the first frame alone. Voxtral Realtime.
+    """act(conv2(act(conv1 x))) as Whisper has it, with zeros before the first frame alone.
 
-    Both convolutions have kernel 3, and mel bins as channels; the second halves the length. Each vector goes
-    by earlier frames alone, and layers with `causal` attention keep that. `joined` vectors in a row become
-    one token: seconds are padded to whole tokens, and frames that make none are refused.
+    Voxtral Realtime. Both convolutions have kernel 3, and mel bins as channels; the second halves the length.
+    Each vector goes by earlier frames alone, and layers with `causal` attention keep that. `joined` vectors
+    in a row become one token: seconds are padded to whole tokens, and frames that make none are refused.
     """
 
     causal: ClassVar[bool] = True

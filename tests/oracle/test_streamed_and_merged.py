@@ -195,3 +195,18 @@ def test_a_prompt_of_another_length_than_the_sound_is_refused():
     with pytest.raises(ArchError, match="a prompt has 9 tokens, and audio_tower gives 10 vectors of 1 media"):
         model(tokens, media=[sound])
     assert model(torch.zeros(1, 10, dtype=torch.long, device="meta"), media=[sound]).shape == (1, 10, 50)
+
+
+def test_dense_pairs_are_those_of_towers_and_of_sums_too():
+    config = changed(REALTIME, {})
+    exact, dense = (
+        archcli.count_flops(config, mask=mask, seq_len=10, audio_frames=8000).totals
+        for mask in ("exact", "dense")
+    )
+    # 3 layers of 32 heads of 64 see 750 of 4,000 vectors, or all; scores and mix, two FLOPs each
+    seen = 4000 * 750 - 750 * 749 // 2
+    difference = 3 * 2 * 2 * 32 * 64 * (4000 * 4000 - seen)
+    assert dense["media"][0]["matmul_flops"] - exact["media"][0]["matmul_flops"] == difference
+    for totals in (exact, dense):
+        whole = totals["matmul_flops"] + totals["media"][0]["matmul_flops"]
+        assert totals["matmul_flops_with_towers"] == whole

@@ -149,6 +149,7 @@ CHANGED = {
     "qwen3-vl-moe": {"sections": ()},
     "gemma3": {"both_ways": "none"},
     "paligemma": {"both_ways": "medium"},
+    "voxtral-realtime": {"after": 2},
 }
 """Fields of a tower that change no weight."""
 

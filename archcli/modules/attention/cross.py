@@ -16,16 +16,7 @@ from archcli.modules.attention.grouped import ProjectedAttention
 from archcli.modules.attention.mixer import Kept, MixerFacts
 from archcli.modules.spec.base import Conflict, Size
 from archcli.modules.spec.context import Context, or_default
-from archcli.ops import (
-    Bidirectional,
-    ConcatTokens,
-    ExtendCache,
-    JoinBlocks,
-    Linear,
-    Mask,
-    NearAndSource,
-    Split,
-)
+from archcli.ops import Bidirectional, ExtendCache, Linear, Mask
 
 OF_OWN = 2
 """Entries of the cache that are of a layer's own tokens: keys and values. Those of the source follow."""
@@ -126,6 +117,8 @@ class MergedAttention(ProjectedAttention):
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """[B, T, D] to [B, T, D]; the cache holds k and v [B, n, K, d] of own tokens, then of the source."""
+        from archcli.ops import JoinBlocks, NearAndSource  # rare: T5Gemma 2
+
         context = or_default(x, context)
         d, cache = self.width(x.shape[-1]), context.cache
         table = context.rotary or self.table(context.positions, x.shape[-1], "rotary", x)
@@ -151,6 +144,8 @@ class MergedAttention(ProjectedAttention):
             return self._keys_and_values(x, d), cached
         if context.memory is None:
             raise ArchError("merged attention needs the encoder's output, or a cache of its keys and values")
+        from archcli.ops import ConcatTokens, Split  # rare: T5Gemma 2
+
         read = ConcatTokens("read")(x, context.memory)
         lengths = x.shape[1], context.memory.shape[1]
         parted = {

@@ -1,4 +1,4 @@
-"""Wirings of a block besides pre-norm and post-norm: sandwich, norm after, parallel, timed.
+"""Wirings besides pre-norm and post-norm: sandwich, norm after, parallel, normed stream, timed.
 
 B batch, T new tokens, D d_model.
 """
@@ -209,11 +209,11 @@ class NormedStream(Block):
 
 
 class TimedPreNorm(PreNorm):
-    """x += A(N x); x += F(N x * (1 + U gelu(W t))): the network's input goes by a shared time.
+    """x += A(N x); x += F(N x * (1 + U gelu(W t))): the network reads x scaled by a delay t.
 
     Voxtral Realtime. t is the sinusoid [D] of `delay`, cosines first: the tokens by which what is written
-    stays behind what is heard. W is [`rank`, D] and U [D, `rank`], without biases: one product of a pass,
-    however many tokens and sequences it has.
+    stays behind what is heard, the same for all tokens. W is [`rank`, D] and U [D, `rank`], without biases:
+    one product of a pass, however many tokens and sequences it has.
     """
 
     kind: Literal["timed_pre_norm"] = "timed_pre_norm"  # type: ignore[assignment]

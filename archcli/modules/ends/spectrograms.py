@@ -198,7 +198,7 @@ class ChunkedSpectrogram(ChunkedFrames):
 
 
 class CausalSpectrogram(FramesEnd):
-    """act(conv2(act(conv1 x))) of Whisper, with zeros before the first frame alone.
+    """act(conv2(act(conv1 x))) as Whisper has it, with zeros before the first frame alone.
 
     Voxtral Realtime. Both convolutions have kernel 3, and mel bins as channels; the second halves the length.
     Each vector goes by earlier frames alone, and layers with `causal` attention keep that. `joined` vectors

@@ -159,3 +159,9 @@ def test_a_state_says_what_it_holds_or_its_kind_does():
 def test_a_latent_is_called_one():
     found = count_kv_cache(load("deepseek-v3").model, 10).totals["by_content"]
     assert found == {"latent": 61 * 10 * (512 + 64)}
+
+
+def test_an_encoder_decoder_is_no_hybrid():
+    """Layers of its encoder see both ways, and cache nothing."""
+    kinds = count_kv_cache(load("t5gemma-2b-2b").model, 100).totals["as_kind"]
+    assert {*kinds} == {"mha", "gqa", "mqa", "mla"}

@@ -239,7 +239,7 @@ GEMMA3 = {"sliding_window_pattern": 6, "rope_theta": 1e6, "rope_local_base_freq"
 
 
 def _t5gemma2(config: Config) -> Mapped:
-    """Two Gemma 3 with one table; the decoder reads its own tokens and the source in one softmax.
+    """Two Gemma 3 with one table, the decoder with merged attention.
 
     A token that ends an image has a vector of its own, which no pass over text reads.
     """

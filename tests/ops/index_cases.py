@@ -69,7 +69,7 @@ CASES = {
     "index-top-k-of-few": index(IndexTopK("y", 9, past=6), ONE, 7, 7),
     # 7 tokens are 4 blocks of 2, or 3 of 3
     "index-top-blocks": index_blocks(IndexBlocks("y", 2, 2, past=3), WITHOUT_WEIGHTS, AFTER_THREE, 4, 2),
-    "index-local-blocks": index_blocks(IndexBlocks("y", 3, 2, 2, 3), WITHOUT_WEIGHTS, AFTER_THREE, 4, 3),
+    "index-wider-blocks": index_blocks(IndexBlocks("y", 2, 3, past=3), WITHOUT_WEIGHTS, AFTER_THREE, 3, 2),
     "index-top-blocks-decode": index_blocks(
         IndexBlocks("y", 9, 3, past=6), ((2, 1, 3, 5), (2, 7, 1, 5), (1,)), 7, 3, 3
     ),

@@ -64,10 +64,10 @@ def attend(op, weights, q, k, v, positions, *extras):
     for b in range(batch):
         for t in range(new):
             query = int(positions[t])
-            chosen = given["selected"][b, t].tolist() if "selected" in given else range(visible)
-            keys = [s for s in range(visible) if op.mask.allows(query, first + s) and s in chosen]
-            keys += ahead(t, given.get("spans"))
             for h in range(heads):
+                chosen = given_keys(op, given["selected"][b, t], h) if "selected" in given else range(visible)
+                keys = [s for s in range(visible) if op.mask.allows(query, first + s) and s in chosen]
+                keys += ahead(t, given.get("spans"))
                 scores = [op.scale * float(q[b, t, h] @ k[b, s, h // shared]) for s in keys]
                 if op.softcap:
                     scores = [op.softcap * math.tanh(score / op.softcap) for score in scores]
@@ -95,6 +95,14 @@ def attend(op, weights, q, k, v, positions, *extras):
                     for score, s in zip(scores, keys, strict=True)
                 )
     return out
+
+
+def given_keys(op, selected, head):
+    """The keys that a query is given: those of all heads, or of blocks for each head of an index."""
+    if selected.dim() == 1:
+        return selected.tolist()
+    starts = (op.mask.block * block for block in selected[head // op.mask.sharing].tolist())
+    return [key for start in starts for key in range(start, start + op.mask.block)]
 
 
 def slope(head, heads, exponent):

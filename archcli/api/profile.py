@@ -280,7 +280,8 @@ def profile(options: ProfileOptions) -> Report:
 
     Builds the model with random weights, runs the pass in this process and times every operation. `vs` are
     variants to time against it, "attention=eager". `rows` are operations, slowest first, with seconds, share,
-    flops and bytes; `totals` hold seconds, by_class, by_module, ceilings and machine.
+    flops and bytes; `totals` hold seconds, by_class, by_module, ceilings and machine, with images or sounds
+    also by_part.
 
     A torch.nn.Module and its inputs may stand in place of a model: `profile(module, x)`.
 

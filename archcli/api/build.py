@@ -33,8 +33,8 @@ def build(
     if reason:
         warnings.warn(f"the language model alone is built: {reason}", stacklevel=3)
     towers = bool(spec.towers) and not reason
-    form = {"device": device, "attention": attention}
-    return build_model(spec, dtype=weights_dtype(dtype), towers=towers, **form)
+    width = weights_dtype(dtype)
+    return build_model(spec, device=device, dtype=width, attention=attention, towers=towers)
 
 
 def _why_alone(spec: Model) -> str:

@@ -193,11 +193,13 @@ def part_of(
         return subject, _with_towers(subject, request, options, launch) if subject.model.towers else request
     if options.vs:
         raise ArchError("--vs compares whole models, and --part is of a tower", "leave one of them out")
+    from archcli.modules.models.media import one_reading  # of models with towers alone
+
     tower = subject.tower(options.part)
     if len(options.media) > 1:
         raise ArchError("a tower is profiled over one image or sound", "name one")
     medium = options.media[0] if options.media else tower.usual
-    read = tower.reading(request, medium)
+    read = one_reading(tower, request, medium)
     is_cut = options.layers is not None or options.per_kind or launch is not None
     model: Any = tower.model if is_cut else tower.sized(medium)  # both are traced and built as models are
     of_tower = replace(request, batch_size=read.batch_size, seq_len=read.seq_len, media=read.media)
@@ -278,7 +280,8 @@ def profile(options: ProfileOptions) -> Report:
 
     Builds the model with random weights, runs the pass in this process and times every operation. `vs` are
     variants to time against it, "attention=eager". `rows` are operations, slowest first, with seconds, share,
-    flops and bytes; `totals` hold seconds, by_class, by_module, ceilings and machine.
+    flops and bytes; `totals` hold seconds, by_class, by_module, ceilings and machine, with images or sounds
+    also by_part.
 
     A torch.nn.Module and its inputs may stand in place of a model: `profile(module, x)`.
 

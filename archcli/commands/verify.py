@@ -22,8 +22,9 @@ def run(
 
     Builds the model with torch on the meta device, which holds shapes and no numbers, and compares
     parameters by name and shape, the cache, and the FLOPs of forward, training, prefill and decode, in
-    total and row by row; of an encoder forward and training only. Exits with 1 where anything differs.
-    Needs torch and fvcore.
+    total and row by row; of an encoder forward and training only. A multimodal model whose towers run is
+    compared as a whole, with an image or a sound in its prompt. Exits with 1 where anything differs. Needs
+    torch and fvcore.
 
     With --weights, loads the safetensors of a folder into the model instead and compares its logits with
     those of transformers, in one pass and token by token. Needs transformers as well.

@@ -66,6 +66,8 @@ def run(  # noqa: PLR0913
     Builds the model with random weights, runs the pass, times every operation, and sets time beside FLOPs and
     bytes. Training has no optimizer, and a loss only where the model states one. Needs torch.
 
+    With --image or a sound a multimodal model runs as a whole, its towers and projectors with it.
+
     A model that does not fit into memory is measured by kinds of layer and extrapolated, as with --per-kind.
     `archcli profile -- python train.py` measures the steps of a program of yours, unchanged; its own options
     stand before `--`, and `archcli profile -h --` describes them.

@@ -63,11 +63,16 @@ def read_of(model: Model, request: Request) -> tuple[GivenMedium, ...]:
 def _read(model: Model, request: Request, medium: Medium) -> InputSpec:
     tower = model.tower_of(medium)
     check_runs(tower, medium)
+    return tower.inputs(one_reading(tower, request, medium))["tokens"]
+
+
+def one_reading(tower: Tower, request: Request, medium: Medium) -> Request:
+    """The pass of a tower over a medium; ArchError where it takes several, as pieces differ in size."""
     readings = tower.readings(request, medium)
     if len(readings) > 1:
         what = f"this {medium.kind} is cut into pieces of several sizes, which are counted and not run"
-        raise ArchError(what, "another size")
-    return tower.inputs(readings[0])["tokens"]
+        raise ArchError(what, "name another size")
+    return readings[0]
 
 
 def check_runs(tower: Tower, medium: Medium) -> None:

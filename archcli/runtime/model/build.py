@@ -251,8 +251,11 @@ def build_model(
     dtype: torch.dtype = torch.float32,
     attention: str = "sdpa",
     towers: bool = False,
+    read: Request | None = None,
 ) -> LanguageModel:
     """The model with fresh random weights; with `towers`, those that read its images and sounds as well.
+
+    `read` is a pass of a tower by itself, whose projector may know of how many pieces an image is.
 
     `attention` is "sdpa" (torch's fused kernel where it can express the layer) or "eager".
 
@@ -265,15 +268,13 @@ def build_model(
         tape = BuildTape(model, "", None)
         # training runs the layers of multi-token prediction, which no other pass does
         phase: Phase = "train" if spec.mtp_depth else "forward"
-        length = 2 + spec.mtp_depth
-        media: tuple[Any, ...] = ()
+        length, media = 2 + spec.mtp_depth, {}
         if towers and spec.towers:
             from archcli.runtime.model.media import empty_media, tokens_below  # of models with towers alone
 
-            media = empty_media(spec)
+            media = {"media": empty_media(spec)}
             length = max(length, tokens_below(spec))
-        inputs: dict[str, Any] = empty_inputs(spec, Request(phase, 1, length))
-        inputs |= {"media": media} if media else {}
+        inputs = empty_inputs(spec, read or Request(phase, 1, length)) | media
         whole.forward(**tree_map(lambda value: Tensor(tape, value), torch.Tensor, inputs))
     return model if device == "meta" else _materialized(model, device)
 

@@ -7,7 +7,7 @@ from the loss where the model trains on targets, else from a given gradient of i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -54,10 +54,11 @@ def prepare(spec: Model, request: Request, settings: BuildSettings | None = None
     train, dtype = request.phase == "train", DTYPES[settings.dtype]
     generator = torch.Generator().manual_seed(SEED)
     spec = with_forms(spec if train else inferring(spec), request)
-    built = build_model(
-        spec, device="meta", dtype=dtype, attention=settings.attention, towers=request.in_prompt
-    )
-    skeleton = built.train(train)
+    towers = request.in_prompt
+    read = replace(request, phase="forward") if request.media and spec.encoders and not towers else None
+    skeleton = build_model(
+        spec, device="meta", dtype=dtype, attention=settings.attention, towers=towers, read=read
+    ).train(train)
     # the order of drawing is that of ranks/work.py, so that ranks hold parts of the same numbers
     drawn = random_inputs(spec, request, dtype, generator)
     inputs = tree_map(lambda x: x.to(settings.device), torch.Tensor, drawn)

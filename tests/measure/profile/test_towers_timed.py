@@ -9,10 +9,12 @@ from archcli.api.asking.subject import given
 from archcli.errors import ArchError
 from archcli.measure.profile.schema import first_violation
 from archcli.render.data import document
+from oracle.regenerate_small_towers import FIGURES
 from parity.whole import WHOLES
 from small_towers import RUN, running_model, small_model
 from table import every_row
 
+SMALL = json.loads(FIGURES.read_text())
 FEW = {"pairs": 1, "no_ceilings": True}
 
 
@@ -137,6 +139,30 @@ def test_a_profile_of_a_tower_has_its_flops_and_those_of_its_projector(name, pha
         "tower.layers.*.attention.q_proj",
     }
     assert timed.model["name"].endswith(": vision_tower")
+
+
+def saved(entry, folder):
+    (folder / "config.json").write_text(json.dumps(entry["config"]))
+    (folder / "preprocessor_config.json").write_text(json.dumps(entry["processor"]))
+    return folder
+
+
+def test_pieces_of_several_sizes_are_counted_and_not_run(tmp_path):
+    model = saved(SMALL["step3p7"], tmp_path)
+    assert archcli.count_flops(model, image="300x300").totals["media"]
+    with pytest.raises(ArchError, match="pieces of several sizes, which are counted and not run"):
+        archcli.profile(model, part="vision_tower", image="300x300")
+
+
+@pytest.mark.sample(5, second=30)
+@pytest.mark.parametrize("name", SMALL)
+def test_towers_of_other_families_run_with_their_projector_over_all_pieces(name, tmp_path):
+    entry, model = SMALL[name], saved(SMALL[name], tmp_path)
+    options = {"part": "vision_tower", "image": [tuple(entry["image"])], **FEW}
+    (counted,) = archcli.count_flops(model, image=options["image"]).totals["media"]
+    totals = archcli.profile(model, **options).totals
+    assert totals["matmul_flops"] == counted["matmul_flops"] == entry["flops"]
+    assert totals["operations_differing"] == []
 
 
 def test_a_tower_cut_to_some_layers_is_its_encoder():

@@ -115,7 +115,7 @@ def _handed(tower: Tower, medium: Medium, traced: TracedPass, batch_size: Number
 def unseen_states(tower: Tower) -> int:
     """How many states behind layers a trace takes for the last layer's input: those of like layers before."""
     encoder: Any = tower.encoder
-    layers: int = encoder.groups[0].n_layers
+    layers: int = encoder.groups[0].n_layers if encoder.groups else 0
     if layers <= SEPARATE:
         return 0
     if len(encoder.groups) == 1:

@@ -1,4 +1,4 @@
-"""ViTDet's encoder: a plain vision transformer on a grid, some layers in windows or before convolutions."""
+"""ViTDet's encoder: a vision transformer on a grid, with windows and convolutions in some layers."""
 
 from __future__ import annotations
 

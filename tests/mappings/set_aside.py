@@ -48,7 +48,6 @@ IMAGES: dict[str, str] = {
     "image/swin2sr": "attention by cosines",
     "image/timesformer": "attention along time, then along places",
     "image/videoprism_vision_model": "attention along places, then along time",
-    "image/vitdet": "windows, and convolutions between layers",
     "image/yolos": "tables of positions in every layer",
     "image-classification/cvt": "convolutions in place of projections",
     "image-classification/hiera": "masked units whose tokens are pooled within attention",

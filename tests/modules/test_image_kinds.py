@@ -41,7 +41,7 @@ FUSED = {
 }
 WIDER = {"kind": "grid_distances", "n_heads": 2, "head_dim": 3, "v_head_dim": 4, "side": 4}
 REFUSED = {
-    "focal": (mixing(kind="focal", window=4), "no middle"),
+    "focal": (mixing(kind="focal", side=4), "no middle"),
     "sequence": ({"layer": {**SEQUENCE, "ffn": FFN}}, "no mixer and no network"),
     "fused": ({"layer": {**FUSED, "ffn": FFN}}, "its layers have them"),
     "distances": (mixing(**WIDER, out=9), "a width of its own"),

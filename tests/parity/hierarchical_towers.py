@@ -96,8 +96,37 @@ SWIFT: dict[str, Any] = {
     "layer_scale_init_value": 0.3,
     "batch_norm_eps": EPS,
 }
+VITDET: dict[str, Any] = {
+    "model_type": "vitdet",
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "mlp_ratio": 2,
+    "image_size": 40,
+    "pretrain_image_size": 40,
+    "patch_size": 8,
+    "layer_norm_eps": EPS,
+}
 
 HIERARCHIES = {
+    "vitdet": Tower(VITDET, "VitDetModel", sizes=((40, 40),)),
+    "vitdet-windows": Tower(
+        {
+            **VITDET,
+            "window_size": 3,
+            "window_block_indices": [0, 2],
+            "residual_block_indices": [1],
+            "use_relative_position_embeddings": True,
+            "qkv_bias": False,
+        },
+        "VitDetModel",
+        sizes=((40, 40),),
+    ),
+    "vitdet-plain-windows": Tower(
+        {**VITDET, "window_size": 2, "window_block_indices": [1], "residual_block_indices": [2]},
+        "VitDetModel",
+        sizes=((40, 40),),
+    ),
     "swiftformer": Tower(SWIFT, "SwiftFormerModel", sizes=((32, 32), (40, 28))),
     "swiftformer-labels": Tower(
         {**SWIFT, "use_layer_scale": False, "downsamples": [True, True, True], "num_labels": 5},

@@ -36,14 +36,14 @@ class FocalModulation(Mixer):
     """y = Wo N(q * Wc (sum_l g_l c_l + g_L act(mean c_(L-1)))), c_l = act(conv_l c_(l-1)), c_(-1) = c.
 
     Yang et al. 2022, arXiv:2203.11926 section 3. A matrix makes q, c and the numbers g of `levels` L + 1
-    levels of each place. conv_l is a kernel of `window` + 2 l places on each side for each channel. `divides`
+    levels of each place. conv_l is a kernel of `side` + 2 l places on each side for each channel. `divides`
     makes a mean of the sum; `norm` is before Wo.
     """
 
     title: ClassVar[str] = "Focal modulation"
     short_title: ClassVar[str] = "focal modulation"
     kind: Literal["focal"] = "focal"
-    window: Whole = 3
+    side: Whole = 3
     levels: Whole = 2
     divides: bool = False
     activation: Activation = GELU()
@@ -65,7 +65,7 @@ class FocalModulation(Mixer):
         total: Tensor | None = None
         width = contents.shape[3]
         for level in range(self.levels):
-            side = self.window + 2 * level
+            side = self.side + 2 * level
             conv = Conv2d(
                 f"context{level}", width, (side, side), (1, 1), (side // 2, side // 2), width, False
             )
@@ -81,8 +81,8 @@ class FocalModulation(Mixer):
     def check(self) -> Iterator[Conflict]:
         """Conflict: kernels without a middle."""
         yield from super().check()
-        if self.window % 2 == 0:
-            yield Conflict("focal-window", "window", "an even kernel has no middle", "state an odd one")
+        if self.side % 2 == 0:
+            yield Conflict("focal-side", "side", "an even kernel has no middle", "state an odd one")
 
 
 __all__ = ["FocalModulation"]

@@ -63,6 +63,7 @@ class SeparableAttention(Mixer):
     """y = Wo (act(v_n) * sum_m softmax(q)_m k_m) over the places m that lie alike in patches.
 
     MobileViTv2, arXiv:2206.02680 section 3.2: q is one number of each place, k and v are vectors.
+    Patches are of `side` x `side` places.
     """
 
     title: ClassVar[str] = "Separable attention"
@@ -85,12 +86,13 @@ class SeparableAttention(Mixer):
 class FusedBlock(Block):
     """y = F [x; S' L S x]: layers L between steps S and S', whose result stands beside x, and steps F.
 
-    MobileViT, arXiv:2110.02178 section 3.1. `before` are S, `n_layers` times `layer` are L, `behind` are S'.
+    MobileViT, arXiv:2110.02178 section 3.1. `before` are the steps S, `repeats` times
+    `layer` are L, `behind` are S', `fusion` are F.
     """
 
     kind: Literal["fused"] = "fused"
     before: Annotated[tuple[GridStep, ...], Length(least=1)]
-    n_layers: Whole = 1
+    repeats: Whole = 1
     layer: Block
     behind: Annotated[tuple[GridStep, ...], Length(least=1)]
     fusion: Annotated[tuple[GridStep, ...], Length(least=1)]
@@ -99,7 +101,7 @@ class FusedBlock(Block):
         """[B, h, w, C] to [B, h, w, C']."""
         self.hold(x)
         context, y = or_default(x, context), run_grid_steps(self.before, x, "before")
-        for i in range(self.n_layers):
+        for i in range(self.repeats):
             y, _ = self.layer(y, context, name=f"layers.{i}")
         y = run_grid_steps(self.behind, y, "behind")
         return run_grid_steps(self.fusion, Concat("join")(x, y), "fusion"), None

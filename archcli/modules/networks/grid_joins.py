@@ -17,7 +17,7 @@ from archcli.ops import Add, Concat, PadPlaces, Parameter, SplitHeads
 
 
 class SequenceStep(GridStep):
-    """Several steps in a row as one, where one is asked for."""
+    """Several `steps` in a row as one, where one is asked for."""
 
     kind: Literal["sequence"] = "sequence"
     steps: Annotated[tuple[GridStep, ...], Length(least=1)]
@@ -47,7 +47,7 @@ class JoinedStep(GridStep):
 
 
 class DenseStep(GridStep):
-    """y = [x, S_1 x, S_2 S_1 x, ...]: x and what each step in a row makes, channels side by side.
+    """y = [x, S_1 x, S_2 S_1 x, ...]: x and what each of the `steps` in a row makes, side by side.
 
     HGNetV2; DenseNet's steps read all before them (arXiv:1608.06993), these the last alone.
     """

@@ -60,7 +60,7 @@ class ConvolutionStep(GridStep):
     the right (TensorFlow's rule).
     groups: channels of a group read those of their group alone; with `depthwise` each its own.
     standardized: kernels have mean 0 and variance 1 (arXiv:1903.10520); the number is the variance's eps.
-    affine: behind the activation every number is multiplied by one trained number, and another is added.
+    With `affine` one trained number multiplies all behind the activation, and another is added.
     """
 
     kind: Literal["conv"] = "conv"

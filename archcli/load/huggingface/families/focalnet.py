@@ -46,7 +46,7 @@ def _layer(config: Config, norm: Mapped, stage: FocalStage) -> Mapped:
     width = config.size("embed_dim").derive(int(stage.width * config.number("mlp_ratio").value))
     if width.value < 1:
         raise config.error("mlp_ratio leaves no width", at=config.place("mlp_ratio"))
-    modulation: dict[str, Any] = {"kind": "focal", "window": stage.window, "levels": stage.levels}
+    modulation: dict[str, Any] = {"kind": "focal", "side": stage.window, "levels": stage.levels}
     modulation |= {"divides": True} if config.flag("normalize_modulator").value else {}
     modulation |= {"norm": norm} if config.flag("use_post_layernorm_in_modulation").value else {}
     layer: dict[str, Any] = {

@@ -114,7 +114,7 @@ def _v1(config: Config) -> Mapped:
         fused = {
             "kind": "fused",
             "before": [convolution(out, kernel, **unit), convolution(width, 1)],
-            "n_layers": depth,
+            "repeats": depth,
             "layer": {"kind": "pre_norm", "norm": norm, **_v1_layer(config, width)},
             "behind": [{"kind": "norm", "norm": norm}, convolution(out, 1, **unit)],
             "fusion": [convolution(out, kernel, **unit)],

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part
+from archcli.graph import Op, OpClass, Part, Workspace
 from archcli.ops.base import WHOLE_NUMBERS, bias, elementwise
 
 
@@ -110,6 +110,10 @@ class TrainedScale(Op):
         )
         scaled = Part("scale", OpClass.ELEMENTWISE, n, n + numbers, n, gradients)
         return (scaled, bias(n, numbers)) if self.bias else (scaled,)
+
+    def workspace(self, width: int, x: Shape) -> Workspace:
+        """Bytes of the product before the bias is added."""
+        return Workspace(width * prod(x) if self.bias else 0)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         y = x * weights["scale"].to(x.dtype)

@@ -121,8 +121,11 @@ def test_shifted_heads_are_a_multiple_of_their_stride():
     assert attention.mask.pairs_of(6, 6, 0, 6) == 6 * 9 + 2 * 3 * 4
 
 
-def test_shifted_heads_are_not_shared_among_ranks():
-    layer = PreNorm(norm=RMSNorm(), attention=MultiHeadAttention(n_heads=4, sparsity=SHIFTED))
+def test_ranks_share_shifted_heads_where_each_has_as_many_of_a_kind():
+    layer = PreNorm(norm=RMSNorm(), attention=MultiHeadAttention(n_heads=6, head_dim=4, sparsity=SHIFTED))
     model = Decoder(vocab_size=10, d_model=8, norm=RMSNorm(), groups=(Group(n_layers=1, layer=layer),))
-    with pytest.raises(ArchError, match="other numbers of keys"):
+    with pytest.raises(ArchError, match="stride 2 of shifted heads does not divide n_heads 3"):
         shard(model, 2)
+    whole, part = (layer.attention.mask, shard(model, 3).groups[0].blocks[0].attention.mask)
+    # a rank's two heads see what every two of the six see
+    assert 3 * part.pairs_of(2, 9, 0, 9) == whole.pairs_of(6, 9, 0, 9)

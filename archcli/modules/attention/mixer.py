@@ -33,8 +33,8 @@ def heads_unit(spec: Spec) -> int:
     Of a pattern that shifts from head to head the stride divides them, too.
     """
     groups: int = max(getattr(spec, "n_groups", 1), getattr(getattr(spec, "norm", None), "groups", 1) or 1)
-    sparsity = getattr(spec, "sparsity", None)
-    return lcm(groups, head_parts(spec), 1 if sparsity is None else sparsity.heads_unit)
+    shifts: int = getattr(getattr(spec, "sparsity", None), "heads_unit", 1)
+    return lcm(groups, head_parts(spec), shifts)
 
 
 def derives_head_width(spec: Spec) -> bool:

@@ -192,6 +192,18 @@ def _refused(model: Model, degrees: Degrees) -> Iterator[Problem]:
         of_family = module.family in SPLIT and getattr(module, "kind", "") not in COMPOSED
         if of_family and (module.family == "ffn" or degrees.tp > 1):
             yield from _refused_module(path, module)
+            yield from _refused_shifts(path, module, degrees.tp)
+
+
+def _refused_shifts(path: str, module: Any, tp: int) -> Iterator[Problem]:
+    """Reason why heads that see other keys each are not shared: unequal numbers of a rank see a block."""
+    # a gated network has a sparsity, too, which is a number
+    check = getattr(getattr(module, "sparsity", None), "check_heads", None)
+    if check is None or module.n_heads % tp:
+        return
+    for conflict in check(module.n_heads // tp):
+        why = f"each of {tp} ranks would have {module.n_heads // tp} heads: {conflict.what}"
+        yield _unsplit(f"{path}.sparsity.{conflict.path}", "a pattern of shifted heads", why, "tp")
 
 
 def _refused_module(path: str, module: Any) -> Iterator[Problem]:
@@ -204,9 +216,6 @@ def _refused_module(path: str, module: Any) -> Iterator[Problem]:
     for name, why in layout.refused.items():
         if getattr(module, name, None):
             yield _unsplit(f"{path}.{name}", f"{kind} with {name}", why, "tp")
-    if getattr(getattr(module, "sparsity", None), "shifted", False):
-        why = "each rank would have heads that see other numbers of keys"
-        yield _unsplit(f"{path}.sparsity.shifted", f"{kind} with shifted heads", why, "tp")
     if getattr(getattr(module, "router", None), "zero_experts", None) is not None:
         why = "what they return is no partial sum"
         yield _unsplit(f"{path}.router.zero_experts", f"{kind} with zero_experts", why, "tp")

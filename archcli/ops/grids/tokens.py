@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part
+from archcli.graph import Op, OpClass, Part, Workspace
 from archcli.ops.base import View, movement
 
 
@@ -100,6 +100,10 @@ class JoinNeighbours(Op):
         # every token is read by itself and by its neighbours: their gradients are added up
         back = Part("d_0", OpClass.ELEMENTWISE, out - n, out, n, wrt=0)
         return (movement("join", n, out, (back,)),)
+
+    def workspace(self, width: int, x: Shape) -> Workspace:
+        """Bytes of the tokens with zeros beyond the ends."""
+        return Workspace(width * x[0] * (x[1] + 2 * self.reach) * x[2])
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         padded = torch.nn.functional.pad(x, (0, 0, self.reach, self.reach))

@@ -11,7 +11,6 @@ from archcli.lazy import lazy
 
 if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.attention.attend import *
-    from archcli.ops.attention.block_sparse import *
     from archcli.ops.attention.block_sums import *
     from archcli.ops.attention.blocks import *
     from archcli.ops.attention.chosen_keys import *
@@ -173,7 +172,6 @@ HOMES = {
     ],
     ".attention.linear_attend": ["FeatureMap", "LinearAttend"],
     ".losses.loss": ["GatherLast", "LogSoftmax", "LogSumExp", "Mean", "Subtract"],
-    ".attention.block_sparse": ["BlockSparse"],
     ".attention.mask": [
         "Bidirectional",
         "Causal",
@@ -216,7 +214,7 @@ HOMES = {
     ".recurrent.state_scan": ["StateScan"],
     ".recurrent.wkv": ["Interpolate", "TokenShift", "WKV"],
     ".recurrent.mlstm_scan": ["MLSTMScan"],
-    ".attention.near": ["CentredWindow", "NearAndSource"],
+    ".attention.near": ["BlockSparse", "CentredWindow", "NearAndSource"],
     ".attention.rotary": ["AddConstant", "Positions", "RotaryTable", "Rotate", "Sinusoid"],
     ".mixtures.route": ["Combine", "Dispatch", "Route", "SkipLast"],
     ".mixtures.route_variants": [

@@ -64,9 +64,8 @@ def run(  # noqa: PLR0913
     """Measure where the time of a pass goes on this machine.
 
     Builds the model with random weights, runs the pass, times every operation, and sets time beside FLOPs and
-    bytes. Training has no optimizer, and a loss only where the model states one. Needs torch.
-
-    With --image or a sound a multimodal model runs as a whole, its towers and projectors with it.
+    bytes. Training has no optimizer, and a loss only where the model states one. With --image or a sound a
+    multimodal model runs with its towers and projectors. Needs torch.
 
     A model that does not fit into memory is measured by kinds of layer and extrapolated, as with --per-kind.
     `archcli profile -- python train.py` measures the steps of a program of yours, unchanged; its own options
@@ -93,10 +92,12 @@ def run(  # noqa: PLR0913
         show(report, form, output, as_json=as_json)
         raise typer.Exit(_exit_code(report))
     keep_large_blocks(allocator, options.device)
-    stated = overrides or []
     try:
         found = measured(
-            lambda more: subject(options.model, [*stated, *more]), options, launch, trace=trace is not None
+            lambda more: subject(options.model, [*(overrides or []), *more]),
+            options,
+            launch,
+            trace=trace is not None,
         )
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None

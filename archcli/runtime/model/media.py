@@ -38,11 +38,12 @@ def given_media(model: Any, tokens: torch.Tensor, media: Sequence[Any]) -> tuple
     given = tuple([_medium(spec, item) for item in media])
     for item in given:
         check_runs(spec.tower_of(item.medium), item.medium)
-    # ids on meta say nothing
-    for tower, read in () if tokens.is_meta else by_tower(spec, given):
+    for tower, read in by_tower(spec, given):
         if tower.added:
             vectors = sum(tower.vectors_of(item.medium) for item in read)
             _check_added(tower.part, vectors, len(read), tokens.shape[1])
+        # ids on meta say nothing
+        if tower.added or tokens.is_meta:
             continue
         needed = sum(tower.placed(item.medium) for item in read)
         placed = (tokens == token_of(tower)).sum(dim=1).unique().tolist()

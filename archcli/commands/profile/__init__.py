@@ -63,13 +63,12 @@ def run(  # noqa: PLR0913
 ) -> None:
     """Measure where the time of a pass goes on this machine.
 
-    Builds the model with random weights, runs the pass, times every operation, and sets time beside FLOPs and
-    bytes. Training has no optimizer, and a loss only where the model states one. With --image or a sound a
-    multimodal model runs with its towers and projectors. Needs torch.
+    Builds the model with random weights, with --image or a sound its towers, too, times every operation of a
+    pass, and sets time beside FLOPs and bytes. Training has no optimizer, and a loss if the model states one.
 
     A model that does not fit into memory is measured by kinds of layer and extrapolated, as with --per-kind.
     `archcli profile -- python train.py` measures the steps of a program of yours, unchanged; its own options
-    stand before `--`, and `archcli profile -h --` describes them.
+    stand before `--`, and `archcli profile -h --` describes them. Needs torch.
     The preset `ivanov` is the layer that Ivanov et al. 2021 measured, with their table.
     With --tp or --dp it runs on several devices, a process each, which a launcher starts:
     `torchrun --no-python --nproc-per-node 2 archcli profile MODEL --tp 2`.

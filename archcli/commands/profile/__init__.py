@@ -91,12 +91,10 @@ def run(  # noqa: PLR0913
         show(report, form, output, as_json=as_json)
         raise typer.Exit(_exit_code(report))
     keep_large_blocks(allocator, options.device)
+    stated = overrides or []
     try:
         found = measured(
-            lambda more: subject(options.model, [*(overrides or []), *more]),
-            options,
-            launch,
-            trace=trace is not None,
+            lambda more: subject(options.model, [*stated, *more]), options, launch, trace=trace is not None
         )
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None

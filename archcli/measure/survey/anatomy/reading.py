@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from archcli.graph import StateContent
 from archcli.graph.anatomy import Figure, Heads, Piece, Role
+from archcli.graph.wired_tape import INPUT as GIVEN
 from archcli.graph.wired_tape import WiredRow, WiredTrace
 from archcli.measure.survey.anatomy.draft import INPUT, OUTPUT, Draft, Drafts, Tap
 from archcli.measure.survey.anatomy.figures import added, cached_figure, output_figure, shown, width_figure
@@ -117,6 +118,12 @@ class Reader:
                 self.drafts[port.node].names.setdefault(port.piece, short_name(row.path))
         return ports
 
+    def _images(self) -> Tap:
+        """The port of the vectors of images that a decoder is given beside its tokens."""
+        name = f"from {GIVEN}"
+        self.drafts.setdefault(name, Draft(name, "input", "images"))
+        return Tap(name)
+
     def give(self, row: WiredRow, *ports: Iterable[Tap]) -> None:
         """Let the outputs of a row be read from ports: those of its first output first."""
         for i, of_output in enumerate(ports):
@@ -147,6 +154,8 @@ class Reader:
     def node(self, row: WiredRow) -> None:
         """A row that is a node of its own."""
         role, reads = NODES[role_of(row)], self.reads(row)
+        if not reads and role == "matrix" and GIVEN in (row.reads or ()):
+            reads = [self._images()]
         if not reads:
             self.give(row, *[()] * len(row.outputs))
             return

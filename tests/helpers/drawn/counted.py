@@ -41,6 +41,11 @@ def _addressed(element, model):
         yield from _addressed(child, model)
 
 
+def seen_by_layers(model):
+    """The images without which some layers do not run: those are drawn as `show --image` has them."""
+    return tuple(tower.usual for tower in getattr(model, "towers", ()) if tower.crosses)
+
+
 class Addresses:
     """The numbers of a command's JSON by their addresses."""
 

@@ -33,6 +33,8 @@ def document(command, model):
     name, _, part = model.partition(": ")
     whole = archcli.load(name)
     asked = next((tower.model for tower in whole.towers if tower.part == part), name)
+    if asked is name and command == "show" and (seen := counted.seen_by_layers(whole)):
+        return archcli.show(name, image=[medium.size for medium in seen]).to_dict()
     return getattr(archcli, command)(asked).to_dict()
 
 

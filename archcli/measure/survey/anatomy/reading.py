@@ -118,10 +118,11 @@ class Reader:
                 self.drafts[port.node].names.setdefault(port.piece, short_name(row.path))
         return ports
 
-    def _images(self) -> Tap:
-        """The port of the vectors of images that a decoder is given beside its tokens."""
-        name = f"from {GIVEN}"
-        self.drafts.setdefault(name, Draft(name, "input", "images"))
+    def _images(self, row: WiredRow) -> Tap:
+        """The port of the vectors of images that a decoder is given beside its tokens, which a row reads."""
+        name, shape = f"from {GIVEN}", row.inputs[0]
+        width = shown(row, f"inputs.0.{len(shape) - 1}", shape[-1])
+        self.drafts.setdefault(name, Draft(name, "input", "images", width=width))
         return Tap(name)
 
     def give(self, row: WiredRow, *ports: Iterable[Tap]) -> None:
@@ -155,7 +156,7 @@ class Reader:
         """A row that is a node of its own."""
         role, reads = NODES[role_of(row)], self.reads(row)
         if not reads and role == "matrix" and GIVEN in (row.reads or ()):
-            reads = [self._images()]
+            reads = [self._images(row)]
         if not reads:
             self.give(row, *[()] * len(row.outputs))
             return

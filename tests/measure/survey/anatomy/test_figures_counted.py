@@ -18,9 +18,14 @@ from archcli.measure.survey.show import list_rows
 from archcli.measure.survey.wired import wired_forward
 from archcli.modules.models.layers import folded_path
 from combinations.hybrids import HYBRIDS, hybrid
-from drawn.counted import Addresses
+from drawn.counted import Addresses, seen_by_layers
 
-COMMANDS = {"show": list_rows, "params": count_params, "flops": count_flops, "kvcache": count_kv_cache}
+COMMANDS = {
+    "show": lambda model: list_rows(model.with_media(seen_by_layers(model))),
+    "params": count_params,
+    "flops": count_flops,
+    "kvcache": count_kv_cache,
+}
 NAMES = [*presets(), *HYBRIDS]
 
 

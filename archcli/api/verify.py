@@ -161,7 +161,8 @@ def _verify_counts(subject: Subject, request: Request) -> VerifyResult:
         decode = replace(request, phase="decode", media=(), in_prompt=False)
         steps = (
             count_pass(model, replace(request, phase="prefill"), WholeTape),
-            count_pass(model, decode, WholeTape),
+            # what layers read of the media stays for all tokens behind them
+            count_pass(model.with_media(request.media), decode, WholeTape),
         )
     # torch is imported only now, so that a model that cannot be counted is refused at once
     from archcli.runtime.verify import verify as references

@@ -135,6 +135,7 @@ def test_what_torch_cannot_build_is_refused(options, message):
         archcli.build("gpt2", **options)
 
 
+@pytest.mark.long
 def test_weights_larger_than_the_memory_are_not_allocated():
     with pytest.raises(archcli.ArchError, match=r'GiB of weights; .*"meta" allocates'):
         archcli.build("llama-3.1-405b", dtype="fp64")

@@ -99,6 +99,7 @@ def test_every_picture_is_drawn(cli, tmp_path, mixer, asked):
     assert "<svg" in done.out
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("mixer", ENCODING | GATED | OF_IMAGES | OF_SOUNDS | OF_SUMS)
 @pytest.mark.parametrize("name", sorted(GENERATES & set(ASKED)))
 def test_an_encoder_says_that_it_generates_nothing(cli, tmp_path, mixer, name):

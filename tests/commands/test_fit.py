@@ -85,6 +85,7 @@ def test_the_json_of_a_model_has_its_keys(answer):
     assert [set(row) for row in report["rows"]] == [STEP] * 2
 
 
+@pytest.mark.long
 def test_what_does_not_fit_has_neither_format_nor_context(answer, cli):
     totals = answer("llama-3.1-405b", "4090")["totals"]
     assert set(totals) == TOTALS
@@ -290,6 +291,7 @@ def test_a_part_in_ram_is_the_change_where_nothing_fits(answer):
     assert (totals["fits"], totals["engine"], totals["offload"]["experts"]) == (True, "llamacpp", True)
 
 
+@pytest.mark.long
 def test_layers_and_experts_in_ram_are_predicted_together(answer):
     """Half of an RTX 3060 holds neither all caches nor any experts of Qwen3 235B at 32k."""
     asked = ("--dtype", "q4_k_m", "--ram", "512GiB", "--utilization", "0.5")

@@ -120,6 +120,7 @@ def test_what_does_not_fit_says_so(cli):
     assert any(note.startswith("It does not fit into h100-sxm") for note in document["notes"])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("asked", "training"),
     [
@@ -192,6 +193,7 @@ def test_the_page_says_what_is_found(row):
 SHARED = [("qwen3-8b", 32.8e9), ("deepseek-v3", 16e9), ("t5-base", 3e9), ("llama-3.1-8b", 2.9e9)]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("base", "params"), SHARED)
 def test_devices_can_share_the_heads(base, params):
     report = archcli.scale(base, params)

@@ -176,7 +176,7 @@ CLOSED = {
 }
 
 
-@pytest.mark.sample(1, per=lambda streams, **_: streams)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("streams", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", ">/dev/full"])
 @pytest.mark.parametrize(("args", "code"), CLOSED.values(), ids=CLOSED)
 def test_closed_streams_are_one_error(tmp_path, args, code, streams):

@@ -252,6 +252,7 @@ def test_weights_that_transformers_would_make_up_are_told(folder, cli):
     assert "transformers finds 9 weights of LlamaForCausalLM not in" in done.err
 
 
+@pytest.mark.long
 def test_a_missing_transformers_is_one_line_and_2(folder):
     path = str(folder("llama"))
     code = (

@@ -195,6 +195,7 @@ def test_a_variant_that_tells_two_stories_is_marked():
     assert [one["reliable"] for one in sound.totals["variants"]] == [False, True]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("form", ["json", "csv", "md", "plain", "table"])
 def test_every_format_prints_it(form):
     printed = rendered(compared(), form)

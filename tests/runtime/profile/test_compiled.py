@@ -184,6 +184,7 @@ def test_a_torch_that_cannot_annotate_is_refused(monkeypatch):
         check_compiler("cpu")
 
 
+@pytest.mark.long
 def test_what_cannot_be_compiled_says_why():
     work = prepare(MODELS["adaptive"], Request("train", 2, 10))
     before = state()

@@ -95,6 +95,7 @@ def test_the_rows_of_an_image_are_cached_once():
         totals = archcli.count_kv_cache(CONFIG, context, image=[IMAGE] * images).totals
         assert totals["cross_elements"] == images * per_image
         assert totals["elements"] == (LAYERS - CROSSING) * 2 * KV * (context + images)
+        assert totals["prompt_tokens"] == context + images
     assert archcli.count_kv_cache(CONFIG, 100).totals["cross_elements"] == 0
 
 

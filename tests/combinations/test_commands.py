@@ -82,13 +82,13 @@ def test_every_kind_and_every_command_is_here():
     assert {asked[0] for asked in (ASKED | PICTURES | TORCH).values()} | OF_NO_MODEL == set(COMMANDS)
 
 
-@pytest.mark.sample(1, per=lambda mixer, **_: mixer)
+@pytest.mark.sample(1, per=lambda mixer, **_: mixer, second=9)
 @of_all(ASKED)
 def test_every_command_answers(answered, mixer, asked):
     assert answered(asked, mixer)["command"] == asked[0]
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(20, second=60)
 @of_all(PICTURES)
 def test_every_picture_is_drawn(cli, tmp_path, mixer, asked):
     path = tmp_path / "model.yaml"
@@ -99,7 +99,7 @@ def test_every_picture_is_drawn(cli, tmp_path, mixer, asked):
     assert "<svg" in done.out
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(20, second=60)
 @pytest.mark.parametrize("mixer", ENCODING | GATED | OF_IMAGES | OF_SOUNDS | OF_SUMS)
 @pytest.mark.parametrize("name", sorted(GENERATES & set(ASKED)))
 def test_an_encoder_says_that_it_generates_nothing(cli, tmp_path, mixer, name):
@@ -122,7 +122,7 @@ def test_what_is_written_as_yaml_is_the_same_model(cli, tmp_path, mixer):
 
 
 @pytest.mark.torch
-@pytest.mark.sample(1, per=lambda asked, **_: asked)
+@pytest.mark.sample(1, per=lambda asked, **_: asked, second=30)
 @of_all(TORCH)
 def test_every_command_that_runs_it_answers(answered, mixer, asked):
     assert answered(asked, mixer)["command"] == asked[0]

@@ -39,7 +39,7 @@ def answered(cli, tmp_path):
     return run
 
 
-@pytest.mark.sample(1, per=lambda name, **_: name)
+@pytest.mark.sample(1, per=lambda name, **_: name, second=9)
 @every_hybrid
 @pytest.mark.parametrize("asked", ASKED)
 def test_every_command_answers(answered, name, asked):

@@ -66,6 +66,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 RUNS: dict[tuple[str, str], dict[str, Any]] = {
     ("aria", "vision_config"): {"image_size": 1120},
     ("gemma3", "vision_config"): {"image_size": 256},
+    ("granite_docling", "vision_config"): {"deepstack_visual_indexes": [0, 1, 3]},
     ("idefics3", "vision_config"): {"image_size": 256},
     ("llama4", "vision_config"): {"intermediate_size": 3072, "vision_output_dim": 4096},
     ("mllama", "vision_config"): {"intermediate_layers_indices": [0, 1, 2, 3, 3]},

@@ -114,13 +114,29 @@ def _sam(config: Config) -> Mapped:
 
 
 def minicpm_ocr(source: TowerSource) -> Mapped:
-    """MiniCPM-OCR: SigLIP's layers, 2 x 2 patches merged a number of times, each time by a perceptron.
+    """MiniCPM-OCR: as MiniCPM-V, without the merger between layers, which the class holds all the same."""
+    source.whole.only("downsample_mode", "4x", default="4x")
+    return _minicpm(source, {"kind": "exact"}, between=False)
 
-    The class holds a merger between layers that this mode leaves out.
+
+def minicpm_v(source: TowerSource) -> Mapped:
+    """MiniCPM-V 4.6 and 4.7: a merger between layers, or with downsample_mode 4x without it."""
+    whole = source.whole
+    whole.ignore("drop_vision_last_layer", "newline_id")
+    whole.ignore(*(f"{what}_{end}_id" for what in ("image", "slice") for end in ("start", "end")))
+    whole.only("downsample_mode", "16x", "4x", default="16x")
+    mode = whole.get("downsample_mode", default="16x")
+    return _minicpm(source, _slices(source, mode), between=mode == "16x")
+
+
+def _minicpm(source: TowerSource, sizing: Mapped, *, between: bool) -> Mapped:
+    """SigLIP's layers, 2 x 2 patches merged a number of times, each time by a perceptron.
+
+    A merger of windows stands `between` layers, or is not read. Where patches are merged more than once, the
+    processor's tokens are not the class's: images of whole windows alone are read.
     """
     whole, config = source.whole, source.part("vision_config", MINICPM)
-    whole.only("downsample_mode", "4x", default="4x")
-    whole.ignore("insert_layer_id", "image_size", "patch_size")
+    whole.ignore("image_size", "patch_size")
     config.ignore("insert_layer_id")
     block, window = (
         sides(whole.with_defaults(merge_kernel_size=[2, 2]), "merge_kernel_size"),
@@ -130,26 +146,80 @@ def minicpm_ocr(source: TowerSource) -> Mapped:
         raise whole.error(
             "merge_kernel_size other than 2 x 2 is not known: the class joins by four", at=block.place
         )
-    encoder = vit_like(
-        config, patches(config, class_token=False), norm=layernorm(config.number("layer_norm_eps"))
-    )
-    d, d_ff = config.size("hidden_size").value, config.size("intermediate_size").value
-    joined, inner = d * window.value[0] * window.value[1], d_ff * window.value[0] * window.value[1]
-    config.report_unread_keys()
+    front_end = patches(config, class_token=False, resize="nearest")
+    encoder = vit_like(config, front_end, norm=layernorm(config.number("layer_norm_eps")))
+    d = config.size("hidden_size").value
     times = whole.size("merger_times", default=1).value
     if times > MOST_MERGES:
         raise whole.error(f"merger_times is at most {MOST_MERGES}", at=whole.place("merger_times"))
+    factor = bare(front_end["patch_size"])[0] * 2**times
+    if between:
+        factor = 2 * factor
+        if window.value != [2, 2]:
+            raise config.error("window_kernel_size other than 2 x 2 is not run", at=window.place)
+        encoder = _merged_between(source, config, encoder)
+    else:
+        whole.ignore("insert_layer_id")
+    config.report_unread_keys()
     widths: list[ConfigValue[int] | int] = [*[d] * (times - 1), source.width]
-    steps = [step for width in widths for step in _merged_by_four(4 * d, width)]
+    exact = sizing["kind"] == "exact" or times > 1
     return {
         "model": encoder,
-        "sizing": {"kind": "exact", "factor": bare(encoder["front_end"]["patch_size"])[0] * 2**times},
-        "projector": steps,
-        "unread": {
-            "window_attention": 4 * (d + 1) * d,
-            "window_norms": 2 * d + 2 * joined,
-            "window_network": (joined + 1) * inner + (inner + 1) * d,
-        },
+        "sizing": {"kind": "exact", "factor": factor} if exact else sizing,
+        "projector": [step for width in widths for step in _merged_by_four(4 * d, width)],
+        "unread": {} if between else _window_merger(config, window.value),
+    }
+
+
+def _window_merger(config: Config, window: list[int]) -> dict[str, int]:
+    """Parameters of the merger of windows that a class holds and does not run."""
+    d, n = config.size("hidden_size").value, window[0] * window[1]
+    joined, inner = d * n, config.size("intermediate_size").value * n
+    return {
+        "window_attention": 4 * (d + 1) * d,
+        "window_norms": 2 * d + 2 * joined,
+        "window_network": (joined + 1) * inner + (inner + 1) * d,
+    }
+
+
+def _merged_between(source: TowerSource, config: Config, encoder: Mapped) -> Mapped:
+    """The encoder with a merger of 2 x 2 patches behind the layer that the file names."""
+    behind = source.whole.count("insert_layer_id", default=6)
+    group, depth = encoder["groups"][0], config.size("num_hidden_layers")
+    if behind.value >= depth.value:
+        what = f"insert_layer_id {behind} is no layer of {depth}, counted from 0"
+        raise source.whole.error(what, at=behind.place)
+    merger_of_windows = {
+        "kind": "window_merger",
+        "n_heads": config.size("num_attention_heads"),
+        "d_ff": 4 * config.size("intermediate_size").value,
+        "norm": encoder["norm"],
+    }
+    first = behind.value + 1
+    groups = [
+        {**group, "n_layers": depth.derive(first)},
+        {"n_layers": 1, "layer": {"kind": "steps", "steps": [merger_of_windows]}},
+        {**group, "n_layers": depth.derive(depth.value - first)},
+    ]
+    return {**encoder, "groups": groups[: 3 if depth.value > first else 2]}
+
+
+def _slices(source: TowerSource, mode: str) -> Mapped:
+    """A view of the whole and slices, as MiniCPM-V's processor makes them."""
+    own = sides(source.whole.inner("vision_config", MINICPM), "patch_size").value
+    stated = source.processor
+    if not stated.data:
+        source.note("it is cut into at most 9 slices of the area of 448 x 448")
+    elif stated.get("downsample_mode", default="16x") != mode:
+        return {"kind": "unknown", "why": "its processor has another downsample_mode than the model"}
+    elif [stated.size("patch_size", default=14).value] * 2 != own:
+        return {"kind": "unknown", "why": "its processor has another patch_size than the model"}
+    cuts = stated.flag("slice_mode", default=True).value
+    return {
+        "kind": "slices",
+        "side": stated.size("scale_resolution", default=448),
+        "factor": own[0] * (2 if mode == "4x" else 4),
+        "most": stated.size("max_slice_nums", default=9) if cuts else 1,
     }
 
 

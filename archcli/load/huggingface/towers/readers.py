@@ -27,6 +27,8 @@ READERS: Mapping[tuple[str, str], str] = {
     ("smolvlm", "vision_config"): "tiles:smolvlm",
     ("idefics3", "vision_config"): "tiles:smolvlm",
     ("internvl_chat", "vision_config"): "tiles:internvl_chat",
+    ("minicpmv4_6", "vision_config"): "documents:minicpm_v",
+    ("minicpmv4_7", "vision_config"): "documents:minicpm_v",
     ("minicpm_ocr", "vision_config"): "documents:minicpm_ocr",
     ("qianfan_ocr", "vision_config"): "tiles:qianfan_ocr",
     ("modernvbert", "vision_config"): "tiles:modernvbert",

@@ -20,6 +20,7 @@ from archcli.ops import (
     PadTokens,
     PairPadding,
     Regroup,
+    ResizeTable,
     TakeTokens,
     TanhScale,
     TrainedTokens,
@@ -105,6 +106,14 @@ CASES = {
         [(E, 2 * 48, 48 + 24, 48)],
         [(E, 0, 48, 48), (N, 24, 24, 2 * 2), (N, 24, 24, 3 * 2)],
         weights={"rows": (5, 2), "columns": (5, 2)},
+    ),
+    # 4 rows of 3, which are the first, the first, the second and the third
+    "resize-nearest": ledger(
+        ResizeTable("y", (3, 2), (4, 3), mode="nearest"),
+        ((6, 5),),
+        (12, 5),
+        [(E, 0, 60, 60)],
+        [(E, 0, 60, 60)],
     ),
     # sinusoids that are no weights
     "grid-waves": ledger(

@@ -66,16 +66,19 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 RUNS: dict[tuple[str, str], dict[str, Any]] = {
     ("aria", "vision_config"): {"image_size": 1120},
     ("gemma3", "vision_config"): {"image_size": 256},
+    ("granite_docling", "vision_config"): {"deepstack_visual_indexes": [0, 1, 3]},
     ("idefics3", "vision_config"): {"image_size": 256},
     ("llama4", "vision_config"): {"intermediate_size": 3072, "vision_output_dim": 4096},
     ("mllama", "vision_config"): {"intermediate_layers_indices": [0, 1, 2, 3, 3]},
+    ("minicpmv4_6", ""): {"insert_layer_id": 1},
+    ("minicpmv4_7", ""): {"insert_layer_id": 1},
     ("molmo2", "adapter_config"): {"vision_feature_layer": [3, 1]},
     ("qwen2_5_vl", "vision_config"): {"fullatt_block_indexes": [1, 3]},
     ("qwen3_vl", "vision_config"): {"deepstack_visual_indexes": [1, 2, 3]},
     ("qwen3_vl_moe", "vision_config"): {"deepstack_visual_indexes": [1, 2, 3]},
     ("smolvlm", "vision_config"): {"image_size": 256},
 }
-"""Keys of a tower with few layers, or whose default reads no image."""
+"""Keys of a tower, or of the file, with few layers, or whose default reads no image."""
 NAMES_OF_TOKENS = ("_token_id", "_token_index", "vocab_size", "image_seq_length")
 
 
@@ -95,7 +98,7 @@ def classes() -> dict[str, dict[str, Any]]:
 
 def base(kind: str, config: dict[str, Any]) -> dict[str, Any]:
     """The default config with few layers in each part."""
-    cut = small(config)
+    cut = small(config) | RUNS.get((kind, ""), {})
     for part in towers(config):
         few = {key: FEW if key in (*DEPTHS, "depth") else value for key, value in config[part].items()}
         cut[part] = {**few, **RUNS.get((kind, part), {})}

@@ -40,7 +40,11 @@ FUSED = {
     "layer": {"kind": "pre_norm", "ffn": FFN, "norm": "layernorm"},
 }
 WIDER = {"kind": "grid_distances", "n_heads": 2, "head_dim": 3, "v_head_dim": 4, "side": 4}
+MERGER = {"kind": "window_merger", "n_heads": 2, "d_ff": 12, "norm": "layernorm"}
+STEPS = {"kind": "steps", "steps": [MERGER]}
+PLAIN = {**PATCHES, "class_token": False}
 REFUSED = {
+    "steps": ({"layer": {**STEPS, "ffn": FFN}}, "in the place of a mixer"),
     "focal": (mixing(kind="focal", side=4), "no middle"),
     "sequence": ({"layer": {**SEQUENCE, "ffn": FFN}}, "no mixer and no network"),
     "fused": ({"layer": {**FUSED, "ffn": FFN}}, "its layers have them"),
@@ -50,6 +54,10 @@ REFUSED = {
     "kept": ({"front": {**PATCHES, "kept": 17}}, "at most 16"),
 }
 UNFIT = {
+    "steps": (
+        {"layer": {**STEPS, "steps": [{**MERGER, "block": [3, 3]}]}, "front": PLAIN},
+        "windows of 3 x 3",
+    ),
     "positions": (step(kind="positions", number=15), "positions are those of 15"),
     "sequence": ({"layer": {**SEQUENCE, "number": 12}}, "positions are those of 12"),
     "distances": (mixing(**{**WIDER, "side": 5}), "biases are those of 5 x 5"),
@@ -94,3 +102,21 @@ def test_of_the_patches_so_many_go_on():
         for more in ({}, {"kept": 6})
     )
     assert all_of_them - kept == (16 - 6) * 2 * 2 * 8 * 8
+
+
+def test_layers_behind_a_merger_see_a_quarter_of_the_patches():
+    """16 patches of 12 numbers; windows of 4, 8 wide, 12 between the matrices; then 4 tokens in a network."""
+    groups = [{"n_layers": 1, "layer": layer} for layer in (STEPS, {"kind": "pre_norm", "ffn": FFN})]
+    report = archcli.count_flops(
+        network(PLAIN, groups=groups), Request(media=(Medium("image", (8, 8)),))
+    ).totals
+    attention = 2 * 16 * 4 * 8 * 8 + 4 * 16 * 4 * 8
+    merger = 2 * 4 * (32 * 12 + 12 * 8)
+    assert report["media"][0]["tokens"] == 4
+    assert report["matmul_flops"] == 2 * 16 * 12 * 8 + attention + merger + 2 * 4 * (8 * 8 + 8 * 8)
+
+
+def test_a_merger_that_is_repeated_is_refused():
+    groups = [{"n_layers": 2, "layer": STEPS}]
+    with pytest.raises(ArchError, match="a group of its own"):
+        archcli.count_params(network(PLAIN, groups=groups))

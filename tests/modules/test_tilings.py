@@ -4,10 +4,12 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.modules import (
+    CanvasTiles,
     CroppedTiles,
     GridBudget,
     NearestMultiple,
     PatchBudget,
+    SlicedSquares,
     SplitLongest,
     TilesBeyond,
     WindowTiles,
@@ -30,6 +32,8 @@ SIGLIP = PatchBudget(patch=16, most=256)
 MUSE = GridBudget(cell=28, most=4096)
 PADDLE = NearestMultiple(factor=28, least=384**2, most=1536**2, grown="round")
 FUYU = WithinBounds(bounds=(1080, 1920), patch=30)
+MINICPM = SlicedSquares(side=448, factor=56)
+PAGES = CanvasTiles(tile=(512, 512), most=32, most_side=16)
 ULTRA = SplitLongest(longest=3072, tile=512, most=27)
 
 
@@ -56,6 +60,12 @@ def made(sizing, image):
         (MUSE, (100, 100), [(1, (112, 112))]),
         (PADDLE, (20, 100), [(1, (196, 868))]),
         (ULTRA, (3000, 4000), [(21, (512, 512))]),
+        # half the square's area: one that grows to it, 448 / sqrt(2) high and twice as wide
+        (MINICPM, (200, 400), [(1, (336, 616))]),
+        # 3.5 squares are 3 to 5 slices: 2 x 2 are nearer to 10:7 than 1 x 3; each has 10:7 as well
+        (MINICPM, (700, 1000), [(1, (392, 560)), (4, (392, 560))]),
+        # a strip of 40 tiles' shape has 16 in a row, and the overview
+        (PAGES, (512, 20480), [(17, (512, 512))]),
         # smaller ones stay, but for whole patches; 1080 / 2000 is 0.54, and 0.54 * 3001 is 1620.5
         (FUYU, (100, 61), [(1, (120, 90))]),
         (FUYU, (2000, 3001), [(1, (1080, 1620))]),

@@ -273,6 +273,8 @@ def resized(op, weights, table):
         at = [(p + 0.5) * b / a - 0.5 for p, a, b in zip(place, op.after, op.before, strict=True)]
         if op.corners:
             at = [p * (b - 1) / (a - 1) for p, a, b in zip(place, op.after, op.before, strict=True)]
+        if op.mode == "nearest":
+            at = [p * b // a for p, a, b in zip(place, op.after, op.before, strict=True)]
         if op.mode == "bilinear":
             at = [max(0.0, z) for z in at]
         total = torch.zeros(table.shape[1])

@@ -20,6 +20,7 @@ from archcli.ops import (
     PadTokens,
     PairPadding,
     Regroup,
+    ResizeTable,
     TakeTokens,
     TanhScale,
     TrainedTokens,
@@ -106,6 +107,22 @@ CASES = {
         [(E, 0, 48, 48), (N, 24, 24, 2 * 2), (N, 24, 24, 3 * 2)],
         weights={"rows": (5, 2), "columns": (5, 2)},
     ),
+    # 4 rows of 3, which are the first, the first, the second and the third
+    "resize-nearest": ledger(
+        ResizeTable("y", (3, 2), (4, 3), mode="nearest"),
+        ((6, 5),),
+        (12, 5),
+        [(E, 0, 60, 60)],
+        [(E, 0, 60, 60)],
+    ),
+    # sinusoids that are no weights
+    "grid-waves": ledger(
+        AddGridTables("y", (2, 3), None),
+        ((2, 6, 4),),
+        (2, 6, 4),
+        [(E, 48, 48 + 24, 48)],
+        [(E, 0, 48, 48)],
+    ),
     # 3 x 2 patches by 2 x 2: two blocks, the second with zeros
     "merge-blocks-filled": ledger(
         MergeBlocks("y", (3, 2), (2, 2), whole=False),
@@ -173,8 +190,14 @@ def axis_bias(op, weights, q):
     return out
 
 
+WAVES = (torch.sin, torch.cos, torch.sin, torch.cos)
+
+
 def grid_tables(op, weights, x):
     out = x.clone()
+    if op.entries is None:  # one sine and one cosine of a column, then of a row
+        places = torch.tensor([[j, j, i, i] for i, j in product(range(2), range(3))], dtype=x.dtype)
+        return out + torch.cat([f(places[:, [k]]) for k, f in enumerate(WAVES)], dim=1)
     for i, j in product(range(2), range(3)):
         out[:, 3 * i + j] += torch.cat([weights["columns"][j], weights["rows"][i]])
     return out + torch.tensor([0.0, 1.0, 0.0, 1.0])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from archcli.arith import ceil_div
+from archcli.arith import ceil_div, is_whole
 from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.attention.cross import CrossAttention
@@ -43,6 +43,8 @@ from archcli.ops import (
 
 Pair = Annotated[tuple[Size, ...], Length(2, 2)]
 """How many patches, and how many queries they are read by."""
+SINES = 4
+"""Sines and cosines of a row and of a column."""
 
 
 class QueriesStep(Holder, ProjectorStep):
@@ -268,24 +270,28 @@ class KeepStep(ProjectorStep):
 
 
 class GridTablesStep(ProjectorStep):
-    """Add trained vectors of `entries` rows and columns, half as wide each.
+    """Add trained vectors of `entries` rows and columns, half as wide each; without entries sinusoids.
 
-    With `frame` the sinusoids of a first frame too. Florence-2, arXiv:2311.06242.
+    With `frame` the sinusoids of a first frame too. Florence-2, arXiv:2311.06242. Sinusoids of columns come
+    before those of rows (Granite Docling).
     """
 
     kind: Literal["grid_tables"] = "grid_tables"
-    entries: Size
+    entries: Size | None = None
     frame: bool = True
 
     def tokens_after(self, tokens: int, places: Places) -> int:
         """T; ArchError where a table is too short."""
-        if max(places) > self.entries:
+        if self.entries is not None and max(places) > self.entries:
             what = f"an image of {places[0]} x {places[1]} places is not read: tables have {self.entries}"
             raise ArchError(what, "give a smaller image")
         return tokens
 
     def forward(self, x: Tensor, places: Places) -> Tensor:
-        """[B, h w, D] to [B, h w, D]."""
+        """[B, h w, D] to [B, h w, D]; ArchError for sinusoids of a width that four does not divide."""
+        if self.entries is None and is_whole(x.shape[2]) and x.shape[2] % SINES:
+            what = f"sinusoids of rows and columns are not {x.shape[2]} wide"
+            raise ArchError(what, f"state a width that is a multiple of {SINES}")
         y: Tensor = AddGridTables("places", places, self.entries, self.frame)(x)
         return y
 

@@ -168,13 +168,15 @@ class CanvasTiles(ImageSizing):
 
     arXiv:2404.16821 section 3.3. Between `least` and `most` tiles; with `overview` the whole image is
     one more where there are several. With `nearest` size it is the arrangement that an image is enlarged
-    least for, or shrunk least where none is as large (Command A Vision).
+    least for, or shrunk least where none is as large (Command A Vision). No more than `most_side` tiles lie
+    in a row or a column (Granite Docling).
     """
 
     kind: Literal["canvas"] = "canvas"
     tile: Sides
     least: Size = 1
     most: Size = 12
+    most_side: Size | None = None
     overview: bool = True
     nearest: Literal["shape", "size"] = "shape"
 
@@ -190,10 +192,11 @@ class CanvasTiles(ImageSizing):
 
     def _arrangement(self, height: int, width: int) -> tuple[int, int]:
         """(columns, rows): of equally near ones the larger, unless it has twice the image's area."""
+        side = min(self.most, self.most_side or self.most)
         shapes = [
             (columns, rows)
-            for columns in range(1, self.most + 1)
-            for rows in range(1, self.most // columns + 1)
+            for columns in range(1, side + 1)
+            for rows in range(1, min(side, self.most // columns) + 1)
             if self.least <= columns * rows
         ]
         shapes.sort(key=lambda shape: shape[0] * shape[1])

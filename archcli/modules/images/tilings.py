@@ -6,11 +6,18 @@ H and W height and width in pixels.
 from __future__ import annotations
 
 from itertools import product
-from math import ceil, floor
+from math import ceil, floor, log, sqrt
 from typing import ClassVar, Literal
 
 from archcli.errors import ArchError
-from archcli.modules.images.sizings import CanvasTiles, ImageSizing, NearestMultiple, Pieces, Sides
+from archcli.modules.images.sizings import (
+    MOST_TILES,
+    CanvasTiles,
+    ImageSizing,
+    NearestMultiple,
+    Pieces,
+    Sides,
+)
 from archcli.modules.spec.base import Size
 
 NEAR, LARGEST_SCALE = 1e-5, 100.0
@@ -99,6 +106,59 @@ class GridBudget(ImageSizing):
         ]
         rows, columns = min(grids, key=lambda grid: abs(grid[0] / grid[1] - height / width))
         return Pieces(1, (rows * self.cell, columns * self.cell))
+
+
+class SlicedSquares(ImageSizing):
+    """The whole in the area of a square of `side` pixels, and slices of about that area (MiniCPM-V).
+
+    LLaVA-UHD, arXiv:2403.11703 section 3.1: as many as the image has such areas, up to `most`, in the
+    arrangement nearest to its shape; both sides of each piece to the nearest multiple of `factor`.
+    """
+
+    kind: Literal["slices"] = "slices"
+    side: Size
+    factor: Size
+    most: Size = 9
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """The view of the whole, and the slices."""
+        if self.most > MOST_TILES:  # each arrangement is looked at
+            what = f"an image is not cut into up to {self.most:,} slices"
+            raise ArchError(what, f"state at most {MOST_TILES:,}")
+        # a smaller image grows to the square: it has no slices
+        whole = self._fitted(height, width)
+        number = min(ceil(height * width / (self.side * self.side)), self.most)
+        if number <= 1:
+            return Pieces(1, whole)
+        rows, columns = self._arrangement(number, height, width)
+        sides = (_multiple(height, rows) / rows, _multiple(width, columns) / columns)
+        return Pieces(1, whole, rows, columns, ((rows * columns, self._fitted(*sides)),))
+
+    def _fitted(self, height: float, width: float) -> tuple[int, int]:
+        """The area of the square in this shape, sides to the nearest multiples."""
+        ratio = width / height
+        height = int(self.side / sqrt(ratio))
+        width = int(height * ratio)
+        return _multiple(height, self.factor), _multiple(width, self.factor)
+
+    def _arrangement(self, number: int, height: int, width: int) -> tuple[int, int]:
+        """(rows, columns) of so many slices, or one less or more; of equally near ones that of more rows."""
+        best, nearest, shape = (1, 1), float("inf"), log(width / height)
+        for slices in (number - 1, number, number + 1):
+            if slices == 1 or slices > self.most:
+                continue
+            for rows in range(1, slices + 1):
+                if slices % rows:
+                    continue
+                distance = abs(shape - log(slices // rows / rows))
+                if distance < nearest or (distance == nearest and rows > best[0]):
+                    best, nearest = (rows, slices // rows), distance
+        return best
+
+
+def _multiple(side: float, factor: int) -> int:
+    """The nearest multiple of a factor, at least one."""
+    return max(round(side / factor) * factor, factor)
 
 
 class WindowTiles(ImageSizing):
@@ -272,6 +332,7 @@ __all__ = [
     "CroppedTiles",
     "GridBudget",
     "PatchBudget",
+    "SlicedSquares",
     "TilesBeyond",
     "WindowTiles",
     "WithinBounds",

@@ -90,11 +90,15 @@ class MediaEncoder(Model, Stack, TowerModel):
         if self.upsampling is not None:
             restored: int = self.front_end.unsqueezed(self.front_end.input(1, medium).shape)
             return restored
+        shape = self.front_end.input(1, medium).shape
+        grid, made = self.front_end.grid_read(shape), self.grid_made(shape)
         if self.front_end.places_of(medium) is None:
-            return self.front_end.tokens(medium) // (self.averaged or 1)
-        h, w = self.grid_made(self.front_end.input(1, medium).shape)
-        made: int = h * w + sum(block.leading for _, block in self.layers())
-        return made
+            # layers may merge patches of a sequence
+            merged = 0 if grid is None else grid[0] * grid[1] - made[0] * made[1]
+            return (self.front_end.tokens(medium) - merged) // (self.averaged or 1)
+        h, w = made
+        tokens: int = h * w + sum(block.leading for _, block in self.layers())
+        return tokens
 
     def grid_made(self, shape: Shape) -> Any:
         """Rows and columns of the hidden states of what is read; None of a sequence."""

@@ -19,6 +19,7 @@ from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Inherit, Module, Size, Spec, children
 from archcli.modules.spec.context import Context, LayerCache, SharedBlocks
 from archcli.modules.spec.values import Length
+from archcli.ops import Positions
 
 if TYPE_CHECKING:  # a field of few, imported where it is given a value
     from archcli.modules.attention.disentangled import RelativeTable
@@ -93,7 +94,7 @@ class Group(Spec):
                 states = lent.taken(states, number, (group, i % len(blocks)))
             x = x if between is None else between.passed(number, x, times, len(blocks))
             kept.append(LayerCache(before.length + context.positions.shape[0], states))
-        if len(shape) > AXES and is_whole(self.n_layers) and len(blocks) < self.n_layers:
+        if is_whole(self.n_layers) and len(blocks) < self.n_layers:
             _check_grid(shape, x.shape)
         return x, None if cache is None else tuple(kept)
 
@@ -119,6 +120,18 @@ class Group(Spec):
         for step, block in children(self):
             if isinstance(block, Block):
                 yield from (conflict.below(step) for conflict in block.check_width(d_model))
+
+
+def _behind(group: Group, context: Context, x: Tensor, number: int) -> Context:
+    """What layers behind a group are given: places of fewer tokens where it merges patches of a sequence."""
+    grid = context.grid
+    if grid is None or len(x.shape) > AXES:
+        return context
+    for block in group.blocks:
+        grid = block.places_after(grid)
+    if grid is context.grid:
+        return context
+    return context._replace(positions=Positions(f"positions{number}")(x), grid=grid, places=None)
 
 
 def _check_grid(before: Shape, after: Shape) -> None:
@@ -175,6 +188,7 @@ class Stack(Module):
             of_group = context._replace(cache=cache[i] if cache else cache)
             x, entry = group.run(x, of_group, start, lent, i)
             kept.append(entry)
+            context = _behind(group, context, x, i)
             start = start + group.n_layers
         x = ends[1].leave(x) if ends else x
         return x, None if cache is None else tuple(kept)

@@ -153,7 +153,9 @@ class Tower(Holder):
         """The part that a row is in: this tower, or the projector."""
         head, _, rest = row.path.partition(".")
         if head == "tower":
-            return GROUP if row.group == GROUP else self.part
+            # steps of the projector may stand between layers
+            joins = row.group == GROUP or GROUP in rest.split(".")
+            return GROUP if joins else self.part
         step = rest.partition(".")[0]
         return self.part if head == GROUP and int(step) < self.within else GROUP
 

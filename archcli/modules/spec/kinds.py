@@ -101,6 +101,7 @@ TABLE: dict[str, dict[str, str]] = {
         "downsample": "archcli.modules.blocks.grid:Downsample",
         "unnormed": "archcli.modules.images.levit:UnnormedBlock",
         "fused": "archcli.modules.images.pixels:FusedBlock",
+        "steps": "archcli.modules.images.mergers:StepsBlock",
         "grid_sequence": "archcli.modules.images.sequences:GridSequence",
         "patch_merging": "archcli.modules.blocks.grid:PatchMerging",
         "convolved_pre_norm": "archcli.modules.blocks.grid:ConvolvedPreNorm",
@@ -173,6 +174,7 @@ TABLE: dict[str, dict[str, str]] = {
         "unknown": "archcli.modules.images.tilings:UnknownSizing",
         "tiles_beyond": "archcli.modules.images.tilings:TilesBeyond",
         "windows": "archcli.modules.images.tilings:WindowTiles",
+        "slices": "archcli.modules.images.tilings:SlicedSquares",
         "patch_budget": "archcli.modules.images.tilings:PatchBudget",
         "grid_budget": "archcli.modules.images.tilings:GridBudget",
         "crops": "archcli.modules.images.tilings:CroppedTiles",
@@ -241,6 +243,7 @@ TABLE: dict[str, dict[str, str]] = {
         "keep": "archcli.modules.ends.resamplers:KeepStep",
         "grid_tables": "archcli.modules.ends.resamplers:GridTablesStep",
         "mean_first": "archcli.modules.ends.resamplers:MeanFirstStep",
+        "window_merger": "archcli.modules.images.mergers:WindowMergerStep",
         "query_windows": "archcli.modules.ends.projectors:QueryWindowsStep",
     },
     "rope_scaling": {

@@ -13,8 +13,8 @@ from archcli.arith import Number, Shape
 from archcli.graph import Op, OpClass, Part
 from archcli.ops.base import elementwise, movement, summed
 
-Resampling = Literal["bicubic", "bilinear"]
-PER_ELEMENT = {"bicubic": 35, "bilinear": 9}
+Resampling = Literal["bicubic", "bilinear", "nearest"]
+PER_ELEMENT = {"bicubic": 35, "bilinear": 9, "nearest": 0}
 """FLOPs of an element: along one axis k products and k - 1 sums for k taps (4 or 2), k times; then once."""
 
 
@@ -45,7 +45,9 @@ class ResizeTable(Op):
     def run(self, torch: Any, weights: dict[str, Any], table: Any) -> Any:
         front, rest = table[: self.leading], table[self.leading :]
         grid = rest.reshape(1, *self.before, table.shape[1]).permute(0, 3, 1, 2)
-        options = {"mode": self.mode, "align_corners": self.corners, "antialias": self.antialias}
+        options: dict[str, Any] = {"mode": self.mode}
+        if self.mode != "nearest":
+            options |= {"align_corners": self.corners, "antialias": self.antialias}
         resized = torch.nn.functional.interpolate(grid, size=self.after, **options)
         places = resized.permute(0, 2, 3, 1).reshape(-1, table.shape[1])
         return torch.cat((front, places), dim=0) if self.leading else places

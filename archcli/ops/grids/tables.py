@@ -137,39 +137,55 @@ class PairPadding(Op):
 class AddGridTables(Op):
     """x [B, h w, D] plus [column | row], half as wide each, by tables of `entries` rows and columns.
 
-    `frame` adds the sinusoids of place 0 too, that of a single frame: 0 and 1 in turn. Florence-2.
+    Without entries the halves are fixed: sines and cosines of place times 10000^(-4 i/D), D/4 of each
+    (arXiv:2111.06377). `frame` adds the sinusoids of place 0 too, that of a single frame: 0 and 1 in turn.
+    Florence-2.
     """
 
     drawn: ClassVar[str] = "unary"
     name: str
     grid: tuple[Number, Number]
-    entries: Number
+    entries: Number | None
     frame: bool = False
 
     def weights(self, x: Shape) -> dict[str, Shape]:
+        if self.entries is None:
+            return {}
         half = x[2] // 2
         return {"rows": (self.entries, half), "columns": (self.entries, x[2] - half)}
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n = prod(x)
         own = x[1] * x[2]
-        gradients = (
+        gradients: tuple[Part, ...] = (
             Part("d_0", OpClass.ELEMENTWISE, 0, n, n, wrt=0),
             summed("rows", x[0] * x[1] * (x[2] // 2), self.grid[0] * (x[2] // 2)),
             summed("columns", x[0] * x[1] * (x[2] - x[2] // 2), self.grid[1] * (x[2] - x[2] // 2)),
         )
+        gradients = gradients[:1] if self.entries is None else gradients
         flops = n + (n if self.frame else 0)
         return (Part("add", OpClass.ELEMENTWISE, flops, n + own, n, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         h, w = self.grid
-        rows, columns = weights["rows"][:h], weights["columns"][:w]
+        if self.entries is None:
+            rows, columns = (_waves(torch, n, x) for n in (h, w))
+        else:
+            rows, columns = weights["rows"][:h], weights["columns"][:w]
         of_columns = columns[None].expand(h, *columns.shape)
         of_rows = rows[:, None].expand(h, w, rows.shape[1])
         y = x + torch.cat((of_columns, of_rows), dim=-1).flatten(0, 1)
         if not self.frame:
             return y
         return y + (torch.arange(x.shape[2], device=x.device) % 2).to(x.dtype)
+
+
+def _waves(torch: Any, n: Any, like: Any) -> Any:
+    """Sines, then cosines of n places, [n, D/2]."""
+    number = like.shape[2] // 4
+    steps = torch.arange(number, device=like.device, dtype=torch.float32) / number
+    angles = torch.arange(n, device=like.device, dtype=torch.float32)[:, None] * 10000.0**-steps
+    return torch.cat((angles.sin(), angles.cos()), dim=-1).to(like.dtype)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -366,3 +366,21 @@ def tiled(source: TowerSource, tile: Any) -> Mapped:
         "least": least,
         "most": source.processor.get("max_patches", default=12),
     }
+
+
+def layer_numbers(config: Config, key: str) -> list[int]:
+    """A list of numbers of layers; ArchError for anything else."""
+    entry = config.value(key)
+    if not isinstance(entry.value, list | tuple) or not all(type(number) is int for number in entry.value):
+        raise config.error(f"{key} must be a list of layers, counted from 0", at=entry.place)
+    return [*entry.value]
+
+
+def taps_of(config: Config) -> list[int]:
+    """The layers that are merged too; ArchError where the class makes a merger that no layer reaches."""
+    key = "deepstack_visual_indexes"
+    taps = layer_numbers(config, key)
+    if sorted({*taps} & {*range(config.layers())}) != sorted(taps):
+        what = f"{key} {taps} must be different layers, counted from 0, of {config.layers()}"
+        raise config.error(what, at=config.place(key))
+    return taps

@@ -16,11 +16,13 @@ from archcli.load.huggingface.towers.beside import (
     OF_QWEN,
     ROTARY,
     TowerSource,
+    layer_numbers,
     linear,
     merged,
     merger,
     multiples,
     still_patches,
+    taps_of,
 )
 from archcli.load.huggingface.whole.vit_like import sides, vit_like
 
@@ -170,7 +172,7 @@ def _in_windows(source: TowerSource, config: Config, heads: Mapping[str, Any] = 
     )
     whole = encoder["groups"][0]["layer"]
     window = {**whole, "attention": {**whole["attention"], "kind": "patch_window", "side": side}}
-    full = _numbers(config, "fullatt_block_indexes")
+    full = layer_numbers(config, "fullatt_block_indexes")
     encoder["groups"] = _runs([whole if i in full else window for i in range(config.layers())])
     steps = merger(width.value * n * n, config.size("out_hidden_size"), "gelu", norm=norm, n=n)
     video = _video(source, config, *FRAME_AREAS, of_all=False)
@@ -196,24 +198,6 @@ def _runs(layers: list[Mapped]) -> list[Mapped]:
     return groups
 
 
-def _numbers(config: Config, key: str) -> list[int]:
-    """A list of numbers of layers; ArchError for anything else."""
-    entry = config.value(key)
-    if not isinstance(entry.value, list | tuple) or not all(type(number) is int for number in entry.value):
-        raise config.error(f"{key} must be a list of layers, counted from 0", at=entry.place)
-    return [*entry.value]
-
-
-def _taps(config: Config) -> list[int]:
-    """The layers that are merged too; ArchError where the class makes a merger that no layer reaches."""
-    key = "deepstack_visual_indexes"
-    taps = _numbers(config, key)
-    if sorted({*taps} & {*range(config.layers())}) != sorted(taps):
-        what = f"{key} {taps} must be different layers, counted from 0, of {config.layers()}"
-        raise config.error(what, at=config.place(key))
-    return taps
-
-
 def _qwen3(source: TowerSource, defaults: Mapping[str, Any]) -> Mapped:
     """Qwen3-VL's encoder, with a square table of positions that is resized to each image."""
     config = _tower(source, defaults)
@@ -226,7 +210,7 @@ def _qwen3(source: TowerSource, defaults: Mapping[str, Any]) -> Mapped:
     front_end["image_size"] = [side * config.size("patch_size").value] * 2
     encoder = vit_like(config, front_end, attention={"position": ROTARY}, norm=norm, final_norm=False)
     hidden, out = width.value * n * n, config.size("out_hidden_size")
-    taps = _taps(config)
+    taps = taps_of(config)
     more = {"taps": taps, "tap_projector": merger(hidden, out, "gelu", norm=norm, n=n, first=False)}
     video = _video(source, config, 128 * 32 * 32, 768 * 32 * 32, of_all=True)
     config.report_unread_keys()

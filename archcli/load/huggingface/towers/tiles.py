@@ -8,7 +8,7 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
 from archcli.load.huggingface.parts.networks import activation, gated, layernorm, rmsnorm
 from archcli.load.huggingface.towers.beside import TowerSource, linear, merged, tiled
-from archcli.load.huggingface.whole.vit_like import patches, sides, vit_like
+from archcli.load.huggingface.whole.vit_like import patches, vit_like
 
 INTERNVL = {
     "hidden_size": 1024,
@@ -28,20 +28,6 @@ INTERNVL = {
     "layer_scale_init_value": 0.1,
     "use_mean_pooling": True,
 }
-MINICPM = {
-    "hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "num_channels": 3,
-    "image_size": 224,
-    "patch_size": 16,
-    "hidden_act": "gelu_pytorch_tanh",
-    "layer_norm_eps": 1e-6,
-    "window_kernel_size": [2, 2],
-}
-MOST_MERGES = 8
-"""Rounds of merging, each of which halves both sides; MiniCPM has one."""
 OF_CHAT = {
     "hidden_size": 3200,
     "num_attention_heads": 25,
@@ -301,49 +287,3 @@ def llama4(source: TowerSource) -> Mapped:
     # larger images are cut into tiles, by a rule that is not known here
     sizing = {"kind": "exact", "size": front_end["image_size"]}
     return {"model": encoder, "sizing": sizing, "projector": steps}
-
-
-def minicpm_ocr(source: TowerSource) -> Mapped:
-    """MiniCPM-OCR: SigLIP's layers, 2 x 2 patches merged a number of times, each time by a perceptron.
-
-    The class holds a merger between layers that this mode leaves out.
-    """
-    whole, config = source.whole, source.part("vision_config", MINICPM)
-    whole.only("downsample_mode", "4x", default="4x")
-    whole.ignore("insert_layer_id", "image_size", "patch_size")
-    config.ignore("insert_layer_id")
-    block, window = (
-        sides(whole.with_defaults(merge_kernel_size=[2, 2]), "merge_kernel_size"),
-        sides(config, "window_kernel_size"),
-    )
-    if block.value != [2, 2]:
-        raise whole.error(
-            "merge_kernel_size other than 2 x 2 is not known: the class joins by four", at=block.place
-        )
-    encoder = vit_like(
-        config, patches(config, class_token=False), norm=layernorm(config.number("layer_norm_eps"))
-    )
-    d, d_ff = config.size("hidden_size").value, config.size("intermediate_size").value
-    joined, inner = d * window.value[0] * window.value[1], d_ff * window.value[0] * window.value[1]
-    config.report_unread_keys()
-    times = whole.size("merger_times", default=1).value
-    if times > MOST_MERGES:
-        raise whole.error(f"merger_times is at most {MOST_MERGES}", at=whole.place("merger_times"))
-    widths: list[ConfigValue[int] | int] = [*[d] * (times - 1), source.width]
-    steps = [step for width in widths for step in _merged_by_four(4 * d, width)]
-    return {
-        "model": encoder,
-        "sizing": {"kind": "exact", "factor": bare(encoder["front_end"]["patch_size"])[0] * 2**times},
-        "projector": steps,
-        "unread": {
-            "window_attention": 4 * (d + 1) * d,
-            "window_norms": 2 * d + 2 * joined,
-            "window_network": (joined + 1) * inner + (inner + 1) * d,
-        },
-    }
-
-
-def _merged_by_four(hidden: int, width: ConfigValue[int] | int) -> list[Mapped]:
-    """2 x 2 patches side by side, a norm, two linear layers."""
-    normed = {"kind": "norm", "norm": layernorm(1e-6)}
-    return [merged(2), normed, linear(hidden), {"kind": "activation"}, linear(width)]

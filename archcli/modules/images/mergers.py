@@ -1,0 +1,109 @@
+"""Mergers between the layers of an encoder: attention within windows of patches, each then one token.
+
+B batch, T tokens, h and w rows and columns of patches, D width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from archcli.arith import is_whole
+from archcli.errors import ArchError
+from archcli.graph import Tensor
+from archcli.modules.attention.mixer import Kept
+from archcli.modules.blocks.block import Block
+from archcli.modules.ends.projectors import GROUP, BlockStep, Places, ProjectorStep, run_steps
+from archcli.modules.networks.activation import Activation, GELUTanh
+from archcli.modules.networks.norm import Norm
+from archcli.modules.spec.base import Conflict, Size
+from archcli.modules.spec.context import Context
+from archcli.modules.spec.unread import Holder
+from archcli.modules.spec.values import Length
+from archcli.ops import (
+    Add,
+    Attend,
+    Bidirectional,
+    Linear,
+    MeanTokens,
+    MergeBlocks,
+    MergeHeads,
+    Positions,
+    Regroup,
+    SplitHeads,
+)
+
+
+class WindowMergerStep(BlockStep):
+    """Each `block` of patches attends to itself, x += A(N x), and becomes mean x + W2 act(W1 N [x, x, …]).
+
+    MiniCPM-V 4.6. `d_ff` is the width between W1 and W2; all matrices have biases.
+    """
+
+    kind: Literal["window_merger"] = "window_merger"
+    n_heads: Size
+    d_ff: Size
+    norm: Norm
+    activation: Activation = GELUTanh()
+
+    def forward(self, x: Tensor, places: Places) -> Tensor:
+        """[B, h w, D] to [B, (h // p) (w // q), D]; ArchError for places that are no whole blocks."""
+        p, q = self.block
+        if all(map(is_whole, places)) and (places[0] % p or places[1] % q):
+            what = f"{places[0]} x {places[1]} patches are no whole windows of {p} x {q}"
+            raise ArchError(what, "give an image whose sides are multiples of a window")
+        rows, columns = self.places_after(places)
+        width = x.shape[2]
+        windows = Regroup("windows", p * q, width)(MergeBlocks("blocks", places, (p, q))(x))
+        windows = Add("attention_residual")(windows, self._attended(self.norm(windows, name="norm")))
+        joined = Regroup("joined", 1, p * q * width)(windows)
+        hidden = Linear("up_proj", self.d_ff, True)(self.norm(joined, name="joined_norm"))
+        y = Linear("down_proj", width, True)(self.activation(hidden, name="activation"))
+        merged = Add("residual")(MeanTokens("mean", 0)(windows), y)
+        tokens: Tensor = Regroup("tokens", rows * columns, width)(merged)
+        return tokens
+
+    def _attended(self, x: Tensor) -> Tensor:
+        """Attention of the patches of each window to each other."""
+        width = x.shape[2]
+        q, k, v = (
+            SplitHeads(f"{name}_heads", self.n_heads)(Linear(f"{name}_proj", width, True)(x))
+            for name in ("q", "k", "v")
+        )
+        attend = Attend("attend", Bidirectional(), (width // self.n_heads) ** -0.5)
+        mixed = attend(q, k, v, Positions("positions")(x))
+        y: Tensor = Linear("o_proj", width, True)(MergeHeads("merge")(mixed))
+        return y
+
+
+class StepsBlock(Block):
+    """y = S x: steps S of a projector between two layers, on patches in rows and columns.
+
+    MiniCPM-V 4.6 merges patches behind its seventh layer. Layers behind it see fewer tokens.
+    """
+
+    kind: Literal["steps"] = "steps"
+    steps: Annotated[tuple[ProjectorStep, ...], Length(least=1)]
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
+        """[B, T, D] to the tokens behind the steps; ArchError where x is no grid of patches."""
+        self.hold(x)
+        if context is None or context.grid is None:
+            raise ArchError("steps between layers need an encoder that reads an image in patches")
+        return run_steps(self.steps, x, context.grid, GROUP), None
+
+    def places_after(self, grid: tuple[int, int]) -> tuple[int, int]:
+        """Rows and columns behind all steps."""
+        for step in self.steps:
+            grid = step.places_after(grid)
+        return grid
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: a mixer or a network, in the place of which it has steps."""
+        yield from Holder.check(self)
+        if self.mixing is not None or self.ffn is not None:
+            what = "its steps stand in the place of a mixer and a network"
+            yield Conflict("steps-parts", "ffn", what, "leave them out")
+
+
+__all__ = ["StepsBlock", "WindowMergerStep"]

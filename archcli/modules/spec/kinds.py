@@ -198,6 +198,7 @@ TABLE: dict[str, dict[str, str]] = {
         "groupnorm": "archcli.modules.networks.grid_norms:GroupNorm",
         "global_response": "archcli.modules.networks.grid_norms:GlobalResponseNorm",
         "self_gated": "archcli.modules.networks.norm:SelfGatedRMSNorm",
+        "prescaled_rmsnorm": "archcli.modules.networks.norm:PrescaledRMSNorm",
         "affine": "archcli.modules.networks.bottleneck:AffineNorm",
     },
     "pooling": {

@@ -174,6 +174,7 @@ HOMES = {
     ".ends.frontend": ["ConvFrontEnd"],
     ".ends.patches": ["FrontEnd", "PatchEmbedding", "Patched", "TiledPatches"],
     ".ends.sounds": ["ConvolvedSpectrogram", "ConvolvedWave", "SpectrogramPatches"],
+    ".ends.waves": ["WavePyramid"],
     ".ends.spectrograms": [
         "CausalSpectrogram",
         "ChunkedSpectrogram",

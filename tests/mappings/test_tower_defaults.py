@@ -59,6 +59,7 @@ OWN: dict[str, tuple[str, str]] = {
     "vision.ERNIE": ("ernie4_5_vl_moe", VISION),
     "vision.MINIMAX": ("minimax_m3_vl", VISION),
     "vision.MUSE": ("muse_glimmer", VISION),
+    "omni.SPARK": ("muse_spark", AUDIO),
     "vision.PADDLE": ("paddleocr_vl", VISION),
     "vision.PHI": ("phi4_multimodal", VISION),
     "vision.STEP": ("step3p7", VISION),

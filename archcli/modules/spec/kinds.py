@@ -130,6 +130,7 @@ TABLE: dict[str, dict[str, str]] = {
         "spectrogram_patches": "archcli.modules.ends.sounds:SpectrogramPatches",
         "convolved_spectrogram": "archcli.modules.ends.sounds:ConvolvedSpectrogram",
         "convolved_wave": "archcli.modules.ends.sounds:ConvolvedWave",
+        "wave_pyramid": "archcli.modules.ends.waves:WavePyramid",
         "frames": "archcli.modules.ends.spectrograms:PlainFrames",
         "projected_frames": "archcli.modules.ends.spectrograms:ProjectedFrames",
         "causal_spectrogram": "archcli.modules.ends.spectrograms:CausalSpectrogram",

@@ -113,8 +113,9 @@ class TrainedScale(Op):
         return (scaled, bias(n, numbers)) if self.bias else (scaled,)
 
     def workspace(self, width: int, x: Shape) -> Workspace:
-        """Bytes of the product before the bias is added."""
-        return Workspace(width * prod(x) if self.bias else 0)
+        """Bytes of the product before the bias is added, or of the factors made of what is stored."""
+        made = prod(self.weights(x)["scale"]) if self.offset else 0
+        return Workspace(width * (prod(x) if self.bias else made))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         scale = weights["scale"].to(x.dtype)
@@ -133,6 +134,7 @@ class GatedResidual(Op):
 
     drawn: ClassVar[str] = "join"
     sign: ClassVar[str] = "+"
+    follows_run: ClassVar[bool] = True
     name: str
     temperature: float
     least: float

@@ -11,7 +11,7 @@ from archcli.load.huggingface import towers
 from table import every_row
 
 PACKAGE = towers.__name__
-SIZES = {"hidden_size", "embed_dim", "num_layers", "d_model"}
+SIZES = {"hidden_size", "hidden_sizes", "embed_dim", "num_layers", "d_model"}
 VISION, AUDIO = "vision_config", "audio_config"
 OWN: dict[str, tuple[str, str]] = {
     "crossed.DAVIT": ("florence2", VISION),

@@ -186,6 +186,7 @@ HOMES = {
         "WindowAndGlobal",
     ],
     ".scaled": [
+        "GatedResidual",
         "QueryTemperature",
         "GaussianTopK",
         "ScaleChosen",

@@ -85,7 +85,7 @@ class ScaleChosen(Op):
 class TrainedScale(Op):
     """y = c x for one trained number c, or one for each channel of the last axis, which starts at `start`.
 
-    With `bias` y = c x + b, b a number as c is, which starts at 0.
+    With `bias` y = c x + b, b a number as c is, which starts at 0. `offset` 1 stores c minus one.
     """
 
     drawn: ClassVar[str] = "scale"
@@ -94,13 +94,14 @@ class TrainedScale(Op):
     per_channel: bool = False
     start: float = 1.0
     bias: bool = False
+    offset: float = 0.0
 
     def weights(self, x: Shape) -> dict[str, Shape]:
         size = x[-1:] if self.per_channel else (1,)
         return {"scale": size} | ({"bias": size} if self.bias else {})
 
     def initial(self, weight: str) -> float | None:
-        return 0.0 if weight == "bias" else self.start
+        return 0.0 if weight == "bias" else self.start - self.offset
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n, numbers = prod(x), prod(self.weights(x)["scale"])
@@ -112,12 +113,53 @@ class TrainedScale(Op):
         return (scaled, bias(n, numbers)) if self.bias else (scaled,)
 
     def workspace(self, width: int, x: Shape) -> Workspace:
-        """Bytes of the product before the bias is added."""
-        return Workspace(width * prod(x) if self.bias else 0)
+        """Bytes of the product before the bias is added, or of the factors made of what is stored."""
+        made = prod(self.weights(x)["scale"]) if self.offset else 0
+        return Workspace(width * (prod(x) if self.bias else made))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
-        y = x * weights["scale"].to(x.dtype)
+        scale = weights["scale"].to(x.dtype)
+        y = x * (scale + self.offset if self.offset else scale)
         return y + weights["bias"].to(x.dtype) if self.bias else y
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GatedResidual(Op):
+    """y = alpha x + beta b for the stream x and a branch b, with trained shares of each channel.
+
+    beta = sigmoid(g / `temperature`) and alpha = sqrt(max(1 - beta^2, `least`)) for a trained g [D]: squares
+    sum to 1, so that unrelated branches keep the stream's variance (Muse Spark). What is done once a channel
+    is left out of the costs: an element has two products and a sum.
+    """
+
+    drawn: ClassVar[str] = "join"
+    sign: ClassVar[str] = "+"
+    follows_run: ClassVar[bool] = True
+    name: str
+    temperature: float
+    least: float
+
+    def weights(self, x: Shape, b: Shape) -> dict[str, Shape]:
+        return {"gate": x[-1:]}
+
+    def initial(self, weight: str) -> float | None:
+        return 0.0
+
+    def parts(self, x: Shape, b: Shape) -> tuple[Part, ...]:
+        n, width = prod(x), x[-1]
+        gradients = (
+            Part("d_0", OpClass.ELEMENTWISE, n, n + width, n, wrt=0),
+            Part("d_1", OpClass.ELEMENTWISE, n, n + width, n, wrt=1),
+            # the gradient times x and times b, each summed over the tokens
+            Part("d_gate", OpClass.NORMALIZATION, 4 * n, 3 * n, width, wrt="gate"),
+        )
+        return (Part("join", OpClass.ELEMENTWISE, 3 * n, 2 * n + width, n, gradients),)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any, b: Any) -> Any:
+        gate = weights["gate"].float() / self.temperature
+        beta = torch.sigmoid(gate)
+        alpha = torch.sqrt(torch.clamp(torch.sigmoid(-gate) * (1.0 + beta), min=self.least))
+        return (alpha * x + beta * b).to(x.dtype)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,6 +20,7 @@ NAMES = {
 SIGLIP = {"vision_config": {"model_type": "siglip_vision_model", "model_args": {"embed_dim": 8}}}
 VOCABULARY = {"<image>": 1, "IMGIMGA": 2, "<|extra_200|>": 3, "<|image token|>": 4}
 OTHER_PARTS: dict[str, Any] = {
+    "muse_spark": {"audio_config": {"out_hidden_size": 32}},
     "aya_vision": {"vision_config": {"model_type": "siglip_vision_model", "num_attention_heads": 12}},
     "dots3_note": {f"{part}_config": {"adapter_out_dim": 32} for part in ("vision", "audio")},
     "emu3": {"vocabulary_map": VOCABULARY},

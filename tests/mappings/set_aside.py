@@ -22,7 +22,6 @@ SET_ASIDE: dict[str, str] = {
     "causal/hrm_text": "two stacks that run in nested cycles on two streams",
     "causal/prophetnet": "a second stream that predicts further words",
     "image-text/idefics": "frozen text layers, a second table and head, and cross attention to images",
-    "image-text/muse_spark": "a text part of its own",
     "image-text/pi0": "a diffusion transformer beside the language model",
     "image-text/pix2struct": "the encoder reads images alone",
     "image-text/pp_formulanet": "the encoder reads images alone",

@@ -11,7 +11,7 @@ from archcli.load.huggingface import towers
 from table import every_row
 
 PACKAGE = towers.__name__
-SIZES = {"hidden_size", "embed_dim", "num_layers", "d_model"}
+SIZES = {"hidden_size", "hidden_sizes", "embed_dim", "num_layers", "d_model"}
 VISION, AUDIO = "vision_config", "audio_config"
 OWN: dict[str, tuple[str, str]] = {
     "crossed.DAVIT": ("florence2", VISION),
@@ -60,6 +60,7 @@ OWN: dict[str, tuple[str, str]] = {
     "vision.ERNIE": ("ernie4_5_vl_moe", VISION),
     "vision.MINIMAX": ("minimax_m3_vl", VISION),
     "vision.MUSE": ("muse_glimmer", VISION),
+    "omni.SPARK": ("muse_spark", AUDIO),
     "vision.PADDLE": ("paddleocr_vl", VISION),
     "vision.PHI": ("phi4_multimodal", VISION),
     "vision.STEP": ("step3p7", VISION),

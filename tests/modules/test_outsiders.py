@@ -73,6 +73,7 @@ def test_lists_and_suggestions_know_it(site):
         "groupnorm",
         "global_response",
         "self_gated",
+        "prescaled_rmsnorm",
         "affine",
         "halved",
     ]

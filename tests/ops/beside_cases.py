@@ -2,7 +2,7 @@
 
 import torch
 
-from archcli.ops import RelativeProfiles, RouteBesideShared, TrainedScale
+from archcli.ops import GatedResidual, RelativeProfiles, RouteBesideShared, TrainedScale
 from ops.case import C, Case, E, M, N, R, X, ledger, n
 
 # 2 sequences of 3 tokens, 2 heads, 4 numbers each: 12 queries against 2 distances
@@ -71,6 +71,22 @@ CASES = {
         [(E, n, n + 4, n), (N, 2 * n, 2 * n, 4), (N, n, n, 4)],
         weights={"scale": (4,), "bias": (4,)},
     ),
+    "trained-scale-stored-minus-one": ledger(
+        TrainedScale("y", per_channel=True, offset=1.0),
+        (X,),
+        X,
+        [(E, n, n + 4, n)],
+        [(E, n, n + 4, n), (N, 2 * n, 2 * n, 4)],
+        weights={"scale": (4,)},
+    ),
+    "gated-residual": ledger(
+        GatedResidual("y", 0.3, 1e-3),
+        (X, X),
+        X,
+        [(E, 3 * n, 2 * n + 4, n)],
+        [(E, n, n + 4, n), (E, n, n + 4, n), (N, 4 * n, 3 * n, 4)],
+        weights={"gate": (4,)},
+    ),
 }
 
 
@@ -102,8 +118,19 @@ def _of_token(op, scores, bias, factor):
     return chosen_shares, torch.tensor(chosen), beside_shares, torch.tensor(every)
 
 
+def gated_residual(op, weights, x, b):
+    """Channel by channel: shares whose squares sum to 1."""
+    out = torch.empty_like(x)
+    for channel, gate in enumerate(weights["gate"]):
+        share = 1 / (1 + torch.exp(-gate / op.temperature))
+        stream = max(1 - float(share) ** 2, op.least) ** 0.5
+        out[..., channel] = stream * x[..., channel] + share * b[..., channel]
+    return out
+
+
 REFERENCES = {
     "RelativeProfiles": profiles,
     "RouteBesideShared": route,
-    "TrainedScale": lambda op, weights, x: x * weights["scale"] + weights.get("bias", 0),
+    "TrainedScale": lambda op, weights, x: x * (op.offset + weights["scale"]) + weights.get("bias", 0),
+    "GatedResidual": gated_residual,
 }

@@ -14,6 +14,7 @@ from archcli.ops import (
     ActivateXIELU,
     Combine,
     Dispatch,
+    GatedResidual,
     Normalize,
     QueryTemperature,
     RotaryTable,
@@ -80,6 +81,7 @@ OPS = {
         )
         for power, above in ((False, False), (True, False), (False, True))
     },
+    "gated-residual": (GatedResidual("y", 0.3, 1e-3), [X, X]),
     "dispatch": (Dispatch("y"), [X, (2, 5, 3)]),
     "combine": (Combine("y"), COPIES),
     "combine-unweighted": (Combine("y", weighted=False), COPIES),

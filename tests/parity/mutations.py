@@ -150,6 +150,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "jitter": routing.nearness,
         "zero_experts": nothing,
         "token_table": dropped,
+        "multiplier": unless_one,
     },
     m.MixtureOfExperts: {
         "top_k": routing.top_k,
@@ -180,6 +181,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
         "temperature": both(dropped, filled(m.LengthTemperature(scale=0.5, floor_scale=4))),
         "output_gate": dropped,
         "inner_norm": dropped,
+        "head_norm": dropped,
     },
     m.IndexedAttention: {"index": own_index, "index_from": earlier_index},
     m.ProjectedAttention: {"value_gate": dropped},

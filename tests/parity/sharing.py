@@ -67,6 +67,11 @@ def denser(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     return both(times(0.5), off)(spec, field) if spec.sparsity else iter(())
 
 
+def ungated(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
+    """Another factor on what is added, where no gates take its place."""
+    return times(1.1)(spec, field) if spec.residual_gate is None else iter(())
+
+
 def shares_alike(model: Any, mutant: Any) -> bool:
     """Whether what layers share still fits: keys and values of another layer, vectors for each of them."""
     if not isinstance(model, m.Decoder):
@@ -79,10 +84,14 @@ def shares_alike(model: Any, mutant: Any) -> bool:
 SHARING_PARTS: dict[type[Spec], dict[str, Alteration]] = {
     m.DoubleNorm: {
         "post_norm": dropped,
+        "ffn_post_norm": dropped,
         "laurel_rank": dropped,
         "beside": dropped,
         "per_layer_gate": other_gate,
         "stored_scale": off,
+        "residual_gate": both(times(1.5), dropped),
+        "residual_multiplier": ungated,
+        "nth_branch": ungated,
     },
     m.AltUp: {"active": to(0, 1), "corrects_scale": off, "inputs": nothing},
     m.HyperConnected: {
@@ -98,7 +107,7 @@ SHARING_PARTS: dict[type[Spec], dict[str, Alteration]] = {
     m.ProportionalScaling: {"share": times(0.5), "factor": times(2), "kind": kinds(m.NoScaling)},
     m.GLU: {"sparsity": denser},
     m.Router: {"norm": dropped, "expert_scale": off},
-    m.MixtureOfExperts: {"expert_norm": dropped},
+    m.MixtureOfExperts: {"expert_norm": dropped, "latent_norm": dropped, "expert_out_norm": dropped},
     m.ProjectedAttention: {
         "value_multiplier": scaled_values,
         "v_norm": of_own_values(both(dropped, filled(m.RMSNorm(weight=False)))),

@@ -78,6 +78,8 @@ def mixtures(draw):
         out_bias=draw(BOOL),
         latent=narrow,
         latent_bias=narrow is not None and draw(BOOL),
+        latent_norm=None if narrow is None else draw(maybe(NORMS)),
+        expert_out_norm=draw(maybe(NORMS)),
         router=Router(
             scores=draw(st.sampled_from(["softmax", "sigmoid", "softmax_after"])),
             normalized=draw(BOOL),
@@ -88,6 +90,7 @@ def mixtures(draw):
             group_score=draw(st.sampled_from(["max", "top2"])),
             bias=draw(BOOL),
             softcap=draw(maybe(NUMBERS)),
+            multiplier=draw(st.sampled_from([1.0, 0.5])),
             ranked_by=draw(st.sampled_from(["scores", "logits"])),
             correction_is=draw(st.sampled_from(["buffer", "parameter"])),
         ),
@@ -109,11 +112,14 @@ def blocks(draw, d_model):
     ffn = draw(networks | (st.none() if "mixer" in mixer else st.nothing()))
     if cls is PreNorm and ffn is not None:
         extra = {"ffn_norm": draw(maybe(NORMS)), "stream_scale": draw(BOOL)}
+    gated = cls is Sandwich and draw(BOOL)
+    if gated:
+        extra = {"residual_gate": draw(NUMBERS), "ffn_post_norm": None if ffn is None else draw(maybe(NORMS))}
     return cls(
         **mixer,
         ffn=ffn,
         norm=draw(NORMS),
-        residual_multiplier=draw(st.sampled_from([1.0, 0.5])),
+        residual_multiplier=1.0 if gated else draw(st.sampled_from([1.0, 0.5])),
         **extra,
     )
 

@@ -29,6 +29,7 @@ from archcli.modules import (
     NoScaling,
     NTKScaling,
     OutputGate,
+    PrescaledRMSNorm,
     QKNorm,
     RelativeKey,
     RMSNorm,
@@ -49,6 +50,7 @@ NORMS = st.one_of(
     st.just(RMSNorm(weight=False)),
     st.builds(LayerNorm, weight=st.just(False), bias=BOOL),
     st.builds(SelfGatedRMSNorm, rank=SIZES),
+    st.just(PrescaledRMSNorm()),
 )
 
 SHARPENED = maybe(

@@ -95,7 +95,8 @@ class SoftmaxAttention(Attention):
     0) over the number of keys the query sees in place of the softmax (arXiv:2309.08586); `temperature`
     sharpens queries with their position. `dropout` zeroes that share of the probabilities in training.
     `output_gate` gates the result before its output projection; `inner_norm` normalizes it there, all heads
-    together (SubLN, arXiv:2210.06423; BitNet).
+    together (SubLN, arXiv:2210.06423; BitNet). `head_norm` normalizes each head of it before the gate (Muse
+    Spark).
     """
 
     has_scores: ClassVar[bool] = True
@@ -110,6 +111,7 @@ class SoftmaxAttention(Attention):
     dropout: Share = 0.0
     output_gate: OutputGate | None = None
     inner_norm: Norm | None = None
+    head_norm: Norm | None = None
 
     @property
     def mask(self) -> Mask:
@@ -201,6 +203,8 @@ class SoftmaxAttention(Attention):
 
     def merge(self, x: Tensor, mixed: Tensor) -> Tensor:
         """Heads mixed [B, T, H, e], gated and normalized where asked, as [B, T, H e]; x [B, T, D]."""
+        if self.head_norm is not None:
+            mixed = self.head_norm(mixed, name="head_norm")
         if self.output_gate is not None:
             mixed = self.output_gate(x, mixed, name="gate_proj")
         merged: Tensor = MergeHeads("merge")(mixed)

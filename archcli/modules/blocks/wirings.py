@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from archcli.graph import Tensor
 from archcli.modules.attention.mixer import Kept, Mixer
-from archcli.modules.blocks.block import Block, PreNorm, SerialBlock
+from archcli.modules.blocks.block import RESIDUAL, Block, PreNorm, SerialBlock
 from archcli.modules.blocks.per_layer import gated_by_layer
 from archcli.modules.networks.activation import GELU, Activation
 from archcli.modules.networks.ffn import FeedForward, caches, feed
@@ -21,6 +21,8 @@ from archcli.ops import Add, AddConstant, KeepFirst, Linear, Multiply, Positions
 
 TIME = "time_condition"
 """The heading of what a layer makes of a time, and how the names of its ops begin."""
+LEAST_SHARE = 1e-3
+"""The least square of the stream's share beside a gated branch, so that its root has a gradient."""
 LAUREL = "laurel"
 """The heading of learned augmented residuals, and how the names of their ops begin."""
 
@@ -29,21 +31,25 @@ class DoubleNorm(SerialBlock):
     """x += N(A(N x)); x += N(F(N x)), with further residuals and networks.
 
     `post_norm` is the norm after a sublayer, where it is another than the one before (Muse Glimmer, in its
-    eps).
+    eps), `ffn_post_norm` that after the network (Muse Spark).
 
     `laurel_rank` r adds a learned augmented residual beside the mixer, which reads the same u = N x: x = (x +
     N(A u) + u + N(R L u)) / sqrt(2), L [r, D] and R [D, r] (LAuReL, arXiv:2411.07501 section 2; Gemma 3n).
     `beside` is a mixture that reads x itself; F's output is normalized and added to its: x += N(N(F(N x)) +
     M(x)) (Gemma 4). With `per_layer_gate` g, an activation, the layer ends with x += N(P(g(G x) * e)), where
     e is the model's per-layer embedding for it. `stored_scale` multiplies the result by a stored number,
-    which is not trained (Gemma 4).
+    which is not trained (Gemma 4). With `residual_gate` t, a temperature, a trained number g of each channel
+    says what share a sublayer has of the sum: x = sqrt(1 - b^2) x + b N(A(N x)), b = sigmoid(g / t) (Muse
+    Spark).
     """
 
     post_norm: Norm | None = None
+    ffn_post_norm: Norm | None = None
     laurel_rank: Size | None = None
     beside: FeedForward | None = None
     per_layer_gate: Activation | None = None
     stored_scale: bool = False
+    residual_gate: Positive | None = None
 
     def before(self, x: Tensor, name: str) -> Tensor:
         """N x."""
@@ -51,8 +57,16 @@ class DoubleNorm(SerialBlock):
         return normalized
 
     def after(self, x: Tensor, y: Tensor, name: str) -> Tensor:
-        """x + N y."""
-        return self._add(x, (self.post_norm or self.norm)(y, name=f"{name}_post_norm"), name)
+        """x + N y, or trained shares of both."""
+        norm = self.ffn_post_norm if self.ffn_post_norm is not None and name == "ffn" else self.post_norm
+        y = (norm or self.norm)(y, name=f"{name}_post_norm")
+        if self.residual_gate is None:
+            return self._add(x, y, name)
+        from archcli.ops import GatedResidual  # rare: Muse Spark
+
+        op = GatedResidual(f"{name}{RESIDUAL}", self.residual_gate, LEAST_SHARE)
+        joined: Tensor = op(x, y, group="norms")
+        return joined
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """Both sublayers, then what the layer's own embedding adds, and the stored factor."""
@@ -97,6 +111,11 @@ class DoubleNorm(SerialBlock):
         if self.beside is not None and self.beside.keeps_state:
             what = "a network beside another cannot carry a state from token to token"
             yield Conflict("beside-without-state", "beside", what, "use kind mlp, glu or moe")
+        if self.ffn_post_norm is not None and self.ffn is None:
+            what = "ffn_post_norm is the norm after ffn, and there is none"
+            yield Conflict("post-norm-without-ffn", "ffn_post_norm", what, "leave it out, or add ffn")
+        if self.residual_gate is not None:
+            yield from self.check_plain("a block with residual_gate")
 
 
 class Sandwich(DoubleNorm):

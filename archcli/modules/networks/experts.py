@@ -51,7 +51,7 @@ class Router(Inline):
     (Gemma 4). `zero_experts` Z more may be chosen, which return the token as it is and compute nothing
     (LongCat-Flash, arXiv:2509.01322). Scores sqrtsoftplus are sqrt(softplus(z)). `token_table` V stores which
     k experts each of V ids visits, in place of a choice; scores weigh them (hash layers, arXiv:2106.04426;
-    DeepSeek-V4).
+    DeepSeek-V4). `multiplier` is a constant factor on the logits before the scores (Muse Spark).
     """
 
     group: ClassVar[str] = "router"
@@ -71,6 +71,7 @@ class Router(Inline):
     expert_scale: bool = False
     zero_experts: Size | None = None
     token_table: Size | None = None
+    multiplier: Positive = 1.0
 
     def forward(
         self, x: Tensor, n_experts: int, top_k: int, ids: Tensor | None = None, *, name: str
@@ -82,6 +83,8 @@ class Router(Inline):
             # Gemma4TextRouter divides by sqrt(D) behind its norm
             x = Scale(f"{name}_norm_scale", x.shape[-1] ** -0.5)(x)
         logits = Linear(name, n_experts, self.bias)(x)
+        if self.multiplier != 1.0:
+            logits = Scale(f"{name}_multiplier", self.multiplier)(logits)
         if self.softcap is not None:
             logits = Softcap(f"{name}_softcap", self.softcap)(logits)
         if self.token_table is not None:
@@ -135,7 +138,9 @@ class MixtureOfExperts(FeedForward):
     to it (JetMoE, arXiv:2404.07413). With `latent` L the experts work on tokens projected to width L, and
     what they add up to is projected back to D; router and shared experts see the tokens as they are
     (Nemotron 3 Super). `latent_bias` biases both projections. `expert_norm` normalizes what the routed
-    experts read, not what the router reads (Gemma 4).
+    experts read, not what the router reads (Gemma 4). `latent_norm` normalizes tokens of width L, and
+    `expert_out_norm` what each chosen expert returns before it is weighed, by one gain for all experts (Muse
+    Spark).
     """
 
     title: ClassVar[str] = "Mixture of experts"
@@ -154,6 +159,8 @@ class MixtureOfExperts(FeedForward):
     latent: Size | None = None
     latent_bias: bool = False
     expert_norm: Norm | None = None
+    latent_norm: Norm | None = None
+    expert_out_norm: Norm | None = None
 
     @property
     def reads_ids(self) -> bool:
@@ -165,6 +172,7 @@ class MixtureOfExperts(FeedForward):
         weights, index = self.router(x, self.n_experts, self.top_k, ids, name="router")
         read = x if self.expert_norm is None else self.expert_norm(x, name="expert_norm")
         read = read if self.latent is None else Linear("latent_down", self.latent, self.latent_bias)(read)
+        read = read if self.latent_norm is None else self.latent_norm(read, name="latent_norm")
         gated = read if self.weigh == "output" else Multiply("weighted_input")(read, weights)
         y = self._routed(gated, weights, index)
         if self.latent is not None:
@@ -183,7 +191,8 @@ class MixtureOfExperts(FeedForward):
         if self.router.zero_experts is not None:
             return self._beside_zero(x, weights, index, self.router.zero_experts)
         experts = Experts(self.n_experts, self.top_k)
-        return self.expert.routed(x, weights, index, experts, weighted=self.weigh == "output")
+        weighted, norm = self.weigh == "output", self.expert_out_norm
+        return self.expert.routed(x, weights, index, experts, weighted=weighted, norm=norm)
 
     def _beside_zero(self, x: Tensor, weights: Tensor, index: Tensor, zero: Number) -> Tensor:
         """The weighted sum with `zero` further experts, which return x."""
@@ -228,6 +237,12 @@ class MixtureOfExperts(FeedForward):
         if self.latent_bias and self.latent is None:
             what, hint = "latent_bias without latent", "add latent, or leave latent_bias out"
             yield Conflict("latent-bias-needs-latent", "latent_bias", what, hint)
+        if self.latent_norm is not None and self.latent is None:
+            what, hint = "latent_norm without latent", "add latent, or leave latent_norm out"
+            yield Conflict("latent-norm-needs-latent", "latent_norm", what, hint)
+        if self.expert_out_norm is not None and self.router.zero_experts is not None:
+            what = "expert_out_norm is not defined beside zero_experts"
+            yield Conflict("expert-out-norm-plain", "expert_out_norm", what, "leave one of them out")
 
     def check_in(self, block: str) -> Iterator[Conflict]:
         """Conflict: a router that reads ids, in a kind of block that has none."""

@@ -85,17 +85,21 @@ class FeedForward(Module):
         *,
         step: str = "",
         weighted: bool = True,
+        norm: Norm | None = None,
     ) -> Tensor:
         """The weighted sum of the chosen experts, all of this shape, for each of the tokens x [B, T, D].
 
-        Weights and index [B, T, k] are a router's; `weighted` false adds the outputs up as they are. `step`
-        tells several such sums of one network apart: `experts`, or `shared` for those of every token.
+        Weights and index [B, T, k] are a router's; `weighted` false adds the outputs up as they are, `norm`
+        normalizes them before. `step` tells several such sums of one network apart: `experts`, or `shared`
+        for those of every token.
         """
         from archcli.ops import Combine, Dispatch  # of mixtures alone
 
         begin, group = f"{step}_" if step else "", SHARED if step == "shared" else "experts"
         tokens, expert_of, order = Dispatch(f"{begin}dispatch")(x, index)
         outputs = self(tokens, name=step or "experts", group=group, experts=experts, index=expert_of)
+        if norm is not None:
+            outputs = norm(outputs, name=f"{begin}expert_out_norm")
         y: Tensor = Combine(f"{begin}combine", weighted)(outputs, weights, order)
         return y
 

@@ -136,7 +136,7 @@ class QKNorm(Inline):
     norm: Annotated[Norm, Inherit("norm")]
 
     def check(self) -> Iterator[Conflict]:
-        """Conflict: BatchNorm over two axes."""
+        """Conflict: a norm with a gain per channel, over two axes."""
         if self.per == "head_distinct" and not self.norm.per_head:
             yield Conflict(
                 "batchnorm-per-channel",
@@ -195,3 +195,28 @@ class SelfGatedRMSNorm(Norm):
         gate = Linear(f"{name}_gate_up", x.shape[-1])(low)
         gated: Tensor = Multiply(f"{name}_gated")(normed, Activate(f"{name}_gate", "sigmoid")(gate))
         return gated
+
+
+class PrescaledRMSNorm(Norm):
+    """y = z / sqrt(mean(z^2) + eps) with z = x * (1 + weight): the gain comes before the norm; Muse Spark.
+
+    Differs from RMSNorm in the order: the result has mean square 1 whatever the gain, which says how much
+    each channel takes of it. The weight is stored minus one, and starts at 0.
+    """
+
+    per_head: ClassVar[bool] = False
+    kind: Literal["prescaled_rmsnorm"] = "prescaled_rmsnorm"
+    eps: Positive = 1e-6
+
+    def normalize(self, name: str, axes: int = 1) -> Normalize:
+        """The Normalize op without mean or gain, which follows the gain."""
+        # without `axes`: QKNorm.check refuses gains of each head
+        return Normalize(name, self.eps, weight=False)
+
+    def forward(self, x: Tensor, *, name: str, axes: int = 1) -> Tensor:
+        """Scale x [..., d] channel by channel, and normalize the result over its last axis."""
+        from archcli.ops import TrainedScale  # rare: Muse Spark
+
+        scaled = TrainedScale(f"{name}_gain", per_channel=True, offset=1.0)(x)
+        normalized: Tensor = self.normalize(name, axes)(scaled)
+        return normalized

@@ -131,6 +131,7 @@ TABLE: dict[str, dict[str, str]] = {
         "spectrogram_patches": "archcli.modules.ends.sounds:SpectrogramPatches",
         "convolved_spectrogram": "archcli.modules.ends.sounds:ConvolvedSpectrogram",
         "convolved_wave": "archcli.modules.ends.sounds:ConvolvedWave",
+        "wave_pyramid": "archcli.modules.ends.waves:WavePyramid",
         "frames": "archcli.modules.ends.spectrograms:PlainFrames",
         "projected_frames": "archcli.modules.ends.spectrograms:ProjectedFrames",
         "causal_spectrogram": "archcli.modules.ends.spectrograms:CausalSpectrogram",
@@ -200,6 +201,7 @@ TABLE: dict[str, dict[str, str]] = {
         "groupnorm": "archcli.modules.networks.grid_norms:GroupNorm",
         "global_response": "archcli.modules.networks.grid_norms:GlobalResponseNorm",
         "self_gated": "archcli.modules.networks.norm:SelfGatedRMSNorm",
+        "prescaled_rmsnorm": "archcli.modules.networks.norm:PrescaledRMSNorm",
         "affine": "archcli.modules.networks.bottleneck:AffineNorm",
     },
     "pooling": {

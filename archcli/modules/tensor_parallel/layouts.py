@@ -111,7 +111,11 @@ LAYOUTS: Mapping[str, Layout] = {
     "rwkv_channel_mix": Layout(
         ("d_ff",), enters=False, leaves=False, reads={"k_proj": 0}, writes=("v_proj",)
     ),
-    "moe": Layout(enters=False, reads=EXPERTS),
+    "moe": Layout(
+        enters=False,
+        reads=EXPERTS,
+        refused={"expert_out_norm": "it normalizes whole outputs of experts, and a rank has partial sums"},
+    ),
     "carried_moe": Layout(enters=False, reads=EXPERTS),
 }
 """The layout of each kind of mixer and feed-forward network that can be split, and of an index."""

@@ -207,7 +207,7 @@ MISTAKES = {
         [
             (
                 "--set:1:7: missing key kind; one of rmsnorm, layernorm, batchnorm, groupnorm, "
-                "global_response, self_gated, affine; "
+                "global_response, self_gated, prescaled_rmsnorm, affine; "
                 "nothing is written there that --set could change"
             )
         ],

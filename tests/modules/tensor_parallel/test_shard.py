@@ -335,4 +335,6 @@ def test_what_is_not_split_is_said():
     assert refused("falcon-7b") == ("tp 2 does not divide n_heads 71", "71 would do")
     assert refused("mamba2-2.7b")[1] == "no tp above 1 would do"
     assert "zero_experts" in refused("longcat-flash")[0]
+    normed = moe(expert_out_norm=NORM)
+    assert "whole outputs of experts" in problem(normed, tp=2)[1]
     assert "encoder-decoder" in refused("t5-small", sp=True)[0]

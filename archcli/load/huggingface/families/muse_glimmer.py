@@ -1,6 +1,8 @@
-"""Muse Glimmer."""
+"""Muse Glimmer and Muse Spark."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
@@ -15,47 +17,101 @@ from archcli.load.huggingface.parts.attention import (
     window,
 )
 from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.experts import by_types, experts, with_networks
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import SANDWICH
+from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, SANDWICH
 
 PERIOD = 4
+OF_EXPERTS = (
+    "moe_hidden_size",
+    "moe_intermediate_size",
+    "num_experts",
+    "num_experts_per_tok",
+    "routed_scaling_factor",
+)
 
 
 def _muse_glimmer(config: Config) -> Mapped:
-    """Sandwich norms, gated attention with normalized queries and keys, every fourth layer global.
+    """Sandwich norms, gated attention with normalized queries and keys, every fourth layer global."""
+    config.ignore("hidden_act")
+    norm = rmsnorm(config, offset=1)
+    ffn = gated(config, act="hidden_activation")
+    block = {"ffn": ffn, "norm": norm, "post_norm": {**norm, "eps": config.number("post_norm_eps")}}
+    return _muse(config, _layers(config, lambda attend: {"kind": "sandwich", "attention": attend, **block}))
+
+
+def _muse_spark(config: Config) -> Mapped:
+    """As Muse Glimmer with trained shares of the stream, and experts of a smaller width in most layers."""
+    # a file states widths of both networks, whichever its layers have
+    config.ignore("intermediate_size", *OF_EXPERTS)
+    eps, bare = config.number("post_norm_eps"), {**rmsnorm(config), "weight": False}
+    block = {
+        "kind": "sandwich",
+        "norm": rmsnorm(config, offset=1),
+        "post_norm": {**bare, "eps": eps},
+        "ffn_post_norm": {"kind": "prescaled_rmsnorm", "eps": eps},
+        "residual_gate": positive(config, "residual_gate_temperature"),
+    }
+    layers = _layers(config, lambda attend: {**block, "attention": {**attend, "head_norm": bare}})
+    routed = by_types(config, lambda: [True] * config.layers())
+    complete = with_networks(layers, routed, lambda: gated(config), lambda: _spark_experts(config))
+    return _muse(config, complete)
+
+
+def _spark_experts(config: Config) -> Mapped:
+    """Experts on normalized tokens of moe_hidden_size, whose outputs are normalized as well."""
+    router = {
+        "scores": "sigmoid",
+        "correction": True,
+        "scale": positive(config, "routed_scaling_factor"),
+        "multiplier": positive(config, "output_multiplier"),
+    }
+    return experts(
+        config,
+        router=router,
+        latent=config.size("moe_hidden_size"),
+        latent_norm=rmsnorm(config, offset=1),
+        expert_out_norm={"kind": "prescaled_rmsnorm", "eps": config.number("post_norm_eps")},
+    )
+
+
+def _muse(config: Config, layers: list[Mapped]) -> Mapped:
+    """A decoder of these layers, whose embeddings are normalized and whose logits are scaled and capped."""
+    plain = {**rmsnorm(config), "weight": False}
+    head = {
+        "scale": positive(config, "output_multiplier"),
+        "softcap": positive(config, "final_logit_softcapping"),
+    }
+    return decoder(config, rmsnorm(config), layers, embedding={"norm": plain}, head=head)
+
+
+def _layers(config: Config, block: Callable[[Mapped], Mapped]) -> list[Mapped]:
+    """A layer for each, `block` of its attention.
 
     Global layers, counted from the last one back, have neither a position nor a window.
     """
-    config.ignore("hidden_act")
     count = config.layers()
     slides = [(count - 1 - index) % PERIOD != 0 for index in range(count)]
     types = layer_types(config, [SLIDING if slide else FULL for slide in slides])
     thetas = config.per_layer("layer_rope_theta", count)
     has_rope = slides if thetas is None else [bool(theta) for theta in thetas]
     kinds = list(zip(types, has_rope, strict=True))
-    layers = {kind: _layer(config, *kind) for kind in dict.fromkeys(kinds)}
-    plain = {**rmsnorm(config), "weight": False}
-    head = {
-        "scale": positive(config, "output_multiplier"),
-        "softcap": positive(config, "final_logit_softcapping"),
-    }
-    return decoder(
-        config, rmsnorm(config), [layers[kind] for kind in kinds], embedding={"norm": plain}, head=head
-    )
+    layers = {kind: block(_attention(config, *kind)) for kind in dict.fromkeys(kinds)}
+    return [layers[kind] for kind in kinds]
 
 
-def _layer(config: Config, kind: str, has_rope: bool) -> Mapped:
-    """A layer of a kind, SLIDING or FULL, with RoPE or without positions."""
-    width, norm = head_dim(config), rmsnorm(config, offset=1)
+def _attention(config: Config, kind: str, has_rope: bool) -> Mapped:
+    """Attention of a kind, SLIDING or FULL, with RoPE or without positions."""
+    width = head_dim(config)
     slides = window(config) if kind == SLIDING else None
     if kind == SLIDING and slides is None:
         raise config.error(
             "sliding layers need a window", "state sliding_window", config.place("layer_types")
         )
     factor = positive(config, "qk_scale_factor")
-    attend = attention(
+    return attention(
         config,
         width,
         bias=config.flag("attention_bias"),
@@ -65,13 +121,6 @@ def _layer(config: Config, kind: str, has_rope: bool) -> Mapped:
         scale=factor.derive(factor.value * width.value**-0.5),
         output_gate={},
     )
-    return {
-        "kind": "sandwich",
-        "attention": attend,
-        "ffn": gated(config, act="hidden_activation"),
-        "norm": norm,
-        "post_norm": {**norm, "eps": config.number("post_norm_eps")},
-    }
 
 
 MUSE_GLIMMER_WEIGHTS: Weights = {
@@ -79,11 +128,29 @@ MUSE_GLIMMER_WEIGHTS: Weights = {
     "[model.]layers.*.self_attn.gate_proj.weight": "layers.*.attention.gate_proj.weight",
 }
 
+MUSE_SPARK_WEIGHTS: Weights = {
+    **MUSE_GLIMMER_WEIGHTS,
+    **EXPERTS,
+    **CORRECTED,
+    "[model.]layers.*.mlp.pre_expert_proj.weight": "layers.*.ffn.latent_down.weight",
+    "[model.]layers.*.mlp.pre_expert_norm.weight": "layers.*.ffn.latent_norm.weight",
+    "[model.]layers.*.mlp.experts.post_expert_norm.weight": "layers.*.ffn.expert_out_norm_gain.scale",
+    "[model.]layers.*.mlp.post_expert_proj.weight": "layers.*.ffn.latent_up.weight",
+    "[model.]layers.*.post_feedforward_layernorm.weight": "layers.*.ffn_post_norm_gain.scale",
+    "[model.]layers.*.post_attention_residual_gate.gate": "layers.*.attention_residual.gate",
+    "[model.]layers.*.post_feedforward_residual_gate.gate": "layers.*.ffn_residual.gate",
+}
 
 FAMILIES = {
     "muse_glimmer_text": Family(
         "Muse Glimmer's text part: MuseGlimmerTextConfig and MuseGlimmerForConditionalGeneration.",
         _muse_glimmer,
         MUSE_GLIMMER_WEIGHTS,
+    ),
+    "muse_spark_text": Family(
+        "Muse Spark's text part: MuseSparkTextConfig and MuseSparkForConditionalGeneration.",
+        _muse_spark,
+        MUSE_SPARK_WEIGHTS,
+        aliases={"num_experts": "num_local_experts"},
     ),
 }

@@ -1,4 +1,4 @@
-"""Audio towers of Qwen's kind: Whisper's layers over chunks of a spectrogram, in windows of tokens."""
+"""Audio towers of omni models: Qwen's windows of tokens, Muse Spark's pyramid over a wave."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
+from archcli.load.huggingface.parts.networks import activation, layernorm, mlp, rmsnorm
 from archcli.load.huggingface.towers.beside import TowerSource, linear
 from archcli.load.huggingface.towers.heard import BIASED, NO_FIGURE, WORDS
 from archcli.load.huggingface.whole.vit_like import vit_like
@@ -120,3 +120,60 @@ def _qwen3(source: TowerSource, defaults: Mapped, *, within: int, **more: bool) 
     ]
     config.report_unread_keys()
     return {"part": "audio_tower", "model": encoder, "projector": steps, "within": within}
+
+
+SPARK: Mapped = {
+    "patch_sizes": [16, 6, 5, 4],
+    "hidden_sizes": [256, 512, 1024, 2048],
+    "depths": [2, 2, 2, 2],
+    "num_hidden_layers": 4,
+    "mlp_ratio": 4.0,
+    "conv_kernel_size": 7,
+    "hidden_act": "gelu",
+    "rms_norm_eps": 1e-6,
+    "out_hidden_size": 8192,
+}
+
+
+def muse_spark(source: TowerSource) -> Mapped:
+    """Muse Spark: a pyramid of causal convolutions over a wave of 24 kHz, and no layers."""
+    config = source.part("audio_config", SPARK)
+    count = config.size("num_hidden_layers").value
+    strides, widths, depths = (
+        _stages(config, key, count) for key in ("patch_sizes", "hidden_sizes", "depths")
+    )
+    out, norm, ratio = config.size("out_hidden_size"), rmsnorm(config), config.number("mlp_ratio")
+    if out.value != source.width.value:
+        raise config.error("out_hidden_size must be the width of the language model", at=out.place)
+    # int() as the class has it; a width below 1 has no matrix
+    inner = [int(width * ratio.value) for width in widths]
+    if min(inner) < 1:
+        raise config.error("mlp_ratio leaves no width between the matrices", at=ratio.place)
+    act = activation(config, "hidden_act")
+    front_end = {
+        "kind": "wave_pyramid",
+        "channels": widths[:-1],
+        "strides": strides,
+        "depths": depths,
+        "networks": [{"kind": "mlp", "d_ff": d_ff, "bias": True, "activation": act} for d_ff in inner],
+        "conv_kernel": config.size("conv_kernel_size"),
+        "norm": norm,
+    }
+    encoder = {"kind": "media_encoder", "d_model": widths[-1], "norm": norm, "front_end": front_end}
+    config.report_unread_keys()
+    steps = [linear(out), {"kind": "norm", "norm": norm}]
+    return {
+        "part": "audio_tower",
+        "model": {**encoder, "groups": []},
+        "projector": steps,
+        "within": len(steps),
+    }
+
+
+def _stages(config: Config, key: str, count: int) -> list[int]:
+    """A size for each stage."""
+    sizes = config.value(key)
+    listed = sizes.value if isinstance(sizes.value, list) else []
+    if len(listed) != count or any(type(size) is not int or size < 1 for size in listed):
+        raise config.error(f"{key} must be {count} sizes, one for each stage", at=sizes.place)
+    return listed

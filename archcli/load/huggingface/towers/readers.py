@@ -35,6 +35,8 @@ READERS: Mapping[tuple[str, str], str] = {
     ("ultravbert", "vision_config"): "tiles:ultravbert",
     ("cosmos3_edge", "vision_config"): "vision:cosmos3_edge",
     ("muse_glimmer", "vision_config"): "vision:muse_glimmer",
+    ("muse_spark", "vision_config"): "vision:muse_glimmer",
+    ("muse_spark", "audio_config"): "omni:muse_spark",
     ("llama4", "vision_config"): "tiles:llama4",
     ("ovis2", "vision_config"): "tiles:ovis2",
     ("got_ocr2", "vision_config"): "documents:got_ocr2",

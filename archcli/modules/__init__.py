@@ -230,6 +230,7 @@ HOMES = {
         "CroppedTiles",
         "GridBudget",
         "PatchBudget",
+        "PatchRange",
         "TilesBeyond",
         "WindowTiles",
         "WithinBounds",

@@ -32,6 +32,7 @@ from mappings.mutate import (  # noqa: E402
     KEPT,
     LEFT_OUT,
     MISSING,
+    TEXT,
     Changes,
     others,
     small,
@@ -96,6 +97,9 @@ def classes() -> dict[str, dict[str, Any]]:
 def base(kind: str, config: dict[str, Any]) -> dict[str, Any]:
     """The default config with few layers in each part."""
     cut = small(config)
+    # an infinite number of a saved file is the class's default; it reads no such file
+    text = {key: value for key, value in (cut.get(TEXT) or {}).items() if "__float__" not in str(value)}
+    cut = {**cut, **({TEXT: text} if cut.get(TEXT) else {})}
     for part in towers(config):
         few = {key: FEW if key in (*DEPTHS, "depth") else value for key, value in config[part].items()}
         cut[part] = {**few, **RUNS.get((kind, part), {})}

@@ -53,6 +53,14 @@ def test_seconds_of_a_spectrogram_of_any_length():
         assert one["matmul_flops"] == two["matmul_flops"]
 
 
+def test_seconds_of_nemotron_omni_have_a_frame_more():
+    """8 seconds are 801 frames, and 401, 201 and 101 behind each convolution; 800 were 100 tokens."""
+    request = Request(media=(Medium("seconds", (8,)),))
+    [medium] = archcli.count_flops(config("nemotron-omni"), request).totals["media"]
+    assert HEARING["nemotron-omni"]["frames"][1] == 801
+    assert medium["tokens"] == HEARING["nemotron-omni"]["heard"][1]["features"] == 101
+
+
 @pytest.mark.parametrize(
     ("name", "key", "changed", "said"),
     [
@@ -66,6 +74,10 @@ def test_seconds_of_a_spectrogram_of_any_length():
         ("granite-speech", "projector_config", {"cross_attention_frequency": 2}, "2 is not supported"),
         ("granite-speech", "projector_config", {"hidden_size": 32}, "of another width"),
         ("glmasr", "audio_config", {"intermediate_size": 96}, "must be four times hidden_size"),
+        ("nemotron-omni", "audio_config", {"subsampling_factor": 6}, "is no power of 2"),
+        ("nemotron-omni", "audio_config", {"projection_bias": None}, "projection_bias"),
+        ("nemotron-omni", "vision_config", {"hidden_size": 36}, "vision_hidden_size must be 36"),
+        ("nemotron-omni", "vision_config", {"video_temporal_patch_size": 3}, "video_temporal_patch_size"),
     ],
 )
 def test_a_tower_that_cannot_be_read_exactly_is_left_out(name, key, changed, said):

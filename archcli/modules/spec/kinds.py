@@ -174,6 +174,7 @@ TABLE: dict[str, dict[str, str]] = {
         "tiles_beyond": "archcli.modules.images.tilings:TilesBeyond",
         "windows": "archcli.modules.images.tilings:WindowTiles",
         "patch_budget": "archcli.modules.images.tilings:PatchBudget",
+        "patch_range": "archcli.modules.images.tilings:PatchRange",
         "grid_budget": "archcli.modules.images.tilings:GridBudget",
         "crops": "archcli.modules.images.tilings:CroppedTiles",
         "largest": "archcli.modules.images.sizings:LargestMultiple",

@@ -83,6 +83,8 @@ READERS: Mapping[tuple[str, str], str] = {
     ("musicflamingo", "audio_config"): "heard:audioflamingo3",
     ("glmasr", "audio_config"): "heard:glmasr",
     ("qwen3_asr", "audio_config"): "omni:qwen3_asr",
+    ("nemotron_h_omni", "vision_config"): "omni:nemotron_vision",
+    ("nemotron_h_omni", "audio_config"): "omni:nemotron_audio",
     ("phi4_multimodal", "audio_config"): "heard:phi4",
     ("gemma4", "vision_config"): "gemma4:vision",
     ("gemma4", "audio_config"): "gemma4:audio",
@@ -107,5 +109,5 @@ JOINS: Mapping[tuple[str, str], tuple[str, ...]] = {
 }
 """Further keys that a tower's function reads: parts of its projector."""
 
-OPTIONAL = {("gemma4", "vision_config"), ("gemma4", "audio_config")}
+OPTIONAL = {("gemma4", "vision_config"), ("gemma4", "audio_config"), ("nemotron_h_omni", "audio_config")}
 """Towers that a class has only where the file states them; others it makes of defaults."""

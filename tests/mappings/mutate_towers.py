@@ -66,6 +66,10 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 """Values of keys that are no plain number, or whose other numbers no class builds."""
 RUNS: dict[tuple[str, str], dict[str, Any]] = {
     ("aria", "vision_config"): {"image_size": 1120},
+    ("dots3_note", "vision_config"): {
+        "mlp_layer_types": ["dense", "sparse", "sparse", "sparse"],
+        "per_layer_config": {"1": {"num_local_experts": 4}, "2": {"num_local_experts": 6}},
+    },
     ("gemma3", "vision_config"): {"image_size": 256},
     ("idefics3", "vision_config"): {"image_size": 256},
     ("llama4", "vision_config"): {"intermediate_size": 3072, "vision_output_dim": 4096},

@@ -55,6 +55,8 @@ def inputs(entry, frames):
     length = -(-frames // PADDED.get(kind, 1)) * PADDED.get(kind, 1)
     shape = (1, length, entry["mels"]) if kind in LAST else (1, entry["mels"], length)
     name = MASKED.get(kind, THINKERS if kind.endswith("thinker") else "input_features_mask")
+    if kind == "dots3_note":  # samples in the place of a mask
+        return {"input_features": torch.zeros(shape), "chunk_sample_lengths": torch.tensor([160 * frames])}
     mask = (torch.arange(length)[None] < frames).to(torch.bool if kind == "gemma4" else torch.long)
     return {"input_features": torch.zeros(shape), **({} if name is None else {name: mask})}
 

@@ -240,6 +240,7 @@ HOMES = {
         "CroppedTiles",
         "GridBudget",
         "PatchBudget",
+        "PatchRange",
         "SlicedSquares",
         "TilesBeyond",
         "WindowTiles",

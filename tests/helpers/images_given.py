@@ -23,6 +23,8 @@ WORDS = 16
 """Words of a question, or soft tokens on a side of an image that a class takes with their places."""
 PROCESSED = {"florence2": 768}
 """The side that a processor resizes images to, of a tower that states none."""
+LEAST_ROWS = 32
+"""Rows and columns of patches that Nemotron Omni's processor makes at least of a square image."""
 TILES = 4
 """Tiles on a side that Idefics 3's processor cuts any image into by default."""
 
@@ -74,7 +76,7 @@ def grid(config: Any, shape: str = "flat") -> Form:
 def rows_and_columns(config: Any) -> Form:
     """Patches in rows, with their numbers of rows and columns."""
     patch = first(vision(config), "patch_size")
-    n = round(AREA / 2 / patch) * 2
+    n = max(round(AREA / 2 / patch) * 2, LEAST_ROWS)
     rows = pixels(n * n, 3 * patch * patch)
     return (n * patch, n * patch), {"pixel_values": rows, "image_grid_hw": torch.tensor([[n, n]])}
 

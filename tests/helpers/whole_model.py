@@ -52,7 +52,7 @@ PROJECTORS = {
 HEARING = {"audio_tower", "audio_model", "audio_encoder"}
 SEEING = {"vision_tower", "vision_model", "vision_encoder", "visual", "image_encoder", "vision_embed_tokens"}
 GENERATING = {"vqmodel", "generation_embeddings", "generation_aligner", "generation_head"}
-SEEING |= {"img_temporal_embedding"}
+SEEING |= {"img_temporal_embedding", "vision_final_layernorm"}
 SEEING |= {f"high_res_vision_{end}" for end in ("alpha", "model", "neck", "proj")}
 
 

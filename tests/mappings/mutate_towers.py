@@ -32,6 +32,7 @@ from mappings.mutate import (  # noqa: E402
     KEPT,
     LEFT_OUT,
     MISSING,
+    TEXT,
     Changes,
     others,
     small,
@@ -65,6 +66,10 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 """Values of keys that are no plain number, or whose other numbers no class builds."""
 RUNS: dict[tuple[str, str], dict[str, Any]] = {
     ("aria", "vision_config"): {"image_size": 1120},
+    ("dots3_note", "vision_config"): {
+        "mlp_layer_types": ["dense", "sparse", "sparse", "sparse"],
+        "per_layer_config": {"1": {"num_local_experts": 4}, "2": {"num_local_experts": 6}},
+    },
     ("gemma3", "vision_config"): {"image_size": 256},
     ("granite_docling", "vision_config"): {"deepstack_visual_indexes": [0, 1, 3]},
     ("idefics3", "vision_config"): {"image_size": 256},
@@ -99,6 +104,9 @@ def classes() -> dict[str, dict[str, Any]]:
 def base(kind: str, config: dict[str, Any]) -> dict[str, Any]:
     """The default config with few layers in each part."""
     cut = small(config) | RUNS.get((kind, ""), {})
+    # an infinite number of a saved file is the class's default; it reads no such file
+    text = {key: value for key, value in (cut.get(TEXT) or {}).items() if "__float__" not in str(value)}
+    cut = {**cut, **({TEXT: text} if cut.get(TEXT) else {})}
     for part in towers(config):
         few = {key: FEW if key in (*DEPTHS, "depth") else value for key, value in config[part].items()}
         cut[part] = {**few, **RUNS.get((kind, part), {})}

@@ -9,6 +9,7 @@ from archcli.modules import (
     GridBudget,
     NearestMultiple,
     PatchBudget,
+    PatchRange,
     SlicedSquares,
     SplitLongest,
     TilesBeyond,
@@ -29,6 +30,7 @@ LFM2 = TilesBeyond(
 STEP = WindowTiles(size=(728, 728), tile=504, longest=3024)
 PHI = CroppedTiles(tile=448, patch=14)
 SIGLIP = PatchBudget(patch=16, most=256)
+NEMOTRON = PatchRange(patch=16, block=2, least=1024, most=13312)
 MUSE = GridBudget(cell=28, most=4096)
 PADDLE = NearestMultiple(factor=28, least=384**2, most=1536**2, grown="round")
 FUYU = WithinBounds(bounds=(1080, 1920), patch=30)
@@ -57,6 +59,11 @@ def made(sizing, image):
         (PHI, (700, 1000), [(7, (448, 448))]),
         (SIGLIP, (512, 512), [(1, (256, 256))]),
         (SIGLIP, (200, 100), [(1, (352, 176))]),
+        # 62.5 x 100 patches are 63 x 100, and 64 x 100; 4 x 7 grow 36 times, to 25 x 43 and 26 x 44;
+        # of 188 x 250 a share of 0.53 is left
+        (NEMOTRON, (1000, 1600), [(1, (1024, 1600))]),
+        (NEMOTRON, (61, 100), [(1, (416, 704))]),
+        (NEMOTRON, (3000, 4000), [(1, (1600, 2112))]),
         (MUSE, (100, 100), [(1, (112, 112))]),
         (PADDLE, (20, 100), [(1, (196, 868))]),
         (ULTRA, (3000, 4000), [(21, (512, 512))]),

@@ -108,23 +108,27 @@ CASES = {
         ResizeTable("y", (3, 2), (5, 3), mode="bilinear", corners=True),
         ((6, 5),),
         (15, 5),
-        [(E, 3 * 3 * 75, 75, 75)],
-        [(E, 3 * 3 * 75, 75, 75)],
+        *[[(E, 3 * 3 * 75, 75, 75)]] * 2,
+    ),
+    # 4 x 4 places, of which 4 x 3 are kept
+    "resize-square": ledger(
+        ResizeTable("y", (3, 2), (4, 3), mode="bilinear", square=True),
+        ((6, 5),),
+        (12, 5),
+        *[[(E, 3 * 3 * 80, 80, 80)]] * 2,
     ),
     # 3 x 2 to 4 x 3 places 5 wide: of 4 taps along a row 4 times, then once more; 4 products and 3 sums each
     "resize-bicubic": ledger(
         ResizeTable("y", (3, 2), (4, 3), 1),
         ((7, 5),),
         (13, 5),
-        [(E, 5 * 7 * 60, 60, 60)],
-        [(E, 5 * 7 * 60, 60, 60)],
+        *[[(E, 5 * 7 * 60, 60, 60)]] * 2,
     ),
     "resize-bilinear": ledger(
         ResizeTable("y", (3, 2), (4, 3), mode="bilinear"),
         ((6, 5),),
         (12, 5),
-        [(E, 3 * 3 * 60, 60, 60)],
-        [(E, 3 * 3 * 60, 60, 60)],
+        *[[(E, 3 * 3 * 60, 60, 60)]] * 2,
     ),
     # as LayerNorm with its weights: 7 FLOPs each forward, 9 and 4 backward
     "channel-norm": ledger(
@@ -269,12 +273,13 @@ def resized(op, weights, table):
     """Each place from those near where it lies in the first grid, the border repeated."""
     kernel, out = cubic if op.mode == "bicubic" else linear, [*table[: op.leading]]
     grid = table[op.leading :].view(*op.before, -1)
+    after = [max(op.after)] * 2 if op.square else op.after
     for place in product(*map(range, op.after)):
-        at = [(p + 0.5) * b / a - 0.5 for p, a, b in zip(place, op.after, op.before, strict=True)]
+        at = [(p + 0.5) * b / a - 0.5 for p, a, b in zip(place, after, op.before, strict=True)]
         if op.corners:
-            at = [p * (b - 1) / (a - 1) for p, a, b in zip(place, op.after, op.before, strict=True)]
+            at = [p * (b - 1) / (a - 1) for p, a, b in zip(place, after, op.before, strict=True)]
         if op.mode == "nearest":
-            at = [p * b // a for p, a, b in zip(place, op.after, op.before, strict=True)]
+            at = [p * b // a for p, a, b in zip(place, after, op.before, strict=True)]
         if op.mode == "bilinear":
             at = [max(0.0, z) for z in at]
         total = torch.zeros(table.shape[1])

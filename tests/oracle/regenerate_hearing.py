@@ -21,12 +21,17 @@ PARTS = {
     "projector": re.compile(
         r"multi_modal_projector|merger|audio_bos_eos|embed_vision\.|embed_audio\.|\.projector\."
     ),
-    "audio_tower": re.compile(r"audio_tower|model\.encoder\."),
-    "vision_tower": re.compile(r"vision_tower|\.visual\."),
+    "audio_tower": re.compile(r"audio_tower|(?<!vision_)model\.encoder\."),
+    "vision_tower": re.compile(r"vision_tower|vision_model|\.visual\."),
 }
-LAST = ("granite_speech", "granite_speech_plus", "gemma4")
+LAST = ("granite_speech", "granite_speech_plus", "gemma4", "nemotron_h_omni")
 """Models whose spectrograms have mel bins last."""
-MASKED = {"gemma4": "input_features_mask", "granite_speech": None, "granite_speech_plus": None}
+MASKED = {
+    "gemma4": "input_features_mask",
+    "granite_speech": None,
+    "granite_speech_plus": None,
+    "nemotron_h_omni": None,
+}
 THINKERS = "feature_attention_mask"
 PADDED = {"qwen3_asr": 100}
 """Models whose processor pads to whole chunks of so many frames."""
@@ -50,6 +55,8 @@ def inputs(entry, frames):
     length = -(-frames // PADDED.get(kind, 1)) * PADDED.get(kind, 1)
     shape = (1, length, entry["mels"]) if kind in LAST else (1, entry["mels"], length)
     name = MASKED.get(kind, THINKERS if kind.endswith("thinker") else "input_features_mask")
+    if kind == "dots3_note":  # samples in the place of a mask
+        return {"input_features": torch.zeros(shape), "chunk_sample_lengths": torch.tensor([160 * frames])}
     mask = (torch.arange(length)[None] < frames).to(torch.bool if kind == "gemma4" else torch.long)
     return {"input_features": torch.zeros(shape), **({} if name is None else {name: mask})}
 

@@ -53,6 +53,27 @@ def test_seconds_of_a_spectrogram_of_any_length():
         assert one["matmul_flops"] == two["matmul_flops"]
 
 
+def test_layers_of_dots3_note_have_experts_by_older_words():
+    """-1 is a dense network, which each number of experts stands in place of."""
+    data = config("dots3-note")
+    seen = {
+        key: value
+        for key, value in data["vision_config"].items()
+        if key not in ("mlp_layer_types", "per_layer_config", "hidden_size", "num_attention_heads")
+    }
+    older = {**seen, "embed_dim": 32, "num_heads": 4, "pyramid_num_routed": [-1, 3, 5], "capacity_factor": 1}
+    report = archcli.count_params({**data, "vision_config": older})
+    assert report.totals["by_part"] == HEARING["dots3-note"]["params"]
+
+
+def test_seconds_of_nemotron_omni_have_a_frame_more():
+    """8 seconds are 801 frames, and 401, 201 and 101 behind each convolution; 800 were 100 tokens."""
+    request = Request(media=(Medium("seconds", (8,)),))
+    [medium] = archcli.count_flops(config("nemotron-omni"), request).totals["media"]
+    assert HEARING["nemotron-omni"]["frames"][1] == 801
+    assert medium["tokens"] == HEARING["nemotron-omni"]["heard"][1]["features"] == 101
+
+
 @pytest.mark.parametrize(
     ("name", "key", "changed", "said"),
     [
@@ -66,6 +87,17 @@ def test_seconds_of_a_spectrogram_of_any_length():
         ("granite-speech", "projector_config", {"cross_attention_frequency": 2}, "2 is not supported"),
         ("granite-speech", "projector_config", {"hidden_size": 32}, "of another width"),
         ("glmasr", "audio_config", {"intermediate_size": 96}, "must be four times hidden_size"),
+        ("dots3-note", "audio_config", {"conv_output_size": 48}, "conv_output_size"),
+        ("dots3-note", "audio_config", {"whisper_config": {"d_model": 96}}, "whisper_config"),
+        ("dots3-note", "vision_config", {"adapter_out_dim": 96}, "adapter_out_dim"),
+        ("dots3-note", "vision_config", {"mlp_layer_types": ["dense"]}, "an entry for each of 3 layers"),
+        ("dots3-note", "vision_config", {"mlp_layer_types": ["dense"] * 2 + ["x"]}, "'x' is not supported"),
+        ("dots3-note", "vision_config", {"per_layer_config": {"1": {"hidden_size": 8}}}, "of layer 1 is not"),
+        ("dots3-note", "vision_config", {"mlp_bias": True}, "mlp_bias with experts"),
+        ("nemotron-omni", "audio_config", {"subsampling_factor": 6}, "is no power of 2"),
+        ("nemotron-omni", "audio_config", {"projection_bias": None}, "projection_bias"),
+        ("nemotron-omni", "vision_config", {"hidden_size": 36}, "vision_hidden_size must be 36"),
+        ("nemotron-omni", "vision_config", {"video_temporal_patch_size": 3}, "video_temporal_patch_size"),
     ],
 )
 def test_a_tower_that_cannot_be_read_exactly_is_left_out(name, key, changed, said):

@@ -115,7 +115,8 @@ class Patched(FrontEnd):
     learned is a table with a row for each token but registers, axes are tables of `axis_entries` rows for
     columns and for rows (Gemma 4); `frozen` positions are stored and not trained. For an image of another
     size `resize` interpolates its rows, `antialias` as torch does, `corners` by centers of corners in the
-    place of edges; without `resize` no other size is read. `norm` follows the positions (CLIP), with
+    place of edges, `squared` for a square of the longer side, which is cut (RADIO); without `resize` no other
+    size is read. `norm` follows the positions (CLIP), with
     `norms_patches` it comes before them (AIMv2). `coordinates` centers gives layers the centers of patches,
     from -1 to 1 (DINOv3), grid their rows and columns; order the place in the sequence alone. `keeps_grid`
     gives layers a grid [B, h, w, D] in the place of a sequence (ConvNeXt), `padding` zeros around the image
@@ -142,6 +143,7 @@ class Patched(FrontEnd):
     resize: Resampling | None = "bicubic"
     antialias: bool = False
     corners: bool = False
+    squared: bool = False
     norm: Norm | None = None
     norms_patches: bool = False
     keeps_grid: bool = False
@@ -264,7 +266,7 @@ class Patched(FrontEnd):
             return placed
         table = Parameter("positions", (rows, x.shape[-1]))(x, group=TABLE)
         if places != before and self.resize is not None:
-            how = (self.resize, self.antialias, self.corners)
+            how = (self.resize, self.antialias, self.corners, self.squared)
             resized = ResizeTable("resize", before, places, leading, *how)
             table = resized(table, group=TABLE)
         total: Tensor = Add("positions_add")(x, table)

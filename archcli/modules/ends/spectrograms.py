@@ -15,7 +15,7 @@ from archcli.modules.ends.patches import FrontEnd
 from archcli.modules.ends.sounds import SPECTROGRAM, TOWER, USUAL_SECONDS
 from archcli.modules.networks.activation import GELU, Activation, ReLU
 from archcli.modules.networks.norm import Norm
-from archcli.modules.spec.base import Conflict, Positive, Size
+from archcli.modules.spec.base import Conflict, Count, Positive, Size
 from archcli.modules.spec.request import InputSpec, Medium, Request
 from archcli.modules.spec.values import Length
 from archcli.ops import (
@@ -43,6 +43,7 @@ class FramesEnd(FrontEnd):
     """Base of front ends that read a spectrogram [B, F, M] of any number of frames.
 
     `n_mels` are the numbers of a frame, `rate` the frames of a second; more than `most` frames are not read.
+    Of seconds a processor makes `beyond` frames more (Nemotron Omni).
     """
 
     group: ClassVar[str] = "conv_frontend"
@@ -51,11 +52,12 @@ class FramesEnd(FrontEnd):
     n_mels: Size = 80
     rate: Size = 100
     most: Size | None = None
+    beyond: Count = 0
 
     @property
     def usual(self) -> Medium:
         """30 seconds."""
-        return Medium("frames", (USUAL_SECONDS * self.rate,))
+        return Medium("frames", (self.frames(Medium("seconds", (USUAL_SECONDS,))),))
 
     def medium(self, request: Request) -> Medium:
         """The spectrogram of a request, in frames; ArchError for one that is shorter than the first token."""
@@ -69,7 +71,7 @@ class FramesEnd(FrontEnd):
 
     def frames(self, medium: Medium) -> int:
         """Frames that are read of so many seconds, or frames."""
-        return medium.size[0] * (self.rate if medium.kind == "seconds" else 1)
+        return medium.size[0] * self.rate + self.beyond if medium.kind == "seconds" else medium.size[0]
 
     def input(self, batch_size: Number, medium: Medium) -> InputSpec:
         """[B, F, M]."""
@@ -210,11 +212,6 @@ class CausalSpectrogram(FramesEnd):
     n_mels: Size = 128
     joined: Size = 1
     activation: Activation = GELU()
-
-    @property
-    def usual(self) -> Medium:
-        """30 seconds, in whole tokens."""
-        return Medium("frames", (self.frames(Medium("seconds", (USUAL_SECONDS,))),))
 
     def frames(self, medium: Medium) -> int:
         """Frames that are read: of seconds those of whole tokens."""

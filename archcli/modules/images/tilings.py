@@ -82,6 +82,41 @@ class PatchBudget(ImageSizing):
         return rows, columns
 
 
+class PatchRange(ImageSizing):
+    """The image's own grid of patches of side `patch`, scaled to between `least` and `most` of them.
+
+    Nemotron Omni: then rows and columns go up to multiples of `block`, or down where those are too many.
+    """
+
+    kind: Literal["patch_range"] = "patch_range"
+    patch: Size
+    block: Size
+    least: Size
+    most: Size
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """One piece."""
+        # a half is rounded to the even number, as in the class
+        rows, columns = (round(side / self.patch + 0.5) for side in (height, width))
+        shrunk = min(sqrt(self.most / (rows * columns)), 1.0)
+        rows, columns = floor(shrunk * rows), floor(shrunk * columns)
+        if not rows * columns:
+            what = f"an image of {height} x {width} is not read: {self.most:,} patches leave none of a side"
+            raise ArchError(what, "give one that is less narrow")
+        if self.most > self.least > rows * columns:
+            grown = sqrt(self.least / (rows * columns))
+            rows, columns = ceil(grown * rows), ceil(grown * columns)
+        rows = self._whole(rows, columns)
+        columns = self._whole(columns, rows)
+        return Pieces(1, (rows * self.patch, columns * self.patch))
+
+    def _whole(self, side: int, other: int) -> int:
+        """Up to a multiple of a block, or down."""
+        up = -(-side // self.block) * self.block
+        down = max(self.block, side // self.block * self.block)
+        return up if up == side or up * other <= self.most else down
+
+
 class GridBudget(ImageSizing):
     """The grid of at most `most` cells of `cell` pixels nearest to the image's shape (Muse Glimmer).
 
@@ -332,6 +367,7 @@ __all__ = [
     "CroppedTiles",
     "GridBudget",
     "PatchBudget",
+    "PatchRange",
     "SlicedSquares",
     "TilesBeyond",
     "WindowTiles",

@@ -177,6 +177,7 @@ TABLE: dict[str, dict[str, str]] = {
         "windows": "archcli.modules.images.tilings:WindowTiles",
         "slices": "archcli.modules.images.tilings:SlicedSquares",
         "patch_budget": "archcli.modules.images.tilings:PatchBudget",
+        "patch_range": "archcli.modules.images.tilings:PatchRange",
         "grid_budget": "archcli.modules.images.tilings:GridBudget",
         "crops": "archcli.modules.images.tilings:CroppedTiles",
         "largest": "archcli.modules.images.sizings:LargestMultiple",

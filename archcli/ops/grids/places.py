@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from archcli.arith import Number, Shape
+from archcli.arith import Number, Shape, maximum
 from archcli.graph import Op, OpClass, Part
 from archcli.ops.base import elementwise, movement, summed
 
@@ -23,7 +23,8 @@ class ResizeTable(Op):
     """A table [n + h w, D] of n leading vectors and a grid, to another grid: [n + h' w', D].
 
     The vectors of places are interpolated, those in front stay as they are. `corners` are those of the table
-    where they are, else its edges.
+    where they are, else its edges. With `square` the grid is made as a square of the longer side, and what
+    lies beyond h' rows or w' columns is cut off.
     """
 
     drawn: ClassVar[str] = "unary"
@@ -35,12 +36,18 @@ class ResizeTable(Op):
     mode: Resampling = "bicubic"
     antialias: bool = False
     corners: bool = False
+    square: bool = False
+
+    @property
+    def made(self) -> tuple[Number, Number]:
+        """Rows and columns that are interpolated."""
+        return (maximum(*self.after),) * 2 if self.square else self.after
 
     def shape(self, table: Shape) -> Shape:
         return (self.leading + self.after[0] * self.after[1], table[1])
 
     def parts(self, table: Shape) -> tuple[Any, ...]:
-        return (elementwise("resize", self.after[0] * self.after[1] * table[1], PER_ELEMENT[self.mode]),)
+        return (elementwise("resize", self.made[0] * self.made[1] * table[1], PER_ELEMENT[self.mode]),)
 
     def run(self, torch: Any, weights: dict[str, Any], table: Any) -> Any:
         front, rest = table[: self.leading], table[self.leading :]
@@ -48,7 +55,8 @@ class ResizeTable(Op):
         options: dict[str, Any] = {"mode": self.mode}
         if self.mode != "nearest":
             options |= {"align_corners": self.corners, "antialias": self.antialias}
-        resized = torch.nn.functional.interpolate(grid, size=self.after, **options)
+        resized = torch.nn.functional.interpolate(grid, size=self.made, **options)
+        resized = resized[..., : self.after[0], : self.after[1]]
         places = resized.permute(0, 2, 3, 1).reshape(-1, table.shape[1])
         return torch.cat((front, places), dim=0) if self.leading else places
 

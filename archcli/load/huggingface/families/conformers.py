@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import sqrt
 from typing import Any
 
 from archcli.load.huggingface.config import Config, is_number
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
+from archcli.load.huggingface.parts.networks import activation, layernorm
 from archcli.load.huggingface.weights.map import Parts, Rule, Weights
 from archcli.load.huggingface.whole.vit_like import labels, vit_like
-from archcli.load.huggingface.whole.wave_like import FRONT, NO_SIZE, sizes, wave
+from archcli.load.huggingface.whole.wave_like import (
+    DROPPED,
+    FRONT,
+    NO_SIZE,
+    PARAKEET,
+    RELATIVE,
+    conformer,
+    parakeet,
+    sizes,
+    wave,
+)
 
-POSITIONS: Mapping[str, Mapped] = {
-    "relative": {"kind": "transformer_xl", "spare_distance": False, "pairing": "interleaved"},
-}
+POSITIONS: Mapping[str, Mapped] = {"relative": RELATIVE}
 """Attention by position_embeddings_type; null means no positions."""
 TRAINING = "conformer_conv_dropout rotary_embedding_base max_source_positions"
 """Keys of training, and of positions that are computed as far as needed."""
-DROPPED = "dropout dropout_positions layerdrop activation_dropout attention_dropout max_position_embeddings"
 CTC = ("ctc_loss_reduction", "ctc_zero_infinity", "pad_token_id", "initializer_range")
 STACKED_RATE = 50
 """Frames of a second where two lie side by side."""
@@ -121,22 +127,6 @@ def _wav2vec2_bert(config: Config) -> Mapped:
     )
 
 
-PARAKEET: Mapped = {
-    "hidden_size": 1024,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 8,
-    "intermediate_size": 4096,
-    "hidden_act": "silu",
-    "attention_bias": True,
-    "convolution_bias": True,
-    "conv_kernel_size": 9,
-    "subsampling_factor": 8,
-    "subsampling_conv_channels": 256,
-    "num_mel_bins": 80,
-    "subsampling_conv_kernel_size": 3,
-    "subsampling_conv_stride": 2,
-    "scale_input": True,
-}
 LASR: Mapped = {
     "hidden_size": 512,
     "num_hidden_layers": 17,
@@ -168,52 +158,10 @@ def _inner(config: Config, name: str, defaults: Mapped, kind: str) -> tuple[Conf
     return inner, {"n_labels": config.size("vocab_size")}
 
 
-def _conformer(inner: Config, front_end: Mapped, attention: Mapped, norm: Mapped, **more: Any) -> Mapped:
-    """Conformer layers by the words of Parakeet; `block` of `more` are fields of a layer."""
-    biased = inner.flag("attention_bias")
-    ffn = mlp(inner, inner.size("intermediate_size"), "hidden_act", bias=biased)
-    block, convolution = more.pop("block", {}), more.pop("convolution", {})
-    light = {
-        "kernel": inner.size("conv_kernel_size"),
-        "bias": inner.flag("convolution_bias"),
-        "conv_bias": inner.flag("convolution_bias"),
-        "activation": activation(inner, "hidden_act"),
-        **convolution,
-    }
-    return vit_like(
-        inner,
-        front_end,
-        norm=norm,
-        ffn=ffn,
-        attention={"bias": biased, **attention},
-        layer={"kind": "conformer", "convolution": light, **block},
-        **more,
-    )
-
-
 def _parakeet(config: Config) -> Mapped:
-    """Parakeet (FastConformer): separable convolutions shorten a spectrogram eightfold."""
+    """Parakeet (FastConformer): its encoder with labels."""
     inner, ends = _inner(config, "ParakeetForCTC", PARAKEET, "parakeet_encoder")
-    factor, stride = inner.size("subsampling_factor"), inner.size("subsampling_conv_stride")
-    layers = factor.value.bit_length() - 1
-    if factor.value != 1 << layers or not layers or stride.value != 2:  # noqa: PLR2004 as the class counts
-        raise config.error(f"subsampling_factor {factor} is no power of 2", at=factor.place)
-    kernel, mels = inner.size("subsampling_conv_kernel_size"), inner.size("num_mel_bins")
-    if kernel.value % 2 == 0 or mels.value % factor.value:
-        raise config.error(f"num_mel_bins {mels} is no multiple of subsampling_factor", at=mels.place)
-    front_end = {
-        "kind": "subsampled_spectrogram",
-        "n_mels": mels,
-        "channels": [inner.size("subsampling_conv_channels").value] * layers,
-        "kernel": kernel,
-        "separable": True,
-    }
-    if inner.flag("scale_input").value:
-        front_end["scale"] = sqrt(inner.size("hidden_size").value)
-    kernel = inner.size("conv_kernel_size")
-    if kernel.value % 2 == 0:
-        raise config.error(f"conv_kernel_size {kernel} is even", at=kernel.place)
-    encoder = _conformer(inner, front_end, POSITIONS["relative"], layernorm(1e-5), final_norm=False)
+    encoder = parakeet(inner)
     inner.report_unread_keys()
     return {**encoder, **ends}
 
@@ -243,7 +191,7 @@ def _lasr(config: Config) -> Mapped:
     }
     norm = layernorm(inner.number("layer_norm_eps"), bias=False)
     momentum = inner.number("batch_norm_momentum")
-    encoder = _conformer(
+    encoder = conformer(
         inner,
         front_end,
         {"position": {"kind": "rope", "theta": theta}},

@@ -108,21 +108,13 @@ def glmasr(source: TowerSource) -> Mapped:
     ffn = config.size("intermediate_size")
     if ffn.value != JOINED * width.value:
         raise config.error("intermediate_size must be four times hidden_size: the class joins by it")
-    stated = config.get("rope_parameters", default=None) or {}
-    if not isinstance(stated, dict) or stated.get("rope_type", "default") != "default":
-        raise config.error("rope_parameters other than default are not supported")
-    share = stated.get("partial_rotary_factor", config.get("partial_rotary_factor", default=0.5))
-    if not is_number(share) or not 0 < share <= 1:
-        raise config.error(f"partial_rotary_factor {short_repr(share)} is no share")
-    turned = int(width.value // heads.value * share)
-    rope = {"kind": "rope", "theta": stated.get("rope_theta", 10000.0), "rotary_dim": turned}
     front_end = {
         "kind": "chunked_spectrogram",
         "n_mels": config.size("num_mel_bins"),
         "chunk": None,
         "sinusoids": False,
     }
-    attention = {"bias": BIASED, "position": rope}
+    attention = {"bias": BIASED, "position": half_turned(config, width.value // heads.value)}
     encoder = vit_like(config, front_end, attention=attention, norm=layernorm(1e-5))
     config.report_unread_keys()
     out = source.width.value
@@ -134,6 +126,17 @@ def glmasr(source: TowerSource) -> Mapped:
         linear(source.width),
     ]
     return {"part": "audio_tower", "model": encoder, "projector": steps}
+
+
+def half_turned(config: Config, head_dim: int) -> Mapped:
+    """Rotary positions of a share of each head, by default half of it."""
+    stated = config.get("rope_parameters", default=None) or {}
+    if not isinstance(stated, dict) or stated.get("rope_type", "default") != "default":
+        raise config.error("rope_parameters other than default are not supported")
+    share = stated.get("partial_rotary_factor", config.get("partial_rotary_factor", default=0.5))
+    if not is_number(share) or not 0 < share <= 1:
+        raise config.error(f"partial_rotary_factor {short_repr(share)} is no share")
+    return {"kind": "rope", "theta": stated.get("rope_theta", 10000.0), "rotary_dim": int(head_dim * share)}
 
 
 REALTIME = {

@@ -1,14 +1,22 @@
-"""Audio towers of omni models: Qwen's windows of tokens, Muse Spark's pyramid over a wave."""
+"""Towers of omni models: Qwen's windows of sounds, Muse Spark's pyramid over a wave, dots3 note."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.networks import activation, layernorm, mlp, rmsnorm
-from archcli.load.huggingface.towers.beside import TowerSource, linear
-from archcli.load.huggingface.towers.heard import BIASED, NO_FIGURE, WORDS
+from archcli.load.huggingface.parts.decoder import groups
+from archcli.load.huggingface.parts.networks import activation, gated, layernorm, mlp, rmsnorm
+from archcli.load.huggingface.towers.beside import (
+    ROTARY,
+    TowerSource,
+    linear,
+    merger,
+    multiples,
+    still_patches,
+)
+from archcli.load.huggingface.towers.heard import BIASED, NO_FIGURE, WORDS, half_turned
 from archcli.load.huggingface.whole.vit_like import vit_like
 
 QWEN2_5: Mapped = {
@@ -177,3 +185,163 @@ def _stages(config: Config, key: str, count: int) -> list[int]:
     if len(listed) != count or any(type(size) is not int or size < 1 for size in listed):
         raise config.error(f"{key} must be {count} sizes, one for each stage", at=sizes.place)
     return listed
+
+
+DOTS3_VISION: Mapped = {
+    "hidden_size": 1536,
+    "intermediate_size": 4224,
+    "num_hidden_layers": 42,
+    "num_attention_heads": 24,
+    "num_channels": 3,
+    "patch_size": 14,
+    "hidden_act": "silu",
+    "moe_intermediate_size": 2112,
+    "spatial_merge_size": 2,
+    "rms_norm_eps": 1e-5,
+    "attention_bias": False,
+    "mlp_bias": False,
+    "num_local_experts": 64,
+    "router_scaling_factor": 1.0,
+}
+DOTS3_WORDS = {
+    "hidden_size": "embed_dim",
+    "num_attention_heads": "num_heads",
+    "attention_bias": "use_bias",
+    "router_scaling_factor": "router_scale",
+}
+DOTS3_ADAPTER = {"adapter_in_dim": 1536, "adapter_out_dim": 5120, "adapter_merge_size": 2}
+"""Sizes of what joins the tower, which have to be those of its neighbours."""
+PYRAMID = [-1] * 25 + [*range(4, 65, 4), 64]
+"""Experts of each layer by default; a layer with -1 has a dense network."""
+DOTS3_AUDIO: Mapped = {
+    "hidden_size": 1280,
+    "intermediate_size": 5120,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 20,
+    "hidden_act": "silu",
+    "feature_size": 128,
+    "downsample_hidden_size": 480,
+    "attention_bias": True,
+    "adapter_input_size": 1280,
+    "adapter_out_dim": 5120,
+}
+DOTS3_RATE = {"sampling_rate": 16000, "hop_length": 160, "samples_per_token": 1280}
+"""A hundred frames of a second, eight of them a token; others are not known."""
+DOTS3_CHUNK = 6000
+"""Frames of a minute, which the processor reads at once."""
+
+
+def dots3_vision(source: TowerSource) -> Mapped:
+    """dots3 note: rotary positions, more experts in each of the last layers, 2 x 2 patches merged."""
+    config = source.part("vision_config", DOTS3_VISION).with_words(**DOTS3_WORDS)
+    config.ignore("num_key_value_heads", "is_causal", "rope_parameters")
+    norm, width = rmsnorm(config, eps=1e-5), config.size("hidden_size").value
+    n, out = config.size("spatial_merge_size"), source.width.value
+    for key, value in (("adapter_in_dim", width), ("adapter_out_dim", out), ("adapter_merge_size", n.value)):
+        config.only(key, value, default=DOTS3_ADAPTER[key])
+    encoder = vit_like(
+        config,
+        still_patches(config, norm=norm),
+        attention={
+            "bias": config.flag("attention_bias"),
+            "position": ROTARY,
+            "qk_norm": {"norm": norm, "per": "head"},
+        },
+        norm=norm,
+        ffn=gated(config, bias=config.flag("mlp_bias")),
+    )
+    layer = encoder["groups"][0]["layer"]
+    of_layers = [{**layer, "ffn": _dots3_experts(config, *pair) or layer["ffn"]} for pair in _pyramid(config)]
+    config.report_unread_keys()
+    return {
+        "model": {**encoder, "groups": groups(of_layers)},
+        "sizing": multiples(source, config, 56 * 56, 28 * 28 * 1280),
+        "projector": merger(width * n.value**2, out, "gelu", norm=layernorm(1e-6), n=n),
+    }
+
+
+def _pyramid(config: Config) -> list[tuple[int, int]]:
+    """Experts of each layer, and how many a token has; none of a dense one."""
+    count, top_k = config.layers(), config.size("num_experts_per_tok", "capacity_factor", default=2).value
+    pyramid, types = config.per_layer("pyramid_num_routed", count), config.per_layer("mlp_layer_types", count)
+    if pyramid is None and types is not None:
+        return [_own_experts(config, layer, kind, top_k) for layer, kind in enumerate(types)]
+    config.only("per_layer_config", None, default=None)
+    if pyramid is None:
+        pyramid = config.with_defaults(pyramid_num_routed=PYRAMID).per_layer("pyramid_num_routed", count)
+    if pyramid is None or not all(type(number) is int for number in pyramid):
+        raise config.error("pyramid_num_routed must be a list of whole numbers")
+    return [(number, min(top_k, number)) if number > 0 else (0, 0) for number in pyramid]
+
+
+def _own_experts(config: Config, layer: int, kind: Any, top_k: int) -> tuple[int, int]:
+    """Experts of a layer of a kind, by its entry of per_layer_config or as all have them."""
+    if kind not in ("dense", "sparse"):
+        raise config.error(f"mlp_layer_types {short_repr(kind)} is not supported")
+    entries = config.get("per_layer_config", default=None) or {}
+    own = entries.get(str(layer), {}) if isinstance(entries, dict) else None
+    if not isinstance(own, dict) or not own.keys() <= {"num_local_experts", "num_experts_per_tok"}:
+        raise config.error(f"per_layer_config of layer {layer} is not supported")
+    if kind == "dense":
+        return 0, 0
+    inner = Config({key: value for key, value in own.items() if value is not None}, notes=config.notes)
+    number = inner.size("num_local_experts", default=config.size("num_local_experts").value)
+    return number.value, inner.size("num_experts_per_tok", default=top_k).value
+
+
+def _dots3_experts(config: Config, number: int, top_k: int) -> Mapped | None:
+    """So many experts behind a router of sigmoids; None for none."""
+    if not number:
+        return None
+    if config.flag("mlp_bias").value:
+        raise config.error("mlp_bias with experts is not supported")
+    router = {
+        "scores": "sigmoid",
+        "normalized": True,
+        "scale": config.number("router_scaling_factor"),
+        "correction": True,
+    }
+    expert = gated(config, width="moe_intermediate_size")
+    return {"kind": "moe", "n_experts": number, "top_k": top_k, "expert": expert, "router": router}
+
+
+def dots3_audio(source: TowerSource) -> Mapped:
+    """dots3 note: three convolutions of up to a minute, rotary positions of half a head, a perceptron."""
+    config = source.part("audio_config", DOTS3_AUDIO)
+    config.ignore("num_key_value_heads", "max_position_embeddings", "rope_parameters", "head_dim", "dropout")
+    config.only("whisper_config", None, default=None)
+    mels, channels = config.size("feature_size"), config.size("downsample_hidden_size").value
+    derived = {**DOTS3_RATE, "conv_output_size": channels * ((mels.value + 7) // 8)}
+    for key, value in derived.items():
+        config.only(key, value, default=value)
+    width, heads = config.size("hidden_size").value, config.size("num_attention_heads").value
+    config.only("adapter_input_size", width)
+    config.only("adapter_out_dim", source.width.value)
+    front_end = {
+        "kind": "subsampled_spectrogram",
+        "n_mels": mels,
+        "channels": [channels] * LAYERS,
+        "bias": False,
+        "activation": "gelu",
+        "most": DOTS3_CHUNK,
+    }
+    norm = {"kind": "rmsnorm", "eps": 1e-6}
+    encoder = vit_like(
+        config,
+        front_end,
+        attention={
+            "bias": BIASED if config.flag("attention_bias").value else False,
+            "position": half_turned(config, width // heads),
+        },
+        norm=norm,
+        ffn=gated(config, bias=True),
+    )
+    config.report_unread_keys()
+    steps = [
+        {"kind": "norm", "norm": layernorm(1e-5)},
+        linear(source.width),
+        {"kind": "activation", "activation": "gelu"},
+        linear(source.width),
+    ]
+    # the class of the encoder holds them all
+    return {"part": "audio_tower", "model": encoder, "projector": steps, "within": len(steps)}

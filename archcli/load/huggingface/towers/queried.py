@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isqrt
 from typing import Any
 
 from archcli.load.huggingface.config import Config, short_repr
@@ -193,11 +194,12 @@ def aria(source: TowerSource) -> Mapped:
     whole.only("vision_feature_layer", -1, default=-1)
     encoder = idefics_vision(source.part("vision_config", IDEFICS3))
     table = whole.value("projector_patch_to_query_dict", default={"1225": 128, "4900": 256})
-    whole.ignore("max_value_projector_patch_to_query_dict")
-    norm = layernorm(1e-5)
-    attention = bare(encoder["groups"][0]["layer"]["attention"])
+    queries = _queries(whole, table)
+    most = max(number for _, number in queries)
+    whole.only("max_value_projector_patch_to_query_dict", most, default=most)
+    norm, attention = layernorm(1e-5), bare(encoder["groups"][0]["layer"]["attention"])
     steps = [
-        {"kind": "reading", "n_heads": attention["n_heads"], "norm": norm, "queries": _queries(whole, table)},
+        {"kind": "reading", "n_heads": attention["n_heads"], "norm": norm, "queries": queries},
         {"kind": "norm", "norm": norm},
         linear(source.width, bias=False),
         {"kind": "activation", "activation": "gelu_tanh"},
@@ -205,12 +207,18 @@ def aria(source: TowerSource) -> Mapped:
     ]
     if source.processor.get("split_image", default=False):
         raise whole.error("images are split by a rule that is not known (split_image)")
-    side = source.processor.get("max_image_size", default=None)
+    side, patch = source.processor.get("max_image_size", default=None), encoder["front_end"]["patch_size"]
     if side is None:
-        side = 980
-        source.note("its longer side becomes 980 pixels, in a square")
+        side = _side_read(bare(patch)[0], {read for read, _ in queries})
+        source.note(f"its longer side becomes {side:,} pixels, in a square")
     sizing = {"kind": "fixed", "size": [side, side]}
     return {"model": {**encoder, "final_norm": True}, "sizing": sizing, "projector": steps}
+
+
+def _side_read(patch: int, counts: set[int]) -> int:
+    """The processor's 980 pixels; where these are no known number of patches, the least that are."""
+    known = {isqrt(count) * patch for count in counts if isqrt(count) ** 2 == count}
+    return 980 if not known or (980 // patch) ** 2 in counts else min(known)
 
 
 def _queries(whole: Config, table: ConfigValue[Any]) -> list[list[int]]:

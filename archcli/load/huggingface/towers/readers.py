@@ -88,9 +88,13 @@ READERS: Mapping[tuple[str, str], str] = {
     ("musicflamingo", "audio_config"): "heard:audioflamingo3",
     ("glmasr", "audio_config"): "heard:glmasr",
     ("qwen3_asr", "audio_config"): "omni:qwen3_asr",
+    ("dots3_note", "vision_config"): "omni:dots3_vision",
+    ("dots3_note", "audio_config"): "omni:dots3_audio",
+    ("nemotron_h_omni", "vision_config"): "heard_and_seen:nemotron_vision",
+    ("nemotron_h_omni", "audio_config"): "heard_and_seen:nemotron_audio",
     ("phi4_multimodal", "audio_config"): "heard:phi4",
-    ("gemma4", "vision_config"): "gemma4:vision",
-    ("gemma4", "audio_config"): "gemma4:audio",
+    ("gemma4", "vision_config"): "heard_and_seen:vision",
+    ("gemma4", "audio_config"): "heard_and_seen:audio",
     ("voxtral", "audio_config"): "heard:voxtral",
     ("voxtral_realtime", "audio_config"): "heard:voxtral_realtime",
     ("t5gemma2_encoder", "vision_config"): "llava:t5gemma2",
@@ -112,5 +116,5 @@ JOINS: Mapping[tuple[str, str], tuple[str, ...]] = {
 }
 """Further keys that a tower's function reads: parts of its projector."""
 
-OPTIONAL = {("gemma4", "vision_config"), ("gemma4", "audio_config")}
+OPTIONAL = {("gemma4", "vision_config"), ("gemma4", "audio_config"), ("nemotron_h_omni", "audio_config")}
 """Towers that a class has only where the file states them; others it makes of defaults."""

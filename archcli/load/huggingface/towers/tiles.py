@@ -248,8 +248,6 @@ def ovis2(source: TowerSource) -> Mapped:
     if sizing["kind"] == "canvas" and source.processor.get("use_covering_area_grid", default=True):
         sizing = {"kind": "unknown"}
     width = source.whole.size("hidden_size", default=1536)
-    if width.value != bare(source.width):
-        sizing = {"kind": "unknown", "why": f"its table is {width} wide, other than the language model"}
     table = {"kind": "table", "width": width, "beside": beside}
     return {"model": encoder, "sizing": sizing, "projector": [*neck, table], "within": len(neck)}
 

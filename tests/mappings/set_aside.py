@@ -4,15 +4,11 @@ RECURRENT = "a recurrent state or a convolution over tokens"
 
 LATER: dict[str, str] = {
     **dict.fromkeys(
-        (
-            "causal/inkling2_text",
-            "image-text/inkling2",
-            "sequence-to-sequence/nemo_speechlm",
-        ),
-        RECURRENT,
+        ("causal/inkling2_text", "image-text/inkling2"), "residuals that attend to sums of earlier layers"
     ),
+    "sequence-to-sequence/nemo_speechlm": RECURRENT,
     "image-text/glm5_next": "several residual streams, and an index of pooled keys",
-    "image-text/mistral_large4": "an indexer and attention with a trained temperature by position",
+    "image-text/mistral_large4": "trained rotary frequencies, and trained temperatures by position",
 }
 """What needs operations that archcli does not have yet."""
 

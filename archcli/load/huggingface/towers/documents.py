@@ -301,7 +301,11 @@ def _paths(source: TowerSource, config: Config) -> tuple[int, int]:
 def _page(source: TowerSource, encoder: Mapped) -> Mapped:
     """Tiles of a page by the nearest shape, as its processor cuts them."""
     stated = source.processor.with_defaults(**OF_PAGE)
-    tile = source.size(encoder["front_end"]["image_size"])
+    tile = encoder["front_end"]["image_size"]
+    if source.processor.data:
+        tile = source.size(tile)
+    else:
+        source.note(f"a page is cut into at most 32 tiles of {' x '.join(map(str, bare(tile)))}")
     if stated.get("dense_max_patches", default=0):
         return {
             "kind": "unknown",

@@ -23,6 +23,8 @@ WORDS = 16
 """Words of a question, or soft tokens on a side of an image that a class takes with their places."""
 PROCESSED = {"florence2": 768}
 """The side that a processor resizes images to, of a tower that states none."""
+ARIA = 980
+"""The side that Aria's processor resizes images to."""
 LEAST_ROWS = 32
 """Rows and columns of patches that Nemotron Omni's processor makes at least of a square image."""
 TILES = 4
@@ -48,8 +50,9 @@ def pixels(*shape: int) -> torch.Tensor:
 def own_side(config: Any) -> int:
     """The side of the tower's own images."""
     counts = getattr(config, "projector_patch_to_query_dict", None)
-    if counts:  # Aria reads images of two sizes
-        return isqrt(min(map(int, counts))) * int(first(vision(config), "patch_size"))
+    if counts:  # Aria reads images of two sizes, and its processor makes 980 x 980 pixels of any
+        patch, known = int(first(vision(config), "patch_size")), {*map(int, counts)}
+        return ARIA if (ARIA // patch) ** 2 in known else isqrt(min(known)) * patch
     return int(first(vision(config), "image_size", default=PROCESSED.get(config.model_type, 224)))
 
 

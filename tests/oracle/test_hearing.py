@@ -66,6 +66,12 @@ def test_layers_of_dots3_note_have_experts_by_older_words():
     assert report.totals["by_part"] == HEARING["dots3-note"]["params"]
 
 
+def test_the_older_word_for_the_width_of_nemotron_omni_s_encoder():
+    data = config("nemotron-omni")
+    data["vit_hidden_size"] = data.pop("vision_hidden_size")
+    assert archcli.count_params(data).totals["by_part"] == HEARING["nemotron-omni"]["params"]
+
+
 def test_seconds_of_nemotron_omni_have_a_frame_more():
     """8 seconds are 801 frames, and 401, 201 and 101 behind each convolution; 800 were 100 tokens."""
     request = Request(media=(Medium("seconds", (8,)),))

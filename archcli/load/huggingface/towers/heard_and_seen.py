@@ -258,7 +258,7 @@ def nemotron_vision(source: TowerSource) -> Mapped:
     whole.ignore("force_image_size", "video_pruning_rate")
     encoder, width = _radio(whole, config), config.size("hidden_size").value
     config.report_unread_keys()
-    if whole.size("vision_hidden_size", default=1280).value != width:
+    if whole.size("vision_hidden_size", "vit_hidden_size", default=1280).value != width:
         raise whole.error(f"vision_hidden_size must be {width}, as wide as the encoder")
     leading = encoder["front_end"]["registers"]
     within: list[Mapped] = [{"kind": "drop", "number": leading}] if leading else []

@@ -19,8 +19,6 @@ OWN: dict[str, tuple[str, str]] = {
     "crossed.MLLAMA": ("mllama", VISION),
     "dual.GENERATOR": ("janus", "vq_config"),
     "dual.JANUS": ("janus", VISION),
-    "gemma4.AUDIO": ("gemma4_audio", ""),
-    "gemma4.VISION": ("gemma4_vision", ""),
     "heard.GLM_ASR": ("glmasr", AUDIO),
     "heard.GRANITE": ("granite_speech", "encoder_config"),
     "heard.PHI4": ("phi4_multimodal", AUDIO),
@@ -47,6 +45,12 @@ OWN: dict[str, tuple[str, str]] = {
     "qwen.LFM3": ("lfm3_vl", VISION),
     "qwen.QWEN2": ("qwen2_vl", VISION),
     "qwen.QWEN2_5": ("qwen2_5_vl", VISION),
+    "heard_and_seen.AUDIO": ("gemma4_audio", ""),
+    "heard_and_seen.PARAKEET": ("parakeet_encoder", ""),
+    "heard_and_seen.RADIO": ("nemotron_h_omni", VISION),
+    "heard_and_seen.VISION": ("gemma4_vision", ""),
+    "omni.DOTS3_AUDIO": ("dots3_note", AUDIO),
+    "omni.DOTS3_VISION": ("dots3_note", VISION),
     "qwen.QWEN3": ("qwen3_vl", VISION),
     "qwen.QWEN3_5": ("qwen3_5", VISION),
     "documents.GRANITE": ("granite_docling", VISION),
@@ -109,7 +113,10 @@ def of_class(name: str) -> Any:
     kind, part = (OWN | FILLED)[name]
     config = transformers.CONFIG_MAPPING[kind]()
     inner = getattr(config, part) if part else config
-    return inner if name in FILLED else type(inner)()
+    found = inner if name in FILLED else type(inner)()
+    # of sizes that some layers have of their own those of the others are asked
+    found.allow_global_per_layer_attribute_access = True
+    return found
 
 
 def plain(value: Any) -> Any:

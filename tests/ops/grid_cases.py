@@ -380,13 +380,9 @@ REFERENCES = {
     "MergePlaces": merge,
     "ChannelsFirst": lambda op, weights, x: torch.stack([x[..., c] for c in range(5)], dim=1),
     "ChannelsLast": lambda op, weights, x: torch.stack([x[:, c] for c in range(4)], dim=-1),
-    "FlattenPlaces": lambda op, weights, x: torch.stack(
-        [x[:, i, j] for i, j in product(range(4), range(6))], dim=1
-    ),
+    "FlattenPlaces": lambda op, weights, x: torch.stack([y for row in x.unbind(1) for y in row.unbind(1)], 1),
     "Conv2d": conv,
-    "FlattenGrid": lambda op, weights, x: torch.stack(
-        [x[:, :, i, j] for i, j in product(range(6), range(5))], dim=1
-    ),
+    "FlattenGrid": lambda op, weights, x: torch.stack([y for row in x.unbind(2) for y in row.unbind(2)], 1),
     "MeanTokens": lambda op, weights, x: ((x[:, 1] + x[:, 2]) / 2)[:, None],
     "Patchify": patchify,
     "PrependTokens": prepend,

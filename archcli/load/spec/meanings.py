@@ -244,6 +244,7 @@ SIZES: Mapping[str, str] = {
     "Model.beside": "Parameters of a part that no pass runs, by its name.",
     "Patched.class_tokens": "Trained vectors in front, where they are several; left out, one.",
     "Convolutions.steps": "The steps in a row.",
+    "StepsBlock.steps": "The steps between two layers, as of a projector.",
     "ConvolutionStep.out": "Channels behind the convolution; left out, as many as before.",
     "ConvolutionStep.kernel": "Rows of the kernel.",
     "ConvolutionStep.columns": "Columns of the kernel; left out, as many as rows.",

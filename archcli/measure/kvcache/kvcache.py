@@ -81,15 +81,14 @@ def count_kv_cache(  # noqa: PLR0913
     dtypes = CacheDtypes(dtype, state_dtype)
     context = prompt_tokens(model, context, media) if media else context or usual_context(model)
     whole = model = model.with_media(media)
-    of_source = model.source_tokens(media)
-    positions = model.source_length((source_len or context) + of_source)
+    positions = model.source_length((source_len or context) + model.source_tokens(media))
     size = CacheSize(model := plan.share(model), positions or 1)
     totals: Record = {
         "cross_elements": size.elements(context, batch_size, kinds=(StateKind.SOURCE,)),
         **_held(size, context, batch_size, dtypes),
         **_growing_and_constant(size, context, batch_size, dtypes),
         **_alternatives(whole, plan, context, batch_size, dtypes),
-        **_of_media(whole, media, positions if of_source else context),
+        **_of_media(whole, media, context, positions),
         "held": {"engine": engine.name, "bytes": held_bytes(size, dtypes, engine, context, batch_size)},
         "by_path": list(_by_path(model, size, context, batch_size, dtypes)),
     }
@@ -114,8 +113,9 @@ def count_kv_cache(  # noqa: PLR0913
     )
 
 
-def _of_media(model: Model, media: Media, prompt: Number | None) -> Record:
+def _of_media(model: Model, media: Media, context: int, positions: Number | None) -> Record:
     """What the media of a prompt become, by JSON's keys; nothing of text alone."""
+    prompt = positions if model.source_tokens(media) else context
     return {"media": media_records(model, media), "prompt_tokens": prompt} if media else {}
 
 

@@ -315,8 +315,7 @@ def register(kind: str, place: str) -> None:
 
 def find(family: str, kind: str) -> type[Spec] | None:
     """The class for a kind of a family, or None. Imports only that class."""
-    place = TABLE.get(family, {}).get(kind)
-    if place is not None:
+    if (place := TABLE.get(family, {}).get(kind)) is not None:
         return _imported(place)
     cls = _outsider(kind) if kind else None
     return cls if cls is not None and cls.family == family else None
@@ -329,8 +328,7 @@ def kinds(family: str) -> dict[str, type[Spec]]:
     """
     classes = {kind: _imported(place) for kind, place in TABLE.get(family, {}).items()}
     for kind in dict.fromkeys([*registered, *(entry.name for entry in _installed())]):
-        cls = _outsider(kind)
-        if cls is not None and cls.family == family:
+        if (cls := _outsider(kind)) is not None and cls.family == family:
             classes[kind] = cls
     return classes
 
@@ -345,8 +343,7 @@ def _installed() -> tuple[EntryPoint, ...]:
 
 def _outsider(kind: str) -> type[Spec] | None:
     """The class registered for a kind, or offered by an installed distribution; else None."""
-    claims = list(_claims(kind))
-    if not claims:
+    if not (claims := list(_claims(kind))):
         return None
     if len(claims) > 1:
         raise ArchError(

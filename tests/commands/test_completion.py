@@ -59,7 +59,16 @@ def devices_of(start):
     return [name for name in devices() if name.startswith(start)]
 
 
-KINDS_OF_NORM = ["affine", "batchnorm", "global_response", "groupnorm", "layernorm", "rmsnorm", "self_gated"]
+KINDS_OF_NORM = [
+    "affine",
+    "batchnorm",
+    "global_response",
+    "groupnorm",
+    "layernorm",
+    "prescaled_rmsnorm",
+    "rmsnorm",
+    "self_gated",
+]
 CASES = [
     (["k"], ["kvcache"]),
     (["rule"], ["rules", "rule"]),

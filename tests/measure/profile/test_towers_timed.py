@@ -12,8 +12,8 @@ from archcli.render.data import document
 from oracle.regenerate_small_towers import FIGURES
 from parity.whole import WHOLES
 from small_towers import RUN, running_model, small_model
-from table import every_row
 
+pytestmark = pytest.mark.torch
 SMALL = json.loads(FIGURES.read_text())
 FEW = {"pairs": 1, "no_ceilings": True}
 
@@ -22,7 +22,8 @@ def size_of(image):
     return "x".join(map(str, image.size))
 
 
-@every_row("name", RUN)
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("name", RUN)
 def test_a_profile_of_the_whole_has_the_flops_of_towers_projector_and_language_model(name):
     model, image = running_model(name)
     size = {"image": size_of(image), "seq_len": 9, "batch_size": 2}

@@ -15,7 +15,8 @@ from small_towers import RUN, running_model, small_model
 from table import every_row
 
 
-@every_row("name", RUN)
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("name", RUN)
 def test_counts_of_the_whole_agree(name):
     model, image = running_model(name)
     report = archcli.verify(model, image=[image], seq_len=9, batch_size=2)

@@ -12,7 +12,6 @@ from archcli.modules.spec.request import Medium, Request
 from archcli.runtime.verify.verify import CountedPasses, verify
 from asking import failures
 from small_towers import RUN, running_model, small_model
-from table import every_row
 
 
 @pytest.mark.sample(3)

@@ -107,6 +107,7 @@ def test_commands_take_a_tower_without_layers(cli, folder, command):
     assert (done.code, done.err) == (1 if command[0] == "check" else 0, "")
 
 
+@pytest.mark.torch
 def test_an_encoder_without_layers_is_its_front_end(tmp_path):
     file = tmp_path / "patches.yaml"
     file.write_text(

@@ -171,7 +171,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "kosmos-2": Wrapper("kosmos_2_text_model", either(default=True), any_text=False),
     "kosmos-2.5": Wrapper("kosmos_2_5_text_model", of_text, any_text=False),
     "muse_glimmer": Wrapper("muse_glimmer_text", UNTIED, head=text_head, any_text=False),
-    "muse_spark": Wrapper("muse_spark_text", UNTIED, head=text_head, any_text=False),
+    "muse_spark": Wrapper("muse_spark_text", never, head=text_head, any_text=False),
     "florence2": Wrapper("bart", halves),
     "molmo2": Wrapper("molmo2_text", never, any_text=False),
     # wrappers of a wrapper

@@ -174,11 +174,12 @@ def state_contents(
 class CacheSize:
     """What a model caches in a prefill, as a function of the sizes of the pass.
 
-    `source_len` is the usual length of an encoder's output.
+    `source_len` is the length of an encoder's sequence, left out that of the context; `media` are its tokens
+    of images and sounds besides.
     """
 
-    def __init__(self, model: Model, source_len: int = 1) -> None:
-        self._source_len = source_len
+    def __init__(self, model: Model, source_len: int | None = None, media: int = 0) -> None:
+        self._source_len, self._media = source_len, media
         batch_size, context, length = SIZES.values()
         request = Request("prefill", batch_size, context, source_len=length)
         rows = cache_pass(model, request).rows
@@ -201,7 +202,7 @@ class CacheSize:
         held: Callable[[State], Number] = attrgetter("elements"),
     ) -> Counter[StateContent]:
         """The same elements by content; `held` are those of one state."""
-        sizes = _sizes(context, batch_size, self._source_len)
+        sizes = _sizes(context, batch_size, (self._source_len or context) + self._media)
         contents: Counter[StateContent] = Counter()
         for state, times in self._states.items():
             if state.kind in kinds:

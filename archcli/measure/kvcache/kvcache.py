@@ -82,7 +82,7 @@ def count_kv_cache(  # noqa: PLR0913
     context = prompt_tokens(model, context, media) if media else context or usual_context(model)
     whole = model = model.with_media(media)
     positions = model.source_length((source_len or context) + model.source_tokens(media))
-    size = CacheSize(model := plan.share(model), positions or 1)
+    size = CacheSize(model := plan.share(model), source_len, model.source_tokens(media))
     totals: Record = {
         "cross_elements": size.elements(context, batch_size, kinds=(StateKind.SOURCE,)),
         **_held(size, context, batch_size, dtypes),

@@ -298,7 +298,7 @@ class Tower(Holder):
         return self.model.inputs(request)
 
     def reads(self, request: Request) -> dict[str, InputSpec]:
-        """The same."""
+        """The tensors of a pass: those of `inputs`, as no medium stands in a prompt here."""
         return self.inputs(request)
 
     def forward(

@@ -12,7 +12,7 @@ from archcli.load.huggingface.parts.networks import activation, layernorm
 from archcli.load.huggingface.weights.map import Rule, Weights
 from archcli.load.huggingface.whole.deberta_like import disentangled, terms_of
 from archcli.load.huggingface.whole.vit_like import vit_like
-from archcli.load.huggingface.whole.wave_like import FRONT, NO_SIZE, sizes, wave, wave_ends
+from archcli.load.huggingface.whole.wave_like import FRONT, NO_SIZE, sizes, wave, wave_ends, wave_names
 
 
 def _squeezed(config: Config, prefix: str, eps: str, *, normed: bool, **more: Any) -> Mapped:
@@ -61,25 +61,12 @@ def _sew_d(config: Config) -> Mapped:
 
 def _wave_part(config: Config, base: str) -> dict[str, Rule]:
     """Names of the front end, of what makes positions again, and of the heads."""
-    within, names = f"[{base}.]", {}
-    convs, places = f"{within}feature_extractor.conv_layers", f"{within}encoder.pos_conv_embed.conv"
-    for i in range(len(sizes(config, "conv_dim").value)):
-        names[f"{convs}.{i}.conv.*"] = f"{FRONT}.conv{i}.*"
-        names[f"{convs}.{i}.layer_norm.*"] = f"{FRONT}.conv{i}_norm.*"
+    within = f"[{base}.]"
     return {
-        **names,
+        **wave_names(config, within),
         f"{within}layer_norm.*": f"{FRONT}.input_norm.*",
         f"{within}feature_projection.*": f"{FRONT}.project.*",
-        f"{within}masked_spec_embed": "masked_spec_embed.weight",
-        f"{places}.bias": f"{FRONT}.positions.bias",
-        f"{places}.parametrizations.weight.original0": f"{FRONT}.positions.gain",
-        f"{places}.parametrizations.weight.original1": f"{FRONT}.positions.direction",
-        f"{places}.weight_g": f"{FRONT}.positions.gain",
-        f"{places}.weight_v": f"{FRONT}.positions.direction",
         f"{within}encoder.upsample.projection.*": "upsample.*",
-        "lm_head.*": "classifier.*",
-        "projector.*": "pooling.dense.*",
-        "classifier.*": "classifier.*",
     }
 
 

@@ -10,7 +10,7 @@ from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.networks import layernorm
 from archcli.load.huggingface.weights.map import Rule, Weights
 from archcli.load.huggingface.whole.vit_like import flat, labels, vit_like
-from archcli.load.huggingface.whole.wave_like import FRONT, NO_SIZE, sizes, wave, wave_ends
+from archcli.load.huggingface.whole.wave_like import FRONT, NO_SIZE, sizes, wave, wave_ends, wave_names
 
 
 def _ast(config: Config) -> Mapped:
@@ -173,22 +173,11 @@ def _wave_weights(base: str) -> Any:
 def _wave_names(config: Config, base: str) -> Weights:
     """Names of wav2vec 2.0's kin, whose norms depend on the order of norm and sublayer."""
     stable, within = config.flag("do_stable_layer_norm", default=False).value, f"[{base}.]"
-    layers, ours, convs = f"{within}encoder.layers.*", "layers.*", f"{within}feature_extractor.conv_layers"
-    places = f"{within}encoder.pos_conv_embed.conv"
-    names: dict[str, Rule] = {}
-    for i in range(len(sizes(config, "conv_dim").value)):
-        names[f"{convs}.{i}.conv.*"] = f"{FRONT}.conv{i}.*"
-        names[f"{convs}.{i}.layer_norm.*"] = f"{FRONT}.conv{i}_norm.*"
+    layers, ours = f"{within}encoder.layers.*", "layers.*"
     return {
-        **names,
+        **wave_names(config, within),
         f"{within}feature_projection.layer_norm.*": f"{FRONT}.input_norm.*",
         f"{within}feature_projection.projection.*": f"{FRONT}.project.*",
-        f"{within}masked_spec_embed": "masked_spec_embed.weight",
-        f"{places}.bias": f"{FRONT}.positions.bias",
-        f"{places}.parametrizations.weight.original0": f"{FRONT}.positions.gain",
-        f"{places}.parametrizations.weight.original1": f"{FRONT}.positions.direction",
-        f"{places}.weight_g": f"{FRONT}.positions.gain",
-        f"{places}.weight_v": f"{FRONT}.positions.direction",
         **_position_layers(config, f"{within}encoder.pos_conv_embed.layers"),
         f"{within}encoder.layer_norm.*": "final_norm.*" if stable else f"{FRONT}.norm.*",
         **{f"{layers}.attention.{n}_proj.*": f"{ours}.attention.{n}_proj.*" for n in "qkv"},
@@ -200,9 +189,6 @@ def _wave_names(config: Config, base: str) -> Weights:
         f"{layers}.feed_forward.intermediate_dense.*": f"{ours}.ffn.up_proj.*",
         f"{layers}.feed_forward.output_dense.*": f"{ours}.ffn.down_proj.*",
         f"{layers}.final_layer_norm.*": f"{ours}.ffn_norm.*",
-        "lm_head.*": "classifier.*",
-        "projector.*": "pooling.dense.*",
-        "classifier.*": "classifier.*",
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped
 from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
+from archcli.load.huggingface.weights.map import Rule
 from archcli.load.huggingface.whole.vit_like import labels, vit_like
 
 FRONT = "front_end"
@@ -64,6 +65,30 @@ def wave_ends(config: Config) -> Mapped:
         ends = {"pooling": {"kind": "mean", "width": config.size("classifier_proj_size")}, **labels(config)}
     masks = max(config.number(f"mask_{what}_prob", default=0.0).value for what in ("time", "feature")) > 0
     return {**ends, **({"unread": {"masked_spec_embed": config.size("hidden_size")}} if masks else {})}
+
+
+def wave_names(config: Config, within: str) -> dict[str, Rule]:
+    """Names of the convolutions of a wave, of convolved positions, and of the heads."""
+    names: dict[str, Rule] = {}
+    for i in range(len(sizes(config, "conv_dim").value)):
+        theirs = f"{within}feature_extractor.conv_layers.{i}"
+        names |= {
+            f"{theirs}.conv.*": f"{FRONT}.conv{i}.*",
+            f"{theirs}.layer_norm.*": f"{FRONT}.conv{i}_norm.*",
+        }
+    places = f"{within}encoder.pos_conv_embed.conv"
+    return {
+        **names,
+        f"{within}masked_spec_embed": "masked_spec_embed.weight",
+        f"{places}.bias": f"{FRONT}.positions.bias",
+        f"{places}.parametrizations.weight.original0": f"{FRONT}.positions.gain",
+        f"{places}.parametrizations.weight.original1": f"{FRONT}.positions.direction",
+        f"{places}.weight_g": f"{FRONT}.positions.gain",
+        f"{places}.weight_v": f"{FRONT}.positions.direction",
+        "lm_head.*": "classifier.*",
+        "projector.*": "pooling.dense.*",
+        "classifier.*": "classifier.*",
+    }
 
 
 RELATIVE: Mapped = {"kind": "transformer_xl", "spare_distance": False, "pairing": "interleaved"}

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archcli.load.presets import presets
-from archcli.load.source import load
+from archcli.load.source import load, load_text
 from archcli.modules import HierarchicalHead
 from archcli.modules.spec.request import Request
 from combinations.mixers import ENCODING, MIXERS, encoder, model
@@ -77,6 +77,23 @@ def test_kernels_of_words_in_classes(n_classes):
     """The last class is not full."""
     words = decoder(vocab_size=3 * n_classes - 1, head=HierarchicalHead(n_classes=n_classes))
     assert differences(words, Request("train", 1, 8), SETTINGS["cuda-bf16-sdpa"]) == {}
+
+
+LAYER = "kind: pre_norm, attention: {kind: mha, n_heads: 2}, ffn: {kind: mlp, d_ff: 2, activation: relu}"
+NARROW = f"""
+kind: encoder_decoder
+vocab_size: 8
+d_model: 2
+norm: rmsnorm
+encoder: {{groups: [{{n_layers: 1, layer: {{{LAYER.replace("n_heads: 2", "n_heads: 2, causal: false")}}}}}]}}
+decoder: {{groups: [{{n_layers: 1, layer: {{{LAYER}, cross_attention: {{n_heads: 2, n_kv_heads: 1}}}}}}]}}
+"""
+
+
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+def test_heads_of_one_number_lie_by_column_and_so_does_their_gradient(attention):
+    narrow = load_text(NARROW, "narrow.yaml").model
+    assert differences(narrow, Request("train", 1, 3), SETTINGS[f"cuda-bf16-{attention}"]) == {}
 
 
 @given(

@@ -20,12 +20,18 @@ def _product(name: str, a: Any, b: Any, added: Any = None, *, beta: float = 1, a
     def backward(g: Any) -> tuple[Any, ...]:
         scaled = g if alpha == 1 else g * alpha
         of_added = sum_to(g if beta == 1 else g * beta, added.shape) if needs_grad(added) else None
-        of_a = plain(scaled, b.transpose(-2, -1)) if needs_grad(a) else None
+        of_a = _of_left(plain, scaled, a, b) if needs_grad(a) else None
         of_b = plain(a.transpose(-2, -1), scaled) if needs_grad(b) else None
         return of_a, of_b, of_added
 
     shape, work = (*a.shape[:-1], b.shape[-1]), StatedWork(2 * a.numel() * b.shape[-1])
     return launch(name, [a, b, added], shape, a.dtype, backward=backward, work=work)
+
+
+def _of_left(plain: Any, g: Any, a: Any, b: Any) -> Any:
+    """The gradient g b^T of a, by column where the matrix a lies by column (torch's mm_mat1_backward)."""
+    by_column = a.ndim == MATRIX and a.strides[0] == 1 and a.strides[1] == a.shape[0]
+    return mm(b, g.t()).t() if by_column else plain(g, b.transpose(-2, -1))
 
 
 @operation

@@ -9,7 +9,7 @@ import typer
 import archcli
 import archcli.modules
 from archcli.api.families import family_rows
-from archcli.commands.line.application import application
+from archcli.commands.line.application import every_command
 from archcli.commands.line.help import help_entry
 from archcli.commands.line.names import COMMANDS
 from archcli.commands.mcp.tools import TOOLS
@@ -29,7 +29,7 @@ SUMMARY_WIDTH, LINE = 200, 88
 
 def command_line():
     """The command line with all its subcommands."""
-    return typer.main.get_command(application(["--help"]))
+    return typer.main.get_command(every_command())
 
 
 def options(command):

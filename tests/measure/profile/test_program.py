@@ -282,6 +282,8 @@ def test_how_the_program_ended_is_told():
 def test_a_busy_machine_is_told():
     busy = Disturbance(2, others=1.5, waited_share=0.6)
     assert report(disturbance=busy).notes[1].startswith("NOT RELIABLE: a busy machine: other processes took")
+    assert report(disturbance=busy).tables[0].title == "A step: NOT RELIABLE, see the notes"
+    assert report().tables[0].title == "A step"
 
 
 def test_a_heading_shows_the_start_of_code():

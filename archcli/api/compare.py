@@ -55,7 +55,7 @@ def compared(subjects: Sequence[Subject], options: CompareOptions) -> Report:
 
 @checked
 def compare(  # noqa: PLR0913
-    *models: ModelLike,
+    *models: ModelLike | Sequence[ModelLike],
     batch_size: BatchSize = 1,
     seq_len: SeqLen = 2048,
     past: Past = None,
@@ -65,7 +65,7 @@ def compare(  # noqa: PLR0913
     mla: MlaForm = "auto",
     scan: ScanForm = "auto",
 ) -> Report:
-    """Two or more architectures side by side: the report of `archcli compare`.
+    """Two or more architectures side by side, or a list of them: the report of `archcli compare`.
 
     What they state differently, parameters, FLOPs of a forward of `seq_len` tokens and of a token after
     `past`, cache of `context` (both left out: `seq_len`), as multiples of the first. `rows` hold value_1, ….
@@ -82,4 +82,5 @@ def compare(  # noqa: PLR0913
         mla=mla,
         scan=scan,
     )
-    return compared([given(model) for model in models], options)
+    listed = models[0] if len(models) == 1 and isinstance(models[0], list | tuple) else models
+    return compared([given(model) for model in listed], options)

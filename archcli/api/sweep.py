@@ -75,7 +75,7 @@ def sweep(  # noqa: PLR0913
     """
     texts = {"tie": tie, "where": where, "show": show, "minimize": minimize, "maximize": maximize}
     if values is None:
-        options = SweepOptions(model, vary, **texts, top=top, check=check, write_yaml=write_yaml)
+        options = SweepOptions(model, vary=vary, **texts, top=top, check=check, write_yaml=write_yaml)
         return swept(given(model), options)
     searches = [name for name, searched in {"vary": vary, **texts}.items() if searched]
     if searches:

@@ -109,7 +109,11 @@ class FileCheck(NamedTuple):
         """A loaded model with its diagnostics."""
         case = Case(loaded.model, loaded.conflicts, self.parallel, altered=bool(self.overrides))
         index = evidence_index(COLUMNS)
-        return CheckedModel(loaded, diagnose(case, loaded.name, self.selection, loaded.mark, index))
+        is_preset = loaded.source == f"preset {loaded.name}" and not self.overrides
+        return CheckedModel(
+            loaded,
+            diagnose(case, loaded.name, self.selection, loaded.mark, index, is_preset=is_preset),
+        )
 
 
 def check_files(names: Sequence[str], check: FileCheck) -> tuple[list[CheckedModel], list[Problem]]:

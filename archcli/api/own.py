@@ -293,9 +293,10 @@ def of_named(
         option = set_ones[0].replace("_", "-")
         what = f"--{option} is for an architecture, and {named.name} is a module of yours"
         raise ArchError(what, "leave it out")
-    from archcli.load.python_module import located
+    from archcli.importing import only_here
 
-    named = located(named)  # before torch is imported, which takes seconds
+    # before torch is imported, which takes seconds
+    named = named._replace(here=only_here(named.name, here=named.here))
     from archcli.runtime.own.inputs import input_form
     from archcli.runtime.own.source import prints_to_errors
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -37,8 +38,8 @@ def _subclasses(cls: Any) -> list[Any]:
 
 def _design_rules(*args: Any, **options: Any) -> Any:
     """`archcli.rules()`: what `archcli rules` prints."""
-    # the name of a function above this floor, looked up when it is called
-    return import_module("archcli").design_rules(*args, **options)
+    # a function above this floor, looked up when it is called
+    return sys.modules["archcli"].design_rules(*args, **options)
 
 
 make_callable(__name__, _design_rules)

@@ -78,7 +78,11 @@ print(sorted(name for name in sys.modules if name.startswith(("archcli.api.", "a
 @every_row("line", ["--version", "-h", "parms gpt2", "help", ""])
 def test_help_versions_and_a_mistyped_command_import_no_command(line):
     ran = subprocess.run(
-        [sys.executable, "-c", IMPORTED, *line.split()], capture_output=True, text=True, check=True
+        [sys.executable, "-c", IMPORTED, *line.split()],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
     )
     allowed = ["archcli.api.asking", "archcli.api.asking.question"]
     assert ran.stdout.splitlines()[-1] == str(allowed)

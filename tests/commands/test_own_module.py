@@ -170,7 +170,9 @@ print(code, "torch" in sys.modules)
 
 
 def test_a_module_is_looked_for_before_torch_is_imported():
-    ran = subprocess.run([sys.executable, "-c", NOT_THERE], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", NOT_THERE], capture_output=True, text=True, check=True, timeout=100
+    )
     assert ran.stdout == "2 False\n"
 
 

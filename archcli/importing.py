@@ -13,7 +13,6 @@ from importlib.util import find_spec
 from pkgutil import iter_modules
 
 from archcli.errors import ArchError, closest, either, quote
-from archcli.load.presets import ModuleName
 
 
 @contextmanager
@@ -35,15 +34,18 @@ def import_path(*, here: bool) -> Iterator[None]:
         sys.path[:] = before
 
 
-def located(module: ModuleName) -> ModuleName:
-    """The name with `here` where only the working directory has its package; ArchError where none has it."""
-    package = module.name.partition(":")[0].partition(".")[0]
-    with import_path(here=module.here):
+def only_here(name: str, *, here: bool) -> bool:
+    """Whether `pkg.module:function` is to be looked for in the working directory, too.
+
+    So it is where that alone has the package. Raises ArchError where none has it.
+    """
+    package = name.partition(":")[0].partition(".")[0]
+    with import_path(here=here):
         if package in sys.modules or find_spec(package) is not None:
-            return module
-    if not module.here and package in modules_in([_working_directory()]):
-        return module._replace(here=True)
-    raise no_module(package, here=module.here)
+            return here
+    if not here and package in modules_in([_working_directory()]):
+        return True
+    raise no_module(package, here=here)
 
 
 def no_module(missing: str, *, here: bool = False) -> ArchError:

@@ -293,7 +293,7 @@ def of_named(
         option = set_ones[0].replace("_", "-")
         what = f"--{option} is for an architecture, and {named.name} is a module of yours"
         raise ArchError(what, "leave it out")
-    from archcli.recording.importing import only_here
+    from archcli.recording.own import only_here
 
     # before torch is imported, which takes seconds
     named = named._replace(here=only_here(named.name, here=named.here))

@@ -18,7 +18,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from archcli.errors import ArchError, closest, describe_argument, either, quote
-from archcli.recording.importing import import_path, no_module
+from archcli.recording.own import import_path, no_module
 from archcli.runtime.own.failures import raised
 
 LARGE = 2**16

@@ -1,10 +1,14 @@
 """The stages of the tests, of which the fast one imports no torch; and tables that are one test."""
 
+import importlib.util
 import inspect
+import os
 import subprocess
 import sys
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stages import TESTS, needs_torch
 from table import every_row
@@ -29,6 +33,89 @@ def test_the_fast_stage_imports_no_torch():
     names, torch = collected("fast")
     assert torch == "no torch"
     assert len(names) > 3000
+
+
+def examples():
+    """What a property test draws."""
+    drawn = []
+
+    @given(st.lists(st.integers(), min_size=40))
+    def draw(numbers):
+        drawn.append(numbers)
+
+    draw()
+    return drawn
+
+
+@pytest.fixture
+def same_examples(request):
+    """Skip where the command asks for new examples."""
+    if settings.get_current_profile_name() != "same":
+        pytest.skip("this run draws new examples")
+
+
+def test_examples_are_the_same_in_every_run(same_examples):
+    assert settings.default.derandomize
+    assert settings.default.database is None
+
+
+def test_examples_do_not_depend_on_loaded_modules(same_examples, tmp_path, monkeypatch):
+    before = examples()
+    (tmp_path / "loaded.py").write_text(f"NUMBERS = {[*range(10**6, 10**6 + 900)]}")
+    spec = importlib.util.spec_from_file_location("loaded", tmp_path / "loaded.py")
+    monkeypatch.setitem(sys.modules, "loaded", importlib.util.module_from_spec(spec))
+    assert examples() == before
+
+
+PRINT_EXAMPLES = """
+import pytest
+from hypothesis import given, settings, strategies as st
+
+@given(st.lists(st.integers(0, 10**9), min_size=3))
+def test_prints(numbers):
+    print(settings.get_current_profile_name(), settings.default.max_examples, numbers)
+"""
+
+
+def printed_examples(folder, *options, **variables):
+    """Lines of a property test that prints its examples, run with this project's conftest."""
+    file = folder / "test_printed.py"
+    file.write_text(PRINT_EXAMPLES)
+    environment = {name: value for name, value in os.environ.items() if name != "CI"} | variables
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-n0",
+        "-qs",
+        "-p",
+        "no:cacheprovider",
+        f"--rootdir={TESTS.parent}",
+    ]
+    command += [
+        f"-c{TESTS.parent / 'pyproject.toml'}",
+        f"--confcutdir={TESTS}",
+        "-pconftest",
+        str(file),
+        *options,
+    ]
+    done = subprocess.run(command, cwd=TESTS, env=environment, capture_output=True, text=True, check=True)
+    return [line for line in done.stdout.splitlines() if "[" in line and "]" in line]
+
+
+@pytest.mark.long
+def test_a_profile_or_a_seed_draws_new_examples(tmp_path):
+    same = printed_examples(tmp_path)
+    assert same[0].startswith("same 10 [")
+    assert printed_examples(tmp_path, CI="true", PYTHONHASHSEED="7") == same
+    new = printed_examples(tmp_path, "--hypothesis-profile=random")
+    assert new[0].startswith("random 10 [")
+    assert printed_examples(tmp_path, "--hypothesis-profile=random") != new
+    seeded = printed_examples(tmp_path, "--hypothesis-profile=random", "--hypothesis-seed=3")
+    assert seeded not in (same, new)
+    assert printed_examples(tmp_path, "--hypothesis-seed=3") == seeded
+    assert printed_examples(tmp_path, "--hypothesis-profile=random", "--hypothesis-seed=4") != seeded
+    assert printed_examples(tmp_path, "-m", "long or not long")[0].startswith("same 300 [")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,12 @@ TESTS = Path(__file__).parents[1]
 TORCH = {"torch", "transformers", "fvcore", "safetensors"}
 
 
+def stage_of(config):
+    """The stage that pytest runs, by its -m: quick, long, or whole."""
+    stages = {"not long and not exhaustive": "quick", "fast": "quick", "long": "long"}
+    return stages.get(config.option.markexpr, "whole")
+
+
 @cache
 def needs_torch(path):
     """Whether importing a file of the tests imports torch.

@@ -99,7 +99,9 @@ def printed_examples(folder, *options, **variables):
         str(file),
         *options,
     ]
-    done = subprocess.run(command, cwd=TESTS, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=TESTS, env=environment, capture_output=True, text=True, check=True, timeout=200
+    )
     return [line for line in done.stdout.splitlines() if "[" in line and "]" in line]
 
 

@@ -29,7 +29,7 @@ for name in ("FORCE_COLOR", "COLUMNS", "PYTHONDONTWRITEBYTECODE"):
     os.environ.pop(name, None)
 sys.dont_write_bytecode = False
 
-EXAMPLES = {"quick": 10, "long": 60, "whole": 300}
+EXAMPLES = {"quick": 10, "long": 60, "whole": 300, "rest": 300}
 """Of a property test of hypothesis, by stage."""
 
 
@@ -38,6 +38,11 @@ def pytest_addoption(parser):
         "--renew",
         action="store_true",
         help="write what is printed now over what was expected, to be read in the diff (with -n0)",
+    )
+    parser.addoption(
+        "--unsampled",
+        action="store_true",
+        help="collect the cases of large tables that no stage runs; see tests/unsampled.py",
     )
 
 

@@ -4,9 +4,9 @@ import pytest
 
 import archcli
 from archcli.errors import ArchError
-from archcli.load.presets import presets
 from archcli.modules.stored.formats import FORMATS, GGML, cache_bytes, parse_format
 from archcli.modules.stored.mixes import MIXES
+from covering import COVERING
 
 # What a weight of a large matrix takes. ggml-common.h: the bytes of a block times 8 over its weights.
 BITS = {
@@ -354,7 +354,7 @@ NAMED = (
 
 
 @pytest.mark.sample(6)
-@pytest.mark.parametrize("model", [name for name in presets() if name != "llama-3.2-3b-lora-3.7bit"])
+@pytest.mark.parametrize("model", [name for name in COVERING if name != "llama-3.2-3b-lora-3.7bit"])
 def test_every_preset_takes_every_format(model):
     loaded = archcli.load(model)
     plain = 2 * archcli.count_params(loaded).totals["params"]

@@ -9,7 +9,6 @@ from torch.distributed.tensor import DTensor
 from torch.optim import SGD, Adafactor, AdamW, Muon
 
 from archcli.load import load
-from archcli.load.presets import presets
 from archcli.measure.memory.training import optimizers
 from archcli.measure.memory.training.optimizers import (
     OptimizerBytes,
@@ -25,6 +24,7 @@ from archcli.modules.spec.request import Request
 from archcli.runtime.memory.shards import fake_rank
 from archcli.runtime.model.build import build_model
 from archcli.runtime.model.random_data import random_inputs
+from covering import COVERING
 from gradients import encoder_decoder
 from optimizing import WIDTHS, Mixed, state_tensors, step_peak, with_gradients
 from small import decoder
@@ -144,7 +144,7 @@ def test_states_lie_where_torch_allocates_them_for_cuda_weights(name, width):
     assert (state.device, state.host) == (places["cuda"], places["cpu"])
 
 
-@pytest.mark.parametrize("preset", presets())
+@pytest.mark.parametrize("preset", COVERING)
 @pytest.mark.sample(1, second=20)
 def test_a_preset_s_rows_count_as_the_parameters_of_the_built_model(preset):
     """In order: what Adafactor's step holds at once depends on which tensors are neighbours."""

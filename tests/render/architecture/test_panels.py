@@ -7,12 +7,12 @@ import pytest
 
 from archcli.api.asking.subject import given
 from archcli.graph.anatomy import ExpertChoice
-from archcli.load.presets import presets
 from archcli.measure.survey.anatomy.anatomy import anatomy
 from archcli.render.picture.architecture.panels import common_scale, panel, wiring
 from archcli.render.picture.architecture.redraw import Redraw
 from archcli.render.picture.architecture.shapes import svg_of
 from archcli.render.picture.architecture.style import path
+from covering import COVERING
 from drawn.overlaps import boxes, flat, lines, overlaps, texts
 from drawn.specimens import KINDS, PARTS, fig, llama, mixture, mla
 
@@ -42,7 +42,7 @@ def test_nothing_overlaps_in_the_wiring_of_a_layer(name):
 
 
 @pytest.mark.sample(12)
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", COVERING)
 def test_nothing_overlaps_in_the_panels_and_layers_of_a_preset(name):
     chance = random.Random(name)  # noqa: S311 no secret hangs on it
     model = anatomy(given(name).model)

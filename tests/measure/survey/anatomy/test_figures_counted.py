@@ -8,7 +8,6 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.graph.anatomy import Figure, NumberedLine
-from archcli.load.presets import presets
 from archcli.load.source import load, load_text
 from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
@@ -18,6 +17,7 @@ from archcli.measure.survey.show import list_rows
 from archcli.measure.survey.wired import wired_forward
 from archcli.modules.models.layers import folded_path
 from combinations.hybrids import HYBRIDS, hybrid
+from covering import COVERING
 from drawn.counted import Addresses, seen_by_layers
 
 COMMANDS = {
@@ -26,7 +26,7 @@ COMMANDS = {
     "flops": count_flops,
     "kvcache": count_kv_cache,
 }
-NAMES = [*presets(), *HYBRIDS]
+NAMES = [*COVERING, *HYBRIDS]
 
 
 def model_of(name):

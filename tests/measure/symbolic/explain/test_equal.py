@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import archcli
-from archcli.load.presets import presets
 from archcli.load.source import load
 from archcli.load.spec.schema import meaning
 from archcli.measure.flops import count_flops
@@ -20,6 +19,7 @@ from archcli.measure.symbolic.explain.question import Question
 from archcli.measure.symbolic.explain.report import explain
 from archcli.modules import Encoder
 from archcli.modules.spec.request import Request
+from covering import COVERING
 from readings.encoders import MODELS
 
 SECONDS = 2
@@ -63,7 +63,7 @@ def by_heading(report, heading=lambda name: name):
 
 
 @pytest.mark.sample(6, second=70)
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", COVERING)
 def test_every_preset_and_quantity(name):
     model, took = load(name).model, {}
     counted, reports = counts(model, Request(seq_len=2048)), {}

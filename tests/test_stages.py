@@ -5,6 +5,7 @@ import inspect
 import os
 import subprocess
 import sys
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -32,7 +33,28 @@ def collected(stage):
 def test_the_fast_stage_imports_no_torch():
     names, torch = collected("fast")
     assert torch == "no torch"
-    assert len(names) > 3000
+    assert len(names) > 2000
+
+
+@pytest.mark.long
+def test_no_test_of_the_fast_stage_imports_torch_while_it_runs():
+    """Of 40 files: all of them have run in the quick stage, where others have imported torch."""
+    files = [file for file in sorted(TESTS.rglob("test_*.py")) if not needs_torch(file)]
+    chosen = Random("fast").sample(files, 40)  # noqa: S311 - the same in every run
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-n0",
+        "-q",
+        "-m",
+        "fast",
+        "-p",
+        "no:cacheprovider",
+        *map(str, chosen),
+    ]
+    done = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
 
 
 def examples():

@@ -29,7 +29,7 @@ def verdict(name):
     return answer(theirs["config"], theirs, TOKENS)
 
 
-@pytest.mark.sample(60)
+@pytest.mark.sample(30)
 @pytest.mark.parametrize("name", BUILT)
 def test_a_class_is_answered_exactly_or_set_aside(name):
     found = verdict(name)

@@ -43,7 +43,7 @@ def not_understood(config):
     return [note for note in import_config(config).notes if "was not understood" in note]
 
 
-@pytest.mark.sample(60)
+@pytest.mark.sample(30)
 @pytest.mark.parametrize(("kind", "name"), CONFIGS, ids=map("-".join, CONFIGS))
 def test_what_a_class_writes_is_understood(kind, name):
     config = dict(CONFIGS[kind, name])
@@ -52,7 +52,7 @@ def test_what_a_class_writes_is_understood(kind, name):
     assert not_understood(stated) == []
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("kind", [kind for kind in families() if kind not in OWN_CODE])
 def test_no_field_of_a_class_is_unknown_when_it_is_set(kind):
     """Fields that a default file leaves null or false; their values do not matter where they are not read."""

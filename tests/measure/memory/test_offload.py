@@ -84,7 +84,7 @@ def test_what_is_not_on_the_device_is_in_ram(model):
         assert less.totals["offload"]["ram_bytes"] >= taken
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("phase", ["serve", "decode", "prefill"])
 @pytest.mark.parametrize("model", MODELS)
 def test_more_in_ram_never_needs_more_of_the_device(model, phase):

@@ -41,7 +41,7 @@ def test_nothing_overlaps_in_the_wiring_of_a_layer(name):
         assert faults(drawn, needed + more, 0.01) == []
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", COVERING)
 def test_nothing_overlaps_in_the_panels_and_layers_of_a_preset(name):
     chance = random.Random(name)  # noqa: S311 no secret hangs on it

@@ -77,13 +77,13 @@ def uncounted_of(drawn, model):
     ]
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_figure_is_that_of_its_command(name):
     assert uncounted(name) == []
 
 
-@pytest.mark.sample(12, second=240)
+@pytest.mark.sample(6, second=240)
 @pytest.mark.parametrize("shown", ["flops", "bytes", "kv"])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_shares_of_other_quantities_are_those_of_their_commands(name, shown):

@@ -62,7 +62,7 @@ def by_heading(report, heading=lambda name: name):
     return sums
 
 
-@pytest.mark.sample(6, second=70)
+@pytest.mark.sample(3, second=70)
 @pytest.mark.parametrize("name", COVERING)
 def test_every_preset_and_quantity(name):
     model, took = load(name).model, {}
@@ -82,7 +82,7 @@ def test_every_preset_and_quantity(name):
     assert components == count_flops(model, Request(seq_len=2048)).totals["by_component"]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("phase", ["train", "prefill", "decode"])
 @pytest.mark.parametrize(
     "name",
@@ -133,7 +133,7 @@ def round_half_up(value):
     return (2 * exact.numerator + exact.denominator) // (2 * exact.denominator)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "name", ["gpt2", "deepseek-v3", "gemma-3-1b", "t5-small", "granite-4.0-h-tiny", "rwkv-4-169m"]
 )

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stages import TESTS, needs_torch
-from table import every_row
+from table import every_row, sampled_rows
 
 COLLECT = """
 import sys, pytest
@@ -178,6 +178,27 @@ def test_a_table_tries_every_row_and_tells_those_that_fail():
     assert told[3] == "[16-11-11] AssertionError: another number"
     assert tried == [(text, base) for base in (10, 16) for text in ("7", "11", "x", "99")]
     assert [*inspect.signature(reads).parameters] == ["sign"]
+
+
+def test_a_sampled_table_tries_every_row_once_in_its_stages():
+    tried = []
+
+    @sampled_rows("n", range(10), 3, lots=4)
+    def reads(n, sign):
+        tried.append(sign * n)
+
+    assert [*inspect.signature(reads).parameters] == ["lot", "sign"]
+    [mark] = reads.pytestmark
+    first, *others = mark.args[1]
+    assert [(case.id, [mark.name for mark in case.marks]) for case in mark.args[1]] == [
+        ("sample", []),
+        *((f"lot{i}", ["long"]) for i in range(4)),
+    ]
+    reads(first.values[0], sign=1)
+    assert len(tried) == 3
+    for case in others:
+        reads(case.values[0], sign=1)
+    assert sorted(tried) == [*range(10)]
 
 
 def test_a_row_that_skips_or_reaches_no_error_fails():

@@ -3,6 +3,7 @@
 import pytest
 
 import archcli
+from table import every_row
 
 GIB = 2**30
 BF16 = 2
@@ -160,7 +161,7 @@ def test_memory_and_predict_agree():
     assert memory["fits"] is predict["fits"] is True
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("options", "said"),
     [
         ({"offload": "layers:33"}, "layers:33 is more than the 32 layers"),

@@ -10,6 +10,7 @@ from archcli.measure.symbolic.closed.free import free_model
 from archcli.measure.symbolic.closed.javascript import javascript, script
 from archcli.measure.symbolic.symbols import symbol
 from closing import RUNTIME, disagreement, engine
+from table import every_row
 
 MODELS = (
     "deepseek-v3",  # latent attention, a mixture with groups, multi-token prediction
@@ -65,8 +66,8 @@ def test_code(expression, code):
     assert javascript(expression) == code
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 1023, 1024, 1025, 2**60 + 1])
-@pytest.mark.parametrize("m", [1, 2, 7, 1024, 2**61])
+@every_row("n", [1, 2, 3, 4, 5, 1023, 1024, 1025, 2**60 + 1])
+@every_row("m", [1, 2, 7, 1024, 2**61])
 def test_code_computes_what_the_expression_is(n, m):
     import quickjs
 

@@ -15,6 +15,7 @@ from archcli.render.picture.architecture.style import path
 from covering import COVERING
 from drawn.overlaps import boxes, flat, lines, overlaps, texts
 from drawn.specimens import KINDS, PARTS, fig, llama, mixture, mla
+from table import every_row
 
 PAGE = 952.0
 STREAM, STEPS = "stream s-ink", re.compile(r"\.0(?=\D)")
@@ -24,8 +25,8 @@ def faults(drawn, width, scale):
     return list(overlaps(drawn.shapes(0, 0, width, scale), width, drawn.height(width)))
 
 
-@pytest.mark.parametrize("scale", [0.001, 0.004, 0.01, 0.03, 0.1])
-@pytest.mark.parametrize("name", PARTS)
+@every_row("scale", [0.001, 0.004, 0.01, 0.03, 0.1])
+@every_row("name", PARTS)
 def test_nothing_overlaps_in_a_panel_of_any_scale_and_width(name, scale):
     drawn = panel(PARTS[name])
     needed = drawn.natural(scale)[0]

@@ -17,6 +17,7 @@ from archcli.modules import (
     Rope,
 )
 from sources import DECODERS, OTHERS, PAIRS, SOURCE, source_of
+from table import every_row
 from zoo import ZOO, D, assert_close, built, gqa, mla, model, tokens
 
 torch.set_num_threads(1)
@@ -76,7 +77,7 @@ def test_families_step_like_one_pass(name):
     assert_steps_like_one_pass(built(GENERATORS[name]))
 
 
-@pytest.mark.parametrize("name", ["llama", "gemma2", "llama4", "deepseek", *PAIRS, *DECODERS])
+@every_row("name", ["llama", "gemma2", "llama4", "deepseek", *PAIRS, *DECODERS])
 def test_a_prompt_may_come_in_pieces(name):
     made, ids = built(GENERATORS[name]), tokens()
     source = source_of(made.spec)

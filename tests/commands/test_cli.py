@@ -358,7 +358,7 @@ def test_names_of_other_tools_stand_for_commands_and_options_that_there_are():
     assert {option for meant in OPTIONS_MEANT.values() for option in meant} <= options
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "command",
     [

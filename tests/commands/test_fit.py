@@ -95,20 +95,23 @@ def test_what_does_not_fit_has_neither_format_nor_context(answer, cli):
     assert "does not fit rtx-4090: as q2_k" in cli("fit", "llama-3.1-405b", "4090").out.splitlines()[0]
 
 
-def test_the_change_that_is_named_helps(answer):
-    changes = [
-        ("llama-3.1-405b", "4090"),
-        ("llama-3.1-70b", "2x3090"),
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(("llama-3.1-405b", "4090"), marks=pytest.mark.long),
+        pytest.param(("llama-3.1-70b", "2x3090"), marks=pytest.mark.long),
         ("llama-3.1-8b", "4090", "--dtype", "bf16", "-c", "131072"),
-    ]
-    for asked in changes:
-        before = answer(*asked)["totals"]
-        option, value = before["change"]["option"], before["change"]["value"]
-        kept = asked[:1] if option == "--device" else asked
-        kept = kept[: kept.index(option)] + kept[kept.index(option) + 2 :] if option in kept else kept
-        after = answer(*kept, option, value)["totals"]
-        assert after["fits"]
-        assert not before["fits"] or after["context"] > before["context"]
+    ],
+    ids=" ".join,
+)
+def test_the_change_that_is_named_helps(answer, asked):
+    before = answer(*asked)["totals"]
+    option, value = before["change"]["option"], before["change"]["value"]
+    kept = asked[:1] if option == "--device" else asked
+    kept = kept[: kept.index(option)] + kept[kept.index(option) + 2 :] if option in kept else kept
+    after = answer(*kept, option, value)["totals"]
+    assert after["fits"]
+    assert not before["fits"] or after["context"] > before["context"]
 
 
 def test_a_format_and_a_context_that_are_stated_are_what_is_asked(answer, cli):
@@ -237,7 +240,7 @@ def test_what_is_refused_in_a_line(cli, tmp_path, name):
     assert len(done.err.splitlines()) <= 3
 
 
-@every_row("width", [60, 80, 120])
+@every_row("width", [60, 100])
 def test_no_line_is_wider_than_the_terminal(cli, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
     for args in (("llama-3.1-8b", "4090"), ("--device", "4090", *SMALL)):

@@ -18,8 +18,9 @@ from archcli.load.huggingface.registry import families
 from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.presets import presets
 from archcli.load.spec.schema import rows
-from archcli.modules.spec.kinds import TABLE, kind_of
+from archcli.modules.spec.kinds import kind_of
 from archcli.modules.spec.kinds import kinds as kinds_of
+from archcli.modules.spec.table import TABLE
 from archcli.modules.stored.formats import FORMATS
 from archcli.units import ELEMENT_BITS
 from constants_tables import GENERATORS as OF_CONSTANTS

@@ -11,7 +11,7 @@ from archcli.load.huggingface.registry import families
 from archcli.load.huggingface.wrappers.table import WRAPPERS
 from drawing import cases
 from import_variants import VARIANTS
-from table import every_row
+from table import every_row, sampled_rows
 from wrapping import NAMES, OTHER_PARTS, tiny_text
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
@@ -43,8 +43,7 @@ def not_understood(config):
     return [note for note in import_config(config).notes if "was not understood" in note]
 
 
-@pytest.mark.sample(60)
-@pytest.mark.parametrize(("kind", "name"), CONFIGS, ids=map("-".join, CONFIGS))
+@sampled_rows(("kind", "name"), CONFIGS, 30)
 def test_what_a_class_writes_is_understood(kind, name):
     config = dict(CONFIGS[kind, name])
     written = transformers.CONFIG_MAPPING[kind](**config).to_dict()
@@ -52,8 +51,7 @@ def test_what_a_class_writes_is_understood(kind, name):
     assert not_understood(stated) == []
 
 
-@pytest.mark.sample(16)
-@pytest.mark.parametrize("kind", [kind for kind in families() if kind not in OWN_CODE])
+@sampled_rows("kind", [kind for kind in families() if kind not in OWN_CODE], 8)
 def test_no_field_of_a_class_is_unknown_when_it_is_set(kind):
     """Fields that a default file leaves null or false; their values do not matter where they are not read."""
     cls = transformers.CONFIG_MAPPING[kind]

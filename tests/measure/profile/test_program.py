@@ -18,6 +18,7 @@ from archcli.recording.program import (
     PlacedTime,
     ProgramRecording,
 )
+from table import every_row
 
 MODULES = {
     "h.0": "Block",
@@ -226,7 +227,7 @@ UNUSUAL = {
 """What a finding says, a recording in which it is found, and the start of what to try."""
 
 
-@pytest.mark.parametrize("what", UNUSUAL)
+@every_row("what", UNUSUAL)
 def test_what_is_unusual_is_found_with_its_figure(what):
     placed, more, attempt = UNUSUAL[what]
     found = [it for it in report(placed, **more).totals["advice"] if it["what"].startswith(what)]

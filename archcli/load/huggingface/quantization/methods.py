@@ -14,7 +14,6 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.quantization.scheme import (
     AS_IT_IS,
     FP32,
-    Patterns,
     Reader,
     Scheme,
     block_size,
@@ -22,6 +21,7 @@ from archcli.load.huggingface.quantization.scheme import (
     group_of,
     grouped,
 )
+from archcli.load.huggingface.weights.patterns import Patterns
 from archcli.modules.stored.formats import Packing
 
 FP16, INDEX = 16, 32
@@ -155,7 +155,7 @@ def gptq(config: Config) -> Scheme | None:
     return Scheme(
         f"gptq, {bits} bits {grouped(group)}",
         packing if only is None else AS_IT_IS,
-        Patterns(entries(config, "modules_to_not_convert")),
+        Patterns(entries(config, "modules_to_not_convert"), endings=True),
         ("router",) if config.get("lm_head", default=False) is True else ("lm_head", "router"),
         overrides=(*_dynamic(config, packing), *(() if only is None else ((only, packing),))),
         layers_only=config.get("lm_head", default=False) is not True,
@@ -195,7 +195,7 @@ def awq(config: Config) -> Scheme | None:
     version = config.get("version", default="gemm")
     if not isinstance(version, str) or version.lower() not in ("gemm", "exllama", "ipex"):
         return None
-    kept = Patterns(entries(config, "modules_to_not_convert"))
+    kept = Patterns(entries(config, "modules_to_not_convert"), endings=True)
     packing = Packing(bits, group, FP16, bits)
     return Scheme(f"awq, {bits} bits {grouped(group)}", packing, kept, layers_only=True, in_words=True)
 
@@ -203,7 +203,10 @@ def awq(config: Config) -> Scheme | None:
 def bitsandbytes(config: Config) -> Scheme | None:
     """4 bits in blocks of 64 with a scale of fp32, or of 8 bits again in blocks of 256; 8 bits by row."""
     skipped = config.get("llm_int8_skip_modules", default=None)
-    kept, keeps = Patterns(entries(config, "llm_int8_skip_modules")), () if skipped else ("lm_head",)
+    kept, keeps = (
+        Patterns(entries(config, "llm_int8_skip_modules"), endings=True),
+        () if skipped else ("lm_head",),
+    )
     # BitsAndBytesConfig of transformers writes its properties with an underscore
     if config.get("load_in_8bit", "_load_in_8bit", default=False) is True:
         # SCB, a scale of fp32 for each row, and a byte of weight_format
@@ -227,7 +230,7 @@ def fp8(config: Config) -> Scheme | None:
     per_tensor = config.stated_null("weight_block_size") or "ignored_layers" in config.data
     static = config.get("activation_scheme", default="dynamic") == "static"
     scales = {"matrix_bits": FP32 if static else 0}
-    kept = Patterns(entries(config, "modules_to_not_convert", "ignored_layers"))
+    kept = Patterns(entries(config, "modules_to_not_convert", "ignored_layers"), endings=True)
     if per_tensor and not config.get("weight_block_size", default=None):
         return Scheme("fp8 with a scale a matrix", Packing(8, "tensor", FP32, **scales), kept, native="fp8")
     block = block_size(config.get("weight_block_size", default=[128, 128]))
@@ -241,13 +244,13 @@ def fp8(config: Config) -> Scheme | None:
 
 def fbgemm_fp8(config: Config) -> Scheme:
     """8 bits with a scale of fp32 a row."""
-    kept = Patterns(entries(config, "modules_to_not_convert"))
+    kept = Patterns(entries(config, "modules_to_not_convert"), endings=True)
     return Scheme("fp8 with a scale a row", Packing(8, "row", FP32), kept, native="fp8")
 
 
 def mxfp4(config: Config) -> Scheme:
     """Experts in blocks of 32 of 4 bits with a scale of 8 bits."""
-    kept = Patterns(entries(config, "modules_to_not_convert"))
+    kept = Patterns(entries(config, "modules_to_not_convert"), endings=True)
     about = "mxfp4, experts in blocks of 32"
     return Scheme(about, Packing(4, 32, 8), kept, only=("experts",), native="mx")
 
@@ -256,7 +259,7 @@ def bitnet(config: Config) -> Scheme | None:
     """2 bits a value, a scale of bf16 a matrix; in online mode the files hold plain weights."""
     if config.get("quantization_mode", default="offline") != "offline":
         return None
-    kept = Patterns(entries(config, "modules_to_not_convert"))
+    kept = Patterns(entries(config, "modules_to_not_convert"), endings=True)
     return Scheme("bitnet, 2 bits with a scale a matrix", Packing(2, "tensor", 16), kept)
 
 

@@ -1,18 +1,13 @@
-"""Scheme: how a quantization_config stores the matrices of a model, which it names and leaves out.
-
-Patterns of module names: the lists by which a quantization_config leaves modules out or picks them. They
-are regular expressions of a stranger, so a small part of the language is read, whose time is bounded.
-"""
+"""Scheme: how a quantization_config stores the matrices of a model, which it names and leaves out."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.weights.map import plain
+from archcli.load.huggingface.weights.patterns import Patterns
 from archcli.modules.stored.formats import Packing
 
 KEYS = ("quantization_config", "compression_config")
@@ -29,108 +24,6 @@ def stated_quantization(config: Config) -> Config | None:
         inner = config.inner(OF_MLX, {})
         return replace(inner, data={"quant_method": "mlx", **inner.data})
     return next((config.inner(key, {}) for key in KEYS if config.data.get(key)), None)
-
-
-LONGEST = 300
-MOST_ALTERNATIVES, MOST_EXPRESSIONS = 64, 500
-REGEX = "re:"
-CHOICE = re.compile(r"\((?:\?:)?([^()]*)\)")
-PIECE = re.compile(r"(?:[\w./-]|\\[.dw]\+?|\[[\w.^-]+\]\+?|\$|\^)*", re.ASCII)
-MOST_REPEATS = 3
-PREFIXES = ("language_model.", "text_model.")
-
-
-class Patterns:
-    """A list of patterns, as transformers, compressed-tensors and ModelOpt write them.
-
-    A plain entry names consecutive steps of a module's name (`lm_head`, `mlp.gate`, model.layers.0), `re:` a
-    regular expression from its start on. With `globs`, * stands for any text; otherwise an entry with other
-    characters is a regular expression up to the end of a step. `unread` are those that are not understood.
-    """
-
-    def __init__(self, entries: Iterable[object] = (), *, globs: bool = False) -> None:
-        self.exact: set[str] = set()
-        self.matchers: list[list[re.Pattern[str]]] = []
-        self.unread: list[str] = []
-        for entry in entries:
-            if not isinstance(entry, str) or len(entry) > LONGEST:
-                self.unread.append(str(entry))
-            elif re.fullmatch(r"[\w./-]+", entry):
-                self.exact.add(plain(entry))
-            elif not self._add(_regex(entry, globs=globs)):
-                self.unread.append(entry)
-
-    def __bool__(self) -> bool:
-        return bool(self.exact or self.matchers)
-
-    @property
-    def tells_layers_apart(self) -> bool:
-        """Whether any pattern may match one layer and not another."""
-        texts = [*self.exact, *(piece.pattern for matcher in self.matchers for piece in matcher)]
-        return any(re.search(r"\d|\\d|\[", text) for text in texts)
-
-    def match(self, name: str) -> bool:
-        """Whether a module's name is meant by any of the patterns."""
-        steps = name.split(".")
-        spans = ((i, j) for i in range(len(steps)) for j in range(i + 1, len(steps) + 1))
-        if self.exact and any(".".join(steps[i:j]) in self.exact for i, j in spans):
-            return True
-        # a wrapper's file writes its patterns for names that begin with this prefix
-        names = [name, *(prefix + name for prefix in PREFIXES)]
-        if name.startswith("model."):
-            names += [f"model.{prefix}{name[6:]}" for prefix in PREFIXES]
-        return any(_matches(matcher, name) for matcher in self.matchers for name in names)
-
-    def _add(self, regex: str) -> bool:
-        variants = list(_without_choices(regex))
-        # each piece is searched once, from where the last ended: `.*` in a pattern could backtrack for hours
-        split = [variant.split(".*") for variant in variants]
-        crowded = len(self.matchers) + len(variants) > MOST_EXPRESSIONS
-        if crowded or not variants or not all(_is_bounded(piece) for pieces in split for piece in pieces):
-            return False
-        self.matchers += [[re.compile(piece) for piece in pieces] for pieces in split]
-        return True
-
-
-def _regex(entry: str, *, globs: bool) -> str:
-    if entry.startswith(REGEX):
-        return entry.removeprefix(REGEX)
-    if globs:
-        return entry.replace(".", r"\.").replace("*", ".*") + "$"
-    return entry
-
-
-def _without_choices(regex: str) -> Iterator[str]:
-    """The regular expressions without (a|b) that match the same; none where there are too many."""
-    variants = [regex]
-    while any("(" in variant for variant in variants):
-        expanded: list[str] = []
-        for variant in variants:
-            choice = CHOICE.search(variant)
-            if choice is None:
-                return
-            before, after = variant[: choice.start()], variant[choice.end() :]
-            expanded += [before + word + after for word in choice[1].split("|")]
-        if len(expanded) > MOST_ALTERNATIVES:
-            return
-        variants = expanded
-    for variant in variants:
-        yield from variant.split("|")
-
-
-def _is_bounded(piece: str) -> bool:
-    return PIECE.fullmatch(piece) is not None and piece.count("+") <= MOST_REPEATS
-
-
-def _matches(matcher: list[re.Pattern[str]], name: str) -> bool:
-    """Whether the pieces of a pattern, split at `.*`, follow one another; the first at the start."""
-    first, *rest = matcher
-    match = first.match(name)
-    for piece in rest:
-        if match is None:
-            return False
-        match = piece.search(name, match.end())
-    return match is not None
 
 
 FP32 = 32
@@ -167,24 +60,28 @@ class Scheme(NamedTuple):
     native: str = ""
 
     @property
+    def patterns(self) -> tuple[Patterns, ...]:
+        """All lists of patterns."""
+        return (self.kept, *(patterns for patterns, _ in self.overrides))
+
+    @property
     def tells_layers_apart(self) -> bool:
         """Whether it may store one layer otherwise than another."""
-        patterns = (self.kept, *(patterns for patterns, _ in self.overrides))
-        return any(it.tells_layers_apart for it in patterns)
+        return any(patterns.tells_layers_apart for patterns in self.patterns)
 
     @property
     def unread(self) -> list[str]:
         """Patterns that are not understood."""
-        return [*self.kept.unread, *(entry for patterns, _ in self.overrides for entry in patterns.unread)]
+        return [entry for patterns in self.patterns for entry in patterns.unread]
 
     def packing_of(self, group: str, names: Iterable[str], outputs: Any, *, in_layer: bool) -> Packing:
         """The format of a linear layer: `group` is that of its row, `names` are those of its module."""
         names = list(names)
         if group in self.keeps or (self.only and group not in self.only):
             return AS_IT_IS
-        if (self.layers_only and not in_layer) or any(map(self.kept.match, names)):
+        if (self.layers_only and not in_layer) or self.kept.matches_any(names):
             return AS_IT_IS
-        overrides = (packing for patterns, packing in self.overrides if any(map(patterns.match, names)))
+        overrides = (packing for patterns, packing in self.overrides if patterns.matches_any(names))
         packing = next(overrides, self.packing)
         if self.in_words and isinstance(packing.bits, int) and outputs * packing.bits % WORD_BITS:
             return AS_IT_IS

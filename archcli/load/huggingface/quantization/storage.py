@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, shorten
 from archcli.graph import Row
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.quantization.methods import METHODS, method_of
@@ -24,11 +24,23 @@ from archcli.ops import Linear
 SIXTEEN = Packing(16, scale_bits=0)
 """Plain numbers of fp16 or bf16, of which a form says nothing."""
 MOST_RULES = 2000
-UNPACKED = "parameters are counted, and bytes as if it were not quantized"
+UNREAD = "parameters are counted, and bytes are not known: --dtype states a form"
+NAMING = (
+    "quant_algo",
+    "checkpoint_format",
+    "packing_format",
+    "version",
+    "format",
+    "mode",
+    "quant_type",
+    "bits",
+)
+"""Keys that tell the forms of a method apart."""
+LONGEST_FORM = 120
 
 
 class Storage(NamedTuple):
-    """A model's `quantization` as a YAML would state it, None for a scheme that is not known; and notes."""
+    """A model's `quantization` as a YAML would state it, None where nothing is packed; and notes."""
 
     quantization: dict[str, Any] | None
     notes: tuple[str, ...]
@@ -39,19 +51,28 @@ def storage(config: Config, model: Model, weights: WeightMap | None) -> Storage:
     method = method_of(config.data)
     if method not in METHODS:
         name = short_repr(method) if method else "that is missing"
-        return Storage(None, (f"quantization_config: a quant_method {name} is not known: {UNPACKED}",))
+        return _unknown(config, f"a quant_method {name} is not known")
     try:
         scheme = METHODS[method](config)
     except ArchError as error:
-        return Storage(None, (f"quantization_config: {error.problems[0].what}: {UNPACKED}",))
+        return _unknown(config, error.problems[0].what)
     if scheme is None:
-        return Storage(None, (f"quantization_config: this form of {method} is not known: {UNPACKED}",))
+        return _unknown(config, f"this form of {method} is not known")
     quantization = rules(_decisions(scheme, model, weights))
     if quantization is not None and len(quantization.get("rules", ())) > MOST_RULES:
-        return Storage(None, (f"quantization_config gives more than {MOST_RULES:,} rules: {UNPACKED}",))
+        return _unknown(config, f"it gives more than {MOST_RULES:,} rules")
     if quantization is not None and scheme.native:
         quantization |= {"native": scheme.native}
     return Storage(quantization, tuple(_notes(scheme, model, weights)))
+
+
+def _unknown(config: Config, reason: str) -> Storage:
+    """The storage of a form whose bytes are not known, by what the file says of it: modelopt, W4A8_AWQ."""
+    stated = ((name, config.data[name]) for name in NAMING if name in config.data)
+    settings = [f"{name} {value}" for name, value in stated if isinstance(value, str | int)]
+    form = ", ".join([method_of(config.data) or "a quant_method without a name", *settings])
+    quantization = {"bits": "dtype", "unknown": shorten(form, LONGEST_FORM)}
+    return Storage(quantization, (f"quantization_config: {reason}: {UNREAD}",))
 
 
 def _notes(scheme: Scheme, model: Model, weights: WeightMap | None) -> Iterator[str]:

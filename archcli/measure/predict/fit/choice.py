@@ -21,6 +21,7 @@ from archcli.measure.memory.inference import in_ram_bytes
 from archcli.measure.memory.offload import HostMemory
 from archcli.measure.predict.answers.question import PredictQuestion
 from archcli.measure.predict.answers.tables import totals_of
+from archcli.measure.weights.stored_bytes import UnknownFormError
 
 Record = dict[str, Any]
 AT = 2048
@@ -215,8 +216,16 @@ class Formats:
 
     @cached_property
     def own(self) -> MemoryQuestion:
-        """The model as it is published, whatever runs it."""
-        return self.asked.memory(dtype=None, seq_len=1, engine=None, kv_dtype=None, **NO_OFFLOAD)
+        """The model as it is published, whatever runs it; in bf16 where that is a form of unknown bytes."""
+        try:
+            return self._published(None)
+        except UnknownFormError:
+            if self.asked.dtype is None:
+                raise
+            return self._published("bf16")
+
+    def _published(self, dtype: str | None) -> MemoryQuestion:
+        return self.asked.memory(dtype=dtype, seq_len=1, engine=None, kv_dtype=None, **NO_OFFLOAD)
 
     @cached_property
     def own_bytes(self) -> int:

@@ -36,8 +36,9 @@ class Format(Spec):
     left out 16; a zero point or minimum `zero_bits`, left out 0. With `second_group_size` s, every s of
     these scales share one more constant of `second_scale_bits`, left out 32 (double quantization, QLoRA,
     arXiv:2305.14314 section 3; the super-blocks of llama.cpp); tensor is one for a matrix. A group spans
-    `group_rows` rows, left out 1. `input_bits` more are stored for each input (the groups of GPTQ's inputs)
-    and `matrix_bits` for each matrix (its shape, a table of values), left out 0.
+    `group_rows` rows, left out 1; with 0 it goes on in the next row. `input_bits` more are stored for each
+    input (the groups of GPTQ's inputs) and `matrix_bits` for each matrix (its shape, a table of values),
+    left out 0.
     """
 
     group_size: Size | Literal["row", "tensor"] | None = None
@@ -45,7 +46,7 @@ class Format(Spec):
     zero_bits: Count | None = None
     second_group_size: Size | Literal["tensor", "none"] | None = None
     second_scale_bits: Count | None = None
-    group_rows: Size | None = None
+    group_rows: Count | None = None
     input_bits: Count | None = None
     matrix_bits: Count | None = None
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.weights.patterns import Patterns
-from archcli.modules.stored.formats import Packing
+from archcli.modules.stored.formats import FLATTENED, Packing
 
 KEYS = ("quantization_config", "compression_config")
 OF_MLX = "quantization"
 """MLX's key, beside a copy at quantization_config; neither names a method."""
+OF_EXPERTS = ("expert_dtype", "moe_quant_algo")
+"""Keys that say beside a quantization_config how the experts are stored."""
 
 
 def stated_quantization(config: Config) -> Config | None:
@@ -23,13 +26,24 @@ def stated_quantization(config: Config) -> Config | None:
         config.ignore(OF_MLX)
         inner = config.inner(OF_MLX, {})
         return replace(inner, data={"quant_method": "mlx", **inner.data})
-    return next((config.inner(key, {}) for key in KEYS if config.data.get(key)), None)
+    stated = next((config.inner(key, {}) for key in KEYS if config.data.get(key)), None)
+    beside = {key: config.data[key] for key in OF_EXPERTS if config.data.get(key) is not None}
+    if beside:
+        inner = stated or Config({}, config.places, notes=config.notes)
+        return replace(inner, data={**beside, **inner.data})
+    return stated
 
 
-FP32 = 32
-"""Bits of the scales that most methods store."""
+FP16, FP32, INDEX = 16, 32, 32
+"""Bits of a scale in the model's fp16 or bf16, of one in fp32, and of an input's group in `g_idx`."""
+MOST_SETTINGS = 100
+"""Settings by group or module that are read: real files have a few."""
 
 AS_IT_IS = Packing("dtype")
+NVFP4 = Packing(4, 16, 8, 0, "tensor", FP32)
+"""A scale of fp8 for 16 values, and one of fp32 for a matrix."""
+MXFP4, MXFP8 = Packing(4, 32, 8), Packing(8, 32, 8)
+"""OCP Microscaling 1.0: a scale of e8m0 for 32 values."""
 WORD_BITS = 32
 """What GPTQ and AWQ pack values into."""
 
@@ -45,6 +59,7 @@ class Scheme(NamedTuple):
     layers_only: nothing outside of the layers is packed.
     in_words: a matrix is packed only if its outputs fill whole words of 32 bits.
     tables: the table of tokens is packed too.
+    of_groups: the formats of groups of rows that differ, such as experts; patterns decide before them.
     native: what some devices multiply as it is, by archcli's name.
     """
 
@@ -58,6 +73,7 @@ class Scheme(NamedTuple):
     in_words: bool = False
     tables: bool = False
     native: str = ""
+    of_groups: Mapping[str, Packing] = MappingProxyType({})
 
     @property
     def patterns(self) -> tuple[Patterns, ...]:
@@ -82,7 +98,7 @@ class Scheme(NamedTuple):
         if (self.layers_only and not in_layer) or self.kept.matches_any(names):
             return AS_IT_IS
         overrides = (packing for patterns, packing in self.overrides if patterns.matches_any(names))
-        packing = next(overrides, self.packing)
+        packing = next(overrides, self.of_groups.get(group, self.packing))
         if self.in_words and isinstance(packing.bits, int) and outputs * packing.bits % WORD_BITS:
             return AS_IT_IS
         return packing
@@ -117,3 +133,18 @@ def block_size(value: Any) -> tuple[int, int] | None:
         case [int() as rows, int() as columns] if rows > 0 and columns > 0:
             return rows, columns
     return None
+
+
+def averaging(bits: float) -> Packing:
+    """The format of matrices whose values take so many bits on average, scales included: 4.65."""
+    whole, hundredths = divmod(round(100 * bits), 100)
+    # the rest of a hundred values stands in for a scale
+    return Packing(whole, 100, hundredths, group_rows=FLATTENED)
+
+
+def by_module(settings: Mapping[str, Packing], **how: bool) -> tuple[tuple[Patterns, Packing], ...]:
+    """The overrides of modules by name or pattern, those of one format in one list."""
+    named: dict[Packing, list[str]] = {}
+    for name, packing in settings.items():
+        named.setdefault(packing, []).append(name)
+    return tuple((Patterns(names, **how), packing) for packing, names in named.items())

@@ -27,6 +27,10 @@ MOST_RULES = 2000
 UNREAD = "parameters are counted, and bytes are not known: --dtype states a form"
 NAMING = (
     "quant_algo",
+    "moe_quant_algo",
+    "expert_dtype",
+    "data_type",
+    "weights",
     "checkpoint_format",
     "packing_format",
     "version",

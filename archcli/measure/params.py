@@ -268,7 +268,7 @@ def _forms(model: Model, totals: Totals) -> list[tuple[str, int]]:
     """Lines of a model that is published in other than plain numbers: bytes of those, and as published."""
     if model.published_in is None:
         return []
-    name = model.published_in.format
+    name = model.published_in.format or model.published_in.label
     published = f"bytes as published, {name}" if name else "bytes as published"
     return [(f"bytes in {PLAIN}", totals["plain_bytes"]), (published, totals["published_bytes"])]
 

@@ -34,7 +34,7 @@ def fp8(config: Config) -> Scheme | None:
         return None
     if per_tensor and not config.get("weight_block_size", default=None):
         packing = Packing(8, "tensor", FP32, matrix_bits=of_matrix)
-        return Scheme("fp8 with a scale a matrix", packing, kept, native="fp8", of_groups=experts)
+        return Scheme("FP8 with a scale a matrix", packing, kept, native="fp8", of_groups=experts)
     block = block_size(config.get("weight_block_size", default=[128, 128]))
     if block is None:
         return None
@@ -42,7 +42,7 @@ def fp8(config: Config) -> Scheme | None:
     # DeepSeek-V3.1 states ue8m0 for values of scales that it stores in fp32; V4 stores them in a byte
     in_bytes = config.get("scale_fmt", default="float") == "ue8m0" and (experts or block != (128, 128))
     packing = Packing(8, columns, 8 if in_bytes else FP32, group_rows=rows, matrix_bits=of_matrix)
-    about = f"fp8 in blocks of {rows} x {columns} with a scale of {'8 bits' if in_bytes else 'fp32'}"
+    about = f"FP8 in blocks of {rows} x {columns} with a scale of {'8 bits' if in_bytes else 'fp32'}"
     if experts:
         [of_experts] = experts.values()
         about += f", experts of {of_experts.bits} bits {grouped(of_experts.group_size)}"
@@ -72,7 +72,7 @@ def mxfp8(config: Config) -> Scheme:
     rows, columns = block_size(config.get("weight_block_size", default=None)) or (1, 32)
     packing = MXFP8._replace(group_size=columns, group_rows=rows)
     config.ignore("activation_scheme", "fmt", "scale_fmt")
-    return Scheme(f"mxfp8 {grouped(columns)}", packing, kept, native="mx")
+    return Scheme(f"MXFP8 {grouped(columns)}", packing, kept, native="mx")
 
 
 def w8a8(config: Config) -> Scheme:
@@ -85,11 +85,11 @@ def w8a8(config: Config) -> Scheme:
 def fbgemm_fp8(config: Config) -> Scheme:
     """8 bits with a scale of fp32 a row."""
     kept = Patterns(entries(config, "modules_to_not_convert"), endings=True)
-    return Scheme("fp8 with a scale a row", Packing(8, "row", FP32), kept, native="fp8")
+    return Scheme("FP8 with a scale a row", Packing(8, "row", FP32), kept, native="fp8")
 
 
 def mxfp4(config: Config) -> Scheme:
     """Experts in blocks of 32 of 4 bits with a scale of 8 bits."""
     kept = Patterns(entries(config, "modules_to_not_convert"), endings=True)
-    about = "mxfp4, experts in blocks of 32"
+    about = "MXFP4, experts in blocks of 32"
     return Scheme(about, MXFP4, kept, only=("experts",), native="mx")

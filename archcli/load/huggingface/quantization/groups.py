@@ -56,9 +56,9 @@ def bitsandbytes(config: Config) -> Scheme | None:
 def bitnet(config: Config) -> Scheme:
     """2 bits a value, a scale of bf16 a matrix; in online mode the files hold plain weights."""
     if config.get("quantization_mode", default="offline") != "offline":
-        return Scheme("bitnet in online mode, whose files hold plain weights", AS_IT_IS)
+        return Scheme("BitNet in online mode, whose files hold plain weights", AS_IT_IS)
     kept = Patterns(entries(config, "modules_to_not_convert"), endings=True)
-    return Scheme("bitnet, 2 bits with a scale a matrix", Packing(2, "tensor", 16), kept)
+    return Scheme("BitNet, 2 bits with a scale a matrix", Packing(2, "tensor", 16), kept)
 
 
 def mlx(config: Config) -> Scheme | None:
@@ -76,7 +76,7 @@ def mlx(config: Config) -> Scheme | None:
     overrides = tuple((Patterns(names), of_module) for of_module, names in named.items())
     # MLX states false for a module that stays as it is
     kept = Patterns([name for name, value in config.data.items() if value is False])
-    about = f"mlx, {usual.bits} bits {grouped(usual.group_size)}"
+    about = f"MLX, {usual.bits} bits {grouped(usual.group_size)}"
     return Scheme(about, usual, kept, (), overrides=overrides, tables=True)
 
 
@@ -105,7 +105,8 @@ def hqq(config: Config) -> Scheme | None:
         return None
     kept = Patterns(entries(config, "skip_modules"), endings=True)
     widths = " and ".join(dict.fromkeys(str(it.bits) for it in packings.values() or (usual,)))
-    return Scheme(f"hqq, {widths} bits", usual, kept, overrides=by_module(packings))
+    keeps = ("lm_head", "router") if config.get("skip_modules", default=None) is None else ("router",)
+    return Scheme(f"HQQ, {widths} bits", usual, kept, keeps, overrides=by_module(packings))
 
 
 def _hqq_packing(config: Config) -> Packing:
@@ -142,7 +143,7 @@ def eetq(config: Config) -> Scheme:
     """EETQ: 8 bits with a scale of fp16 a row (transformers/integrations/eetq.py)."""
     kept, keeps = _kept_or_head(config)
     config.ignore("weights")
-    return Scheme("eetq, 8 bits with a scale a row", Packing(8, "row", FP16), kept, keeps)
+    return Scheme("EETQ, 8 bits with a scale a row", Packing(8, "row", FP16), kept, keeps)
 
 
 def higgs(config: Config) -> Scheme:
@@ -151,7 +152,7 @@ def higgs(config: Config) -> Scheme:
     bits, group = config.size("bits", default=4).value, config.size("group_size", default=256).value
     tables = FP16 * (2**bits + 2 * 4**bits)
     return Scheme(
-        f"higgs, {bits} bits {grouped(group)}", Packing(bits, group, FP16, 0, matrix_bits=tables), kept, keeps
+        f"HIGGS, {bits} bits {grouped(group)}", Packing(bits, group, FP16, 0, matrix_bits=tables), kept, keeps
     )
 
 
@@ -159,7 +160,7 @@ def metal(config: Config) -> Scheme:
     """MLX's affine layout in transformers: a scale and a bias of 16 bits a group."""
     kept, keeps = _kept_or_head(config)
     bits, group = config.size("bits", default=4).value, config.size("group_size", default=64).value
-    return Scheme(f"metal, {bits} bits {grouped(group)}", Packing(bits, group, FP16, FP16), kept, keeps)
+    return Scheme(f"Metal, {bits} bits {grouped(group)}", Packing(bits, group, FP16, FP16), kept, keeps)
 
 
 def gemma(config: Config) -> Scheme:
@@ -173,7 +174,7 @@ def gemma(config: Config) -> Scheme:
     }
     kept = Patterns(entries(config, "modules_to_not_convert"), endings=True)
     tables = config.get("quantize_embeddings", default=False) is True
-    about = f"gemma, {bits} bits with a scale a row"
+    about = f"Gemma, {bits} bits with a scale a row"
     return Scheme(about, usual, kept, overrides=by_module(settings), tables=tables)
 
 
@@ -194,7 +195,7 @@ def aqlm(config: Config) -> Scheme:
     kept = Patterns(
         str(name).removesuffix(".weight") for name in entries(config, "linear_weights_not_to_quantize")
     )
-    return Scheme(f"aqlm, {books} x {bits} bits for {values} values", packing, kept)
+    return Scheme(f"AQLM, {books} x {bits} bits for {values} values", packing, kept)
 
 
 def fp_quant(config: Config) -> Scheme | None:
@@ -208,7 +209,7 @@ def fp_quant(config: Config) -> Scheme | None:
         return None
     size = config.size("hadamard_group_size", default=usual.group_size).value
     config.ignore("backward_dtype", "forward_method", "transform_init")
-    return Scheme(f"fp_quant, {kind}", usual._replace(matrix_bits=2 * FP32 + 2 * FP16 * size**2), kept, keeps)
+    return Scheme(f"FP-Quant, {kind}", usual._replace(matrix_bits=2 * FP32 + 2 * FP16 * size**2), kept, keeps)
 
 
 def _kept_or_head(config: Config) -> tuple[Patterns, tuple[str, ...]]:

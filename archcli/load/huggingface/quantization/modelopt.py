@@ -84,7 +84,7 @@ def modelopt(config: Config) -> Scheme | None:
         return None
     kept = Patterns(entries(inner, "ignore", "exclude_modules"), globs=True)
     native, _ = ALGORITHMS[algorithm]
-    return Scheme(f"modelopt {_in_words(algorithm, packing)}", packing, kept, ("router",), native=native)
+    return Scheme(f"ModelOpt {_in_words(algorithm, packing)}", packing, kept, ("router",), native=native)
 
 
 def _mixed(config: Config) -> Scheme | None:
@@ -105,7 +105,7 @@ def _mixed(config: Config) -> Scheme | None:
         return None
     native = natives.pop() if len(natives) == 1 else ""
     words = " and ".join(dict.fromkeys(about))
-    return Scheme(f"modelopt {words}", AS_IT_IS, keeps=(), overrides=by_module(settings), native=native)
+    return Scheme(f"ModelOpt {words}", AS_IT_IS, keeps=(), overrides=by_module(settings), native=native)
 
 
 def _named(config: Config) -> str:

@@ -65,8 +65,9 @@ def storage(config: Config, model: Model, weights: WeightMap | None) -> Storage:
     quantization = rules(_decisions(scheme, model, weights))
     if quantization is not None and len(quantization.get("rules", ())) > MOST_RULES:
         return _unknown(config, f"it gives more than {MOST_RULES:,} rules")
-    if quantization is not None and scheme.native:
-        quantization |= {"native": scheme.native}
+    if quantization is not None:
+        quantization |= {"native": scheme.native} if scheme.native else {}
+        quantization |= {"label": shorten(scheme.about, LONGEST_FORM)}
     return Storage(quantization, tuple(_notes(scheme, model, weights)))
 
 

@@ -46,7 +46,9 @@ def torchao(config: Config) -> Scheme | None:
     usual = known.pop(EVERY, AS_IT_IS)
     widths = dict.fromkeys(str(it.bits) for it in (usual, *known.values()) if it != AS_IT_IS)
     about = f"torchao, {' and '.join(widths)} bits"
-    return Scheme(about, usual, kept, (), overrides=by_module(known), tables=True)
+    # the usual config is of linear layers; a table is packed where it is named
+    plain = {} if tables else {"embedding": AS_IT_IS}
+    return Scheme(about, usual, kept, (), overrides=by_module(known), tables=True, of_groups=plain)
 
 
 HEAD = ("lm_head", "router")
@@ -106,7 +108,7 @@ def quark(config: Config) -> Scheme | None:
         return None
     kept = Patterns(entries(config, "exclude"), globs=True)
     overrides = by_module(known, globs=True)
-    return Scheme(f"quark, {about}", usual, kept, ("router",), overrides=overrides)
+    return Scheme(f"Quark, {about}", usual, kept, ("router",), overrides=overrides)
 
 
 def _quark_words(config: Config) -> Iterator[str]:

@@ -38,7 +38,7 @@ def gptq(config: Config) -> Scheme | None:
     if len(config.inner("dynamic", {}).data) > MOST_SETTINGS:
         return None
     return Scheme(
-        f"gptq, {bits} bits {grouped(group)}",
+        f"GPTQ, {bits} bits {grouped(group)}",
         packing if only is None else AS_IT_IS,
         Patterns(entries(config, "modules_to_not_convert"), endings=True),
         ("router",) if config.get("lm_head", default=False) is True else ("lm_head", "router"),
@@ -83,7 +83,7 @@ def awq(config: Config) -> Scheme | None:
         return None
     kept = Patterns(entries(config, "modules_to_not_convert"), endings=True)
     packing = Packing(bits, group, FP16, bits)
-    return Scheme(f"awq, {bits} bits {grouped(group)}", packing, kept, layers_only=True, in_words=True)
+    return Scheme(f"AWQ, {bits} bits {grouped(group)}", packing, kept, layers_only=True, in_words=True)
 
 
 def auto_round(config: Config) -> Scheme | None:
@@ -105,7 +105,7 @@ def auto_round(config: Config) -> Scheme | None:
             return None
         settings[name] = of_module
     named_head = any("lm_head" in name and packing != AS_IT_IS for name, packing in settings.items())
-    about = f"auto-round, {packing.bits} bits {grouped(packing.group_size)}"
+    about = f"AutoRound, {packing.bits} bits {grouped(packing.group_size)}"
     return Scheme(
         about,
         packing,
@@ -158,5 +158,5 @@ def _averaged(config: Config, method: str, usual: Packing) -> Scheme:
     bits = config.number("bits").value
     head = config.number("head_bits", default=bits).value
     of_head = AS_IT_IS if head >= FP16 else averaging(head)
-    about = f"{method}, {bits:g} bits on average, {head:g} of the head"
+    about = f"{method.upper()}, {bits:g} bits on average, {head:g} of the head"
     return Scheme(about, usual, keeps=("router",), of_groups={"lm_head": of_head})

@@ -158,6 +158,16 @@ CASES = {
         {"quant_method": "quark", "global_quant_config": {"weight": MX}, "exclude": ["lm_head"]},
         in_groups(4, 32, 8),
     ),
+    "quark-blocks": (
+        {
+            "quant_method": "quark",
+            "global_quant_config": {
+                "weight": {"dtype": "fp8_e4m3", "qscheme": "per_block", "block_size": [128, 128]}
+            },
+            "exclude": ["lm_head"],
+        },
+        fp8_block,
+    ),
     "exl3": ({"quant_method": "exl3", "bits": 4.0, "head_bits": 16}, exl3),
     "compressed-without-a-format": (
         {
@@ -379,6 +389,49 @@ def test_experts_of_deepseek_v4_have_four_bits(stated, beside, pack):
     whole = OTHERS + L * (attention + experts + plain(4, 256))
     config = {**EXPERTS, **beside, "quantization_config": {**FP8, **stated}}
     assert totals(config)["bytes"] == whole
+
+
+@every_row(
+    ("name", "size"),
+    [
+        ("q4f16_1", in_groups(4, 32, 16)),
+        ("q4f32_1", in_groups(4, 32, 32)),
+        ("q3f16_1", in_groups(3, 40, 8 + 16)),
+        ("q0f16", plain),
+        ("e4m3_e4m3_f16", None),
+    ],
+)
+def test_forms_of_mlc(name, size):
+    """mlc_llm/quantization: the table and the head are packed as the layers are."""
+    config = {"model_type": "llama", "quantization": name, "model_config": LLAMA}
+    whole = 2 * (2 * L + 1) * 256
+    if size is not None:
+        whole += 2 * size(*HEAD) + L * sum(size(*shape) for shape in LINEARS.values())
+    assert totals(config)["bytes"] == (None if size is None else whole)
+
+
+@every_row(("bits", "size"), [(0, plain), (4, a_row(4, 16)), (8, a_row(8, 16)), (3, None)])
+def test_the_bits_of_chatglm(bits, size):
+    """quantization.py of THUDM's repositories: QuantizedLinear takes the place of the layers' matrices."""
+    found = totals({**LLAMA, "quantization_bit": bits})["bytes"]
+    whole = size and OTHERS + L * sum(size(*shape) for shape in LINEARS.values())
+    assert found == whole
+
+
+@every_row(
+    ("stated", "size"),
+    [
+        ({"qformat_weight": "fp8_e4m3", "qscheme_act": "TENSOR"}, a_row(8, 0, 64)),
+        ({"qformat_weight": "fp8_e4m3", "qscheme_act": "NO_SCALES"}, a_row(8, 0, 32)),
+        ({"qformat_weight": "nvfp4"}, None),
+    ],
+)
+def test_the_quantization_of_a_params_json(stated, size):
+    """Of Mistral's consolidated files: a scale of fp32 a matrix, and one of its inputs."""
+    file = {"dim": 256, "n_layers": L, "n_heads": 4, "n_kv_heads": 2, "hidden_dim": 384, "vocab_size": 1000}
+    file |= {"head_dim": 64, "norm_eps": 1e-5, "tied_embeddings": False, "quantization": stated}
+    expected = size and OTHERS + L * sum(size(*shape) for shape in LINEARS.values())
+    assert totals(file)["bytes"] == expected
 
 
 def test_an_expert_dtype_that_is_not_known_or_stands_alone():

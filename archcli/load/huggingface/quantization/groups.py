@@ -24,6 +24,7 @@ MLX_EXPERTS = re.compile(r"\b(mlp|block_sparse_moe)\.switch_mlp\b")
 """MLX's name of the experts of a layer, which it stacks."""
 
 BYTE, THREE = 8, 3
+MLC_FORM = re.compile(r"q(?P<bits>[34])f(?P<of>16|32)_(?P<number>[012])")
 
 NF4_TABLE, NESTED_TABLE = 16 * FP32, 256 * FP32
 """bitsandbytes' `quant_map` and `nested_quant_map`: the values that codes stand for."""
@@ -87,6 +88,28 @@ def _mlx_packing(config: Config) -> Packing | None:
     layouts = {"affine": Packing(bits, group, FP16, FP16)}
     layouts |= {name: Packing(bits, group, 8) for name in ("mxfp4", "mxfp8", "nvfp4")}
     return layouts.get(mode) if isinstance(mode, str) else None
+
+
+def mlc(config: Config) -> Scheme | None:
+    """MLC's q4f16_1 and its kin: words of 32 bits with a scale for each group, of the table and head, too.
+
+    mlc_llm/quantization/quantization.py: ten values of 3 bits lie in a word, and forty share a scale.
+    """
+    match = MLC_FORM.fullmatch(str(config.get("quantization", default="")))
+    if match is None:
+        return None
+    scale = FP32 if match["of"] == "32" else FP16
+    layouts = {"3": Packing(3, 40, 8 + scale), "4": Packing(4, 32, scale)}
+    tables = match["number"] != "2"
+    keeps = ("router",) if tables else ("lm_head", "router")
+    return Scheme(f"MLC, {match[0]}", layouts[match["bits"]], keeps=keeps, tables=tables)
+
+
+def chatglm(config: Config) -> Scheme | None:
+    """ChatGLM's `quantization_bit`: values of 4 or 8 bits with a scale of fp16 a row, in layers alone."""
+    bits = config.size("bits").value
+    about = f"ChatGLM, {bits} bits with a scale a row"
+    return Scheme(about, Packing(bits, "row", FP16), layers_only=True) if bits in {4, BYTE} else None
 
 
 def hqq(config: Config) -> Scheme | None:

@@ -14,6 +14,8 @@ from archcli.modules.stored.formats import FLATTENED, Packing
 KEYS = ("quantization_config", "compression_config")
 OF_MLX = "quantization"
 """MLX's key, beside a copy at quantization_config; neither names a method."""
+OF_CHATGLM = "quantization_bit"
+"""ChatGLM's key of the bits of its stored weights, 0 for plain ones."""
 OF_EXPERTS = ("expert_dtype", "moe_quant_algo")
 """Keys that say beside a quantization_config how the experts are stored."""
 
@@ -28,6 +30,9 @@ def stated_quantization(config: Config) -> Config | None:
         return replace(inner, data={"quant_method": "mlx", **inner.data})
     stated = next((config.inner(key, {}) for key in KEYS if config.data.get(key)), None)
     beside = {key: config.data[key] for key in OF_EXPERTS if config.data.get(key) is not None}
+    bits = config.data.get(OF_CHATGLM)
+    if bits and stated is None:
+        beside |= {"quant_method": "chatglm", "bits": bits}
     if beside:
         inner = stated or Config({}, config.places, notes=config.notes)
         return replace(inner, data={**beside, **inner.data})

@@ -41,6 +41,10 @@ NAMING = (
 )
 """Keys that tell the forms of a method apart."""
 LONGEST_FORM = 120
+OF_WIDTH = re.compile(r"bits|dtype|algo|width|precision|format|group_size")
+"""Keys that may say how weights are stored."""
+OF_COMPUTING = re.compile(r"^(act|kv|bnb_4bit)_|compute|input|output|cache")
+"""Keys that say how a model computes, or keeps its cache."""
 
 
 class Storage(NamedTuple):
@@ -68,7 +72,14 @@ def storage(config: Config, model: Model, weights: WeightMap | None) -> Storage:
     if quantization is not None:
         quantization |= {"native": scheme.native} if scheme.native else {}
         quantization |= {"label": shorten(scheme.about, LONGEST_FORM)}
-    return Storage(quantization, tuple(_notes(scheme, model, weights)))
+    return Storage(quantization, (*_notes(scheme, model, weights), *_unread(config)))
+
+
+def _unread(config: Config) -> Iterator[str]:
+    """Notes on keys that state a width or a type of weights, and were not read."""
+    for key in config.unread_keys():
+        if OF_WIDTH.search(key) and not OF_COMPUTING.search(key):
+            yield f"quantization_config: key {short_repr(key)} was not understood and may change the bytes"
 
 
 def _unknown(config: Config, reason: str) -> Storage:

@@ -13,6 +13,7 @@ from archcli.load.huggingface.quantization.scheme import (
     MXFP8,
     NVFP4,
     Scheme,
+    block_size,
     by_module,
     entries,
 )
@@ -138,6 +139,8 @@ def _quark_packing(config: Config) -> Packing | None:
         return AS_IT_IS
     inputs = config.data.get("input_tensors")
     static = isinstance(inputs, dict) and inputs.get("is_dynamic") is False
+    if scheme == "per_block":
+        return _quark_blocks(weight, str(dtype))
     group = weight.optional_size("group_size")
     if dtype in {"fp4", "mxfp4", "mx"} or weight.get("scale_format", default=None) == "e8m0":
         block = MXFP4 if "4" in str(dtype) else MXFP8
@@ -151,3 +154,13 @@ def _quark_packing(config: Config) -> Packing | None:
     asymmetric = weight.get("symmetric", default=True) is False
     of_group = FP16 if scheme == "per_group" else FP32
     return Packing(bits, width, of_group, bits if asymmetric else 0, matrix_bits=FP32 if static else 0)
+
+
+def _quark_blocks(weight: Config, dtype: str) -> Packing | None:
+    """The format of floats of 8 bits with a scale for each block of rows and columns."""
+    block = block_size(weight.get("block_size", default=None))
+    if block is None or not dtype.startswith("fp8"):
+        return None
+    rows, columns = block
+    in_bytes = "e8m0" in f"{weight.data.get('scale_type')} {weight.data.get('scale_format')}"
+    return Packing(8, columns, 8 if in_bytes else FP32, group_rows=rows)

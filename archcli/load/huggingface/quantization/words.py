@@ -144,14 +144,22 @@ def exl2(config: Config) -> Scheme:
     return _averaged(config, "exl2", averaging(config.number("bits").value))
 
 
-def exl3(config: Config) -> Scheme:
+def exl3(config: Config) -> Scheme | None:
     """EXL3: tiles of 16 x 16 values of `bits`, and signs of fp16 for each input and each output.
 
-    exllamav3/modules/quant/exl3.py: `trellis`, `suh`, `svh`.
+    exllamav3/modules/quant/exl3.py: `trellis`, `suh`, `svh`. None where the rest has a form of its source.
     """
+    if any(config.data.get(key) for key in OF_SOURCE) or config.data.get("module_include"):
+        return None
     bits = config.number("bits").value
     usual = averaging(bits) if bits % 1 else Packing(int(bits), "row", FP16, input_bits=FP16)
+    if config.get("scope", default=None) == "routed_experts_only":
+        return Scheme(f"EXL3, {bits:g} bits, of experts alone", usual, only=("experts",))
     return _averaged(config, "exl3", usual)
+
+
+OF_SOURCE = ("base_quantization_config", "original_quantization_config", "non_routed_dtype_policy")
+"""Keys by which exports of experts alone say that all else is stored as it was."""
 
 
 def _averaged(config: Config, method: str, usual: Packing) -> Scheme:

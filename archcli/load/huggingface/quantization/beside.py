@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from archcli.errors import ArchError
+from archcli.load.hub.cache import OF_MODELOPT
 from archcli.load.huggingface.config_json import ConfigJson
 from archcli.load.huggingface.quantization.scheme import KEYS, OF_MLX
 from archcli.load.yaml.text import decode, read_start
 
-OF_MODELOPT = "hf_quant_config.json"
 FILES = (OF_MODELOPT, "quantization_config.json", "quantize_config.json", "quant_config.json")
 """Files of ModelOpt, AutoRound and exllamav3, AutoGPTQ and AutoAWQ."""
 LAYERS = "quantized_layers"

@@ -70,7 +70,7 @@ def _named(error: Exception, wanted: Reference, endpoint: str) -> tuple[str, str
         errors.LocalEntryNotFoundError: (f"{endpoint} went away during the download", "try again"),
         errors.EntryNotFoundError: (
             "the model has no config.json",
-            "archcli reads no other file of the hub",
+            "archcli counts from that file",
         ),
     }
     return next((answer for cls, answer in answers.items() if isinstance(error, cls)), None)

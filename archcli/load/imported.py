@@ -30,11 +30,11 @@ def load_config(
     """
     from archcli.load.huggingface.importer import import_config
 
-    places, known, found = config.places, known or {}, ()
+    places, known, of_sibling = config.places, known or {}, ()
     if folder is not None:
-        from archcli.load.huggingface.quantization.beside import with_file_beside  # of files alone
+        from archcli.load.huggingface.quantization.sibling import with_sibling  # of files alone
 
-        config, found = with_file_beside(config, folder)
+        config, of_sibling = with_sibling(config, folder)
     try:
         imported = import_config(config.data, places, {"name": name, **known}, known)
         if not imported.is_sized:
@@ -49,7 +49,7 @@ def load_config(
     model = loaded.model
     if imported.is_quantized and model.quantization is not None:
         model = model.replace(published_in=model.quantization)
-    notes = (*found, *imported.notes, *loaded.notes)
+    notes = (*of_sibling, *imported.notes, *loaded.notes)
     return loaded._replace(model=model, notes=notes, config=config.data)
 
 

@@ -434,6 +434,27 @@ def test_the_quantization_of_a_params_json(stated, size):
     assert totals(file)["bytes"] == expected
 
 
+def test_an_entry_for_every_expert_is_an_entry_for_all():
+    """Exports of ModelOpt list each expert's matrices, or the experts of a layer at once."""
+    names = ("w1", "w2", "w3")
+    each = [
+        f"model.layers.{i}.block_sparse_moe.experts.{n}.{w}"
+        for i in range(L)
+        for n in range(4)
+        for w in names
+    ]
+    together = [f"model.layers.{i}.block_sparse_moe.experts" for i in range(L)]
+    experts = 4 * sum(nvfp4(*shape) for name, shape in LINEARS.items() if name.startswith("mlp"))
+    attention = sum(plain(*shape) for name, shape in LINEARS.items() if name.startswith("self_attn"))
+    whole = OTHERS + L * (attention + experts + plain(4, 256))
+    for entries in (each, together):
+        layers = {"quantized_layers": {name: {"quant_algo": "NVFP4", "group_size": 16} for name in entries}}
+        config = {**EXPERTS, "quantization_config": modelopt("MIXED_PRECISION", **layers)}
+        loaded = load_text(json.dumps(config), "f")
+        assert count_params(loaded.model).totals["bytes"] == whole
+        assert not any("no module" in note for note in loaded.notes)
+
+
 def test_an_expert_dtype_that_is_not_known_or_stands_alone():
     alone = {**EXPERTS, "expert_dtype": "fp4"}
     other = {**EXPERTS, "expert_dtype": "fp3", "quantization_config": FP8}

@@ -135,11 +135,11 @@ def hqq(config: Config) -> Scheme | None:
 def _hqq_packing(config: Config) -> Packing:
     """The format of HQQ's `weight_quant_params`."""
     bits = config.size("nbits", "bits", default=4).value
-    stated = config.optional_size("group_size")
+    size = config.optional_size("group_size")
     config.ignore("axis", "channel_wise", "optimize", "round_zero", "view_as_float")
-    if stated is None:
+    if size is None:
         return Packing(bits, "row", FP16, FP16)
-    group = stated.value
+    group = size.value
     if bits != THREE:
         return Packing(bits, group, FP16, FP16, group_rows=FLATTENED)
     # of ten values in 32 bits each takes 3.2: of five groups a fifth of their number of values more
@@ -237,6 +237,6 @@ def fp_quant(config: Config) -> Scheme | None:
 
 def _kept_or_head(config: Config) -> tuple[Patterns, tuple[str, ...]]:
     """The modules that are left out, and the groups: the head where no list says otherwise."""
-    stated = config.get("modules_to_not_convert", default=None)
+    setting = config.get("modules_to_not_convert", default=None)
     kept = Patterns(entries(config, "modules_to_not_convert"), endings=True)
-    return kept, ("router",) if stated else ("lm_head", "router")
+    return kept, ("router",) if setting else ("lm_head", "router")

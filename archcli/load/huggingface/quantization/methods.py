@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from archcli.load.huggingface.quantization import compressed, fp8, groups, modelopt, tensor_types, words
+from archcli.load.huggingface.quantization import compressed, fp8, groups, modelopt, packed, tensor_types
 from archcli.load.huggingface.quantization.scheme import Reader
 
 METHODS: Mapping[str, Reader] = {
     "aqlm": groups.aqlm,
-    "auto-round": words.auto_round,
-    "awq": words.awq,
+    "auto-round": packed.auto_round,
+    "awq": packed.awq,
     "bitnet": groups.bitnet,
     "bitsandbytes": groups.bitsandbytes,
     "chatglm": groups.chatglm,
     "compressed-tensors": compressed.compressed_tensors,
     "eetq": groups.eetq,
-    "exl2": words.exl2,
-    "exl3": words.exl3,
+    "exl2": packed.exl2,
+    "exl3": packed.exl3,
     "fbgemm_fp8": fp8.fbgemm_fp8,
     "fp8": fp8.fp8,
     "fp_quant": groups.fp_quant,
     "gemma": groups.gemma,
-    "gptq": words.gptq,
+    "gptq": packed.gptq,
     "higgs": groups.higgs,
     "hqq": groups.hqq,
     "metal": groups.metal,

@@ -30,7 +30,7 @@ Group = int | None
 
 
 def _fp8_in_blocks(group: Group) -> Packing:
-    """FP8 with a scale of fp32 for a block, of 128 x 128 unless another size is stated."""
+    """FP8 with a scale of fp32 for a block, of 128 x 128 unless the file says otherwise."""
     return Packing(8, group or 128, FP32, group_rows=group or 128)
 
 
@@ -116,8 +116,8 @@ def _named(config: Config) -> str:
 
 def _packing(config: Config, algorithm: str, usual: Any = None) -> Packing | None:
     """The format of an algorithm with the group size that is stated; None for one that is not known."""
-    stated = config.optional_size("group_size")
-    group = usual if stated is None and isinstance(usual, int) else stated and stated.value
+    size = config.optional_size("group_size")
+    group = usual if size is None and isinstance(usual, int) else size and size.value
     return ALGORITHMS[algorithm][1](group) if algorithm in ALGORITHMS else None
 
 

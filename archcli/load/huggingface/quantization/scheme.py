@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -140,6 +141,9 @@ def block_size(value: Any) -> tuple[int, int] | None:
     return None
 
 
+EXPERT = re.compile(r"(\bexperts\.)\d+\.")
+
+
 def averaging(bits: float) -> Packing:
     """The format of matrices whose values take so many bits on average, scales included: 4.65."""
     whole, hundredths = divmod(round(100 * bits), 100)
@@ -148,8 +152,13 @@ def averaging(bits: float) -> Packing:
 
 
 def by_module(settings: Mapping[str, Packing], **how: bool) -> tuple[tuple[Patterns, Packing], ...]:
-    """The overrides of modules by name or pattern, those of one format in one list."""
-    named: dict[Packing, list[str]] = {}
+    """The overrides of modules by name or pattern, those of one format in one list.
+
+    All experts of a layer are stored alike: an entry of the first stands for those of the others.
+    """
+    by_packing: dict[Packing, list[str]] = {}
     for name, packing in settings.items():
-        named.setdefault(packing, []).append(name)
-    return tuple((Patterns(names, **how), packing) for packing, names in named.items())
+        first = EXPERT.sub(r"\g<1>0.", name)
+        if first == name or first not in settings:
+            by_packing.setdefault(packing, []).append(name)
+    return tuple((Patterns(names, **how), packing) for packing, names in by_packing.items())

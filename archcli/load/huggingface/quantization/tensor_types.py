@@ -27,9 +27,9 @@ MODULES = ("module_fqn_to_config", "fqn_to_config")
 
 def torchao(config: Config) -> Scheme | None:
     """The format of `quant_type`, a name or a config with its settings, or one for each module by name."""
-    stated = config.get("quant_type", default=None)
-    if isinstance(stated, str):
-        settings, kind = config.inner("quant_type_kwargs", {}), stated
+    setting = config.get("quant_type", default=None)
+    if isinstance(setting, str):
+        settings, kind = config.inner("quant_type_kwargs", {}), setting
     else:
         settings, kind = _of_config(config.inner("quant_type", {}).inner("default", {}))
     config.ignore("untie_embedding_weights", "quant_type", "quant_type_kwargs")
@@ -125,8 +125,8 @@ def _quark_words(config: Config) -> Iterator[str]:
 
 def _weight(config: Config) -> Config:
     """The settings of the weight as it is stored: the last of several steps."""
-    stated = config.data.get("weight")
-    steps = stated if isinstance(stated, list) else [stated]
+    setting = config.data.get("weight")
+    steps = setting if isinstance(setting, list) else [setting]
     last = steps[-1] if steps and isinstance(steps[-1], dict) else {}
     return Config(last, config.places)
 

@@ -17,37 +17,37 @@ FILES = (OF_MODELOPT, "quantization_config.json", "quantize_config.json", "quant
 LAYERS = "quantized_layers"
 
 
-def with_file_beside(config: ConfigJson, folder: Path) -> tuple[ConfigJson, tuple[str, ...]]:
+def with_sibling(config: ConfigJson, folder: Path) -> tuple[ConfigJson, tuple[str, ...]]:
     """The config.json with the quantization of a file in its folder, and a note that names the file.
 
     As it is where it states one; that of ModelOpt's mixed precision is completed where it lacks the layers.
     """
-    stated = _stated(config.data)
-    is_partial = isinstance(stated, dict) and _is_partial(stated)
-    if stated and not is_partial:
+    setting = _declared(config.data)
+    is_partial = isinstance(setting, dict) and _is_partial(setting)
+    if setting and not is_partial:
         return config, ()
     for name in FILES[:1] if is_partial else FILES:
         path = folder / name
-        found, note = _read(path) if path.is_file() else (None, "")
-        if found is not None:
-            data = {**config.data, KEYS[0]: {**(stated or {}), **found}}
+        content, note = _read(path) if path.is_file() else (None, "")
+        if content is not None:
+            data = {**config.data, KEYS[0]: {**(setting or {}), **content}}
             return config._replace(data=data), (f"quantization_config is read from {name} beside it",)
         if note:
             return config, (note,)
     return config, ()
 
 
-def _stated(data: Any) -> Any:
+def _declared(data: Any) -> Any:
     """What the file states itself, for all of it or for its text part."""
     text = data.get("text_config")
     parts = (data, text) if isinstance(text, dict) else (data,)
     return next((part[key] for part in parts for key in (*KEYS, OF_MLX) if part.get(key)), None)
 
 
-def _is_partial(stated: dict[str, Any]) -> bool:
+def _is_partial(setting: dict[str, Any]) -> bool:
     """Whether a mixed precision is stated without the layers that it mixes."""
-    algorithm = stated.get("quant_algo")
-    return algorithm == "MIXED_PRECISION" and not {LAYERS, "moe_quant_algo"}.intersection(stated)
+    algorithm = setting.get("quant_algo")
+    return algorithm == "MIXED_PRECISION" and not {LAYERS, "moe_quant_algo"}.intersection(setting)
 
 
 def _read(path: Path) -> tuple[dict[str, Any] | None, str]:
@@ -61,6 +61,6 @@ def _read(path: Path) -> tuple[dict[str, Any] | None, str]:
     inner = data.get("quantization")
     if path.name != OF_MODELOPT:
         return data, ""
-    found = inner if isinstance(inner, dict) else data
+    content = inner if isinstance(inner, dict) else data
     # a file that says of the cache alone how it is kept
-    return ({"quant_method": "modelopt", **found}, "") if found.get("quant_algo") else (None, "")
+    return ({"quant_method": "modelopt", **content}, "") if content.get("quant_algo") else (None, "")

@@ -157,7 +157,8 @@ def _load_json(config: ConfigJson, path: Path, overrides: Sequence[str], *, stri
 
         if is_params(config.data):
             return load_params(config, _config_name(path), overrides, strict=strict)
-    return load_config(config, _config_name(path), overrides, strict=strict)
+    folder = path.parent if _is_file(path) else None
+    return load_config(config, _config_name(path), overrides, strict=strict, folder=folder)
 
 
 def _load_adapter(config: ConfigJson, path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:

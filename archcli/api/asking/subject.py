@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +11,7 @@ from archcli.errors import ArchError, Problem, either
 from archcli.load.loaded import Loaded
 from archcli.load.source import load, load_given
 from archcli.measure.report import Report
+from archcli.measure.weights.stored_bytes import UnknownFormError
 from archcli.modules import Model
 from archcli.render import show
 
@@ -39,6 +40,15 @@ class Subject(NamedTuple):
         inputs = {**report.inputs, "set": self.overrides} if self.overrides else report.inputs
         named = {"name": self.name, "source": self.source}
         return replace(report, model=named, inputs=inputs, notes=(*report.notes, *self.notes))
+
+    def judged(self, command: str, answer: Callable[[], Report]) -> Report:
+        """The answer; where it needs bytes of weights that are not known, a report without a verdict."""
+        try:
+            return answer()
+        except UnknownFormError as error:
+            from archcli.measure.weights.unknown_form import without_verdict  # of forms that are not known
+
+            return self.named(without_verdict(command, error.form))
 
     def shared(self, tp: int = 1, *, sp: bool = False, ep: int = 1) -> Subject:
         """The same with one rank's share of the model; the model itself where there is one rank."""

@@ -124,6 +124,7 @@ def _of_llama(config: Config, data: Renamed) -> None:
     data["tie_word_embeddings"] = _tied(config)
     data.longest = config.optional_size("max_seq_len", "max_position_embeddings")
     _note_unread(config)
+    _form(config, data)
     _of_kind(config, data)
 
 
@@ -174,13 +175,26 @@ def _tied(config: Config) -> ConfigValue[bool]:
 
 
 def _note_unread(config: Config) -> None:
-    """Note towers and how weights are stored, which are not counted."""
+    """Note towers, which are not counted."""
     for key in ("vision_encoder", "multimodal"):
         if config.get(key, default=None):
             config.note(f"{key} is not counted: the language model is")
+
+
+def _form(config: Config, data: Renamed) -> None:
+    """How weights are stored: Mistral's fp8 with a scale a matrix; other forms are not known.
+
+    `NO_SCALES` of `qscheme_act` leaves inputs without one (vllm/transformers_utils/configs/mistral.py).
+    """
     for key in ("quantization", "quantization_args"):
-        if config.get(key, default=None):
-            config.note(f"how weights are stored ({key}) is not read")
+        stated = config.get(key, default=None)
+        if not isinstance(stated, dict):
+            continue
+        form = {"quant_method": f"{key} of a params.json", **stated}
+        if stated.get("qformat_weight") == "fp8_e4m3":
+            scheme = "dynamic" if stated.get("qscheme_act") == "NO_SCALES" else "static"
+            form = {"quant_method": "fp8", "weight_block_size": None, "activation_scheme": scheme}
+        data["quantization_config"] = ConfigValue(form, config.place(key))
 
 
 def _of_kind(config: Config, data: Renamed) -> None:

@@ -60,6 +60,8 @@ def _revision(model: str, revision: str | None) -> str:
 
 
 CONFIG = "config.json"
+OF_MODELOPT = "hf_quant_config.json"
+"""ModelOpt's file on how weights are stored, which may stand beside."""
 
 
 class CachedConfig(NamedTuple):

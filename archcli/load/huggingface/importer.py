@@ -46,6 +46,8 @@ DRAFT = re.compile(r"Eagle|EAGLE|Medusa|Hydra|DraftModel$")
 HEADLESS = {"encoder", "media_encoder", "text_tower", "causal_text_tower"}
 """Kinds of models without a head that predicts the next token."""
 
+MLC_PLAIN = ("q0f16", "q0f32", "q0bf16")
+"""Names of forms of MLC that are plain numbers."""
 INNER = "model_config"
 """The key of an mlc-chat-config.json that holds the model's own settings."""
 
@@ -239,9 +241,9 @@ def _of_mlc(whole: Config, inner: Mapped) -> Config:
     }
     data = {"model_type": whole.data.get("model_type"), **head, **renamed, **inner}
     whole.note(f"only {INNER} is read: the rest of the file says how an engine runs the model")
-    if "quantization" in whole.data:
-        value = short_repr(whole.data["quantization"])
-        whole.note(f"quantization {value} is not read: weights take the bytes of --dtype")
+    form = whole.data.get("quantization")
+    if isinstance(form, str) and form not in MLC_PLAIN:
+        data["quantization_config"] = {"quant_method": "mlc", "quantization": form}
     config = Config(data, whole.places.inner(INNER), notes=whole.notes)
     config.ignore(*MLC_SIZES, *MLC_ENGINE)
     return config

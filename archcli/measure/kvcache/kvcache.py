@@ -130,7 +130,7 @@ def usual_context(model: Model) -> int:
 def _fits(served: ServedModel, model: Model, memory_bytes: int, context: int, batch_size: int) -> Record:
     """What fits beside weights; where a cache grows also beside a prefill. `model` is one rank's share."""
     fit = fits(model, served.size, memory_bytes, context, batch_size, served.dtypes)
-    if served.model.caches:
+    if served.model.caches and fit["weights_bytes"] is not None:
         fit["served"] = served.fits(memory_bytes - fit["weights_bytes"], context, batch_size)
     return fit
 
@@ -148,6 +148,8 @@ def _notes(
     """Notes on the request, on weights of a byte beside the cache, and on the figures."""
     if "fits" in totals and dtypes.dtype in DTYPE_FORMATS and model.as_published().quantization is None:
         yield from (f"weights in {note}" for note in format_notes(dtypes.dtype))
+    if "fits" in totals and totals["fits"]["weights_bytes"] is None:
+        yield "what fits beside the weights is not known, as their bytes are not."
     yield from context_notes(model, context)
     yield from source_notes(model, source_len)
     yield from cached_form_notes(model)

@@ -35,7 +35,7 @@ WITHOUT_TOWER = {"gemma4", "gemma4_unified"}
 
 QUANTIZED = (
     "quantization_config: a quant_method that is missing is not known: parameters are counted, "
-    "and bytes as if it were not quantized"
+    "and bytes are not known: --dtype states a form"
 )
 TIED_ALONE = {"florence2"}
 """Wrappers of an encoder and a decoder, which are refused where their tables come apart."""

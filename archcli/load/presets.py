@@ -24,7 +24,7 @@ SHORTEST = 5
 """Fewer letters and digits begin too many names."""
 
 VARIANT = re.compile(
-    r"meta|instruct|chat|it|base|pt|hf|gguf|awq|gptq|mlx|bnb|bf16|fp16|fp8|nvfp4|int[48]|w\d+a\d+|[48]bit"
+    r"meta|nvidia|instruct|chat|it|base|pt|hf|gguf|awq|gptq|mlx|bnb|bf16|fp16|fp8|nvfp4|int[48]|w\d+a\d+|[48]bit"
     r"|q\d+|[ksml0]|latest|\d{4}|qat|thinking|preview|exp"
 )
 """Words by which names of one architecture differ: tuning, storage, date."""

@@ -113,7 +113,6 @@ FAMILIES = {
     "mixtral-8x22b-v0.1": "mixtral-8x22b",
     "mistral-large-instruct-2411": "mistral-large-123b",
     "mistral-small": "mistral-small-24b",
-    "mistral-small:24b": "mistral-small-24b",
     "mistral-small3.2": "mistral-small-3.1-24b",
     "mistral-small3.2:24b": "mistral-small-3.1-24b",
     "mistral-small-3.2": "mistral-small-3.1-24b",

@@ -78,7 +78,7 @@ PRESETS = {
     "mistralai/Mistral-Small-3.2-24B-Instruct-2506": "mistral-small-3.1-24b",
     "microsoft/Phi-4-mini-instruct": "phi-4-mini",
     "gemma4:12b": "gemma-4-12b",
-    "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8": "nemotron-3-super-120b-a12b",
+    "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B": "nemotron-3-super-120b-a12b",
     "deepseek-r1:70b": "llama-3.3-70b",
     "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B": "qwen2.5-32b",
     "llama3.1": "llama-3.1-8b",

@@ -135,9 +135,11 @@ def facts_of(header: Header, file: str) -> Facts:
         what = "metadata key 'general.architecture' is missing"
         raise ArchError(Problem(what, "it names the family, such as llama", path=file))
     if name not in ARCHS:
-        near = ", ".join(closest(name, ARCHS) or sorted(ARCHS))
-        what = f"architecture {quote(name)} is not supported"
-        raise ArchError(Problem(what, f"nearest known: {near}", path=file))
+        near = closest(name, ARCHS)
+        hint = (
+            f"nearest known: {', '.join(near)}" if near else f"{len(ARCHS)} others are, llama and qwen3 too"
+        )
+        raise ArchError(Problem(f"architecture {quote(name)} is not supported", hint, path=file))
     facts = Facts(header, file, name, ARCHS[name])
     # a value of 0 or false does not count as stated: expert_count 0 is no mixture
     facts.arch = next((arch for of, key, arch in REFINED if of == name and facts.get(key)), facts.arch)

@@ -145,7 +145,12 @@ def _glm4(config: Config) -> Mapped:
     return llama_like(config, heads=_half_turned(config), block={"kind": "sandwich"})
 
 
-def _glm4_moe(config: Config) -> Mapped:
+def _sarvam_moe(config: Config) -> Mapped:
+    """As GLM-4.5, with RoPE on all of each head."""
+    return _glm4_moe(config, partial=1.0)
+
+
+def _glm4_moe(config: Config, *, partial: float = 0.5) -> Mapped:
     """Pre-norm, RMSNorm, RoPE on half of each head; dense layers first, then experts as in DeepSeek-V3."""
     width = head_dim(config)
     bias = ["q", "k", "v"] if config.flag("attention_bias") else False
@@ -153,7 +158,7 @@ def _glm4_moe(config: Config) -> Mapped:
         config,
         width,
         bias=bias,
-        position=rope(config, width, partial=0.5),
+        position=rope(config, width, partial=partial),
         qk_norm=PER_HEAD if config.flag("use_qk_norm") else None,
     )
     return deepseek_like(config, attend, after_first(config))
@@ -193,6 +198,12 @@ FAMILIES = {
         _glm4_moe,
         _glm4_moe_weights,
         aliases=EXPERT_WORDS,
+    ),
+    "sarvam_moe": Family(
+        "Sarvam 30B: SarvamMoEConfig, of GLM-4.5's class Glm4MoeForCausalLM.",
+        _sarvam_moe,
+        _glm4_moe_weights,
+        aliases={**EXPERT_WORDS, "n_shared_experts": "num_shared_experts", "attention_bias": "use_qkv_bias"},
     ),
     "glm4_moe_lite": Family(
         "GLM-4.7-Flash: Glm4MoeLiteConfig and Glm4MoeLiteForCausalLM.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from archcli.load.gguf.derived import HYBRID, gemma3n, gemma4, query_scale
+from archcli.load.gguf.derived import HYBRID, gemma3n, gemma4, query_scale, step35
 from archcli.load.gguf.facts import ConfigData, Facts
 from archcli.load.huggingface.parts.attention import FULL
 from archcli.load.huggingface.parts.recurrent import LINEAR
@@ -210,6 +210,7 @@ SPECIAL: Mapping[str, Callable[[Facts, ConfigData], None]] = {
     "gemma3": query_scale(62),
     "gemma3n": gemma3n,
     "gemma4": gemma4,
+    "step35": step35,
     "phi3": _phi3,
     "chatglm": _chatglm,
     "falcon": _falcon,

@@ -171,6 +171,21 @@ def _glm4_moe_weights(config: Config) -> Weights:
     return {**LLAMA, **EXPERTS, **SHARED, **QK_NORM, **CORRECTED, **predicting}
 
 
+SARVAM_WEIGHTS: Weights = {
+    "[model.]word_embeddings.weight": "embedding.tokens.weight",
+    "[model.]layers.*.attention.query_key_value.*": Parts(FUSED),
+    "[model.]layers.*.attention.dense.weight": "layers.*.attention.o_proj.weight",
+    "[model.]layers.*.attention.query_layernorm.weight": "layers.*.attention.q_norm.weight",
+    "[model.]layers.*.attention.key_layernorm.weight": "layers.*.attention.k_norm.weight",
+    "[model.]layers.*.mlp.gate.expert_bias": "layers.*.ffn.route.correction_bias",
+}
+"""Names of published files, beside those of GLM-4.5."""
+
+
+def _sarvam_weights(config: Config) -> Weights:
+    return {**_glm4_moe_weights(config), **SARVAM_WEIGHTS}
+
+
 def _glm4_moe_lite(config: Config) -> Mapped:
     """As DeepSeek-V3; the first layer is dense where mlp_layer_types names none."""
     config.ignore("first_k_dense_replace", "moe_layer_freq", "scoring_func", "topk_method")
@@ -202,7 +217,7 @@ FAMILIES = {
     "sarvam_moe": Family(
         "Sarvam 30B: SarvamMoEConfig, of GLM-4.5's class Glm4MoeForCausalLM.",
         _sarvam_moe,
-        _glm4_moe_weights,
+        _sarvam_weights,
         aliases={**EXPERT_WORDS, "n_shared_experts": "num_shared_experts", "attention_bias": "use_qkv_bias"},
     ),
     "glm4_moe_lite": Family(

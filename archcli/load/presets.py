@@ -24,8 +24,8 @@ SHORTEST = 5
 """Fewer letters and digits begin too many names."""
 
 VARIANT = re.compile(
-    r"meta|nvidia|instruct|chat|it|base|pt|hf|gguf|awq|gptq|mlx|bnb|bf16|fp16|fp8|nvfp4|int[48]|w\d+a\d+|[48]bit"
-    r"|q\d+|[ksml0]|latest|\d{4}|qat|thinking|preview|exp"
+    r"meta|nvidia|instruct|chat|it|base|pt|hf|gguf|awq|gptq|mlx|bnb|bf16|fp16|fp8|nvfp4|int[48]"
+    r"|w\d+a\d+|[48]bit|q\d+|[ksml0]|latest|\d{4}|qat|thinking|preview|exp"
 )
 """Words by which names of one architecture differ: tuning, storage, date."""
 RELEASE = re.compile(r"thinking|preview|exp|base|\d{4}")
@@ -96,7 +96,7 @@ def same_preset(name: str) -> list[str]:
 
 
 def same_release(name: str) -> list[str]:
-    """The presets whose name differs in signs, tuning and storage alone, of the release that the name tells.
+    """The presets of the same release, whose names differ in signs, tuning and storage alone.
 
     Qwen/Qwen3-4B-Instruct-2507 is not qwen3-4b. Mistral-Nemo-Instruct-2407 is mistral-nemo-12b, for the
     repository that this names as its source has the date, too.
@@ -109,9 +109,9 @@ def same_release(name: str) -> list[str]:
 
 
 def has_release(preset: str, words: Collection[str]) -> bool:
-    """Whether a preset's name, or the repository that is its source, has those words that tell a release."""
-    told = set(filter(RELEASE.fullmatch, words))
-    return told <= name_words(preset) or told <= name_words(_source(preset))
+    """Whether the words that tell a release are in a preset's name, or in its source's."""
+    release = set(filter(RELEASE.fullmatch, words))
+    return release <= name_words(preset) or release <= name_words(_source(preset))
 
 
 def _source(preset: str) -> str:

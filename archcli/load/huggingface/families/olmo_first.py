@@ -69,7 +69,7 @@ WEIGHTS: dict[str, Rule] = {
 
 
 def _hf_olmo(config: Config) -> Mapped:
-    """As OLMo 1. The stated width of a network is that of gate and up; embedding_size is the padded table."""
+    """As OLMo 1, from a width for gate and up together, and a padded table."""
     for key, value in PLAIN.items():
         config.only(key, value, default=value)
     config.ignore(*UNREAD.split())
@@ -85,11 +85,11 @@ def _hf_olmo(config: Config) -> Mapped:
 
 def _network(config: Config) -> Mapped:
     """SwiGLU of half the stated width: `mlp_hidden_size`, else mlp_ratio times d_model."""
-    stated = config.optional_size("mlp_hidden_size")
-    if stated is None:
+    both = config.optional_size("mlp_hidden_size")
+    if both is None:
         ratio = config.size("mlp_ratio")
-        stated = ratio.derive(ratio.value * config.size("hidden_size").value)
-    return {"kind": "glu", "d_ff": stated.derive(stated.value // 2), "activation": "silu"}
+        both = ratio.derive(ratio.value * config.size("hidden_size").value)
+    return {"kind": "glu", "d_ff": both.derive(both.value // 2), "activation": "silu"}
 
 
 def _norm(config: Config) -> Mapped:

@@ -69,10 +69,14 @@ class Facts:
         self.read.add(key)
         return self.header.metadata.get(f"{self.name}.{key}")
 
-    def of_layers(self, key: str) -> list[int]:
-        """The values of a key that has one for each layer: whole numbers, or truth values."""
+    def of_layers(self, key: str, *, longer: bool = False) -> list[int]:
+        """The values of a key that has one for each layer: whole numbers, or truth values.
+
+        `longer`: it may have those of further layers, of multi-token prediction, which are kept.
+        """
         values = self.per_layer(key)
-        if not isinstance(values, list) or len(values) != self.whole("block_count"):
+        layers = self.whole("block_count")
+        if not isinstance(values, list) or (len(values) < layers if longer else len(values) != layers):
             raise self.error(f"{self.name}.{key} is not one value for each layer")
         # True counts as an int here: recurrent_layers is a list of truth values
         strange = next((value for value in values if not isinstance(value, int) or value < 0), None)

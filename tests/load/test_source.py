@@ -168,7 +168,7 @@ ELSEWHERE = {
     "tag-of-a-file": ("qwen2.5:7b-instruct-q4_K_M", "qwen2.5-7b"),
     "tuned": ("Llama-3.1-8B-Instruct", "llama-3.1-8b"),
     "stored": ("Meta-Llama-3.1-8B-Instruct-AWQ-INT4", "llama-3.1-8b"),
-    "dated": ("Qwen3-30B-A3B-Instruct-2507", "qwen3-30b-a3b"),
+    "dated": ("Qwen3-30B-A3B-Instruct-2507", "qwen3-30b-a3b-2507"),
     "yaml": ("Qwen3-8B.yaml", "qwen3-8b"),
     "versions": ("mistral:7b", "mistral-7b-v0.1 or mistral-7b-v0.3"),
     "beginning": ("phi3:mini", "phi-3-mini-4k"),

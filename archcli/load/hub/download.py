@@ -14,7 +14,7 @@ from types import ModuleType
 
 from archcli.errors import ArchError, Problem, closest, install, quote
 from archcli.load.hub.cache import CONFIG, OF_MODELOPT, CachedConfig, Reference, cache_folder, cached
-from archcli.load.presets import presets, same_preset
+from archcli.load.presets import presets, same_release
 from archcli.load.yaml.text import MOST_JSON
 
 TOKEN = "`hf auth login` or HF_TOKEN gives a token"  # noqa: S105
@@ -24,7 +24,7 @@ HINTS: dict[int | str, str] = {401: TOKEN, 403: TOKEN, 404: "HF_ENDPOINT says wh
 
 def hub_error(wanted: Reference, what: str, hint: str) -> ArchError:
     """The ArchError about a repository, with the preset of its name or the nearest where there is one."""
-    preset = next(iter(same_preset(wanted.repo)), "")
+    preset = next(iter(same_release(wanted.repo)), "")
     near = next(iter(closest(wanted.repo.rpartition("/")[2], presets())), "")
     more = f"; preset {preset} needs no network" if preset else ""
     if near and not preset:

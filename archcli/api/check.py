@@ -144,7 +144,7 @@ def diagnostics_of(checked: Sequence[CheckedModel]) -> list[Diagnostic]:
 def check_report(checked: Sequence[CheckedModel], inputs: Mapping[str, Any]) -> Report:
     """The report on models that were checked."""
     models = [{"name": loaded.name, "source": loaded.source} for loaded, _ in checked]
-    notes = [f"{loaded.name}: {note}" for loaded, _ in checked for note in loaded.notes]
+    notes = [f"{loaded.name}: {note}" for loaded, _ in checked for note in loaded.text_notes]
     return report_of(diagnostics_of(checked), models, inputs, notes)
 
 

@@ -12,6 +12,12 @@ from archcli.load.yaml.nodes import Node, locate
 from archcli.modules import Model
 
 
+class MediaNote(str):
+    """A note on what becomes of an image, a video or a sound: of no use where none is asked about."""
+
+    __slots__ = ()
+
+
 class Loaded(NamedTuple):
     """A model, its name, the file or preset it came from, and its tree.
 
@@ -26,6 +32,11 @@ class Loaded(NamedTuple):
     notes: tuple[str, ...] = ()
     config: Any = None
     conflicts: tuple[Problem, ...] = ()
+
+    @property
+    def text_notes(self) -> tuple[str, ...]:
+        """The notes without those on images, videos and sounds."""
+        return tuple(note for note in self.notes if not isinstance(note, MediaNote))
 
     def mark(self, path: str) -> Mark:
         """The place of the setting at a full path; for an unwritten default that of its parent."""

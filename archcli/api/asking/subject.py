@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.errors import ArchError, Problem, either
-from archcli.load.loaded import Loaded
+from archcli.load.loaded import Loaded, MediaNote
 from archcli.load.source import load, load_given
 from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import UnknownFormError
@@ -39,7 +39,10 @@ class Subject(NamedTuple):
         """The report, extended by the model's name, overrides and notes."""
         inputs = {**report.inputs, "set": self.overrides} if self.overrides else report.inputs
         named = {"name": self.name, "source": self.source}
-        return replace(report, model=named, inputs=inputs, notes=(*report.notes, *self.notes))
+        # notes on images are about nothing where none is asked about
+        reads = report.totals.get("media")
+        notes = (note for note in self.notes if reads or not isinstance(note, MediaNote))
+        return replace(report, model=named, inputs=inputs, notes=(*report.notes, *notes))
 
     def judged(self, command: str, answer: Callable[[], Report]) -> Report:
         """The answer; where it needs bytes of weights that are not known, a report without a verdict."""

@@ -47,7 +47,16 @@ HEADS = ("n_heads", "num_attention_heads", "num_heads", "n_head")
 KV_HEADS = ("n_kv_heads", "num_key_value_heads", "num_kv_heads", "n_kv_head", "n_kv")
 HEAD_WIDTHS = ("head_dim", "d_head", "head_size")
 NETWORK_WIDTHS = (
-    *("hidden_dim", "intermediate_size", "ffn_dim", "ffn_hidden_size", "n_inner", "d_ff", "ff_dim", "mlp_dim"),
+    *(
+        "hidden_dim",
+        "intermediate_size",
+        "ffn_dim",
+        "ffn_hidden_size",
+        "n_inner",
+        "d_ff",
+        "ff_dim",
+        "mlp_dim",
+    ),
     *("inter_dim", "inner_dim", "intermediate_dim", "ffn_hidden_dim"),
 )
 """Words of other programs for a size, as tt-metal's params.json of Phi-4 has them."""

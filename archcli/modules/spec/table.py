@@ -158,6 +158,8 @@ TABLE: dict[str, dict[str, str]] = {
         "patch_range": "archcli.modules.images.tilings:PatchRange",
         "grid_budget": "archcli.modules.images.tilings:GridBudget",
         "crops": "archcli.modules.images.tilings:CroppedTiles",
+        "padded": "archcli.modules.images.canvases:PaddedGrid",
+        "covering": "archcli.modules.images.canvases:CoveringTiles",
         "largest": "archcli.modules.images.sizings:LargestMultiple",
     },
     "index": {
@@ -209,7 +211,7 @@ TABLE: dict[str, dict[str, str]] = {
         "norm": "archcli.modules.ends.projectors:NormStep",
         "network": "archcli.modules.ends.projectors:NetworkStep",
         "convolve": "archcli.modules.ends.projectors:ConvolveStep",
-        "join_tiles": "archcli.modules.images.joined:JoinTilesStep",
+        "join_tiles": "archcli.modules.images.mergers:JoinTilesStep",
         "repeat": "archcli.modules.ends.projectors:RepeatStep",
         "merge": "archcli.modules.ends.projectors:MergeStep",
         "pool": "archcli.modules.ends.projectors:PoolStep",

@@ -213,13 +213,17 @@ def test_parameters_are_those_published(config, overrides, published):
 PHI_4 = {"dim": 5120, "n_layers": 40, "n_heads": 40, "n_kv_heads": 10, "vocab_size": 100352}
 
 
-@every_row("word", ["hidden_dim", "intermediate_size", "ffn_dim", "ffn_hidden_size", "n_inner", "d_ff", "mlp_dim"])
+@every_row(
+    "word", ["hidden_dim", "intermediate_size", "ffn_dim", "ffn_hidden_size", "n_inner", "d_ff", "mlp_dim"]
+)
 def test_a_width_of_the_network_is_read_by_any_word(word):
     """Phi-4, 14,659,507,200 parameters: tables apart, 40 layers of attention and a gated network, norms."""
     attention = 5120 * (40 + 2 * 10 + 40) * 128
     layer = attention + 3 * 5120 * 17920 + 2 * 5120
     read = load_text(json.dumps({**PHI_4, word: 17920}), "params.json")
-    assert count_params(read.model).totals["params"] == 2 * 100352 * 5120 + 40 * layer + 5120 == 14_659_507_200
+    assert (
+        count_params(read.model).totals["params"] == 2 * 100352 * 5120 + 40 * layer + 5120 == 14_659_507_200
+    )
     assert not any("not understood" in note or "made" in note for note in read.notes)
 
 

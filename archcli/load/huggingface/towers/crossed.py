@@ -282,7 +282,7 @@ def _within(source: TowerSource, patch: int) -> Mapped:
         return {"kind": "unknown", "why": "its processor does not resize images"}
     stated = source.processor.get("size", default={})
     sides = [stated.get(key) for key in ("height", "width")] if isinstance(stated, dict) else []
-    if not source.processor.data:
+    if not source.in_file:
         source.note(f"it has at most {FUYU_BOUNDS[0]:,} x {FUYU_BOUNDS[1]:,} pixels")
     if any(type(side) is not int or side < 1 or side % patch for side in sides if side is not None):
         return {"kind": "unknown", "why": "its processor states a size of no whole patches"}

@@ -341,7 +341,7 @@ def _patch_range(source: TowerSource, patch: int) -> Mapped:
     stated = source.processor.with_defaults(**RANGE, patch_size=patch, downsample_ratio=0.5)
     stated.only("patch_size", patch)
     stated.only("downsample_ratio", 0.5)
-    if not source.processor.data:
+    if not source.in_file:
         source.note("it has 1,024 to 13,312 patches")
     least, most = stated.size("min_num_patches").value, stated.count("max_num_patches").value
     room = max((stated.size("max_model_len").value - 4) * SHUFFLED**2, least)

@@ -6,7 +6,7 @@ from typing import Any
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.towers.beside import PROCESSOR, processor
+from archcli.load.huggingface.parts.processing import PROCESSOR, processor
 
 AS_GIVEN = "an image is read as it is given"
 

@@ -165,9 +165,9 @@ def note_counted(
     whole.notes[:] = [note for note in whole.notes if note not in none]
     if keys:
         alone, beside = "only the language model is counted", " and ".join(keys)
+        counted = f"figures are those of the language model{{}}; those of {beside} stand beside them"
         whole.notes[:] = [
-            note.replace(alone, "figures are those of the language model")
-            + (f"; those of {beside} stand beside them" if note.startswith(alone) else "")
+            counted.format(note.removeprefix(alone)) if note.startswith(alone) else note
             for note in whole.notes
             if note not in map(_beside, keys)
         ]

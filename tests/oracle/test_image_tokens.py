@@ -1,13 +1,15 @@
 """Tokens of images by the processors of transformers, called whole; and how half a file of theirs is read."""
 
+import contextlib
 import json
 
 import pytest
 
 import archcli
 from archcli.errors import ArchError
+from archcli.load.huggingface.parts.processing import CLASSES
 from archcli.modules.spec.request import Medium
-from oracle.regenerate_image_tokens import FIGURES, sizes
+from oracle.regenerate_image_tokens import FIGURES, class_settings, sizes
 
 FAMILIES = json.loads(FIGURES.read_text())
 DRAWN = [(357, 1074), (683, 319), (88, 248), (25, 61), (749, 685), (89, 48), (72, 62)]
@@ -125,3 +127,16 @@ def test_notes_on_images_are_for_questions_about_images(folder):
     assert not any("preprocessor_config" in note for note in archcli.count_params(read).notes)
     about = [note for note in archcli.count_flops(read, image="64x64").notes if "preprocessor_config" in note]
     assert len(about) == 2
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
+def test_the_defaults_are_those_of_the_classes():
+    """Of those with a form for Pillow; the others need torchvision."""
+    with_pillow = {}
+    for name in json.loads(CLASSES.read_text())["image_processors"]:
+        with contextlib.suppress(AttributeError):
+            with_pillow[name] = class_settings(f"{name}Pil")
+    stored = json.loads(CLASSES.read_text())["image_processors"]
+    assert len(with_pillow) > 30
+    assert with_pillow == {name: stored[name] for name in with_pillow}

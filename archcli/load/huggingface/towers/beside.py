@@ -80,7 +80,7 @@ class TowerSource:
         family = family_of(kind) if isinstance(kind, str) else None
         if family is None or not isinstance(kind, str) or kind not in ENCODERS:
             raise self.whole.error(f"{key} of model_type {short_repr(kind)} is not known")
-        inner = Config(data, config.places, config.read, self.whole.notes)
+        inner = Config(data, config.places, config.read, self.whole.notes, reader=config.reader)
         mapping = family.mapping(family.of_class(inner))
         inner.report_unread_keys()
         return mapping

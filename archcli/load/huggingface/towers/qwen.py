@@ -297,7 +297,9 @@ def kimi(source: TowerSource) -> Mapped:
     renamed = {
         key.removeprefix("vt_").replace("init_pos_emb", "pos_emb"): value for key, value in stated.items()
     }
-    config = Config({**KIMI, **renamed}, source.whole.places.inner("vision_config"), notes=source.whole.notes)
+    whole = source.whole
+    places = whole.places.inner("vision_config")
+    config = Config({**KIMI, **renamed}, places, notes=whole.notes, reader=whole.reader)
     patch, norm = config.size("patch_size").value, layernorm(1e-5)
     table = [config.size("pos_emb_height").value * patch, config.size("pos_emb_width").value * patch]
     front_end = {

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from archcli.api.asking.options import Ep, Pp, Tp
 from archcli.api.asking.question import Option
 from archcli.errors import ArchError, NoModelError, Problem, sanitize
-from archcli.load.loaded import Loaded
+from archcli.load.loaded import Loaded, text_notes
 from archcli.load.presets import evidence_index
 from archcli.load.source import identity, load, load_given
 from archcli.load.yaml.writer import to_mapping
@@ -144,7 +144,7 @@ def diagnostics_of(checked: Sequence[CheckedModel]) -> list[Diagnostic]:
 def check_report(checked: Sequence[CheckedModel], inputs: Mapping[str, Any]) -> Report:
     """The report on models that were checked."""
     models = [{"name": loaded.name, "source": loaded.source} for loaded, _ in checked]
-    notes = [f"{loaded.name}: {note}" for loaded, _ in checked for note in loaded.text_notes]
+    notes = [f"{loaded.name}: {note}" for loaded, _ in checked for note in text_notes(loaded.notes)]
     return report_of(diagnostics_of(checked), models, inputs, notes)
 
 

@@ -49,7 +49,7 @@ def compared(subjects: Sequence[Subject], options: CompareOptions) -> Report:
     ]
     request = Request("forward", *sizes, forms=forms)
     report = compare_models(models, request, context=options.context, dtype=options.dtype)
-    notes = [f"{model.name}: {note}" for model in subjects for note in model.notes]
+    notes = [f"{model.name}: {note}" for model in subjects for note in model.text_notes]
     return replace(report, notes=(*report.notes, *notes))
 
 

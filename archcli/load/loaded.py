@@ -18,6 +18,11 @@ class MediaNote(str):
     __slots__ = ()
 
 
+def text_notes(notes: Sequence[str]) -> tuple[str, ...]:
+    """The notes without those on images, videos and sounds."""
+    return tuple(note for note in notes if not isinstance(note, MediaNote))
+
+
 class Loaded(NamedTuple):
     """A model, its name, the file or preset it came from, and its tree.
 
@@ -32,11 +37,6 @@ class Loaded(NamedTuple):
     notes: tuple[str, ...] = ()
     config: Any = None
     conflicts: tuple[Problem, ...] = ()
-
-    @property
-    def text_notes(self) -> tuple[str, ...]:
-        """The notes without those on images, videos and sounds."""
-        return tuple(note for note in self.notes if not isinstance(note, MediaNote))
 
     def mark(self, path: str) -> Mark:
         """The place of the setting at a full path; for an unwritten default that of its parent."""

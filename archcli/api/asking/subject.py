@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.errors import ArchError, Problem, either
-from archcli.load.loaded import Loaded, MediaNote
+from archcli.load.loaded import Loaded, text_notes
 from archcli.load.source import load, load_given
 from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import UnknownFormError
@@ -40,8 +40,7 @@ class Subject(NamedTuple):
         inputs = {**report.inputs, "set": self.overrides} if self.overrides else report.inputs
         named = {"name": self.name, "source": self.source}
         # notes on images are about nothing where none is asked about
-        reads = report.totals.get("media")
-        notes = (note for note in self.notes if reads or not isinstance(note, MediaNote))
+        notes = self.notes if report.totals.get("media") else self.text_notes
         return replace(report, model=named, inputs=inputs, notes=(*report.notes, *notes))
 
     def judged(self, command: str, answer: Callable[[], Report]) -> Report:
@@ -52,6 +51,11 @@ class Subject(NamedTuple):
             from archcli.measure.weights.unknown_form import without_verdict  # of forms that are not known
 
             return self.named(without_verdict(command, error.form))
+
+    @property
+    def text_notes(self) -> tuple[str, ...]:
+        """The notes without those on images, videos and sounds."""
+        return text_notes(self.notes)
 
     def shared(self, tp: int = 1, *, sp: bool = False, ep: int = 1) -> Subject:
         """The same with one rank's share of the model; the model itself where there is one rank."""

@@ -55,7 +55,6 @@ GRANITE: dict[str, Any] = {
     "deepstack_visual_indexes": [3, 7, 10],
     "use_fine_route": True,
 }
-OF_PAGE = {"crop_to_patches": True, "min_patches": 1, "max_patches": 32}
 MOST_SIDE = 16
 """Tiles in a row or a column of a page: the tokenizer has no names of further ones."""
 MOST_MERGES = 8
@@ -302,7 +301,7 @@ def _paths(source: TowerSource, config: Config) -> tuple[int, int]:
 
 def _page(source: TowerSource, encoder: Mapped) -> Mapped:
     """Tiles of a page by the nearest shape, as its processor cuts them."""
-    stated = source.processor.with_defaults(**OF_PAGE)
+    stated = source.processor
     tile = encoder["front_end"]["image_size"]
     if source.in_file:
         tile = source.size(tile)

@@ -116,9 +116,11 @@ def imposed(name):
 def classes():
     """The classes of each type with a tower of images, their defaults, and what processors impose."""
     sys.path.insert(0, str(ROOT))
+    from archcli.load.huggingface.registry import families
     from archcli.load.huggingface.towers.readers import READERS
 
-    kinds = sorted({kind for kind, key in READERS if key not in ("audio_config", "encoder_config")})
+    with_images = {kind for kind, key in READERS if key not in ("audio_config", "encoder_config")}
+    kinds = sorted({*with_images, *families()})
     types = {kind: [image_class(kind), processor_class(kind)] for kind in kinds if image_class(kind)}
     processors = {name for _, name in types.values()} - {None}
     return {
@@ -223,8 +225,8 @@ def installed(folder, names):
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES], check=True)
-    subprocess.run([python, __file__, *names], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES], check=True, timeout=3600)
+    subprocess.run([python, __file__, *names], check=True, timeout=7200)
 
 
 def main():

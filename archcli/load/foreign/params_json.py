@@ -114,7 +114,9 @@ def _refuse_sizes(config: Config) -> None:
             raise config.error(what, "give the model's config.json", config.place(key))
 
 
-def _size(config: Config, names: tuple[str, ...], default: Any = None) -> ConfigValue[int] | None:
+def _size(
+    config: Config, names: tuple[str, ...], default: ConfigValue[int] | None = None
+) -> ConfigValue[int] | None:
     """The size that a file states by any of these words; ArchError where two of them disagree."""
     stated = [name for name in names if config.data.get(name) is not None]
     if not stated:

@@ -16,9 +16,9 @@ ENOUGH = 0.9
 
 
 class PaddedGrid(ImageSizing):
-    """Larger images shrink to `most` patches, `longest` on a side; both sides are padded to a `cell` (Kimi).
+    """Larger images shrink to `most` patches, `longest` on a side, and are padded to a `cell` (Kimi).
 
-    A cell is as many pixels as a token, a multiple of `patch`.
+    A cell is the side of a token in pixels, a multiple of `patch`.
     """
 
     kind: Literal["padded"] = "padded"

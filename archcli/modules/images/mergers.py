@@ -1,4 +1,4 @@
-"""Mergers between layers, of windows of patches that become a token each; tiles that become one sequence.
+"""Mergers between layers, of windows of patches; and the step that makes tiles one sequence.
 
 B batch, T tokens, N tiles and an overview, h and w rows and columns of patches or vectors, D width.
 """

@@ -88,10 +88,8 @@ def _outsider(kind: str) -> type[Spec] | None:
     if not (claims := list(_claims(kind))):
         return None
     if len(claims) > 1:
-        raise ArchError(
-            f"kind {kind!r} is claimed by {' and by '.join(claimant for claimant, _ in claims)}",
-            "uninstall one of them",
-        )
+        claimants = " and by ".join(claimant for claimant, _ in claims)
+        raise ArchError(f"kind {kind!r} is claimed by {claimants}", "uninstall one of them")
     [(claimant, place)] = claims
     return _conforming(kind, claimant, place)
 

@@ -200,7 +200,7 @@ ZAMBA2 = {
 
 
 def test_layers_that_a_list_names_beyond_the_hybrid_ones_are_noted():
-    """Zamba2's class holds adapters for each entry: 166,312 parameters for 165,544 with 5 beside 1, of rank 4."""
+    """Zamba2's class holds adapters for each entry: 166,312 parameters for 165,544 with 5 beside 1."""
     assert not any("hybrid" in note for note in import_config({**ZAMBA2, "hybrid_layer_ids": [1]}).notes)
     notes = import_config({**ZAMBA2, "hybrid_layer_ids": [1, 5]}).notes
     assert any(note.startswith("hybrid_layer_ids names 5, no hybrid layers") for note in notes)

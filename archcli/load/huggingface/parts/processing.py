@@ -1,4 +1,4 @@
-"""What the files beside a config.json say of images and videos, as the classes of transformers read them.
+"""What the files beside a config.json say of images, as the classes of transformers read them.
 
 A key that a file leaves out has the default of its class; a processor overrules a few keys whatever the file
 says. `processors.json` beside this file holds both, as `tests/oracle/regenerate_image_tokens.py` writes them.

@@ -1,4 +1,4 @@
-"""Tables by model_type: which function reads which tower, and which tokens its vectors stand in place of."""
+"""Tables by model_type: the function that reads each tower, and the tokens of its vectors."""
 
 from __future__ import annotations
 

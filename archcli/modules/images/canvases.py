@@ -44,7 +44,7 @@ class CoveringTiles(CanvasTiles):
     shrinks to the tile's. Where no arrangement keeps enough, the one that keeps most.
     """
 
-    kind: Literal["covering"] = "covering"
+    kind: Literal["covering"] = "covering"  # type: ignore[assignment]
 
     def arrangement(self, height: int, width: int) -> tuple[int, int]:
         """(columns, rows); of as many tiles those that keep most."""

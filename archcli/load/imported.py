@@ -30,7 +30,8 @@ def load_config(
     """
     from archcli.load.huggingface.importer import import_config
 
-    places, known, of_sibling = config.places, known or {}, ()
+    places, known = config.places, known or {}
+    of_sibling: tuple[str, ...] = ()
     if folder is not None:
         from archcli.load.huggingface.quantization.sibling import with_sibling  # of files alone
 

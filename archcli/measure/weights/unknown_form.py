@@ -43,5 +43,5 @@ def without_bytes(figures: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in figures.items() if name not in OF_GROUPS}
     groups = {name: dict.fromkeys(figures[name]) for name in OF_GROUPS if name in figures}
     unknown = dict.fromkeys(name for name in OF_BYTES if name in figures)
-    widths = {"params_by_width": {}} if "params_by_width" in figures else {}
+    widths: dict[str, Any] = {"params_by_width": {}} if "params_by_width" in figures else {}
     return {**kept, **unknown, **groups, **widths}

@@ -117,7 +117,9 @@ def _named(config: Config) -> str:
 def _packing(config: Config, algorithm: str, usual: Any = None) -> Packing | None:
     """The format of an algorithm with the group size that is stated; None for one that is not known."""
     size = config.optional_size("group_size")
-    group = usual if size is None and isinstance(usual, int) else size and size.value
+    group = None if size is None else size.value
+    if group is None and isinstance(usual, int):
+        group = usual
     return ALGORITHMS[algorithm][1](group) if algorithm in ALGORITHMS else None
 
 

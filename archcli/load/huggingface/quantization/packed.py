@@ -1,4 +1,4 @@
-"""Forms whose values lie in words of 32 bits: GPTQ, AWQ, AutoRound; and EXL2 and EXL3, of average bits.
+"""Forms whose values lie in words of 32 bits: GPTQ, AWQ, AutoRound; and EXL2 and EXL3.
 
 GPTQ: AutoGPTQ and GPTQModel, `qweight`, `qzeros`, `scales`, `g_idx`. AWQ: AutoAWQ's WQLinear_GEMM. AutoRound:
 the same tensors without `g_idx` (auto_round_extension/torch/qlinear_torch.py).

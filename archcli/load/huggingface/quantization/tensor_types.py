@@ -148,7 +148,9 @@ def _quark_packing(config: Config) -> Packing | None:
         return block._replace(bits=bits, group_size=32 if group is None else group.value)
     bits = next((n for n in (2, 3, 4, 8) if str(dtype).removeprefix("u").startswith(f"int{n}")), 0)
     bits = 8 if str(dtype).startswith("fp8") else bits
-    width = {"per_tensor": "tensor", "per_channel": "row", "per_group": group and group.value}.get(scheme)
+    widths: dict[str, int | str] = {"per_tensor": "tensor", "per_channel": "row"}
+    widths |= {} if group is None else {"per_group": group.value}
+    width = widths.get(scheme) if isinstance(scheme, str) else None
     if not bits or width is None:
         return None
     asymmetric = weight.get("symmetric", default=True) is False

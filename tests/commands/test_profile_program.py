@@ -199,6 +199,19 @@ def test_a_program_that_ends_too_early_is_told_so(at, what):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    ("how", "at", "traced"),
+    # two steps are left out and one is counted; then a plain one goes before each that is traced
+    [("alone", 4, 0), ("alone", 12, 4), ("pool", 6, 1), ("epochs", 4, 0), ("outlives", 6, 1)],
+)
+def test_a_thread_may_end_within_a_traced_step(how, at, traced, tmp_path):
+    file = tmp_path / "report.json"
+    watched = profiled(str(PROGRAMS / "in_threads.py"), how, str(at), options=("-o", str(file)))
+    assert (watched.stdout, watched.returncode) == ("done\n", 0), watched.stderr
+    assert (json.loads(file.read_text())["totals"]["steps_watched"] if file.exists() else 0) == traced
+
+
+@pytest.mark.long
 def test_stop_ends_the_program_with_success(tmp_path):
     done = profiled(str(PROGRAMS / "ends.py"), "raise", "19", options=("--stop", "--steps", "2"))
     assert (done.returncode, done.stdout) == (0, "begins raise\n")

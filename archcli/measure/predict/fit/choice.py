@@ -205,7 +205,9 @@ class Formats:
         except ArchError:
             if self.asked.ram_bytes:
                 # too much for device and RAM
-                return Choice(self.asked, self.asked.dtype, **NO_OFFLOAD)
+                with suppress(ArchError):
+                    return Choice(self.asked, self.asked.dtype, **NO_OFFLOAD)
+            # the engine does not read it
             others = self._within(0, math.inf) if self.asked.dtype is None else iter(())
             first = next(others, None)
             if first is None:

@@ -307,6 +307,11 @@ def _exists(path: Path) -> bool:
         return False
 
 
+def is_folder(name: str) -> bool:
+    """Whether a folder of this name is there; not where the system refuses the name."""
+    return _exists(Path(name)) and Path(name).is_dir()
+
+
 def _is_file(path: Path) -> bool:
     return _exists(path) and path.is_file()
 

@@ -276,6 +276,10 @@ REFUSED = {
     "torchrun": (("--", "torchrun", "train.py"), "torchrun --no-python"),
     "isolated": (("--", "python", "-I", "train.py"), "ignores PYTHONPATH with -I"),
     "no_site": (("--", "python", "-uS", "train.py"), "imports no site with -S"),
+    "no_site_after_a_long_option": (
+        ("--", "python", "--check-hash-based-pycs", "always", "-S", "train.py"),
+        "imports no site with -S",
+    ),
     "json_alone": (("--json", "--", "python", "train.py"), "--json needs a file"),
     "format_alone": (("--format", "md", "--", "python", "train.py"), "--format md needs a file"),
     "standard_output": (("-o", "-", "--", "python", "train.py"), "standard output is the program's own"),

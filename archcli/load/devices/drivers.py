@@ -111,8 +111,8 @@ def of_nvidia_smi(text: str, meminfo: str = "") -> tuple[LocalDevice, ...]:
 def _of_nvidia_lines(lines: Sequence[Sequence[str]], meminfo: str) -> LocalDevice:
     name, total, reserved, capability, power, _ = lines[0]
     source = "nvidia-smi: memory.total without memory.reserved"
-    if number(total):
-        size = round((number(total) - number(reserved)) * MIB)
+    if number(total) or total.lstrip("-").isdigit():
+        size = max(0, round((number(total) - number(reserved)) * MIB))
     else:
         # GB10 and Jetson: [N/A], as the memory is the processor's
         size, source = total_memory(meminfo), "/proc/meminfo: MemTotal, which the processor shares"
@@ -278,9 +278,9 @@ def total_memory(meminfo: str) -> int:
 
 
 def number(text: str) -> float:
-    """A number, or 0 for what is none: [N/A]."""
+    """A number, or 0 for what is none, [N/A], or below it: no driver's figure is."""
     try:
         value = float(text)
     except ValueError:
         return 0.0
-    return value if isfinite(value) else 0.0
+    return max(0.0, value) if isfinite(value) else 0.0

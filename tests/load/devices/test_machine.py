@@ -117,6 +117,10 @@ KINDS = {
         nvidia("NVIDIA GeForce RTX 2080 Ti, 22528, 228, 7.5, 250.00, 22000"),
         [listed("rtx-2080-ti", 1, 22300 * MIB, 22000 * MIB, "NVIDIA GeForce RTX 2080 Ti")],
     ),
+    **{
+        f"no usable memory: {row}": (nvidia(f"NVIDIA GeForce RTX 4090, {row}, 8.9, 450, 3"), ["rtx-4090"])
+        for row in ("-5, 0", "0, 0", "24564, 99999", "24564, 24564")
+    },
     "an XT of 20 GB": (
         {ROCM_SMI: printed("rocm-smi-navi-31.json").replace("25753026560", "21458059264")},
         [

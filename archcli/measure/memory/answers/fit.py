@@ -82,10 +82,12 @@ class UsualPlans:
                 return
 
     def _can_be(self, plan: Plan) -> bool:
-        """Whether the model can have a plan; each is checked once."""
-        if plan not in self._suits:
-            self._suits[plan] = plan.suits(self.question.model, self.question.settings)
-        return self._suits[plan]
+        """Whether the model can have a plan; each is checked once, in inference for any number of tokens."""
+        question = self.question
+        suits = self._suits if question.settings.phase == "train" else question.traced.suits
+        if plan not in suits:
+            suits[plan] = plan.suits(question.model, question.settings)
+        return suits[plan]
 
 
 def usual_plan(question: MemoryQuestion, n_devices: int) -> Plan:

@@ -274,3 +274,19 @@ def test_a_driver_that_hangs_is_not_waited_for(tmp_path):
     assert within(0.2)([str(program)]) == ""
     assert time.monotonic() - start < 30
     assert within(0.2)([str(tmp_path / "missing")]) == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the program is a shell script")
+def test_what_a_driver_that_hangs_has_started_ends_with_it(tmp_path):
+    program, started = tmp_path / "nvidia-smi", tmp_path / "started"
+    program.write_text(f"#!/bin/sh\nsleep 60 &\necho $! > {started}\nwait\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    assert within(1.0)([str(program)]) == ""
+    number = int(started.read_text())
+    for _ in range(50):
+        state = Path(f"/proc/{number}/stat")
+        # an orphan that nobody waits for stays as a zombie
+        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.05)
+    pytest.fail("it goes on")

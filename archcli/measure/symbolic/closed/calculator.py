@@ -47,6 +47,8 @@ class Calculator(NamedTuple):
 
         def place(address: Address) -> int:
             form = form_at(self.forms, address, rows)
+            # a share of fixed numbers is no form: it is drawn as it is
+            form = None if form is not None and form.has(required("sympy").Float) else form
             if form is not None and address.key.endswith("_share"):
                 # a share is no whole number, and drawn as it is
                 form = required("sympy").Function("ratio")(*quotient(form))

@@ -36,17 +36,17 @@ class Turns:
             self._last = thread
             thread.start()
             try:
-                return await asyncio.wait_for(answer, self.limit_s)
+                return await asyncio.wait_for(answer, self.limit_s + GRACE_S)
             finally:
                 if thread.is_alive():
                     _interrupt(thread)
 
 
 def _answer(question: Callable[[], T], answer: asyncio.Future[T], before: Thread | None) -> None:
-    if before is not None:
-        before.join(GRACE_S)
-    # a question that is interrupted once it is answered raises here
+    # one that is interrupted before or after it computes
     with suppress(CancelledError):
+        if before is not None:
+            before.join(GRACE_S)
         got = question()
         # the end of the server closes the loop
         with suppress(RuntimeError):

@@ -96,7 +96,7 @@ def read_start(path: Path, name: str, most: int = MOST_JSON) -> bytes:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a file that was found in a folder, not named by a person. Raises OSError for a pipe or a device.
+    """Open a file that nobody named, such as one of a folder. Raises OSError for a pipe or a device.
 
     To open a named pipe is to wait for its writer, perhaps for ever.
     """

@@ -1,4 +1,4 @@
-"""Where the steps of a program end: by which optimizer, the hook that finds passes, the end of their thread.
+"""Where the steps of a program end: which optimizer ends them, and the hooks of passes and threads.
 
 The watch itself is in `watch.py`; here nothing of torch is asked, and no program's object is kept.
 """

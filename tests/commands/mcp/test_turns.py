@@ -31,14 +31,14 @@ def test_a_question_beyond_the_limit_leaves_the_next_its_turn(endless, monkeypat
     monkeypatch.setattr(turns, "GRACE_S", 0.1)
 
     async def two():
-        asked = Turns(limit_s=0.1)
+        asked = Turns(limit_s=0.3)
         with pytest.raises(TimeoutError):
             await asked.ask(endless)
         return await asked.ask(lambda: "answered")
 
     begun = time.monotonic()
     assert asyncio.run(two()) == "answered"
-    assert time.monotonic() - begun < 1.5
+    assert time.monotonic() - begun < 1.9
 
 
 def test_a_cancelled_question_ends_where_it_computes():

@@ -12,7 +12,7 @@ from archcli.api.asking.question import Option
 from archcli.errors import ArchError, NoModelError, Problem, sanitize
 from archcli.load.loaded import Loaded, text_notes
 from archcli.load.presets import evidence_index
-from archcli.load.source import identity, load, load_given
+from archcli.load.source import identity, is_folder, load, load_given
 from archcli.load.yaml.writer import to_mapping
 from archcli.measure.report import Report
 from archcli.modules import Model
@@ -99,10 +99,10 @@ class FileCheck(NamedTuple):
 
         A file that is named is refused, as by every command; a folder may hold anything.
         """
-        is_folder = Path(name).is_dir()
-        strict = not is_folder if self.strict is None else self.strict
+        in_folder = is_folder(name)
+        strict = not in_folder if self.strict is None else self.strict
         # of files that are named, a config.json alone may belong to another program
-        may_be_foreign = is_folder or Path(name).name == "config.json"
+        may_be_foreign = in_folder or Path(name).name == "config.json"
         return may_be_foreign and not strict and isinstance(error, NoModelError)
 
     def of_model(self, loaded: Loaded) -> CheckedModel:

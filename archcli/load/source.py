@@ -31,8 +31,11 @@ from archcli.load.yaml.text import (
     STDIN_NAME,
     Text,
     decode,
+    may_read,
+    opened,
     read_start,
     read_stdin,
+    refuse_beyond,
     refuse_huge,
     text_of,
 )
@@ -174,9 +177,9 @@ def _load_modelfile(file: Modelfile, path: Path, overrides: Sequence[str], *, st
     """The model that the FROM of a Modelfile names: a GGUF file or a folder beside it, or a catalogue's."""
     base = path.parent / file.base
     try:
-        if _is_file(base) and read_start(base, str(base), 4).startswith(b"GGUF"):
+        if may_read(base) and _is_file(base) and read_start(base, str(base), 4).startswith(b"GGUF"):
             loaded = load_gguf(base, overrides, strict=strict)
-        elif _is_file(base / "config.json"):
+        elif may_read(base) and _is_file(base / "config.json"):
             loaded = _load_path(base, overrides, strict=strict)
         else:
             loaded = load_named(file.base, overrides, strict=strict)
@@ -196,8 +199,11 @@ def load_named(name: str, overrides: Sequence[str] = (), *, strict: bool = True)
     """
     from archcli.load.hub.catalogues import of_catalogue  # of files that name a model
 
-    if len(name) <= LONGEST_PATH and _is_file(Path(name) / "config.json"):
-        return _load_path(Path(name) / "config.json", overrides, strict=strict)
+    path = Path(name) / "config.json"
+    if path.is_absolute() or name.startswith("."):
+        refuse_beyond(path, name)  # before it is looked for: the answer would tell whether it is there
+    if len(name) <= LONGEST_PATH and may_read(path) and _is_file(path):
+        return _load_path(path, overrides, strict=strict)
     found = of_catalogue(name)
     note = f"{found.dtype} is not applied: --dtype {found.dtype} counts it" if found.dtype else ""
     if preset_file(found.model).is_file():
@@ -301,6 +307,11 @@ def _exists(path: Path) -> bool:
         return False
 
 
+def is_folder(name: str) -> bool:
+    """Whether a folder of this name is there; not where the system refuses the name."""
+    return _exists(Path(name)) and Path(name).is_dir()
+
+
 def _is_file(path: Path) -> bool:
     return _exists(path) and path.is_file()
 
@@ -329,7 +340,8 @@ def _load_path(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
     data = read_start(path, str(path))
     if path.suffix == ".gguf" or data.startswith(b"GGUF"):
         return load_gguf(path, overrides, strict=strict)
-    return load_text(decode(data, str(path)), str(path), overrides, strict=strict)
+    with opened(path):
+        return load_text(decode(data, str(path)), str(path), overrides, strict=strict)
 
 
 def is_checkpoint(model: Any) -> bool:

@@ -331,3 +331,26 @@ def test_servers_serve_in_the_formats_of_their_engine(answer):
     """70B: q8_0 of llama.cpp fits two H100, too, and people serve fp8 there."""
     totals = answer("llama-3.1-70b", "2xh100", "-c", "100000")["totals"]
     assert (totals["engine"], totals["format"]) == ("vllm", "fp8")
+
+
+PUBLISHED_IN_BLOCKS = ("deepseek-r1", "deepseek-v3", "deepseek-v3.2", "kimi-k2")
+"""Further presets whose weights are published in blocks of fp8, which llama.cpp does not read."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["minimax-m2", *(pytest.param(it, marks=pytest.mark.long) for it in PUBLISHED_IN_BLOCKS)],
+)
+@pytest.mark.parametrize("offload", ["auto", pytest.param("experts", marks=pytest.mark.long)])
+def test_an_offload_leaves_out_a_form_that_llama_cpp_does_not_read(name, offload, answer):
+    totals = answer(name, "2xrtx-3090", "--offload", offload, "--ram", "1TiB")["totals"]
+    assert (totals["fits"], totals["engine"], totals["format"]) == (True, "llamacpp", "q6_k")
+
+
+@pytest.mark.long
+def test_an_offload_that_holds_no_format_is_a_verdict(cli):
+    done = cli("fit", "deepseek-v3", "rtx-4090", "--offload", "auto", "--ram", "64GiB")
+    assert (done.code, done.out.splitlines()[0]) == (
+        0,
+        "deepseek-v3: does not fit rtx-4090 and 64.0 GiB of RAM in any format",
+    )

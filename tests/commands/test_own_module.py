@@ -52,6 +52,9 @@ class Leaves(nn.Module):
 net = Net()
 number = 3
 
+def exits():
+    raise SystemExit(9)
+
 def stated():
     return net, "ids=int64[2,5]"
 
@@ -231,6 +234,7 @@ REFUSED = {
     ("summary", "py:mynets:number"): "mynets:number is 3, and makes no module",
     ("summary", "py:mynets:needs"): "missing a required argument: 'size'",
     ("summary", "py:mynets:breaks"): "calling mynets:breaks raises ValueError: no such size",
+    ("summary", "py:mynets:exits"): "calling mynets:exits raises SystemExit: 9",
     ("summary", "py:leaves:x"): "leaves.py:2:1: error: importing leaves raises SystemExit: 3",
     ("summary", "py:wrong:x"): "wrong.py:1:7: error: importing wrong raises SyntaxError: invalid syntax\n",
     (

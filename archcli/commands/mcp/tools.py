@@ -42,8 +42,8 @@ OWN = ("model", "models", "set", "rows", "svg")
 """Arguments that are no options of a record."""
 
 
-class CancelledError(Exception):
-    """The client has cancelled the question."""
+class CancelledError(BaseException):
+    """Nobody waits for the answer any longer. No Exception: it ends a question wherever it is raised."""
 
 
 class Drawing(NamedTuple):

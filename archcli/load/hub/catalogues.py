@@ -27,6 +27,7 @@ from archcli.load.presets import (
     respelled,
     same_release,
 )
+from archcli.load.yaml.text import may_read
 
 LLAMA_CPP = r"(?:ud-)?(?P<llama_cpp>i?q[1-8](?:[_-](?:0|1|k|nl|xs|xxs|s|m|l|xl))*)"
 OF_PROGRAMS = {
@@ -177,7 +178,7 @@ def of_catalogue(name: str) -> CatalogueName:
     """
     if name.startswith(PATHS) or len(name) > LONGEST_NAME or preset_file(name).is_file():
         return CatalogueName(name)
-    if _exists(Path(name)) or respelled(name):
+    if (may_read(Path(name)) and _exists(Path(name))) or respelled(name):
         return CatalogueName(respelled(name) or name)
     bare = WEB.sub("", name)
     words, dtype, note = _without_format(bare)

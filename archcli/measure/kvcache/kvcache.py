@@ -84,7 +84,7 @@ def count_kv_cache(  # noqa: PLR0913
     positions = model.source_length((source_len or context) + model.source_tokens(media))
     size = CacheSize(model := plan.share(model), source_len, model.source_tokens(media))
     totals: Record = {
-        "cross_elements": size.elements(context, batch_size, kinds=(StateKind.SOURCE,)),
+        **_of_source(size, context, batch_size, dtypes),
         **_held(size, context, batch_size, dtypes),
         **_growing_and_constant(size, context, batch_size, dtypes),
         **_alternatives(whole, plan, context, batch_size, dtypes),
@@ -196,6 +196,14 @@ def _growing_and_constant(size: CacheSize, context: int, batch_size: int, dtypes
         "by_content": {content.value: n for content, n in size.contents(context, batch_size).items()},
         "overtakes_at": None if most is None else most + 1,
     }
+
+
+def _of_source(size: CacheSize, context: int, batch_size: int, dtypes: CacheDtypes) -> Record:
+    """What a decoder keeps of its encoder's positions, and its bytes with those of the cache."""
+    source = size.contents(context, batch_size, kinds=(StateKind.SOURCE,))
+    own = dtypes.bytes_of(size.contents(context, batch_size))
+    n_bytes = dtypes.bytes_of(source)
+    return {"cross_elements": source.total(), "cross_bytes": n_bytes, "all_bytes": own + n_bytes}
 
 
 def _held(size: CacheSize, context: int, batch_size: int, dtypes: CacheDtypes) -> Record:

@@ -43,7 +43,11 @@ def tables_of(
         ("bytes per token", totals["bytes_per_token"], "bytes"),
         *(_constant(totals) if totals["state_elements"] else ()),
         *(
-            [("elements of the source, besides", totals["cross_elements"], "count")]
+            [
+                ("elements of the source, besides", totals["cross_elements"], "count"),
+                ("bytes of the source, besides", totals["cross_bytes"], "bytes"),
+                ("bytes in all", totals["all_bytes"], "bytes"),
+            ]
             if totals["cross_elements"]
             else ()
         ),

@@ -119,7 +119,7 @@ def _made(name: str, thing: Any, *, without_values: bool) -> Any:
         try:
             with LargeOnMeta():
                 return thing()
-        except Exception:  # noqa: BLE001, S110 - it mixes tensors with and without values: make all of them
+        except (Exception, SystemExit):  # noqa: BLE001, S110 - it mixes tensors with and without values
             pass
     try:
         return thing()

@@ -203,11 +203,13 @@ class Formats:
         try:
             return Choice(self.asked, self.asked.dtype)
         except ArchError:
-            if self.asked.ram_bytes:
-                # too much for device and RAM
-                return Choice(self.asked, self.asked.dtype, **NO_OFFLOAD)
-            others = self._within(0, math.inf) if self.asked.dtype is None else iter(())
-            first = next(others, None)
+            # of what is too much for device and RAM nothing is left in RAM
+            without: list[Record] = [NO_OFFLOAD] if self.asked.ram_bytes else []
+            tries = [(self.asked.dtype or PUBLISHED, options) for options in without]
+            if self.asked.dtype is None:
+                # where the engine does not read the published form
+                tries += [(name, options) for options in ({}, *without) for _, name in self.by_bytes]
+            first = next(filter(None, (self._tried(*it) for it in tries)), None)
             if first is None:
                 raise
             return first
@@ -245,10 +247,13 @@ class Formats:
     def choice(self, name: str) -> Choice | None:
         """The choice of a format; None where no engine reads it."""
         if name not in self._choices:
-            self._choices[name] = None
-            with suppress(ArchError):
-                self._choices[name] = Choice(self.asked, None if is_published(name) else name)
+            self._choices[name] = self._tried(name, {})
         return self._choices[name]
+
+    def _tried(self, name: str, options: Record) -> Choice | None:
+        with suppress(ArchError):
+            return Choice(self.asked, None if is_published(name) else name, **options)
+        return None
 
     def _within(self, least: float, most: float) -> Iterator[Choice]:
         """The choices with so many bytes, the largest first."""

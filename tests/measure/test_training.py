@@ -10,7 +10,7 @@ from archcli.graph import OpClass
 from archcli.load.source import load
 from archcli.measure.flops import count_flops
 from archcli.measure.passes import train_pass
-from archcli.modules import GLU, BatchNorm, Group, LayerNorm, LinearAttention, QKNorm
+from archcli.modules import GLU, BatchNorm, Group, LayerNorm, LinearAttention, PrescaledRMSNorm, QKNorm
 from archcli.modules.spec.request import Request
 from small import attention, decoder, layer
 
@@ -85,6 +85,8 @@ def test_a_norm_is_exchanged_by_its_kind():
 def test_batch_norm_has_no_gain_per_head_and_channel():
     with pytest.raises(ArchError, match="batchnorm has a gain per channel"):
         QKNorm(per="head_distinct", norm=BatchNorm())
+    with pytest.raises(ArchError, match="prescaled_rmsnorm has a gain per channel"):
+        QKNorm(per="head_distinct", norm=PrescaledRMSNorm())
 
 
 IVANOV = """

@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Literal, cast
 
 from archcli.graph import Op, Tensor
 from archcli.modules.spec.base import Conflict, Inherit, Inline, Positive, Size
+from archcli.modules.spec.kinds import kind_of
 from archcli.modules.spec.values import Interval
 from archcli.ops import (
     Activate,
@@ -141,7 +142,7 @@ class QKNorm(Inline):
             yield Conflict(
                 "batchnorm-per-channel",
                 "per",
-                f"{self.norm.kind} has a gain per channel, not per head and channel",
+                f"{kind_of(self.norm)} has a gain per channel, not per head and channel",
                 "use per: full, or another norm",
             )
 

@@ -32,8 +32,17 @@ def module_names(path: str, weights: WeightMap | None, *, experts: bool = False)
     if weights is None:
         return [path]
     ours = f"{path}.weight"
-    names = [*(weights.checkpoint_names(ours, 0) if experts else ()), *weights.checkpoint_names(ours)]
-    return [name.removesuffix(".weight").replace("*", "0") for name in names] or [path]
+    apart = [*weights.checkpoint_names(ours, 0)] if experts else []
+    names = [name.removesuffix(".weight") for name in (*apart, *weights.checkpoint_names(ours))]
+    # beside experts that files hold apart, the stack of the class is a parameter: `mlp.experts` is its module
+    stacks = [name.rpartition(".")[0] for name in names[len(apart) :]] if apart else names
+    return [*names[: len(apart)], *stacks] or [path]
+
+
+def is_module(path: str, weights: WeightMap | None) -> bool:
+    """Whether a matrix is the weight of a module, and no parameter by itself, as `attn_hc.fn`."""
+    names = [*weights.checkpoint_names(f"{path}.weight")] if weights is not None else []
+    return not names or any(name.endswith(".weight") for name in names)
 
 
 def unmatched(lists: Iterable[Patterns], model: Model, weights: WeightMap) -> list[str]:

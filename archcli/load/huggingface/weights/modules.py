@@ -45,6 +45,18 @@ def is_module(path: str, weights: WeightMap | None) -> bool:
     return not names or any(name.endswith(".weight") for name in names)
 
 
+def stored_together(path: str, weights: WeightMap | None, *, experts: bool = False) -> tuple[str, ...]:
+    """archcli's names of the matrices that lie in the same tensor of a file, in their order."""
+    ours = f"{path}.weight"
+    if weights is None:
+        return (ours,)
+    # all experts of a layer are stored alike: the names of the first stand for them
+    apart = [*weights.checkpoint_names(ours, 0)] if experts else []
+    targets = (weights.find(name) for name in apart or weights.checkpoint_names(ours))
+    # old files of a family may hold as one matrix what its class holds apart
+    return min((target.names for target in targets if target is not None), key=len, default=(ours,))
+
+
 def unmatched(lists: Iterable[Patterns], model: Model, weights: WeightMap) -> list[str]:
     """The entries of these lists that match no module of the model, nor of a part that is not counted here.
 

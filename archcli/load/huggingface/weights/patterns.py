@@ -51,8 +51,7 @@ class Patterns:
     @property
     def tells_layers_apart(self) -> bool:
         """Whether any pattern may match one layer and not another."""
-        texts = (ANY_NUMBER.sub("", text) for text in (*self.exact, *self.expressions))
-        return any(re.search(r"\d|\\d|\[|\(\?!", text) for text in texts)
+        return any(map(tells_layers_apart, (*self.exact, *self.expressions)))
 
     def match(self, name: str) -> bool:
         """Whether a module's name is meant by any of the patterns."""
@@ -91,9 +90,7 @@ class Patterns:
 
     def _matching(self, name: str, entries: Iterable[str]) -> Iterator[str]:
         """The entries whose expressions match a name, as it is or below a wrapper's prefix."""
-        names = [name, *(prefix + name for prefix in PREFIXES)]
-        if name.startswith("model."):
-            names += [f"model.{prefix}{name[6:]}" for prefix in PREFIXES]
+        names = [*below_wrappers(name)]
         for entry in entries:
             if any(map(self.expressions[entry].match, names)):
                 yield entry
@@ -110,6 +107,20 @@ class Patterns:
             return False
         self.expressions[entry] = expression
         return True
+
+
+def tells_layers_apart(pattern: str) -> bool:
+    """Whether a pattern may match one layer and not another, as layers.3 does."""
+    return re.search(r"\d|\\d|\[|\(\?!", ANY_NUMBER.sub("", pattern)) is not None
+
+
+def below_wrappers(name: str) -> Iterator[str]:
+    """The name of a module of a language model, by itself and below the prefixes of wrappers."""
+    yield name
+    for prefix in PREFIXES:
+        yield prefix + name
+        if name.startswith("model."):
+            yield f"model.{prefix}{name[6:]}"
 
 
 def _bare(entry: str) -> str:

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from archcli.arith import Number
-from archcli.errors import quote
 from archcli.graph import Row
 from archcli.load.foreign.class_names import ClassNames
+from archcli.load.huggingface.config import short_repr
 from archcli.load.huggingface.weights.expression import Expression
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.huggingface.weights.modules import MOST_NUMBERED, is_module, module_names, stored_together
@@ -52,6 +52,11 @@ class Matrix(NamedTuple):
     row: Row
     is_linear: bool
 
+    @property
+    def can_be_named(self) -> bool:
+        """Whether it is a linear layer, and no table."""
+        return self.is_linear and self.word != TABLE
+
 
 class Adapted(NamedTuple):
     """What target_modules mean: `lora.targets`, entries that mean nothing, and what is trained.
@@ -82,13 +87,13 @@ def adapted_by(stated: str | Sequence[str], model: Model, names: ClassNames) -> 
     tails = {matrix.tail for matrix in linear}
     mixed = next((matrix for matrix in matrices if matrix.tail in tails and matrix not in linear), None)
     if mixed is not None and mixed.is_linear:
-        what = f"target_modules choose {mixed.tail} in some layers and not in others"
+        what = f"target_modules choose {mixed.tail} in some layers alone"
         raise TargetError(what, "adapters of all layers alike are counted")
     absent = [] if isinstance(stated, str) else [name for name in stated if not _means_any(name, matrices)]
     if not linear:
-        leaves = dict.fromkeys(name[0][0].rpartition(".")[2] for _, _, _, name, _, ok in matrices if ok)
-        shown = quote(stated if isinstance(stated, str) else (absent or [*stated])[0])
-        raise TargetError(f"no linear layer of the model is called {shown}", f"it has {', '.join(leaves)}")
+        leaves = dict.fromkeys(it.names[0][0].rpartition(".")[2] for it in matrices if it.can_be_named)
+        shown = short_repr(stated if isinstance(stated, str) else (absent or [*stated])[0])
+        raise TargetError(f"{shown} of target_modules is no linear layer", f"it has {', '.join(leaves)}")
     layers = LayerIndex(model)
     dense = [matrix for matrix in chosen if not matrix.row.experts and matrix.word != ROUTER]
     trained = (_trained(some, layers) for some in (linear, chosen, dense))
@@ -139,7 +144,7 @@ def _is_chosen(matrix: Matrix, stated: str | Sequence[str]) -> bool:
         return matrix.word not in (HEAD, TABLE)
     chosen = {_is_meant(names, stated) for names in matrix.names}
     if len(chosen) > 1:
-        what = f"target_modules name layers by number: {quote(str(stated))}"
+        what = f"target_modules {short_repr(stated)} name some layers alone"
         raise TargetError(what, "adapters of all layers alike are counted")
     return chosen == {True}
 

@@ -117,7 +117,7 @@ def _by_modules(adapter: Adapter, base: Loaded, names: ClassNames) -> list[str]:
     try:
         adapted = adapted_by(_stated(adapter), base.model, names)
     except TargetError as error:
-        raise _refused(adapter, f"{error.what} ({quote(base.name)})", error.hint) from None
+        raise _refused(adapter, f"{error.what} of {quote(base.name)}", error.hint) from None
     except ValueError:
         what = f"target_modules {short_repr(adapter.targets.value)} is a pattern that is not understood"
         raise _refused(adapter, what, "state names, such as [q_proj, v_proj]") from None

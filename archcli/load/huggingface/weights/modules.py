@@ -16,8 +16,10 @@ from archcli.modules.spec.trace import outline
 MOST_NUMBERED = 4096
 """Layers whose names are asked for one by one: a stranger's config may state any number."""
 OF_TOWERS = re.compile(
-    r"vi(sion|sual)|audio|speech|image|video|sound|tower|projector|connector|merger|talker"
+    r"vi(sion|sual)|audio|speech|image|video|sound|tower|projector|connector|merger|resampler|talker|tts|[va]pm"
 )
+WITHOUT_WEIGHTS = re.compile(r"rotary|act_fn|dropout")
+"""Modules that hold no weight, so that no table names them."""
 OF_PREDICTION = re.compile(r"mtp|nextn|eh_proj|draft")
 HEAD = "lm_head"
 
@@ -78,13 +80,19 @@ def _all_names(model: Model, weights: WeightMap) -> Iterator[str]:
             for key in row.weights:
                 for nth in (None, 0) if row.experts else (None,):
                     for name in weights.checkpoint_names(f"{path}.{key}", nth):
-                        yield name.rpartition(".")[0] if key == "weight" else name
-                        yield name.removesuffix(".weight")
+                        yield from _with_parents(name.removesuffix(".weight"))
+
+
+def _with_parents(name: str) -> Iterator[str]:
+    """The name of a module, and of all modules that it is in."""
+    while name:
+        yield name
+        name = name.rpartition(".")[0]
 
 
 def _is_elsewhere(entry: str, weights: WeightMap) -> bool:
     """Whether an entry is about a tower, or a layer of multi-token prediction, that the file has."""
-    if weights.wrapped and OF_TOWERS.search(entry):
+    if WITHOUT_WEIGHTS.search(entry) or (weights.wrapped and OF_TOWERS.search(entry)):
         return True
     auxiliary = {name: rule.reason for name, rule in weights.rules.items() if isinstance(rule, Auxiliary)}
     predicted = [name for name, reason in auxiliary.items() if reason.startswith(PREDICTION.split(":")[0])]

@@ -15,7 +15,7 @@ from archcli.load.huggingface.weights.map import plain
 LONGEST, MOST_EXPRESSIONS, MOST_SLOW = 300, 500, 4
 """Letters of an entry, expressions of a list, and those among them that Python's engine is not given."""
 REGEX = "re:"
-PREFIXES = ("language_model.", "text_model.", "thinker.")
+PREFIXES = ("language_model.", "text_model.", "thinker.", "llm.")
 """What wrappers put before a language model's names, or behind their `model.`."""
 ANY_NUMBER = re.compile(r"(\\d|\[\\d\]|\[0-9\])(\+|\*|\{1,\})")
 
@@ -125,7 +125,7 @@ def below_wrappers(name: str) -> Iterator[str]:
 
 def _bare(entry: str) -> str:
     """A plain entry without what wrappers put before their language model's names."""
-    return plain(entry).removeprefix("thinker.").strip(".")
+    return plain(entry).removeprefix("thinker.").removeprefix("llm.").strip(".")
 
 
 def _spans(name: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from archcli.arith import Number
 from archcli.graph import Row
 from archcli.load.foreign.class_names import ClassNames
 from archcli.load.huggingface.config import short_repr
-from archcli.load.huggingface.weights.expression import Expression
+from archcli.load.huggingface.weights.bounded import BoundedRegex
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.huggingface.weights.modules import MOST_NUMBERED, is_module, module_names, stored_together
 from archcli.load.huggingface.weights.patterns import below_wrappers, tells_layers_apart
@@ -58,7 +58,7 @@ class Matrix(NamedTuple):
         return self.is_linear and self.word != TABLE
 
 
-class Adapted(NamedTuple):
+class MeantModules(NamedTuple):
     """What target_modules mean: `lora.targets`, entries that mean nothing, and what is trained.
 
     trained: the numbers of all adapters of rank 1. with_experts: those if every expert had its own, too.
@@ -77,7 +77,7 @@ class Adapted(NamedTuple):
         return bool(self.trained != self.without_experts)
 
 
-def adapted_by(stated: str | Sequence[str], model: Model, names: ClassNames) -> Adapted:
+def adapted_by(stated: str | Sequence[str], model: Model, names: ClassNames) -> MeantModules:
     """The targets of a model. TargetError where they differ by layer, or mean nothing."""
     patterns = [stated] if isinstance(stated, str) else stated
     apart = stated != ALL and any(map(tells_layers_apart, patterns))
@@ -97,7 +97,7 @@ def adapted_by(stated: str | Sequence[str], model: Model, names: ClassNames) -> 
     layers = LayerIndex(model)
     dense = [matrix for matrix in chosen if not matrix.row.experts and matrix.word != ROUTER]
     trained = (_trained(some, layers) for some in (linear, chosen, dense))
-    return Adapted(_targets(linear, matrices), absent, *trained)
+    return MeantModules(_targets(linear, matrices), absent, *trained)
 
 
 def _matrices(model: Model, names: ClassNames, *, every_layer: bool) -> Iterator[Matrix]:
@@ -152,7 +152,7 @@ def _is_chosen(matrix: Matrix, stated: str | Sequence[str]) -> bool:
 def _is_meant(names: Sequence[str], stated: str | Sequence[str]) -> bool:
     """peft's rule: a list names the last steps of a module's name, a pattern all of it."""
     if isinstance(stated, str):
-        expression = Expression(stated)
+        expression = BoundedRegex(stated)
         return any(expression.match(called, whole=True) for name in names for called in below_wrappers(name))
     return any(name == target or name.endswith(f".{target}") for name in names for target in stated)
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from archcli.arith import Number
-from archcli.graph import Op, Tape, Tensor, tree_map
+from archcli.graph import Op, Row, Tape, Tensor, tree_map
 from archcli.graph.count_tape import Abstract
 from archcli.modules.networks.activation import dropped
 from archcli.modules.spec.base import Conflict, Module, Positive, Share, Size, Spec
@@ -122,9 +122,8 @@ class LoRA(Spec):
         """The model wrapped to run its forward with these adapters."""
         return Adapted(model, partial(AdaptTape, lora=self))
 
-    def check_model(self, model: Any) -> Iterator[Conflict]:
-        """Conflicts: targets that are no projection of this model."""
-        rows = outline(model)
+    def _unknown(self, rows: Iterable[Row]) -> Iterator[Conflict]:
+        """Conflicts: targets that mean none of these operations."""
         named = [
             (row.path.rpartition(".")[0], name) for row in rows if (name := target_of(row.op)) is not None
         ]
@@ -137,6 +136,11 @@ class LoRA(Spec):
                     f"no projection of this model is called {target!r}",
                     f"it has {', '.join(projections)}; or all_linear",
                 )
+
+    def check_model(self, model: Any) -> Iterator[Conflict]:
+        """Conflicts: targets that are no projection of this model."""
+        rows = outline(model)
+        yield from self._unknown(rows)
         if TABLE in self.targets and any(row.op.name == "source" and not row.weights for row in rows):
             yield Conflict(
                 "lora-shared-embedding",

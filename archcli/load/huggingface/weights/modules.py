@@ -16,7 +16,7 @@ from archcli.modules.spec.trace import outline
 MOST_NUMBERED = 4096
 """Layers whose names are asked for one by one: a stranger's config may state any number."""
 OF_TOWERS = re.compile(
-    r"vi(sion|sual)|audio|speech|image|video|sound|tower|projector|connector|merger|resampler|talker|tts|[va]pm"
+    r"vi(sion|sual)|audio|speech|image|video|sound|tower|projector|connector|merger|resampler|talk|tts|[va]pm"
 )
 WITHOUT_WEIGHTS = re.compile(r"rotary|act_fn|dropout")
 """Modules that hold no weight, so that no table names them."""
@@ -60,7 +60,7 @@ def stored_together(path: str, weights: WeightMap | None, *, experts: bool = Fal
 
 
 def unmatched(lists: Iterable[Patterns], model: Model, weights: WeightMap) -> list[str]:
-    """The entries of these lists that match no module of the model, nor of a part that is not counted here.
+    """The entries of these lists that match no module of the model, counted here or not.
 
     The head is a module, though a tied one is stored with the table.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from archcli.load.huggingface.weights.expression import Expression
+from archcli.load.huggingface.weights.bounded import BoundedRegex
 from archcli.load.huggingface.weights.map import plain
 
 LONGEST, MOST_EXPRESSIONS, MOST_SLOW = 300, 500, 4
@@ -33,7 +33,7 @@ class Patterns:
 
     def __init__(self, entries: Iterable[object] = (), *, globs: bool = False, endings: bool = False) -> None:
         self.exact: dict[str, str] = {}
-        self.expressions: dict[str, Expression] = {}
+        self.expressions: dict[str, BoundedRegex] = {}
         self.unread: list[str] = []
         self.endings = endings
         self._used: set[str] = set()
@@ -99,7 +99,7 @@ class Patterns:
         if len(self.expressions) == MOST_EXPRESSIONS:
             return False
         try:
-            expression = Expression(regex)
+            expression = BoundedRegex(regex)
         except ValueError:
             return False
         slow = [known for known in self.expressions.values() if not known.is_quick]

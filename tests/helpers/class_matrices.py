@@ -177,10 +177,10 @@ METHODS = {
     "fp8": (
         lambda name: {
             "quant_method": "fp8",
-            "weight_block_size": [4, 4],
+            "weight_block_size": [1, 4],
             "modules_to_not_convert": ["lm_head", name],
         },
-        lambda it: it.out * it.inputs + 4 * -(-it.out // 4) * -(-it.inputs // 4),
+        lambda it: it.out * it.inputs + 4 * it.out * -(-it.inputs // 4),
         lambda it, name: not it.has(name) and not it.name.endswith(name),
     ),
 }

@@ -27,6 +27,9 @@ ALL = "all-linear"
 """peft's word for every linear layer but the head."""
 LAYER = re.compile(r"^(.*\.)?layers\.\d+\.")
 
+IN_ROUTER = re.compile(r"\.(router|gate)\.(proj|layer|wg|gate|classifier)$")
+"""Routers that are a linear layer within a module: Gemma 4's; others are a module with a parameter."""
+
 
 class TargetError(Exception):
     """Targets that cannot be counted: what is wrong, and what would do."""
@@ -113,8 +116,9 @@ def _matrices(model: Model, names: ClassNames, *, every_layer: bool) -> Iterator
         together = (f"{row.path}.weight",) if experts else together
         paths = layers.stored_paths(row)[: None if every_layer else 1] or [row.path]
         called = [_called(path, row, names.weights) for path in paths]
-        of_mixture = experts or word == ROUTER
-        is_linear = names.experts_apart if of_mixture else word == TABLE or is_module(row.path, names.weights)
+        is_linear = word == TABLE or is_module(row.path, names.weights)
+        if experts or word == ROUTER:
+            is_linear = names.experts_apart or all(IN_ROUTER.search(name) for of in called for name in of)
         yield Matrix(
             _tail(row.path),
             word,

@@ -35,10 +35,13 @@ def module_names(path: str, weights: WeightMap | None, *, experts: bool = False)
         return [path]
     ours = f"{path}.weight"
     apart = [*weights.checkpoint_names(ours, 0)] if experts else []
-    names = [name.removesuffix(".weight") for name in (*apart, *weights.checkpoint_names(ours))]
+    whole = [*weights.checkpoint_names(ours)]
+    # a class's stack is a parameter of `experts`; older files call it by a module of its own, `input_linear`
+    stacks = [name for name in whole if not name.endswith(".weight")] if experts else []
+    names = [name.removesuffix(".weight") for name in (*apart, *(stacks or whole))]
     # beside experts that files hold apart, the stack of the class is a parameter: `mlp.experts` is its module
-    stacks = [name.rpartition(".")[0] for name in names[len(apart) :]] if apart else names
-    return [*names[: len(apart)], *stacks] or [path]
+    whole = [name.rpartition(".")[0] for name in names[len(apart) :]] if apart else names
+    return [*names[: len(apart)], *whole] or [path]
 
 
 def is_module(path: str, weights: WeightMap | None) -> bool:

@@ -11,16 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, format_value, quote
+from archcli.load.foreign.adapted import ALL, TargetError, adapted_by
+from archcli.load.foreign.class_names import ClassNames, class_names
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigJson, ConfigValue
-from archcli.load.huggingface.importer import weight_map
-from archcli.load.huggingface.weights.map import WeightMap
+from archcli.load.huggingface.weights.modules import listed
 from archcli.load.loaded import Loaded
-from archcli.modules.adapters.lora import EVERY, HEAD, TABLE, target_of
+from archcli.modules.adapters.lora import HEAD, TABLE, target_of
 from archcli.modules.spec.trace import outline
 
-ALL = "all-linear"
-"""peft's word for every linear layer but the head."""
 NAMES = {
     "q": "q_proj q query q_lin wq",
     "k": "k_proj k key k_lin wk",
@@ -56,14 +55,6 @@ IGNORED = """
     eva_config corda_config lora_ga_config megatron_config megatron_core layers_pattern runtime_config
     alpha_pattern use_rslora peft_version qalora_group_size alora_invocation_tokens ensure_weight_tying
 """
-IN_ONE = {"self_attn.qkv_proj": ("q", "k", "v"), "mlp.gate_up_proj": ("gate", "up")}
-"""Matrices of classes like Phi-3's, and the projections that are in them."""
-SEVEN = {"q", "k", "v", "o", "gate", "up", "down"}
-NOT_IN_ALL = {HEAD, TABLE}
-APART = frozenset(("llama", "mistral", "qwen", "gemma", "smollm", "tinyllama", "yi", "olmo", "granite"))
-"""Series of presets whose classes in transformers hold the seven projections of a layer apart."""
-
-
 LoadBase = Callable[[Sequence[str]], Loaded]
 """Loads the base model with overrides."""
 
@@ -115,13 +106,48 @@ def _sizes(config: Config) -> dict[str, Any]:
 
 def lora_of(adapter: Adapter, base: Loaded) -> dict[str, Any]:
     """The `lora` of the base model. ArchError for targets that it does not have by itself."""
-    rows = outline(base.model)
-    known = {name for row in rows if (name := target_of(row.op)) is not None}
-    stated = adapter.targets.value
-    targets = _all_linear(adapter, base, known) if stated in (ALL, [ALL]) else _named(adapter, base, known)
-    if "router" in known and {"gate", "up", "down"}.intersection(targets):
-        adapter.config.note("each expert is adapted by itself, as transformers 4's classes hold experts")
+    names = class_names(base)
+    targets = _by_words(adapter, base) if names is None else _by_modules(adapter, base, names)
     return {**adapter.lora, "targets": targets}
+
+
+def _by_modules(adapter: Adapter, base: Loaded, names: ClassNames) -> list[str]:
+    """The targets among the modules of the base model's class."""
+    file = adapter.config
+    try:
+        adapted = adapted_by(_stated(adapter), base.model, names)
+    except TargetError as error:
+        raise _refused(adapter, f"{error.what} of {quote(base.name)}", error.hint) from None
+    except ValueError:
+        what = f"target_modules {short_repr(adapter.targets.value)} is a pattern that is not understood"
+        raise _refused(adapter, what, "state names, such as [q_proj, v_proj]") from None
+    if adapted.absent:
+        file.note(f"no module of {base.name} is called {listed(adapted.absent)} of target_modules")
+    of_experts = [row for row in outline(base.model) if row.experts is not None]
+    if of_experts and names.experts_apart and adapted.has_experts:
+        file.note(
+            "each expert is adapted by itself, as transformers 4's classes hold experts: in transformers 5, "
+            f"where all are one parameter, {adapter.lora['rank'] * adapted.without_experts:,} are trained"
+        )
+    elif of_experts and adapted.with_experts != adapted.trained:
+        file.note(
+            "experts are one parameter in this class, which peft does not adapt by target_modules: "
+            f"with each by itself {adapter.lora['rank'] * adapted.with_experts:,} would be trained"
+        )
+    return adapted.targets
+
+
+def _stated(adapter: Adapter) -> str | list[str]:
+    """target_modules: a pattern, or a list of names."""
+    stated = adapter.targets.value
+    if stated is None:
+        what = "target_modules is left to peft's defaults"
+        raise _refused(adapter, what, f"state names, such as [q_proj, v_proj], or {ALL}")
+    if isinstance(stated, str) and stated:
+        return stated
+    if not isinstance(stated, list) or not stated or not all(isinstance(name, str) for name in stated):
+        raise _refused(adapter, f"target_modules must be a list of names, not {short_repr(stated)}", "")
+    return stated
 
 
 def adapted(adapter: Adapter, load_base: LoadBase, overrides: Sequence[str]) -> Loaded:
@@ -151,64 +177,21 @@ def _refused(adapter: Adapter, what: str, hint: str) -> ArchError:
     return adapter.config.error(what, hint, adapter.targets.place)
 
 
-def _all_linear(adapter: Adapter, base: Loaded, known: set[str]) -> list[str]:
-    """all_linear, of a model whose class is known to hold the seven projections of a layer apart."""
-    if known - NOT_IN_ALL == SEVEN and _is_apart(base):
-        return [EVERY]
-    what = f"target_modules {ALL!r} is not supported for {quote(base.name)}"
-    hint = "which matrices its class holds apart is not known here: state their names"
-    raise _refused(adapter, what, hint)
-
-
-def _is_apart(base: Loaded) -> bool:
-    """Whether the class of a model holds q, k, v, o, gate, up and down as matrices of their own."""
-    if base.config is None:
-        return base.model.series in APART and base.source.startswith("preset ")
-    weights = _weights(base)
-    if weights is None:
-        return False
-    parts = {"self_attn": "qkvo", "mlp": ("gate", "up", "down")}
-    names = [f"model.layers.0.{part}.{name}_proj.weight" for part in parts for name in parts[part]]
-    found = [weights.find(name) for name in names]
-    fused = [weights.find(f"model.layers.0.{name}.weight") for name in (*IN_ONE, "self_attn.dense")]
-    return not any(fused) and all(target is not None and len(target.names) == 1 for target in found)
-
-
-def _weights(base: Loaded) -> WeightMap | None:
-    """The names of stored tensors of a base that has a config.json, where they are known."""
-    try:
-        return None if base.config is None else weight_map(base.config)
-    except ArchError:
-        return None
-
-
-def _named(adapter: Adapter, base: Loaded, known: set[str]) -> list[str]:
-    """archcli's words for a list of names, each of which the model has."""
-    stated = adapter.targets.value
-    if isinstance(stated, str) or stated is None:
-        given = "is a pattern" if stated else "is left to peft's defaults"
-        raise _refused(adapter, f"target_modules {given}", f"state names, such as [q_proj, v_proj], or {ALL}")
-    if not isinstance(stated, list) or not stated or not all(isinstance(name, str) for name in stated):
-        raise _refused(adapter, f"target_modules must be a list of names, not {short_repr(stated)}", "")
+def _by_words(adapter: Adapter, base: Loaded) -> list[str]:
+    """archcli's words for a list of names, each of which a model of no known class has."""
+    stated = _stated(adapter)
+    if isinstance(stated, str) or stated == [ALL]:
+        what = f"target_modules {short_repr(stated)} is not supported for {quote(base.name)}"
+        hint = "which matrices its class holds apart is not known here: state their names"
+        raise _refused(adapter, what, hint)
+    known = {name for row in outline(base.model) if (name := target_of(row.op)) is not None}
     words = {name: _word(adapter, name) for name in stated}
     absent = next((name for name, word in words.items() if word not in known), None)
     if absent is not None:
         what = f"{quote(absent)} of target_modules is no projection of {quote(base.name)}"
         raise _refused(adapter, what, f"it has {', '.join(sorted(known))}")
-    _refuse_fused(adapter, base, {*words.values()})
+    adapter.config.note(f"whether the class of {base.name} has matrices of these names is not known here")
     return list(dict.fromkeys(words.values()))
-
-
-def _refuse_fused(adapter: Adapter, base: Loaded, words: set[str]) -> None:
-    """Refuse targets that the base's class holds as a part of one matrix; note where that is not known."""
-    weights = _weights(base)
-    for name, parts in IN_ONE.items() if weights is not None else ():
-        fused = weights and weights.find(f"model.layers.0.{name}.weight")
-        if fused and words.intersection(parts):
-            what = f"the class of {quote(base.name)} holds {', '.join(parts)} as one matrix, {name}"
-            raise _refused(adapter, what, "its adapters are not counted: archcli holds projections apart")
-    if weights is None and base.model.series not in APART:
-        adapter.config.note(f"whether the class of {base.name} has matrices of these names is not known here")
 
 
 def _word(adapter: Adapter, name: str) -> str:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from archcli.arith import Number
-from archcli.graph import Op, Tape, Tensor, tree_map
+from archcli.graph import Op, Row, Tape, Tensor, tree_map
 from archcli.graph.count_tape import Abstract
 from archcli.modules.networks.activation import dropped
 from archcli.modules.spec.base import Conflict, Module, Positive, Share, Size, Spec
@@ -76,9 +76,10 @@ class LoRA(Spec):
 
     `targets` names the projections that are adapted, in the words of this file's other keys: q, k, v, o,
     gate, up, down, of MLA q_a, q_b, kv_a, kv_b; router, lm_head, embedding; all_linear is every projection
-    but routers and the head. The paper adapts q and v. `rank` is the width between A and B. `alpha` left
-    out is the rank, so that the product counts once. `dropout` zeroes that share of what A reads in
-    training. Everything but the adapters is frozen.
+    but routers and the head. The last steps of a path name fewer of them: attention.q, shared.up. Matrices
+    that a class holds in one share one A: q+k+v. The paper adapts q and v. `rank` is the width between A
+    and B. `alpha` left out is the rank, so that the product counts once. `dropout` zeroes that share of what
+    A reads in training. Everything but the adapters is frozen.
     """
 
     rank: Size
@@ -92,11 +93,19 @@ class LoRA(Spec):
         # a float power, which numbers, symbols and arrays all have
         return 1.0 if self.alpha is None else self.alpha * self.rank**-1.0
 
-    def adapts(self, op: Op) -> bool:
-        """Whether this op is one of the targets."""
+    def target(self, op: Op, path: str = "") -> str | None:
+        """The first target that means this op of a module at a path; None where it is not adapted."""
         word = target_of(op)
-        return word is not None and (
-            word in self.targets or (EVERY in self.targets and not NOT_IN_EVERY.fullmatch(word))
+        if word is None:
+            return None
+        is_every = not NOT_IN_EVERY.fullmatch(word)
+        return next(
+            (
+                target
+                for target in self.targets
+                if means(target, path, word) or (target == EVERY and is_every)
+            ),
+            None,
         )
 
     def check(self) -> Iterator[Conflict]:
@@ -113,18 +122,25 @@ class LoRA(Spec):
         """The model wrapped to run its forward with these adapters."""
         return Adapted(model, partial(AdaptTape, lora=self))
 
-    def check_model(self, model: Any) -> Iterator[Conflict]:
-        """Conflicts: targets that are no projection of this model."""
-        rows = outline(model)
-        projections = dict.fromkeys([name for row in rows if (name := target_of(row.op)) is not None])
+    def _unknown(self, rows: Iterable[Row]) -> Iterator[Conflict]:
+        """Conflicts: targets that mean none of these operations."""
+        named = [
+            (row.path.rpartition(".")[0], name) for row in rows if (name := target_of(row.op)) is not None
+        ]
+        projections = dict.fromkeys(name for _, name in named)
         for i, target in enumerate(self.targets):
-            if target not in projections and target != EVERY:
+            if target != EVERY and not any(means(target, *name) for name in named):
                 yield Conflict(
                     "lora-target-unknown",
                     f"lora.targets.{i}",
                     f"no projection of this model is called {target!r}",
                     f"it has {', '.join(projections)}; or all_linear",
                 )
+
+    def check_model(self, model: Any) -> Iterator[Conflict]:
+        """Conflicts: targets that are no projection of this model."""
+        rows = outline(model)
+        yield from self._unknown(rows)
         if TABLE in self.targets and any(row.op.name == "source" and not row.weights for row in rows):
             yield Conflict(
                 "lora-shared-embedding",
@@ -155,6 +171,15 @@ class LoRA(Spec):
             )
 
 
+def means(target: str, path: str, word: str) -> bool:
+    """Whether a target, or a part of it between `+`, means the projection `word` of a module at a path.
+
+    `q` and `attention.q` both mean q of layers.0.attention.
+    """
+    name = f"{path}.{word}" if path else word
+    return any(part in (word, name) or name.endswith(f".{part}") for part in target.split("+"))
+
+
 def target_of(op: Op) -> str | None:
     """The name of an op in `targets`, such as `q` for q_proj; None where it cannot be adapted."""
     # a tied head borrows its matrix and is a target; other borrowed matrices are another op's
@@ -165,16 +190,23 @@ def target_of(op: Op) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class AdaptTape:
-    """A stateless tape around another: freezes all weights and adds adapters."""
+    """A tape around another: freezes all weights and adds adapters.
+
+    `path` is that of the module whose ops it emits, `lows` holds A x of targets that share an A: of q+k+v
+    what q has computed stands ready for k and v.
+    """
 
     inner: Tape
     lora: LoRA
+    path: str = ""
+    lows: dict[tuple[str, int], tuple[Tensor, Tensor]] = field(default_factory=dict, compare=False)
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Emit the op with frozen weights, followed by its adapter if it is a target."""
         y = self.inner.emit(op, *xs, group=group, trained=False)
-        if self.lora.adapts(op):
-            y = self._added(op, y, self._low(op, Tensor(self.inner, xs[0].value)))
+        target = self.lora.target(op, self.path)
+        if target is not None:
+            y = self._added(op, y, self._low(op, xs[0], target))
         return on_tape(self, y)
 
     def weight(
@@ -186,7 +218,7 @@ class AdaptTape:
         prediction. A tied head borrows the table without its adapter, as PEFT does.
         """
         weight = self.inner.weight(op, *xs, group=group, trained=False, which=which)
-        if isinstance(op, Linear) and which == "weight" and self.lora.adapts(op):
+        if isinstance(op, Linear) and which == "weight" and self.lora.target(op, self.path):
             # the merged product reads no token: B needs the width of its input alone
             low = Tensor(self.inner, Abstract((self.lora.rank,)))
             a = self.inner.weight(
@@ -202,15 +234,16 @@ class AdaptTape:
     def declaring(self) -> AdaptTape | None:
         """A tape that declares weights, frozen and with their adapters."""
         inner = self.inner.declaring()
-        return None if inner is None else AdaptTape(inner, self.lora)
+        return None if inner is None else AdaptTape(inner, self.lora, self.path)
 
     def own(self) -> AdaptTape:
         """An adapting tape around the tape of one occurrence's own weights."""
-        return AdaptTape(self.inner.own(), self.lora)
+        return AdaptTape(self.inner.own(), self.lora, self.path)
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Call a child module on an adapting tape."""
-        child: Any = Adapted(module, self._around)
+        path = f"{self.path}.{name}" if self.path else name
+        child: Any = Adapted(module, lambda tape: AdaptTape(tape, self.lora, path))
         return on_tape(self, self.inner.call(child, name, *on_tape(self.inner, args), **options))
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
@@ -229,10 +262,11 @@ class AdaptTape:
         yield from self.inner.occurrences(n_layers, period, apart=True)
 
     def _around(self, tape: Tape) -> AdaptTape:
-        return AdaptTape(tape, self.lora)
+        return AdaptTape(tape, self.lora, self.path, self.lows)
 
-    def _low(self, op: Op, x: Tensor) -> Tensor:
+    def _low(self, op: Op, read: Tensor, target: str) -> Tensor:
         """B A x; of a table B a for the row a of A [entries, rank], where A starts as zero."""
+        x = Tensor(self.inner, read.value)
         width = op.shape(x.shape)[-1]
         if isinstance(op, Lookup):
             # PEFT starts A of a table at zero and B at random, of a projection the other way round
@@ -242,8 +276,15 @@ class AdaptTape:
             looked_up: Tensor = Linear(f"{op.name}.lora_embedding_B", width)(low, group=ADAPTERS)
             return looked_up
         # behind the branch of tables: ids cannot be dropped
-        x = dropped(x, self.lora.dropout, f"{op.name}.lora_dropout", ADAPTERS)
-        low = Linear(f"{op.name}.lora_A", self.lora.rank)(x, group=ADAPTERS)
+        shared = self.lows.get((target, id(read.value)))
+        if shared is None:
+            x = dropped(x, self.lora.dropout, f"{op.name}.lora_dropout", ADAPTERS)
+            low = Linear(f"{op.name}.lora_A", self.lora.rank)(x, group=ADAPTERS)
+        else:
+            low = Tensor(self.inner, shared[1].value)
+        if "+" in target:
+            # with what it was made of, so that no later tensor has its id
+            self.lows[target, id(read.value)] = (read, low)
         projected: Tensor = Linear(f"{op.name}.lora_B", width, zeroed=True)(low, group=ADAPTERS)
         return projected
 

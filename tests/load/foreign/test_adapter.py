@@ -104,17 +104,86 @@ def test_a_format_in_the_name_of_the_base_is_noted():
     assert "nf4 is not applied: --dtype nf4 counts it" in notes
 
 
-def test_names_of_mixtrals_matrices():
-    """MixtralBlockSparseTop2MLP: w2(act(w1 x) * w3 x)."""
-    asked = {**LORA, "base_model_name_or_path": "mixtral-8x7b", "target_modules": ["w1", "w2", "w3"]}
-    assert load_text(json.dumps(asked), "f.json").model.lora.targets == ("gate", "down", "up")
+def notes_of(config):
+    return load_text(json.dumps(config), "f.json").notes
+
+
+# of Qwen3.5-27B: 64 layers 5120 wide, a network of 17408; 16 layers have attention of 24 and 4 heads of 256,
+# whose q_proj holds a gate beside the queries; 48 have 16 and 48 heads of 128 in delta nets
+QWEN_Q, QWEN_K, QWEN_O, QWEN_FFN = 5120 + 2 * 24 * 256, 5120 + 4 * 256, 24 * 256 + 5120, 5120 + 17408
+IN_QKV, IN_Z = 5120 + (16 + 16 + 48) * 128, 5120 + 48 * 128
+BY_CLASS = {
+    "hybrid": ("Qwen/Qwen3.5-27B", SEVEN, 16 * (QWEN_Q + 2 * QWEN_K + QWEN_O) + 64 * 3 * QWEN_FFN),
+    "hybrid-q": ("Qwen/Qwen3.5-27B", ["q_proj"], 16 * QWEN_Q),
+    "hybrid-delta": ("Qwen/Qwen3.5-27B", ["in_proj_qkv", "in_proj_z", "out_proj"], 48 * (IN_QKV + 2 * IN_Z)),
+    # experts of Gemma 4 26B-A4B are one parameter; 25 layers have 16 and 8 heads of 256, 5 have 16 and 2 of
+    # 512 whose values are their keys; beside the experts a network of 2112
+    "experts": (
+        "gemma-4-26b-a4b",
+        SEVEN,
+        25 * (2 * (2816 + 16 * 256) + 2 * (2816 + 8 * 256))
+        + 5 * (2 * (2816 + 16 * 512) + (2816 + 2 * 512))
+        + 30 * 3 * (2816 + 2112),
+    ),
+    "fused": ("gpt2", ["c_attn"], 12 * (768 + 3 * 768)),
+    "phi-3": ("phi-4", ["qkv_proj", "gate_up_proj"], 40 * (5120 + 60 * 128 + 5120 + 2 * 17920)),
+}
+
+
+@every_row(("base", "targets", "rank_1"), BY_CLASS.values(), ids=BY_CLASS)
+def test_targets_are_modules_of_the_class(base, targets, rank_1):
+    asked = {**LORA, "base_model_name_or_path": base, "target_modules": targets}
+    assert trained(asked) == 16 * rank_1
+
+
+PUBLISHED = {
+    # kvcache-ai/ktransformers #2146 prints 10,583,040 without the gate of the shared expert, a linear layer
+    "qwen3.5-35b-a3b": ("all-linear", 8, 10_583_040 + 40 * 8 * (2048 + 1)),
+    "gemma-4-26b-a4b": (SEVEN, 32, 37_171_200),
+    "qwen3.5-27b": (SEVEN, 16, 79_691_776),
+}
+
+
+@every_row(("base", "asked"), PUBLISHED.items(), ids=PUBLISHED)
+def test_what_trainers_print(base, asked):
+    targets, rank, counted = asked
+    assert trained({**LORA, "base_model_name_or_path": base, "r": rank, "target_modules": targets}) == counted
+
+
+def test_experts_in_one_parameter_are_not_adapted_and_a_note_has_the_other_figure():
+    """128 experts of 704 in each of 30 layers, 2816 wide."""
+    asked = {**LORA, "base_model_name_or_path": "gemma-4-26b-a4b", "r": 32, "target_modules": SEVEN}
+    other = 37_171_200 + 32 * 30 * 128 * 3 * (704 + 2816)
+    (note,) = (note for note in notes_of(asked) if "experts" in note)
+    assert f"with each by itself {other:,} would be trained" in note
+
+
+VISION = (
+    r"(?:.*?(?:language|text).*?(?:self_attn|attention|attn|mlp|feed_forward|ffn|dense).*?(?:q_proj|k_proj|"
+    r"v_proj|o_proj|gate_proj|up_proj|down_proj).*?)|(?:\bmodel\.layers\.[\d]{1,}\.(?:self_attn|attention|attn|"
+    r"mlp|feed_forward|ffn|dense)\.(?:(?:q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj)))"
+)
+"""target_modules as trainers of models that see write them."""
+
+
+def test_a_pattern_means_whole_names():
+    asked = {**LORA, "base_model_name_or_path": "qwen3.5-27b", "target_modules": VISION}
+    assert trained(asked) == 79_691_776
+    assert trained({**LORA, "target_modules": r".*\.(q|v)_proj"}) == 32 * 16 * (Q + K)
+
+
+def test_a_name_of_no_module_is_noted_beside_others():
+    asked = {**LORA, "target_modules": ["q_proj", "v_proj", "in_proj_qkv"]}
+    assert trained(asked) == 32 * 16 * (Q + K)
+    assert "no module of llama-3.1-8b is called 'in_proj_qkv' of target_modules" in notes_of(asked)
 
 
 def test_an_adapter_of_experts_is_one_for_each():
     """As transformers 4 holds them: Mixtral has 8 experts of 14336 in each of 32 layers."""
     asked = {**LORA, "base_model_name_or_path": "mixtral-8x7b", "target_modules": ["w1", "q_proj"]}
     assert trained(asked) == 32 * 16 * (8 * (4096 + 14336) + Q)
-    assert any("each expert is adapted" in note for note in load_text(json.dumps(asked), "f.json").notes)
+    (note,) = (note for note in notes_of(asked) if "each expert is adapted" in note)
+    assert note.endswith(f"where all are one parameter, {32 * 16 * Q:,} are trained")
 
 
 REFUSED = {
@@ -132,16 +201,22 @@ REFUSED = {
     "standard-input": ({"base_model_name_or_path": "-"}, "the base model '-' is not known"),
     "a-module": ({"base_model_name_or_path": "os:system"}, "the base model 'os:system' is not known"),
     "a-file": ({"base_model_name_or_path": __file__}, "is not known: no preset or model of the hub"),
-    "pattern": ({"target_modules": ".*_proj"}, "target_modules is a pattern"),
+    "pattern": ({"target_modules": "(q"}, "target_modules '(q' is a pattern that is not understood"),
     "no-targets": ({"target_modules": None}, "target_modules is left to peft's defaults"),
     "empty": ({"target_modules": []}, "target_modules must be a list of names, not []"),
-    "fused": ({"target_modules": ["c_attn"]}, "'c_attn' is one matrix for several projections"),
-    "unknown": ({"target_modules": ["q_prj"]}, "target_modules name 'q_prj', which is not known"),
-    "absent": ({"target_modules": ["q_a_proj"]}, "'q_a_proj' of target_modules is no projection of"),
-    "numbered": ({"target_modules": ["layers.0.q_proj"]}, "target_modules name layers by number"),
-    "experts": (
-        {"base_model_name_or_path": "mixtral-8x7b", "target_modules": "all-linear"},
-        "target_modules 'all-linear' is not supported for 'mixtral-8x7b'",
+    "fused": ({"target_modules": ["c_attn"]}, "'c_attn' of target_modules is no linear layer of"),
+    "unknown": (
+        {"target_modules": ["q_prj"]},
+        "'q_prj' of target_modules is no linear layer of 'llama-3.1-8b'",
+    ),
+    "absent": ({"target_modules": ["q_a_proj"]}, "'q_a_proj' of target_modules is no linear layer"),
+    "numbered": (
+        {"target_modules": ["0.self_attn.q_proj"]},
+        "target_modules ['0.self_attn.q_proj'] name some",
+    ),
+    "no-class": (
+        {"base_model_name_or_path": "gpt3-175b", "target_modules": "all-linear"},
+        "target_modules 'all-linear' is not supported for 'gpt3-175b'",
     ),
     "rank": ({"r": 0}, "r must be a whole number above 0, not 0"),
     "dropout": ({"lora_dropout": 2}, "lora_alpha 32 and lora_dropout 2 are no scale and share"),
@@ -158,9 +233,10 @@ def test_parts_of_one_matrix_are_refused(tmp_path, refused):
     """Phi-3 holds q, k and v as one matrix, whose adapter has one A for the three."""
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "phi3", **SIZES}))
     asked = {**LORA, "base_model_name_or_path": str(tmp_path)}
-    assert "holds q, k, v as one matrix, self_attn.qkv_proj" in refused(json.dumps(asked))[0]
-    (line,) = refused(json.dumps({**asked, "target_modules": "all-linear"}))
-    assert "'all-linear' is not supported" in line
+    assert "it has qkv_proj, o_proj, gate_up_proj, down_proj" in refused(json.dumps(asked))[0]
+    # 3 layers, 64 wide: 4 heads and 2 of 16, a network of 176
+    qkv, o, gate_up, down = 64 + 8 * 16, 64 + 64, 64 + 2 * 176, 176 + 64
+    assert trained({**asked, "target_modules": "all-linear"}) == 3 * 16 * (qkv + o + gate_up + down)
 
 
 def test_a_base_that_is_an_adapter_is_none(tmp_path):

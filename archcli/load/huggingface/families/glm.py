@@ -27,6 +27,7 @@ from archcli.load.huggingface.weights.names import (
     QK_NORM,
     SHARED,
     prediction_layers,
+    renamed,
 )
 from archcli.load.huggingface.whole.deepseek_like import deepseek_like, deepseek_weights
 from archcli.load.huggingface.whole.llama_like import llama_like
@@ -132,11 +133,11 @@ def _half_turned(config: Config) -> Mapped:
     return {"bias": bias, "position": rope(config, head_dim(config), pairing="interleaved", partial=0.5)}
 
 
+GLM_WEIGHTS = renamed(LLAMA, {"[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP})
 GLM4_WEIGHTS = {
-    **LLAMA,
+    **GLM_WEIGHTS,
     "[model.]layers.*.post_self_attn_layernorm.weight": "layers.*.attention_post_norm.weight",
     "[model.]layers.*.post_mlp_layernorm.weight": "layers.*.ffn_post_norm.weight",
-    "[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP,
 }
 
 
@@ -205,7 +206,7 @@ FAMILIES = {
     "glm": Family(
         "GLM-4 9B in transformers' own form: GlmConfig and GlmForCausalLM.",
         _glm,
-        {**LLAMA, "[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP},
+        GLM_WEIGHTS,
     ),
     "glm4": Family("GLM-4 of April 2025 (9B and 32B): Glm4Config and Glm4ForCausalLM.", _glm4, GLM4_WEIGHTS),
     "glm4_moe": Family(

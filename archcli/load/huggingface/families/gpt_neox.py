@@ -12,7 +12,7 @@ from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.networks import gated, layernorm, mlp
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import FUSED, GPT2, LLAMA
+from archcli.load.huggingface.weights.names import FUSED, GPT2, LLAMA, renamed
 from archcli.load.huggingface.whole.gpt_like import GPT_ALIASES, SUMMARY, inner_width
 
 GPT_NEO_KINDS, PAIR = ("global", "local"), 2
@@ -63,15 +63,17 @@ def _repeated(types: Any, most: int) -> list[Any] | None:
     return kinds
 
 
-GPT_NEO_WEIGHTS: Weights = {
-    **GPT2,
-    **{
-        f"[transformer.]h.*.attn.attention.{name}_proj.*": f"layers.*.attention.{ours}_proj.*"
-        for name, ours in (("q", "q"), ("k", "k"), ("v", "v"), ("out", "o"))
+GPT_NEO_WEIGHTS: Weights = renamed(
+    GPT2,
+    {
+        **{
+            f"[transformer.]h.*.attn.attention.{name}_proj.*": f"layers.*.attention.{ours}_proj.*"
+            for name, ours in (("q", "q"), ("k", "k"), ("v", "v"), ("out", "o"))
+        },
+        "[transformer.]h.*.mlp.c_fc.*": "layers.*.ffn.up_proj.*",
+        "[transformer.]h.*.mlp.c_proj.*": "layers.*.ffn.down_proj.*",
     },
-    "[transformer.]h.*.mlp.c_fc.*": "layers.*.ffn.up_proj.*",
-    "[transformer.]h.*.mlp.c_proj.*": "layers.*.ffn.down_proj.*",
-}
+)
 
 
 GPTJ_FUSED = tuple(f"layers.*.attention.{which}_proj.*" for which in "qvk")
@@ -103,7 +105,6 @@ def _gptj(config: Config) -> Mapped:
 GPTJ_WEIGHTS: Weights = {
     "[transformer.]wte.weight": "embedding.tokens.weight",
     "[transformer.]h.*.ln_1.*": "layers.*.attention_norm.*",
-    "[transformer.]h.*.attn.qkv_proj.*": Parts(GPTJ_FUSED, groups=SHARDS),
     "[transformer.]h.*.attn.q_proj.*": "layers.*.attention.q_proj.*",
     "[transformer.]h.*.attn.k_proj.*": "layers.*.attention.k_proj.*",
     "[transformer.]h.*.attn.v_proj.*": "layers.*.attention.v_proj.*",
@@ -113,6 +114,13 @@ GPTJ_WEIGHTS: Weights = {
     "[transformer.]ln_f.*": "final_norm.*",
     "lm_head.*": "lm_head.*",
 }
+
+
+def _gptj_weights(config: Config) -> Weights:
+    """Weight names; CodeGen's queries, keys and values are one matrix."""
+    if config.get("model_type", default="") != "codegen":
+        return GPTJ_WEIGHTS
+    return renamed(GPTJ_WEIGHTS, {"[transformer.]h.*.attn.qkv_proj.*": Parts(GPTJ_FUSED, groups=SHARDS)})
 
 
 def _gpt_neox(config: Config) -> Mapped:
@@ -227,16 +235,18 @@ def _persimmon(config: Config) -> Mapped:
 def _persimmon_weights(config: Config) -> Weights:
     """Weight names; queries, keys and values lie together head by head."""
     heads = config.size("num_attention_heads").value
-    return {
-        **LLAMA,
-        "[model.]layers.*.self_attn.query_key_value.*": Parts(FUSED, groups=heads),
-        "[model.]layers.*.self_attn.q_layernorm.*": "layers.*.attention.q_norm.*",
-        "[model.]layers.*.self_attn.k_layernorm.*": "layers.*.attention.k_norm.*",
-        "[model.]layers.*.self_attn.dense.*": "layers.*.attention.o_proj.*",
-        "[model.]layers.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
-        "[model.]layers.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",
-        "[model.]final_layernorm.*": "final_norm.*",
-    }
+    return renamed(
+        LLAMA,
+        {
+            "[model.]layers.*.self_attn.query_key_value.*": Parts(FUSED, groups=heads),
+            "[model.]layers.*.self_attn.q_layernorm.*": "layers.*.attention.q_norm.*",
+            "[model.]layers.*.self_attn.k_layernorm.*": "layers.*.attention.k_norm.*",
+            "[model.]layers.*.self_attn.dense.*": "layers.*.attention.o_proj.*",
+            "[model.]layers.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
+            "[model.]layers.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",
+            "[model.]final_layernorm.*": "final_norm.*",
+        },
+    )
 
 
 FAMILIES = {
@@ -251,7 +261,7 @@ FAMILIES = {
         Family(
             "GPT-J and CodeGen: GPTJConfig, CodeGenConfig and their ForCausalLM.",
             _gptj,
-            GPTJ_WEIGHTS,
+            _gptj_weights,
             aliases=GPT_ALIASES,
         ),
     ),

@@ -22,7 +22,7 @@ from archcli.load.huggingface.parts.recurrent import CONVOLUTION, hybrid_layers,
 from archcli.load.huggingface.parts.rope import Parameters, parameters, position
 from archcli.load.huggingface.weights.hybrid import by_kinds
 from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load.huggingface.weights.names import LLAMA, renamed
 
 LFM_KINDS = (FULL, CONVOLUTION)
 """What `layer_types` may say."""
@@ -245,10 +245,12 @@ def _lfm3_weights(config: Config) -> Weights:
         for kind, step in ((CONVOLUTION, "mixer"), (FULL, "attention"), (SLIDING, "attention"))
     }
     prefix = f"{LAYER}.self_attn"
-    return {
-        **EVERYWHERE,
+    other = {
         **{f"{prefix}.{name}_norm.weight": f"layers.*.attention.{name}_norm.weight" for name in "qk"},
         f"{prefix}.o_proj.*": "layers.*.attention.o_proj.*",
+    }
+    return {
+        **renamed(EVERYWHERE, other),
         **{
             f"{prefix}.{name}.weight": "layers.*.attention.gate_proj.weight"
             for name in ("g_proj", "gate_proj")

@@ -9,7 +9,7 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.networks import gated, layernorm
 from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import FUSED, LLAMA
+from archcli.load.huggingface.weights.names import FUSED, LLAMA, renamed
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 UNBIASED = {"attention_bias": None, "mlp_bias": None}
@@ -146,7 +146,7 @@ FAMILIES = {
     "baichuan": Family(
         "Baichuan 1 and 2, whose class is in their repositories: BaichuanConfig.",
         _baichuan,
-        {**LLAMA, "[model.]layers.*.self_attn.W_pack.*": Parts(FUSED)},
+        renamed(LLAMA, {"[model.]layers.*.self_attn.W_pack.*": Parts(FUSED)}),
         defaults=BAICHUAN,
         defaults_of="llama",
     ),

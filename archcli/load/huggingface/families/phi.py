@@ -12,7 +12,7 @@ from archcli.load.huggingface.parts.networks import gated, layernorm, mlp, rmsno
 from archcli.load.huggingface.parts.rope import position, rope, rope_parameters
 from archcli.load.huggingface.weights.auxiliary import TOWER
 from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
-from archcli.load.huggingface.weights.names import EXPERTS, FUSED, GATE_UP, LLAMA, MIXTRAL_EXPERTS
+from archcli.load.huggingface.weights.names import EXPERTS, FUSED, GATE_UP, LLAMA, MIXTRAL_EXPERTS, renamed
 from archcli.load.huggingface.whole.gpt_like import GPT_ALIASES, inner_width
 from archcli.load.huggingface.whole.llama_like import llama_like
 
@@ -121,11 +121,13 @@ def _phi3(config: Config) -> Mapped:
     return decoder(config, rmsnorm(config), [layer] * config.layers())
 
 
-PHI3_WEIGHTS: Weights = {
-    **LLAMA,
-    "[model.]layers.*.self_attn.qkv_proj.*": Parts(FUSED),
-    "[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP,
-}
+PHI3_WEIGHTS: Weights = renamed(
+    LLAMA,
+    {
+        "[model.]layers.*.self_attn.qkv_proj.*": Parts(FUSED),
+        "[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP,
+    },
+)
 
 
 def _phi3_v(config: Config) -> Mapped:
@@ -136,9 +138,7 @@ def _phi3_v(config: Config) -> Mapped:
 
 
 PHI4_WEIGHTS = {
-    **LLAMA,
-    "[model.]layers.*.self_attn.qkv_proj.*": Parts(FUSED),
-    "[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP,
+    **PHI3_WEIGHTS,
     "[model.]embed_tokens_extend.**": Auxiliary(TOWER),
 }
 

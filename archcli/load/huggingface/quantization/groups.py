@@ -33,10 +33,9 @@ NF4_TABLE, NESTED_TABLE = 16 * FP32, 256 * FP32
 def bitsandbytes(config: Config) -> Scheme | None:
     """4 bits in blocks of 64 with a scale of fp32, or of 8 bits again in blocks of 256; 8 bits by row."""
     skipped = config.get("llm_int8_skip_modules", default=None)
-    kept, keeps = (
-        Patterns(entries(config, "llm_int8_skip_modules"), endings=True),
-        () if skipped else ("lm_head",),
-    )
+    kept = Patterns(entries(config, "llm_int8_skip_modules"), endings=True)
+    # classes of transformers 5 hold a router as a parameter, which is not converted
+    keeps = ("router",) if skipped else ("lm_head", "router")
     # BitsAndBytesConfig of transformers writes its properties with an underscore
     if config.get("load_in_8bit", "_load_in_8bit", default=False) is True:
         # SCB, a scale of fp32 for each row, and a byte of weight_format

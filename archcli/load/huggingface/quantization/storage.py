@@ -7,13 +7,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, shorten
-from archcli.graph import Row
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.quantization.methods import METHODS, method_of
 from archcli.load.huggingface.quantization.rules import Decision, rules
 from archcli.load.huggingface.quantization.scheme import AS_IT_IS, Scheme
 from archcli.load.huggingface.weights.map import WeightMap
-from archcli.load.huggingface.weights.modules import MOST_NUMBERED, listed, module_names, unmatched
+from archcli.load.huggingface.weights.modules import (
+    MOST_NUMBERED,
+    is_module,
+    listed,
+    module_names,
+    stored_together,
+    unmatched,
+)
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.trace import outline
@@ -115,13 +121,14 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
         in_layer = any(row.path.startswith(prefix) for prefix in layers.prefixes)
         apart = scheme.tells_layers_apart and in_layer and len(span) <= MOST_NUMBERED
         path = re.sub(r"(^|\.)layers\.\d+\.", r"\1layers.*.", row.path) if in_layer else row.path
-        tensor = _tensor(row, weights)
+        tensor = stored_together(row.path, weights, experts=bool(row.experts))
+        is_layer = isinstance(row.op, Linear) and (bool(row.experts) or is_module(row.path, weights))
         of_all = sum(outputs.get(name, 0) for name in tensor) or outputs[f"{row.path}.weight"]
         for numbers, place in zip(
             [range(n, n + 1) for n in span] if apart else [span], layers.stored_paths(row), strict=False
         ):
             packing = AS_IT_IS
-            if isinstance(row.op, Linear) or (scheme.tables and row.group == "embedding"):
+            if is_layer or (scheme.tables and row.group == "embedding"):
                 names = module_names(place, weights, experts=bool(row.experts))
                 packing = scheme.packing_of(row.group, names, of_all, in_layer=in_layer)
             is_first = tensor[0] == f"{row.path}.weight"
@@ -155,17 +162,6 @@ def of_file(model: Model, packings: Mapping[str, Packing], rest: str) -> dict[st
     if quantization is None or len(quantization.get("rules", ())) > MOST_RULES:
         return None
     return {**quantization, "rest": rest}
-
-
-def _tensor(row: Row, weights: WeightMap | None) -> tuple[str, ...]:
-    """archcli's names of the matrices that lie in the same tensor of a file, in their order."""
-    ours = f"{row.path}.weight"
-    if weights is None:
-        return (ours,)
-    # all experts of a layer are stored alike: the names of the first stand for them
-    apart = [*weights.checkpoint_names(ours, 0)] if row.experts else []
-    targets = (weights.find(name) for name in apart or weights.checkpoint_names(ours))
-    return max((target.names for target in targets if target is not None), key=len, default=(ours,))
 
 
 def _without_shared(packing: Packing) -> Packing:

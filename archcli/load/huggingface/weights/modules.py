@@ -16,8 +16,10 @@ from archcli.modules.spec.trace import outline
 MOST_NUMBERED = 4096
 """Layers whose names are asked for one by one: a stranger's config may state any number."""
 OF_TOWERS = re.compile(
-    r"vi(sion|sual)|audio|speech|image|video|sound|tower|projector|connector|merger|talker"
+    r"vi(sion|sual)|audio|speech|image|video|sound|tower|projector|connector|merger|resampler|talk|tts|[va]pm"
 )
+WITHOUT_WEIGHTS = re.compile(r"rotary|act_fn|dropout")
+"""Modules that hold no weight, so that no table names them."""
 OF_PREDICTION = re.compile(r"mtp|nextn|eh_proj|draft")
 HEAD = "lm_head"
 
@@ -32,12 +34,36 @@ def module_names(path: str, weights: WeightMap | None, *, experts: bool = False)
     if weights is None:
         return [path]
     ours = f"{path}.weight"
-    names = [*(weights.checkpoint_names(ours, 0) if experts else ()), *weights.checkpoint_names(ours)]
-    return [name.removesuffix(".weight").replace("*", "0") for name in names] or [path]
+    apart = [*weights.checkpoint_names(ours, 0)] if experts else []
+    whole = [*weights.checkpoint_names(ours)]
+    # a class's stack is a parameter of `experts`; older files call it by a module of its own, `input_linear`
+    stacks = [name for name in whole if not name.endswith(".weight")] if experts else []
+    names = [name.removesuffix(".weight") for name in (*apart, *(stacks or whole))]
+    # beside experts that files hold apart, the stack of the class is a parameter: `mlp.experts` is its module
+    whole = [name.rpartition(".")[0] for name in names[len(apart) :]] if apart else names
+    return [*names[: len(apart)], *whole] or [path]
+
+
+def is_module(path: str, weights: WeightMap | None) -> bool:
+    """Whether a matrix is the weight of a module, and no parameter by itself, as `attn_hc.fn`."""
+    names = [*weights.checkpoint_names(f"{path}.weight")] if weights is not None else []
+    return not names or any(name.endswith(".weight") for name in names)
+
+
+def stored_together(path: str, weights: WeightMap | None, *, experts: bool = False) -> tuple[str, ...]:
+    """archcli's names of the matrices that lie in the same tensor of a file, in their order."""
+    ours = f"{path}.weight"
+    if weights is None:
+        return (ours,)
+    # all experts of a layer are stored alike: the names of the first stand for them
+    apart = [*weights.checkpoint_names(ours, 0)] if experts else []
+    targets = (weights.find(name) for name in apart or weights.checkpoint_names(ours))
+    # old files of a family may hold as one matrix what its class holds apart
+    return min((target.names for target in targets if target is not None), key=len, default=(ours,))
 
 
 def unmatched(lists: Iterable[Patterns], model: Model, weights: WeightMap) -> list[str]:
-    """The entries of these lists that match no module of the model, nor of a part that is not counted here.
+    """The entries of these lists that match no module of the model, counted here or not.
 
     The head is a module, though a tied one is stored with the table.
     """
@@ -57,13 +83,19 @@ def _all_names(model: Model, weights: WeightMap) -> Iterator[str]:
             for key in row.weights:
                 for nth in (None, 0) if row.experts else (None,):
                     for name in weights.checkpoint_names(f"{path}.{key}", nth):
-                        yield name.rpartition(".")[0] if key == "weight" else name
-                        yield name.removesuffix(".weight")
+                        yield from _with_parents(name.removesuffix(".weight"))
+
+
+def _with_parents(name: str) -> Iterator[str]:
+    """The name of a module, and of all modules that it is in."""
+    while name:
+        yield name
+        name = name.rpartition(".")[0]
 
 
 def _is_elsewhere(entry: str, weights: WeightMap) -> bool:
     """Whether an entry is about a tower, or a layer of multi-token prediction, that the file has."""
-    if weights.wrapped and OF_TOWERS.search(entry):
+    if WITHOUT_WEIGHTS.search(entry) or (weights.wrapped and OF_TOWERS.search(entry)):
         return True
     auxiliary = {name: rule.reason for name, rule in weights.rules.items() if isinstance(rule, Auxiliary)}
     predicted = [name for name, reason in auxiliary.items() if reason.startswith(PREDICTION.split(":")[0])]

@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights, parts_of
+
+
+def renamed(table: Weights, rules: Weights) -> Weights:
+    """The table with these rules in place of its own for the same modules.
+
+        renamed(LLAMA, {"[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP})
+
+    has no mlp.gate_proj and no mlp.up_proj, which neither this family's class nor its files have.
+    """
+    new = {module for rule in rules.values() for module in _modules(rule)}
+    return {**{name: rule for name, rule in table.items() if new.isdisjoint(_modules(rule))}, **rules}
+
+
+def _modules(rule: Rule) -> set[str]:
+    """archcli's modules of a rule."""
+    ours = () if isinstance(rule, Auxiliary) else parts_of(rule).ours
+    return {name.rpartition(".")[0] for name in ours}
+
 
 FUSED = tuple(f"layers.*.attention.{which}_proj.*" for which in "qkv")
 """Queries, keys and values, which some families store as one matrix and one bias."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from archcli.load.huggingface.weights.expression import Expression
+from archcli.load.huggingface.weights.bounded import BoundedRegex
 from archcli.load.huggingface.weights.map import plain
 
 LONGEST, MOST_EXPRESSIONS, MOST_SLOW = 300, 500, 4
 """Letters of an entry, expressions of a list, and those among them that Python's engine is not given."""
 REGEX = "re:"
-PREFIXES = ("language_model.", "text_model.", "thinker.")
+PREFIXES = ("language_model.", "text_model.", "thinker.", "llm.")
 """What wrappers put before a language model's names, or behind their `model.`."""
 ANY_NUMBER = re.compile(r"(\\d|\[\\d\]|\[0-9\])(\+|\*|\{1,\})")
 
@@ -33,7 +33,7 @@ class Patterns:
 
     def __init__(self, entries: Iterable[object] = (), *, globs: bool = False, endings: bool = False) -> None:
         self.exact: dict[str, str] = {}
-        self.expressions: dict[str, Expression] = {}
+        self.expressions: dict[str, BoundedRegex] = {}
         self.unread: list[str] = []
         self.endings = endings
         self._used: set[str] = set()
@@ -51,8 +51,7 @@ class Patterns:
     @property
     def tells_layers_apart(self) -> bool:
         """Whether any pattern may match one layer and not another."""
-        texts = (ANY_NUMBER.sub("", text) for text in (*self.exact, *self.expressions))
-        return any(re.search(r"\d|\\d|\[|\(\?!", text) for text in texts)
+        return any(map(tells_layers_apart, (*self.exact, *self.expressions)))
 
     def match(self, name: str) -> bool:
         """Whether a module's name is meant by any of the patterns."""
@@ -91,9 +90,7 @@ class Patterns:
 
     def _matching(self, name: str, entries: Iterable[str]) -> Iterator[str]:
         """The entries whose expressions match a name, as it is or below a wrapper's prefix."""
-        names = [name, *(prefix + name for prefix in PREFIXES)]
-        if name.startswith("model."):
-            names += [f"model.{prefix}{name[6:]}" for prefix in PREFIXES]
+        names = [*below_wrappers(name)]
         for entry in entries:
             if any(map(self.expressions[entry].match, names)):
                 yield entry
@@ -102,7 +99,7 @@ class Patterns:
         if len(self.expressions) == MOST_EXPRESSIONS:
             return False
         try:
-            expression = Expression(regex)
+            expression = BoundedRegex(regex)
         except ValueError:
             return False
         slow = [known for known in self.expressions.values() if not known.is_quick]
@@ -112,9 +109,23 @@ class Patterns:
         return True
 
 
+def tells_layers_apart(pattern: str) -> bool:
+    """Whether a pattern may match one layer and not another, as layers.3 does."""
+    return re.search(r"\d|\\d|\[|\(\?!", ANY_NUMBER.sub("", pattern)) is not None
+
+
+def below_wrappers(name: str) -> Iterator[str]:
+    """The name of a module of a language model, by itself and below the prefixes of wrappers."""
+    yield name
+    for prefix in PREFIXES:
+        yield prefix + name
+        if name.startswith("model."):
+            yield f"model.{prefix}{name[6:]}"
+
+
 def _bare(entry: str) -> str:
     """A plain entry without what wrappers put before their language model's names."""
-    return plain(entry).removeprefix("thinker.").strip(".")
+    return plain(entry).removeprefix("thinker.").removeprefix("llm.").strip(".")
 
 
 def _spans(name: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-r"""Expression: a stranger's regular expression, matched in bounded time.
+r"""BoundedRegex: a stranger's regular expression, matched in bounded time.
 
 Python's own engine goes back to every choice: `(a+)+$` on a name of 80 letters takes for ever. It is given
 expressions of at most two open repeats, none within another. Any other is matched by sets of places, in a
@@ -26,7 +26,7 @@ Step = Callable[[str, Places], Places]
 """From the places where a part of an expression may begin in a text to those where it may end."""
 
 
-class Expression:
+class BoundedRegex:
     """A regular expression. ValueError where it is none, too long, or of a kind that is not read.
 
     `is_quick`: Python's own engine matches it.

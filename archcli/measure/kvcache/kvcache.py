@@ -15,7 +15,14 @@ from archcli.errors import ArchError
 from archcli.graph import State, StateContent, StateKind
 from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
 from archcli.measure.kvcache.served import ServedModel, fits, held_bytes, longest
-from archcli.measure.kvcache.tables import ATTENTION_ONLY, notes_of, state_notes, tables_of
+from archcli.measure.kvcache.tables import (
+    ATTENTION_ONLY,
+    REBUILT,
+    headline_of,
+    notes_of,
+    state_notes,
+    tables_of,
+)
 from archcli.measure.kvcache.variants import attention_only, expanded, to_gqa, to_mha, to_mla, to_mqa
 from archcli.measure.memory.engine import ANY_ENGINE, InferenceEngine
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
@@ -110,6 +117,7 @@ def count_kv_cache(  # noqa: PLR0913
         notes=tuple(_notes(model, context, source_len, dtypes, totals)),
         usual={**USUAL, **shown, "kv_dtype": dtype},
         keys=KEYS,
+        headline=headline_of(totals, context, batch_size, dtypes),
     )
 
 
@@ -252,7 +260,7 @@ def _engines(model: Model) -> Iterator[tuple[str, Model]]:
         yield "keys and values of its own in every layer", substitute(model, dict.fromkeys(shared))
     latent = {path: expanded(mixer) for path, mixer in cached.items() if mixer.is_latent}
     if latent:
-        yield "keys and values rebuilt from the latent", substitute(model, latent)
+        yield REBUILT, substitute(model, latent)
 
 
 def kinds_of(model: Model) -> Iterator[tuple[str, Model]]:

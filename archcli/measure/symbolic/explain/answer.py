@@ -14,7 +14,8 @@ from archcli.measure.symbolic.explain.components import Component, components, r
 from archcli.measure.symbolic.explain.question import Question
 from archcli.measure.symbolic.explain.terms import Quantity, Term, Terms, of_tower, quantity
 from archcli.measure.symbolic.symbols import ModelSymbols, without_idle_layers
-from archcli.modules import Model
+from archcli.modules import Model, substitute
+from archcli.modules.attention.mixer import mixers
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ def answered(model: Model, question: Question) -> Answer:
     """Trace the pass with numbers and with symbols. Raises ArchError where they differ."""
     required("sympy")
     model = without_idle_layers(model)
+    if question.quantity == "kvcache" and not {*HEAD_DIM} & {*question.symbols, *question.at}:
+        model = with_head_dims(model)
     measured = quantity(question.quantity, unmasked=question.mask == "dense")
     measured = measured if question.part is None else of_tower(measured)
     counted = measured.read(model, question.request)
@@ -53,6 +56,24 @@ def answered(model: Model, question: Question) -> Answer:
         of_numbers = _terms(terms, counted, question, model, model)
         _require_equal(symbols, expression, sum(term.total for term in of_numbers))
     return Answer(model, question, measured, symbols, counted, parts, whole, beside)
+
+
+HEAD_DIM = ("d_model", "n_heads")
+"""What a head's width is made of where no file states it."""
+
+
+def with_head_dims(model: Model) -> Model:
+    """The model with `head_dim` as a size of its own where fewer heads of keys than of queries share it.
+
+    Textbooks write the cache 2 L n_kv_heads head_dim T, as it stands beside MLA's kv_lora_rank.
+    """
+    facts = {
+        f"{path}.head_dim": mixer.facts(model.d_model)
+        for path, mixer in mixers(model)
+        if "head_dim" in mixer.fields and getattr(mixer, "head_dim", None) is None
+    }
+    shared = {path: known.head_dim for path, known in facts.items() if known.n_kv_heads != known.n_heads}
+    return substitute(model, shared)
 
 
 def _terms(terms: Terms, counted: Pass, question: Question, model: Model, numeric: Model) -> Iterator[Term]:

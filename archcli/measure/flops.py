@@ -60,7 +60,6 @@ def count_flops(
     # rounded only behind the sums: a share of targets or of zero experts makes FLOPs fractions
     rows = [{key: rounded(value) if key in AMOUNTS else value for key, value in row.items()} for row in rows]
     inputs = plan_inputs(model)
-    plan_totals = {"sent_elements": counted.sent_elements()} if inputs else {}
     totals = {
         "matmul_flops": rounded(matmul),
         "other_flops": rounded(other_flops),
@@ -69,7 +68,7 @@ def count_flops(
         "by_component": {row["component"]: row["matmul_flops"] for row in rows if row["matmul_flops"]},
         "by_class": classes,
         "tokens": tokens,
-        **plan_totals,
+        **({"sent_elements": counted.sent_elements()} if inputs else {}),
         "matmul_flops_per_token": _per(rounded(matmul), tokens),
         **media,
     }

@@ -103,13 +103,13 @@ def count_kv_cache(  # noqa: PLR0913
         served = ServedModel(whole, size, dtypes, architecture, plan, engine)
         totals["fits"] = _fits(served, model, plan.pp * memory_bytes, context, batch_size)
     rows = _by_layer(model, size, context, batch_size, dtypes)
-    sizes: Record = {"context": context, "batch_size": batch_size, "dtype": dtype}
-    sizes |= {"state_dtype": state_dtype, "memory_bytes": memory_bytes}
+    sizes: Record = {"context": context, "batch_size": batch_size, "dtype": dtype, "state_dtype": state_dtype}
+    sizes |= {"memory_bytes": memory_bytes, "source_len": positions, **_shared(plan), "kv_dtype": dtype}
     shown = {"plan": plan.inputs(), "engine": engine.name if memory_bytes is None else ""}
     return Report(
         command="kvcache",
         model={"name": model.name, "source": model.source},
-        inputs={**sizes, "source_len": positions, **_shared(plan), "kv_dtype": dtype, "engine": engine.name},
+        inputs={**sizes, "engine": engine.name},
         convention=_convention(model, totals),
         totals=totals,
         rows=rows,

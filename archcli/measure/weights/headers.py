@@ -33,7 +33,7 @@ def count_headers(stored: Sequence[StoredTensor], notes: Sequence[str]) -> Repor
     rows = sorted(_folded(stored), key=lambda row: (-row["bytes"], row["name"]))
     known = [tensor for tensor in stored if tensor.shape is not None]
     by_dtype = {dtype: _sum(known, dtype) for dtype in sorted({tensor.dtype for tensor in known})}
-    totals = {
+    totals: dict[str, Any] = {
         "stored_elements": sum(entry["elements"] for entry in by_dtype.values()),
         "bytes": sum(tensor.size_bytes for tensor in known),
         "tensors": len(stored),

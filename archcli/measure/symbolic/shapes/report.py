@@ -82,7 +82,7 @@ IN_WORDS: dict[Unit, Callable[[float], str]] = {
     "count": short_count,
     "bytes": binary_bytes,
     "flops": short_flops,
-    "share": "{:.1%}".format,
+    "share": lambda share: f"{share:.1%}",
 }
 MOST_VALUES = 6
 
@@ -99,7 +99,8 @@ def _first_row(question: SweepQuestion, rows: Sequence[Record]) -> str:
 def _in_words(value: Any, unit: Unit) -> str:
     if isinstance(value, str):
         return value
-    return IN_WORDS.get(unit, lambda number: f"{number:,.6g}")(value)
+    shown = IN_WORDS.get(unit)
+    return f"{value:,.6g}" if shown is None else shown(value)
 
 
 def best_rows(question: SweepQuestion, outcome: Outcome) -> Iterator[Record]:

@@ -99,13 +99,12 @@ def count_kv_cache(  # noqa: PLR0913
         "held": {"engine": engine.name, "bytes": held_bytes(size, dtypes, engine, context, batch_size)},
         "by_path": list(_by_path(model, size, context, batch_size, dtypes)),
     }
+    rows = _by_layer(model, size, context, batch_size, dtypes)
     if memory_bytes is not None:
         served = ServedModel(whole, size, dtypes, architecture, plan, engine)
         totals["fits"] = _fits(served, model, plan.pp * memory_bytes, context, batch_size)
-    rows = _by_layer(model, size, context, batch_size, dtypes)
     sizes: Record = {"context": context, "batch_size": batch_size, "dtype": dtype, "state_dtype": state_dtype}
     sizes |= {"memory_bytes": memory_bytes, "source_len": positions, **_shared(plan), "kv_dtype": dtype}
-    shown = {"plan": plan.inputs(), "engine": engine.name if memory_bytes is None else ""}
     return Report(
         command="kvcache",
         model={"name": model.name, "source": model.source},
@@ -115,7 +114,12 @@ def count_kv_cache(  # noqa: PLR0913
         rows=rows,
         tables=tuple(tables_of(totals, rows, context, batch_size, dtypes)),
         notes=tuple(_notes(model, context, source_len, dtypes, totals)),
-        usual={**USUAL, **shown, "kv_dtype": dtype},
+        usual={
+            **USUAL,
+            "plan": plan.inputs(),
+            "engine": "" if memory_bytes else engine.name,
+            "kv_dtype": dtype,
+        },
         keys=KEYS,
         headline=headline_of(totals, context, batch_size, dtypes),
     )

@@ -52,7 +52,7 @@ def count_memory(
     same question about serving, to be answered in a line. Raises ArchError for a question without an answer.
     """
     check_question(question)
-    fitting = FitAsked(what_fits, tell, devices)
+    fitting = FitSearch(what_fits, tell, devices)
     return _known(lambda: _report(question, fitting, serving, more=show_alternatives))
 
 
@@ -64,8 +64,8 @@ def _known(make: Callable[[], T]) -> T:
         raise ArchError(str(error), "its memory is not known: `Op.kept` would state it") from None
 
 
-class FitAsked(NamedTuple):
-    """What is to fit, who hears of each attempt, and the devices that are tried."""
+class FitSearch(NamedTuple):
+    """A search for what fits: who hears of each attempt, and the devices that are tried."""
 
     what: Fit | None
     tell: Callable[[str], None]
@@ -81,7 +81,7 @@ class FitAsked(NamedTuple):
 
 
 def _report(
-    question: MemoryQuestion, fitting: FitAsked, serving: MemoryQuestion | None, *, more: bool
+    question: MemoryQuestion, fitting: FitSearch, serving: MemoryQuestion | None, *, more: bool
 ) -> Report:
     answer = question.answer()
     fitted = fitting.found(question)

@@ -13,7 +13,7 @@ from archcli.measure.symbolic import required
 from archcli.measure.symbolic.explain.components import Component, components, require_known, selected, total
 from archcli.measure.symbolic.explain.question import Question
 from archcli.measure.symbolic.explain.terms import Quantity, Term, Terms, of_tower, quantity
-from archcli.measure.symbolic.symbols import ModelSymbols, without_idle_layers
+from archcli.measure.symbolic.symbols import ModelSymbols, sizes, without_idle_layers
 from archcli.modules import Model, substitute
 from archcli.modules.attention.mixer import mixers
 
@@ -67,13 +67,10 @@ def with_head_dims(model: Model) -> Model:
 
     Textbooks write the cache 2 L n_kv_heads head_dim T, as it stands beside MLA's kv_lora_rank.
     """
-    facts = {
-        f"{path}.head_dim": mixer.facts(model.d_model)
-        for path, mixer in mixers(model)
-        if "head_dim" in mixer.fields and getattr(mixer, "head_dim", None) is None
-    }
-    shared = {path: known.head_dim for path, known in facts.items() if known.n_kv_heads != known.n_heads}
-    return substitute(model, shared)
+    facts = {f"{path}.head_dim": mixer.facts(model.d_model) for path, mixer in mixers(model)}
+    left_out = [path for path, _, value in sizes(model) if value is None and path in facts]
+    grouped = [path for path in left_out if facts[path].n_kv_heads != facts[path].n_heads]
+    return substitute(model, {path: facts[path].head_dim for path in grouped})
 
 
 def _terms(terms: Terms, counted: Pass, question: Question, model: Model, numeric: Model) -> Iterator[Term]:

@@ -80,10 +80,9 @@ def count_kv_cache(  # noqa: PLR0913
 ) -> Report:
     """The report of `archcli kvcache`, of one of the ranks of a plan that share each matrix.
 
-    `context` None is that of `usual_context`; `state_dtype` None is `dtype`. With `media` it is the text
-    beside them, by default 2048 tokens.
-    `architecture` is that of the GPU with `memory_bytes`, such as sm_90; `engine` says what is held and fits,
-    for which the stages of a plan have the memory of all of them.
+    `context` None is that of `usual_context`, with `media` the text beside them, by default 2048 tokens;
+    `state_dtype` None is `dtype`. `architecture` is that of the GPU with `memory_bytes`, such as sm_90;
+    `engine` says what is held and fits, for which the stages of a plan have the memory of all of them.
     """
     dtypes = CacheDtypes(dtype, state_dtype)
     context = prompt_tokens(model, context, media) if media else context or usual_context(model)
@@ -105,6 +104,7 @@ def count_kv_cache(  # noqa: PLR0913
         totals["fits"] = _fits(served, model, plan.pp * memory_bytes, context, batch_size)
     sizes: Record = {"context": context, "batch_size": batch_size, "dtype": dtype, "state_dtype": state_dtype}
     sizes |= {"memory_bytes": memory_bytes, "source_len": positions, **_shared(plan), "kv_dtype": dtype}
+    shown = {"plan": plan.inputs(), "engine": engine.name if memory_bytes is None else ""}
     return Report(
         command="kvcache",
         model={"name": model.name, "source": model.source},
@@ -114,12 +114,7 @@ def count_kv_cache(  # noqa: PLR0913
         rows=rows,
         tables=tuple(tables_of(totals, rows, context, batch_size, dtypes)),
         notes=tuple(_notes(model, context, source_len, dtypes, totals)),
-        usual={
-            **USUAL,
-            "plan": plan.inputs(),
-            "engine": "" if memory_bytes else engine.name,
-            "kv_dtype": dtype,
-        },
+        usual={**USUAL, **shown, "kv_dtype": dtype},
         keys=KEYS,
         headline=headline_of(totals, context, batch_size, dtypes),
     )

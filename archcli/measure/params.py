@@ -232,6 +232,9 @@ def _sizes(model: Model, totals: Totals, dtype: str) -> Iterator[str]:
         yield f"{short_count(totals['params_with_towers'])} with its towers"
     if totals["lora_params"]:
         yield f"{short_count(totals['trainable_params'])} train, those of the adapters"
+    if totals["bytes"] is None:
+        yield "bytes as stored are not known"
+        return
     if model.quantization is None:
         yield f"{both_bytes(totals['bytes'])} in {dtype}"
         # beside it, the form that is published

@@ -45,6 +45,9 @@ def _served(totals: Record, context: int, batch_size: int) -> Iterator[str]:
     if fit is None:
         return
     memory = both_bytes(fit["memory_bytes"])
+    if fit["weights_bytes"] is None:
+        yield f"what fits into {memory} is not known, as the bytes of the weights are not"
+        return
     if fit["weights_bytes"] > fit["memory_bytes"]:
         yield f"does not fit: the weights alone are {both_bytes(fit['weights_bytes'])} of {memory}"
         return

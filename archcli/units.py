@@ -252,3 +252,34 @@ def scaled(value: float, base: int, prefixes: tuple[str, ...], gap: str = "") ->
     digits = decimals_of(shown) if power else (0 if isinstance(value, int) else 1)
     figures = f"{shown:,.{digits}f}" if abs(shown) < BEYOND_PREFIXES else f"{shown:.2e}"
     return f"{figures}{gap}{prefixes[power]}"
+
+
+COUNTS = ("", "K", "M", "B", "T")
+COUNTS_FROM = 10_000  # below, the figure itself is as short
+DECIMAL_BYTES = ("", "k", *PREFIXES[2:])
+BINARY_BYTES = ("", *(f"{prefix}i" for prefix in PREFIXES[1:]))
+
+
+def short_count(n: float) -> str:
+    """A number as a sentence has it: `8.03B`, and `9,999` where that is as short."""
+    return scaled(n, 1000, COUNTS) if n >= COUNTS_FROM else f"{n:,}"
+
+
+def short_flops(n: float, unit: str = "FLOP") -> str:
+    """FLOPs as a sentence has them: `583 GFLOP`."""
+    return f"{scaled(n, 1000, PREFIXES, ' ')}{unit}"
+
+
+def decimal_bytes(size: float) -> str:
+    """Bytes in powers of 1,000: `41.9 GB`."""
+    return f"{scaled(size, 1000, DECIMAL_BYTES, ' ')}B"
+
+
+def binary_bytes(size: float) -> str:
+    """Bytes in powers of 1,024: `39.1 GiB`."""
+    return f"{scaled(size, 1024, BINARY_BYTES, ' ')}B"
+
+
+def both_bytes(size: float) -> str:
+    """Bytes in both units, as people ask in either: `41.9 GB (39.1 GiB)`."""
+    return f"{decimal_bytes(size)} ({binary_bytes(size)})"

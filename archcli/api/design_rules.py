@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from archcli.load.presets import evidence_index
 from archcli.measure.report import Column, Report, Table
 from archcli.modules.spec.calls import checked
@@ -32,7 +34,18 @@ def design_rules(code: str | None = None) -> Report:
         for rule in all_rules().values()
     ]
     columns = (Column("code", "code"), Column("severity", "severity"), Column("title", "rule"))
-    return Report("rules", {}, {}, CONVENTION, {"rules": len(rows)}, rows, (Table("", columns, rows),))
+    counts = Counter(row["severity"] for row in rows)
+    of_each = ", ".join(f"{n} {severity}" for severity, n in counts.most_common())
+    return Report(
+        "rules",
+        {},
+        {},
+        CONVENTION,
+        {"rules": len(rows)},
+        rows,
+        (Table("", columns, rows),),
+        headline=f"{len(rows)} rules: {of_each}",
+    )
 
 
 def presets_beside(rule: DesignRule) -> str:

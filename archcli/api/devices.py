@@ -13,7 +13,8 @@ from archcli.load.devices.datasheet import devices as names_of_devices
 from archcli.load.devices.efficiency import GROUPS
 from archcli.load.devices.names import LOCAL, is_file, split_count
 from archcli.measure.report import Column, Report, Table
-from archcli.measure.survey.presets import select
+from archcli.measure.survey.presets import number_of, select
+from archcli.units import binary_bytes
 
 CONVENTION = (
     "Rates are dense, in 1e12 per second, and of a GeForce with fp32 accumulation; bandwidths in 1e9 bytes "
@@ -34,6 +35,8 @@ COLUMNS = (
     Column("fp32_tflops", "fp32 TFLOP/s", "number", minor=True),
     Column("link_gb_s", "link GB/s", "number", minor=True),
 )
+RATES = ("bf16", "fp16", "fp32")
+"""Dtypes whose rate the first line has, the first that is known."""
 ESTIMATED = CERTAINTIES[-1]
 TEXTS = ("name", "vendor", "kind", "architecture", "link")
 OF_BUS = {"bus_bits", "pin_gbit_s"}
@@ -120,7 +123,11 @@ def _list_report(where: Sequence[str], sort: str | None) -> Report:
     notes = () if rows else ("no device meets the conditions.",)
     table = Table("", COLUMNS, [_shown(row, sheets[row["name"]]) for row in rows])
     totals = {"devices": len(rows)}
-    return Report("devices", {}, inputs, CONVENTION, totals, rows, (table,), notes, keys=(*TEXTS, *FIGURES))
+    headline = number_of("devices", len(rows), len(sheets), where)
+    keys = (*TEXTS, *FIGURES)
+    return Report(
+        "devices", {}, inputs, CONVENTION, totals, rows, (table,), notes, keys=keys, headline=headline
+    )
 
 
 def _record(device: Datasheet) -> dict[str, Any]:
@@ -159,7 +166,19 @@ def _datasheet_report(device: Datasheet) -> Report:
     if constants:
         tables.append(Table("constants", CONSTANTS, constants))
     convention = f"{CONVENTION} {OF_CONSTANTS}" if constants else CONVENTION
-    return Report("devices", about, {}, convention, totals, rows, tables, notes)
+    headline = ", ".join(_in_words(device))
+    return Report("devices", about, {}, convention, totals, rows, tables, notes, headline=headline)
+
+
+def _in_words(device: Datasheet) -> Iterator[str]:
+    """`79.1 GiB at 3,350 GB/s, 989.4 TFLOP/s in bf16`: what decides what fits and how fast it is."""
+    known = {key: figure.value for key, figure in device.figures.items()}
+    memory, bandwidth = known.get("memory_bytes"), known.get("bandwidth_gb_s")
+    if memory is not None:
+        yield binary_bytes(memory) + (f" at {bandwidth:,} GB/s" if bandwidth is not None else "")
+    rate = next((name for name in RATES if f"{name}_tflops" in known), None)
+    if rate is not None:
+        yield f"{known[f'{rate}_tflops']:,} TFLOP/s in {rate}"
 
 
 def _sizes(device: Datasheet) -> Iterator[str]:

@@ -48,7 +48,7 @@ COLUMNS = (
 )
 FACTS = (
     Column("fact", "fact"),
-    Column("value", "value", wraps=True),
+    Column("value", "value", unit_key="unit", wraps=True),
     Column("meaning", "meaning", minor=True),
     Column("source", "source", minor=True),
 )
@@ -79,7 +79,15 @@ def _list_report() -> Report:
     rows = [dict(_record(load_engine(name))) for name in names_of_engines()]
     keys = tuple(rows[0])
     return Report(
-        "engines", {}, {}, CONVENTION, {"engines": len(rows)}, rows, (Table("", COLUMNS, rows),), keys=keys
+        "engines",
+        {},
+        {},
+        CONVENTION,
+        {"engines": len(rows)},
+        rows,
+        (Table("", COLUMNS, rows),),
+        keys=keys,
+        headline=f"{len(rows)} engines: {', '.join(row['name'] for row in rows)}",
     )
 
 
@@ -95,8 +103,31 @@ def _engine_report(facts: Mapping[str, Any]) -> Report:
     about = {"name": facts["name"], "source": f"engine {facts['name']}"}
     notes = (f"{facts['title']} {facts['version']}: {facts['source']}", *_measured(facts["name"]))
     totals = {"facts": len(rows), "version": facts["version"], "source": facts["source"]}
-    table = Table("", FACTS, rows)
-    return Report("engines", about, {}, CONVENTION, totals, rows, (table,), notes)
+    units = {column.key: column.unit for column in COLUMNS}
+    shown = [{**row, "unit": units.get(row["fact"], "text")} for row in rows]
+    return Report(
+        "engines",
+        about,
+        {},
+        CONVENTION,
+        totals,
+        rows,
+        (Table("", FACTS, shown),),
+        notes,
+        headline=", ".join(_in_words(facts)),
+    )
+
+
+def _in_words(facts: Mapping[str, Any]) -> Iterator[str]:
+    """`vLLM 0.33 takes 92.0% of a device's memory, prompts in chunks of 2,048 to 16,384 tokens`."""
+    takes = f" takes {facts['utilization']:.1%} of a device's memory" if "utilization" in facts else ""
+    yield f"{facts['title']} {facts['version']}{takes}"
+    if facts.get("chunk") is not None:
+        chunks = facts["chunk"].values() if isinstance(facts["chunk"], Mapping) else [facts["chunk"]]
+        sizes = dict.fromkeys((min(chunks), max(chunks)))
+        yield f"prompts in chunks of {' to '.join(f'{size:,}' for size in sizes)} tokens"
+    if facts.get("cache_block") is not None:
+        yield f"a cache in blocks of {facts['cache_block']:,}"
 
 
 def _measured(name: str) -> Iterator[str]:

@@ -32,7 +32,8 @@ def families() -> Report:
     rows = family_rows()
     totals = {"families": len(rows) - len(WRAPPERS), "wrappers": len(WRAPPERS)}
     table = Table("", COLUMNS, rows)
-    return Report("families", {}, {}, CONVENTION, totals, rows, (table,))
+    headline = f"{totals['families']:,} model types are read, and {totals['wrappers']:,} wrappers"
+    return Report("families", {}, {}, CONVENTION, totals, rows, (table,), headline=headline)
 
 
 def family_rows() -> list[dict[str, Any]]:

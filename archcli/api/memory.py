@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any
 
@@ -31,7 +32,7 @@ from archcli.api.asking.plan_options import WHOLE, PlanOptions
 from archcli.api.asking.question import Option, asks, count_option, part
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
-from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryQuestion
+from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryQuestion, check_question
 from archcli.measure.memory.answers.report import count_memory as count
 from archcli.measure.memory.engine import NO_ENGINE
 from archcli.measure.memory.settings import COMPUTED, AttentionForm, MemoryPhase, MemorySettings
@@ -43,10 +44,11 @@ from archcli.modules.spec.arguments import DtypeName
 from archcli.modules.spec.values import ZeroOrMore
 
 Phase = Annotated[
-    MemoryPhase,
+    MemoryPhase | None,
     Option(
         "train: a training step; forward: a pass without a cache, as of an encoder; prefill: a prompt; "
-        "decode: one token against a full cache; serve: an engine that serves sequences."
+        "decode: one token against a full cache; serve: an engine that serves sequences. "
+        "[default: train, and on a device a line on serving]"
     ),
 ]
 ComputedDtype = Annotated[
@@ -79,6 +81,9 @@ Memory = Annotated[
 ]
 
 
+DEFAULT_PHASE: MemoryPhase = "train"
+OF_TRAINING = ("optimizer", "recompute", "loss", "grad_accum", "gradients", "zero")
+"""Options that only training has: with one of them, nothing is said of serving."""
 SET_BY_ENGINE = {"cache_dtype", "past", "engine", "offload"}
 """Fields of MemorySettings that depend on more than the option of their name."""
 
@@ -88,7 +93,7 @@ class MemoryOptions(OffloadOptions, PlanOptions, MediaOptions):
     """What `archcli memory` asks."""
 
     model: ModelLike
-    phase: Phase = "train"
+    phase: Phase = None
     batch_size: BatchSize = 1
     seq_len: Tokens = None
     _: KW_ONLY
@@ -116,10 +121,13 @@ class MemoryOptions(OffloadOptions, PlanOptions, MediaOptions):
 
         Raises ArchError for values that it cannot have.
         """
-        if self.new and self.phase != "serve":
-            what = f"--new applies to serving only, and the phase is {self.phase}"
+        phase = self.phase or DEFAULT_PHASE
+        if self.new and phase != "serve":
+            what = f"--new applies to serving only, and the phase is {phase}"
             raise ArchError(what, "ask for --phase serve, or leave --new out")
-        return part(replace(self, dtype=self.dtype or usual), MemorySettings, beside=SET_BY_ENGINE)
+        return part(
+            replace(self, phase=phase, dtype=self.dtype or usual), MemorySettings, beside=SET_BY_ENGINE
+        )
 
     def question(self, loaded: Model) -> MemoryQuestion:
         """The question about a loaded model."""
@@ -129,7 +137,7 @@ class MemoryOptions(OffloadOptions, PlanOptions, MediaOptions):
             return replace(self, **options).question(loaded)
 
         usual = COMPUTED[0] if device is None else device.usual_dtype
-        model = as_asked(loaded, self.dtype, trains=self.phase == "train")
+        model = as_asked(loaded, self.dtype, trains=(self.phase or DEFAULT_PHASE) == "train")
         model, settings = self.settings(usual).stored(model, usual)
         settings = run_by_engine(settings, model, self.engine, self.kv_dtype, device)
         device = share_of(device, settings.engine, self.utilization)
@@ -141,6 +149,19 @@ class MemoryOptions(OffloadOptions, PlanOptions, MediaOptions):
 
             question = replace(question, plan=usual_plan(question, device.n_devices))
         return self.with_offload(question)
+
+    def serving(self, loaded: Model) -> MemoryQuestion | None:
+        """The same about serving, where no phase is named and nothing of training; None elsewhere."""
+        on_device = self.device is not None or self.memory is not None
+        of_training = any(getattr(self, name) != getattr(MemoryOptions, name) for name in OF_TRAINING)
+        if self.phase is not None or self.fit is not None or of_training or not (on_device and loaded.caches):
+            return None
+        # a plan or a cache of training may be none of serving
+        with suppress(ArchError):
+            question = replace(self, phase="serve").question(loaded)
+            check_question(question)
+            return question
+        return None
 
 
 def memory_report(
@@ -157,6 +178,7 @@ def memory_report(
         tell=tell,
         # reads a file for each device of the package, so only where the fewest devices are looked for
         devices=_gpus(question, options) if options.fit == "devices" and question.device is None else (),
+        serving=options.serving(subject.model),
     )
     return subject.named(report)
 

@@ -302,8 +302,9 @@ def of_named(
 
     for text in own.input:
         input_form(text)  # before anything is imported
+    stated = {name: given[name] for name in TAKEN[command] if given[name] is not None}
     how = {"call": own.call, "allow_uncounted": own.allow_uncounted}
     how |= {} if command == "profile" and own.run_on == "meta" else {"run_on": own.run_on}
-    question = _question(command, {**how, **{name: given[name] for name in TAKEN[command]}})
+    question = _question(command, {**how, **stated})
     with prints_to_errors():
         return _answer(command, _named(named, own.input, question), question)

@@ -222,7 +222,9 @@ def report_of(
     titles = {"ok": "", "witness": "reference", "what": "what", "ours": "archcli", "theirs": "reference says"}
     titles |= {"where": "where"} if failed else {}
     columns = [Column(key, heading, "flag" if key == "ok" else "text") for key, heading in titles.items()]
-    title = f"{failed} of {len(rows)} comparisons differ" if failed else f"all {len(rows)} comparisons agree"
+    headline = (
+        f"{failed} of {len(rows)} comparisons differ" if failed else f"all {len(rows)} comparisons agree"
+    )
     return Report(
         command="verify",
         model={},
@@ -231,7 +233,8 @@ def report_of(
         convention=CONVENTION,
         totals={"comparisons": len(rows), "failed": failed, "uncounted": dict(verified.uncounted)},
         rows=rows,
-        tables=(Table(title, columns, rows), *(_uncounted(verified) if verbose else ())),
+        headline=headline,
+        tables=(Table("comparisons", columns, rows), *(_uncounted(verified) if verbose else ())),
         notes=(*notes, *verified.notes),
     )
 

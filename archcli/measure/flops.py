@@ -28,6 +28,7 @@ from archcli.modules import Model
 from archcli.modules.spec.arguments import CountedPairs
 from archcli.modules.spec.request import DEFAULT_LOGITS, Medium, Request
 from archcli.modules.spec.trace import MTP, is_prediction
+from archcli.units import short_flops
 
 CONVENTION = (
     "FLOP = 2 x multiply-add. matmul: matrix products, the router's included; "
@@ -59,7 +60,6 @@ def count_flops(
     # rounded only behind the sums: a share of targets or of zero experts makes FLOPs fractions
     rows = [{key: rounded(value) if key in AMOUNTS else value for key, value in row.items()} for row in rows]
     inputs = plan_inputs(model)
-    plan_totals = {"sent_elements": counted.sent_elements()} if inputs else {}
     totals = {
         "matmul_flops": rounded(matmul),
         "other_flops": rounded(other_flops),
@@ -68,7 +68,7 @@ def count_flops(
         "by_component": {row["component"]: row["matmul_flops"] for row in rows if row["matmul_flops"]},
         "by_class": classes,
         "tokens": tokens,
-        **plan_totals,
+        **({"sent_elements": counted.sent_elements()} if inputs else {}),
         "matmul_flops_per_token": _per(rounded(matmul), tokens),
         **media,
     }
@@ -87,6 +87,7 @@ def count_flops(
             "logits": DEFAULT_LOGITS[counted.phase],
             **WHOLE,
         },
+        headline="; ".join(_answer(counted, totals, macs=macs)),
     )
 
 
@@ -219,6 +220,32 @@ def _tables(totals: dict[str, Any], rows: list[dict[str, Any]], *, macs: bool) -
     yield Table(
         "By class of operation", (Column("class", "class"), Column("flops", "FLOPs", "flops")), by_class
     )
+
+
+def _answer(counted: Pass, totals: dict[str, Any], *, macs: bool) -> Iterator[str]:
+    """The answer: FLOPs of the pass and of a token, and what each image or sound costs."""
+    half, unit = (2, "MAC") if macs else (1, "FLOP")
+    expected = " expected" if totals["expected"] else ""
+    matmul, tokens = totals["matmul_flops"] // half, totals["tokens"]
+    yield f"{short_flops(matmul, unit)}{expected} for {_pass_in_words(counted)}"
+    if tokens > 1:
+        yield f"{short_flops(_per(matmul, tokens), unit)} a token"
+    for entry in totals.get("media", ()):
+        cost = short_flops(entry["matmul_flops"] // half, unit)
+        yield f"{medium_in_words(entry)}: {entry['tokens']:,} tokens, {cost}"
+    if "prompt_tokens" in totals:
+        whole = totals["matmul_flops_with_towers"] // half
+        yield f"{short_flops(whole, unit)} in all"
+
+
+def _pass_in_words(counted: Pass) -> str:
+    """`a forward of 2,048 tokens`, `a training step of 8 x 1,024 tokens`, `a decoded token after 8,000`."""
+    n, past = counted.batch_size, counted.past
+    after = f" after {past:,}" if past else ""
+    if counted.phase == "decode":
+        return f"a decoded token{after}" + (f" of each of {n:,} sequences" if n > 1 else "")
+    name = {"train": "a training step"}.get(counted.phase, f"a {counted.phase}")
+    return f"{name} of {f'{n:,} x ' if n > 1 else ''}{counted.new:,} tokens{after}"
 
 
 def _media(totals: dict[str, Any], half: int, word: str, unit: Unit) -> Table:

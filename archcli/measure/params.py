@@ -22,6 +22,7 @@ from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.trace import is_prediction
 from archcli.modules.stored.formats import format_notes
+from archcli.units import both_bytes, short_count
 
 CONVENTION = (
     "Tied weights count once; buffers do not count. Active: routed experts count k of E. Total: token "
@@ -62,6 +63,7 @@ def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
         rows=folded,
         tables=(_summary(model, totals, dtype), *towers, _groups(totals), _paths(model, totals, folded)),
         notes=(*format_notes(dtype), *broken_notes(model), *_notes(model, totals)),
+        headline="; ".join(_sizes(model, totals, dtype)),
     )
 
 
@@ -216,6 +218,32 @@ def _by_path(weights: Iterable[tuple[Row, WeightBits]], depth: int) -> list[dict
         {**entry, "bytes": totals[path].whole.bytes, "bits_per_weight": totals[path].bits_per_weight}
         for path, entry in entries.items()
     ]
+
+
+def _sizes(model: Model, totals: Totals, dtype: str) -> Iterator[str]:
+    """The answer: parameters in all and active, and the bytes that they take."""
+    total, active = totals["params"], totals["active_params"]
+    without_table = totals["active_params_excl_input_embedding"]
+    parts = [f"{short_count(total)} parameters"]
+    parts += ["all active" if active == total else f"{short_count(active)} active"]
+    parts += [f"{short_count(without_table)} without the input table"] if without_table != active else []
+    yield ", ".join(parts)
+    if model.towers:
+        yield f"{short_count(totals['params_with_towers'])} with its towers"
+    if totals["lora_params"]:
+        yield f"{short_count(totals['trainable_params'])} train, those of the adapters"
+    if totals["bytes"] is None:
+        yield "bytes as stored are not known"
+        return
+    if model.quantization is None:
+        yield f"{both_bytes(totals['bytes'])} in {dtype}"
+        # beside it, the form that is published
+        yield from (
+            f"{both_bytes(totals['published_bytes'])} as published" for _ in _forms(model, totals)[1:]
+        )
+        return
+    form = "as published" if model.is_as_published else f"as {dtype}" if dtype != PLAIN else "as stored"
+    yield f"{both_bytes(totals['bytes'])} {form}, {totals['bits_per_weight']:.4g} bits a weight"
 
 
 def _summary(model: Model, totals: Totals, dtype: str) -> Table:

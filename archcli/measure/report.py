@@ -107,8 +107,9 @@ class Report:
     `totals` and `rows` hold exact numbers under fixed names; `tables` present the same numbers. `inputs` are
     the options of the command; a heading leaves out those with their `usual` values. `convention` is printed
     below every table; `notes` say what the reader must know, a sentence each. `keys` are those of every row,
-    stated where there may be no row. A `title` is the heading in place of command and inputs. `not_modelled`
-    says what predicted figures leave out, a sentence each.
+    stated where there may be no row. The `headline` answers the question and is the first line; below
+    it stand the settings, by a `title` or as command and inputs. `not_modelled` says what predicted figures
+    leave out, a sentence each.
 
     `print(report)` shows the tables, a notebook draws them. `f"{report:md}"` gives another format: plain,
     table, md, html, json or csv.
@@ -128,6 +129,7 @@ class Report:
     keys: Sequence[str] = ()
     title: str = ""
     not_modelled: Sequence[str] = ()
+    headline: str = ""
 
     def __format__(self, form: str) -> str:
         # the format is empty for str() and for an f-string that states none

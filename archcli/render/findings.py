@@ -111,19 +111,20 @@ MOST_OPTIONS = 4
 
 
 def full(report: Report, diagnostics: Iterable[Diagnostic], width: int | None) -> str:
-    """Each finding under its line of the file, then the notes and a summary.
+    """The number of findings, each of them under its line of the file, then the notes.
 
     With a `width`, text is folded to that many columns.
     """
-    paragraphs = [_paragraph(diagnostic, width) + "\n" for diagnostic in diagnostics]
-    below = [*(f"note: {sanitize(note)}" for note in report.notes), summary(report.totals)]
-    return disarm("\n".join([*paragraphs, *(part for line in below for part in folded(line, width))]) + "\n")
+    first = "\n".join(folded(_checked(report), width))
+    below = [part for note in report.notes for part in folded(f"note: {sanitize(note)}", width)]
+    paragraphs = [_paragraph(diagnostic, width) for diagnostic in diagnostics]
+    return disarm("\n\n".join([first, *paragraphs, *(["\n".join(below)] if below else [])]) + "\n")
 
 
 def concise(report: Report) -> str:
-    """A line for each finding, then a summary."""
+    """A line for each finding, which editors read, then their number."""
     lines = [sanitize(_line(row)) for row in report.rows]
-    return "\n".join([*lines, summary(report.totals)]) + "\n"
+    return "\n".join([*lines, _checked(report)]) + "\n"
 
 
 def unpatched(source: str, changes: Iterable[tuple[str, Any]]) -> str:
@@ -132,17 +133,10 @@ def unpatched(source: str, changes: Iterable[tuple[str, Any]]) -> str:
     return "".join([f"# {sanitize(source)}: {UNPATCHED}\n", *options]) if options else ""
 
 
-def summary(totals: Mapping[str, Any]) -> str:
-    """How many findings of each severity: `2 models checked: 1 error, 3 warnings.`."""
-    models = _plural(totals["models"], "model")
-    if not totals["findings"]:
-        return f"{models} checked: no findings."
-    counts = [(kind, totals[f"{kind}s"]) for kind in ("error", "warning", "info")]
-    return f"{models} checked: {', '.join(_plural(n, kind) for kind, n in counts if n)}."
-
-
-def _plural(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 or noun == "info" else f"{n} {noun}s"
+def _checked(report: Report) -> str:
+    """`2 models checked: 1 error, 3 warnings.`."""
+    n = report.totals["models"]
+    return f"{n} model{'' if n == 1 else 's'} checked: {report.headline}."
 
 
 def _line(row: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.errors import ArchError, either, install, quote, sanitize
 from archcli.render.grid import Grid, grid
-from archcli.render.plain import closing, heading
+from archcli.render.plain import closing, opening
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,8 +67,9 @@ WORDS = "text-align:left"
 
 
 def html(report: Report) -> str:
-    """The heading, every table below its title, then the convention and the notes. Everything is escaped."""
-    lines = [f"<p><strong>{escape(heading(report))}</strong></p>"] if heading(report) else []
+    """The answer, its settings, every table, then the convention and the notes. Everything is escaped."""
+    lines = [f"<p>{escape(line)}</p>" for line in opening(report)]
+    lines[:1] = [f"<p><strong>{escape(line)}</strong></p>" for line in opening(report)[:1]]
     lines += [_drawn(grid(table)) for table in report.tables]
     lines += [f"<p><small>{escape(line)}</small></p>" for line in closing(report)]
     return "\n".join(["<div>", *lines, "</div>"]) + "\n"
@@ -93,7 +94,7 @@ def _cell(tag: str, text: str, flush_right: bool) -> str:
 
 def latex(report: Report) -> str:
     """The equations (amsmath), between comments that say what they are of and what each symbol means."""
-    comments = [f"% {line}" for line in (heading(report), *closing(report)) if line]
+    comments = [f"% {line}" for line in (*opening(report), *closing(report)) if line]
     legend = [
         f"% {entry['symbol']} = {entry['value']}: {sanitize(entry['meaning'])}"
         for entry in report.totals["legend"]

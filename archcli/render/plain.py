@@ -21,25 +21,38 @@ INPUTS: dict[str, tuple[str, Unit]] = {
 
 
 def plain(report: Report) -> str:
-    """The heading, every table, then the convention and the notes."""
+    """The answer and its settings, every table, then the convention and the notes."""
     blocks = [
-        heading(report),
+        "\n".join(opening(report)),
         *(_drawn(grid(table, wrapped=True)) for table in report.tables),
         "\n".join(closing(report)),
     ]
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 
-def heading(report: Report) -> str:
-    """The model and the inputs, but those of their usual values: `gpt2: kvcache, context 1,024`.
+def opening(report: Report) -> list[str]:
+    """The first lines: the answer, `gpt2: 75.5 MB of cache …`, and below it what was asked for.
 
-    A report with a title has that in place of command and inputs.
+    A report without a headline has one line: `gpt2: kvcache, context 1,024`.
     """
-    if not report.model.get("name"):
-        return ""
+    name, settings = report.model.get("name", ""), _settings(report)
+    # a name alone is no setting
+    beside = [settings] if settings != report.command else []
+    lines = [*report.headline.split("\n"), *beside] if report.headline else [settings]
+    named = [f"{name}: {lines[0]}", *lines[1:]] if name else report.headline.split("\n")
+    return [sanitize(line) for line in named if line]
+
+
+def heading(report: Report) -> str:
+    """The first lines as one."""
+    return ". ".join(opening(report))
+
+
+def _settings(report: Report) -> str:
+    """The command and the inputs, but those of their usual values; a title in their place."""
     if report.title:
         overrides = [_input("set", report.inputs["set"])] if report.inputs.get("set") else []
-        return sanitize(f"{report.model['name']}: {', '.join([report.title, *overrides])}")
+        return ", ".join([report.title, *overrides])
     # no set, as lists, such as that of --set, have no hash
     usual = list(report.usual.items())
     inputs = [
@@ -47,7 +60,7 @@ def heading(report: Report) -> str:
         for key, value in report.inputs.items()
         if value is not None and value is not False and (key, value) not in usual
     ]
-    return sanitize(f"{report.model['name']}: {', '.join([report.command, *inputs])}")
+    return ", ".join([report.command, *inputs])
 
 
 def _input(key: str, value: Any) -> str:
@@ -82,8 +95,8 @@ def _aligned(cell: str, width: int, numeric: bool) -> str:
 
 
 def markdown(report: Report) -> str:
-    """The heading, every table below its title, then the convention and the notes as paragraphs."""
-    blocks = [_escaped(heading(report)), *(_table(grid(table)) for table in report.tables)]
+    """The answer, its settings, every table below its title, then the convention and the notes."""
+    blocks = [*map(_escaped, opening(report)), *(_table(grid(table)) for table in report.tables)]
     return "\n\n".join(filter(None, [*blocks, *map(_escaped, closing(report))])) + "\n"
 
 

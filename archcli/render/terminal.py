@@ -23,7 +23,7 @@ from rich.text import Text
 
 from archcli.errors import sanitize
 from archcli.render.grid import Grid, grid
-from archcli.render.plain import closing, heading
+from archcli.render.plain import closing, opening
 from archcli.render.screen import SEAMS, cell_width, folded
 
 if TYPE_CHECKING:
@@ -101,12 +101,18 @@ def picture(report: Report) -> str:
 def _print(report: Report, console: Console, fuller: str) -> None:
     width = console.width
     tables = [_fitted(table, width) for table in report.tables]
-    head = ["\n".join(folded(heading(report), width))] if heading(report) else []
-    for block in [*(Text(line, style="bold") for line in head), *(table.drawing for table in tables)]:
+    first = Text("\n").join(_first_lines(report, width))
+    for block in [*([first] if first else []), *(table.drawing for table in tables)]:
         console.print(block)
         console.print()
     for line in [*_reduced(tables, width, fuller), *closing(report)]:
         console.print(Text("\n".join(folded(line, width)), style="dim"))
+
+
+def _first_lines(report: Report, width: int) -> Iterator[Text]:
+    """The answer in bold, and its settings; a line of settings alone is bold too."""
+    for place, line in enumerate(opening(report)):
+        yield Text("\n".join(folded(line, width)), style="" if place else "bold")
 
 
 def _reduced(tables: Sequence[FittedTable], width: int, fuller: str) -> Iterator[str]:

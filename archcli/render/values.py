@@ -6,20 +6,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from archcli.errors import sanitize
-from archcli.units import FOUR_FIGURES, PREFIXES, scaled
+from archcli.units import COUNTS, COUNTS_FROM, FOUR_FIGURES, binary_bytes, scaled, short_flops
 
 if TYPE_CHECKING:
     from archcli.measure.report import Unit
 
 
 NOTHING = "-"
-COUNTS_FROM = 10_000  # below, the figure itself is as short
 TWOFOLD = {"count", "flops", "macs", "bytes"}
 """Units that show the exact figure and the short one side by side."""
 SHORT_ALONE = {"share", "ratio", "seconds", "gflop", "millions", "fine_share"}
 """Units that show the short figure alone."""
-COUNTS = ("", "K", "M", "B", "T")
-BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi")
 SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -63,9 +60,9 @@ def _ratio(value: float) -> str:
 
 SHORT: dict[Unit, Callable[[float], str]] = {
     "count": _count,
-    "flops": lambda value: f"{scaled(value, 1000, PREFIXES, ' ')}FLOP",
-    "macs": lambda value: f"{scaled(value, 1000, PREFIXES, ' ')}MAC",
-    "bytes": lambda value: f"{scaled(value, 1024, BINARY, ' ')}B",
+    "flops": short_flops,
+    "macs": lambda value: short_flops(value, "MAC"),
+    "bytes": binary_bytes,
     "share": lambda value: f"{100 * value:.1f}%",
     "ratio": _ratio,
     "seconds": _seconds,

@@ -65,8 +65,27 @@ def report_of(
     records = [{**row, "place": "{file}:{line}:{column}".format(**row["where"])} for row in rows]
     tables = (Table("", COLUMNS, records),)
     return Report(
-        "check", dict(named), dict(inputs), CONVENTION, totals, rows, tables, tuple(notes), keys=KEYS
+        "check",
+        dict(named),
+        dict(inputs),
+        CONVENTION,
+        totals,
+        rows,
+        tables,
+        tuple(notes),
+        keys=KEYS,
+        headline=summary(totals),
     )
+
+
+def summary(totals: Mapping[str, Any]) -> str:
+    """How many findings of each severity: `1 error, 3 warnings`, or `no findings`."""
+    counts = [(kind, totals[f"{kind}s"]) for kind in ("error", "warning", "info")]
+    return ", ".join(_plural(n, kind) for kind, n in counts if n) or "no findings"
+
+
+def _plural(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 or noun == "info" else f"{n} {noun}s"
 
 
 def statistics(report: Report) -> Report:

@@ -28,7 +28,9 @@ def test_a_preset_is_clean(cli):
 
 def test_the_full_form_draws_the_line_and_names_the_source(cli, broken):
     out = cli("check", broken, "--select", "HWD001").out
-    assert out.startswith("broken.yaml:11:48: warning[HWD001]: d_ff 14,335 is no multiple of 64")
+    first, finding, *_ = out.split("\n\n")
+    assert first == "1 model checked: 1 warning."
+    assert finding.startswith("broken.yaml:11:48: warning[HWD001]: d_ff 14,335 is no multiple of 64")
     assert "^^^^^" in out
     assert "= help: --set groups.0.layer.ffn.d_ff=14336" in out
     assert "= source: " in out

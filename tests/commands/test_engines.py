@@ -13,7 +13,7 @@ def test_engines_are_listed(cli):
     assert [row["name"] for row in found["rows"]] == engines()
     assert all(row["version"] and row["source"] for row in found["rows"])
     lines = cli("engines").out.splitlines()
-    assert [line.split()[0] for line in lines[1 : 1 + len(engines())]] == engines()
+    assert [line.split()[0] for line in lines[3 : 3 + len(engines())]] == engines()
 
 
 def test_one_engine_shows_its_facts_with_sources(cli):
@@ -57,3 +57,13 @@ def test_a_model_without_a_cache_is_refused_for_its_phase_whatever_the_engine(cl
     done = cli("memory", "bert-large-uncased", "--phase", "decode", "--engine", "vllm")
     assert (done.code, done.err.count("\n")) == (2, 2)
     assert "an encoder has no cache to fill" in done.err
+
+
+def test_the_share_that_an_engine_takes_is_the_same_in_both_tables(cli):
+    for name in ("vllm", "sglang"):
+        row = next(row for row in archcli.engines(name).rows if row["fact"] == "utilization")
+        share = f"{row['value']:.1%}"
+        listed = next(line for line in cli("engines").out.splitlines() if line.startswith(f"{name} "))
+        alone = next(line for line in cli("engines", name).out.splitlines() if line.startswith("utilization"))
+        assert share in listed
+        assert alone.split()[1] == share

@@ -159,8 +159,8 @@ def test_a_long_formula_is_wrapped_in_a_pipe_and_can_be_pasted(cli):
     whole = json.loads(cli(*words, "--json").out)["totals"]
     lines = cli(*words).out.split("Symbols")[0].splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("total "))
-    column = lines[2].index("matmul FLOPs")
-    assert max(len(line) for line in lines) <= column + 100
+    column = next(line for line in lines if line.startswith("component ")).index("matmul FLOPs")
+    assert max(len(line) for line in lines[3:]) <= column + 100
     formula, numbers, value = "\n".join(line[column:] for line in lines[start:]).split("\n= ")[:3]
     assert len(formula.splitlines()) > 2
     names = {name: sympy.Symbol(name) for name in whole["symbols"]}
@@ -242,3 +242,24 @@ def test_other_commands_need_no_sympy(cli, monkeypatch, package):
 def test_a_path_is_one_of_parameters():
     with pytest.raises(ArchError, match="path changes nothing of flops"):
         archcli.explain("gpt2", "flops", path="layers.*.ffn")
+
+
+@every_row(
+    ("name", "formula"),
+    [
+        # 2 L n_kv head_dim T, as in textbooks
+        ("llama-2-70b", "2*batch_size*context*head_dim*n_kv_heads*n_layers"),
+        ("mixtral-8x7b", "2*batch_size*context*head_dim*n_kv_heads*n_layers"),
+        # one head of keys and values
+        ("falcon-7b", "2*batch_size*context*head_dim*n_layers"),
+        # n_kv_heads * head_dim is d_model
+        ("gpt2", "2*batch_size*context*d_model*n_layers"),
+    ],
+)
+def test_the_cache_of_shared_heads_is_written_with_their_width(cli, name, formula):
+    assert totals(cli, name, "kvcache")["formula"] == formula
+
+
+def test_the_width_of_the_model_stays_where_its_growth_is_asked_for(cli):
+    growing = totals(cli, "llama-3.1-8b", "kvcache", "--at", "d_model")
+    assert growing["formula"] == "2*batch_size*context*d_model*n_kv_heads*n_layers/n_heads"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -69,8 +70,9 @@ def test_a_model_and_a_device_have_a_verdict_in_the_first_line(cli):
     lines = cli("fit", "llama-3.1-70b", "2xrtx-3090").out.splitlines()
     assert lines[0].startswith("llama-3.1-70b: fits 2 x rtx-3090 as q4_k_m with ")
     assert lines[0].endswith(" tokens/s (13.9 to 20.1)")
-    assert lines[2].startswith("As llama.cpp runs it. Speed with 2,048 tokens in the cache: ")
-    assert len(lines) <= 12
+    assert lines[1].startswith("serving, 1 x ")
+    assert lines[3].startswith("As llama.cpp runs it. Speed with 2,048 tokens in the cache: ")
+    assert len(lines) <= 13
 
 
 def test_the_json_of_a_model_has_its_keys(answer):
@@ -354,3 +356,10 @@ def test_an_offload_that_holds_no_format_is_a_verdict(cli):
         0,
         "deepseek-v3: does not fit rtx-4090 and 64.0 GiB of RAM in any format",
     )
+
+
+def test_the_rate_of_several_sequences_is_that_of_all_and_of_each(cli):
+    line = cli("fit", "llama-3.1-8b", "h100-sxm", "-b", "16").out.splitlines()[0]
+    rate, each = re.search(r"; ([\d,]+) tokens/s \(.*\) of all, ([\d.]+) each$", line).groups()
+    assert float(each) == pytest.approx(float(rate.replace(",", "")) / 16, rel=0.005)
+    assert " of all" not in cli("fit", "llama-3.1-8b", "h100-sxm").out.splitlines()[0]

@@ -24,9 +24,12 @@ def asked(cli, *args):
 
 def test_the_default_answer_is_short_and_begins_with_the_peak(cli):
     done = cli("memory", "gpt2", "--device", "h100-sxm")
-    first, _, headline, *_ = done.out.splitlines()
-    assert first == "gpt2: a training step, 1 x 1,024 tokens, bf16, adamw-mixed, on h100-sxm"
-    assert headline == "Fits into h100-sxm (79.1 GiB): 2.48 GiB at the peak (loss)"
+    training, serving, settings, *_ = done.out.splitlines()
+    # 124,439,808 weights of 2 bytes are 237 MiB
+    peak = "2.48 GiB at the peak (loss), 237 MiB of weights"
+    assert training == f"gpt2: Training fits into h100-sxm (79.1 GiB): {peak}"
+    assert serving.startswith("Serving fits into h100-sxm (79.1 GiB): ")
+    assert settings == "a training step, 1 x 1,024 tokens, bf16, adamw-mixed, on h100-sxm"
     assert len(done.out.splitlines()) < 30
     assert "Beyond the model: up to " in done.out
 
@@ -226,3 +229,18 @@ def test_values_of_numpy_are_sizes_too():
 
     asked = count_memory("gpt2", batch_size=np.int64(2), seq_len=64, attention="flash", phase="train")
     assert asked.totals["peak_bytes"] == count_memory("gpt2", batch_size=2, seq_len=64).totals["peak_bytes"]
+
+
+@every_row(
+    ("args", "runs"),
+    [
+        ((), "as torch 2.13 runs the model that archcli builds"),
+        (("--phase", "serve", "--engine", "none"), "as torch 2.13 runs the model that archcli builds"),
+        (("--phase", "serve"), "as vLLM runs the model: its cache, chunks and fused kernels"),
+        (("--phase", "serve", "--engine", "llamacpp"), "as llama.cpp runs the model"),
+    ],
+)
+def test_the_convention_says_what_runs_the_model(cli, args, runs):
+    document = asked(cli, "gpt2", "-s", "64", *args)
+    assert runs in document["convention"]
+    assert document["convention"].count("runs the model") == 1

@@ -86,12 +86,12 @@ def test_the_sentence_says_how_many_tokens_and_what_limits(cli, predicted):
     spent, whole = totals["limits"][0]["time_s"], totals["time_s"]["expected"]
     rate = f"Decoding 1 sequence: {expected} tokens/s ({low} to {high}); "
     times = f"{1e3 * spent:.2f} of {1e3 * whole:.2f} ms go into reading the weights."
-    assert cli(*asked).out.splitlines()[2] == rate + times
-    unknown = cli("predict", "gpt2", "--device", "mi300x").out.splitlines()[2]
-    assert unknown.startswith("Decoding 1 sequence: at most ")
+    assert cli(*asked).out.splitlines()[0] == f"llama-3.1-8b: {rate}{times}"
+    unknown = cli("predict", "gpt2", "--device", "mi300x").out.splitlines()[0]
+    assert unknown.startswith("gpt2: Decoding 1 sequence: at most ")
     assert unknown.endswith("(no measurements of this device, so this is an upper limit).")
     long = cli("predict", "llama-2-7b", "--device", "h100-sxm", "--engine", "vllm", "-b", "64", "-s", "4096")
-    assert "reading the KV cache" in long.out.splitlines()[2]
+    assert "reading the KV cache" in long.out.splitlines()[0]
 
 
 def test_an_encoder_runs_forward(predicted):
@@ -174,17 +174,17 @@ def test_what_does_not_fit_is_marked(cli, predicted):
     ],
 )
 def test_what_does_not_fit_is_said_before_any_time(cli, model, device, heading):
-    sentence = cli("predict", model, "--device", device).out.splitlines()[2]
-    assert sentence.startswith(heading)
+    sentence = cli("predict", model, "--device", device).out.splitlines()[0]
+    assert sentence.startswith(f"{model}: {heading}")
 
 
 def test_headings_of_figures_and_their_names_in_json(cli, predicted):
     """Of a rate the floor is the highest figure: people read `limit`, JSON keeps `floor`."""
     asked = ("predict", "llama-3.1-8b", "--device", "h100-sxm")
     rates, lines = predicted(*asked)["totals"]["tokens_per_s"], cli(*asked).out.splitlines()
-    assert lines[3].split() == ["limit", "expected", "low", "high"]
+    assert lines[4].split() == ["limit", "expected", "low", "high"]
     known = [pytest.approx(rates[name], abs=0.05) for name in ("floor", "expected", "low", "high")]
-    assert [float(rate) for rate in lines[5].split()[1:]] == known
+    assert [float(rate) for rate in lines[6].split()[1:]] == known
     assert "floor" not in "\n".join(lines)
 
 

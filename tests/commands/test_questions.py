@@ -84,7 +84,7 @@ def test_a_signature_that_is_written_out_is_that_of_its_record(function, record,
         (
             MemoryOptions,
             MemorySettings,
-            {"cache_dtype": None, "past": None, "engine": None, "dtype": None, "media": None},
+            {"phase": None, "cache_dtype": None, "past": None, "engine": None, "dtype": None, "media": None},
         ),
         (PlanOptions, Plan, {}),
         (PredictOptions, PredictSettings, {"new": DEFAULT_NEW, "dtype": "bf16", "engine": "none"}),

@@ -131,8 +131,8 @@ def test_what_does_not_fit_says_so(cli):
     ],
 )
 def test_the_answer_is_a_sentence_above_the_tables(cli, answered, asked, training):
-    totals, sentence = answered(*asked), cli("scale", *asked).out.splitlines()[2]
-    assert sentence == totals["sentence"]
+    totals, sentence = answered(*asked), cli("scale", *asked).out.splitlines()[0]
+    assert sentence == f"{asked[0]}: {totals['sentence']}"
     assert f" parameters: d_model {totals['d_model']:,}, {totals['n_layers']} layers. " in sentence
     assert f"{totals['tokens_per_param']:.1f} a" in sentence
     assert training in sentence

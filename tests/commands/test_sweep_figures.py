@@ -167,13 +167,14 @@ def test_the_table_says_how_many_match(cli, llama):
         ): f"{of_two} of {len(shapes)} candidates match; the best 3",
     }
     for asked, title in said.items():
-        assert cli(*axes, *asked).out.splitlines()[2] == title
+        assert cli(*axes, *asked).out.splitlines()[0].startswith(f"llama: {title}; ")
     front = json.loads(cli(*axes, "--minimize", "params", "--maximize", "d_ff", "--json").out)["totals"][
         "front"
     ]
-    title = cli(*axes, "--minimize", "params", "--maximize", "d_ff", "--top", "1").out.splitlines()[2]
-    assert (
-        title == f"{len(shapes)} of {len(shapes)} candidates match, {front} on the Pareto front; the first 1"
+    title = cli(*axes, "--minimize", "params", "--maximize", "d_ff", "--top", "1").out.splitlines()[0]
+    on_front = f"{front} on the Pareto front; the first 1"
+    assert title.startswith(
+        f"llama: {len(shapes)} of {len(shapes)} candidates match, {on_front}; first: d_ff "
     )
 
 

@@ -162,7 +162,7 @@ def test_where_interrupts_are_ignored_nothing_changes(ignored):
     """As nohup and a shell's background jobs start programs."""
     done = process("params", "gpt2", preexec_fn=lambda: signal.signal(signal.SIGINT, ignored))
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("gpt2: params")
+    assert done.stdout.startswith("gpt2: 124M parameters")
 
 
 CLOSED = {

@@ -90,7 +90,7 @@ def test_a_report_is_copied_and_pickled_whole(report):
 
 def test_a_format_that_there_is_not_is_refused():
     report = archcli.count_params("gpt2")
-    assert f"{report:table}".startswith("gpt2: params")
+    assert f"{report:table}".startswith("gpt2: 124M parameters")
     assert f"{report:csv}".startswith("path,params")
     for form in ("xml", "sarif", "10"):
         with pytest.raises(

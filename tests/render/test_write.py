@@ -221,4 +221,4 @@ def test_a_shell_gets_what_it_asked_for(output, tmp_path):
 def test_what_a_file_held_before_standard_output_stays(tmp_path):
     line = f"{{ echo first; {sys.executable} -m archcli params gpt2 -o /dev/stdout; }} > out"
     subprocess.run([shutil.which("bash"), "-c", line], cwd=tmp_path, check=True, timeout=300)
-    assert (tmp_path / "out").read_text().startswith("first\ngpt2: params")
+    assert (tmp_path / "out").read_text().startswith("first\ngpt2: 124M parameters")

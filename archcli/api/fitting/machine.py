@@ -12,7 +12,7 @@ from archcli.load.devices.names import LOCAL
 from archcli.load.devices.this import Machine, machine
 from archcli.load.hub.model_files import ModelFiles, cached_model_files, model_files
 from archcli.measure.predict.fit.listing import Entry, Tick, fit_all
-from archcli.measure.report import Report, Table
+from archcli.measure.report import Report
 from archcli.units import gib
 
 SHOWN = 3
@@ -66,9 +66,7 @@ def _none(options: FitOptions, here: Machine, found: ModelFiles) -> Report:
         f"`archcli fit --device {device}` says which presets fit."
     )
     totals = {"fitting": 0, "asked": 0, "device": options.device}
-    return Report(
-        "fit", {}, {"files": options.files}, "", totals, [], (Table(line, (), []),), [*_skipped(found)]
-    )
+    return Report("fit", {}, {"files": options.files}, "", totals, [], (), [*_skipped(found)], headline=line)
 
 
 def _of_machine(here: Machine) -> Iterator[str]:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from archcli.commands.mcp.tools import Drawing, Tool
 from archcli.errors import ArchError, shorten
-from archcli.measure.report import Report, Table
-from archcli.render.findings import explain, summary
-from archcli.render.plain import heading
-from archcli.render.values import exact, short
+from archcli.measure.report import Report
+from archcli.render.findings import explain
+from archcli.render.plain import opening
 
 MOST_BYTES = 4096
 """Bytes of an answer as JSON, unless all rows are asked for."""
 MOST_WITH_ROWS = 200_000
 """Bytes of one with all rows: a context holds some hundred thousand tokens."""
-FACTS = ("what", "value")
-MOST_FACTS = 3
 NESTED_FROM = 100
 """Bytes from which a group of figures may be left out of the totals."""
 RESERVED = 300
@@ -42,31 +39,12 @@ def as_text(answer: Any) -> str:
 
 
 def headline(report: Report) -> str:
-    """The sentence of a report: its heading, and what its first table says first."""
-    totals = report.totals
-    if report.command == "check":
-        return f"{report.model['name']}: {summary(totals)}"
-    if report.command == "compare":
-        return f"{heading(report)}: {totals['differences']} settings differ."
-    if report.command == "explain":
-        return f"{heading(report)}: {totals['formula']} = {totals['value']:,}"
-    table = next(iter(report.tables), None)
-    said = "" if table is None else _first(table)
-    return ". ".join(filter(None, [heading(report), said.rstrip(".")])) + "."
-
-
-def _first(table: Table) -> str:
-    """The title of a table; of one of facts also the first of these."""
-    if tuple(column.key for column in table.columns) != FACTS:
-        return table.title
-    unit_of = table.columns[1].unit_of
-    facts = [_fact(record, unit_of(record)) for record in table.records[:MOST_FACTS]]
-    return f"{table.title}: {', '.join(facts)}"
-
-
-def _fact(record: Mapping[str, Any], unit: Any) -> str:
-    value, brief = exact(record["value"], unit), short(record["value"], unit)
-    return f"{record['what']} {value}" + (f" ({brief})" if brief not in {"", value} else "")
+    """The answer of a report and its settings, as sentences."""
+    lines = opening(report) or [next((table.title for table in report.tables), "")]
+    return " ".join(
+        f"{line[:1].upper() if place else line[:1]}{line[1:].rstrip('.')}."
+        for place, line in enumerate(lines)
+    )
 
 
 def answer_of(report: Report, line: str, tool: Tool, *, rows: bool) -> Answer:

@@ -15,7 +15,14 @@ from archcli.errors import ArchError
 from archcli.graph import State, StateContent, StateKind
 from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
 from archcli.measure.kvcache.served import ServedModel, fits, held_bytes, longest
-from archcli.measure.kvcache.tables import ATTENTION_ONLY, notes_of, state_notes, tables_of
+from archcli.measure.kvcache.tables import (
+    ATTENTION_ONLY,
+    REBUILT,
+    headline_of,
+    notes_of,
+    state_notes,
+    tables_of,
+)
 from archcli.measure.kvcache.variants import attention_only, expanded, to_gqa, to_mha, to_mla, to_mqa
 from archcli.measure.memory.engine import ANY_ENGINE, InferenceEngine
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
@@ -73,10 +80,9 @@ def count_kv_cache(  # noqa: PLR0913
 ) -> Report:
     """The report of `archcli kvcache`, of one of the ranks of a plan that share each matrix.
 
-    `context` None is that of `usual_context`; `state_dtype` None is `dtype`. With `media` it is the text
-    beside them, by default 2048 tokens.
-    `architecture` is that of the GPU with `memory_bytes`, such as sm_90; `engine` says what is held and fits,
-    for which the stages of a plan have the memory of all of them.
+    `context` None is that of `usual_context`, with `media` the text beside them, by default 2048 tokens;
+    `state_dtype` None is `dtype`. `architecture` is that of the GPU with `memory_bytes`, such as sm_90;
+    `engine` says what is held and fits, for which the stages of a plan have the memory of all of them.
     """
     dtypes = CacheDtypes(dtype, state_dtype)
     context = prompt_tokens(model, context, media) if media else context or usual_context(model)
@@ -92,17 +98,17 @@ def count_kv_cache(  # noqa: PLR0913
         "held": {"engine": engine.name, "bytes": held_bytes(size, dtypes, engine, context, batch_size)},
         "by_path": list(_by_path(model, size, context, batch_size, dtypes)),
     }
+    rows = _by_layer(model, size, context, batch_size, dtypes)
     if memory_bytes is not None:
         served = ServedModel(whole, size, dtypes, architecture, plan, engine)
         totals["fits"] = _fits(served, model, plan.pp * memory_bytes, context, batch_size)
-    rows = _by_layer(model, size, context, batch_size, dtypes)
-    sizes: Record = {"context": context, "batch_size": batch_size, "dtype": dtype}
-    sizes |= {"state_dtype": state_dtype, "memory_bytes": memory_bytes}
+    sizes: Record = {"context": context, "batch_size": batch_size, "dtype": dtype, "state_dtype": state_dtype}
+    sizes |= {"memory_bytes": memory_bytes, "source_len": positions, **_shared(plan), "kv_dtype": dtype}
     shown = {"plan": plan.inputs(), "engine": engine.name if memory_bytes is None else ""}
     return Report(
         command="kvcache",
         model={"name": model.name, "source": model.source},
-        inputs={**sizes, "source_len": positions, **_shared(plan), "kv_dtype": dtype, "engine": engine.name},
+        inputs={**sizes, "engine": engine.name},
         convention=_convention(model, totals),
         totals=totals,
         rows=rows,
@@ -110,6 +116,7 @@ def count_kv_cache(  # noqa: PLR0913
         notes=tuple(_notes(model, context, source_len, dtypes, totals)),
         usual={**USUAL, **shown, "kv_dtype": dtype},
         keys=KEYS,
+        headline=headline_of(totals, context, batch_size, dtypes),
     )
 
 
@@ -252,7 +259,7 @@ def _engines(model: Model) -> Iterator[tuple[str, Model]]:
         yield "keys and values of its own in every layer", substitute(model, dict.fromkeys(shared))
     latent = {path: expanded(mixer) for path, mixer in cached.items() if mixer.is_latent}
     if latent:
-        yield "keys and values rebuilt from the latent", substitute(model, latent)
+        yield REBUILT, substitute(model, latent)
 
 
 def kinds_of(model: Model) -> Iterator[tuple[str, Model]]:

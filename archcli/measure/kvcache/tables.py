@@ -11,6 +11,7 @@ from archcli.measure.memory.answers.tables import bytes_in_words
 from archcli.measure.notes import media_table
 from archcli.measure.report import Column, Table, Unit, facts
 from archcli.modules.stored.formats import CACHED
+from archcli.units import binary_bytes, both_bytes, decimal_bytes
 
 Record = dict[str, Any]
 AS_KIND = (
@@ -23,6 +24,8 @@ AS_KIND = (
 """What the table of other kinds of attention assumes."""
 ATTENTION_ONLY = "attention only"
 """The variant that a hybrid is compared with: the same model with attention as every mixer."""
+REBUILT = "keys and values rebuilt from the latent"
+"""What an engine holds that does not cache latents as they are."""
 HYBRID = (
     "attention only: a layer with another mixer gets the attention that most layers have, or that of its own "
     "branches."
@@ -31,15 +34,62 @@ USUAL = {StateContent.KEYS_VALUES.value, StateContent.LATENT.value}
 """Contents that need no table of their own: every attention layer caches one of them."""
 
 
+def headline_of(totals: Record, context: int, batch_size: int, dtypes: CacheDtypes) -> str:
+    """The answer: the tokens that fit where there is a memory, and the bytes of the cache."""
+    return "; ".join([*_served(totals, context, batch_size), *_size(totals, context, batch_size, dtypes)])
+
+
+def _served(totals: Record, context: int, batch_size: int) -> Iterator[str]:
+    """`vllm serves 461,584 tokens (or 3 sequences of 131,072) in 78.1 GB beside the weights`."""
+    fit = totals.get("fits")
+    if fit is None:
+        return
+    memory = both_bytes(fit["memory_bytes"])
+    if fit["weights_bytes"] is None:
+        yield f"what fits into {memory} is not known, as the bytes of the weights are not"
+        return
+    if fit["weights_bytes"] > fit["memory_bytes"]:
+        yield f"does not fit: the weights alone are {both_bytes(fit['weights_bytes'])} of {memory}"
+        return
+    found, engine = fit.get("served", fit["beside_weights"]), totals["held"]["engine"]
+    tokens, sequences = found["tokens"], found["sequences"]
+    most = "any number of tokens" if tokens is None else f"{tokens:,} tokens"
+    of_each = f" in each of {batch_size:,} sequences" if batch_size > 1 else ""
+    how_many = "" if sequences is None else f" (or {sequences:,} sequences of {context:,})"
+    what = f"{most}{of_each}{how_many}"
+    there = f"in {memory} beside the weights"
+    yield f"{engine} serves {what} {there}" if "served" in fit and engine != "none" else f"{what} fit {there}"
+
+
+def _size(totals: Record, context: int, batch_size: int, dtypes: CacheDtypes) -> Iterator[str]:
+    """`41.9 GB of cache for 128,000 tokens of one sequence, in bf16`, and the bytes of a token."""
+    if not totals["elements"]:
+        yield "nothing is cached"
+        return
+    sequences = "one sequence" if batch_size == 1 else f"each of {batch_size:,} sequences"
+    yield (
+        f"{decimal_bytes(totals['bytes'])} of cache for {context:,} tokens of {sequences}, "
+        f"in {_in_dtypes(totals, dtypes)}"
+    )
+    yield f"{binary_bytes(totals['bytes_per_token'])} a token ({binary_bytes(totals['bytes'])} in all)"
+    if REBUILT in totals["held_by_engines"]:
+        yield f"{both_bytes(totals['held_by_engines'][REBUILT]['bytes'])} with {REBUILT}"
+
+
+def _in_dtypes(totals: Record, dtypes: CacheDtypes) -> str:
+    """The dtypes of what is cached: `bf16`, or `bf16 and fp32`."""
+    names = dict.fromkeys(dtypes.of(StateContent(name)) for name in totals["by_content"])
+    return " and ".join(names) or dtypes.dtype
+
+
 def tables_of(
     totals: Record, rows: list[Record], context: int, batch_size: int, dtypes: CacheDtypes
 ) -> Iterator[Table]:
     """The tables of `archcli kvcache`."""
-    in_dtypes = " and ".join(dict.fromkeys(dtypes.of(StateContent(name)) for name in totals["by_content"]))
     yield facts(
         f"{'Cache' if totals['state_elements'] else 'KV cache'} of {context:,} tokens",
         ("elements", totals["elements"], "count"),
-        (f"bytes in {in_dtypes or dtypes.dtype}", totals["bytes"], "bytes"),
+        (f"bytes in {_in_dtypes(totals, dtypes)}", totals["bytes"], "bytes"),
         ("bytes per token", totals["bytes_per_token"], "bytes"),
         *(_constant(totals) if totals["state_elements"] else ()),
         *(

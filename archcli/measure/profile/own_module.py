@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from archcli.graph.part import LABELS
+from archcli.measure.profile.reports.sections import time_in_words
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.own_module import class_name, flops_of, module_report, with_names
 from archcli.recording.own import ModuleRun, ModuleTimes
@@ -46,6 +47,7 @@ def profile_report(run: ModuleRun) -> Report:
         rows=rows,
         tables=tuple(_tables(totals, with_names(run, rows))),
         notes=_notes(times, kernels),
+        headline=time_in_words(times.wall_s, "a pass", totals["by_class"]),
     )
     return replace(report, inputs={"phase": run.phase, "device": run.run_on, "input": list(run.inputs)})
 

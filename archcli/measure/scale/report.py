@@ -73,6 +73,7 @@ def scale_report(problem: ScaleProblem, answer: ScaleAnswer) -> Report:
         tables=tuple(_tables(problem, answer, totals, rows)),
         notes=tuple(_notes(problem, answer, totals)),
         keys=KEYS,
+        headline=totals["sentence"],
         not_modelled=answer.step.prediction.not_modelled if answer.step else (),
     )
 
@@ -103,7 +104,7 @@ def _totals(problem: ScaleProblem, answer: ScaleAnswer) -> Record:
 def _tables(
     problem: ScaleProblem, answer: ScaleAnswer, totals: Record, rows: list[Record]
 ) -> Iterator[Table]:
-    yield size_table(totals["sentence"], answer, rows)
+    yield size_table(answer, rows)
     yield figure_table(problem.model, answer.best.model)
     yield alternative_table(answer)
     yield training_table(totals)
@@ -182,7 +183,7 @@ def _change(size: ScaledSize, value: int, exact: float) -> str:
     return "scaled" if value == exact else "rounded"
 
 
-def size_table(title: str, answer: ScaleAnswer, rows: Sequence[Record]) -> Table:
+def size_table(answer: ScaleAnswer, rows: Sequence[Record]) -> Table:
     """The sizes of base and result, and how far rounding moved each; sizes that are equal once."""
     columns = (
         Column("field", "field"),
@@ -205,7 +206,7 @@ def size_table(title: str, answer: ScaleAnswer, rows: Sequence[Record]) -> Table
     ]
     changed = [row for row in shown if row["change"] != "kept"]
     kept = [{**row, "exact": None} for row in shown if row["change"] == "kept"]
-    return Table(title, columns, [*changed, *kept])
+    return Table("sizes", columns, [*changed, *kept])
 
 
 def figure_table(base: Model, best: Model) -> Table:

@@ -9,6 +9,7 @@ from typing import Any
 from archcli.graph import OpClass, Row
 from archcli.measure.report import Column, Report, Table, facts
 from archcli.recording.own import ModuleCall, ModuleRun
+from archcli.units import both_bytes, short_count, short_flops
 
 Record = dict[str, Any]
 CONVENTION = (
@@ -59,6 +60,9 @@ def class_name(row: Row) -> str:
 def with_names(run: ModuleRun, records: Iterable[Mapping[str, Any]]) -> list[Record]:
     """The records with the module's name in place of its empty path, as tables show them."""
     return [{**record, "path": record["path"] or run.name} for record in records]
+
+
+PASSES = {"train": "a forward and a backward"}
 
 
 def module_report(run: ModuleRun, command: str, convention: str, **body: Any) -> Report:
@@ -168,6 +172,7 @@ def summary_report(run: ModuleRun, depth: int = 3) -> Report:
         keys=KEYS,
         inputs={"depth": depth},
         notes=_counting_notes(run),
+        headline=f"{short_count(totals['params'])} parameters; {_flops_in_words(run, totals)}",
     )
 
 
@@ -205,7 +210,10 @@ def show_report(run: ModuleRun) -> Report:
     shown = [{**row, "shape": _shapes(row["outputs"])} for row in with_names(run, rows)]
     totals = {"params": params, "rows": len(rows), "recurrences": []}
     table = Table("Forward", columns, shown, {"path": "total", "params": params})
-    return module_report(run, "show", PARAMS, totals=totals, rows=rows, tables=(table,), keys=SHAPES)
+    headline = f"{short_count(params)} parameters; {len(rows):,} different operations"
+    return module_report(
+        run, "show", PARAMS, totals=totals, rows=rows, tables=(table,), keys=SHAPES, headline=headline
+    )
 
 
 def _summed(run: ModuleRun, name: Callable[[Row], str], size: Callable[[Row], Any]) -> dict[str, Any]:
@@ -254,9 +262,16 @@ def params_report(run: ModuleRun, depth: int = 3) -> Report:
         ),
         Table("By path", columns, with_names(run, rows), {"path": "total", "params": params}),
     )
-    depths = {"depth": depth}
     return module_report(
-        run, "params", PARAMS, totals=totals, rows=rows, tables=tables, keys=("path", "params"), inputs=depths
+        run,
+        "params",
+        PARAMS,
+        totals=totals,
+        rows=rows,
+        tables=tables,
+        keys=("path", "params"),
+        inputs={"depth": depth},
+        headline=f"{short_count(params)} parameters; {both_bytes(totals['bytes'])}",
     )
 
 
@@ -274,8 +289,20 @@ def flops_report(run: ModuleRun) -> Report:
     )
     table = Table("FLOPs", columns, with_names(run, rows), {**totals, "path": "total"})
     return module_report(
-        run, "flops", CONVENTION, totals=totals, rows=rows, tables=(table,), notes=_counting_notes(run)
+        run,
+        "flops",
+        CONVENTION,
+        totals=totals,
+        rows=rows,
+        tables=(table,),
+        notes=_counting_notes(run),
+        headline=_flops_in_words(run, totals),
     )
+
+
+def _flops_in_words(run: ModuleRun, totals: Record) -> str:
+    """`3.41 GFLOP for a forward`."""
+    return f"{short_flops(totals['matmul_flops'])} for {PASSES.get(run.phase, f'a {run.phase}')}"
 
 
 def _flops_record(run: ModuleRun, row: Row) -> Record:

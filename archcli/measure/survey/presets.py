@@ -127,7 +127,13 @@ def list_models(
         tables=(Table("", _columns(), chosen),),
         notes=() if chosen else ("no preset meets the conditions.",),
         keys=KEYS,
+        headline=number_of("presets", len(chosen), len(records), where),
     )
+
+
+def number_of(what: str, n: int, of: int, where: Sequence[str]) -> str:
+    """`254 presets`, and with conditions `20 of 254 presets with series=llama`."""
+    return f"{n:,} of {of:,} {what} with {' and '.join(where)}" if where else f"{n:,} {what}"
 
 
 def _columns() -> list[Column]:

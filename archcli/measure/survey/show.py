@@ -14,13 +14,14 @@ from archcli.measure.kvcache.cache_size import CacheDtypes
 from archcli.measure.notes import context_notes
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.folding import folded
-from archcli.measure.survey.stacks import stack_records
+from archcli.measure.survey.stacks import stack_kinds, stack_records
 from archcli.measure.survey.wired import caching_forward
 from archcli.measure.weights.stored_bytes import stored
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.kinds import kind_of
 from archcli.modules.spec.request import Medium, Request
+from archcli.units import short_count
 
 CONVENTION = (
     "A layer stands once for all its like, `times` as often. Shapes are [batch, tokens, …]; "
@@ -77,7 +78,14 @@ def list_rows(
         rows=rows,
         tables=(Table("Forward", columns, shown, {"path": "total", "params": params}), *_tables(recurrences)),
         notes=tuple(context_notes(model, seq_len)),
+        headline=f"{short_count(params)} parameters in {_layers(wired)}; {len(rows):,} different operations",
     )
+
+
+def _layers(rows: Sequence[WiredRow]) -> str:
+    """`12 layers`, of an encoder-decoder those of both stacks."""
+    layers = sum(map(len, stack_kinds(rows).values()))
+    return f"{layers:,} layer{'' if layers == 1 else 's'}"
 
 
 def _record(row: WiredRow, batch_size: int, weight_bytes: int) -> dict[str, Any]:

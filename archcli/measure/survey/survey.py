@@ -19,6 +19,7 @@ from archcli.measure.survey.columns import (
 )
 from archcli.measure.survey.presets import column_of, select
 from archcli.modules.spec.arguments import By
+from archcli.units import short_count
 
 Record = dict[str, Any]
 
@@ -68,7 +69,18 @@ def survey_records(
         else (),
         notes=() if records else ("no model meets the conditions.",),
         keys=(by, *GROUP) if by else ("name", *(column.key for column in shown), "mixed"),
+        headline=_headline(records),
     )
+
+
+def _headline(records: Sequence[Record]) -> str:
+    """`4 models of 124M to 671B parameters`."""
+    sizes = [record["params"] for record in records if record.get("params") is not None]
+    models = f"{len(records):,} model{'' if len(records) == 1 else 's'}"
+    if not sizes:
+        return models
+    least, most = short_count(min(sizes)), short_count(max(sizes))
+    return f"{models} of {least} {f'to {most} ' if most != least else ''}parameters"
 
 
 def _convention(shown: Sequence[SurveyColumn], spread: Sequence[Record]) -> str:

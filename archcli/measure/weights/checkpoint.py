@@ -13,6 +13,7 @@ from archcli.measure.passes import shape_pass
 from archcli.measure.report import Column, Report, Table, facts
 from archcli.measure.weights.stored_bytes import tensors, tower_tensors
 from archcli.modules import Model
+from archcli.units import short_count
 
 if TYPE_CHECKING:
     from archcli.load.huggingface.weights.map import WeightMap, WeightTarget
@@ -206,7 +207,18 @@ def count_checkpoint(model: Model, source: str, comparison: Comparison, notes: S
         *named,
     )
     tables = (summary, *_differences(rows), *_reasons(comparison.lines))
-    return Report("params", {}, {"against": source}, CONVENTION, totals, rows, tables, tuple(notes))
+    inputs, headline = {"against": source}, _headline(totals)
+    return Report("params", {}, inputs, CONVENTION, totals, rows, tables, tuple(notes), headline=headline)
+
+
+def _headline(totals: Mapping[str, Any]) -> str:
+    """`8.03B parameters, as the checkpoint's 291 tensors have them`, or how many differ."""
+    params, tensors = f"{short_count(totals['params'])} parameters", f"{totals['tensors']:,} tensors"
+    if totals["ok"]:
+        return f"{params}, as the checkpoint's {tensors} have them"
+    wrong = ("missing", "unexpected", "shape_differences")
+    counts = [f"{totals[key]:,} {key.replace('_', ' ')}" for key in wrong if totals[key]]
+    return f"{params}; the checkpoint's {tensors} differ: {', '.join(counts) or 'in elements'}"
 
 
 def folded(lines: Iterable[Line]) -> Iterator[dict[str, Any]]:

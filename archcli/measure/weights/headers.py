@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from archcli.arith import Shape, prod
 from archcli.measure.report import Column, Report, Table, facts
 from archcli.measure.weights.checkpoint import shape_text, with_wildcards
+from archcli.units import both_bytes, short_count
 
 MOST_LISTED = 20
 """Rows of the table; json and csv have all."""
@@ -32,14 +33,17 @@ def count_headers(stored: Sequence[StoredTensor], notes: Sequence[str]) -> Repor
     rows = sorted(_folded(stored), key=lambda row: (-row["bytes"], row["name"]))
     known = [tensor for tensor in stored if tensor.shape is not None]
     by_dtype = {dtype: _sum(known, dtype) for dtype in sorted({tensor.dtype for tensor in known})}
-    totals = {
+    totals: dict[str, Any] = {
         "stored_elements": sum(entry["elements"] for entry in by_dtype.values()),
         "bytes": sum(tensor.size_bytes for tensor in known),
         "tensors": len(stored),
         "tensors_without_shape": len(stored) - len(known),
         "by_dtype": by_dtype,
     }
-    return Report("params", {}, {}, CONVENTION, totals, rows, tuple(_tables(totals, rows)), tuple(notes))
+    headline = f"{short_count(totals['stored_elements'])} stored elements in {len(stored):,} tensors"
+    headline += f", {both_bytes(totals['bytes'])}"
+    tables = tuple(_tables(totals, rows))
+    return Report("params", {}, {}, CONVENTION, totals, rows, tables, tuple(notes), headline=headline)
 
 
 def _sum(stored: Sequence[StoredTensor], dtype: str) -> dict[str, int]:

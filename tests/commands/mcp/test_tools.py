@@ -75,13 +75,14 @@ def test_an_answer_says_its_sentence_its_convention_and_what_it_leaves_out(name)
 
 def test_the_sentence_is_the_reports_own():
     assert answer("params", model="llama-3.1-8b")["headline"].startswith(
-        "llama-3.1-8b: params. Parameters: total 8,030,261,248 (8.03B)"
+        "llama-3.1-8b: 8.03B parameters, all active"
     )
     memory = answer("memory", model="llama-3.1-8b", device="h100-sxm")
-    assert "Does not fit into h100-sxm (79.1 GiB)" in memory["headline"]
+    assert "Training does not fit into h100-sxm (79.1 GiB)" in memory["headline"]
+    assert "Serving fits into h100-sxm (79.1 GiB)" in memory["headline"]
     assert "tokens/s" in answer("predict", model="llama-3.1-8b", device="h100-sxm")["headline"]
     assert "fits rtx-4090 as bf16" in answer("fit", model="llama-3.1-8b", device="rtx-4090")["headline"]
-    assert answer("check", model="gpt2")["headline"] == "gpt2: 1 model checked: 1 warning, 4 info."
+    assert answer("check", model="gpt2")["headline"].startswith("gpt2: 1 warning, 4 info. Check, ")
     assert "= 124,439,808" in answer("explain", model="gpt2")["headline"]
     assert "2 of 2 candidates match" in answer("sweep", model="gpt2", vary=["d_ff=64,128"])["headline"]
 

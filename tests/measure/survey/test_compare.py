@@ -217,7 +217,9 @@ def test_few_models_are_columns_and_many_are_rows():
     few, many = compared(*[decoder()] * 3), compared(*[decoder()] * 4)
     assert [column.title for column in few.tables[0].columns] == ["", "m1", "m2", "ratio", "m3", "ratio"]
     assert [record["model"] for record in many.tables[0].records] == ["m1", "m2", "m3", "m4"]
-    assert few.totals == {"models": 3, "differences": 0}
+    assert (few.totals["models"], few.totals["differences"]) == (3, 0)
+    assert few.totals["figures"]["params"]["ratios"] == [1.0, 1.0, 1.0]
+    assert few.headline == "m2: all the same; m3: all the same"
 
 
 @pytest.mark.parametrize("n", [0, 1])

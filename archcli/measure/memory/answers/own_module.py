@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from archcli.errors import ArchError, either, quote
+from archcli.measure.memory.answers.headline import fits_in_words
 from archcli.measure.memory.answers.question import DeviceMemory
 from archcli.measure.memory.answers.tables import bytes_in_words
 from archcli.measure.memory.training.optimizers import OPTIMIZERS, OptimizerBytes, TrainedTensor, optimizer
@@ -41,8 +42,19 @@ def memory_report(run: ModuleRun, name: str, device: DeviceMemory | None) -> Rep
         rows=[{"what": name, "bytes": size} for name, size in totals["parts"].items()],
         tables=(_table(step, name if trains else "", totals),),
         inputs=asked,
-        notes=_notes(run, step, whole, device),
+        notes=_notes(run, step),
+        headline=_headline(run, totals, whole, device),
     )
+
+
+def _headline(run: ModuleRun, totals: Mapping[str, Any], whole: int, device: DeviceMemory | None) -> str:
+    """`Fits into rtx-4090 (23.5 GiB): 1.21 GiB at the peak with the optimizer, 114 MiB of weights`."""
+    with_optimizer = " with the optimizer" if run.phase == "train" else ""
+    peak = f"{bytes_in_words(whole)} at the peak{with_optimizer}"
+    weights = f"{bytes_in_words(totals['parts']['weights'])} of weights"
+    if device is None:
+        return f"{peak}, {weights}"
+    return f"{fits_in_words(device, fits=totals['fits'])}: {peak}, {weights}"
 
 
 def _states(step: StepMemory, name: str) -> OptimizerBytes:
@@ -88,14 +100,7 @@ def _table(step: StepMemory, name: str, totals: Mapping[str, Any]) -> Table:
     return facts("Memory", *((what, size, "bytes") for what, size in lines))
 
 
-def _notes(run: ModuleRun, step: StepMemory, whole: int, device: DeviceMemory | None) -> Iterator[str]:
+def _notes(run: ModuleRun, step: StepMemory) -> Iterator[str]:
     yield f"The peak is in the {step.moment} of {step.path or run.name}."
     if run.phase == "train":
         yield "The loss is the output's sum, or what `loss` makes of it; an optimizer's step comes on top."
-    if device is not None:
-        left = device.memory_bytes - whole
-        size, of_device = bytes_in_words(whole), bytes_in_words(device.memory_bytes)
-        if left >= 0:
-            yield f"It fits {device.name}: {size} of {of_device}; kernels and the allocator take more."
-        else:
-            yield f"It does not fit {device.name}: {size} of {of_device}."

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from archcli.errors import ArchError
 from archcli.measure.memory.answers import tables
 from archcli.measure.memory.answers.changes import cheapest_change
+from archcli.measure.memory.answers.headline import fit_notes, headline, serving_record
 from archcli.measure.memory.answers.question import (
     DeviceMemory,
     Fit,
@@ -26,10 +27,13 @@ from archcli.measure.report import LateTables, Report, Table
 
 Record = dict[str, Any]
 T = TypeVar("T")
-CONVENTION = (
-    "The peak: bytes of all live tensors at their maximum, as torch 2.13 runs the model that archcli builds, "
-    "without autocast. Memory beyond the model is not part of it."
+PEAK = "The peak: bytes of all live tensors at their maximum,"
+OF_TORCH = "as torch 2.13 runs the model that archcli builds, without autocast."
+OF_ENGINE = (
+    "as {title} runs the model: its cache, chunks and fused kernels (`archcli engines {name}`), and kernels "
+    "of torch 2.13 elsewhere."
 )
+BEYOND = "Memory beyond the model is not part of it."
 KEYS = ("path", "kept_bytes", "shared_with", "recompute_flops", "freed_bytes_per_flop")
 
 
@@ -40,14 +44,16 @@ def count_memory(
     show_alternatives: bool = False,
     tell: Callable[[str], None] = lambda text: None,  # noqa: ARG005
     devices: Sequence[DeviceMemory] = (),
+    serving: MemoryQuestion | None = None,
 ) -> Report:
     """The report of `archcli memory`. `tell` hears of each attempt of `what_fits`.
 
-    `devices` are those that `what_fits="devices"` asks about where the question names none. Raises ArchError
-    for a question that has no answer.
+    `devices` are those that `what_fits="devices"` asks about where the question names none; `serving` is the
+    same question about serving, to be answered in a line. Raises ArchError for a question without an answer.
     """
     check_question(question)
-    return _known(lambda: _report(question, what_fits, show_alternatives, tell, devices))
+    fitting = FitSearch(what_fits, tell, devices)
+    return _known(lambda: _report(question, fitting, serving, more=show_alternatives))
 
 
 def _known(make: Callable[[], T]) -> T:
@@ -58,40 +64,58 @@ def _known(make: Callable[[], T]) -> T:
         raise ArchError(str(error), "its memory is not known: `Op.kept` would state it") from None
 
 
-def _report(
-    question: MemoryQuestion,
-    what_fits: Fit | None,
-    more: bool,
-    tell: Callable[[str], None],
-    devices: Sequence[DeviceMemory],
-) -> Report:
-    answer = question.answer()
-    fitted = None
-    if what_fits is not None:
+class FitSearch(NamedTuple):
+    """A search for what fits: who hears of each attempt, and the devices that are tried."""
+
+    what: Fit | None
+    tell: Callable[[str], None]
+    devices: Sequence[DeviceMemory]
+
+    def found(self, question: MemoryQuestion) -> Record | None:
+        """What fits; None where nothing is asked."""
+        if self.what is None:
+            return None
         from archcli.measure.memory.answers.fit import fit  # asked for by name
 
-        fitted = fit(question, what_fits, tell, devices)
+        return fit(question, self.what, self.tell, self.devices)
+
+
+def _report(
+    question: MemoryQuestion, fitting: FitSearch, serving: MemoryQuestion | None, *, more: bool
+) -> Report:
+    answer = question.answer()
+    fitted = fitting.found(question)
     rows = kept_rows(question.model, answer.largest.traced)
     totals = _totals(question, answer, fitted)
+    if serving is not None:
+        totals["serving"] = serving_record(serving)
     return Report(
         command="memory",
         model={"name": question.model.name, "source": question.model.source},
         inputs=_inputs(question),
-        convention=CONVENTION,
+        convention=_convention(question),
         totals=totals,
         rows=rows,
         # that of serving traces further contexts, and json shows none
         tables=LateTables(lambda: _known(lambda: tuple(_tables(question, answer, totals, rows, more)))),
-        notes=tuple(_notes(question, totals, what_fits)),
+        notes=tuple(_notes(question, totals, fitting.what)),
         keys=KEYS,
         title=title(question),
+        headline=headline(question, totals),
     )
+
+
+def _convention(question: MemoryQuestion) -> str:
+    """What the peak is, and what runs the model."""
+    engine = question.settings.engine or NO_ENGINE
+    served = question.settings.phase in CACHING and engine.name != NO_ENGINE.name
+    return f"{PEAK} {OF_ENGINE.format(name=engine.name, title=engine.title) if served else OF_TORCH} {BEYOND}"
 
 
 def _tables(
     question: MemoryQuestion, answer: MemoryAnswer, totals: Record, rows: list[Record], more: bool
 ) -> Iterator[Table]:
-    yield tables.peak_table(question, totals)
+    yield tables.peak_table(totals)
     if "media" in totals:
         yield media_table(totals["media"], totals["prompt_tokens"])
     if len({rank.stage for rank in answer.ranks}) > 1:
@@ -207,5 +231,4 @@ def _notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -> I
         names = ", ".join(part["label"] for part in totals["beyond"])
         size = bytes_in_words(totals["beyond_bytes"])
         yield f"Beyond the model: up to {size} more ({names}), an estimate; `--json` has the sources."
-    yield from tables.verdict(question, totals)
-    yield from tables.fit_notes(question, totals, what_fits)
+    yield from fit_notes(question, totals, what_fits)

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from archcli.errors import either
-from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryQuestion
+from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.answers.recomputations import folded_rows
 from archcli.measure.memory.engine import CACHING, NO_ENGINE
 from archcli.measure.memory.plan import Plan
@@ -119,6 +118,8 @@ def _degrees(plan: Plan) -> Iterator[tuple[str, str]]:
 DOUBLINGS = 12
 LINES = ("rtx-4090", "a100-sxm-40gb", "h100-sxm", "h200-sxm", "b200-sxm", "mi355x")
 """Devices that are drawn where the question names none: one of each usual size."""
+USUAL_DEVICES = {*LINES, "a100-sxm-80gb"}
+"""Devices that the first line names, of all that would do."""
 
 
 class BatchCurve(NamedTuple):
@@ -188,8 +189,8 @@ LABELS = {
 BYTES = Column("peak_bytes", "peak", "bytes")
 
 
-def peak_table(question: MemoryQuestion, totals: Record) -> Table:
-    """What the peak is made of, below a line that says whether it fits."""
+def peak_table(totals: Record) -> Table:
+    """What the peak is made of."""
     peak = totals["peak_bytes"]
     records = [
         {"what": LABELS.get(name, name), "bytes": size, "share": size / peak}
@@ -198,7 +199,7 @@ def peak_table(question: MemoryQuestion, totals: Record) -> Table:
     ]
     columns = (Column("what", "what"), Column("bytes", "bytes", "bytes"), Column("share", "share", "share"))
     footer = {"what": "peak", "bytes": peak, "share": 1.0}
-    return Table(_headline(question, totals), columns, records, footer)
+    return Table("what the peak is made of", columns, records, footer)
 
 
 def _by_purpose(totals: Record) -> dict[str, int]:
@@ -210,38 +211,6 @@ def _by_purpose(totals: Record) -> dict[str, int]:
     return {"weights": parts["weights"] - towers, "weights of towers and projectors": towers} | {
         name: size for name, size in parts.items() if name != "weights"
     }
-
-
-def _headline(question: MemoryQuestion, totals: Record) -> str:
-    while_running = f", while {totals['path']} runs" if totals["path"] else ""
-    moment = f"({totals['moment']}{while_running})"
-    if question.device is None:
-        return f"{_peak(question, totals)} {moment}"
-    return f"{_fits(question.device, totals)}: {_peak(question, totals)} {moment}"
-
-
-def _peak(question: MemoryQuestion, totals: Record) -> str:
-    """The peak, and what is beyond the model where that alone is too much."""
-    where = " of the largest rank" if question.plan.devices > 1 else ""
-    peak = f"{bytes_in_words(totals['peak_bytes'])} at the peak{where}"
-    device = question.device
-    if device is None or totals["fits"] or totals["peak_bytes"] > device.memory_bytes:
-        return peak
-    return f"{peak} and up to {bytes_in_words(totals['beyond_bytes'])} beyond the model"
-
-
-def _fits(device: DeviceMemory, totals: Record) -> str:
-    """`Fits into 2 x h100-sxm (79.1 GiB each)`."""
-    memory = bytes_in_words(device.memory_bytes) + " each" * (device.n_devices > 1)
-    of_each = "" if device.stated else f" ({memory})"
-    return f"{'Fits into' if totals['fits'] else 'Does not fit into'} {device_in_words(device)}{of_each}"
-
-
-def verdict(question: MemoryQuestion, totals: Record) -> Iterator[str]:
-    """Whether it fits, repeated after all tables; nothing without a device."""
-    if question.device is not None:
-        peak, beyond = (bytes_in_words(totals[name]) for name in ("peak_bytes", "beyond_bytes"))
-        yield f"{_fits(question.device, totals)}: {peak} at the peak and up to {beyond} beyond the model."
 
 
 def moment_table(moments: Sequence[Record]) -> Table:
@@ -292,38 +261,3 @@ def kept_table(rows: list[Record]) -> Table:
 
 def _mb_per_gflop(bytes_per_flop: float | None) -> float | None:
     return None if bytes_per_flop is None else round(bytes_per_flop * 1e3, 3)
-
-
-def fit_notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -> Iterator[str]:
-    """What `--fit` found, and the one change with which it would fit."""
-    fit, device = totals["fit"], question.device
-    if fit is not None and device is not None:
-        yield _fit_in_words(device, fit)
-    if totals["fits"] is False and not (fit and fit["value"]):
-        change = totals["change"]
-        if change is None:
-            may = ["recompute"] * (question.settings.phase == "train") + ["devices"]
-            options = [f"--fit {name}" for name in may if name != what_fits]
-            yield "No one option would make it fit" + (f": {either(options)} may." if options else ".")
-        else:
-            yield would_fit(change)
-
-
-def would_fit(change: Record) -> str:
-    """The change with which a model would fit that does not."""
-    return f"With {change['change']} it would fit: {bytes_in_words(change['peak_bytes'])} at the peak."
-
-
-def _fit_in_words(device: DeviceMemory, fit: Record) -> str:
-    if fit["value"] is None:
-        return f"--fit: nothing that was tried fits into {device.name}."
-    if "seq_len" in fit:
-        what = f"The longest context that fits: {fit['value']:,} tokens"
-    elif "batch_size" in fit:
-        what = f"The largest batch that fits: {fit['value']:,} sequences"
-    elif "recompute" in fit:
-        what = f"The cheapest recomputation that fits: --recompute '{fit['value']}'"
-    else:
-        what = f"The fewest devices: {fit['value']:,}"
-        what += f" with {fit['options']}" if fit["options"] else ""
-    return f"{what}, {bytes_in_words(fit['peak_bytes'])} at the peak."

@@ -7,6 +7,7 @@ from math import fsum
 from typing import Any, NamedTuple
 
 from archcli.graph import Row, StateKind
+from archcli.measure.memory.answers.headline import would_fit
 from archcli.measure.memory.answers.tables import (
     PHASES,
     bytes_in_words,
@@ -14,7 +15,6 @@ from archcli.measure.memory.answers.tables import (
     engine_in_words,
     plan_in_words,
     stored_in_words,
-    would_fit,
 )
 from archcli.measure.memory.settings import MemoryPhase, MemorySettings
 from archcli.measure.predict.answers.question import PredictQuestion, PredictSettings
@@ -217,6 +217,36 @@ def sentence(phase: MemoryPhase, sequences: str, by_time: list[Limit], totals: M
     spent = f"{in_one_unit(largest.seconds, total)} go into {largest.what}{most}"
     unmeasured = UNMEASURED if kind == "floor" else ""
     return f"{DOING[phase]} {sequences}: {rate_in_words(totals['tokens_per_s'])}; {spent}{unmeasured}."
+
+
+def headline(question: PredictQuestion, totals: Mapping[str, Any]) -> str:
+    """The answer to what was asked: where a measured time goes, days and cost, the plan, else the speed."""
+    if "explained" in totals:
+        return "\n".join(totals["explained"]["lines"])
+    parts = [totals["sentence"]]
+    if totals.get("fit") and totals["fit"]["plan"]:
+        parts.insert(0, f"{totals['fit']['plan']['options']} is the fastest plan that fits.")
+    if "training" in totals:
+        parts.insert(0, _whole_training(question, totals["training"]))
+    elif "cost" in totals:
+        price = totals["cost"]["per_million_tokens"][kind_of_figures(totals)]
+        parts.append(f"A million tokens cost {three_figures(price)}.")
+    return " ".join(parts)
+
+
+def _whole_training(question: PredictQuestion, training: Mapping[str, Any]) -> str:
+    """`30.2 days (25.4 to 33.6) and 116,100 for 1,000,000,000,000 tokens on 64 x h100-sxm`."""
+    days, cost = training["days"], training["cost"]
+    known = {name: three_figures(value) for name, value in days.items() if value is not None}
+    if "expected" in known:
+        time, price = (
+            f"{known['expected']} days ({known['low']} to {known['high']})",
+            cost and cost["expected"],
+        )
+    else:
+        time, price = f"at least {known['floor']} days", cost and cost["floor"]
+    paid = "" if price is None else f" and {to_four(price):,}"
+    return f"{time}{paid} for {training['tokens']:,} tokens on {_devices(question)}."
 
 
 def rate_in_words(rates: Mapping[str, float | None]) -> str:

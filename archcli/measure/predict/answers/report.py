@@ -16,6 +16,7 @@ from archcli.measure.predict.answers.limits import (
     LAUNCHING,
     OF_CACHE,
     OF_STATES,
+    headline,
     limits,
     misfit,
     misfit_hints,
@@ -41,6 +42,7 @@ from archcli.measure.weights.stored_bytes import broken_notes
 from archcli.modules.spec.request import Request
 from archcli.recording.classes import TimeClass
 
+FIGURES_TITLE = "times and rates"
 FAR = 2**30
 """A context in which every window is full."""
 if TYPE_CHECKING:
@@ -107,6 +109,7 @@ def predict(
         notes=tuple(_notes(question, totals, choice, curve, _kept(answer, decoded))),
         keys=KEYS,
         title=title(question),
+        headline=headline(question, totals),
         not_modelled=tuple(_not_modelled(question, answer)),
     )
 
@@ -226,9 +229,10 @@ def _tables(
     question: PredictQuestion, totals: Record, rows: list[Record], curve: Curve | None
 ) -> Iterator[Table]:
     kind = kind_of_figures(totals)
-    if "explained" in totals:
-        yield tables.lines_table(totals["explained"]["lines"])
-    yield tables.figures_table(totals["sentence"], question, totals)
+    # below a measured time, which is the headline, stands what was expected
+    yield tables.figures_table(
+        totals["sentence"] if "explained" in totals else FIGURES_TITLE, question, totals
+    )
     yield tables.limit_table(totals["limits"], kind)
     yield tables.row_table(rows, totals["time_s"][kind], kind)
     if curve is not None:

@@ -131,11 +131,6 @@ TIMES = {
 }
 
 
-def lines_table(lines: Sequence[str]) -> Table:
-    """Sentences, a line each, the first as the title."""
-    return Table(lines[0], (Column("line", ""),), [{"line": line} for line in lines[1:]])
-
-
 def figures_table(title: str, question: PredictQuestion, totals: Record) -> Table:
     """Times and rates, each as limit, expected and range; without constants the limit alone."""
     known = [name for name, value in totals["time_s"].items() if value is not None]

@@ -8,7 +8,7 @@ from typing import Any
 
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import check_question
-from archcli.measure.memory.answers.tables import bytes_in_words, device_in_words, plan_in_words
+from archcli.measure.memory.answers.tables import bytes_in_words, device_in_words, plan_in_words, title
 from archcli.measure.predict.answers.limits import rate_in_words
 from archcli.measure.predict.fit.choice import Choice, FitAsked, Formats, Record, is_published
 from archcli.measure.report import Column, Report, Table
@@ -68,7 +68,8 @@ def fit_model(asked: FitAsked, *, verbose: bool = False) -> Report:
         tables=tuple(_tables(better, best, smaller, shown, formats, verbose=verbose)),
         notes=tuple(_notes(asked, best, shown, change)),
         keys=KEYS,
-        title=_title(asked, best, formats),
+        title=title(shown.at(shown.context or asked.wanted[-1])),
+        headline=_headline(asked, best, formats),
     )
 
 
@@ -95,18 +96,28 @@ def _offload(choice: Choice) -> Record:
     return question.offload_totals(question.answer())
 
 
-def _title(asked: FitAsked, best: Choice | None, formats: Formats) -> str:
+def _headline(asked: FitAsked, best: Choice | None, formats: Formats) -> str:
     """The verdict: `fits 2 x rtx-3090 as q4_k_m with 14,080 tokens of context; 16.8 tokens/s (14 to 20)`."""
     if best is None:
         return _misfit(asked, formats)
     tokens = asked.context or best.context or 0
     longer = best.context is not None and asked.context is not None and best.context > asked.context
     up_to = f" (up to {best.context:,})" if longer else ""
-    where = device_in_words(best.device)
+    where, offload = device_in_words(best.device), _offload(best).get("offload")
+    words = best.question.settings.offload.words if best.question.settings.offload else ""
+    in_ram = f", {words} ({offload['options']})" if offload else ""
     return (
-        f"fits {where} as {best.format} with {tokens:,} tokens of context{up_to}; "
-        f"{rate_in_words(best.tokens_per_s)}"
+        f"fits {where} as {best.format} with {tokens:,} tokens of context{up_to}{in_ram}; "
+        f"{rate_in_words(best.tokens_per_s)}{_of_each(best)}"
     )
+
+
+def _of_each(choice: Choice) -> str:
+    """`, 35.4 each`: what each sequence of several gets of the rate of all."""
+    n, expected = choice.question.settings.batch_size, choice.tokens_per_s["expected"]
+    if n == 1:
+        return ""
+    return " of all" + ("" if expected is None else f", {three_figures(expected / n)} each")
 
 
 def _nearest(formats: Formats) -> Choice:

@@ -25,6 +25,7 @@ from archcli.measure.profile.reports.one import (
     quality_table,
     usual_inputs,
 )
+from archcli.measure.profile.reports.sections import where_the_time_goes
 from archcli.measure.report import Column, Fact, Report, Table
 from archcli.recording.operations import CollectiveTime
 
@@ -202,6 +203,7 @@ def repeated(documents: Sequence[Figures], asked: int, top: int = 0) -> Report:
         rows=rows,
         tables=tuple(_process_tables(totals, rows, top)),
         notes=(*few, *_joined_notes(notes, "processes")),
+        headline=where_the_time_goes(totals, f"a pass, of {len(documents)} processes"),
     )
 
 
@@ -362,6 +364,7 @@ def of_ranks(
         rows=rows,
         tables=tuple(_rank_tables(totals, rows, top)),
         notes=(*_joined_notes(notes, "ranks"), *_on_ranks(inputs["phase"], run)),
+        headline=where_the_time_goes(totals, f"a pass on {run.tp * run.dp} ranks"),
     )
 
 

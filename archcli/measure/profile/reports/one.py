@@ -22,6 +22,7 @@ from archcli.measure.profile.reports.sections import (
     group_members,
     is_gpu,
     machine_figures,
+    where_the_time_goes,
 )
 from archcli.measure.report import Column, Fact, Report, Table, Unit, facts
 from archcli.modules import Model
@@ -293,6 +294,7 @@ def profile_of(
             ),
         ),
         notes=(*totals["warnings"], *device.notes, *compiled.notes, *notes_of(counted, recording)),
+        headline=where_the_time_goes(totals),
     )
 
 

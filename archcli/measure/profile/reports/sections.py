@@ -10,10 +10,11 @@ from archcli.measure.passes import Pass
 from archcli.measure.profile.charges import is_expert_product, members, operator_name
 from archcli.measure.report import Fact
 from archcli.modules.models.layers import folded_path
-from archcli.recording.classes import FUSED_KERNELS
+from archcli.recording.classes import FUSED_KERNELS, label_of
 from archcli.recording.kernels import CompiledModel
 from archcli.recording.operations import JOIN
 from archcli.recording.recording import Recording
+from archcli.units import three_figures
 
 if TYPE_CHECKING:
     from archcli.measure.profile.schema.records import CompiledCode, Device
@@ -178,3 +179,16 @@ def _on_device(recording: Recording) -> Iterator[str]:
     if recording.gpu is None or not recording.gpu.states:
         hint = install("nvidia-ml-py")
         yield f"Clock, power and temperature of the card were not read; to read them {hint}"
+
+
+def where_the_time_goes(totals: Mapping[str, Any], what: str = "a pass") -> str:
+    """`12.3 ms a pass; matrix products 71.3% of the time`, and whether that is reliable."""
+    shares = {name: figures["time_share"] or 0.0 for name, figures in totals["by_class"].items()}
+    sentence = time_in_words(totals["wall_s"], what, shares)
+    return sentence if totals["reliable"] else f"{sentence}; NOT RELIABLE, see the notes"
+
+
+def time_in_words(seconds: float, what: str, shares: Mapping[str, float]) -> str:
+    """`12.3 ms a pass; matrix products 71.3% of the time`."""
+    slowest = max(shares, key=lambda name: shares[name])
+    return f"{three_figures(seconds * 1e3)} ms {what}; {label_of(slowest)} {shares[slowest]:.1%} of the time"

@@ -28,6 +28,7 @@ from archcli.measure.profile.reports.variants import (
 )
 from archcli.measure.report import Column, Fact, Report, Table, facts
 from archcli.recording.classes import FUSED, label_of
+from archcli.units import three_figures
 
 if TYPE_CHECKING:
     from archcli.measure.profile.schema.documents import ReportedVariant
@@ -204,4 +205,11 @@ def versus(
         rows=rows,
         tables=(overview_table(summaries), *tables, quality_table(sides)),
         notes=tuple(notes_of(sides)),
+        headline=", ".join(map(_in_words, summaries)),
     )
+
+
+def _in_words(summary: ReportedVariant) -> str:
+    """`A 12.3 ms a pass`, and of another variant `B 10.1 ms`, with what it changes."""
+    changed = f" ({summary['changed']})" if summary["changed"] else ""
+    return f"{summary['variant']}{changed} {three_figures(summary['wall_s'] * 1e3)} ms a pass"

@@ -26,6 +26,7 @@ from archcli.measure.survey.compare.differences import (
 )
 from archcli.modules import Model
 from archcli.modules.spec.request import Request
+from archcli.units import FOUR_FIGURES
 
 CONVENTION = (
     "Ratios are to the first model. FLOP = 2 x multiply-add: matrix products; non-matmul, all else; "
@@ -38,6 +39,14 @@ FIGURES_A_TABLE = 3  # and so many figures with theirs where models are rows
 WITHOUT_RATIO = {"text", "flag"}
 IN_SOME = {"cross_kv_bytes", "state_bytes"}
 """Figures that are shown where they are above 0 in some model."""
+
+MAIN = {
+    "params": "parameters",
+    "active_params": "active",
+    "kv_bytes_per_token": "cache a token",
+    "forward_matmul_flops": "FLOPs of a forward",
+}
+"""Figures of the first line, by their name in it."""
 
 Record = dict[str, Any]
 
@@ -73,7 +82,9 @@ def compare_models(
     ]
     length = context or request.seq_len
     of_models = [figures(compared.name, compared.stated.model, request, length, dtype) for compared in models]
-    rows = [*differing, *_side_by_side(of_models)]
+    compared = list(_side_by_side(of_models))
+    rows = [*differing, *compared]
+    main = {row["key"]: _main(row) for row in compared if row["key"] in MAIN}
     names = [compared.name for compared in models]
     # the cache is in the data type that was asked for, which the legend of a survey does not know
     shape = [row["key"] for row in rows if row["section"] != CACHE]
@@ -82,14 +93,15 @@ def compare_models(
         model={"name": ", ".join(names), "source": ", ".join(compared.source for compared in models)},
         inputs=_inputs(models, request, context, dtype),
         convention=" ".join([CONVENTION, legend(shape), DIFFERING]),
-        totals={"models": len(models), "differences": len(differing)},
+        totals={"models": len(models), "differences": len(differing), "figures": main},
         rows=[_flat({"section": "Model", "key": "name", "unit": "text", "values": names}), *map(_flat, rows)],
-        tables=tuple(_tables(rows, names)),
+        tables=tuple(_tables([*compared, *differing], names)),
         notes=(
             *_notes(models, request, length, same=not differing),
             *_form_notes(models, of_models, request),
         ),
         usual={"batch_size": 1, "dtype": "bf16"},
+        headline="; ".join(_sentences(names, main)) or f"{len(differing):,} settings differ",
     )
 
 
@@ -136,6 +148,29 @@ def _ratio(record: Record, i: int) -> float | None:
     if record["unit"] in WITHOUT_RATIO or not first or value is None:
         return None
     return float(value / first)
+
+
+def _main(row: Record) -> Record:
+    """The values of a figure and their ratios to the first, as lists in the order of the models."""
+    return {"values": row["values"], "ratios": [_ratio(row, i) for i in range(len(row["values"]))]}
+
+
+def _sentences(names: Sequence[str], main: Record) -> Iterator[str]:
+    """`deepseek-v3: 83.6 x the parameters, 4.68 x active, 0.536 x the cache a token`, but of the first."""
+    for i, name in enumerate(names[1:], 1):
+        ratios = {words: main[key]["ratios"][i] for key, words in MAIN.items() if key in main}
+        known = {words: ratio for words, ratio in ratios.items() if ratio is not None}
+        parts = [
+            f"{_times(ratio)} x {'' if words == 'active' else 'the '}{words}"
+            for words, ratio in known.items()
+        ]
+        if parts:
+            yield f"{name}: {'all the same' if set(known.values()) == {1.0} else ', '.join(parts)}"
+
+
+def _times(ratio: float) -> str:
+    """`83.6`, and `1,330`."""
+    return f"{ratio:,.0f}" if ratio >= FOUR_FIGURES else f"{ratio:.3g}"
 
 
 def _tables(rows: Sequence[Record], names: Sequence[str]) -> Iterator[Table]:

@@ -13,8 +13,9 @@ from archcli.measure.symbolic import required
 from archcli.measure.symbolic.explain.components import Component, components, require_known, selected, total
 from archcli.measure.symbolic.explain.question import Question
 from archcli.measure.symbolic.explain.terms import Quantity, Term, Terms, of_tower, quantity
-from archcli.measure.symbolic.symbols import ModelSymbols, without_idle_layers
-from archcli.modules import Model
+from archcli.measure.symbolic.symbols import ModelSymbols, sizes, without_idle_layers
+from archcli.modules import Model, substitute
+from archcli.modules.attention.mixer import mixers
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ def answered(model: Model, question: Question) -> Answer:
     """Trace the pass with numbers and with symbols. Raises ArchError where they differ."""
     required("sympy")
     model = without_idle_layers(model)
+    if question.quantity == "kvcache" and not {*HEAD_DIM} & {*question.symbols, *question.at}:
+        model = with_head_dims(model)
     measured = quantity(question.quantity, unmasked=question.mask == "dense")
     measured = measured if question.part is None else of_tower(measured)
     counted = measured.read(model, question.request)
@@ -53,6 +56,21 @@ def answered(model: Model, question: Question) -> Answer:
         of_numbers = _terms(terms, counted, question, model, model)
         _require_equal(symbols, expression, sum(term.total for term in of_numbers))
     return Answer(model, question, measured, symbols, counted, parts, whole, beside)
+
+
+HEAD_DIM = ("d_model", "n_heads")
+"""What a head's width is made of where no file states it."""
+
+
+def with_head_dims(model: Model) -> Model:
+    """The model with `head_dim` as a size of its own where fewer heads of keys than of queries share it.
+
+    Textbooks write the cache 2 L n_kv_heads head_dim T, as it stands beside MLA's kv_lora_rank.
+    """
+    facts = {f"{path}.head_dim": mixer.facts(model.d_model) for path, mixer in mixers(model)}
+    left_out = [path for path, _, value in sizes(model) if value is None and path in facts]
+    grouped = [path for path in left_out if facts[path].n_kv_heads != facts[path].n_heads]
+    return substitute(model, {path: facts[path].head_dim for path in grouped})
 
 
 def _terms(terms: Terms, counted: Pass, question: Question, model: Model, numeric: Model) -> Iterator[Term]:

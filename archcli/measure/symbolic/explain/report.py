@@ -120,6 +120,8 @@ LETTERS = (
     "Textbook letters: L layers (those that have the component), d d_model, V vocab_size, T tokens in all, "
     "S tokens of a sequence."
 )
+LONGEST_FORMULA, MOST_NAMED = 160, 3
+"""Letters of a formula that the first line has room for, and the components that it names instead."""
 Meaning = Callable[[Any, str], str]
 Record = dict[str, Any]
 
@@ -143,7 +145,18 @@ def explain(model: Model, question: Question, meaning: Meaning) -> Report:
         tables=tuple(tables(answer.quantity, totals, rows)),
         notes=tuple(_notes(answer)),
         keys=("component", "formula", "value", "share", "numbers", "heading", "layers"),
+        headline=_headline(answer, totals, rows),
     )
+
+
+def _headline(answer: Answer, totals: Record, rows: Sequence[Record]) -> str:
+    """`8,589,934,592 elements = 2*batch_size*…`; a formula that is longer than a line gives way to shares."""
+    figure = f"{totals['value']:,} {answer.quantity.title}"
+    if len(totals["formula"]) <= LONGEST_FORMULA:
+        return f"{figure} = {totals['formula']}"
+    largest = sorted(rows, key=lambda row: -row["value"])[:MOST_NAMED]
+    shares = [f"{row['share']:.1%} {row['component']}" for row in largest]
+    return f"{figure}: {', '.join(shares)}"
 
 
 def _inputs(answer: Answer) -> Record:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from archcli.measure.report import Column, Report, Table, Unit
 from archcli.measure.symbolic.shapes.search import STRUCTURE, UNCOUNTED, Outcome, SweepQuestion
 from archcli.measure.symbolic.shapes.terms import FigureTerm
 from archcli.modules import Model
+from archcli.units import binary_bytes, short_count, short_flops
 
 CONVENTION = (
     "Every candidate is counted as one model is; those that `archcli params` would refuse are dropped. "
@@ -56,16 +57,15 @@ def sweep_report(question: SweepQuestion, outcome: Outcome, inputs: SweepInputs,
         convention=CONVENTION + order,
         totals=totals,
         rows=rows,
-        tables=(Table(_title(question, outcome, len(rows)), tuple(_columns(question)), rows),)
-        if rows
-        else (),
+        tables=(Table("candidates", tuple(_columns(question)), rows),) if rows else (),
+        headline=f"{_headline(question, outcome, len(rows))}{_first_row(question, rows)}",
         notes=tuple(_notes(question, outcome, inputs)),
         usual={name: value for name, value in inputs.texts.items() if not value},
         keys=[column.key for column in _columns(question)],
     )
 
 
-def _title(question: SweepQuestion, outcome: Outcome, shown: int) -> str:
+def _headline(question: SweepQuestion, outcome: Outcome, shown: int) -> str:
     """How many candidates match, of how many, and how many of those are shown."""
     title, most = (
         f"{outcome.tally.matching:,} of {outcome.tally.seen:,} candidates match",
@@ -76,6 +76,31 @@ def _title(question: SweepQuestion, outcome: Outcome, shown: int) -> str:
         title += f", {most:,} on the Pareto front"
     which = "best" if len(question.objectives) == 1 else "first"
     return f"{title}; the {which} {shown:,}" if shown < most else title
+
+
+IN_WORDS: dict[Unit, Callable[[float], str]] = {
+    "count": short_count,
+    "bytes": binary_bytes,
+    "flops": short_flops,
+    "share": lambda share: f"{share:.1%}",
+}
+MOST_VALUES = 6
+
+
+def _first_row(question: SweepQuestion, rows: Sequence[Record]) -> str:
+    """`; best: d_ff 8,192, params 3.21B`, of a search without an objective `; first: …`."""
+    if not rows:
+        return ""
+    columns = [column for column in _columns(question) if rows[0][column.key] is not None][:MOST_VALUES]
+    values = [f"{column.title} {_in_words(rows[0][column.key], column.unit)}" for column in columns]
+    return f"; {'best' if len(question.objectives) == 1 else 'first'}: {', '.join(values)}"
+
+
+def _in_words(value: Any, unit: Unit) -> str:
+    if isinstance(value, str):
+        return value
+    shown = IN_WORDS.get(unit)
+    return f"{value:,.6g}" if shown is None else shown(value)
 
 
 def best_rows(question: SweepQuestion, outcome: Outcome) -> Iterator[Record]:

@@ -79,7 +79,9 @@ class KvcacheOptions(MediaOptions):
 def cache_report(subject: Subject, options: KvcacheOptions) -> Report:
     """The report on a loaded model. Raises ArchError for devices that cannot share it as asked."""
     chosen = device_memory(options.device, options.memory)
-    engine = chosen_engine(options.engine, subject.model, "decode", chosen)
+    # an engine that is named keeps any cache, the usual one is that of the published weights
+    stored = subject.model.as_published() if options.engine is None else subject.model
+    engine = chosen_engine(options.engine, stored, "decode", chosen)
     plan = _plan(subject.model, options.tp, chosen, engine)
     chosen = share_of(chosen, engine, options.utilization)
     available, architecture = (None, "") if chosen is None else (chosen.memory_bytes, chosen.architecture)
@@ -97,7 +99,7 @@ def cache_report(subject: Subject, options: KvcacheOptions) -> Report:
         engine=engine,
         media=options.media,
     )
-    return subject.named(report)
+    return subject.named(report, options)
 
 
 def _plan(model: Model, tp: int, device: DeviceMemory | None, engine: InferenceEngine) -> Plan:

@@ -158,7 +158,7 @@ def memory_report(
         # reads a file for each device of the package, so only where the fewest devices are looked for
         devices=_gpus(question, options) if options.fit == "devices" and question.device is None else (),
     )
-    return subject.named(report)
+    return subject.named(report, options)
 
 
 def _gpus(question: MemoryQuestion, options: MemoryOptions) -> tuple[DeviceMemory, ...]:

@@ -52,7 +52,7 @@ def params_report(subject: Subject, options: ParamsOptions) -> Report:
         return explained(subject, ExplainOptions(options.model, path=options.explain, steps=True))
     if options.against is not None:
         return subject.named(_compared(subject, options.against))
-    return subject.named(count(subject.model, options.dtype, options.depth))
+    return subject.named(count(subject.model, options.dtype, options.depth), options)
 
 
 def headers_report(options: ParamsOptions, overrides: Sequence[str] = ()) -> Report | None:

@@ -261,7 +261,7 @@ def _check_chosen(plan: Plan) -> None:
 
 def predict_report(subject: Subject, question: PredictQuestion, options: PredictOptions) -> Report:
     """The report on a loaded model."""
-    return subject.named(predict_times(question, curve=options.curve, what_fits=options.fit))
+    return subject.named(predict_times(question, curve=options.curve, what_fits=options.fit), options)
 
 
 @asks(PredictOptions)

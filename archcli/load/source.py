@@ -24,7 +24,7 @@ from archcli.load.huggingface.config_json import ADAPTER, ConfigJson, is_foreign
 from archcli.load.huggingface.keys import THEIRS_ALONE
 from archcli.load.imported import MOST_NAMED, in_folder, load_config, load_gguf, load_hub, load_params
 from archcli.load.loaded import Loaded, load_tree
-from archcli.load.presets import TAKE_MODULES, alike, preset_file, preset_text, refuse_module, respelled
+from archcli.load.presets import alike, preset_file, preset_text, respelled
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import (
     START,
@@ -39,6 +39,7 @@ from archcli.load.yaml.text import (
 
 if TYPE_CHECKING:
     from archcli.load.foreign.modelfile import Modelfile
+    from archcli.load.hub.catalogues import CatalogueName
     from archcli.load.yaml.nodes import Node
 
 STDIN = "-"
@@ -84,11 +85,22 @@ def load(model: str, overrides: Sequence[str] = (), *, strict: bool = True) -> L
         return _load_path(path, overrides, strict=strict)
     if preset := respelled(model):
         return load_preset(preset, overrides, strict=strict)
-    refuse_module(model)
+    return _load_named_elsewhere(model, overrides, strict=strict) or _refuse_unknown(model, path)
+
+
+def _load_named_elsewhere(model: str, overrides: Sequence[str], *, strict: bool) -> Loaded | None:
+    """The model that another catalogue or the hub knows by this name; None for neither."""
     # org/name.yaml is a mistyped path rather than a repository, unless hf:// stands before it
-    on_hub = "/" in model and (not model.endswith(SUFFIXES) or "://" in model)
-    loaded = load_hub(model, overrides, strict=strict) if on_hub else None
-    return loaded or _refuse_unknown(model, path)
+    if model.endswith(SUFFIXES) and "://" not in model:
+        return None
+    from archcli.load.hub.catalogues import of_catalogue  # of names that no preset has
+    from archcli.load.module_names import refuse_module
+
+    named = of_catalogue(model)
+    if named.model != model:
+        return load_catalogued(named, overrides, strict=strict)
+    refuse_module(model)
+    return load_hub(model, overrides, strict=strict) if "/" in model else None
 
 
 def load_given(model: Any, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
@@ -102,7 +114,10 @@ def load_given(model: Any, overrides: Sequence[str] = (), *, strict: bool = True
         model = fspath(model)
     if not isinstance(model, str):
         hint = "give its to_dict()" if hasattr(model, "to_dict") else WHAT_IS_GIVEN
-        hint = TAKE_MODULES if hasattr(model, "named_parameters") else hint
+        if hasattr(model, "named_parameters"):
+            from archcli.load.module_names import TAKE_MODULES
+
+            hint = TAKE_MODULES
         raise ArchError(f"{with_article(type(model).__name__)} is no architecture", hint)
     if model == STDIN:
         raise ArchError("'-' is standard input, which the command line reads", WHAT_IS_GIVEN)
@@ -197,17 +212,23 @@ def load_named(name: str, overrides: Sequence[str] = (), *, strict: bool = True)
 
     if len(name) <= LONGEST_PATH and _is_file(Path(name) / "config.json"):
         return _load_path(Path(name) / "config.json", overrides, strict=strict)
-    found = of_catalogue(name)
-    note = f"{found.dtype} is not applied: --dtype {found.dtype} counts it" if found.dtype else ""
-    if preset_file(found.model).is_file():
-        loaded: Loaded | None = load_preset(found.model, overrides, strict=strict)
-    else:
-        loaded = load_hub(found.model, overrides, strict=strict)
+    loaded = load_catalogued(of_catalogue(name), overrides, strict=strict)
     if loaded is None:
         close = alike(name)
         hint = f"did you mean {either(close)}?" if close else "`archcli list` names the presets"
         raise NoModelError(f"no preset or model of the hub {quote(name, LONGEST_PATH)}", hint)
-    return loaded._replace(notes=(*filter(None, (found.note, note)), *loaded.notes))
+    return loaded
+
+
+def load_catalogued(
+    named: CatalogueName, overrides: Sequence[str] = (), *, strict: bool = True
+) -> Loaded | None:
+    """The preset or repository of a name, in the format that the name states; None where there is neither."""
+    if preset_file(named.model).is_file():
+        loaded: Loaded | None = load_preset(named.model, overrides, strict=strict)
+    else:
+        loaded = load_hub(named.model, overrides, strict=strict)
+    return loaded and loaded.by_name(named.note, named.dtype)
 
 
 def load_preset(name: str, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:

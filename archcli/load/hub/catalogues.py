@@ -136,9 +136,20 @@ def of_catalogue(name: str) -> CatalogueName:
     for repository, stored in ((bare, ""), (words, dtype)):
         if _is_cached(repository):
             return CatalogueName(repository, stored, note if stored else "")
+    return preset_meant(name) or CatalogueName(name)
+
+
+def preset_meant(name: str) -> CatalogueName | None:
+    """The preset and the format that a name stands for by its letters alone; None where it stands for none.
+
+    No file and no cache is looked at. Raises ArchError with the presets where a name may be several.
+    """
+    if name.startswith(PATHS) or len(name) > LONGEST_NAME:
+        return None
+    words, dtype, note = _without_format(WEB.sub("", name))
     preset = _preset_of(words)
     if preset is None:
-        return CatalogueName(name)
+        return None
     said = "" if preset == name else f"{name} is taken as the preset {preset}"
     return CatalogueName(preset, dtype, "; ".join(filter(None, (said, note))))
 
@@ -190,7 +201,8 @@ def _of_llama_cpp(kind: str) -> tuple[str, str]:
 def _preset_of(name: str) -> str | None:
     """The preset that a name without format stands for; None where it stands for none."""
     same = same_preset(name) or _families().get(plain_name(name), "").split()
-    if not same:
+    # a repository is taken by its whole name alone: others are tuned, merged or cut
+    if not same and "/" not in name:
         tokens = _tokens(repository_name(name))
         same = [preset for preset in presets() if _begins(preset, plain_name(name))]
         same = same or [preset for preset in presets() if _holds(preset, tokens)]

@@ -20,6 +20,7 @@ from typing import (
     Literal,
     NamedTuple,
     NotRequired,
+    Self,
     Union,
     get_args,
     get_origin,
@@ -62,6 +63,18 @@ class Conversion(NamedTuple):
 
     words: str
     convert: Callable[[Any], Any]
+
+
+class Taken(str):
+    """A word that another was taken for, with the note that says so: q4_k_m for 4bit."""
+
+    __slots__ = ("note",)
+
+    def __new__(cls, word: str, note: str) -> Self:
+        """The word, which a text is in every other respect."""
+        taken = super().__new__(cls, word)
+        taken.note = note
+        return taken
 
 
 class Advice(NamedTuple):

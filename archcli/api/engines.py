@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
+from archcli.api.asking.options import NamedEngine
 from archcli.api.asking.question import Option, asks
+from archcli.api.asking.subject import taken_notes
 from archcli.load.devices.engines import engines as names_of_engines
 from archcli.load.devices.engines import load_engine, load_kernels, measured_engines
 from archcli.measure.report import Column, Report, Table
@@ -53,7 +55,8 @@ FACTS = (
     Column("source", "source", minor=True),
 )
 EngineArgument = Annotated[
-    str | None, Option("One engine.", metavar="[ENGINE]", completes="engines", argument=True)
+    NamedEngine | None,
+    Option("One engine.", metavar="[ENGINE]", reads="text", completes="engines", argument=True),
 ]
 
 
@@ -72,7 +75,8 @@ def engines(options: EnginesOptions) -> Report:
     """
     if options.engine is None:
         return _list_report()
-    return _engine_report(load_engine(options.engine))
+    report = _engine_report(load_engine(options.engine))
+    return replace(report, notes=(*report.notes, *taken_notes(options)))
 
 
 def _list_report() -> Report:

@@ -10,7 +10,6 @@ from archcli.api.asking.engine import chosen_engine, share_of
 from archcli.api.asking.options import (
     BatchSize,
     Context,
-    Dtype,
     Engine,
     KvDtype,
     MediaOptions,
@@ -31,7 +30,7 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import MemorySize
+from archcli.modules.spec.arguments import CacheDtypeName, MemorySize
 
 Memory = Annotated[
     MemorySize | None,
@@ -47,6 +46,17 @@ Device = Annotated[
 ]
 
 
+CachedDtype = Annotated[
+    CacheDtypeName,
+    Option(
+        "Type of an element of the cache, bf16, fp8, int4, or a format that engines keep it in: q8_0.",
+        metavar="DTYPE",
+        reads="text",
+        completes="cache_dtypes",
+    ),
+]
+
+
 USUAL = "bf16"
 
 
@@ -57,7 +67,7 @@ class KvcacheOptions(MediaOptions):
     model: ModelLike
     context: Context = None
     batch_size: BatchSize = 1
-    dtype: Dtype = USUAL
+    dtype: CachedDtype = USUAL
     state_dtype: StateDtype = field(default=None, kw_only=True)
     source_len: SourceLen = None
     memory: Memory = field(default=None, kw_only=True)

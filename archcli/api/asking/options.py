@@ -25,6 +25,15 @@ def _files(value: Any) -> tuple[Path, ...]:
     return tuple(map(Path, value))
 
 
+def _engine(value: Any) -> str:
+    """The name of an engine, also by a common word: ollama is llamacpp."""
+    from archcli.load.devices.engines import engine_named  # of an engine that is named
+
+    if not isinstance(value, str):
+        raise refused(value, "the name of an engine")
+    return engine_named(value)
+
+
 def _size(value: Any) -> str | int:
     """A size as it is written, or bytes."""
     return value if isinstance(value, str) else arguments.memory_bytes(value)
@@ -188,11 +197,15 @@ KvDtype = Annotated[
         completes="cache_dtypes",
     ),
 ]
+NamedEngine = Annotated[EngineName, Conversion("the name of an engine", _engine)]
 Engine = Annotated[
-    EngineName | None,
+    NamedEngine | None,
     Option(
         "What runs inference, of `archcli engines`; none: eager torch. [default: llamacpp for its formats, "
         "Macs and CPUs, else vllm; none in training]",
+        metavar="ENGINE",
+        reads="text",
+        completes="engines",
     ),
 ]
 Utilization = Annotated[

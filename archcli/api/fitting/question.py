@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from archcli.api.asking.device import device_memory
+from archcli.api.asking.engine import take_format
 from archcli.api.asking.offload import OffloadOptions
 from archcli.api.asking.options import BatchSize, Device, Engine, KvDtype, Utilization, Where
 from archcli.api.asking.question import Option, tokens_option
@@ -19,14 +20,14 @@ from archcli.measure.predict.answers.question import PredictQuestion
 from archcli.measure.predict.fit.choice import NO_OFFLOAD, UNSTATED, FitAsked
 from archcli.measure.predict.fit.listing import Asked, FitOrder
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import DtypeName
+from archcli.modules.spec.arguments import WeightsDtypeName
 from archcli.modules.spec.values import AboveZero, Interval
 
 Tokens = Annotated[
     AboveZero | None, tokens_option("Tokens of a sequence that must fit. [default: as many as fit]", "-c")
 ]
 Format = Annotated[
-    DtypeName | None,
+    WeightsDtypeName | None,
     Option(
         "The format of the weights: bf16, q4_k_m, awq-int4. [default: the largest that fits]",
         metavar="TYPE",
@@ -68,6 +69,10 @@ class FitOptions(OffloadOptions):
     sort: Order = "size"
     files: FilesIn = None
     verbose: Verbose = False
+
+    def __post_init__(self) -> None:
+        """Read a word such as 4bit as the users of the engine mean it."""
+        take_format(self, self.engine)
 
     def asked(self, subject: Subject) -> FitAsked:
         """What is asked about a loaded model."""

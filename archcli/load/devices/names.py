@@ -286,7 +286,8 @@ def _numbers_agree(plain: str, name: str) -> bool:
 
 def _differ_little(number: str, of: str) -> bool:
     last_alone = number[:-1] == of[:-1] and len(of) > len("100")
-    return number == of or last_alone or of == number[:-1] or number == of[:-1]
+    a_digit_more = len(of) > 1 < len(number) and (of == number[:-1] or number == of[:-1])
+    return number == of or last_alone or a_digit_more
 
 
 def _letters_agree(plain: str, name: str) -> bool:

@@ -38,6 +38,9 @@ TowerPart = Literal["vision_tower", "audio_tower"]
 """What a tower is called among the parts of a multimodal model."""
 
 
+COMPUTED = ("bf16", "fp16", "fp32")
+
+
 def _dtype(value: Any) -> str:
     """The name of a dtype, also one of torch, or of a stored format."""
     text = TEXT.convert(_dtype_name(value))
@@ -47,6 +50,16 @@ def _dtype(value: Any) -> str:
     from archcli.modules.stored.formats import parse_format
 
     return parse_format(text)
+
+
+def _weights_dtype(value: Any) -> str:
+    """The name of a dtype that weights are stored and computed in, or of a stored format."""
+    text = TEXT.convert(_dtype_name(value))
+    if text.strip().lower() in COMPUTED:
+        return parse_dtype(text)
+    from archcli.modules.stored.formats import parse_weights  # formats need models
+
+    return parse_weights(text)
 
 
 def _cache_dtype(value: Any) -> str:
@@ -102,6 +115,8 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 TEXT, BYTES = value_type(str), value_type(ZeroOrMore)
 DtypeName = Annotated[str, Conversion("the name of a dtype", _dtype)]
 """A dtype by name, one of torch's, or a stored format such as q8_0."""
+WeightsDtypeName = Annotated[str, Conversion("the name of a dtype", _weights_dtype)]
+"""A dtype of a pass by name, or a stored format: bf16, q4_k_m, 4bit."""
 CacheDtypeName = Annotated[str, Conversion("the name of a dtype", _cache_dtype)]
 """A dtype of a cache by name: bf16, q8_0, fp8_ds_mla."""
 PlainDtype = Annotated[str, Conversion("the name of a dtype", _plain_dtype)]

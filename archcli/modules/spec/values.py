@@ -66,15 +66,18 @@ class Conversion(NamedTuple):
 
 
 class Taken(str):
-    """A word that another was taken for, with the note that says so: q4_k_m for 4bit."""
+    """A word that another was taken for, with the note that says so: q4_k_m for the word 4bit."""
 
-    __slots__ = ("note",)
+    __slots__ = ("note", "word")
 
-    def __new__(cls, word: str, note: str) -> Self:
-        """The word, which a text is in every other respect."""
-        taken = super().__new__(cls, word)
-        taken.note = note
-        return taken
+    note: str
+    word: str
+
+    def __new__(cls, taken: str, note: str, word: str = "") -> Self:
+        """The word that was taken, which is a text in every other respect."""
+        text = super().__new__(cls, taken)
+        text.note, text.word = note, word
+        return text
 
 
 class Advice(NamedTuple):
@@ -246,7 +249,8 @@ def _literal(choices: tuple[Any, ...]) -> ValueType:
     name = "string" if all(isinstance(choice, str) for choice in choices) else "integer"
 
     def accepts(value: Any) -> bool:
-        return isinstance(value, str | int) and (type(value), value) in accepted
+        kind = str if isinstance(value, str) else type(value)
+        return isinstance(value, str | int) and (kind, value) in accepted
 
     words = either([str(choice) for choice in choices])
     return _scalar_type(words, {**named, "type": name}, accepts)._replace(choices=choices)

@@ -71,22 +71,6 @@ def _is_of_catalogue(model: str) -> bool:
     return "." not in model and (first.rstrip(VERSION) in series or bool(VARIANT.fullmatch(last)))
 
 
-def _is_preset(model: str) -> bool:
-    """Whether a name of another catalogue stands for a preset: mistral:latest."""
-    # catalogues have no name with packages in it: torch.nn:Transformer is not transformer-base
-    return "." not in model and preset_meant(model) is not None
-
-
-def _is_of_catalogue(model: str) -> bool:
-    """Whether a name looks like a tag of a catalogue: it begins as presets do, or ends as tags do.
-
-    mistral:lates and solar:latest are such names; transformers:GPT2Model is none.
-    """
-    first, _, last = model.partition(":")
-    series = {preset.partition("-")[0].rstrip(VERSION) for preset in presets()}
-    return "." not in model and (first.rstrip(VERSION) in series or bool(VARIANT.fullmatch(last)))
-
-
 def _refuse_python_file(model: str, plain: str) -> None:
     """Raise ArchError for a file of Python, with or without a name in it: nets.py:make."""
     file, _, name = plain.partition(":")

@@ -79,6 +79,8 @@ def engine_named(name: str) -> str:
     Raises ArchError with the nearest for any other.
     """
     known, key = engines(), _key(name)
+    if isinstance(name, Taken):
+        return name
     if key in known:  # vLLM and llama.cpp differ in signs alone
         return key
     meant = {_key(word): engine for engine, words in RUN_BY.items() for word in words}

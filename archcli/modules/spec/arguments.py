@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
 from archcli.arith import ELEMENT_BITS
@@ -10,6 +10,7 @@ from archcli.modules.spec.request import Request
 from archcli.modules.spec.values import (
     Conversion,
     Refusal,
+    Taken,
     ZeroOrMore,
     refused,
     value_type,
@@ -43,33 +44,31 @@ COMPUTED = ("bf16", "fp16", "fp32")
 
 def _dtype(value: Any) -> str:
     """The name of a dtype, also one of torch, or of a stored format."""
-    text = TEXT.convert(_dtype_name(value))
-    if text.strip().lower() in ELEMENT_BITS:
-        return parse_dtype(text)
-    # formats need models: loaded only where no plain dtype has the name
-    from archcli.modules.stored.formats import parse_format
-
-    return parse_format(text)
+    return _named(value, ELEMENT_BITS, "parse_format")
 
 
 def _weights_dtype(value: Any) -> str:
     """The name of a dtype that weights are stored and computed in, or of a stored format."""
-    text = TEXT.convert(_dtype_name(value))
-    if text.strip().lower() in COMPUTED:
-        return parse_dtype(text)
-    from archcli.modules.stored.formats import parse_weights  # formats need models
-
-    return parse_weights(text)
+    return _named(value, COMPUTED, "parse_weights")
 
 
 def _cache_dtype(value: Any) -> str:
     """The name of a dtype, also one of torch, of a stored format, or of one that caches alone are kept in."""
-    text = TEXT.convert(_dtype_name(value))
-    if text.strip().lower() in ELEMENT_BITS:
-        return parse_dtype(text)
-    from archcli.modules.stored.formats import parse_cache_dtype  # formats need models
+    return _named(value, ELEMENT_BITS, "parse_cache_dtype")
 
-    return parse_cache_dtype(text)
+
+def _named(value: Any, plain: Collection[str], parser: str) -> str:
+    """The `plain` dtype of a name, else what a parser of `stored.formats` makes of it."""
+    if isinstance(value, Taken):
+        return value
+    text = TEXT.convert(_dtype_name(value))
+    if text.strip().lower() in plain:
+        return parse_dtype(text)
+    # formats need models: loaded only where no plain dtype has the name
+    from archcli.modules.stored import formats
+
+    parsed: str = getattr(formats, parser)(text)
+    return parsed
 
 
 def _plain_dtype(value: Any) -> str:

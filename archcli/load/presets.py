@@ -15,7 +15,8 @@ WORKLOADS = "workloads"
 LONGEST_NAME = 100
 OF_EVERY_PRESET = ("name", "sibling_of", "judged")
 """What a record of the index holds beside the columns of a survey."""
-SHORTEST = 5
+NUMBERS = re.compile(r"\d+(?:\.\d+)?")
+SHORTEST = 4
 """Fewer letters and digits begin too many names."""
 
 VARIANT = re.compile(
@@ -72,14 +73,28 @@ def alike(name: str) -> list[str]:
     llama3.1:8b and meta-llama/Llama-3.1-8B-Instruct@main are llama-3.1-8b.
     """
     near = same_preset(name) or _beginning(plain_name(name))
-    return near or closest(repository_name(name).replace(":", "-"), [*presets(), *workloads()])
+    if near:
+        return near
+    wanted = repository_name(name).replace(":", "-")
+    close = closest(wanted, [*presets(), *workloads()])
+    return [preset for preset in close if _numbers_agree(wanted, preset)]
+
+
+def _numbers_agree(name: str, preset: str) -> bool:
+    """Whether a preset has one of the numbers of a name that has any: gpt-4 is not near to gpt-1."""
+    stated = set(NUMBERS.findall(name))
+    return not stated or not stated.isdisjoint(NUMBERS.findall(preset))
 
 
 def _beginning(plain: str) -> list[str]:
-    """At most three presets whose name begins so, as mistral-7b-v0.1 does of mistral:7b."""
+    """At most three presets whose name begins so, the newest first: llama-4-scout of llama."""
     if not SHORTEST <= len(plain) <= LONGEST_NAME:
         return []
-    return [preset for preset in presets() if plain_name(preset).startswith(plain)][:3]
+    begin = [preset for preset in presets() if plain_name(preset).startswith(plain)]
+    if len(begin) > 1:
+        released = {record["name"]: str(record["released"] or "") for record in presets_index()}
+        begin.sort(key=lambda preset: released.get(preset, ""), reverse=True)
+    return begin[:3]
 
 
 def same_preset(name: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from operator import index
 from os import PathLike, fspath
@@ -374,7 +375,19 @@ def _refuse_unknown(model: str, path: Path) -> NoReturn:
     close = alike(model) + closest(path.name, near)
     what = f"no {'file' if is_file else 'file or preset'} {quote(model, LONGEST_PATH)}"
     hint = f"did you mean {either(close)}?" if close else "`archcli list` names the presets"
+    hint = _of_device(model) or hint
     raise ArchError(Problem(what, f"{hint}; hf://{model} asks the hub" if _may_be_on_hub(model) else hint))
+
+
+def _of_device(model: str) -> str:
+    """A hint for a device in the place of the model; empty for any other name."""
+    from archcli.load.devices.budget import read_budget  # of names that no model has
+
+    try:
+        budget = read_budget(model) if re.search(r"\d", model) and not model.endswith(SUFFIXES) else None
+    except ArchError:
+        return ""
+    return f"{quote(model)} is a device: MODEL stands before it" if budget else ""
 
 
 def _may_be_on_hub(model: str) -> bool:

@@ -69,18 +69,23 @@ Size = Annotated[str | int | None, Conversion("bytes", _size)]
 Share = Annotated[float, Interval(gt=0, le=1)]
 Files = Annotated[Sequence[Path], Conversion("a list of files", _files)]
 
+CONTEXT, SEQ_LEN = ("--context", "-c"), ("--seq-len", "-s")
+"""Names of the tokens of a sequence: where a command has one of both, the other is taken for it."""
+
 # sizes of a pass
 BatchSize = Annotated[AboveZero, count_option("Sequences in the batch.", "-b")]
-SeqLen = Annotated[AboveZero, tokens_option("New tokens of each sequence; 8k is 8,000, 8K is 8,192.", "-s")]
+SeqLen = Annotated[
+    AboveZero, tokens_option("New tokens of each sequence; 8k is 8,000, 8K is 8,192.", "-s", CONTEXT)
+]
 Tokens = Annotated[
     ZeroOrMore | None,
-    tokens_option("Tokens of a sequence. [default: 2048, or max_seq_len]", "-s"),
+    tokens_option("Tokens of a sequence. [default: 2048, or max_seq_len]", "-s", CONTEXT),
 ]
 Past = Annotated[
     ZeroOrMore | None,
     tokens_option("Tokens already in the cache. [decode default: --seq-len]"),
 ]
-Context = Annotated[AboveZero | None, tokens_option("Tokens in the cache.", "-c")]
+Context = Annotated[AboveZero | None, tokens_option("Tokens in the cache.", "-c", SEQ_LEN)]
 SourceLen = Annotated[
     AboveZero | None,
     tokens_option("Tokens that the encoder of an encoder-decoder reads. [default: as many as the decoder]"),

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from archcli.api.asking.device import device_memory
 from archcli.api.asking.engine import take_format
 from archcli.api.asking.offload import OffloadOptions
-from archcli.api.asking.options import BatchSize, Device, Engine, KvDtype, Utilization, Where
+from archcli.api.asking.options import SEQ_LEN, BatchSize, Device, Engine, KvDtype, Utilization, Where
 from archcli.api.asking.question import Option, tokens_option
 from archcli.api.asking.subject import Subject, given
 from archcli.api.memory import Memory, MemoryOptions
@@ -24,7 +24,8 @@ from archcli.modules.spec.arguments import WeightsDtypeName
 from archcli.modules.spec.values import AboveZero, Interval
 
 Tokens = Annotated[
-    AboveZero | None, tokens_option("Tokens of a sequence that must fit. [default: as many as fit]", "-c")
+    AboveZero | None,
+    tokens_option("Tokens of a sequence that must fit. [default: as many as fit]", "-c", SEQ_LEN),
 ]
 Format = Annotated[
     WeightsDtypeName | None,

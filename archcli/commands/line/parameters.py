@@ -25,9 +25,14 @@ def as_command(run: Run) -> Run:
         return run(**given)
 
     # annotations are texts under `from __future__ import annotations`
-    stated = inspect.signature(run, eval_str=True).parameters.values()
+    stated = [*inspect.signature(run, eval_str=True).parameters.values()]
     parameters = [_parameter(parameter) for parameter in stated]
     command.__dict__["__signature__"] = inspect.Signature(parameters)
+    # a dict of the function, which typer's wrapper around it takes over
+    options = {parameter.name: option_of(parameter.annotation) for parameter in stated}
+    command.__dict__["also"] = {
+        name: option.also for name, option in options.items() if option and option.also
+    }
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
 

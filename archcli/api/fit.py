@@ -11,7 +11,7 @@ from archcli.api.asking.question import asks
 from archcli.api.asking.subject import Subject, given, taken_notes
 from archcli.api.fitting.question import FitOptions, asked_of, asking, inputs_of
 from archcli.errors import ArchError
-from archcli.load.devices.budget import read_budget
+from archcli.load.devices.budget import is_device
 from archcli.load.hub.model_files import GGUF, gguf_bytes
 from archcli.measure.predict.fit.listing import Entry, Tick, fit_all
 from archcli.measure.predict.fit.verdict import fit_model
@@ -77,7 +77,7 @@ def _model(options: FitOptions, overrides: Sequence[str], tick: Tick, read: Read
 def _placed(options: FitOptions) -> FitOptions | None:
     """The options with a device in its place, of `fit 4090` and `fit 4090 MODEL`; None for others."""
     device, model = str(options.model), options.device
-    if not _is_device(device) or (model is not None and _is_device(model)):
+    if not is_device(device) or (model is not None and is_device(model)):
         return None
     if model is None:
         return replace(options, model=None, device=device)
@@ -91,13 +91,6 @@ def _loaded(options: FitOptions, overrides: Sequence[str], read: Reading) -> Sub
     if subject.source.endswith(GGUF):
         gguf_bytes(Path(subject.source))
     return subject
-
-
-def _is_device(name: str) -> bool:
-    try:
-        return read_budget(name) is not None
-    except ArchError:
-        return False
 
 
 def _presets(options: FitOptions, tick: Tick) -> Report:

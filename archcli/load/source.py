@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from operator import index
 from os import PathLike, fspath
@@ -370,24 +369,16 @@ def _listed(folder: Path) -> Iterator[Path]:
 
 def _refuse_unknown(model: str, path: Path) -> NoReturn:
     """Raise ArchError for an unknown file or preset with the nearest names, without network access."""
+    from archcli.load.devices.budget import is_device  # of names that no model has
+
     is_file = model.endswith(SUFFIXES)
     near = _neighbours(path) if is_file or path.parent != Path() else []
     close = alike(model) + closest(path.name, near)
     what = f"no {'file' if is_file else 'file or preset'} {quote(model, LONGEST_PATH)}"
     hint = f"did you mean {either(close)}?" if close else "`archcli list` names the presets"
-    hint = _of_device(model) or hint
+    if not is_file and is_device(model):
+        hint = f"{quote(model)} is a device: MODEL stands before it"
     raise ArchError(Problem(what, f"{hint}; hf://{model} asks the hub" if _may_be_on_hub(model) else hint))
-
-
-def _of_device(model: str) -> str:
-    """A hint for a device in the place of the model; empty for any other name."""
-    from archcli.load.devices.budget import read_budget  # of names that no model has
-
-    try:
-        budget = read_budget(model) if re.search(r"\d", model) and not model.endswith(SUFFIXES) else None
-    except ArchError:
-        return ""
-    return f"{quote(model)} is a device: MODEL stands before it" if budget else ""
 
 
 def _may_be_on_hub(model: str) -> bool:

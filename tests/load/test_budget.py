@@ -231,7 +231,7 @@ MISTAKES = {
     "rtx-4090:48gb": "device 'rtx-4090' has no memory of 48 GB; it is sold with 24 GB",
     "h100-smx": "no device 'h100-smx'; did you mean h100-sxm",
     "warp-drive": "no device 'warp-drive'; `archcli devices` lists them, and `archcli devices --this`",
-    "RTX 5090 and RTX 4090": "names 2 kinds of device, and one kind is asked about at a time; such as 2xrtx-5090",
+    "RTX 5090 and RTX 4090": "one kind is asked about at a time; such as 2xrtx-5090, or each alone",
     "3090+4090": "'3090+4090' names 2 kinds of device",
     "rtx-409": "no device 'rtx-409'; did you mean rtx-4090?",
     "gaudy3": "no device 'gaudy3'; did you mean gaudi3?",

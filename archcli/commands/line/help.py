@@ -32,7 +32,7 @@ class PagedCommand(TyperCommand):
 
     def make_parser(self, ctx: Any) -> Any:
         """The parser of the command, with the further names of options that its help leaves out."""
-        parser = super().make_parser(ctx)
+        parser: Any = super().make_parser(ctx)
         also: Mapping[str, Sequence[str]] = getattr(self.callback, "also", {})
         for param in self.get_params(ctx):
             if names := also.get(param.name or ""):

@@ -173,22 +173,15 @@ def usage_hint(message: str, path: str, known: Collection[str]) -> str:
 
 def _extra_hint(word: str, known: Collection[str]) -> str:
     """A hint for a word behind the arguments of a command: --device h100 for h100; empty where none is."""
-    readers = {"--device": _is_device, "--params": _is_count, "--where": str.isprintable}
+    from archcli.load.devices.budget import is_device  # of words that are left over alone
+
+    readers = {"--device": is_device, "--params": _is_count, "--where": str.isprintable}
     option = next((option for option, reads in readers.items() if option in known and reads(word)), None)
     if option == "--where":
         return f"did you mean --where series={word}?"
     if option is None and _is_count(word):
         option = next((length for length in LENGTH if length in known), None)
     return f"did you mean {option} {word}?" if option else ""
-
-
-def _is_device(word: str) -> bool:
-    from archcli.load.devices.budget import read_budget  # of words that are left over alone
-
-    try:
-        return read_budget(word) is not None
-    except ArchError:
-        return False
 
 
 def _is_count(word: str) -> bool:

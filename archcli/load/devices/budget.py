@@ -66,6 +66,14 @@ def read_budget(device: str | None = None, memory: str | int | None = None) -> B
     return None if device is None else _of_device(*split_count(device))
 
 
+def is_device(name: str) -> bool:
+    """Whether a text is a device as --device takes it, or a memory in its place."""
+    try:
+        return read_budget(name) is not None
+    except ArchError:
+        return False
+
+
 def device_note(device: str) -> str:
     """A note on what `[N×]NAME` was taken for; empty where it means one device of one memory, or none."""
     _, name = split_count(device)

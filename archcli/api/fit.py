@@ -16,7 +16,7 @@ from archcli.load.hub.model_files import GGUF, gguf_bytes
 from archcli.measure.predict.fit.listing import Entry, Tick, fit_all
 from archcli.measure.predict.fit.verdict import fit_model
 from archcli.measure.report import Report
-from archcli.modules.spec.values import Taken
+from archcli.units import Taken
 
 OF_MANY = ("where", "sort", "files")
 """Options of a question without a model."""

@@ -94,7 +94,7 @@ def _load_named_elsewhere(model: str, overrides: Sequence[str], *, strict: bool)
     if model.endswith(SUFFIXES) and "://" not in model:
         return None
     from archcli.load.hub.catalogues import of_catalogue  # of names that no preset has
-    from archcli.load.module_names import refuse_module
+    from archcli.load.hub.module_names import refuse_module
 
     named = of_catalogue(model)
     if named.model != model:
@@ -115,7 +115,7 @@ def load_given(model: Any, overrides: Sequence[str] = (), *, strict: bool = True
     if not isinstance(model, str):
         hint = "give its to_dict()" if hasattr(model, "to_dict") else WHAT_IS_GIVEN
         if hasattr(model, "named_parameters"):
-            from archcli.load.module_names import TAKE_MODULES
+            from archcli.load.hub.module_names import TAKE_MODULES
 
             hint = TAKE_MODULES
         raise ArchError(f"{with_article(type(model).__name__)} is no architecture", hint)

@@ -27,7 +27,7 @@ def asked_of_module(
     the other kind.
     """
     if ":" in options.model or ".py" in options.model:
-        from archcli.load.module_names import module_name  # of names that may be a module's
+        from archcli.load.hub.module_names import module_name  # of names that may be a module's
 
         found = module_name(options.model)
         if found is not None:

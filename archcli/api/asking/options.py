@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from archcli.api.asking.question import Option, count_option, tokens_option
 from archcli.errors import ArchError, quote, with_article
@@ -202,13 +202,15 @@ KvDtype = Annotated[
         completes="cache_dtypes",
     ),
 ]
-NamedEngine = Annotated[EngineName, Conversion("the name of an engine", _engine)]
+ENGINES = get_args(EngineName)
+OF_ENGINES = {"enum": [*ENGINES], "type": "string"}
+NamedEngine = Annotated[EngineName, Conversion("the name of an engine", _engine, OF_ENGINES)]
 Engine = Annotated[
     NamedEngine | None,
     Option(
         "What runs inference, of `archcli engines`; none: eager torch. [default: llamacpp for its formats, "
         "Macs and CPUs, else vllm; none in training]",
-        metavar="ENGINE",
+        metavar=f"<{'|'.join(ENGINES)}>",
         reads="text",
         completes="engines",
     ),

@@ -12,8 +12,8 @@ from archcli.load.loaded import Loaded
 from archcli.load.source import load, load_given
 from archcli.measure.report import Report
 from archcli.modules import Model
-from archcli.modules.spec.values import Taken
 from archcli.render import show
+from archcli.units import Taken
 
 if TYPE_CHECKING:
     from archcli.modules import Tower

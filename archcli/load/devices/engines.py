@@ -13,7 +13,7 @@ from archcli.load.presets import shipped
 from archcli.load.yaml.nodes import plain
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import decode, read_start, text_of
-from archcli.modules.spec.values import Taken
+from archcli.units import Taken
 
 DEVICE = re.compile(r"^  ([a-z0-9-]+):\n((?:    .*\n)+)", re.MULTILINE)
 """A device of `kernels`, and the lines below it."""

@@ -129,7 +129,7 @@ def of_catalogue(name: str) -> CatalogueName:
 
 
 def preset_meant(name: str) -> CatalogueName | None:
-    """The preset and the format that a name stands for by its letters alone; None where it stands for none.
+    """The preset and the format that a name stands for by its letters alone; None for neither.
 
     No file and no cache is looked at. Raises ArchError with the presets where a name may be several.
     """

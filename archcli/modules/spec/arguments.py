@@ -10,12 +10,11 @@ from archcli.modules.spec.request import Request
 from archcli.modules.spec.values import (
     Conversion,
     Refusal,
-    Taken,
     ZeroOrMore,
     refused,
     value_type,
 )
-from archcli.units import PACE, parse_bytes, parse_dtype, parse_pace
+from archcli.units import PACE, Taken, parse_bytes, parse_dtype, parse_pace
 
 CountedPairs = Literal["exact", "dense"]
 """Whether attention pairs are those that the mask allows, or all S x S."""

@@ -20,7 +20,6 @@ from typing import (
     Literal,
     NamedTuple,
     NotRequired,
-    Self,
     Union,
     get_args,
     get_origin,
@@ -59,25 +58,14 @@ class Length(NamedTuple):
 
 
 class Conversion(NamedTuple):
-    """What a value is called, and how it is converted, where the type alone does not say it: 80GiB."""
+    """What a value is called, and how it is converted, where the type alone does not say it: 80GiB.
+
+    `schema` is the JSON Schema of the values that it comes to, where they are few.
+    """
 
     words: str
     convert: Callable[[Any], Any]
-
-
-class Taken(str):
-    """A word that another was taken for, with the note that says so: q4_k_m for the word 4bit."""
-
-    __slots__ = ("note", "word")
-
-    note: str
-    word: str
-
-    def __new__(cls, taken: str, note: str, word: str = "") -> Self:
-        """The word that was taken, which is a text in every other respect."""
-        text = super().__new__(cls, taken)
-        text.note, text.word = note, word
-        return text
+    schema: Json | None = None
 
 
 class Advice(NamedTuple):
@@ -132,7 +120,11 @@ def value_type(annotation: Any) -> ValueType:
     """The value type of an annotation; TypeError for an unsupported one."""
     hint, metadata = unwrapped(annotation)
     conversion = next((entry for entry in metadata if isinstance(entry, Conversion)), None)
-    return _of_type(hint, metadata) if conversion is None else ValueType(*conversion, {})
+    return _of_type(hint, metadata) if conversion is None else _converting(conversion)
+
+
+def _converting(conversion: Conversion) -> ValueType:
+    return ValueType(conversion.words, conversion.convert, conversion.schema or {})
 
 
 def _of_type(hint: Any, metadata: list[Any]) -> ValueType:

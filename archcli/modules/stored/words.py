@@ -1,4 +1,4 @@
-"""Words that people say for formats of weights and caches, 4bit or awq, and the formats that they mean.
+"""Words for formats of weights and caches, such as 4bit and awq, and the formats that they mean.
 
 What a word means may depend on the engine: 4bit is q4_k_m for llama.cpp's users, awq-int4 for vLLM's.
 """
@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from archcli.errors import MOST_NEAR, closest, either
-from archcli.modules.spec.values import Taken
+from archcli.units import Taken
 
 OF_BITS = {
     "q2": "q2_k",

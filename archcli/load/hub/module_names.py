@@ -1,4 +1,4 @@
-"""Names of modules of one's own, `pkg.module:function`, told from those of models; none is imported here."""
+"""Names of modules of one's own, `pkg.module:function`, told from those of models."""
 
 from __future__ import annotations
 

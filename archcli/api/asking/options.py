@@ -203,8 +203,7 @@ KvDtype = Annotated[
     ),
 ]
 ENGINES = get_args(EngineName)
-OF_ENGINES = {"enum": [*ENGINES], "type": "string"}
-NamedEngine = Annotated[EngineName, Conversion("the name of an engine", _engine, OF_ENGINES)]
+NamedEngine = Annotated[EngineName, Conversion("the name of an engine", _engine, ENGINES)]
 Engine = Annotated[
     NamedEngine | None,
     Option(

@@ -60,12 +60,12 @@ class Length(NamedTuple):
 class Conversion(NamedTuple):
     """What a value is called, and how it is converted, where the type alone does not say it: 80GiB.
 
-    `schema` is the JSON Schema of the values that it comes to, where they are few.
+    `choices` are the texts that it comes to, where they are few; a dict in an annotation could not be hashed.
     """
 
     words: str
     convert: Callable[[Any], Any]
-    schema: Json | None = None
+    choices: tuple[str, ...] = ()
 
 
 class Advice(NamedTuple):
@@ -124,7 +124,8 @@ def value_type(annotation: Any) -> ValueType:
 
 
 def _converting(conversion: Conversion) -> ValueType:
-    return ValueType(conversion.words, conversion.convert, conversion.schema or {})
+    schema: Json = {"enum": [*conversion.choices], "type": "string"} if conversion.choices else {}
+    return ValueType(conversion.words, conversion.convert, schema)
 
 
 def _of_type(hint: Any, metadata: list[Any]) -> ValueType:

@@ -12,7 +12,8 @@
     summary, rows              any torch.nn.Module of yours, by its modules; count_… and profile take one, too
     scale                      a family at another size, or for a budget of training
     formula, sweep             closed forms with sympy; which of a million shapes meet conditions, with numpy
-    presets, families, devices, engines, design_rules, yaml_schema what archcli knows
+    presets, families, devices, engines, design_rules, yaml_schema    what archcli knows
+    list, rules, rule, schema  the same functions by the names of the commands
     register                   a kind of your own, for YAML files to name
 
 A model is a path, a preset's name, `org/name` on the hub, a mapping as YAML or config.json hold it, or a
@@ -109,22 +110,27 @@ HOMES = {
     ".modules.spec.request": ["Request"],
 }
 """The public names by the file that defines them, which is imported when one is first used."""
-COUNTS = {
+BY_COMMAND = {
     "params": "count_params",
     "flops": "count_flops",
     "kvcache": "count_kv_cache",
     "memory": "count_memory",
+    "list": "presets",
+    "rule": "design_rules",
+    "schema": "yaml_schema",
 }
-"""Functions by the names of their commands."""
+"""Functions by the names of their commands, where they have another name, too."""
+PACKAGES = {"load", "rules"}
+"""Packages that can be called."""
 _public, _ = lazy(__name__, HOMES)
 
 
 def __getattr__(name: str) -> Any:
     """A public name, when it is first used."""
-    if name == "load":
-        return import_module("archcli.load")
-    if name.startswith("_") or name in __all__:
-        value = _public(COUNTS.get(name, name))
+    if name in PACKAGES:
+        return import_module(f"archcli.{name}")
+    if name.startswith("_") or name in __all__ or name in BY_COMMAND:
+        value = _public(BY_COMMAND.get(name, name))
         globals()[name] = value  # the next use does not come here
         return value
     from archcli.errors import suggest
@@ -133,7 +139,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return sorted({*__all__, *BY_COMMAND, *PACKAGES, "__version__"})
 
 
 __all__ = [

@@ -1,9 +1,14 @@
-"""Lazy packages: a name is imported at its first use (PEP 562), so that start-up does not grow."""
+"""Lazy packages: a name is imported at its first use (PEP 562), so that start-up does not grow.
+
+And packages that are functions, too: `archcli.load` and `archcli.rules`.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 
@@ -19,3 +24,16 @@ def lazy(
         return getattr(import_module(modules[name], package), name)
 
     return load, lambda: sorted(modules)
+
+
+def make_callable(package: str, function: Callable[..., Any]) -> None:
+    """Let a package be called as a function of its name, which its first import would replace."""
+
+    class CallablePackage(ModuleType):
+        """A package that can be called."""
+
+        def __call__(self, *args: Any, **options: Any) -> Any:
+            return function(*args, **options)
+
+    # Python looks `__call__` up on the type of a module, so a function of that name in it would not do
+    sys.modules[package].__class__ = CallablePackage

@@ -150,7 +150,7 @@ def start_checks(rounds: int) -> Iterator[Check]:
         print(f"{name:28} {median:8.3f} s   ({min(times[name]):.3f} to {max(times[name]):.3f})")
     for model in ("llama-3.1-405b", "deepseek-v3"):
         ours = medians[f"params {model}"]
-        yield Check(f"params {model} / import torch", ours / medians["import torch"], 0.17)
+        yield Check(f"params {model} / import torch", ours / medians["import torch"], 0.16)
         yield Check(f"params {model} / FlopCounterMode on meta", ours / medians[f"witness {model}"], 0.06)
 
     ours = medians["memory llama-3.1-405b"] / medians["params llama-3.1-405b"]
@@ -189,8 +189,19 @@ def predict_checks(rounds: int) -> Iterator[Check]:
         times: dict[str, list[float]] = {command: [] for command in commands}
         for _ in range(2 * rounds):
             for command, args in commands.items():
-                times[command].append(cpu_seconds([command, *args]))
+                times[command].append(cpu_seconds([command, *args, "--json"]))
         yield Check(f"predict {name} / params {name}", min(times["predict"]) / min(times["params"]), most)
+
+
+def page_checks(rounds: int) -> Iterator[Check]:
+    """CPU time of what needs no model, over that of `params gpt2`, each the shortest of several in turns."""
+    pages = {"--version": 0, "-h": 0, "help": 2, "parms gpt2": 2, "params -h": 0}
+    times: dict[str, list[float]] = {line: [] for line in ("params gpt2", *pages)}
+    for _ in range(2 * rounds):
+        for line, taken in times.items():
+            taken.append(cpu_seconds(line.split(), pages.get(line, 0)))
+    for line in pages:
+        yield Check(f"{line} / params gpt2", min(times[line]) / min(times["params gpt2"]), 1.0)
 
 
 def layer_checks() -> Iterator[Check]:
@@ -198,19 +209,21 @@ def layer_checks() -> Iterator[Check]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "layers.yaml"
         path.write_text(different_layers(DIFFERENT))
-        base = cpu_seconds(["params", str(path)])
+        base = cpu_seconds(["params", str(path), "--json"])
         for command, *options in OF_LAYERS:
             name = f"{' '.join((command, *options))} / params, {DIFFERENT} layers"
-            yield Check(name, cpu_seconds([command, str(path), *options]) / base, 5.0)
+            yield Check(name, cpu_seconds([command, str(path), *options, "--json"]) / base, 5.0)
 
 
-def cpu_seconds(args: list[str]) -> float:
-    """CPU time of a command, whose bytecode is kept as from an install on."""
+def cpu_seconds(args: list[str], code: int = 0) -> float:
+    """CPU time of a command that exits with `code`, whose bytecode is kept as from an install on."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    command = [sys.executable, "-m", "archcli", *args, "--json"]
+    command = [sys.executable, "-m", "archcli", *args]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, capture_output=True, check=True, env=kept)
+    ran = subprocess.run(command, capture_output=True, check=False, env=kept)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if ran.returncode != code:
+        sys.exit(f"archcli {' '.join(args)} exits with {ran.returncode}:\n{ran.stderr.decode()}")
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
@@ -259,6 +272,7 @@ def main() -> int:
     n = options.rounds
     checks = [
         *start_checks(n),
+        *page_checks(n),
         *predict_checks(n),
         *trace_checks(n),
         *layer_checks(),

@@ -24,10 +24,11 @@ HEADING = (
 )
 
 
-def archcli(*args: str) -> subprocess.CompletedProcess[str]:
-    """Run archcli as installed beside this Python; what it says on standard error goes to the log."""
+def archcli(*args: str, quiet: bool = False) -> subprocess.CompletedProcess[str]:
+    """Run archcli as installed beside this Python; unless `quiet`, what it says of errors goes to the log."""
     command = [sys.executable, "-P", "-m", "archcli", *args]
-    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    errors = subprocess.DEVNULL if quiet else None
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, text=True, check=False)
 
 
 def git(*args: str) -> str:
@@ -52,21 +53,21 @@ def changed(since: str) -> list[str]:
     return git(what[0], "-z", *what[1:], "--", *paths).split("\0")[:-1]
 
 
-def params(file: str) -> dict[str, Any]:
+def params(file: str, *, quiet: bool = False) -> dict[str, Any]:
     """The totals of `archcli params`; empty where the file is refused."""
-    done = archcli("params", "--json", "--", file)
+    done = archcli("params", "--json", "--", file, quiet=quiet)
     return {} if done.returncode else json.loads(done.stdout)["totals"]
 
 
 def params_before(since: str, file: str) -> dict[str, Any]:
-    """The same of the file as it was; empty where it was not there."""
+    """The same of the file as it was; empty where it was not there, or was refused."""
     old = subprocess.run(["git", "show", f"{since}:{file}"], capture_output=True, check=False)  # noqa: S607
     if not since or old.returncode:
         return {}
     with TemporaryDirectory() as folder:
         path = Path(folder, Path(file).name)  # the name says what kind of file it is
         path.write_bytes(old.stdout)
-        return params(str(path))
+        return params(str(path), quiet=True)  # its mistakes are no part of this change
 
 
 def is_foreign(file: str) -> bool:

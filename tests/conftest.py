@@ -11,10 +11,11 @@ import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from archcli.cli import GARBAGE
 from conforming import conforms
-from stages import family, first_stage, mark_stages, needs_torch, staged
+from stages import family, first_stage, mark_stages, needs_torch, stage_of, staged
 
 os.environ.update(
     NO_COLOR="1",
@@ -28,15 +29,8 @@ for name in ("FORCE_COLOR", "COLUMNS", "PYTHONDONTWRITEBYTECODE"):
     os.environ.pop(name, None)
 sys.dont_write_bytecode = False
 
-for profile, examples in {"quick": 10, "long": 60, "whole": 300}.items():
-    settings.register_profile(
-        profile,
-        max_examples=examples,
-        deadline=None,
-        derandomize="CI" in os.environ,
-        print_blob=True,
-        suppress_health_check=[HealthCheck.too_slow],
-    )
+EXAMPLES = {"quick": 10, "long": 60, "whole": 300, "rest": 300}
+"""Of a property test of hypothesis, by stage."""
 
 
 def pytest_addoption(parser):
@@ -45,11 +39,32 @@ def pytest_addoption(parser):
         action="store_true",
         help="write what is printed now over what was expected, to be read in the diff (with -n0)",
     )
+    parser.addoption(
+        "--unsampled",
+        action="store_true",
+        help="collect the cases of large tables that no stage runs; see tests/unsampled.py",
+    )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
-    stages = {"not long and not exhaustive": "quick", "fast": "quick", "long": "long"}
-    settings.load_profile(stages.get(config.option.markexpr, "whole"))
+    """Draw the same examples in every run, or new ones where a profile or a seed asks for them.
+
+    Runs before the plugin of hypothesis, which loads the profile of `--hypothesis-profile`.
+    """
+    always = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow]}
+    always |= {"max_examples": EXAMPLES[stage_of(config)]}
+    settings.register_profile("same", settings.get_profile("default"), derandomize=True, **always)
+    settings.register_profile("random", settings.get_profile("default"), **always)
+    # hypothesis would ignore a seed beside `derandomize`
+    settings.load_profile("same" if config.getoption("--hypothesis-seed") is None else "random")
+    draw_no_constants_of_modules()
+
+
+def draw_no_constants_of_modules():
+    """Keep hypothesis from trying constants of loaded modules, which depend on the tests before."""
+    if hasattr(providers, "_get_local_constants"):  # since 6.131
+        providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -73,7 +88,7 @@ def pytest_collection():
 @pytest.hookimpl(trylast=True)
 def pytest_generate_tests(metafunc):
     """Leave out cases that the quick stage does not run, before they are made: most of large tables."""
-    if settings.get_current_profile_name() == "quick":
+    if stage_of(metafunc.config) == "quick":
         metafunc._calls = first_stage(metafunc.definition, metafunc._calls)
 
 
@@ -82,12 +97,12 @@ def pytest_pycollect_makeitem(collector, name, obj):
     """Leave out what the stage does not run, before pytest orders and counts it."""
     made = yield
     tests = isinstance(made, list) and all(isinstance(one, pytest.Function) for one in made)
-    return staged(made, settings.get_current_profile_name()) if tests else made
+    return staged(made, stage_of(collector.config)) if tests else made
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    mark_stages(items, settings.get_current_profile_name() != "quick", "fast" in config.option.markexpr)
+    mark_stages(items, stage_of(config) != "quick", "fast" in config.option.markexpr)
     items.sort(key=family)
 
 

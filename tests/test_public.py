@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import archcli
+from archcli.commands.line.names import COMMANDS
 from archcli.load.presets import preset_text
 from archcli.load.yaml.writer import to_mapping
 from archcli.modules.spec.request import Request
@@ -210,6 +211,7 @@ def test_every_docstring_has_an_example_that_holds(name):
 
 USER = """
 import archcli
+from archcli.commands.line.names import COMMANDS
 from pathlib import Path
 
 model = archcli.load(Path("own.yaml"), ["d_ff=4"])
@@ -249,3 +251,45 @@ def test_a_users_type_checker_reads_the_api(tmp_path):
     errors = [line for line in checked.stdout.splitlines() if ": error: " in line]
     assert len(errors) == len(WRONG), checked.stdout
     assert all(message in error for message, error in zip(WRONG.values(), errors, strict=True)), errors
+
+
+def test_every_command_but_mcp_has_a_function_of_its_name():
+    from archcli import rules  # the package, whose import does not take the function away
+
+    assert [name for name in COMMANDS if not callable(getattr(archcli, name, None))] == ["mcp"]
+    assert archcli.rules().rows == rules().rows == archcli.design_rules().rows
+    assert archcli.rule("ATT001").totals["code"] == "ATT001"
+    assert archcli.list().rows == archcli.presets().rows
+    assert archcli.schema() == archcli.yaml_schema()
+
+
+def test_numbers_may_be_texts_as_on_the_command_line():
+    cache = archcli.kvcache("llama-3.1-8b", context="32k")
+    assert cache.totals["elements"] == 32 * 2 * 8 * 128 * 32_000
+    with pytest.raises(archcli.ArchError, match="'zz' is not a whole number"):
+        archcli.kvcache("gpt2", context="zz")
+
+
+@pytest.mark.parametrize("changes", [["n_kv_heads=4"], {"n_kv_heads": 4}], ids=["texts", "mapping"])
+def test_functions_take_changes_of_a_model(changes):
+    assert archcli.kvcache("llama-3.1-8b", context=1, set=changes).totals["elements"] == 32 * 2 * 4 * 128
+    assert archcli.load("llama-3.1-8b", changes) == archcli.load("llama-3.1-8b", ["n_kv_heads=4"])
+    with pytest.raises(archcli.ArchError, match="no field is called 'n_kv_head'; did you mean n_kv_heads"):
+        archcli.kvcache("llama-3.1-8b", set={"n_kv_head": 4})
+    with pytest.raises(archcli.ArchError, match="overrides must be a list"):
+        archcli.kvcache("llama-3.1-8b", set=3)
+
+
+def test_lists_and_mappings_stand_for_what_is_repeated():
+    pair = archcli.compare(["gpt2", "llama-3.1-8b"])
+    assert pair.to_dict() == archcli.compare("gpt2", "llama-3.1-8b").to_dict()
+    swept = archcli.sweep("gpt2", vary={"d_ff": range(1024, 2049, 512), "n_layers": "6,12"})
+    assert swept.totals["candidates"] == 3 * 2
+
+
+def test_any_table_of_a_report_is_a_dataframe():
+    report = archcli.predict("gpt2", "h100-sxm")
+    table = report.tables[1]
+    assert len(report.to_pandas(table.title)) == len(table.records)
+    with pytest.raises(archcli.ArchError, match="no table 'x'"):
+        report.to_pandas("x")

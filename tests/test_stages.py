@@ -1,13 +1,18 @@
 """The stages of the tests, of which the fast one imports no torch; and tables that are one test."""
 
+import importlib.util
 import inspect
+import os
 import subprocess
 import sys
+from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stages import TESTS, needs_torch
-from table import every_row
+from table import every_row, sampled_rows
 
 COLLECT = """
 import sys, pytest
@@ -28,7 +33,113 @@ def collected(stage):
 def test_the_fast_stage_imports_no_torch():
     names, torch = collected("fast")
     assert torch == "no torch"
-    assert len(names) > 3000
+    assert len(names) > 2000
+
+
+@pytest.mark.long
+def test_no_test_of_the_fast_stage_imports_torch_while_it_runs():
+    """Of 40 files: all of them have run in the quick stage, where others have imported torch."""
+    files = [file for file in sorted(TESTS.rglob("test_*.py")) if not needs_torch(file)]
+    chosen = Random("fast").sample(files, 40)  # noqa: S311 - the same in every run
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-n0",
+        "-q",
+        "-m",
+        "fast",
+        "-p",
+        "no:cacheprovider",
+        *map(str, chosen),
+    ]
+    done = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
+def examples():
+    """What a property test draws."""
+    drawn = []
+
+    @given(st.lists(st.integers(), min_size=40))
+    def draw(numbers):
+        drawn.append(numbers)
+
+    draw()
+    return drawn
+
+
+@pytest.fixture
+def same_examples(request):
+    """Skip where the command asks for new examples."""
+    if settings.get_current_profile_name() != "same":
+        pytest.skip("this run draws new examples")
+
+
+def test_examples_are_the_same_in_every_run(same_examples):
+    assert settings.default.derandomize
+    assert settings.default.database is None
+
+
+def test_examples_do_not_depend_on_loaded_modules(same_examples, tmp_path, monkeypatch):
+    before = examples()
+    (tmp_path / "loaded.py").write_text(f"NUMBERS = {[*range(10**6, 10**6 + 900)]}")
+    spec = importlib.util.spec_from_file_location("loaded", tmp_path / "loaded.py")
+    monkeypatch.setitem(sys.modules, "loaded", importlib.util.module_from_spec(spec))
+    assert examples() == before
+
+
+PRINT_EXAMPLES = """
+import pytest
+from hypothesis import given, settings, strategies as st
+
+@given(st.lists(st.integers(0, 10**9), min_size=3))
+def test_prints(numbers):
+    print(settings.get_current_profile_name(), settings.default.max_examples, numbers)
+"""
+
+
+def printed_examples(folder, *options, **variables):
+    """Lines of a property test that prints its examples, run with this project's conftest."""
+    file = folder / "test_printed.py"
+    file.write_text(PRINT_EXAMPLES)
+    environment = {name: value for name, value in os.environ.items() if name != "CI"} | variables
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-n0",
+        "-qs",
+        "-p",
+        "no:cacheprovider",
+        f"--rootdir={TESTS.parent}",
+    ]
+    command += [
+        f"-c{TESTS.parent / 'pyproject.toml'}",
+        f"--confcutdir={TESTS}",
+        "-pconftest",
+        str(file),
+        *options,
+    ]
+    done = subprocess.run(
+        command, cwd=TESTS, env=environment, capture_output=True, text=True, check=True, timeout=200
+    )
+    return [line for line in done.stdout.splitlines() if "[" in line and "]" in line]
+
+
+@pytest.mark.long
+def test_a_profile_or_a_seed_draws_new_examples(tmp_path):
+    same = printed_examples(tmp_path)
+    assert same[0].startswith("same 10 [")
+    assert printed_examples(tmp_path, CI="true", PYTHONHASHSEED="7") == same
+    new = printed_examples(tmp_path, "--hypothesis-profile=random")
+    assert new[0].startswith("random 10 [")
+    assert printed_examples(tmp_path, "--hypothesis-profile=random") != new
+    seeded = printed_examples(tmp_path, "--hypothesis-profile=random", "--hypothesis-seed=3")
+    assert seeded not in (same, new)
+    assert printed_examples(tmp_path, "--hypothesis-seed=3") == seeded
+    assert printed_examples(tmp_path, "--hypothesis-profile=random", "--hypothesis-seed=4") != seeded
+    assert printed_examples(tmp_path, "-m", "long or not long")[0].startswith("same 300 [")
 
 
 @pytest.mark.parametrize(
@@ -67,6 +178,27 @@ def test_a_table_tries_every_row_and_tells_those_that_fail():
     assert told[3] == "[16-11-11] AssertionError: another number"
     assert tried == [(text, base) for base in (10, 16) for text in ("7", "11", "x", "99")]
     assert [*inspect.signature(reads).parameters] == ["sign"]
+
+
+def test_a_sampled_table_tries_every_row_once_in_its_stages():
+    tried = []
+
+    @sampled_rows("n", range(10), 3, lots=4)
+    def reads(n, sign):
+        tried.append(sign * n)
+
+    assert [*inspect.signature(reads).parameters] == ["lot", "sign"]
+    [mark] = reads.pytestmark
+    first, *others = mark.args[1]
+    assert [(case.id, [mark.name for mark in case.marks]) for case in mark.args[1]] == [
+        ("sample", []),
+        *((f"lot{i}", ["long"]) for i in range(4)),
+    ]
+    reads(first.values[0], sign=1)
+    assert len(tried) == 3
+    for case in others:
+        reads(case.values[0], sign=1)
+    assert sorted(tried) == [*range(10)]
 
 
 def test_a_row_that_skips_or_reaches_no_error_fails():

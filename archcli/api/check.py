@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 from archcli.api.asking.options import Ep, Pp, Tp
 from archcli.api.asking.question import Option
 from archcli.errors import ArchError, NoModelError, Problem, sanitize
-from archcli.load.loaded import Loaded
+from archcli.load.loaded import Loaded, text_notes
 from archcli.load.presets import evidence_index
-from archcli.load.source import identity, load, load_given
+from archcli.load.source import identity, is_folder, load, load_given
 from archcli.load.yaml.writer import to_mapping
 from archcli.measure.report import Report
 from archcli.modules import Model
@@ -99,17 +99,21 @@ class FileCheck(NamedTuple):
 
         A file that is named is refused, as by every command; a folder may hold anything.
         """
-        is_folder = Path(name).is_dir()
-        strict = not is_folder if self.strict is None else self.strict
+        in_folder = is_folder(name)
+        strict = not in_folder if self.strict is None else self.strict
         # of files that are named, a config.json alone may belong to another program
-        may_be_foreign = is_folder or Path(name).name == "config.json"
+        may_be_foreign = in_folder or Path(name).name == "config.json"
         return may_be_foreign and not strict and isinstance(error, NoModelError)
 
     def of_model(self, loaded: Loaded) -> CheckedModel:
         """A loaded model with its diagnostics."""
         case = Case(loaded.model, loaded.conflicts, self.parallel, altered=bool(self.overrides))
         index = evidence_index(COLUMNS)
-        return CheckedModel(loaded, diagnose(case, loaded.name, self.selection, loaded.mark, index))
+        is_preset = loaded.source == f"preset {loaded.name}" and not self.overrides
+        return CheckedModel(
+            loaded,
+            diagnose(case, loaded.name, self.selection, loaded.mark, index, is_preset=is_preset),
+        )
 
 
 def check_files(names: Sequence[str], check: FileCheck) -> tuple[list[CheckedModel], list[Problem]]:
@@ -140,7 +144,7 @@ def diagnostics_of(checked: Sequence[CheckedModel]) -> list[Diagnostic]:
 def check_report(checked: Sequence[CheckedModel], inputs: Mapping[str, Any]) -> Report:
     """The report on models that were checked."""
     models = [{"name": loaded.name, "source": loaded.source} for loaded, _ in checked]
-    notes = [f"{loaded.name}: {note}" for loaded, _ in checked for note in loaded.notes]
+    notes = [f"{loaded.name}: {note}" for loaded, _ in checked for note in text_notes(loaded.notes)]
     return report_of(diagnostics_of(checked), models, inputs, notes)
 
 

@@ -53,13 +53,13 @@ def compared(subjects: Sequence[Subject], options: CompareOptions) -> Report:
     ]
     request = Request("forward", *sizes, forms=forms)
     report = compare_models(models, request, context=options.context, dtype=options.dtype)
-    notes = [f"{model.name}: {note}" for model in subjects for note in model.notes]
+    notes = [f"{model.name}: {note}" for model in subjects for note in model.text_notes]
     return replace(report, notes=(*report.notes, *notes))
 
 
 @checked
 def compare(  # noqa: PLR0913
-    *models: ModelLike,
+    *models: ModelLike | Sequence[ModelLike],
     batch_size: BatchSize = 1,
     seq_len: SeqLen = 2048,
     past: Past = None,
@@ -69,7 +69,7 @@ def compare(  # noqa: PLR0913
     mla: MlaForm = "auto",
     scan: ScanForm = "auto",
 ) -> Report:
-    """Two or more architectures side by side: the report of `archcli compare`.
+    """Two or more architectures side by side, or a list of them: the report of `archcli compare`.
 
     What they state differently, parameters, FLOPs of a forward of `seq_len` tokens and of a token after
     `past`, cache of `context` (both left out: `seq_len`), as multiples of the first. `rows` hold value_1, ….
@@ -86,4 +86,5 @@ def compare(  # noqa: PLR0913
         mla=mla,
         scan=scan,
     )
-    return compared([given(model) for model in models], options)
+    listed = models[0] if len(models) == 1 and isinstance(models[0], list | tuple) else models
+    return compared([given(model) for model in listed], options)

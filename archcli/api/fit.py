@@ -71,7 +71,9 @@ def _model(options: FitOptions, overrides: Sequence[str], tick: Tick, read: Read
         from archcli.api.fitting.machine import this_device  # of this machine alone
 
         options = replace(options, device=this_device())
-    return subject.named(fit_model(options.asked(subject), verbose=options.verbose), options)
+    return subject.judged(
+        "fit", lambda: subject.named(fit_model(options.asked(subject), verbose=options.verbose), options)
+    )
 
 
 def _placed(options: FitOptions) -> FitOptions | None:

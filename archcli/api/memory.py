@@ -185,4 +185,4 @@ def count_memory(options: MemoryOptions) -> Report:
     Example: `count_memory("gpt2", "decode", seq_len=1024).totals["parts"]["weights"]` is 248,879,616.
     """
     subject = given(options.model)
-    return memory_report(subject, options.question(subject.model), options)
+    return subject.judged("memory", lambda: memory_report(subject, options.question(subject.model), options))

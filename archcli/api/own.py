@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
+from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from archcli.api.asking.device import device_memory
@@ -81,16 +82,27 @@ def summary(  # noqa: PLR0913
     """Parameters, shapes and FLOPs of any nn.Module by its modules: the report of `archcli summary`.
 
     It is run once on fake tensors, so that no weight is read and nothing is computed. `inputs` and `by_name`
-    are what its forward takes, `named` those whose names are options here; a text such as "int64[1,2048]"
-    stands for a tensor. Equal layers stand once, cut after `depth` steps of a path. `phase="train"` counts
-    the backward of the output's sum, or of the `loss` of it. `call` is another method, `run_on` "cpu" runs on
-    real tensors, and `allow_uncounted` notes products without a formula in place of an error.
+    are what its forward takes, `named` those whose names are options here. A text such as "int64[1,2048]"
+    stands for a tensor, and so does a shape, (1, 2048): of ids where the first layer is an embedding. Equal
+    layers stand once, cut after `depth` steps of a path. `phase="train"` counts the backward of the output's
+    sum, or of the `loss` of it. `call` is another method, `run_on` "cpu" runs on real tensors, and
+    `allow_uncounted` notes products without a formula in place of an error.
 
     Example: `summary(build("gpt2", device="meta"), "int64[1,8]").totals["params"]` is 124,439,808.
     """
     options = {"depth": depth, "phase": phase, "call": call, "run_on": run_on}
     question = _question("summary", {**options, "allow_uncounted": allow_uncounted})
-    return _answer("summary", _call(module, inputs, {**by_name, **(named or {})}, question, loss), question)
+    args, kwargs = inputs, {**by_name, **(named or {})}
+    if "inputs" in kwargs and not args and not _takes_inputs(module, call):
+        args, more = _split(kwargs.pop("inputs"))
+        kwargs |= more
+    return _answer("summary", _call(module, args, kwargs, question, loss), question)
+
+
+def _takes_inputs(module: Any, call: str) -> bool:
+    """Whether a method has an argument called `inputs`; else that name is what `memory` and others take."""
+    method = getattr(module, call, None)
+    return callable(method) and "inputs" in signature(method).parameters
 
 
 def rows(
@@ -149,7 +161,13 @@ def _split(inputs: Any) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
         return (), {}
     if isinstance(inputs, Mapping):
         return (), inputs
-    return (tuple(inputs), {}) if isinstance(inputs, list | tuple) else ((inputs,), {})
+    several = isinstance(inputs, list | tuple) and not _is_shape(inputs)
+    return (tuple(inputs), {}) if several else ((inputs,), {})
+
+
+def _is_shape(value: Any) -> bool:
+    """Whether it is the shape of a tensor, as torchinfo takes it: (1, 256)."""
+    return isinstance(value, list | tuple) and bool(value) and all(type(size) is int for size in value)
 
 
 def _call(
@@ -195,6 +213,7 @@ def _filled(
     from archcli.runtime.own.run import OwnCall
 
     how = (question.call, question.phase or "forward", question.run_on)
+    args = [f"[{','.join(map(str, value))}]" if _is_shape(value) else value for value in args]
     return filled(OwnCall(module, tuple(args), kwargs, source, *how, loss))
 
 
@@ -274,6 +293,10 @@ def of_named(
         option = set_ones[0].replace("_", "-")
         what = f"--{option} is for an architecture, and {named.name} is a module of yours"
         raise ArchError(what, "leave it out")
+    from archcli.recording.own import only_here
+
+    # before torch is imported, which takes seconds
+    named = named._replace(here=only_here(named.name, here=named.here))
     from archcli.runtime.own.inputs import input_form
     from archcli.runtime.own.source import prints_to_errors
 

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Annotated
 
 from archcli.api.asking.modules import takes_modules
-from archcli.api.asking.options import Depth, Dtype
+from archcli.api.asking.options import Depth
 from archcli.api.asking.question import Option, asks
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError, sanitize
 from archcli.load.source import is_checkpoint
 from archcli.measure.params import count_params as count
 from archcli.measure.report import Report
+from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.arguments import DtypeName
 
 Against = Annotated[
     str | None,
@@ -28,6 +30,17 @@ Explain = Annotated[
     str | None,
     Option("Say which formula gave a row: layers.*.attention, layers.3.ffn.", metavar="PATH"),
 ]
+WeightsDtype = Annotated[
+    DtypeName | None,
+    Option(
+        "Type of an element, fp32, bf16, fp8, int4, or a stored format: q8_0, nf4, mxfp4 and others. "
+        "[default: bf16]",
+        metavar="DTYPE",
+        reads="text",
+        completes="dtypes",
+    ),
+]
+USUAL = "bf16"
 
 
 @dataclass(frozen=True)
@@ -35,7 +48,7 @@ class ParamsOptions:
     """What `archcli params` asks."""
 
     model: ModelLike
-    dtype: Dtype = "bf16"
+    dtype: WeightsDtype = None
     depth: Depth = 3
     _: KW_ONLY
     against: Against = None
@@ -52,7 +65,14 @@ def params_report(subject: Subject, options: ParamsOptions) -> Report:
         return explained(subject, ExplainOptions(options.model, path=options.explain, steps=True))
     if options.against is not None:
         return subject.named(_compared(subject, options.against))
-    return subject.named(count(subject.model, options.dtype, options.depth), options)
+    return subject.named(
+        count(_known(subject.model, options.dtype), options.dtype or USUAL, options.depth), options
+    )
+
+
+def _known(model: Model, dtype: str | None) -> Model:
+    """The model; of a form of unknown bytes the plain one, where a dtype is asked for."""
+    return model.replace(quantization=None, published_in=None) if dtype and model.unknown_form else model
 
 
 def headers_report(options: ParamsOptions, overrides: Sequence[str] = ()) -> Report | None:

@@ -284,4 +284,6 @@ def predict(options: PredictOptions) -> Report:
     Example: `predict("gpt2", "h100-sxm").totals["bound_by"]` is launch.
     """
     subject = given(options.model)
-    return predict_report(subject, predict_question(subject.model, options), options)
+    return subject.judged(
+        "predict", lambda: predict_report(subject, predict_question(subject.model, options), options)
+    )

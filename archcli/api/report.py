@@ -33,6 +33,13 @@ class ReportPage:
 
         return page_of(self.models, self.options)
 
+    @property
+    def left_out(self) -> list[str]:
+        """What the page leaves out of models with very many different layers."""
+        from archcli.api.reporting.content import too_different
+
+        return [left_out for left_out in map(too_different, self.models) if left_out]
+
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the page to an .html file, and return it. ArchError for another suffix."""
         from archcli.render.report.files import save_page

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import overload
 
 from archcli.api.asking.subject import given
-from archcli.api.sweep_question import Folder, SweepOptions, TextOrTexts, swept
+from archcli.api.sweep_question import Folder, SweepOptions, TextOrTexts, VaryAxes, swept
 from archcli.errors import ArchError
 from archcli.measure.report import Report
 from archcli.measure.symbolic.sweep import Sweep
@@ -32,7 +32,7 @@ def sweep(
     model: ModelLike,
     values: None = None,
     *,
-    vary: TextOrTexts = (),
+    vary: VaryAxes = (),
     tie: TextOrTexts = (),
     where: TextOrTexts = (),
     minimize: TextOrTexts = (),
@@ -49,7 +49,7 @@ def sweep(  # noqa: PLR0913
     model: ModelLike,
     values: ByName | None = None,
     *,
-    vary: TextOrTexts = (),
+    vary: VaryAxes = (),
     tie: TextOrTexts = (),
     where: TextOrTexts = (),
     minimize: TextOrTexts = (),
@@ -64,20 +64,20 @@ def sweep(  # noqa: PLR0913
 ) -> Sweep | Report:
     """The shapes of an architecture that meet conditions: the report of `archcli sweep` (needs numpy).
 
-    `vary` are texts such as "d_model=1024:8192:128", `tie` "d_ff=8/3*d_model@128", `where` "params in
-    7e9±1%", `minimize`, `maximize` and `show` expressions on figures, as the options take them. `rows` are
-    the `top` best, `totals` hold candidates and matching.
+    `vary` are texts such as "d_model=1024:8192:128" or a mapping such as {"d_ff": [1024, 2048]}, `tie`
+    "d_ff=8/3*d_model@128", `where` "params in 7e9±1%", `minimize`, `maximize` and `show` expressions on
+    figures, as the options take them. `rows` are the `top` best, `totals` hold candidates and matching.
 
     With `values` instead, a mapping from sizes' names (`d_ff`, or a full path) to arrays [N] of whole numbers
     above 0, the parameters and FLOPs of a forward of these N shapes, whether they fit together or not.
 
     Example: `sweep("gpt2", {"d_ff": range(1024, 4097, 64)}).params[0]` is 86,666,496.
     """
-    texts = {"vary": vary, "tie": tie, "where": where, "show": show}
-    texts |= {"minimize": minimize, "maximize": maximize}
+    texts = {"tie": tie, "where": where, "show": show, "minimize": minimize, "maximize": maximize}
     if values is None:
-        return swept(given(model), SweepOptions(model, **texts, top=top, check=check, write_yaml=write_yaml))
-    searches = [name for name, searched in texts.items() if searched]
+        options = SweepOptions(model, vary=vary, **texts, top=top, check=check, write_yaml=write_yaml)
+        return swept(given(model), options)
+    searches = [name for name, searched in {"vary": vary, **texts}.items() if searched]
     if searches:
         raise ArchError(f"values and {searches[0]} are two sweeps", "leave one of them out")
     return count(given(model).model, values, batch_size=batch_size, seq_len=seq_len, unmasked=mask == "dense")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import product
 from math import prod
@@ -59,6 +59,21 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _axes(value: Any) -> tuple[str, ...]:
+    """Texts NAME=VALUES, or a mapping from names to values: {"d_ff": range(1024, 4097, 256)}."""
+    if not isinstance(value, Mapping):
+        return _texts(value)
+    return tuple(
+        f"{name}={taken if isinstance(taken, str) else _listed(taken)}" for name, taken in value.items()
+    )
+
+
+def _listed(taken: Any) -> str:
+    if not isinstance(taken, Iterable):
+        raise refused(taken, "a list of values")
+    return ",".join(map(str, taken))
+
+
 def _folder(value: Any) -> Path | None:
     if value is not None and not isinstance(value, str | PathLike):
         raise refused(value, "a folder")
@@ -66,8 +81,9 @@ def _folder(value: Any) -> Path | None:
 
 
 TextOrTexts = Annotated[str | Sequence[str], Conversion("a list of texts", _texts)]
+VaryAxes = Annotated[str | Sequence[str] | Mapping[str, Any], Conversion("a list of texts", _axes)]
 Vary = Annotated[
-    TextOrTexts,
+    VaryAxes,
     Option(
         "A field and what it takes: d_model=1024:8192:128 (the end belongs to it), n_layers=16,24,32, "
         "attention.kind=gqa,mqa. Repeatable: all combinations.",

@@ -79,9 +79,10 @@ def run(  # noqa: PLR0913
     Every rule has a source, and says where published models stand; archcli rule CODE explains one.
 
     Exits with 1 on an error or a warning, with 0 where there is none, with 2 where a file is no
-    architecture. In a folder, a config.json of another program or of an unknown family is skipped with a
-    note. A rule is silenced by --ignore, by `ignore: [FFN001]` in the YAML, or by the comment `# archcli:
-    ignore[FFN001]` on the line that it points at.
+    architecture. What is known of a preset, as it was published, is told and exits with 0. In a folder, a
+    config.json of another program or of an unknown family is skipped with a note. A rule is silenced by
+    --ignore, by `ignore: [FFN001]` in the YAML, or by the comment `# archcli: ignore[FFN001]` on the line
+    that it points at.
     """
     shown = _form(form, output, as_json=as_json, suggest=suggest, counts=statistics_only)
     parallel = Parallelism(options.tp, options.pp, options.ep)

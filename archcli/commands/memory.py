@@ -47,11 +47,15 @@ def run(
         show(of_module, form, output, as_json=as_json)
         return
     loaded = subject(options.model, overrides)
-    question = options.question(loaded.model)
-    report = _report(loaded, question, options)
-    if plot is not None:
-        _draw(report, question, plot)
-    show(report, form, output, as_json=as_json)
+
+    def answer() -> Report:
+        question = options.question(loaded.model)
+        report = _report(loaded, question, options)
+        if plot is not None:
+            _draw(report, question, plot)
+        return report
+
+    show(loaded.judged("memory", answer), form, output, as_json=as_json)
 
 
 def _report(loaded: Subject, question: MemoryQuestion, options: MemoryOptions) -> Report:

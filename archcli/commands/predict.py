@@ -42,11 +42,15 @@ def run(
     --zero 3 for training.
     """
     loaded = subject(options.model, overrides)
-    question = predict_question(loaded.model, options)
-    report = predict_report(loaded, question, options)
-    if plot is not None:
-        _draw(report, question, options.curve or "batch", plot)
-    show(report, form, output, as_json=as_json)
+
+    def answer() -> Report:
+        question = predict_question(loaded.model, options)
+        report = predict_report(loaded, question, options)
+        if plot is not None:
+            _draw(report, question, options.curve or "batch", plot)
+        return report
+
+    show(loaded.judged("predict", answer), form, output, as_json=as_json)
 
 
 def _draw(report: Report, question: PredictQuestion, curve: Curve, output: Path) -> None:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from time import monotonic
+from typing import TYPE_CHECKING
+
 from archcli.api.asking.subject import INTERRUPTED, subject
 from archcli.api.sweep_question import SweepOptions, swept
 from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.render import show
 from archcli.render.screen import progress
+from archcli.render.write import tell
+
+if TYPE_CHECKING:
+    from archcli.measure.symbolic.shapes.search import Tick
+
+MANY = 10_000_000
+"""More candidates are announced, with the time that the first of them lets expect."""
 
 
 @asking(SweepOptions)
@@ -26,6 +36,21 @@ def run(
     """
     base = subject(options.model, overrides)
     with progress(f"sweeping {base.name}") as tick:
-        report = swept(base, options, tick)
+        report = swept(base, options, _telling(tick))
     show(report, form, output, as_json=as_json)
     return INTERRUPTED if report.totals["seen"] < report.totals["candidates"] else 0
+
+
+def _telling(tick: Tick) -> Tick:
+    """A tick that says once how many candidates there are, where they are many, and how long they take."""
+    begun, told = monotonic(), []
+
+    def telling(what: str, done: int, total: int) -> None:
+        if total > MANY and not told:
+            told.append(total)
+            rest = (monotonic() - begun) * (total - done) / done if done else None
+            lasts = f", for about {rest / 60:,.0f} minutes" if rest else ""
+            tell(f"{total:,} candidates{lasts}: Ctrl-C stops and shows the best so far.")
+        tick(what, done, total)
+
+    return telling

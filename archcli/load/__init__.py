@@ -5,40 +5,32 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from types import ModuleType
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from archcli.lazy import make_callable
 
 if TYPE_CHECKING:
     from archcli.modules import Model
     from archcli.modules.models.model import ModelLike
 
 
-class CallablePackage(ModuleType):
-    """A package that can be called.
-
-    A function `archcli.load` would be replaced by this package with the first import from it.
-    """
-
-    def __call__(self, *args: Any, **options: Any) -> Model:
-        from archcli.modules.spec.calls import bound
-
-        call = bound(load, args, options)
-        return load(*call.args, **call.kwargs)
-
-
-def load(model: ModelLike, overrides: Sequence[str] = ()) -> Model:
+def load(model: ModelLike, overrides: Sequence[str] | Mapping[str, bool | int | float | str] = ()) -> Model:
     """The architecture that a path, a preset's name or a mapping stands for, its fields checked.
 
-    `overrides` are texts `KEY=VALUE`, as `--set` takes them. A loaded `Model` is returned as it is, or with
-    the overrides. Raises ArchError with every mistake, each at its place.
+    `overrides` are texts `KEY=VALUE`, as `--set` takes them, or a mapping such as {"d_ff": 1024}. A loaded
+    `Model` is returned as it is, or with the overrides. Raises ArchError with every mistake, each at its
+    place.
 
     Example: `load("gpt2", ["d_ff=1024"]).groups[0].layer.ffn.d_ff` is 1024.
     """
     from archcli.load.source import load_given
     from archcli.modules import Model
 
+    if isinstance(overrides, Mapping):
+        from archcli.errors import format_setting
+
+        overrides = [f"{key}={format_setting(value)}" for key, value in overrides.items()]
     if not isinstance(model, Model):
         return load_given(model, overrides).model
     if not overrides:
@@ -48,5 +40,12 @@ def load(model: ModelLike, overrides: Sequence[str] = ()) -> Model:
     return load_given(to_mapping(model), overrides).model
 
 
-# Python looks `__call__` up on the type of a module, so a function of that name in it would not do
-sys.modules[__name__].__class__ = CallablePackage
+def checked_load(*args: Any, **options: Any) -> Model:
+    """The same, with each argument checked: what a caller of `archcli.load` gets."""
+    from archcli.modules.spec.calls import bound
+
+    call = bound(load, args, options)
+    return load(*call.args, **call.kwargs)
+
+
+make_callable(__name__, checked_load)

@@ -22,11 +22,20 @@ def load_config(
     known: Mapped | None = None,
     *,
     strict: bool = True,
+    folder: Path | None = None,
 ) -> Loaded:
-    """The model of a config.json; archcli's own keys, `known`, take precedence over the importer's."""
+    """The model of a config.json; archcli's own keys, `known`, take precedence over the importer's.
+
+    A file in its `folder` may say how the weights are stored.
+    """
     from archcli.load.huggingface.importer import import_config
 
     places, known = config.places, known or {}
+    of_sibling: tuple[str, ...] = ()
+    if folder is not None:
+        from archcli.load.huggingface.quantization.sibling import with_sibling  # of files alone
+
+        config, of_sibling = with_sibling(config, folder)
     try:
         imported = import_config(config.data, places, {"name": name, **known}, known)
         if not imported.is_sized:
@@ -41,7 +50,7 @@ def load_config(
     model = loaded.model
     if imported.is_quantized and model.quantization is not None:
         model = model.replace(published_in=model.quantization)
-    notes = (*imported.notes, *loaded.notes)
+    notes = (*of_sibling, *imported.notes, *loaded.notes)
     return loaded._replace(model=model, notes=notes, config=config.data)
 
 
@@ -133,5 +142,12 @@ def load_hub(model: str, overrides: Sequence[str], *, strict: bool) -> Loaded | 
     if config is None:
         what = "no config.json of a model"
         raise ArchError(Problem(what, "it has neither model_type nor architectures", path=name))
-    loaded = load_config(config, cached.reference.repo, overrides, {"source": source}, strict=strict)
+    loaded = load_config(
+        config,
+        cached.reference.repo,
+        overrides,
+        {"source": source},
+        strict=strict,
+        folder=cached.path.parent,
+    )
     return loaded._replace(source=source, notes=(*loaded.notes, cached.note))

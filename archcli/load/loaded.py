@@ -12,6 +12,17 @@ from archcli.load.yaml.nodes import Node, locate
 from archcli.modules import Model
 
 
+class MediaNote(str):
+    """A note on what becomes of an image, a video or a sound: of no use where none is asked about."""
+
+    __slots__ = ()
+
+
+def text_notes(notes: Sequence[str]) -> tuple[str, ...]:
+    """The notes without those on images, videos and sounds."""
+    return tuple(note for note in notes if not isinstance(note, MediaNote))
+
+
 class Loaded(NamedTuple):
     """A model, its name, the file or preset it came from, and its tree.
 

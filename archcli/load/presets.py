@@ -16,14 +16,18 @@ LONGEST_NAME = 100
 OF_EVERY_PRESET = ("name", "sibling_of", "judged")
 """What a record of the index holds beside the columns of a survey."""
 NUMBERS = re.compile(r"\d+(?:\.\d+)?")
+SIGNS = re.compile(r"[-_:\s]+")
+"""What stands between the words of a name."""
 SHORTEST = 4
 """Fewer letters and digits begin too many names."""
 
 VARIANT = re.compile(
-    r"meta|instruct|chat|it|base|pt|hf|gguf|awq|gptq|mlx|bnb|bf16|fp16|fp8|nvfp4|int[48]|w\d+a\d+|[48]bit"
-    r"|q\d+|[ksml0]|latest|\d{4}|qat|thinking|preview|exp"
+    r"meta|nvidia|instruct|chat|it|base|pt|hf|gguf|awq|gptq|mlx|bnb|bf16|fp16|fp8|nvfp4|int[48]"
+    r"|w\d+a\d+|[48]bit|q\d+|[ksml0]|latest|\d{4}|qat|thinking|preview|exp"
 )
 """Words by which names of one architecture differ: tuning, storage, date."""
+RELEASE = re.compile(r"thinking|preview|exp|base|\d{4}")
+"""Those of them that tell a release of a size, which may have another context: Qwen3-4B-Instruct-2507."""
 
 
 def shipped(name: str) -> Path:
@@ -72,7 +76,7 @@ def alike(name: str) -> list[str]:
 
     llama3.1:8b and meta-llama/Llama-3.1-8B-Instruct@main are llama-3.1-8b.
     """
-    near = same_preset(name) or _beginning(plain_name(name))
+    near = same_release(name) or same_preset(name) or _beginning(plain_name(name))
     if near:
         return near
     wanted = repository_name(name).replace(":", "-")
@@ -103,6 +107,36 @@ def same_preset(name: str) -> list[str]:
     return [preset for preset in presets() if plain and plain_name(preset) == plain]
 
 
+def same_release(name: str) -> list[str]:
+    """The presets of the same release, whose names differ in signs, tuning and storage alone.
+
+    Qwen/Qwen3-4B-Instruct-2507 is not qwen3-4b. Mistral-Nemo-Instruct-2407 is mistral-nemo-12b, for the
+    repository that this names as its source has the date, too.
+    """
+    words = name_words(name)
+    variants = {preset: set(filter(VARIANT.fullmatch, name_words(preset))) for preset in same_preset(name)}
+    same = [preset for preset in variants if variants[preset] <= words and has_release(preset, words)]
+    most = max((len(variants[preset]) for preset in same), default=0)
+    return [preset for preset in same if len(variants[preset]) == most]
+
+
+def has_release(preset: str, words: Collection[str]) -> bool:
+    """Whether the words that tell a release are in a preset's name, or in its source's."""
+    release = set(filter(RELEASE.fullmatch, words))
+    return release <= name_words(preset) or release <= name_words(_source(preset))
+
+
+def _source(preset: str) -> str:
+    """The repository of the hub that a preset names as its source; else empty."""
+    source = next((record["source"] for record in presets_index() if record["name"] == preset), "")
+    return "/".join(source.split("/")[-2:]) if "huggingface.co" in source else ""
+
+
+def name_words(name: str) -> set[str]:
+    """The words of a name, without what stands before a slash: {qwen3, 4b, instruct, 2507}."""
+    return {word for word in SIGNS.split(repository_name(name).lower()) if word}
+
+
 def repository_name(name: str) -> str:
     """The name in `hf://org/name@revision`; what is longer is a path, and stays as it is."""
     plain = name.removeprefix("hf://").partition("@")[0].removesuffix(".yaml")
@@ -111,7 +145,7 @@ def repository_name(name: str) -> str:
 
 def plain_name(name: str) -> str:
     """A name without what says how a model was tuned or stored, and without signs between its words."""
-    parts = re.split(r"[-_:\s]+", repository_name(name).lower())
+    parts = SIGNS.split(repository_name(name).lower())
     return "".join(word for word in parts if not VARIANT.fullmatch(word)).replace(".", "")
 
 

@@ -31,8 +31,11 @@ from archcli.load.yaml.text import (
     STDIN_NAME,
     Text,
     decode,
+    may_read,
+    opened,
     read_start,
     read_stdin,
+    refuse_beyond,
     refuse_huge,
     text_of,
 )
@@ -172,7 +175,8 @@ def _load_json(config: ConfigJson, path: Path, overrides: Sequence[str], *, stri
 
         if is_params(config.data):
             return load_params(config, _config_name(path), overrides, strict=strict)
-    return load_config(config, _config_name(path), overrides, strict=strict)
+    folder = path.parent if _is_file(path) else None
+    return load_config(config, _config_name(path), overrides, strict=strict, folder=folder)
 
 
 def _load_adapter(config: ConfigJson, path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
@@ -188,9 +192,9 @@ def _load_modelfile(file: Modelfile, path: Path, overrides: Sequence[str], *, st
     """The model that the FROM of a Modelfile names: a GGUF file or a folder beside it, or a catalogue's."""
     base = path.parent / file.base
     try:
-        if _is_file(base) and read_start(base, str(base), 4).startswith(b"GGUF"):
+        if may_read(base) and _is_file(base) and read_start(base, str(base), 4).startswith(b"GGUF"):
             loaded = load_gguf(base, overrides, strict=strict)
-        elif _is_file(base / "config.json"):
+        elif may_read(base) and _is_file(base / "config.json"):
             loaded = _load_path(base, overrides, strict=strict)
         else:
             loaded = load_named(file.base, overrides, strict=strict)
@@ -210,8 +214,11 @@ def load_named(name: str, overrides: Sequence[str] = (), *, strict: bool = True)
     """
     from archcli.load.hub.catalogues import of_catalogue  # of files that name a model
 
-    if len(name) <= LONGEST_PATH and _is_file(Path(name) / "config.json"):
-        return _load_path(Path(name) / "config.json", overrides, strict=strict)
+    path = Path(name) / "config.json"
+    if path.is_absolute() or name.startswith("."):
+        refuse_beyond(path, name)  # before it is looked for: the answer would tell whether it is there
+    if len(name) <= LONGEST_PATH and may_read(path) and _is_file(path):
+        return _load_path(path, overrides, strict=strict)
     loaded = load_catalogued(of_catalogue(name), overrides, strict=strict)
     if loaded is None:
         close = alike(name)
@@ -264,28 +271,6 @@ def _load_yaml(content: Text, overrides: Sequence[str], source: str, *, strict: 
     return load_tree(root, document.problems, source, overrides, strict=strict)
 
 
-BESIDE_CONFIG = {
-    "generation_config.json": "how a model generates",
-    "hf_quant_config.json": "how weights are quantized",
-    "quantize_config.json": "how weights are quantized",
-    "preprocessor_config.json": "how images or sounds are prepared",
-    "processor_config.json": "how inputs are prepared",
-    "tokenizer_config.json": "a tokenizer",
-    "tokenizer.json": "a tokenizer",
-    "special_tokens_map.json": "a tokenizer",
-    "config_sentence_transformers.json": "the versions of sentence-transformers",
-}
-"""Files that stand beside a config.json, and what they describe."""
-
-
-def _refuse_beside(path: Path) -> None:
-    """Raise NoModelError for a file that stands beside a config.json."""
-    about = BESIDE_CONFIG.get(path.name)
-    if about is not None:
-        what = f"this file describes {about}, not an architecture"
-        raise NoModelError(Problem(what, "give the config.json beside it", path=str(path)))
-
-
 def _refuse_foreign_json(text: str, file: str) -> None:
     """Raise NoModelError for a JSON file, valid or not, that has no key of an architecture."""
     if not (file.endswith(".json") or text.lstrip().startswith('{"')):
@@ -321,6 +306,11 @@ def _exists(path: Path) -> bool:
         return False
 
 
+def is_folder(name: str) -> bool:
+    """Whether a folder of this name is there; not where the system refuses the name."""
+    return _exists(Path(name)) and Path(name).is_dir()
+
+
 def _is_file(path: Path) -> bool:
     return _exists(path) and path.is_file()
 
@@ -340,7 +330,10 @@ def _load_path(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
                 return _load_path(path / name, overrides, strict=strict)
         hint = f"{NO_CONFIG}; hf://{path} asks the hub" if _may_be_on_hub(str(path)) else NO_CONFIG
         raise ArchError(Problem("this is a folder without a config.json", hint, path=str(path)))
-    _refuse_beside(path)
+    if path.suffix == ".json" and path.name not in CONFIGS:
+        from archcli.load.foreign.others import refuse_beside  # of files of other names
+
+        refuse_beside(path)
     if path.suffix not in SUFFIXES:
         from archcli.load.foreign.others import refuse_by_ending  # of files that are no text of ours
 
@@ -349,7 +342,8 @@ def _load_path(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
     data = read_start(path, str(path))
     if path.suffix == ".gguf" or data.startswith(b"GGUF"):
         return load_gguf(path, overrides, strict=strict)
-    return load_text(decode(data, str(path)), str(path), overrides, strict=strict)
+    with opened(path):
+        return load_text(decode(data, str(path)), str(path), overrides, strict=strict)
 
 
 def is_checkpoint(model: Any) -> bool:

@@ -47,6 +47,10 @@ def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
     model, _ = in_format(model, dtype)
     totals |= _stored_totals(weights) | forms | _more_by_group(weights)
     folded = _by_path(weights, depth)
+    if model.unknown_form:
+        from archcli.measure.weights.unknown_form import without_bytes  # of forms that are not known
+
+        totals, folded = without_bytes(totals), [without_bytes(row) for row in folded]
     towers = (_parts(totals),) if model.towers else ()
     return Report(
         command="params",
@@ -229,15 +233,10 @@ def _summary(model: Model, totals: Totals, dtype: str) -> Table:
         ("other tables", sum(totals["by_group"].get(group, 0) for group in OTHER_TABLES)),
     ]
     new += [(what, n) for what, n in parts if n]
-    new += [("non-embedding", totals["non_embedding_params"])]
-    if totals["lora_params"]:
-        new += [
-            ("without adapters", totals["params"] - totals["lora_params"]),
-            ("adapters, which alone train", totals["trainable_params"]),
-        ]
-    if totals["mtp_params"]:
-        new += [("multi-token prediction (not in the total)", totals["mtp_params"])]
-    shown: list[tuple[str, int, Unit]] = [(what, n, "count") for what, n in new]
+    new += [("non-embedding", totals["non_embedding_params"]), *_of_training(totals)]
+    shown: list[tuple[str, Any, Unit]] = [(what, n, "count") for what, n in new]
+    if model.unknown_form:
+        return facts("Parameters", *shown, ("bytes as stored", "not known", "text"))
     forms = _forms(model, totals)
     if model.quantization is None:
         plain = [(f"bytes in {dtype}", totals["bytes"]), *(forms if dtype != PLAIN else forms[1:])]
@@ -256,11 +255,20 @@ def _summary(model: Model, totals: Totals, dtype: str) -> Table:
     )
 
 
+def _of_training(totals: Totals) -> Iterator[tuple[str, int]]:
+    """Lines of adapters and of multi-token prediction, where there are any."""
+    if totals["lora_params"]:
+        yield "without adapters", totals["params"] - totals["lora_params"]
+        yield "adapters, which alone train", totals["trainable_params"]
+    if totals["mtp_params"]:
+        yield "multi-token prediction (not in the total)", totals["mtp_params"]
+
+
 def _forms(model: Model, totals: Totals) -> list[tuple[str, int]]:
     """Lines of a model that is published in other than plain numbers: bytes of those, and as published."""
     if model.published_in is None:
         return []
-    name = model.published_in.format
+    name = model.published_in.format or model.published_in.label
     published = f"bytes as published, {name}" if name else "bytes as published"
     return [(f"bytes in {PLAIN}", totals["plain_bytes"]), (published, totals["published_bytes"])]
 

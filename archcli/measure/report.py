@@ -147,12 +147,12 @@ class Report:
         document: dict[str, Any] = json.loads(format(self, "json"))
         return document
 
-    def to_pandas(self) -> pd.DataFrame:
-        """The rows as a DataFrame, whole numbers exact (needs pandas).
+    def to_pandas(self, table: str | None = None) -> pd.DataFrame:
+        """The rows as a DataFrame, or the records of the table with this title (needs pandas).
 
-        Raises ArchError where pandas is not installed.
+        Whole numbers stay exact. Raises ArchError where pandas is not installed, or no table has the title.
         """
-        frame: pd.DataFrame = import_module(f"{RENDER}.notebook").frame(self)
+        frame: pd.DataFrame = import_module(f"{RENDER}.notebook").frame(self, table)
         return frame
 
 

@@ -49,8 +49,8 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.sampled_heads import *
     from archcli.modules.ends.sounds import *
     from archcli.modules.ends.spectrograms import *
+    from archcli.modules.images.canvases import *
     from archcli.modules.images.convolved import *
-    from archcli.modules.images.joined import *
     from archcli.modules.images.pyramids import *
     from archcli.modules.images.sizings import *
     from archcli.modules.images.stems import *
@@ -144,7 +144,7 @@ HOMES = {
     ],
     ".networks.grid_joins": ["DenseStep", "FillStep", "JoinedStep", "PlacedStep", "SequenceStep"],
     ".images.focal": ["FocalModulation"],
-    ".images.mergers": ["StepsBlock", "WindowMergerStep"],
+    ".images.mergers": ["JoinTilesStep", "StepsBlock", "WindowMergerStep"],
     ".images.sequences": ["GridSequence"],
     ".images.additive": ["AdditiveAttention"],
     ".images.cosine_windows": ["CosineWindowAttention"],
@@ -233,7 +233,7 @@ HOMES = {
         "SplitLongest",
     ],
     ".images.convolved": ["GridConvolution"],
-    ".images.joined": ["JoinTilesStep"],
+    ".images.canvases": ["CoveringTiles", "PaddedGrid"],
     ".images.tilings": [
         "BetweenSides",
         "UnknownSizing",

@@ -154,7 +154,8 @@ def _paragraph(diagnostic: Diagnostic, width: int | None) -> str:
     rule, finding, standing = diagnostic.rule, diagnostic.finding, diagnostic.standing
     expected = f"expected {finding.expected}" if finding.expected else ""
     field = "" if diagnostic.mark.text.strip(" {") else finding.path  # where no line of the file names it
-    notes = [("field", field), ("seen", standing.text() if standing else ""), ("source", rule.source)]
+    seen = standing.text() if standing else ""
+    notes = [("field", field), ("known", diagnostic.known), ("seen", seen), ("source", rule.source)]
     options = [_option(fix.path, fix.value) for fix in finding.fixes]
     help_ = "; ".join(filter(None, [finding.help, _first_options(options)]))
     problem = Problem("; ".join(filter(None, [finding.message, expected])), help_, diagnostic.mark)

@@ -25,10 +25,11 @@ class HelpEntry(NamedTuple):
 
 
 class HelpSection(NamedTuple):
-    """A titled list of a help page."""
+    """A titled list of a help page; where `stacked`, every meaning stands below its term."""
 
     title: str
     entries: Sequence[HelpEntry]
+    stacked: bool = False
 
 
 def help_page(usage: str, text: str, sections: Sequence[HelpSection], columns: int) -> str:
@@ -36,7 +37,7 @@ def help_page(usage: str, text: str, sections: Sequence[HelpSection], columns: i
     width = max(NARROWEST, min(columns, WIDEST))
     blocks = [folded(usage, width, " " * len("Usage: "))]
     blocks += [folded(part, width, INDENT, INDENT) for part in _paragraphs(text)]
-    blocks += [[f"{section.title}:", *_listed(section.entries, width)] for section in sections]
+    blocks += [[f"{section.title}:", *_listed(section, width)] for section in sections]
     return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
 
 
@@ -46,12 +47,12 @@ def _paragraphs(text: str) -> list[str]:
     return [" ".join(line.strip() for line in part) for filled, part in lines if filled]
 
 
-def _listed(entries: Sequence[HelpEntry], width: int) -> Iterator[str]:
+def _listed(section: HelpSection, width: int) -> Iterator[str]:
     """Two columns: terms and meanings; on a narrow page or beside a long term the meaning stands below."""
-    fitting = [len(entry.term) for entry in entries if len(entry.term) <= TERMS]
+    fitting = [len(entry.term) for entry in section.entries if len(entry.term) <= TERMS]
     aside = len(INDENT) + max(fitting, default=0) + len(GAP)
-    for term, meaning in entries:
-        if aside + STACKED // 2 > width:
+    for term, meaning in section.entries:
+        if section.stacked or aside + STACKED // 2 > width:
             yield from folded(term, width, 2 * INDENT, INDENT)
             yield from folded(meaning, width, 3 * INDENT, 3 * INDENT)
         elif len(term) > TERMS:

@@ -7,7 +7,7 @@ from html import escape
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from archcli.errors import ArchError, install, sanitize
+from archcli.errors import ArchError, either, install, quote, sanitize
 from archcli.render.grid import Grid, grid
 from archcli.render.plain import closing, heading
 
@@ -28,16 +28,26 @@ EXACT = {"Int64": 2**63, "Float64": 2**53}
 """The number up to which a dtype holds every whole number."""
 
 
-def frame(report: Report) -> pd.DataFrame:
-    """The rows of a report as a DataFrame; ArchError where pandas is not installed."""
+def frame(report: Report, title: str | None = None) -> pd.DataFrame:
+    """The rows of a report, or the records of a table, as a DataFrame; ArchError without pandas."""
     try:
         import pandas as pd
     except ModuleNotFoundError:
         hint = f"report.rows holds the same records; for a DataFrame {install('pandas')}"
         raise ArchError("to_pandas needs pandas, which is not installed", hint) from None
-    keys = dict.fromkeys((*report.keys, *(key for row in report.rows for key in row)))
-    columns = {key: [row.get(key) for row in report.rows] for key in keys}
+    rows = report.rows if title is None else _records(report, title)
+    keys = dict.fromkeys((*(report.keys if title is None else ()), *(key for row in rows for key in row)))
+    columns = {key: [row.get(key) for row in rows] for key in keys}
     return pd.DataFrame({key: pd.Series(values, dtype=_dtype(values)) for key, values in columns.items()})
+
+
+def _records(report: Report, title: str) -> Sequence[Mapping[str, Any]]:
+    """The records of the table with a title. Raises ArchError where there is none."""
+    tables = {table.title: table.records for table in report.tables}
+    if title not in tables:
+        named = [name for name in tables if name]
+        raise ArchError(f"no table {quote(title)}", f"it has {either(named)}" if named else "leave it out")
+    return tables[title]
 
 
 def _dtype(values: Sequence[Any]) -> Any:

@@ -160,7 +160,8 @@ class WindowBeyondContext(DesignRule):
     spares = "files without max_seq_len"
     known: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
-            ("ministral-8b", "phi-3.5-moe"), "a window as long as the context, as its config says"
+            ("ministral-8b", "phi-3.5-moe", "phi-4-mini"),
+            "a window as long as the context, as its config says",
         ),
     }
     valid = (example(attention=f"{MHA}, window: 1024}}"),)

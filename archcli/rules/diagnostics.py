@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,21 +19,31 @@ PRAGMA = re.compile(r"#\s*archcli:\s*ignore(?:\[([^\]]*)\])?")
 
 
 class Diagnostic(NamedTuple):
-    """A finding with its model, rule, place in the file, and rank of its value among the presets."""
+    """A finding with its model, rule, place in the file, and rank of its value among the presets.
+
+    `known` says why a preset is so, as it was published: GPT-2 has 50,257 tokens.
+    """
 
     model: str
     rule: DesignRule
     finding: Finding
     mark: Mark
     standing: Standing | None = None
+    known: str = ""
 
 
 def diagnose(
-    case: Case, name: str, selection: Selection, mark_of: Callable[[str], Mark], index: Index
+    case: Case,
+    name: str,
+    selection: Selection,
+    mark_of: Callable[[str], Mark],
+    index: Index,
+    *,
+    is_preset: bool = False,
 ) -> list[Diagnostic]:
     """The diagnostics of a model, in the order of the file.
 
-    `mark_of` gives the place of a field's full path; `index` records the presets.
+    `mark_of` gives the place of a field's full path; `index` records the presets. The model may be one.
     """
     merged: dict[Any, Diagnostic] = {}
     for rule, finding in lint(case, selection, case.model.ignore):
@@ -48,8 +59,23 @@ def diagnose(
             # a preset is not compared with itself
             compared = rule.evidence and finding.is_of_text
             among = standing(index, rule.evidence, finding.value, name) if compared else None
-            merged[key] = Diagnostic(name, rule, finding, mark, among)
-    return sorted(_one_per_cause(merged.values()), key=_position)
+            known = rule.known.get(name, "") if is_preset else ""
+            merged[key] = Diagnostic(name, rule, finding, mark, among, known)
+    return sorted(_mendable(_one_per_cause(merged.values())), key=_position)
+
+
+def _mendable(diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
+    """The diagnostics, without a fix of a field that another rule would still find wrong.
+
+    Of d_ff 5,000 beside d_model 4,096 the next multiple of 64 is as much too small.
+    """
+    rules: dict[str, set[str]] = defaultdict(set)
+    for diagnostic in diagnostics:
+        if not diagnostic.finding.fixes:
+            rules[diagnostic.finding.path].add(diagnostic.rule.code)
+    for diagnostic in diagnostics:
+        fixes = tuple(fix for fix in diagnostic.finding.fixes if not rules[fix.path])
+        yield diagnostic._replace(finding=replace(diagnostic.finding, fixes=fixes))
 
 
 def _one_per_cause(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
@@ -66,9 +92,12 @@ def _one_per_cause(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 
 def is_failing(diagnostics: Sequence[Diagnostic], floor: Severity) -> bool:
-    """Whether any finding is an error, or a warning if `floor` is warning. Information never fails."""
+    """Whether any finding is an error, or a warning if `floor` is warning.
+
+    Information never fails, nor what is known of a preset.
+    """
     fatal = {Severity.ERROR, floor} - {Severity.INFO}
-    return any(diagnostic.rule.severity in fatal for diagnostic in diagnostics)
+    return any(it.rule.severity in fatal and not it.known for it in diagnostics)
 
 
 def is_silenced(line: str, code: str) -> bool:

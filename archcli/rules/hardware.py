@@ -148,6 +148,7 @@ UNPADDED = (
     "mbart-large-50",
     "nllb-200-600m",
     "olmo-3-7b",
+    "olmo-3.1-32b",
     "pegasus-large",
     "roberta-base",
     "xlm-roberta-base",

@@ -47,7 +47,7 @@ class HeadsBeyondKernels(DesignRule):
     spares = "linear attention, which has no scores"
     known: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
-            ("gemma-4-26b-a4b", "gemma-4-31b", "gemma-4-e2b", "gemma-4-e4b"),
+            ("gemma-4-12b", "gemma-4-26b-a4b", "gemma-4-31b", "gemma-4-e2b", "gemma-4-e4b"),
             "global layers have heads of 512, as their configs say",
         ),
         **dict.fromkeys(

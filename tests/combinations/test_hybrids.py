@@ -46,7 +46,7 @@ def test_every_command_answers(answered, name, asked):
     assert answered(name, ASKED[asked])["command"] == ASKED[asked][0]
 
 
-@pytest.mark.sample(1, per=lambda asked, **_: asked)
+@pytest.mark.sample(1)
 @every_hybrid
 @pytest.mark.parametrize("asked", TORCH)
 def test_every_command_that_runs_it_answers(answered, name, asked):
@@ -79,7 +79,7 @@ def test_a_cut_pattern_is_counted_and_built_alike(name):
     assert failures(ask(loaded(name, n_layers=len(HYBRIDS[name]) + 1))) == []
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @every_hybrid
 def test_it_decodes_like_its_full_pass(name):
     made, ids = built(loaded(name), attention="eager"), tokens()

@@ -94,7 +94,7 @@ def check(report, memory):
             assert report.inputs[name] == memory.inputs[name], name
 
 
-@pytest.mark.sample(12, second=80)
+@pytest.mark.sample(5, second=60)
 @pytest.mark.parametrize("seed", range(300))
 def test_a_question_is_answered_in_order_and_in_agreement(seed):
     found = answer(seed)

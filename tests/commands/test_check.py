@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from archcli.load.presets import evidence_index
+from archcli.load.presets import evidence_index, preset_text, presets
 from checking import BROKEN, codes, rows
 
 PLACES = {"HWD004": (2, "128257"), "ATT001": (10, "7,"), "HWD002": (10, "100"), "HWD001": (11, "14335")}
@@ -289,3 +289,32 @@ def test_what_saves_a_cache_is_told_in_bytes(cli):
         row["help"]
         == f"n_kv_heads 8 would save {whole * 7 / 8:.3g} of {whole:.3g} GiB of cache (bf16, 8,192 tokens)"
     )
+
+
+def test_what_is_known_of_a_preset_does_not_fail(cli, tmp_path):
+    done = cli("check", "gpt2", "--select", "HWD004")
+    assert (done.code, done.err) == (0, "")
+    assert "  = known: 50,257 entries of GPT-2's tokenizer; nanoGPT pads them to 50,304\n" in done.out
+    # of a changed preset, and of a file of one's own by its name, it is a finding as any other
+    assert cli("check", "gpt2", "--select", "HWD004", "--set", "vocab_size=50257").code == 1
+    copy = tmp_path / "gpt2.yaml"
+    copy.write_text(preset_text("gpt2"))
+    assert cli("check", copy, "--select", "HWD004").code == 1
+
+
+def test_every_warning_of_a_preset_is_known(cli):
+    assert cli("check", *presets()[::8]).code == 0
+
+
+@pytest.mark.parametrize(
+    ("d_ff", "fix"),
+    [
+        (5000, ""),  # 4,992 is no multiple of 64 that FFN002 would take: it asks for 1.5 x 4,096 at least
+        (14300, "--set groups.0.layer.ffn.d_ff=14272"),
+    ],
+)
+def test_a_fix_is_none_where_another_rule_refuses_the_field(cli, d_ff, fix):
+    rows = json.loads(cli("check", "llama-3.1-8b", "--set", f"d_ff={d_ff}", "--json").out)["rows"]
+    assert [row["fixes"] for row in rows if row["code"] == "HWD001"] == [
+        [{"path": "groups.0.layer.ffn.d_ff", "value": 14272}] if fix else []
+    ]

@@ -62,7 +62,7 @@ def test_a_config_json_is_checked_in_its_own_lines(cli, tmp_path):
     assert lines[places["HWD001"]["line"] - 1] == ' "intermediate_size": 2817,'
     assert places["HWD001"]["path"] == "groups.0.layer.ffn.d_ff"
     assert places["VOC002"]["line"] == 1  # the file does not say whether the tables are tied
-    assert "'a_new_key' was not understood" in json.loads(done.out)["notes"][0]
+    assert "does not read 'a_new_key'" in json.loads(done.out)["notes"][0]
     assert "note: " in cli("check", tmp_path).out
 
 

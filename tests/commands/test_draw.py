@@ -43,7 +43,10 @@ def test_without_a_file_it_is_text(cli):
     assert done.out.startswith("gpt2\n")
 
 
-@every_row("model", ["gpt2", "deepseek-v3", "qwen3-next-80b-a3b", "t5-base", "gemma-3n-e2b", "nemotron-h-8b"])
+@pytest.mark.sample(2)
+@pytest.mark.parametrize(
+    "model", ["gpt2", "deepseek-v3", "qwen3-next-80b-a3b", "t5-base", "gemma-3n-e2b", "nemotron-h-8b"]
+)
 @every_row("width", [40, 60, 80, 120, 200])
 def test_text_fits_its_terminal(model, width):
     for encoding in ("utf-8", "ascii", "latin-1"):

@@ -1,15 +1,25 @@
 """Help pages at any width: whole words, whole lines, every subcommand in one line."""
 
+import importlib
+import inspect
 import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+import typer
 
+from archcli.commands.line.application import application, every_command
 from archcli.commands.line.names import COMMANDS, GROUPS, near_option
+from archcli.commands.line.pages import EXAMPLES, HEADINGS
 from archcli.render import help as pages
 from table import every_row
 
 PAGES = [(), *((command,) for command in COMMANDS)]
 WIDTHS = (40, 80, 200)
+CONFIGS = Path(__file__).parents[1] / "oracle" / "configs"
 
 
 def page_of(cli, monkeypatch, width, *command):
@@ -45,6 +55,37 @@ def test_every_subcommand_has_a_line_below_its_group(cli, monkeypatch):
         assert [name for name, _ in listed] == list(commands)
         assert all(meaning.endswith(".") for _, meaning in listed)
     assert sorted(COMMANDS) == sorted(name for names in GROUPS.values() for name in names)
+
+
+def test_the_listed_lines_are_the_first_lines_of_the_commands():
+    for group, commands in GROUPS.items():
+        for name, line in commands.items():
+            run = importlib.import_module(f"archcli.commands.{name}").run
+            assert (group, name, line) == (group, name, inspect.getdoc(run).partition("\n")[0])
+
+
+IMPORTED = """
+import sys
+from archcli.commands.line.application import application, exit_code
+try:
+    exit_code(application(sys.argv[1:]), sys.argv[1:])
+except SystemExit:
+    pass
+print(sorted(name for name in sys.modules if name.startswith(("archcli.api.", "archcli.modules.models"))))
+"""
+
+
+@every_row("line", ["--version", "-h", "parms gpt2", "help", ""])
+def test_help_versions_and_a_mistyped_command_import_no_command(line):
+    ran = subprocess.run(
+        [sys.executable, "-c", IMPORTED, *line.split()],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
+    )
+    allowed = ["archcli.api.asking", "archcli.api.asking.question"]
+    assert ran.stdout.splitlines()[-1] == str(allowed)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -90,7 +131,7 @@ NEARLY = {
     "params gpt2 -c 3": ("archcli params has no option -c", "archcli params -h describes"),
     "memory 4090": ("no file or preset '4090'", "'4090' is a device: MODEL stands before it"),
     "params gpt-4": ("no file or preset 'gpt-4'", "`archcli list` names the presets"),
-    "params llama": ("no file or preset 'llama'", "did you mean llama-4-scout, "),
+    "params llama": ("no file or preset 'llama'", "did you mean llama-4-"),
 }
 
 
@@ -158,3 +199,44 @@ def test_context_and_seq_len_are_taken_for_each_other(cli, typed):
     assert done == cli(*SYNONYMS[typed].split())
     # a command that has both keeps them apart
     assert cli("compare", "gpt2", "gpt2", "-c", "64", "-s", "32", "--json").out.count('"context": 64') == 1
+
+
+def test_every_command_has_three_examples():
+    assert {*EXAMPLES} == {*COMMANDS}
+    assert {len(examples) for examples in EXAMPLES.values()} == {3}
+
+
+LINES = [line for examples in EXAMPLES.values() for line in examples if line.startswith("archcli ")]
+ELSEWHERE = {"mcp", "profile", "verify", "report", "draw", "plot", "summary", "check", "fit"}
+"""Commands whose examples need a file, torch, or seconds each."""
+
+
+@every_row("line", [line for line in LINES if " -- " not in line])
+def test_an_example_has_options_that_there_are(line):
+    _, name, *rest = shlex.split(line)
+    typer.main.get_command(application([name])).commands[name].make_context(name, rest)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("line", [line for line in LINES if line.split()[1] not in ELSEWHERE])
+def test_an_example_is_answered(cli, line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.json").write_text((CONFIGS / "llama-3.1-8b.json").read_text())
+    done = cli(*shlex.split(line)[1:])
+    assert (done.code, done.err.count("error")) == (0, 0)
+
+
+def test_a_long_list_of_options_stands_under_headings(cli, monkeypatch):
+    page = page_of(cli, monkeypatch, 80, "memory")
+    titles = re.findall(r"^(\S.*):$", page, re.MULTILINE)
+    assert titles == ["Examples", "Arguments", "Options", *HEADINGS]
+    assert re.findall(r"^(\S.*):$", page_of(cli, monkeypatch, 80, "rules"), re.MULTILINE) == [
+        "Examples",
+        "Options",
+    ]
+
+
+def test_every_parameter_below_a_heading_is_one_of_a_command():
+    commands = typer.main.get_command(every_command()).commands.values()
+    known = {param.name for command in commands for param in command.params}
+    assert {name for names in HEADINGS.values() for name in names} <= known

@@ -20,7 +20,6 @@ MODELS = {
     "meta-llama/Llama-3.1-70B-Instruct": "llama-3.1-70b",
     "deepseek-r1:32b": "qwen2.5-32b",
     "deepseek-r1:70b": "llama-3.3-70b",
-    "qwq:32b": "qwen2.5-32b",
     "tinyllama": "tinyllama-1.1b",
     "mistral:latest": "mistral-7b-v0.3",
     "Qwen/Qwen3-8B-AWQ": "qwen3-8b",

@@ -1,12 +1,14 @@
 """Modules of one's own on the command line: what runs, what does not, and what is said."""
 
 import json
+import subprocess
 import sys
 from unittest import mock
 
 import pytest
 import torch
 
+import archcli
 from archcli.commands.line.application import application, exit_code
 
 MODULE = """
@@ -49,6 +51,9 @@ class Leaves(nn.Module):
 
 net = Net()
 number = 3
+
+def exits():
+    raise SystemExit(9)
 
 def stated():
     return net, "ids=int64[2,5]"
@@ -137,6 +142,44 @@ def test_a_function_may_state_its_inputs_as_texts(run, name):
 
 
 @pytest.mark.torch
+def test_a_module_of_this_folder_needs_no_prefix(run):
+    code, printed, _ = run("summary", "mynets:net", "--input", "[2,5]", "--json")
+    report = json.loads(printed)
+    # without a dtype, what an embedding reads
+    assert (code, report["inputs"]["input"], report["totals"]["params"]) == (0, ["ids=int64[2,5]"], 10 * 4)
+
+
+@pytest.mark.torch
+def test_python_takes_shapes_and_inputs_by_name():
+    net = torch.nn.Sequential(torch.nn.Embedding(10, 4), torch.nn.Linear(4, 3))
+    for report in (
+        archcli.summary(net, (2, 5)),
+        archcli.summary(net, inputs=(2, 5)),
+        archcli.memory(net, (2, 5)),
+        archcli.flops(net, inputs="[2,5]"),
+    ):
+        assert report.inputs["input"] == ["input=int64[2,5]"]
+    assert archcli.flops(torch.nn.Linear(4, 3), (2, 4)).totals["matmul_flops"] == 2 * 2 * 4 * 3
+
+
+NOT_THERE = """
+import subprocess
+import sys
+import archcli
+from archcli.commands.line.application import application, exit_code
+code = exit_code(application(["summary", "nowhere:GPT"]), ["summary", "nowhere:GPT"])
+print(code, "torch" in sys.modules)
+"""
+
+
+def test_a_module_is_looked_for_before_torch_is_imported():
+    ran = subprocess.run(
+        [sys.executable, "-c", NOT_THERE], capture_output=True, text=True, check=True, timeout=100
+    )
+    assert ran.stdout == "2 False\n"
+
+
+@pytest.mark.torch
 def test_parameters_need_no_inputs(run):
     code, printed, _ = run("params", "py:mynets:Net", "--json")
     assert (code, json.loads(printed)["totals"]["params"]) == (0, 10 * 4)
@@ -176,7 +219,10 @@ NET = ("summary", "py:mynets:net")
 
 
 REFUSED = {
-    ("summary", "mynets:make"): "py:mynets:make also looks in this folder",
+    (
+        "summary",
+        "nowhere:make",
+    ): "no module 'nowhere' to import\n  = help: is it installed, in this folder, or",
     ("summary", "py:mynet:make"): "no module 'mynet' to import\n  = help: did you mean mynets?",
     ("summary", "torch.n:Linear"): "no module 'torch.n' to import\n  = help: did you mean torch.nn?",
     ("summary", "mynets.py:make"): "is a Python file: name a function in it\n  = help: py:mynets:make is one",
@@ -188,6 +234,7 @@ REFUSED = {
     ("summary", "py:mynets:number"): "mynets:number is 3, and makes no module",
     ("summary", "py:mynets:needs"): "missing a required argument: 'size'",
     ("summary", "py:mynets:breaks"): "calling mynets:breaks raises ValueError: no such size",
+    ("summary", "py:mynets:exits"): "calling mynets:exits raises SystemExit: 9",
     ("summary", "py:leaves:x"): "leaves.py:2:1: error: importing leaves raises SystemExit: 3",
     ("summary", "py:wrong:x"): "wrong.py:1:7: error: importing wrong raises SyntaxError: invalid syntax\n",
     (
@@ -203,7 +250,7 @@ REFUSED = {
     (*NET, "--input", "ids=int4[2]"): "is no dtype of torch",
     (*NET, "--input", "ids=int64[9999999999999999999]"): "is larger than any tensor",
     (*NET, "--input", "ids=int64[2]", "--input", "ids=int64[3]"): "the input 'ids' is given twice",
-    (*NET, "--input", "ids=float32[2]"): "inner (Embedding) raises RuntimeError",
+    (*NET, "--input", "ids=float32[2]"): "--input states others, with ids in whole numbers: int64",
     ("summary", "py:mynets:make", "--input", "bf16[3,4]"): "has torch.float32 and torch.bfloat16",
     NET: "missing a required argument: 'ids'\n  = help: it takes ids, mask: give tensors, or texts as "
     "--input 'ids=int64[1,8]' does",

@@ -199,6 +199,19 @@ def test_a_program_that_ends_too_early_is_told_so(at, what):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    ("how", "at", "traced"),
+    # two steps are left out and one is counted; then a plain one goes before each that is traced
+    [("alone", 4, 0), ("alone", 12, 4), ("pool", 6, 1), ("epochs", 4, 0), ("outlives", 6, 1)],
+)
+def test_a_thread_may_end_within_a_traced_step(how, at, traced, tmp_path):
+    file = tmp_path / "report.json"
+    watched = profiled(str(PROGRAMS / "in_threads.py"), how, str(at), options=("-o", str(file)))
+    assert (watched.stdout, watched.returncode) == ("done\n", 0), watched.stderr
+    assert (json.loads(file.read_text())["totals"]["steps_watched"] if file.exists() else 0) == traced
+
+
+@pytest.mark.long
 def test_stop_ends_the_program_with_success(tmp_path):
     done = profiled(str(PROGRAMS / "ends.py"), "raise", "19", options=("--stop", "--steps", "2"))
     assert (done.returncode, done.stdout) == (0, "begins raise\n")
@@ -263,6 +276,10 @@ REFUSED = {
     "torchrun": (("--", "torchrun", "train.py"), "torchrun --no-python"),
     "isolated": (("--", "python", "-I", "train.py"), "ignores PYTHONPATH with -I"),
     "no_site": (("--", "python", "-uS", "train.py"), "imports no site with -S"),
+    "no_site_after_a_long_option": (
+        ("--", "python", "--check-hash-based-pycs", "always", "-S", "train.py"),
+        "imports no site with -S",
+    ),
     "json_alone": (("--json", "--", "python", "train.py"), "--json needs a file"),
     "format_alone": (("--format", "md", "--", "python", "train.py"), "--format md needs a file"),
     "standard_output": (("-o", "-", "--", "python", "train.py"), "standard output is the program's own"),

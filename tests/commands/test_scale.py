@@ -10,8 +10,8 @@ import archcli
 from archcli.api.asking.subject import subject
 from archcli.api.scale import ScaleOptions, scaled
 from archcli.errors import ArchError
-from archcli.load.presets import presets
 from archcli.measure.scale.laws import LAWS
+from covering import COVERING
 from table import every_row
 
 
@@ -29,7 +29,7 @@ def answered(cli):
 
 @pytest.mark.sample(2, second=60)
 @pytest.mark.parametrize("factor", [0.7, 1.9, 10])
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", COVERING)
 def test_the_yaml_has_the_parameters_that_are_reported(name, factor, tmp_path):
     base = archcli.count_params(name).totals["params"]
     try:
@@ -178,7 +178,7 @@ FOUND = re.compile(
 ROWS = FOUND.findall((Path(__file__).parents[2] / "docs" / "commands" / "scale.md").read_text())
 
 
-@pytest.mark.sample(3, second=60)
+@pytest.mark.sample(2, second=60)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(row[:2]))
 def test_the_page_says_what_is_found(row):
     base, params, layers, d_model, d_ff, heads, kv_heads = row

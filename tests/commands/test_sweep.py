@@ -299,3 +299,12 @@ def test_in_python_as_on_the_command_line(cli, llama):
     assert report == printed
     with pytest.raises(archcli.ArchError, match="values and vary are two sweeps"):
         archcli.sweep(llama, {"d_ff": [8]}, vary=["d_ff=8"])
+
+
+def test_very_many_candidates_are_announced(cli, llama, monkeypatch):
+    monkeypatch.setattr("archcli.commands.sweep.MANY", 99)
+    line = ("sweep", str(llama), "--vary", "vocab_size=1000:1099")
+    assert "100 candidates" in (err := cli(*line).err)
+    assert "Ctrl-C stops and shows the best so far" in err
+    monkeypatch.setattr("archcli.commands.sweep.MANY", 100)
+    assert cli(*line).err == ""

@@ -129,7 +129,7 @@ def test_the_module_is_the_command(cli):
 
 
 @pytest.mark.usefixtures("interruptible")
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("delay", [i * 0.01 for i in range(30)])
 def test_ctrl_c_while_archcli_is_imported_ends_quietly(delay):
     """From when `main` runs; what Python does before is not archcli's."""
@@ -176,7 +176,7 @@ CLOSED = {
 }
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("streams", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", ">/dev/full"])
 @pytest.mark.parametrize(("args", "code"), CLOSED.values(), ids=CLOSED)
 def test_closed_streams_are_one_error(tmp_path, args, code, streams):

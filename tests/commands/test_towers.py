@@ -14,6 +14,7 @@ from archcli.errors import ArchError
 from archcli.load.presets import presets_index
 from archcli.load.yaml.writer import to_mapping
 from assistant import answer
+from table import every_row
 
 TOWERS = [record["name"] for record in presets_index() if record["media"]]
 LEFT_OUT = "the language model alone is varied; its vision tower and projector are left out"
@@ -57,7 +58,7 @@ PASSES = {"vision_tower": {"image": "448x448"}, "audio_tower": {"audio_frames": 
 OWN_SIZE = {"llama-4-scout-vision": "336x336"}
 
 
-@pytest.mark.parametrize("name", TOWERS)
+@every_row("name", TOWERS)
 def test_the_closed_form_of_a_tower_is_what_is_counted(name):
     part = archcli.load(name).towers[0].part
     medium = {"image": OWN_SIZE[name]} if name in OWN_SIZE else PASSES[part]

@@ -69,7 +69,7 @@ def hostile(folder):
 
 
 @pytest.mark.usefixtures("closed")
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("key", HOSTILE)
 def test_no_key_of_a_config_finds_code_or_files(key, hostile, cli):
     path = hostile("llama")

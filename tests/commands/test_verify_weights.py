@@ -37,7 +37,7 @@ ENDS = [
 ]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ENDS)
 def test_a_saved_model_is_explained_and_gives_the_same_logits(name, folder, cli):
     path = folder(name)

@@ -9,7 +9,7 @@ import typer
 import archcli
 import archcli.modules
 from archcli.api.families import family_rows
-from archcli.commands.line.application import application
+from archcli.commands.line.application import every_command
 from archcli.commands.line.help import help_entry
 from archcli.commands.line.names import COMMANDS
 from archcli.commands.mcp.tools import TOOLS
@@ -18,8 +18,9 @@ from archcli.load.huggingface.registry import families
 from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.presets import presets
 from archcli.load.spec.schema import rows
-from archcli.modules.spec.kinds import TABLE, kind_of
+from archcli.modules.spec.kinds import kind_of
 from archcli.modules.spec.kinds import kinds as kinds_of
+from archcli.modules.spec.table import TABLE
 from archcli.modules.stored.formats import FORMATS
 from archcli.units import ELEMENT_BITS
 from constants_tables import GENERATORS as OF_CONSTANTS
@@ -29,7 +30,7 @@ SUMMARY_WIDTH, LINE = 200, 88
 
 def command_line():
     """The command line with all its subcommands."""
-    return typer.main.get_command(application(["--help"]))
+    return typer.main.get_command(every_command())
 
 
 def options(command):

@@ -1,4 +1,4 @@
-"""Which tests run when: `fast` needs no torch, `long` is the second stage, `exhaustive` runs when asked for.
+"""Which tests run when: `fast` needs no torch, `long` is the second stage, `unsampled` cases are in no stage.
 
 See docs/testing.md.
 """
@@ -11,6 +11,12 @@ from random import Random
 
 TESTS = Path(__file__).parents[1]
 TORCH = {"torch", "transformers", "fvcore", "safetensors"}
+
+
+def stage_of(config):
+    """The stage that pytest runs: quick, long or whole by its -m; rest with --unsampled."""
+    stages = {"not long": "quick", "fast": "quick", "long": "long"}
+    return "rest" if config.option.unsampled else stages.get(config.option.markexpr, "whole")
 
 
 @cache
@@ -54,15 +60,16 @@ def helpers(name):
 
 
 def staged(items, stage):
-    """Cases of one test function, marked `long`, `exhaustive` or neither; those that the stage runs or skips.
+    """Cases of one test function, marked `long`, `unsampled` or neither; those that the stage runs or skips.
 
-    What lies beyond the samples of a stage is not collected in it: large tables have thousands of such cases.
+    What lies beyond the samples of a stage is not even collected in it.
     """
     for item, later in beyond_samples(items):
         item.add_marker(later)
-    if stage == "quick":
-        return [item for item in items if not (has(item, "exhaustive") or has(item, "long"))]
-    return [item for item in items if not has(item, "exhaustive")] if stage == "long" else items
+    if stage == "rest":
+        return [item for item in items if has(item, "unsampled")]
+    items = [item for item in items if not has(item, "unsampled")]
+    return [item for item in items if not has(item, "long")] if stage == "quick" else items
 
 
 class Call:
@@ -97,7 +104,7 @@ def mark_stages(items, examples_are_long, asks_for_fast):
     for item in items:
         if examples_are_long and hasattr(item.function, "hypothesis"):
             item.add_marker("long")
-        slow = any(has(item, mark) for mark in ("long", "exhaustive", "torch"))
+        slow = has(item, "long") or has(item, "torch")
         if asks_for_fast and not slow and not needs_torch(item.path):
             item.add_marker("fast")
 
@@ -110,7 +117,7 @@ def has(item, mark):
 def beyond_samples(items):
     """Yield (case, its stage) of a table marked `sample(n, per=key, second=m)` beyond a seeded n a key.
 
-    `m` of them are `long` (all, if it is not given), the others `exhaustive`.
+    `m` of them are `long` (all, if it is not given), the others `unsampled`.
     """
     tables = defaultdict(list)
     for item in items:
@@ -124,7 +131,7 @@ def beyond_samples(items):
         quick = set(seed.sample(cases, min(count, len(cases))))
         rest = [case for case in cases if case not in quick]
         long = set(seed.sample(rest, min(mark.kwargs.get("second", len(rest)), len(rest))))
-        yield from ((case, "long" if case in long else "exhaustive") for case in rest)
+        yield from ((case, "long" if case in long else "unsampled") for case in rest)
 
 
 def family(item):

@@ -3,6 +3,7 @@
 import inspect
 from functools import wraps
 from itertools import product
+from random import Random
 
 import pytest
 
@@ -25,6 +26,26 @@ def every_row(names, rows, ids=None):
     def decorate(test):
         inner = getattr(test, "table", (test, [], []))
         return one_case(inner[0], [*columns, *inner[1]], [(titles, rows), *inner[2]])
+
+    return decorate
+
+
+def sampled_rows(names, rows, quick, lots=8):
+    """Like `every_row` in `lots` cases of the second stage, and one of the first with so many seeded rows."""
+    order = Random(str(names)).sample([*rows], len(rows))  # noqa: S311 - the same rows in every run
+    cases = [pytest.param(order[:quick], id="sample")]
+    rest = [order[quick + i :: lots] for i in range(lots)]
+    cases += [pytest.param(lot, id=f"lot{i}", marks=pytest.mark.long) for i, lot in enumerate(rest) if lot]
+
+    def decorate(test):
+        @wraps(test)
+        def case(lot, **fixtures):
+            every_row(names, lot)(test)(**fixtures)
+
+        fixtures = inspect.signature(every_row(names, rows)(test)).parameters.values()
+        lot = inspect.Parameter("lot", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        case.__signature__ = inspect.Signature([lot, *fixtures])
+        return pytest.mark.parametrize("lot", cases)(case)
 
     return decorate
 

@@ -16,7 +16,7 @@ SETTINGS = settings_of("cuda", "cpu", "real")
 """`real` computes with a CPU's real tensors; the others know shapes alone."""
 
 
-@pytest.mark.sample(3, second=80)
+@pytest.mark.sample(2, second=80)
 @pytest.mark.parametrize("sizes", [(2, 80), (1, 1), (1, 33), (3, 257)], ids=str)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("phase", PHASES)
@@ -61,7 +61,7 @@ def launched(model, request):
     return total
 
 
-@pytest.mark.sample(3, second=60)
+@pytest.mark.sample(2, second=60)
 @pytest.mark.parametrize("tokens", [130, 159, 160, 161, 225, 450])
 @pytest.mark.parametrize("phase", ["train", "prefill"])
 @pytest.mark.parametrize("name", MIXERS)

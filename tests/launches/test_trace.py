@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archcli.load.presets import presets
 from archcli.load.source import load, load_text
 from archcli.modules import HierarchicalHead
 from archcli.modules.spec.request import Request
 from combinations.mixers import ENCODING, MIXERS, encoder, model
+from covering import COVERING
 from kernels_compared import PHASES, differences, settings_of
 from readings.encoders import MODELS
 from recurrent_models import PRESETS as RECURRENT
@@ -41,7 +41,7 @@ def compared(spec, phase, setting, tokens=64):
 @pytest.mark.sample(2, second=60)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize("name", [name for name in presets() if name not in RECURRENT])
+@pytest.mark.parametrize("name", [name for name in COVERING if name not in RECURRENT])
 def test_kernels_are_those_that_torch_dispatches(name, phase, setting):
     assert compared(shortened(name), phase, setting) == {}
 

@@ -17,6 +17,7 @@ from archcli.launches.torch_like import TORCH
 from archcli.launches.trace import trace_kernels
 from archcli.load import load
 from archcli.modules.spec.request import Request
+from archcli.ops.pointwise import _FUNCTIONS
 from table import every_row
 
 BF16, INT64, BOOL, FP32 = (BY_NAME[name] for name in ("bf16", "int64", "bool", "fp32"))
@@ -33,6 +34,12 @@ def launched(run):
     with logged(Log()) as log:
         run()
     return [launch.kernel for launch in log.launches.elements()]
+
+
+@every_row("name", _FUNCTIONS)
+def test_the_kernels_of_every_activation_are_known(name):
+    kernels = launched(lambda: _FUNCTIONS[name][1](TORCH, tensor(3, 5)))
+    assert kernels, f"{name}: add what it calls to archcli/launches/functions/pointwise.py"
 
 
 PLACES = tensor(6, dtype=INT64)

@@ -7,6 +7,7 @@ from archcli.load.devices.datasheet import FIGURES, OF_LABEL, devices, folder, l
 from archcli.load.yaml.nodes import plain
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import text_of
+from table import every_row
 
 MINE = """name: mine
 vendor: NVIDIA
@@ -76,7 +77,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+@every_row("name", MISTAKES)
 def test_a_mistake_is_told_with_its_place(name):
     old, new, told = MISTAKES[name]
     assert old in MINE

@@ -165,10 +165,10 @@ def test_no_two_presets_have_the_same_letters_and_digits():
 
 # id: (a name of another catalogue, its preset)
 ELSEWHERE = {
-    "tag-of-a-file": ("qwen2.5:7b-instruct-q4_K_M", "qwen2.5-7b"),
+    "tag-of-a-file": ("qwen2.5:7b-instruct-q4_K_M", "qwen2.5-7b-instruct"),
     "tuned": ("Llama-3.1-8B-Instruct", "llama-3.1-8b"),
     "stored": ("Meta-Llama-3.1-8B-Instruct-AWQ-INT4", "llama-3.1-8b"),
-    "dated": ("Qwen3-30B-A3B-Instruct-2507", "qwen3-30b-a3b"),
+    "dated": ("Qwen3-30B-A3B-Instruct-2507", "qwen3-30b-a3b-2507"),
     "versions": ("mistral:7b", "mistral-7b-v0.3"),
     "beginning": ("phi3:mini", "phi-3-mini-4k"),
     "tag": ("deepseek-r1:32b", "qwen2.5-32b"),

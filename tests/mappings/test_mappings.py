@@ -9,6 +9,7 @@ import pytest
 
 from mapped import answer
 from mappings.set_aside import IMAGES, LATER, SET_ASIDE
+from table import sampled_rows
 
 FIGURES = Path(__file__).parent / "figures.json"
 CLASSES = json.loads(FIGURES.read_text())["classes"]
@@ -29,8 +30,7 @@ def verdict(name):
     return answer(theirs["config"], theirs, TOKENS)
 
 
-@pytest.mark.sample(60)
-@pytest.mark.parametrize("name", BUILT)
+@sampled_rows("name", BUILT, 30)
 def test_a_class_is_answered_exactly_or_set_aside(name):
     found = verdict(name)
     assert found.verdict == ("refused" if name in SET_ASIDE | LATER | IMAGES else "exact"), found.what

@@ -4,9 +4,10 @@ import pytest
 
 import archcli
 from archcli.errors import ArchError
-from archcli.load.presets import presets
 from archcli.modules.stored.formats import FORMATS, GGML, cache_bytes, parse_format
 from archcli.modules.stored.mixes import MIXES
+from covering import COVERING
+from table import every_row
 
 # What a weight of a large matrix takes. ggml-common.h: the bytes of a block times 8 over its weights.
 BITS = {
@@ -40,7 +41,7 @@ BITS = {
 PACKINGS = GGML | {name: form.packing for name, form in FORMATS.items() if not form.mix}
 
 
-@pytest.mark.parametrize("name", BITS)
+@every_row("name", BITS)
 def test_a_weight_takes_the_bits_of_its_block(name):
     bits = PACKINGS[name].bits_of((4096, 4096), 16)
     assert (bits.values + bits.scales) / 4096**2 == BITS[name]
@@ -218,7 +219,7 @@ def test_rows_of_broken_blocks_have_the_type_that_stands_in():
     assert widths["embedding.tokens"] == 8.5
 
 
-@pytest.mark.parametrize("name", [*MIXES, "fp8", "int8", "nf4-double"])
+@every_row("name", [*MIXES, "fp8", "int8", "nf4-double"])
 def test_a_name_stands_for_a_quantization_in_a_yaml(name):
     model = archcli.load("llama-2-7b", overrides=[f"quantization={name}"])
     whole = archcli.count_params(model).totals["bytes"]
@@ -348,8 +349,8 @@ NAMED = (
 )
 
 
-@pytest.mark.sample(6)
-@pytest.mark.parametrize("model", [name for name in presets() if name != "llama-3.2-3b-lora-3.7bit"])
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("model", [name for name in COVERING if name != "llama-3.2-3b-lora-3.7bit"])
 def test_every_preset_takes_every_format(model):
     loaded = archcli.load(model)
     plain = 2 * archcli.count_params(loaded).totals["params"]

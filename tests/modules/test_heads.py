@@ -224,7 +224,7 @@ def test_a_loss_compiles_whole(name):
     assert_close(compiled(ids, targets=wanted), made(ids, targets=wanted), 1e-6)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @EVERY
 def test_every_witness_counts_the_same(name):
     verdict = ask(HEADS[name], 2, 10)

@@ -18,6 +18,7 @@ from archcli.modules import (
     RMSNorm,
     Sandwich,
 )
+from table import every_row
 from zoo import D, assert_close, built, model, tokens
 
 torch.set_num_threads(1)
@@ -49,8 +50,8 @@ def steps(made, ids, prompt=3):
         return torch.cat(answers, dim=1), made(ids)[:, prompt - 1 :]
 
 
-@pytest.mark.parametrize("wiring", WIRINGS)
-@pytest.mark.parametrize("part", PARTS)
+@every_row("wiring", WIRINGS)
+@every_row("part", PARTS)
 def test_a_layer_of_one_sublayer(part, wiring):
     make, norms = WIRINGS[wiring]
     parts, params = PARTS[part]

@@ -53,7 +53,7 @@ def test_recomputed_gradients_are_equal(name):
         assert torch.allclose(weight.grad, plain[path]), path
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @every_mixer
 def test_it_runs_on_the_meta_device(name):
     made = built(spec_of(name), attention="eager").to("meta")

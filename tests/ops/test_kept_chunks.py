@@ -86,7 +86,7 @@ def saved(op, shapes, setting, needs):
     return {f"{one.role}{one.index}" for one in found if one.role != "new"}, own["new"]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @every_scan
 @given(size=sizes, wide=st.booleans(), data=st.data())
 def test_a_scan_keeps_what_autograd_saves(make, size, wide, data):

@@ -80,7 +80,7 @@ def test_seconds_of_nemotron_omni_have_a_frame_more():
     assert medium["tokens"] == HEARING["nemotron-omni"]["heard"][1]["features"] == 101
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("name", "key", "changed", "said"),
     [
         ("qwen3-omni", "audio_config", {"n_window": 10}, "20 frames have 3 tokens: the class counts 13"),

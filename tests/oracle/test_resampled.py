@@ -96,7 +96,7 @@ def test_queries_of_patches_that_have_none_are_refused(folder):
         archcli.count_flops(read, image="980x980")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("name", "part", "key", "value"),
     [
         ("mllama", "vision_config", "vision_output_dim", 95),

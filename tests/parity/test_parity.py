@@ -25,9 +25,10 @@ from parity.witness import (
     spans,
     witness,
 )
+from table import every_row
 
 FAMILY = pytest.mark.parametrize("name", FAMILIES)
-ATTENTION = pytest.mark.parametrize("attention", ["eager", "sdpa"])
+ATTENTION = every_row("attention", ["eager", "sdpa"])
 PARTS = {name: [part for _, part in parts(family.spec)] for name, family in FAMILIES.items()}
 NEAR = {
     name: all(getattr(part, "sparsity", None) for part in below if isinstance(part, Attention))
@@ -71,10 +72,10 @@ def test_a_checkpoint_holds_the_same_weights(name, tmp_path):
     assert [key for key, value in filled.items() if not torch.equal(value, seen.ours[key])] == []
 
 
-@pytest.mark.sample(12)
-@torch.inference_mode()
-@ATTENTION
+@pytest.mark.sample(5)
 @FAMILY
+@ATTENTION
+@torch.inference_mode()
 def test_one_pass_gives_the_same_logits(name, attention):
     seen, model = witness(name), our_model(name, attention)
     assert difference(model(seen.tokens, *seen.source), seen.logits) <= TOLERANCE
@@ -86,11 +87,11 @@ def test_one_pass_gives_the_same_logits(name, attention):
         )
 
 
-@pytest.mark.sample(8)
-@torch.inference_mode()
-@pytest.mark.parametrize("prompt", [1, 13])
-@ATTENTION
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", GENERATORS)
+@ATTENTION
+@every_row("prompt", [1, 13])
+@torch.inference_mode()
 def test_prefill_and_decode_give_the_same_logits(name, attention, prompt):
     tokens, model = witness(name).tokens, our_model(name, attention)
     first, *rest = spans(prompt)

@@ -20,6 +20,7 @@ from importing import imported_file
 from parity.hierarchical_towers import HIERARCHIES
 from parity.image_towers import IMAGES
 from parity.towers import TOWERS, Rising
+from table import every_row
 
 TOWERS = {**TOWERS, **IMAGES, **HIERARCHIES}
 TOLERANCE = 1e-5
@@ -86,11 +87,11 @@ def patched(pixels, patch):
     return {"pixel_attention_mask": torch.ones(rows.shape[:2]), "spatial_shapes": shapes}, rows
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(5)
 @NAME
-@torch.inference_mode()
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
-@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+@every_row("attention", ["eager", "sdpa"])
+@torch.inference_mode()
 def test_features_are_those_of_the_class(name, attention):
     model = build_model(spec(name), attention=attention).eval()
     model.load_state_dict(named(name, stored(theirs(name))))

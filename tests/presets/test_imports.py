@@ -60,9 +60,14 @@ PUBLISHED_IN = {
     "deepseek-v3": FP8,
     "deepseek-r1": FP8,
     "deepseek-v3.2": FP8,
+    "deepseek-v3.1": FP8,
     "kimi-k2": FP8,
     "minimax-m2": FP8,
+    "minimax-m2.5": FP8,
+    "minimax-m2.7": FP8,
+    "mimo-v2-flash": FP8,
     "kimi-k2.5": {},  # compared in test_multimodal.py, whose config states it
+    "kimi-k2-thinking": {},
     "bitnet-b1.58-2b-4t": {"quant_method": "bitnet", "quantization_mode": "offline"},
 }
 

@@ -51,7 +51,14 @@ def asked(*where):
 
 
 def test_can_be_asked_for_those_of_a_kind():
-    deepseek = {"deepseek-r1", "deepseek-v2", "deepseek-v2-lite", "deepseek-v3", "deepseek-v3.2"}
+    deepseek = {
+        "deepseek-r1",
+        "deepseek-v2",
+        "deepseek-v2-lite",
+        "deepseek-v3",
+        "deepseek-v3.1",
+        "deepseek-v3.2",
+    }
     assert asked("attention=mla", "series=deepseek") == deepseek
     assert asked("kind=encoder", "released<2019") == {"bert-base-uncased", "bert-large-uncased"}
     assert asked("series=t5", "params>10B") == {"t5-11b", "flan-t5-xxl"}

@@ -38,8 +38,10 @@ def imported(name, folder):
     """What the config.json and the processor's file beside it import as."""
     record = RECORDS[name]
     (folder / "config.json").write_text(json.dumps(record["config"]))
-    if "processor" in record:
-        (folder / "preprocessor_config.json").write_text(json.dumps(record["processor"]))
+    settings = folder / "preprocessor_config.json"
+    settings.unlink(missing_ok=True)
+    if record.get("processor") is not None:
+        settings.write_text(json.dumps(record["processor"]))
     return archcli.load(folder)
 
 

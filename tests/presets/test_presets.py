@@ -50,7 +50,7 @@ def figures(name):
     return {key: params[key] for key in ("params", "active_params", "by_group")} | shapes
 
 
-@pytest.mark.parametrize("name", ORACLE)
+@every_row("name", ORACLE)
 def test_counts_what_the_oracle_counts(name):
     assert figures(name) == ORACLE[name]
 

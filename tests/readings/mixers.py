@@ -146,6 +146,15 @@ def weighing(draw, relu):
 
 
 @st.composite
+def qk_norms(draw):
+    """A norm of queries and keys, with weights of each head where that norm can have them."""
+    norm = draw(NORMS)
+    per = ["head", "full", *(["head_distinct"] if norm.per_head else [])]
+    when = st.sampled_from(["before_rope", "after_rope"])
+    return QKNorm(per=draw(st.sampled_from(per)), when=draw(when), norm=norm)
+
+
+@st.composite
 def gates(draw):
     """The result gated for each channel or head, and normalized, or neither."""
     kinds = st.sampled_from([Sigmoid(), Softplus()])
@@ -202,16 +211,7 @@ def projected(draw, d_model):
         bias=draw(
             BOOL | st.sets(st.sampled_from(["q", "k", "v", "o"])).map(lambda names: tuple(sorted(names)))
         ),
-        qk_norm=draw(
-            maybe(
-                st.builds(
-                    QKNorm,
-                    per=st.sampled_from(["head", "head_distinct", "full"]),
-                    when=st.sampled_from(["before_rope", "after_rope"]),
-                    norm=NORMS,
-                )
-            )
-        ),
+        qk_norm=draw(maybe(qk_norms())),
         clip=draw(maybe(NUMBERS)),
         scale=draw(maybe(NUMBERS)),
         softcap=draw(maybe(NUMBERS)),

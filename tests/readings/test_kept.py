@@ -5,7 +5,6 @@ stay ints here; symbols and arrays stand for sequences longer than any window, a
 """
 
 import numpy as np
-import pytest
 import sympy
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -18,6 +17,7 @@ from archcli.modules import HierarchicalHead, substitute
 from archcli.modules.spec.request import Request
 from readings.encoders import MODELS
 from readings.readings import sizes_of
+from table import every_row
 
 EXECUTIONS = st.sampled_from(
     [
@@ -86,8 +86,8 @@ def test_arrays_hold_what_ints_count_of_each_candidate(model, steps, batch_size,
 EXECUTED = {"bf16": Execution(), "fp32": Execution(width=4), "eager": Execution(fused=False)}
 
 
-@pytest.mark.parametrize("how", EXECUTED)
-@pytest.mark.parametrize("name", ["gpt2", "llama-3.2-1b", "gemma-2-2b", "mixtral-8x7b"])
+@every_row("how", EXECUTED)
+@every_row("name", ["gpt2", "llama-3.2-1b", "gemma-2-2b", "mixtral-8x7b"])
 def test_arrays_by_the_kernels_of_a_gpu(name, how):
     check_arrays(load(name, ["n_layers=7"]).model, [0, 1, 4], 2, 5000, EXECUTED[how])
 

@@ -3,18 +3,18 @@
 import pytest
 import torch
 
-from archcli.load.presets import presets
 from archcli.load.source import load
 from archcli.measure.flops import count_flops
 from archcli.measure.params import count_params
 from archcli.modules.spec.request import Request
+from covering import COVERING
 from readings.readings import by_torch
 
 torch.set_num_threads(1)
 
 
 @pytest.mark.sample(0, second=24)
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", COVERING)
 def test_training_costs_what_torch_counts(name):
     model = load(name).model
     ours = {

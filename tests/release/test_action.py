@@ -156,3 +156,13 @@ def test_its_steps_run_that_script_in_an_environment_of_their_own():
     assert steps[2]["run"] == '"$RUNNER_TEMP/archcli/bin/python" "$GITHUB_ACTION_PATH/release/action.py"'
     assert {*steps[2]["env"]} == {"BASE", "PATHS", "SEVERITY"}
     assert steps[3]["if"].startswith("always()")  # findings are shown although they fail the job
+
+
+def test_a_mistake_of_the_former_version_is_no_part_of_the_log(git, review, tmp_path):
+    (tmp_path / "model.arch.yaml").write_text(MODEL.replace("d_ff", "d_f"))
+    base = commit(git)
+    (tmp_path / "model.arch.yaml").write_text(MODEL)
+    commit(git)
+    code, log, summary, _ = review(base)
+    assert (code, "error" in log) == (0, False)
+    assert f"| <code>model.arch.yaml</code> | {PARAMS:,} | – | – |" in summary

@@ -60,12 +60,31 @@ def test_a_valid_example_is_a_model(rule):
         load_text(text, "example.yaml")
 
 
+SURE = r"\b(confirmed|derived|corrected|secondary|a slide|not checked)\b"
+SOURCES = rf"arXiv:\d{{4}}\.\d{{4,5}}|config|README|modules|archcli|GPT-2|nanoGPT|CS336|{SURE}"
+
+
 @every_rule
 def test_a_rule_says_why_and_by_which_source(rule):
-    assert re.fullmatch(r"[A-Z]{3}\d{3}", rule.code)
-    assert rule.reason.endswith(".")
-    assert not rule.title.endswith(".")
-    assert re.search(r"arXiv:\d{4}\.\d{4,5}|config|README|modules|archcli|GPT-2|nanoGPT|CS336", rule.source)
+    assert re.fullmatch(r"[A-Z]{3}\d{3}", rule.code), "a code has three capitals and three digits"
+    assert rule.reason.endswith("."), "a reason is a sentence"
+    assert not rule.title.endswith("."), "a title has no full stop"
+    assert is_source(rule.source), f"{rule.source!r} names no paper, and does not say how sure it is: {SURE}"
+
+
+def is_source(text):
+    """Whether it can be looked up, or says how sure it is."""
+    return re.search(SOURCES, text) is not None
+
+
+@every_row("text", ["arithmetic (derived)", "arXiv:2002.05202 (confirmed)", "a talk (not checked)"])
+def test_a_source_may_be_arithmetic(text):
+    assert is_source(text)
+
+
+@every_row("text", ["", "common knowledge", "arithmetic", "(underived)"])
+def test_a_source_that_nobody_can_look_up_is_none(text):
+    assert not is_source(text)
 
 
 @every_rule

@@ -14,17 +14,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from functools import wraps
+from inspect import Parameter
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+from archcli.load import checked_load
 from archcli.modules.spec.calls import bound, plain_signature
-from archcli.modules.spec.values import unwrapped
+from archcli.modules.spec.values import hints, unwrapped
+from archcli.units import parse_count
 
 P = ParamSpec("P")
 Q = TypeVar("Q")
 R = TypeVar("R")
+
+
+CHANGES = Parameter(
+    "set",
+    Parameter.KEYWORD_ONLY,
+    default=(),
+    annotation=Sequence[str] | Mapping[str, bool | int | float | str],
+)
+"""In Python, changes of the model's fields beside the fields of a question, as `load` takes them."""
 
 
 class Option(NamedTuple):
@@ -75,19 +87,33 @@ def option_of(annotation: Any) -> Option | None:
 def asks(record: Callable[P, Q]) -> Callable[[Callable[[Q], R]], Callable[P, R]]:
     """A decorator that lets a function of a question be called with the question's fields.
 
+    A question of a model takes `set`, too: kvcache("gpt2", set={"n_heads": 8}).
     Each value is checked by its annotation; ArchError with all that is wrong.
     """
 
     def decorate(answer: Callable[[Q], R]) -> Callable[P, R]:
         @wraps(answer)
         def call(*args: P.args, **options: P.kwargs) -> R:
-            arguments = bound(record, args, options, answer.__name__)
+            values = {name: _number(record, name, value) for name, value in options.items()}
+            changes = values.pop("set", None) if takes_changes else None
+            arguments = bound(record, args, values, answer.__name__)
+            if changes:
+                arguments.arguments["model"] = checked_load(arguments.arguments["model"], changes)
             return answer(record(*arguments.args, **arguments.kwargs))
 
-        call.__dict__["__signature__"] = plain_signature(record, answer)  # which help() shows
+        shown = plain_signature(record, answer)
+        takes_changes = "model" in shown.parameters
+        last = [CHANGES] if takes_changes else []
+        call.__dict__["__signature__"] = shown.replace(parameters=[*shown.parameters.values(), *last])
         return call
 
     return decorate
+
+
+def _number(record: Any, name: str, value: Any) -> Any:
+    """A text such as "32k" as the number that the command line reads; anything else as it is."""
+    option = option_of(hints(record)[name]) if isinstance(value, str) and name in hints(record) else None
+    return parse_count(value) if option is not None and option.reads in {"count", "tokens"} else value
 
 
 def part(question: Any, record: Callable[..., R], *, beside: Collection[str] = ()) -> R:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.errors import ArchError, Problem, either
-from archcli.load.loaded import Loaded
+from archcli.load.loaded import Loaded, text_notes
 from archcli.load.source import load, load_given
 from archcli.measure.report import Report
+from archcli.measure.weights.stored_bytes import UnknownFormError
 from archcli.modules import Model
 from archcli.render import show
 from archcli.units import Taken
@@ -41,8 +42,24 @@ class Subject(NamedTuple):
         """The report, extended by the model's name, overrides and notes, and by those on words of options."""
         inputs = {**report.inputs, "set": self.overrides} if self.overrides else report.inputs
         named = {"name": self.name, "source": self.source}
-        notes = (*report.notes, *self.notes, *taken_notes(options))
+        # notes on images are about nothing where none is asked about
+        of_model = self.notes if report.totals.get("media") else self.text_notes
+        notes = (*report.notes, *of_model, *taken_notes(options))
         return replace(report, model=named, inputs=inputs, notes=notes)
+
+    def judged(self, command: str, answer: Callable[[], Report]) -> Report:
+        """The answer; where it needs bytes of weights that are not known, a report without a verdict."""
+        try:
+            return answer()
+        except UnknownFormError as error:
+            from archcli.measure.weights.unknown_form import without_verdict  # of forms that are not known
+
+            return self.named(without_verdict(command, error.form))
+
+    @property
+    def text_notes(self) -> tuple[str, ...]:
+        """The notes without those on images, videos and sounds."""
+        return text_notes(self.notes)
 
     def shared(self, tp: int = 1, *, sp: bool = False, ep: int = 1) -> Subject:
         """The same with one rank's share of the model; the model itself where there is one rank."""

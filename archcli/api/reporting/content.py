@@ -17,6 +17,7 @@ from archcli.load.saved import page_file
 from archcli.measure.symbolic import required
 from archcli.measure.symbolic.closed.addresses import CACHE_DTYPES, Address
 from archcli.measure.symbolic.closed.calculator import Calculator, calculator, scripts
+from archcli.measure.symbolic.closed.free import MOST_DIFFERENT, different_layers
 from archcli.measure.symbolic.closed.mathml import formulas
 from archcli.recording.classes import label_of
 from archcli.render.picture.architecture.page.sheet import redrawn
@@ -95,7 +96,7 @@ def _data(
         "speeds": [
             {"number": number, "model": model.subject.name, **row}
             for number, model in zip(numbers, models, strict=True)
-            if model.subject.model.caches
+            if model.subject.model.caches and (options.device or not too_different(model))
             for row in speeds(model.subject, options.device, options.engine)
         ],
         "strips": strips(subjects),
@@ -136,7 +137,17 @@ def _titled(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _subtitle(models: Sequence[ReportedModel]) -> str:
     sources = " · ".join(dict.fromkeys(model.subject.source for model in models))
-    return f"{sources} · counted by archcli from one forward; every figure has its command"
+    left_out = "".join(f" · {it}" for it in map(too_different, models) if it)
+    return f"{sources} · counted by archcli from one forward; every figure has its command{left_out}"
+
+
+def too_different(model: ReportedModel) -> str:
+    """What the page leaves out of a model with very many different layers; empty for any other."""
+    number = different_layers(model.subject.model)
+    if number <= MOST_DIFFERENT:
+        return ""
+    what = f"of {number:,} different layers no size can be changed, and no speed is predicted"
+    return f"{model.subject.name}: {what} unless a device is named"
 
 
 def _measured(options: ReportOptions) -> list[dict[str, Any]]:

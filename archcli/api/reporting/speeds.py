@@ -34,6 +34,8 @@ def _speed(subject: Subject, device: str, engine: EngineName | None) -> dict[str
         if len(error.problems) == 1 and error.problems[0].path is not None:
             raise  # a device that does not exist
         return {**empty, "words": error.problems[0].what}
+    if totals["fits"] is None:
+        return {**empty, "words": f"bytes of {totals['form']} are not known"}
     found = {key: totals[key] for key in ("fits", "format", "context")}
     memory = totals["memory_bytes"] * totals["devices"]
     if not totals["fits"]:

@@ -1,12 +1,12 @@
 """The command line: its subcommands, its own options, and its errors as text and exit codes.
 
-Only the subcommand that is named is imported; help imports all of them.
+Only the subcommand that is named is imported; help, versions and a mistyped name import none.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Annotated
 
@@ -15,7 +15,8 @@ import typer
 from archcli import __version__
 from archcli.commands.line import completion
 from archcli.commands.line.help import PagedCommand, PagedGroup
-from archcli.commands.line.names import COMMANDS
+from archcli.commands.line.names import COMMANDS, GROUPS
+from archcli.commands.line.options import Run
 from archcli.commands.line.parameters import as_command
 from archcli.errors import ArchError
 from archcli.render.write import check_standard_output, tell
@@ -71,22 +72,38 @@ def archcli(
 
 
 def application(args: Sequence[str]) -> typer.Typer:
-    """The command line with the subcommand that the arguments name, or with all."""
+    """The command line with the subcommand that the arguments name, or with the names of all."""
     completes = completion.is_asked()
     words = completion.finished_words() if completes else args
     named = next((word for word in words if not word.startswith("-")), "")
+    if named in COMMANDS:
+        return _program({named: import_module(_module(named, words)).run}, completes=completes)
+    return _program(dict.fromkeys(COMMANDS, _not_imported))
+
+
+def every_command() -> typer.Typer:
+    """The command line with all subcommands and their options, as pages and tests read them."""
+    return _program({name: import_module(_module(name, ())).run for name in COMMANDS})
+
+
+def _not_imported() -> None:
+    """Stands for a subcommand where its name and its line of help suffice."""
+
+
+def _program(commands: Mapping[str, Run], *, completes: bool = True) -> typer.Typer:
+    """The command line of some subcommands; `completes`, with the options of a shell's completion."""
     app = typer.Typer(
         cls=PagedGroup,
         context_settings={"help_option_names": ["-h", "--help"]},
-        add_completion=completes or named not in COMMANDS,
+        add_completion=completes,
         # typer would print tracebacks in a form of its own
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
     app.callback()(archcli)
-    for name in (named,) if named in COMMANDS else COMMANDS:
-        command = app.command(name, cls=PagedCommand, rich_help_panel=COMMANDS[name])
-        command(as_command(import_module(_module(name, words)).run))
+    for name, run in commands.items():
+        line = GROUPS[COMMANDS[name]][name] if run is _not_imported else None
+        app.command(name, cls=PagedCommand, help=line, rich_help_panel=COMMANDS[name])(as_command(run))
     return app
 
 

@@ -180,6 +180,7 @@ def _choice(text: str, choices: Sequence[str], *, any_case: bool) -> str:
 
 def _file(text: str) -> Path:
     path = Path(text)
-    if path.exists() and not os.access(path, os.R_OK):
+    # os.path: a name that is too long is a file that is not there
+    if os.path.exists(text) and not os.access(path, os.R_OK):  # noqa: PTH110
         raise ArchError(f"path {text!r} is not readable.")
     return path

@@ -172,7 +172,7 @@ def _leaves(value: Any) -> Iterator[tuple[str, str]]:
 
 def _kinds() -> Iterator[str]:
     """KEY.kind=KIND of every kind of every family; of an activation its name alone."""
-    from archcli.modules.spec.kinds import TABLE
+    from archcli.modules.spec.table import TABLE
 
     keys = {family: key for key, family in FAMILIES.items()}
     for family, kinds in TABLE.items():

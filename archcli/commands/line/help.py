@@ -91,20 +91,24 @@ def _by_group(commands: Mapping[str, Any]) -> list[HelpSection]:
 
 def _page(command: Any, ctx: Any, commands: list[HelpSection]) -> str:
     """The page of a command, as wide as the terminal."""
-    from archcli.render.help import HelpSection, help_page
+    from archcli.commands.line.pages import EXAMPLES, under_headings
+    from archcli.render.help import HelpEntry, HelpSection, help_page
 
-    entries: dict[str, list[HelpEntry]] = {"argument": [], "option": []}
+    arguments: list[HelpEntry] = []
+    options: list[tuple[str, HelpEntry]] = []
     for param in command.get_params(ctx):
         entry = help_entry(param, ctx)
-        if entry is not None:
-            entries[param.param_type_name].append(entry)
-    arguments, options = (
-        HelpSection("Arguments", entries["argument"]),
-        HelpSection("Options", entries["option"]),
-    )
-    sections = [section for section in (arguments, *commands, options) if section.entries]
+        if entry is not None and param.param_type_name == "argument":
+            arguments.append(entry)
+        elif entry is not None:
+            options.append((param.name, entry))
+    examples = [HelpEntry(line, meaning) for line, meaning in EXAMPLES.get(command.name, {}).items()]
+    headed = [HelpSection(title, entries) for title, entries in under_headings(options).items()]
+    sections = [HelpSection("Examples", examples, stacked=True), HelpSection("Arguments", arguments)]
+    sections += [*commands, *headed]
+    shown = [section for section in sections if section.entries]
     usage = " ".join(["Usage:", ctx.command_path, *command.collect_usage_pieces(ctx)])
-    return help_page(usage, inspect.cleandoc(command.help), sections, shutil.get_terminal_size().columns)
+    return help_page(usage, inspect.cleandoc(command.help), shown, shutil.get_terminal_size().columns)
 
 
 def help_entry(param: Any, ctx: Any) -> HelpEntry | None:

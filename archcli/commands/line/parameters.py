@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter
+from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -19,22 +21,47 @@ from archcli.errors import ArchError
 
 def as_command(run: Run) -> Run:
     """The function of a subcommand with parameters that typer reads."""
+    # annotations are texts under `from __future__ import annotations`
+    stated = inspect.signature(run, eval_str=True).parameters.values()
+    options = {parameter.name: option_of(parameter.annotation) for parameter in stated}
 
     @wraps(run)
     def command(**given: Any) -> int | None:
+        refuse_overwriting(options, given)
         return run(**given)
 
-    # annotations are texts under `from __future__ import annotations`
-    stated = [*inspect.signature(run, eval_str=True).parameters.values()]
     parameters = [_parameter(parameter) for parameter in stated]
     command.__dict__["__signature__"] = inspect.Signature(parameters)
     # a dict of the function, which typer's wrapper around it takes over
-    options = {parameter.name: option_of(parameter.annotation) for parameter in stated}
     command.__dict__["also"] = {
         name: option.also for name, option in options.items() if option and option.also
     }
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
+
+
+def refuse_overwriting(options: Mapping[str, Option | None], given: Mapping[str, Any]) -> None:
+    """Raise ArchError for a file that would be written over one that the same command reads."""
+    writing = {name for name, it in options.items() if it and (it.writes or it.reads == "picture")}
+    values = chain.from_iterable(
+        value if isinstance(value, list) else [value] for name, value in given.items() if name not in writing
+    )
+    read = [Path(value) for value in values if isinstance(value, str | Path)]
+    for file in (given.get(name) for name in writing):
+        if file is not None and any(_reads(value, Path(file)) for value in read):
+            raise ArchError(f"{file} is read, and would be written over", "name another file")
+
+
+def _reads(value: Path, file: Path) -> bool:
+    """Whether a value names a file that is there, or the folder in which it describes or is the model."""
+    from archcli.load.source import CONFIGS  # of commands that write a file
+
+    try:
+        is_model = file.name in CONFIGS or file.suffix in {".gguf", ".safetensors"}
+        # a folder or a device is no file that could be lost
+        return file.is_file() and any(value.samefile(it) for it in (file, *[file.parent] * is_model))
+    except (OSError, ValueError):  # not there, or a name that the system refuses
+        return False
 
 
 def _parameter(parameter: Parameter) -> Parameter:

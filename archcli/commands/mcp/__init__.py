@@ -11,6 +11,7 @@ from typing import Annotated
 from archcli.api.asking.question import Option
 from archcli.commands.line.interrupts import exit_at_interrupts
 from archcli.errors import ArchError, install
+from archcli.load.source import is_folder
 from archcli.render.write import tell
 
 SDK, GENERATION = "mcp>=2,<3", "2"
@@ -31,7 +32,7 @@ def run(*, folder: Folder = None) -> None:
     in a question are read, no network and no other file. Needs mcp.
     """
     _check_installed()
-    if folder is not None and not folder.is_dir():
+    if folder is not None and not is_folder(str(folder)):
         raise ArchError(f"no folder {folder}", "name one that is there, or leave --folder out")
     if sys.stdin is None:  # closed by the shell: the end of input
         return

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from threading import Event, Lock
+from threading import Event
 from typing import Any
 
 from mcp import types
@@ -19,6 +19,7 @@ from mcp.server.stdio import stdio_server
 from archcli import __version__
 from archcli.commands.mcp.answers import answer_of, as_text, drawing_of, refusal
 from archcli.commands.mcp.tools import TOOLS, CancelledError, Drawing, Tool, tool_of
+from archcli.commands.mcp.turns import Turns
 from archcli.errors import ArchError
 
 INSTRUCTIONS = """\
@@ -39,8 +40,6 @@ Repeat figures as they are, with the convention, and round only in prose."""
 READS_ONLY = types.ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
-ONE_AT_A_TIME = Lock()
-"""Questions are computed one after the other: they share caches, and Python runs one thread at a time."""
 
 
 def serve(folder: Path | None) -> None:
@@ -70,6 +69,7 @@ async def _serve(folder: Path | None) -> None:
 
 def server_of(folder: Path | None = None) -> Server[Any]:
     """The server of the tools, which reads no files but those in `folder`."""
+    turns = Turns()
 
     async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[_listed(tool) for tool in TOOLS.values()])
@@ -78,7 +78,10 @@ def server_of(folder: Path | None = None) -> Server[Any]:
         stop = Event()
         question = partial(result_of, asked.name, asked.arguments or {}, folder, stop)
         try:
-            return await asyncio.to_thread(question)
+            return await turns.ask(question)
+        except TimeoutError:
+            what = f"{asked.name} is not answered within {turns.limit_s:.0f} s"
+            return _failed(f"{what}: ask for less, or by the command line")
         finally:
             stop.set()
 
@@ -103,16 +106,15 @@ def _listed(tool: Tool) -> types.Tool:
 
 def result_of(name: str, given: Mapping[str, Any], folder: Path | None, stop: Event) -> types.CallToolResult:
     """The answer of a tool, or an error that says what to ask instead."""
-    with ONE_AT_A_TIME:
-        try:
-            return _answered(tool_of(name), given, folder, stop)
-        except ArchError as error:
-            return _failed(refusal(error))
-        except CancelledError:
-            return _failed("cancelled")
-        except Exception as fault:  # noqa: BLE001 - the client gets a line, and the server goes on
-            kind = type(fault).__name__
-            return _failed(f"a fault of archcli {__version__}, not of the question: {kind} in {name}")
+    try:
+        return _answered(tool_of(name), given, folder, stop)
+    except ArchError as error:
+        return _failed(refusal(error))
+    except CancelledError:
+        return _failed("cancelled")
+    except Exception as fault:  # noqa: BLE001 - the client gets a line, and the server goes on
+        kind = type(fault).__name__
+        return _failed(f"a fault of archcli {__version__}, not of the question: {kind} in {name}")
 
 
 def _answered(tool: Tool, given: Mapping[str, Any], folder: Path | None, stop: Event) -> types.CallToolResult:

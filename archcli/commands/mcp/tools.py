@@ -42,8 +42,8 @@ OWN = ("model", "models", "set", "rows", "svg")
 """Arguments that are no options of a record."""
 
 
-class CancelledError(Exception):
-    """The client has cancelled the question."""
+class CancelledError(BaseException):
+    """Nobody waits for the answer any longer. No Exception: it ends a question wherever it is raised."""
 
 
 class Drawing(NamedTuple):
@@ -200,14 +200,20 @@ def _memory(call: ToolCall) -> Report:
     from archcli.api.memory import memory_report
 
     subject = call.subject()
-    return memory_report(subject, call.options.question(subject.model), call.options, call.tick)
+    options = call.options
+    return subject.judged(
+        "memory", lambda: memory_report(subject, options.question(subject.model), options, call.tick)
+    )
 
 
 def _predict(call: ToolCall) -> Report:
     from archcli.api.predict import predict_question, predict_report
 
     subject = call.subject()
-    return predict_report(subject, predict_question(subject.model, call.options), call.options)
+    options = call.options
+    return subject.judged(
+        "predict", lambda: predict_report(subject, predict_question(subject.model, options), options)
+    )
 
 
 def _fit(call: ToolCall) -> Report:

@@ -37,6 +37,8 @@ MOST_OF_A_LINE = 256
 """Bytes of a script's first line that Linux reads."""
 TAKES_VALUE = "WXmc"
 """Python's letters whose value may be the next word; after -m and -c come the program's own arguments."""
+LONG, LONG_TAKES_VALUE = "--", {"--check-hash-based-pycs"}
+"""How Python's long options begin, and those whose value is the next word."""
 LAUNCHERS = {
     "torchrun": "torchrun --no-python --nproc-per-node N archcli profile -- python train.py",
     "accelerate": "accelerate launch --no_python archcli profile -- python train.py",
@@ -51,7 +53,7 @@ FileFormat = Annotated[
 FileJson = Annotated[bool, Option("Short for --format json; needs -o FILE.", name="json")]
 File = Annotated[
     Path | None,
-    Option("Write the report to this file, too.", "-o", metavar="FILE", name="output"),
+    Option("Write the report to this file, too.", "-o", metavar="FILE", name="output", writes=True),
 ]
 
 
@@ -181,7 +183,10 @@ def _without_site(words: Sequence[str]) -> str:
         if skipped:
             skipped = False
             continue
-        if not word.startswith("-") or word == "-" or word.startswith("--"):
+        if word.startswith(LONG) and word != LONG:
+            skipped = word in LONG_TAKES_VALUE
+            continue
+        if not word.startswith("-") or word in {"-", LONG}:
             return ""
         for i, letter in enumerate(word[1:], 1):
             if letter in WITHOUT_SITE:

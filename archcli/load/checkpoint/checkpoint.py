@@ -22,7 +22,7 @@ from archcli.load.checkpoint.safetensors import (
     read_header,
     whole,
 )
-from archcli.load.yaml.text import MOST_JSON, refuse_beyond
+from archcli.load.yaml.text import MOST_JSON, open_regular, refuse_beyond
 
 SHARD = re.compile(r"(.+)-\d{5}-of-\d{5}")
 """A file's name without suffix: shards of one checkpoint share the stem."""
@@ -203,7 +203,7 @@ def _config(folder: Path) -> Any:
 def _read_bounded(path: Path, most: int) -> bytes:
     refuse_beyond(path, str(path))
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(most + 1)
     except OSError as error:
         raise ArchError(Problem(f"cannot be read: {error.strerror or error}", path=str(path))) from None

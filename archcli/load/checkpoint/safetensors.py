@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from archcli.errors import ArchError, Problem, quote
-from archcli.load.yaml.text import refuse_beyond
+from archcli.load.yaml.text import open_regular, refuse_beyond
 
 MOST_HEADER = 25_000_000
 """Bytes of a header, as huggingface_hub reads at most; safetensors itself would read 100,000,000."""
@@ -58,7 +58,7 @@ def read_header(path: Path) -> dict[str, TensorEntry]:
     """Every tensor of a file by name; ArchError for a truncated or other file."""
     refuse_beyond(path, str(path))
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return _header(file, path)
     except OSError as error:
         raise ArchError(Problem(f"cannot be read: {error.strerror or error}", path=str(path))) from None

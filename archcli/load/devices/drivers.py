@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from math import isfinite
 from pathlib import Path
@@ -69,12 +71,31 @@ def within(longest_s: float) -> Run:
 
 def _output(command: Sequence[str], longest_s: float) -> str:
     try:
-        done = subprocess.run(  # noqa: S603
-            command, capture_output=True, text=True, errors="replace", timeout=longest_s, check=False
-        )
+        # a session of its own, which ends with all that the program has started
+        with subprocess.Popen(  # noqa: S603
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        ) as process:
+            try:
+                out, _ = process.communicate(timeout=longest_s)
+            except BaseException:
+                _kill(process)
+                raise
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return ""
-    return "" if done.returncode else done.stdout
+    return "" if process.returncode else out
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """Kill a program and, where there are groups of processes, what it has started."""
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
 
 
 def local_gpus_of(run: Run, proc: Path = PROC) -> tuple[LocalDevice, ...]:
@@ -111,8 +132,8 @@ def of_nvidia_smi(text: str, meminfo: str = "") -> tuple[LocalDevice, ...]:
 def _of_nvidia_lines(lines: Sequence[Sequence[str]], meminfo: str) -> LocalDevice:
     name, total, reserved, capability, power, _ = lines[0]
     source = "nvidia-smi: memory.total without memory.reserved"
-    if number(total):
-        size = round((number(total) - number(reserved)) * MIB)
+    if number(total) or total.lstrip("-").isdigit():
+        size = max(0, round((number(total) - number(reserved)) * MIB))
     else:
         # GB10 and Jetson: [N/A], as the memory is the processor's
         size, source = total_memory(meminfo), "/proc/meminfo: MemTotal, which the processor shares"
@@ -278,9 +299,9 @@ def total_memory(meminfo: str) -> int:
 
 
 def number(text: str) -> float:
-    """A number, or 0 for what is none: [N/A]."""
+    """A number, or 0 for what is none, [N/A], or below it: no driver's figure is."""
     try:
         value = float(text)
     except ValueError:
         return 0.0
-    return value if isfinite(value) else 0.0
+    return max(0.0, value) if isfinite(value) else 0.0

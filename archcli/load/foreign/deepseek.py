@@ -83,7 +83,9 @@ def _form(config: Config, data: Renamed) -> None:
     """The form of the stored weights: FP8 with a scale for each square of 128, else 16 bits."""
     dtype = config.value("dtype", default="bf16")
     config.only("dtype", "bf16", "fp8", default="bf16")
-    config.ignore("scale_fmt", "expert_dtype", "scale_dtype")
-    if dtype.value == "fp8":
+    config.ignore("scale_fmt", "scale_dtype")
+    experts = config.get("expert_dtype", default=None)
+    if dtype.value == "fp8" or experts is not None:
         form = {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic"}
+        form |= {} if experts is None else {"expert_dtype": experts, "scale_fmt": "ue8m0"}
         data["quantization_config"] = ConfigValue({**form, "weight_block_size": [BLOCK, BLOCK]}, dtype.place)

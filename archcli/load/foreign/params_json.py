@@ -6,6 +6,7 @@ network), executorch's examples/models/llama/model_args.py, vLLM's transformers_
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -42,6 +43,25 @@ HARMLESS = """
     device enable_dynamic_shape generate_full_logits bos_idx eos_idx bos_count eos_count apply_embedding
     apply_output llama_4_scaling yarn causal rope_freq_base high_freq_factor n_special_tokens local_rope_theta
 """
+HEADS = ("n_heads", "num_attention_heads", "num_heads", "n_head")
+KV_HEADS = ("n_kv_heads", "num_key_value_heads", "num_kv_heads", "n_kv_head", "n_kv")
+HEAD_WIDTHS = ("head_dim", "d_head", "head_size")
+NETWORK_WIDTHS = (
+    *(
+        "hidden_dim",
+        "intermediate_size",
+        "ffn_dim",
+        "ffn_hidden_size",
+        "n_inner",
+        "d_ff",
+        "ff_dim",
+        "mlp_dim",
+    ),
+    *("inter_dim", "inner_dim", "intermediate_dim", "ffn_hidden_dim"),
+)
+"""Words of other programs for a size, as tt-metal's params.json of Phi-4 has them."""
+SIZE = re.compile(r"(^|_)(dims?|width|hidden|ffn|mlp|intermediate|inner|heads?|kv)(_|$)")
+"""What a key that states a width or a number of heads is called."""
 TIED = ("tied_embeddings", "tie_word_embeddings", "tie_embeddings", "weight_tying")
 CODESTRAL_MAMBA = {"expand": 2, "head_dim": 64, "state_size": 128, "conv_kernel": 4}
 """What mistral-inference's Mamba leaves to the defaults of mamba_ssm's Mamba2, as no key states them."""
@@ -80,8 +100,33 @@ def as_config(file: ConfigJson, *, vocab_is_set: bool = False) -> Converted:
     else:
         _of_llama(config, data)
     config.ignore(*HARMLESS.split())
+    _refuse_sizes(config)
     config.report_unread_keys()
     return Converted(data.as_json(), {"max_seq_len": data.longest}, tuple(config.notes))
+
+
+def _refuse_sizes(config: Config) -> None:
+    """ArchError for a width or a number of heads at a key that is not read: none is made up in its place."""
+    for key in config.unread_keys():
+        value = config.data[key]
+        if type(value) is int and value > 1 and SIZE.search(key):
+            what = f"{key} {value:,} is a size that is not read from a params.json"
+            raise config.error(what, "give the model's config.json", config.place(key))
+
+
+def _size(
+    config: Config, names: tuple[str, ...], default: ConfigValue[int] | None = None
+) -> ConfigValue[int] | None:
+    """The size that a file states by any of these words; ArchError where two of them disagree."""
+    stated = [name for name in names if config.data.get(name) is not None]
+    if not stated:
+        return default
+    first = config.size(*stated)
+    for name in stated[1:]:
+        if config.size(name).value != first.value:
+            what = f"{stated[0]} {first} and {name} {config.size(name)} state one size"
+            raise config.error(what, "leave the wrong one out", config.place(name))
+    return first
 
 
 def _vocabulary(config: Config, *, is_set: bool) -> ConfigValue[int]:
@@ -109,21 +154,22 @@ def _of_mamba(config: Config, data: Renamed) -> None:
 def _of_llama(config: Config, data: Renamed) -> None:
     """Llama, and what differs from it by a key: Mistral, Mixtral, Qwen 2 and 3, SmolLM3, Phi-4-mini."""
     _refuse_others(config)
-    heads = config.size("n_heads")
+    heads = _size(config, HEADS) or config.size("n_heads")
     data.update(
         hidden_size=config.size("dim"),
         num_hidden_layers=config.size("n_layers"),
         num_attention_heads=heads,
-        num_key_value_heads=config.size("n_kv_heads", default=heads),
+        num_key_value_heads=_size(config, KV_HEADS, heads),
         intermediate_size=_network_width(config),
         rms_norm_eps=config.number("norm_eps", default=1e-5),
         rope_theta=config.number("rope_theta", "rope_freq_base", default=10000.0),
     )
-    if head_dim := config.optional_size("head_dim"):
+    if head_dim := _size(config, HEAD_WIDTHS):
         data["head_dim"] = head_dim
     data["tie_word_embeddings"] = _tied(config)
     data.longest = config.optional_size("max_seq_len", "max_position_embeddings")
     _note_unread(config)
+    _form(config, data)
     _of_kind(config, data)
 
 
@@ -143,8 +189,8 @@ def _refuse_others(config: Config) -> None:
 
 
 def _network_width(config: Config) -> ConfigValue[int]:
-    """hidden_dim, else 8/3 of the width by the multiplier, rounded up to a multiple."""
-    if stated := config.optional_size("hidden_dim"):
+    """The width that the file states, else 8/3 of dim by the multiplier, rounded up to a multiple."""
+    if stated := _size(config, NETWORK_WIDTHS):
         config.ignore("multiple_of", "ffn_dim_multiplier")
         return stated
     multiple = config.size("multiple_of", default=MULTIPLE_OF)
@@ -174,13 +220,26 @@ def _tied(config: Config) -> ConfigValue[bool]:
 
 
 def _note_unread(config: Config) -> None:
-    """Note towers and how weights are stored, which are not counted."""
+    """Note towers, which are not counted."""
     for key in ("vision_encoder", "multimodal"):
         if config.get(key, default=None):
             config.note(f"{key} is not counted: the language model is")
+
+
+def _form(config: Config, data: Renamed) -> None:
+    """How weights are stored: Mistral's fp8 with a scale a matrix; other forms are not known.
+
+    `NO_SCALES` of `qscheme_act` leaves inputs without one (vllm/transformers_utils/configs/mistral.py).
+    """
     for key in ("quantization", "quantization_args"):
-        if config.get(key, default=None):
-            config.note(f"how weights are stored ({key}) is not read")
+        stated = config.get(key, default=None)
+        if not isinstance(stated, dict):
+            continue
+        form = {"quant_method": f"{key} of a params.json", **stated}
+        if stated.get("qformat_weight") == "fp8_e4m3":
+            scheme = "dynamic" if stated.get("qscheme_act") == "NO_SCALES" else "static"
+            form = {"quant_method": "fp8", "weight_block_size": None, "activation_scheme": scheme}
+        data["quantization_config"] = ConfigValue(form, config.place(key))
 
 
 def _of_kind(config: Config, data: Renamed) -> None:

@@ -22,6 +22,8 @@ FILLED_UP = (
     "which the model's own may be short of"
 )
 ROTATED = 0.25
+STEP_SHARE = 0.5
+"""Of heads without a window, the share that RoPE turns: conversion/step3.py asserts it."""
 ROTATED_SHARE = (
     "which share of the heads of global layers is rotated is not in the header: a quarter, the class's "
     "default, is assumed; no count depends on it, logits do"
@@ -109,6 +111,48 @@ def _heads(facts: Facts, config: ConfigData) -> None:
         for index, kind in enumerate(types)
         if kind == FULL
     )
+
+
+def step35(facts: Facts, config: ConfigData) -> None:
+    """Set heads and RoPE by kind of layer, bounds of networks, and layers with experts.
+
+    The last layers are those of multi-token prediction, where the file has any.
+    """
+    _check_stated(facts, "attention.sliding_window", "attention.key_length", "leading_dense_block_count")
+    count = config["num_hidden_layers"] - facts.whole("nextn_predict_layers", 0)
+    types, dense = config.get("layer_types", []), facts.whole("leading_dense_block_count")
+    if len(types) < count or facts.whole("moe_every_n_layers", 1) > 1:
+        what = (
+            f"{facts.name}: sliding_window_pattern and moe_every_n_layers {facts.get('moe_every_n_layers')}"
+        )
+        raise facts.error(what, "a truth value for each layer, and experts in all but the first layers")
+    config |= {"num_hidden_layers": count, "layer_types": types[:count]}
+    heads = dict(zip(types[:count], _by_layer(facts, "attention.head_count"), strict=False))
+    config["num_attention_heads"] = heads.get(FULL, next(iter(heads.values())))
+    config["attention_other_setting"] = (
+        {"num_attention_heads": heads.get(SLIDING)} if SLIDING in heads else {}
+    )
+    config["num_key_value_heads"] = _same(
+        facts, "attention.head_count_kv", _by_layer(facts, "attention.head_count_kv")
+    )
+    bases = {
+        FULL: facts.number("rope.freq_base", 10000.0),
+        SLIDING: facts.number("rope.freq_base_swa", 10000.0),
+    }
+    shares = {FULL: STEP_SHARE, SLIDING: 1.0}
+    config["rope_theta"] = [bases[kind] for kind in types[:count]]
+    config["partial_rotary_factors"] = [shares[kind] for kind in types[:count]]
+    config["moe_layers_enum"] = list(range(dense, count))
+    for key, theirs in (
+        ("swiglu_clamp_exp", "swiglu_limits"),
+        ("swiglu_clamp_shexp", "swiglu_limits_shared"),
+    ):
+        config[theirs] = [limit or None for limit in _limits(facts, key)][:count] or None
+
+
+def _limits(facts: Facts, key: str) -> list[float]:
+    values = facts.per_layer(key)
+    return values if isinstance(values, list) else [facts.number(key, 0.0)] * facts.whole("block_count")
 
 
 def _width(facts: Facts, suffix: str) -> int:

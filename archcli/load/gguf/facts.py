@@ -69,10 +69,14 @@ class Facts:
         self.read.add(key)
         return self.header.metadata.get(f"{self.name}.{key}")
 
-    def of_layers(self, key: str) -> list[int]:
-        """The values of a key that has one for each layer: whole numbers, or truth values."""
+    def of_layers(self, key: str, *, longer: bool = False) -> list[int]:
+        """The values of a key that has one for each layer: whole numbers, or truth values.
+
+        `longer`: it may have those of further layers, of multi-token prediction, which are kept.
+        """
         values = self.per_layer(key)
-        if not isinstance(values, list) or len(values) != self.whole("block_count"):
+        layers = self.whole("block_count")
+        if not isinstance(values, list) or (len(values) < layers if longer else len(values) != layers):
             raise self.error(f"{self.name}.{key} is not one value for each layer")
         # True counts as an int here: recurrent_layers is a list of truth values
         strange = next((value for value in values if not isinstance(value, int) or value < 0), None)
@@ -135,9 +139,11 @@ def facts_of(header: Header, file: str) -> Facts:
         what = "metadata key 'general.architecture' is missing"
         raise ArchError(Problem(what, "it names the family, such as llama", path=file))
     if name not in ARCHS:
-        near = ", ".join(closest(name, ARCHS) or sorted(ARCHS))
-        what = f"architecture {quote(name)} is not supported"
-        raise ArchError(Problem(what, f"nearest known: {near}", path=file))
+        near = closest(name, ARCHS)
+        hint = (
+            f"nearest known: {', '.join(near)}" if near else f"{len(ARCHS)} others are, llama and qwen3 too"
+        )
+        raise ArchError(Problem(f"architecture {quote(name)} is not supported", hint, path=file))
     facts = Facts(header, file, name, ARCHS[name])
     # a value of 0 or false does not count as stated: expert_count 0 is no mixture
     facts.arch = next((arch for of, key, arch in REFINED if of == name and facts.get(key)), facts.arch)

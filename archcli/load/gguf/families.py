@@ -202,7 +202,17 @@ ARCHS: dict[str, Arch] = {**FIRST, **NEWER, **RECURRENT}
 """`general.architecture`: what it stands for."""
 
 LAYER_TYPES = frozenset(
-    ("gemma2", "gemma3_text", "gemma3n_text", "gemma4_text", "gpt_oss", "olmo3", "exaone4", "exaone_moe")
+    (
+        "gemma2",
+        "gemma3_text",
+        "gemma3n_text",
+        "gemma4_text",
+        "gpt_oss",
+        "olmo3",
+        "exaone4",
+        "exaone_moe",
+        "step3p5",
+    )
 )
 """Families (their `model_type`) some of whose layers have the window, which `layer_types` names."""
 

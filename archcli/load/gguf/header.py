@@ -19,6 +19,7 @@ from struct import Struct
 from typing import Any, NamedTuple, TypeVar
 
 from archcli.errors import ArchError, Problem, quote, shorten
+from archcli.load.yaml.text import open_regular
 
 MAGIC = b"GGUF"
 BEFORE = {b"lmgg": "ggml", b"fmgg": "ggmf", b"tjgg": "ggjt", b"algg": "ggla", b"GGML": "ggml"}
@@ -69,7 +70,7 @@ class Header(NamedTuple):
 
 def read(path: Path) -> Header:
     """Read the header of a file; ArchError where it is not GGUF, truncated or inconsistent."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         _refuse_others(file.read(8), path)
         # an empty file cannot be mapped: `_refuse_others` has refused it

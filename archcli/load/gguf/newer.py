@@ -91,6 +91,35 @@ BESIDE: dict[str, Names] = {
 }
 """Tensors of Gemma 4's experts, which stand beside a network."""
 
+STREAMED: dict[str, Names] = {
+    "attn_kv": "attention.kv_proj",
+    "attn_kv_a_norm": "attention.kv_norm",
+    **{f"attn_output_{part}": f"attention.o_{part}_proj" for part in "ab"},
+    **{
+        f"{theirs}_compressor_{part}": f"{ours}.compressor.{weight}"
+        for theirs, ours in (("attn", "attention"), ("indexer", "attention.indexer"))
+        for part, weight in (
+            ("kv", "key_proj"),
+            ("gate", "gate_proj"),
+            ("ape", "compress.places"),
+            ("norm", "norm"),
+        )
+    },
+    "indexer.attn_q_b": "attention.indexer.query_proj",
+    "indexer.proj": "attention.indexer.weight_proj",
+    "ffn_gate_tid2eid": "ffn.route.experts_of",
+    **{
+        f"{theirs}_{part}": f"{ours}{weight}"
+        for theirs, ours in (
+            ("hc_attn", "attention_hyper"),
+            ("hc_ffn", "ffn_hyper"),
+            ("output_hc", "hyper_head"),
+        )
+        for part, weight in (("fn", ""), ("base", "_gates.base"), ("scale", "_gates.scale"))
+    },
+}
+"""Tensors of DeepSeek-V4: compressors, experts by token, and several residual streams."""
+
 NEWER: dict[str, Arch] = {
     "gemma3n": Arch(
         "gemma3n_text",
@@ -119,6 +148,45 @@ NEWER: dict[str, Arch] = {
         rope=False,
         ignored=("attention.key_length", "attention.head_count_kv", "feed_forward_length"),
         unread=("rope_theta",),
+    ),
+    "step35": Arch(
+        "step3p5",
+        "Step3p5ForCausalLM",
+        keys={
+            **WINDOW,
+            "expert_count": "moe_num_experts",
+            "expert_used_count": "moe_top_k",
+            "expert_shared_feed_forward_length": "share_expert_dim",
+            "expert_weights_scale": "moe_router_scaling_factor",
+        },
+        tensors={"attn_gate": "attention.gate_proj"},
+        rope=False,
+        ignored=(
+            "attention.head_count",
+            "expert_gating_func",
+            "expert_weights_norm",
+            "rope.dimension_count_swa",
+        ),
+    ),
+    "deepseek4": Arch(
+        "deepseek_v4",
+        "DeepseekV4ForCausalLM",
+        keys={
+            **INDEXED,
+            **WINDOW,
+            "attention.output_lora_rank": "o_lora_rank",
+            "attention.output_group_count": "o_groups",
+            "attention.compress_rope_freq_base": "compress_rope_theta",
+            "hash_layer_count": "num_hash_layers",
+            "hyper_connection.count": "hc_mult",
+            "hyper_connection.sinkhorn_iterations": "hc_sinkhorn_iters",
+            "hyper_connection.epsilon": "hc_eps",
+            "swiglu_clamp_exp": "swiglu_limit",
+        },
+        tensors=STREAMED,
+        partial=True,
+        # converters leave the tensors of multi-token prediction out, and shared experts have the same bound
+        ignored=("feed_forward_length", "nextn_predict_layers", "swiglu_clamp_shexp"),
     ),
     "deepseek32": Arch("deepseek_v32", "DeepseekV32ForCausalLM", keys=INDEXED, tensors=INDEXER),
     "glm-dsa": Arch("glm_moe_dsa", "GlmMoeDsaForCausalLM", keys=INDEXED, tensors=INDEXER),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from archcli.load.gguf.derived import HYBRID, gemma3n, gemma4, query_scale
-from archcli.load.gguf.facts import ConfigData, Facts
+from archcli.errors import shorten
+from archcli.load.gguf.derived import HYBRID, gemma3n, gemma4, query_scale, step35
+from archcli.load.gguf.facts import SIGMOID, ConfigData, Facts
 from archcli.load.huggingface.parts.attention import FULL
 from archcli.load.huggingface.parts.recurrent import LINEAR
 
@@ -85,6 +86,20 @@ def _deepseek_sparse(facts: Facts, config: ConfigData) -> None:
     if indexers < config["num_hidden_layers"]:
         what = f"{indexers} of {config['num_hidden_layers']} layers have an indexer"
         raise facts.error(f"{what}: layers that share the index of an earlier one are not supported")
+
+
+SCORES = {1: "softmax", SIGMOID: "sigmoid", 4: "sqrtsoftplus"}
+"""Values of `expert_gating_func`, and what a config.json of DeepSeek-V4 calls them."""
+
+
+def _deepseek4(facts: Facts, config: ConfigData) -> None:
+    """Set how far the keys of each layer are compressed, and how experts are scored."""
+    config["compress_ratios"] = facts.of_layers("attention.compress_ratios", longer=True)
+    facts.trace("compress_ratios", "attention.compress_ratios")
+    scores = facts.get("expert_gating_func")
+    if scores is not None and scores not in SCORES:
+        raise facts.error(f"{facts.name}.expert_gating_func {shorten(repr(scores))} is not supported")
+    config["scoring_func"] = SCORES.get(scores, "sqrtsoftplus")
 
 
 def _latent_heads(facts: Facts, config: ConfigData, key: str) -> None:
@@ -210,11 +225,13 @@ SPECIAL: Mapping[str, Callable[[Facts, ConfigData], None]] = {
     "gemma3": query_scale(62),
     "gemma3n": gemma3n,
     "gemma4": gemma4,
+    "step35": step35,
     "phi3": _phi3,
     "chatglm": _chatglm,
     "falcon": _falcon,
     "mpt": _mpt,
     "deepseek2": _deepseek2,
+    "deepseek4": _deepseek4,
     **dict.fromkeys(("deepseek32", "glm-dsa"), _deepseek_sparse),
     "glm4moe": _glm4moe,
     "exaone4": _exaone4,

@@ -23,7 +23,10 @@ LAYER = re.compile(
     + ")?"
 )
 WHOLE = re.compile(HALF + r"(?P<stem>\w+)" + KIND)
-WHOLE_NAMES = (".weight", ".dt_bias", ".A_log", ".scan.D", ".scale")
+WHOLE_NAMES = (
+    *(".weight", ".dt_bias", ".A_log", ".scan.D", ".scale"),
+    *(".base", ".places", ".experts_of"),
+)
 """Endings of archcli's names that are complete; others take .weight or .bias from the stored tensor."""
 
 HALVES = {"enc": "encoder.", "dec": "decoder.", None: ""}
@@ -105,7 +108,7 @@ def weights_of(name: str, arch: Arch) -> tuple[str, ...]:
         # T5: token_embd serves both halves, and only the final norm is one of each
         known = None if half and stem != "output_norm" else arch.tensors.get(stem, MODEL_TENSORS.get(stem))
         wholes = (known,) if isinstance(known, str) else known or ()
-        return tuple(f"{half}{ours}.{groups['kind']}" for ours in wholes)
+        return tuple(f"{half}{_complete(ours, groups['kind'])}" for ours in wholes)
     # until April 2024 files held a tensor for each expert: blk.0.ffn_gate.3.weight
     if groups["expert"] is not None:
         stem = f"{stem}_exps"
@@ -114,8 +117,12 @@ def weights_of(name: str, arch: Arch) -> tuple[str, ...]:
         return ()
     stems = (names,) if isinstance(names, str) else names
     kind = groups["kind"] or "weight"  # Falcon-H1's ffn_norm has none
-    ends = [ours if ours.endswith(WHOLE_NAMES) else f"{ours}.{kind}" for ours in stems]
-    return tuple(f"{half}layers.{groups['layer']}.{end}" for end in ends)
+    return tuple(f"{half}layers.{groups['layer']}.{_complete(ours, kind)}" for ours in stems)
+
+
+def _complete(ours: str, kind: str) -> str:
+    """A weight's whole name: most take .weight or .bias from the stored tensor."""
+    return ours if ours.endswith(WHOLE_NAMES) else f"{ours}.{kind}"
 
 
 ATTENTION = re.compile(r"(\blayers\.\d+\.)attention(\.|_norm\b)")
@@ -221,7 +228,9 @@ def _same_input(shapes: Iterable[Shape]) -> bool:
 
 
 def _is_grouped(ours: Shape, stored: Shape) -> bool:
-    """Whether a vector, such as the weight of a norm by groups, is stored with a row for each group."""
+    """Whether groups are stored otherwise: a norm's with a row each, matrices one below the other."""
+    if len(ours) == len(stored) + 1 > 2:  # noqa: PLR2004  # a stack [g, out, in] as [g out, in]
+        return stored == (ours[0] * ours[1], *ours[2:])
     return len(ours) == 1 and len(stored) > 1 and prod(stored) == prod(ours)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from archcli.errors import ArchError, Problem, quote
+from archcli.load.yaml.text import may_read, open_regular
 
 SCHEME, MAIN = "hf://", "main"
 # validate_repo_id of huggingface_hub: letters, digits, `.`, `_` and `-`, at most 96, no `--` and no `..`
@@ -44,7 +45,8 @@ def reference(model: str) -> Reference | None:
             what = f"{quote(model, LONGEST)} names no model"
             raise ArchError(Problem(what, f"write {SCHEME}org/name or {SCHEME}org/name@revision"))
         return None
-    if not has_scheme and Path(match["repo"].partition("/")[0]).is_dir():
+    folder = Path(match["repo"].partition("/")[0])
+    if not has_scheme and may_read(folder) and folder.is_dir():
         return None
     return Reference(match["repo"], _revision(model, match["revision"]))
 
@@ -60,6 +62,8 @@ def _revision(model: str, revision: str | None) -> str:
 
 
 CONFIG = "config.json"
+OF_MODELOPT = "hf_quant_config.json"
+"""ModelOpt's file on how weights are stored, which may stand beside."""
 
 
 class CachedConfig(NamedTuple):
@@ -90,7 +94,8 @@ def cached(wanted: Reference) -> CachedConfig | None:
 def _ref(path: Path) -> str:
     """The commit hash in a file of refs/."""
     try:
-        commit = path.read_text(encoding="ascii").strip()
+        with open_regular(path) as file:
+            commit = file.read(LONGEST).decode("ascii").strip()
     except (OSError, ValueError):
         return ""
     return commit if re.fullmatch(r"\w+", commit) else ""

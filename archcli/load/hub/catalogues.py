@@ -15,14 +15,19 @@ from archcli.errors import ArchError, either, quote
 from archcli.load.hub.cache import SCHEME, cached, reference
 from archcli.load.presets import (
     LONGEST_NAME,
+    RELEASE,
+    SIGNS,
     VARIANT,
+    has_release,
+    name_words,
     plain_name,
     preset_file,
     presets,
     repository_name,
     respelled,
-    same_preset,
+    same_release,
 )
+from archcli.load.yaml.text import may_read
 from archcli.modules.stored.words import OF_BITS, near
 
 LLAMA_CPP = r"(?:ud-)?(?P<llama_cpp>i?q[1-8](?:[_-](?:0|1|k|nl|xs|xxs|s|m|l|xl))*)"
@@ -50,18 +55,28 @@ OF_MEDIA = {"vision", "vl", "audio"}
 
 FAMILIES = {
     "deepseek-r1:671b": "deepseek-r1",
-    "deepseek-r1:7b": "qwen2.5-7b",
+    "deepseek-r1:1.5b": "deepseek-r1-distill-qwen-1.5b",
+    "deepseek-r1:7b": "deepseek-r1-distill-qwen-7b",
     "deepseek-r1:8b": "qwen3-8b",
     "deepseek-r1:14b": "qwen2.5-14b",
     "deepseek-r1:32b": "qwen2.5-32b",
     "deepseek-r1:70b": "llama-3.3-70b",
     "deepseek-r1-distill-llama-8b": "llama-3.1-8b",
     "deepseek-r1-distill-llama-70b": "llama-3.3-70b",
-    "deepseek-r1-distill-qwen-7b": "qwen2.5-7b",
     "deepseek-r1-distill-qwen-14b": "qwen2.5-14b",
     "deepseek-r1-distill-qwen-32b": "qwen2.5-32b",
     "deepseek-r1-0528-qwen3-8b": "qwen3-8b",
+    "deepseek-r1-0528": "deepseek-r1",
     "deepseek-v3:671b": "deepseek-v3",
+    "deepseek-v3-0324": "deepseek-v3",
+    "deepseek-v3-base": "deepseek-v3",
+    "deepseek-v3.1-terminus": "deepseek-v3.1",
+    "deepseek-v3.1:671b": "deepseek-v3.1",
+    "devstral": "devstral-small-24b",
+    "devstral:24b": "devstral-small-24b",
+    "devstral-small": "devstral-small-24b",
+    "devstral-small-2": "devstral-small-2-24b",
+    "deepseek-v3.2-exp": "deepseek-v3.2",
     "falcon3": "falcon3-7b",
     "gemma": "gemma-7b",
     "gemma2": "gemma-2-9b",
@@ -69,32 +84,66 @@ FAMILIES = {
     "gemma3n": "gemma-3n-e4b",
     "gpt-oss": "gpt-oss-20b",
     "granite4:tiny-h": "granite-4.0-h-tiny",
+    "kimi-k2.6": "kimi-k2.5",
+    "kimi-k2.7-code": "kimi-k2.5",
     "llama2": "llama-2-7b",
     "llama3": "llama-3-8b",
     "llama3.1": "llama-3.1-8b",
     "llama3.2": "llama-3.2-3b",
     "llama4": "llama-4-scout",
     "llama4:16x17b": "llama-4-scout",
+    "llama4:128x17b": "llama-4-maverick",
+    "llama-4-scout-17b-16e-instruct": "llama-4-scout",
+    "llama-4-maverick-17b-128e-instruct": "llama-4-maverick",
+    "minimax-m2.1": "minimax-m2",
     "mistral": "mistral-7b-v0.3",
     "mistral:7b": "mistral-7b-v0.3",
     "mixtral": "mixtral-8x7b",
     "mixtral-8x7b-v0.1": "mixtral-8x7b",
     "mixtral-8x22b-v0.1": "mixtral-8x22b",
+    "mistral-large-instruct-2411": "mistral-large-123b",
+    "mistral-small": "mistral-small-24b",
+    "mistral-small3.2": "mistral-small-3.1-24b",
+    "mistral-small3.2:24b": "mistral-small-3.1-24b",
+    "mistral-small-3.2": "mistral-small-3.1-24b",
+    "mistral-small-3.2-24b": "mistral-small-3.1-24b",
+    "mistral-small-3.2-24b-instruct-2506": "mistral-small-3.1-24b",
     "olmo2": "olmo-2-7b",
+    "olmo-2-0325-32b": "olmo-2-32b",
+    "olmo-2-0425-1b": "olmo-2-1b",
+    "olmo-2-1124-13b": "olmo-2-13b",
+    "olmo-2-1124-7b": "olmo-2-7b",
+    "olmo-3-1025-7b": "olmo-3-7b",
+    "olmo-3-1125-32b": "olmo-3.1-32b",
+    "olmo-3-32b": "olmo-3.1-32b",
+    "olmoe-1b-7b-0924": "olmoe-1b-7b",
     "phi3": "phi-3-mini-4k",
     "phi4:14b": "phi-4",
     "qwen2": "qwen2-7b",
     "qwen2.5": "qwen2.5-7b",
-    "qwen2.5-coder": "qwen2.5-7b",
+    "qwen2.5-coder": "qwen2.5-7b-instruct",
+    "qwen2.5-coder:0.5b": "qwen2.5-0.5b",
+    "qwen2.5-coder:1.5b": "qwen2.5-1.5b-instruct",
+    "qwen2.5-coder:3b": "qwen2.5-3b",
+    "qwen2.5-coder:7b": "qwen2.5-7b-instruct",
+    "qwen2.5-coder:14b": "qwen2.5-14b-instruct",
+    "qwen2.5-coder:32b": "qwen2.5-32b-instruct",
     "qwen3": "qwen3-8b",
-    "qwen3-coder": "qwen3-30b-a3b",
-    "qwen3-coder:30b": "qwen3-30b-a3b",
-    "qwen3-coder-30b-a3b": "qwen3-30b-a3b",
-    "qwq": "qwen2.5-32b",
-    "qwq-32b": "qwen2.5-32b",
+    "qwen3-30b-a3b-thinking-2507": "qwen3-30b-a3b-2507",
+    "qwen3-235b-a22b-thinking-2507": "qwen3-235b-a22b-2507",
+    "qwen3-4b-thinking-2507": "qwen3-4b-2507",
+    "qwen3-coder": "qwen3-coder-30b-a3b",
+    "qwen3-coder:30b": "qwen3-coder-30b-a3b",
+    "qwen3-coder-next:80b": "qwen3-coder-next",
+    "qwen3-next-80b-a3b-thinking": "qwen3-next-80b-a3b",
+    "qwen3-vl-30b-a3b-thinking": "qwen3-vl-30b-a3b",
+    "qwen3-vl-8b-thinking": "qwen3-vl-8b",
+    "qwq": "qwq-32b",
     "smollm2": "smollm2-1.7b",
+    "smollm3": "smollm3-3b",
     "tinyllama": "tinyllama-1.1b",
-    **{f"qwen2.5-coder:{size}": f"qwen2.5-{size}" for size in ("0.5b", "1.5b", "3b", "7b", "14b", "32b")},
+    "tinyllama-1.1b-chat-v1.0": "tinyllama-1.1b",
+    "voxtral-mini-3b-2507": "voxtral-mini-3b",
 }
 """Names of https://ollama.com/library and of the hub, and the preset of the same architecture."""
 
@@ -118,7 +167,7 @@ def of_catalogue(name: str) -> CatalogueName:
     """
     if name.startswith(PATHS) or len(name) > LONGEST_NAME or preset_file(name).is_file():
         return CatalogueName(name)
-    if _exists(Path(name)) or respelled(name):
+    if (may_read(Path(name)) and _exists(Path(name))) or respelled(name):
         return CatalogueName(respelled(name) or name)
     bare = WEB.sub("", name)
     words, dtype, note = _without_format(bare)
@@ -189,24 +238,36 @@ def _of_llama_cpp(kind: str) -> tuple[str, str]:
 
 def _preset_of(name: str) -> str | None:
     """The preset that a name without format stands for; None where it stands for none."""
-    same = same_preset(name) or _families().get(plain_name(name), "").split()
-    # a repository is taken by its whole name alone: others are tuned, merged or cut
-    if not same and "/" not in name:
-        tokens = _tokens(repository_name(name))
-        same = [preset for preset in presets() if _begins(preset, plain_name(name))]
-        same = same or [preset for preset in presets() if _holds(preset, tokens)]
+    listed = _families().get(_release_name(name), "")
+    same = [listed] if listed else same_release(name) or _in_parts(name)
     if len(same) > 1:
         raise ArchError(f"{quote(name)} may be several presets", f"did you mean {either(same)}?")
     return same[0] if same else None
 
 
 def _families() -> Mapping[str, str]:
-    return {plain_name(name): preset for name, preset in FAMILIES.items()}
+    return {_release_name(name): preset for name, preset in FAMILIES.items()}
 
 
-def _tokens(name: str) -> set[str]:
-    """The words of a name that tell architectures apart."""
-    return {word for word in re.split(r"[-_:\s/]+", name.lower()) if word and not VARIANT.fullmatch(word)}
+def _release_name(name: str) -> str:
+    """A name without signs, and without what says how it was tuned or stored but its release."""
+    kept = (word for word in SIGNS.split(repository_name(name).lower()) if _tells(word))
+    return "".join(kept).replace(".", "")
+
+
+def _tells(word: str) -> bool:
+    """Whether a word of a name tells architectures or their releases apart."""
+    return bool(word) and (RELEASE.fullmatch(word) is not None or not VARIANT.fullmatch(word))
+
+
+def _in_parts(name: str) -> list[str]:
+    """The presets whose name begins with a name, or has all of its words; of releases the first."""
+    words = set(filter(_tells, name_words(name)))
+    found = [preset for preset in presets() if _begins(preset, plain_name(name))]
+    tag = ":" in name or "/" in name
+    found = found or [preset for preset in presets() if _holds(preset, words, exact=tag)]
+    found = [preset for preset in found if has_release(preset, words)]
+    return [preset for preset in found if not any(preset.startswith(f"{first}-") for first in found)]
 
 
 def _begins(preset: str, plain: str) -> bool:
@@ -216,9 +277,18 @@ def _begins(preset: str, plain: str) -> bool:
     return plain in begins
 
 
-def _holds(preset: str, tokens: Collection[str]) -> bool:
-    """Whether a preset's name has all of these words, of which a series may lack its number: llama 405b."""
+def _holds(preset: str, tokens: Collection[str], *, exact: bool) -> bool:
+    """Whether a preset's name has all of these words, of which a series may lack its number: llama 405b.
+
+    Tags and repositories are `exact`: smollm:1.7b is not smollm2-1.7b.
+    """
     words = preset.split("-")
-    known = {*words, *(word.rstrip("0123456789.") for word in words)}
+    numberless = {} if exact else {word.rstrip("0123456789.") for word in words}
+    known = {*words, *numberless}
     # `gemma 27b` is the language model: one with towers is asked for by what it reads
-    return len(tokens) >= LEAST_WORDS and known.issuperset(tokens) and OF_MEDIA.isdisjoint(known - {*tokens})
+    return (
+        len(tokens) >= LEAST_WORDS
+        and known.issuperset(tokens)
+        and not {words[0], *numberless}.isdisjoint(tokens)
+        and OF_MEDIA.isdisjoint(known - {*tokens})
+    )

@@ -5,15 +5,16 @@ The library's retries are left out: who has no network is told so at once.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 
 from archcli.errors import ArchError, Problem, closest, install, quote
-from archcli.load.hub.cache import CONFIG, CachedConfig, Reference, cache_folder, cached
-from archcli.load.presets import presets, same_preset
+from archcli.load.hub.cache import CONFIG, OF_MODELOPT, CachedConfig, Reference, cache_folder, cached
+from archcli.load.presets import presets, same_release
 from archcli.load.yaml.text import MOST_JSON
 
 TOKEN = "`hf auth login` or HF_TOKEN gives a token"  # noqa: S105
@@ -23,7 +24,7 @@ HINTS: dict[int | str, str] = {401: TOKEN, 403: TOKEN, 404: "HF_ENDPOINT says wh
 
 def hub_error(wanted: Reference, what: str, hint: str) -> ArchError:
     """The ArchError about a repository, with the preset of its name or the nearest where there is one."""
-    preset = next(iter(same_preset(wanted.repo)), "")
+    preset = next(iter(same_release(wanted.repo)), "")
     near = next(iter(closest(wanted.repo.rpartition("/")[2], presets())), "")
     more = f"; preset {preset} needs no network" if preset else ""
     if near and not preset:
@@ -69,7 +70,7 @@ def _named(error: Exception, wanted: Reference, endpoint: str) -> tuple[str, str
         errors.LocalEntryNotFoundError: (f"{endpoint} went away during the download", "try again"),
         errors.EntryNotFoundError: (
             "the model has no config.json",
-            "archcli reads no other file of the hub",
+            "archcli counts from that file",
         ),
     }
     return next((answer for cls, answer in answers.items() if isinstance(error, cls)), None)
@@ -133,7 +134,24 @@ def _downloaded(wanted: Reference, endpoint: str) -> CachedConfig:
             what = f"its config.json is larger than {MOST_JSON >> 20} MiB"
             raise hub_error(wanted, what, "no config.json is like that")
         path = hf_hub_download(wanted.repo, CONFIG, revision=wanted.revision)
+        if QUANTIZED.search(wanted.repo) and b"quantization" not in Path(path).read_bytes():
+            _fetch_beside(wanted, known.commit_hash)
     return CachedConfig(Path(path), Reference(wanted.repo, known.commit_hash), fetched=True)
+
+
+QUANTIZED = re.compile(r"fp[48]|nvfp|mxfp|int[48]|w[48]a|quant|modelopt", re.IGNORECASE)
+"""What names of repositories with quantized weights say."""
+
+
+def _fetch_beside(wanted: Reference, commit: str) -> None:
+    """Download ModelOpt's file on how weights are stored, where the repository has one."""
+    from huggingface_hub import errors, get_hf_file_metadata, hf_hub_download, hf_hub_url
+
+    with suppress(errors.EntryNotFoundError):
+        url = hf_hub_url(wanted.repo, OF_MODELOPT, revision=commit)
+        known = get_hf_file_metadata(url, timeout=TIMEOUT_S)  # type: ignore[arg-type]
+        if (known.size or 0) <= MOST_JSON:
+            hf_hub_download(wanted.repo, OF_MODELOPT, revision=commit)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from archcli.load.checkpoint.checkpoint import CONFIG, INDEX, SINGLE, read_check
 from archcli.load.gguf.header import model_name, parts_of, read_whole
 from archcli.load.gguf.stored import tensor_bytes
 from archcli.load.hub.cache import cache_folder
+from archcli.load.yaml.text import open_regular
 
 GGUF, SAFETENSORS = ".gguf", ".safetensors"
 REPOSITORY = "models--"
@@ -125,7 +126,7 @@ def _digest(manifest: Path) -> str:
 
 def _layers(manifest: Path) -> list[dict[str, Any]]:
     try:
-        with manifest.open("rb") as file:
+        with open_regular(manifest) as file:
             return [dict(layer) for layer in json.loads(file.read(MOST_MANIFEST))["layers"]]
     # not readable, no JSON, or not in this form
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -6,6 +6,7 @@ Hugging Face's names occur.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from sys import float_info
@@ -23,6 +24,10 @@ MOST_LAYERS = 100_000
 LARGEST = 10**18
 MOST_REPORTED = 20
 MOST_SHOWN = 60
+READ_BY_CLASSES = ("_config_dict", "has_lora_adapter")
+"""Keys that a class reads and archcli does not: CLIP's older words of its parts, Granite Speech's adapter."""
+COUNTED = re.compile("n_|num_")
+"""How keys of numbers begin, by one word or the other."""
 
 
 def short_repr(value: Any) -> str:
@@ -36,6 +41,13 @@ def is_number(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, int | float) and abs(value) <= float_info.max
 
 
+def is_within(part: Any, whole: Any) -> bool:
+    """Whether a mapping has all that another states, such as CLIP's text_config its text_config_dict."""
+    if not isinstance(part, dict) or not isinstance(whole, dict):
+        return False
+    return all(whole.get(key) == value for key, value in part.items() if value is not None)
+
+
 @dataclass
 class Config:
     """A config.json, or an object in it, with the defaults of its class in transformers.
@@ -43,7 +55,8 @@ class Config:
     `places` are those of its keys. `read` are the keys that were asked for, so that none is ignored in
     silence. `defaults` are those of the family's class, `aliases` its words for the common keys (GPT-2:
     hidden_size is n_embd). `sizes` are the names of sizes that the file states, inner objects included,
-    `defaulted` those that it leaves to its class, each with the class's word and value.
+    `defaulted` those that it leaves to its class, each with the class's word and value. `reader` names the
+    class in transformers that reads the file, empty for one of another's code.
     """
 
     data: Mapping[str, Any]
@@ -54,6 +67,7 @@ class Config:
     aliases: Mapping[str, str] = field(default_factory=dict)
     sizes: set[str] = field(default_factory=set)
     defaulted: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    reader: str = ""
 
     def with_defaults(self, **more: Any) -> Config:
         """The same file with further defaults, such as those of its class in transformers.
@@ -73,7 +87,8 @@ class Config:
         data = self.get(key, default={})
         if not isinstance(data, dict):
             raise self.error(f"{key} must be a mapping, not {short_repr(data)}", at=self.place(key))
-        return Config(data, self.places.inner(key), set(), self.notes, defaults, sizes=self.sizes)
+        inner = Config(data, self.places.inner(key), set(), self.notes, defaults, sizes=self.sizes)
+        return replace(inner, reader=self.reader)
 
     def error(self, what: str, hint: str = "", at: Place | None = None) -> ArchError:
         """An ArchError about this file, with a caret where `at` is the place of a key."""
@@ -251,7 +266,7 @@ class Config:
 
     def unread_keys(self) -> list[str]:
         """Keys that were not read and whose value is not null, false, 0 or empty."""
-        harmless = HARMLESS.union(self.read, self._windowless(), self._said_twice())
+        harmless = HARMLESS.union(self.read, self._windowless(), self._said_twice(), self._restated())
         return [
             str(key)
             for key, value in self.data.items()
@@ -268,10 +283,31 @@ class Config:
         known = [(OUR_WORD.get(name, name), self.data.get(name)) for name in self.sizes]
         return [key for key, value in self.data.items() if (OUR_WORD.get(key), value) in known]
 
+    def _restated(self) -> list[str]:
+        """Keys whose value another key states: num_shared_experts and n_shared_experts, a part's `_dict`."""
+        counts = {COUNTED.sub("", key): self.data.get(key) for key in self.read if COUNTED.match(key)}
+        return [
+            key
+            for key, value in self.data.items()
+            if (COUNTED.match(str(key)) and counts.get(COUNTED.sub("", key)) == value)
+            or (str(key).endswith("_config_dict") and is_within(value, self.data.get(key[: -len("_dict")])))
+        ]
+
     def report_unread_keys(self) -> None:
-        """Note every key that was not understood."""
+        """Note every key that was not understood; none changes a count that the class does not read."""
         unread = self.unread_keys()
+        if self.reader:
+            without = [key for key in unread if not key.endswith(READ_BY_CLASSES)]
+            unread = [key for key in unread if key not in without]
+            self._note_without_effect(without)
         for key in unread[:MOST_REPORTED]:
             self.note(f"key {short_repr(key)} was not understood and may change the count")
         if len(unread) > MOST_REPORTED:
             self.note(f"{len(unread) - MOST_REPORTED} more keys were not understood and may change the count")
+
+    def _note_without_effect(self, keys: list[str]) -> None:
+        """Name keys that the file's class does not read, as a misspelt one is."""
+        shown = ", ".join(map(short_repr, keys[:MOST_REPORTED]))
+        more = f" and {len(keys) - MOST_REPORTED} more" if len(keys) > MOST_REPORTED else ""
+        if keys:
+            self.note(f"the class of {self.reader} does not read {shown}{more}")

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 from archcli.errors import ArchError, NoModelError, closest
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import KeyPlaces, Mapped, tree_of, unplaced
-from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.family import CLASS_DEFAULTS, Family, value_at
 from archcli.load.huggingface.keys import MLC_ENGINE, MLC_SIZES, NO_SHAPE, OUR_WORD
 from archcli.load.huggingface.quantization.scheme import stated_quantization
 from archcli.load.huggingface.registry import families, family_of
 from archcli.load.huggingface.weights.map import WeightMap
-from archcli.load.huggingface.wrappers.table import WRAPPERS
+from archcli.load.huggingface.wrappers.table import OWN_CODE, WRAPPERS
 from archcli.load.huggingface.wrappers.text import innermost, note_counted, note_towers, text_part, uncounted
 from archcli.load.yaml.nodes import Node
 
@@ -46,6 +46,8 @@ DRAFT = re.compile(r"Eagle|EAGLE|Medusa|Hydra|DraftModel$")
 HEADLESS = {"encoder", "media_encoder", "text_tower", "causal_text_tower"}
 """Kinds of models without a head that predicts the next token."""
 
+MLC_PLAIN = ("q0f16", "q0f32", "q0bf16")
+"""Names of forms of MLC that are plain numbers."""
 INNER = "model_config"
 """The key of an mlc-chat-config.json that holds the model's own settings."""
 
@@ -71,6 +73,7 @@ def import_config(
     Raises ArchError where it is of no known family, or says what cannot be expressed.
     """
     whole = _whole(data, places or unplaced("config.json"))
+    whole = replace(whole, reader=_reader(whole))
     outer = stated_quantization(whole)
     part = text_part(whole)
     config, family = part.config, _family(part.config)
@@ -91,6 +94,7 @@ def import_config(
         _check_width(config)
         mapping = _beside(mapping, config)
     config.report_unread_keys()
+    _note_refused(family.of_class(config))
     if part.wrapper is not None or towers:
         mapping = _with_towers(whole, mapping, part.config.data)
     imported = {**(before or {}), **mapping, **(over or {})}
@@ -140,6 +144,14 @@ def _check_width(config: Config) -> None:
         what = f"{unread_width} is no key of {config.model_type}, whose width is {word}"
         raise config.error(what, f"without it the class has {value:,}", config.place(unread_width))
     config.note(f"{word} is not stated: {value:,}, the default of its class")
+
+
+def _note_refused(config: Config) -> None:
+    """Note kinds of layers that are not as many as layers, which transformers refuses."""
+    kinds, layers = config.data.get("layer_types"), config.get("num_hidden_layers", default=None)
+    if config.reader and isinstance(kinds, list) and isinstance(layers, int) and len(kinds) != layers:
+        what = f"layer_types has {len(kinds)} entries for {layers} layers"
+        config.note(f"{what}: the class of {config.reader} refuses the file")
 
 
 def _is_sized(whole: Config, text: Config) -> bool:
@@ -224,6 +236,16 @@ def _whole(data: Any, places: KeyPlaces) -> Config:
     return _of_mlc(config, inner) if isinstance(inner, dict) and _is_around(config.data) else config
 
 
+def _reader(whole: Config) -> str:
+    """The model_type whose class in transformers reads a file; empty where another's code may."""
+    kind, stem = whole.model_type, _bare(CLASS_ENDING.sub("", whole.architecture))
+    named = _bare(kind)
+    if whole.data.get("auto_map") or stem not in ("", named, named.removesuffix("text")):
+        return ""
+    known = kind in WRAPPERS and kind not in OWN_CODE
+    return kind if known or value_at(CLASS_DEFAULTS, kind) is not None else ""
+
+
 def _is_around(data: Collection[str]) -> bool:
     """Whether a mapping with these keys states no size that an architecture has."""
     return not {*OUR_WORD}.difference(NO_SHAPE, MLC_SIZES).intersection(data)
@@ -239,9 +261,9 @@ def _of_mlc(whole: Config, inner: Mapped) -> Config:
     }
     data = {"model_type": whole.data.get("model_type"), **head, **renamed, **inner}
     whole.note(f"only {INNER} is read: the rest of the file says how an engine runs the model")
-    if "quantization" in whole.data:
-        value = short_repr(whole.data["quantization"])
-        whole.note(f"quantization {value} is not read: weights take the bytes of --dtype")
+    form = whole.data.get("quantization")
+    if isinstance(form, str) and form not in MLC_PLAIN:
+        data["quantization_config"] = {"quant_method": "mlc", "quantization": form}
     config = Config(data, whole.places.inner(INNER), notes=whole.notes)
     config.ignore(*MLC_SIZES, *MLC_ENGINE)
     return config
@@ -302,7 +324,7 @@ def _unknown(kind: str, config: Config) -> ArchError:
     if isinstance(inner, str) and inner in known:
         hint = f"its text_config is of the known type {inner!r}; what its class makes of it is not known"
     what = f"model_type {short_repr(kind)} is not supported"
-    if kind in OTHER_TOOLS and not config.architecture:
+    if kind in OTHER_TOOLS:
         hint = f"no class of transformers is called so: another program wrote the file; {LIST}"
     return NoModelError(config.error(what, hint, config.place("model_type")).problems)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from archcli.errors import format_value
 from archcli.load.yaml.nodes import Node, Place, Source, child
-from archcli.load.yaml.text import BOM, MOST_BYTES
+from archcli.load.yaml.text import BOM, MOST_BYTES, open_regular
 
 Change = tuple[str, Any]
 """The full path of a field, and its new value."""
@@ -70,7 +70,7 @@ def _lines(source: Source) -> list[str] | None:
     None where the file is gone or says something else by now.
     """
     try:
-        with Path(source.name).open("rb") as file:
+        with open_regular(Path(source.name)) as file:
             text = file.read(MOST_BYTES + 1).decode("utf-8")
     except (OSError, ValueError):
         return None

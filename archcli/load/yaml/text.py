@@ -6,8 +6,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from errno import EINVAL
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from archcli.errors import ArchError, Problem
 from archcli.load.yaml.nodes import Place, Source
@@ -21,6 +22,10 @@ BOM = "\ufeff"
 START = 1000
 _REACH: ContextVar[tuple[Path, ...] | None] = ContextVar("_REACH", default=None)
 """Folders whose files may be read; None where all may."""
+_OPENED: ContextVar[tuple[Path, ...]] = ContextVar("_OPENED", default=())
+"""Files that led to what is read now."""
+MOST_OPENED = 8
+"""Files that lead from one to the next: an adapter, a Modelfile, and the model of it are three."""
 
 
 class Text(NamedTuple):
@@ -43,10 +48,34 @@ def reading_only(*folders: Path) -> Iterator[None]:
         _REACH.reset(token)
 
 
+def may_read(path: Path) -> bool:
+    """Whether a file may be read now; no file system is asked where none may."""
+    folders = _REACH.get()
+    return folders is None or any(path.resolve().is_relative_to(folder) for folder in folders)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[None]:
+    """Until the end, the file may lead to others. Raises ArchError where it is open already.
+
+    A Modelfile names a folder, an adapter its base: a file's own folder would be read for ever.
+    """
+    files, now = _OPENED.get(), path.resolve()
+    if now in files:
+        raise ArchError(Problem("this file leads back to itself", "name another model in it", path=str(path)))
+    if len(files) >= MOST_OPENED:
+        what = f"more than {MOST_OPENED} files, each of which names the next"
+        raise ArchError(Problem(what, "give the last of them", path=str(path)))
+    token = _OPENED.set((*files, now))
+    try:
+        yield
+    finally:
+        _OPENED.reset(token)
+
+
 def refuse_beyond(path: Path, name: str) -> None:
     """Raise ArchError for a file that may not be read now."""
-    folders = _REACH.get()
-    if folders is not None and not any(path.resolve().is_relative_to(folder) for folder in folders):
+    if not may_read(path):
         raise ArchError(Problem("outside of what is read here", "give the config.json itself", path=name))
 
 
@@ -64,6 +93,16 @@ def read_start(path: Path, name: str, most: int = MOST_JSON) -> bytes:
             return file.read(most + 1)
     except OSError as error:
         raise ArchError(Problem(f"cannot be read: {error.strerror}", path=name)) from None
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file that nobody named, such as one of a folder. Raises OSError for a pipe or a device.
+
+    To open a named pipe is to wait for its writer, perhaps for ever.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(EINVAL, "a pipe or a device, no file", str(path))
+    return path.open("rb")
 
 
 def read_stdin(most: int = MOST_JSON) -> bytes:

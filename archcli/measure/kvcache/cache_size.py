@@ -231,6 +231,10 @@ class CacheSize:
         return found
 
 
+OF_BLOCKS = "compressed"
+"""The kind of attention whose layers keep one key for a token or a block of them, which is the value, too."""
+
+
 def check_cache(model: Model, dtype: str | None) -> None:
     """Raise ArchError for a dtype of latents where some layer caches something of another width."""
     if dtype != FP8_OF_LATENTS:
@@ -241,8 +245,10 @@ def check_cache(model: Model, dtype: str | None) -> None:
         for state in size.of_layer(layer.path, 1, 1):
             widths[state.holds] += state.elements if state.tokens is not None else 0
         for content, width in widths.items():
-            if width and OF_LATENTS.get(content, (0, 0))[0] != width:
-                latent, index = (numbers for numbers, _ in OF_LATENTS.values())
+            # heads of other attention may have as many numbers as V4's one key
+            is_other = content is StateContent.KEYS_VALUES and layer.facts().kind != OF_BLOCKS
+            if width and (is_other or OF_LATENTS.get(content, (0, 0))[0] != width):
+                latent, index, _ = (numbers for numbers, _ in OF_LATENTS.values())
                 what = f"{dtype} is of latents of {latent} and index keys of {index}"
                 there = f"{what}, and {layer.path} caches {content.value} of {width:,} a token"
                 raise ArchError(there, "--kv-dtype fp8 keeps any keys and values in a byte each")

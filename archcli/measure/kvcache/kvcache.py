@@ -84,7 +84,7 @@ def count_kv_cache(  # noqa: PLR0913
     positions = model.source_length((source_len or context) + model.source_tokens(media))
     size = CacheSize(model := plan.share(model), source_len, model.source_tokens(media))
     totals: Record = {
-        "cross_elements": size.elements(context, batch_size, kinds=(StateKind.SOURCE,)),
+        **_of_source(size, context, batch_size, dtypes),
         **_held(size, context, batch_size, dtypes),
         **_growing_and_constant(size, context, batch_size, dtypes),
         **_alternatives(whole, plan, context, batch_size, dtypes),
@@ -130,7 +130,7 @@ def usual_context(model: Model) -> int:
 def _fits(served: ServedModel, model: Model, memory_bytes: int, context: int, batch_size: int) -> Record:
     """What fits beside weights; where a cache grows also beside a prefill. `model` is one rank's share."""
     fit = fits(model, served.size, memory_bytes, context, batch_size, served.dtypes)
-    if served.model.caches:
+    if served.model.caches and fit["weights_bytes"] is not None:
         fit["served"] = served.fits(memory_bytes - fit["weights_bytes"], context, batch_size)
     return fit
 
@@ -148,6 +148,8 @@ def _notes(
     """Notes on the request, on weights of a byte beside the cache, and on the figures."""
     if "fits" in totals and dtypes.dtype in DTYPE_FORMATS and model.as_published().quantization is None:
         yield from (f"weights in {note}" for note in format_notes(dtypes.dtype))
+    if "fits" in totals and totals["fits"]["weights_bytes"] is None:
+        yield "what fits beside the weights is not known, as their bytes are not."
     yield from context_notes(model, context)
     yield from source_notes(model, source_len)
     yield from cached_form_notes(model)
@@ -194,6 +196,14 @@ def _growing_and_constant(size: CacheSize, context: int, batch_size: int, dtypes
         "by_content": {content.value: n for content, n in size.contents(context, batch_size).items()},
         "overtakes_at": None if most is None else most + 1,
     }
+
+
+def _of_source(size: CacheSize, context: int, batch_size: int, dtypes: CacheDtypes) -> Record:
+    """What a decoder keeps of its encoder's positions, and its bytes with those of the cache."""
+    source = size.contents(context, batch_size, kinds=(StateKind.SOURCE,))
+    own = dtypes.bytes_of(size.contents(context, batch_size))
+    n_bytes = dtypes.bytes_of(source)
+    return {"cross_elements": source.total(), "cross_bytes": n_bytes, "all_bytes": own + n_bytes}
 
 
 def _held(size: CacheSize, context: int, batch_size: int, dtypes: CacheDtypes) -> Record:

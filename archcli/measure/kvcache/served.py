@@ -27,12 +27,8 @@ def fits(
 
     `beside_weights` has the weights in memory too, quantized as the model says or else in the same dtype;
     `cache_alone` has not. None means that there is no bound, as every layer has a window or a constant state.
+    Of weights whose bytes are not known, it is `cache_alone` that is told.
     """
-    stored, dtype = model.as_published(), dtypes.of_weights
-    # a format of the cache says nothing of weights that have one of their own
-    dtype = COMPUTES if stored.quantization is not None and dtype in FORMATS else dtype
-    weights = weight_bytes(stored, shape_pass(model).rows, dtype)
-    weights += sum(tower_bytes(model, dtype if dtype in COMPUTED else COMPUTES).values())
     per_sequence = dtypes.bytes_of(size.contents(context, kinds=ALL))
 
     def held(tokens: int) -> int:
@@ -45,12 +41,22 @@ def fits(
             "sequences": max(budget, 0) // per_sequence if per_sequence else None,
         }
 
+    weights = None if model.as_published().unknown_form else _weights_bytes(model, dtypes.of_weights)
     return {
         "memory_bytes": memory_bytes,
         "weights_bytes": weights,
-        "beside_weights": both(memory_bytes - weights),
+        **({} if weights is None else {"beside_weights": both(memory_bytes - weights)}),
         "cache_alone": both(memory_bytes),
     }
+
+
+def _weights_bytes(model: Model, dtype: str) -> int:
+    """Bytes of weights and towers, of a model without a form of its own in the dtype of the cache."""
+    stored = model.as_published()
+    # a format of the cache says nothing of weights that have one of their own
+    dtype = COMPUTES if stored.quantization is not None and dtype in FORMATS else dtype
+    towers = tower_bytes(model, dtype if dtype in COMPUTED else COMPUTES)
+    return weight_bytes(stored, shape_pass(model).rows, dtype) + sum(towers.values())
 
 
 def longest(held: Callable[[int], int], budget: int) -> int | None:

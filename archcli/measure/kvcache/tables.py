@@ -43,14 +43,19 @@ def tables_of(
         ("bytes per token", totals["bytes_per_token"], "bytes"),
         *(_constant(totals) if totals["state_elements"] else ()),
         *(
-            [("elements of the source, besides", totals["cross_elements"], "count")]
+            [
+                ("elements of the source, besides", totals["cross_elements"], "count"),
+                ("bytes of the source, besides", totals["cross_bytes"], "bytes"),
+                ("bytes in all", totals["all_bytes"], "bytes"),
+            ]
             if totals["cross_elements"]
             else ()
         ),
         *(
             [
-                ("weights", totals["fits"]["weights_bytes"], "bytes"),
-                ("memory", totals["fits"]["memory_bytes"], "bytes"),
+                (name, totals["fits"][f"{name}_bytes"], "bytes")
+                for name in ("weights", "memory")
+                if totals["fits"][f"{name}_bytes"] is not None
             ]
             if "fits" in totals
             else ()
@@ -146,7 +151,7 @@ def notes_of(totals: Record) -> Iterator[str]:
             f"({bytes_in_words(served['temporaries_bytes'])} at this context) and memory beyond the model "
             f"({bytes_in_words(served['beyond_bytes'])}, such as the CUDA context) leave for the cache."
         )
-    if fit and fit["weights_bytes"] > fit["memory_bytes"]:
+    if fit and (fit["weights_bytes"] or 0) > fit["memory_bytes"]:
         yield "the weights alone are larger than the memory."
 
 
@@ -165,12 +170,8 @@ def _alternatives(title: str, totals: Record, others: dict[str, Record]) -> Tabl
 
 def _fit_table(fit: Record, context: int, batch_size: int) -> Table:
     kinds = [key for key in ("beside_weights", "served", "cache_alone") if key in fit]
-    columns = (
-        Column("what", ""),
-        Column("beside_weights", "beside the weights", "number"),
-        *([Column("served", "served", "number")] if "served" in fit else ()),
-        Column("cache_alone", "cache alone", "number"),
-    )
+    titles = {"beside_weights": "beside the weights", "cache_alone": "cache alone"}
+    columns = (Column("what", ""), *(Column(kind, titles.get(kind, kind), "number") for kind in kinds))
     tokens = "tokens" if batch_size == 1 else f"tokens in each of {batch_size:,} sequences"
     names = {"tokens": tokens, "sequences": f"sequences of {context:,}"}
     records: list[Record] = [

@@ -23,6 +23,12 @@ DEVICES_PER_NODE = 8
 """Devices of a node unless a device states it: those of an HGX or OAM board."""
 
 
+MOST_DEVICES = 1_000_000
+"""Largest degree: beyond all clusters, and what is searched grows with it."""
+MOST_SHARING = 1024
+"""Most devices that are tried to share a matrix: more than a known model has heads."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Degrees of parallelism, whose product is the number of devices: dp x cp x tp x pp.
@@ -143,7 +149,7 @@ class Plan:
 
         With settings also if their tokens cannot be shared.
         """
-        problems = [
+        problems = [*self._check_range()] or [
             *self._check_degrees(model),
             *self._check_replicas(model),
             *self._check_stages(model),
@@ -161,11 +167,16 @@ class Plan:
             return False
         return True
 
-    def _check_degrees(self, model: Model) -> Iterator[Problem]:
+    def _check_range(self) -> Iterator[Problem]:
         for name, value in self.inputs().items():
-            if name not in {"zero", "sp", "schedule"} and value < 1:
+            if name in {"zero", "sp", "schedule"} or 1 <= value <= MOST_DEVICES:
+                continue
+            if value < 1:
                 yield Problem(f"{name} {value} is below 1", "1 is the least", path=name)
-                return
+            else:
+                yield Problem(f"{name} {value} is above {MOST_DEVICES:,}", f"give {name} fewer", path=name)
+
+    def _check_degrees(self, model: Model) -> Iterator[Problem]:
         if self.tp % self.dp_attention:
             what = f"dp_attention {self.dp_attention} does not divide tp {self.tp}"
             would = [str(n) for n in divisors(self.tp)[1:]]
@@ -192,7 +203,7 @@ class Plan:
             return Plan(ep, tp=self.tp, ep=ep).suits(model)
 
         if self.ep > 1 and group % self.ep and suits(self.ep):
-            would = [n for n in range(2, group + 1) if group % n == 0 and suits(n)]
+            would = [n for n in divisors(group)[1:] if suits(n)]
             dp = self.dp * self.ep // gcd(self.ep, group)
             hint = f"{either(map(str, would))} would do" if would else f"dp {dp} would do"
             what = f"ep {self.ep} does not divide the {group} devices of a stage, dp x cp x tp"
@@ -209,12 +220,11 @@ class Plan:
                         f"{name} needs a pipeline, and pp is 1", f"{hint}leave {name} out", path=name
                     )
             return
-        of_stacks = [sum(group.n_layers for group in stack.groups) for _, stack in stacks(model)]
-        if len(of_stacks) > 1:
+        if len([*stacks(model)]) > 1:
             what = "an encoder-decoder is not cut into stages: all of its decoder reads the encoder"
             yield Problem(what, "leave pp out", path="pp")
             return
-        layers, parts = of_stacks[0], self.pp * self.virtual_stages
+        layers, parts = n_stacked_layers(model), self.pp * self.virtual_stages
         if parts > layers:
             stages = f"pp {self.pp}" + (f" x {self.virtual_stages} virtual stages" if parts > self.pp else "")
             most, groups = layers // self.virtual_stages, layers // self.pp
@@ -264,6 +274,12 @@ class Plan:
 
 
 ONE_DEVICE = Plan()
+
+
+def n_stacked_layers(model: Model) -> int:
+    """Layers that a pipeline cuts into stages; of an encoder-decoder those of its encoder."""
+    (_, stack), *_ = stacks(model)
+    return sum(group.n_layers for group in stack.groups)
 
 
 def divisors(number: int) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from weakref import WeakValueDictionary
 
@@ -114,13 +115,15 @@ class TracedModel:
     """A model and its traced passes, so that none is traced twice.
 
     Questions that differ in optimizer or device alone need the same passes, and in inference those that
-    differ in the format of the weights, too: `passes` are common to all of these.
+    differ in the format of the weights, too: `passes` are common to all of these. `suits` says which plans
+    of inference the model can have.
     """
 
     def __init__(self, model: Model, passes: Passes | None = None) -> None:
         self.model = model
         self.passes = _passes_of(model) if passes is None else passes
         self._made: dict[Hashable, Any] = {}
+        self.suits: dict[Plan, bool] = {}
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result of `make`, kept under a key; made again if the key has no hash or is long unused."""
@@ -136,8 +139,16 @@ class TracedModel:
         return self.once(key, lambda: TracedModel(make(), passes))
 
     def share(self, plan: Plan, rank: int) -> TracedModel:
-        """The share of a plan's rank."""
-        return self.part((plan, rank), lambda: plan.share(self.model, rank))
+        """The share of a rank: where it is equal that of the first rank, whose passes are traced once."""
+        first = self.part((plan.degrees, 0), lambda: plan.share(self.model))
+        if not rank:
+            return first
+        mine = self.once(("share", plan.degrees, rank), lambda: plan.share(self.model, rank))
+        # the class of a share has its rank, too, by which nothing but the part of the vocabulary differs
+        with suppress(ValueError):  # of arrays
+            if all(getattr(mine, name) == getattr(first.model, name) for name in mine.fields):
+                return first
+        return self.part((plan.degrees, rank), lambda: mine)
 
 
 def sizes_of(request: Request) -> tuple[Hashable, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from archcli.graph.part import LABELS
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.own_module import class_name, flops_of, module_report, with_names
 from archcli.recording.own import ModuleRun, ModuleTimes
@@ -99,7 +100,12 @@ def _tables(totals: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Ite
     classes = (Column("class", "class"), Column("share", "time", "share"))
     shares = sorted(totals["by_class"].items(), key=lambda item: -item[1])
     footer = {"class": "wall", "share": 1.0}
-    yield Table("By class", classes, [{"class": name, "share": share} for name, share in shares], footer)
+    yield Table(
+        "By class",
+        classes,
+        [{"class": LABELS.get(name, name), "share": share} for name, share in shares],
+        footer,
+    )
     columns = (
         Column("path", "path"),
         Column("op", "class"),

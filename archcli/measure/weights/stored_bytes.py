@@ -106,14 +106,29 @@ SHOWN = 3
 """Matrices that a note names."""
 
 
+class UnknownFormError(ArchError):
+    """Raised where the bytes of weights are asked for, and their form is one of unknown bytes."""
+
+    def __init__(self, form: str) -> None:
+        super().__init__(f"weights are stored as {form}, whose bytes are not known", STATE_ONE)
+        self.form = form
+
+
+STATE_ONE = "--dtype states a form: --dtype bf16, fp8 or q4_k_m"
+
+
 def as_asked(model: Model, dtype: str | None, *, trains: bool = False) -> Model:
     """The model as it is published where no dtype is asked for, and without that form where one is.
 
     What trains begins with the weights in the dtype that it computes in, unless a file says how it is stored.
+    Raises UnknownFormError where no dtype is asked for, and that form is one of unknown bytes.
     """
-    if dtype is None:
-        return model if trains else model.as_published()
-    return model.replace(quantization=None) if model.is_as_published else model
+    if dtype is not None:
+        return model.replace(quantization=None) if model.is_as_published or model.unknown_form else model
+    published = model if trains else model.as_published()
+    if published.unknown_form:
+        raise UnknownFormError(published.unknown_form)
+    return published
 
 
 def in_format(
@@ -126,7 +141,7 @@ def in_format(
     """
     if dtype in plain or not is_format(dtype):
         return model, dtype
-    model = model.replace(quantization=None) if model.is_as_published else model
+    model = model.replace(quantization=None) if model.is_as_published or model.unknown_form else model
     if model.quantization is not None:
         what = f"the model states a quantization of its own, which {dtype} would contradict"
         raise ArchError(what, "give the dtype of what is not quantized, or --set quantization=null")

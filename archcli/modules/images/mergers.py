@@ -1,6 +1,6 @@
-"""Mergers between the layers of an encoder: attention within windows of patches, each then one token.
+"""Mergers between layers, of windows of patches; and the step that makes tiles one sequence.
 
-B batch, T tokens, h and w rows and columns of patches, D width.
+B batch, T tokens, N tiles and an overview, h and w rows and columns of patches or vectors, D width.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from archcli.graph import Tensor
 from archcli.modules.attention.mixer import Kept
 from archcli.modules.blocks.block import Block
 from archcli.modules.ends.projectors import GROUP, BlockStep, Places, ProjectorStep, run_steps
+from archcli.modules.images.sizings import Pieces
 from archcli.modules.networks.activation import Activation, GELUTanh
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Size
@@ -24,6 +25,7 @@ from archcli.ops import (
     Add,
     Attend,
     Bidirectional,
+    JoinTiles,
     Linear,
     MeanTokens,
     MergeBlocks,
@@ -106,4 +108,35 @@ class StepsBlock(Block):
             yield Conflict("steps-parts", "ffn", what, "leave them out")
 
 
-__all__ = ["StepsBlock", "WindowMergerStep"]
+class JoinTilesStep(ProjectorStep):
+    """Rows over all tiles, a separator, then the overview; a trained vector ends each row (Phi-4).
+
+    `rows` and `columns` of tiles and those of `kept` patches, which `shrunk` x `shrunk` to a vector show the
+    image, follow from its size.
+    """
+
+    kind: Literal["join_tiles"] = "join_tiles"
+    rows: Size = 1
+    columns: Size = 1
+    kept: tuple[Size, ...] = ()
+    shrunk: Size = 2
+
+    def sized(self, pieces: Pieces, kept: tuple[int, int] | None) -> ProjectorStep:
+        """The step for an image of these pieces."""
+        return self.replace(rows=pieces.rows, columns=pieces.columns, kept=kept or ())
+
+    def _shown(self, places: Places) -> Places:
+        """Rows and columns of vectors over all tiles that show the image."""
+        if not self.kept:
+            return self.rows * places[0], self.columns * places[1]
+        rows, columns = (-(-n // self.shrunk) for n in self.kept)
+        return rows, columns
+
+    def forward(self, x: Tensor, places: Places) -> Tensor:
+        """[B N, h w, D] to [B, H (W + 1) + 1 + h (w + 1), D], H and W over all tiles."""
+        op = JoinTiles("join", (self.rows, self.columns), places, self._shown(places))
+        joined: Tensor = op(x)
+        return joined
+
+
+__all__ = ["JoinTilesStep", "StepsBlock", "WindowMergerStep"]

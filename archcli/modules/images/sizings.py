@@ -168,8 +168,8 @@ class CanvasTiles(ImageSizing):
 
     arXiv:2404.16821 section 3.3. Between `least` and `most` tiles; with `overview` the whole image is
     one more where there are several. With `nearest` size it is the arrangement that an image is enlarged
-    least for, or shrunk least where none is as large (Command A Vision). No more than `most_side` tiles lie
-    in a row or a column (Granite Docling).
+    least for, or shrunk least where none is as large (Command A Vision, Llama 4). No more than `most_side`
+    tiles lie in a row or a column (Granite Docling).
     """
 
     kind: Literal["canvas"] = "canvas"
@@ -185,13 +185,13 @@ class CanvasTiles(ImageSizing):
         if self.most > MOST_TILES:  # each arrangement is looked at
             what = f"an image is not cut into up to {self.most:,} tiles"
             raise ArchError(what, f"state at most {MOST_TILES:,}")
-        columns, rows = self._arrangement(height, width)
+        columns, rows = self.arrangement(height, width)
         number = rows * columns
         more = 1 if self.overview and number > 1 else 0
         return Pieces(number + more, (self.tile[0], self.tile[1]), rows, columns)
 
-    def _arrangement(self, height: int, width: int) -> tuple[int, int]:
-        """(columns, rows): of equally near ones the larger, unless it has twice the image's area."""
+    def shapes(self) -> list[tuple[int, int]]:
+        """(columns, rows) of all arrangements, of fewer tiles first."""
         side = min(self.most, self.most_side or self.most)
         shapes = [
             (columns, rows)
@@ -199,11 +199,14 @@ class CanvasTiles(ImageSizing):
             for rows in range(1, min(side, self.most // columns) + 1)
             if self.least <= columns * rows
         ]
-        shapes.sort(key=lambda shape: shape[0] * shape[1])
+        return sorted(shapes, key=lambda shape: shape[0] * shape[1])
+
+    def arrangement(self, height: int, width: int) -> tuple[int, int]:
+        """(columns, rows): of equally near ones the larger, unless it has twice the image's area."""
         if self.nearest == "size":
-            return self._nearest_size(height, width, shapes)
+            return self._nearest_size(height, width, self.shapes())
         best, nearest, area = (1, 1), float("inf"), self.tile[0] * self.tile[1]
-        for columns, rows in shapes:
+        for columns, rows in self.shapes():
             distance = abs(width / height - columns / rows)
             larger = distance == nearest and 2 * height * width > area * columns * rows
             if distance < nearest or larger:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from archcli.arith import Number
+from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.models.decoder import Generator
 from archcli.modules.models.stack import Cached, Stack
@@ -18,12 +19,13 @@ from archcli.modules.networks.norm import Norm
 from archcli.modules.positions.position import NoPosition, Position
 from archcli.modules.spec.base import Conflict, Share, Size
 from archcli.modules.spec.context import Context
-from archcli.modules.spec.request import InputSpec, Medium, Request
+from archcli.modules.spec.request import SOUNDS, InputSpec, Medium, Request
 from archcli.ops import KeepLast, Linear, Positions
 
 if TYPE_CHECKING:  # fields of few, imported where they are given a value
     from archcli.modules.ends.embedding import Embedding
     from archcli.modules.ends.frontend import ConvFrontEnd
+    from archcli.modules.models.tower import Tower
 
 
 class EncoderStack(Stack):
@@ -112,6 +114,19 @@ class EncoderDecoder(Generator):
     def source_tokens(self, media: Sequence[Medium]) -> int:
         """All tokens that media take: the encoder reads them."""
         return self.media_tokens(media)
+
+    def tower_of(self, medium: Medium) -> Tower:
+        """The tower that reads a medium; ArchError where none does, or where the front end hears sounds."""
+        if self.towers or self.encoder.front_end is None:
+            return super().tower_of(medium)
+        name, frames = self.name or "this model", self.source_len
+        if medium.kind not in SOUNDS:
+            raise ArchError(f"{name} reads sound alone, no {medium.kind}", "leave --image and --video out")
+        if frames is None:
+            what = f"{name} reads sound as the positions of its source"
+            raise ArchError(what, "state --source-len in place of --audio-…")
+        what = f"{name} reads each sound as {frames:,} positions, which are counted"
+        raise ArchError(what, "leave --audio-… out")
 
     def source_length(self, source_len: Number) -> Number:
         """The requested source length, or the fixed one of the model."""

@@ -115,6 +115,11 @@ class Model(Holder):
         return (self.quantization.format if self.quantization is not None else None) or ""
 
     @property
+    def unknown_form(self) -> str:
+        """What a file calls the form of its weights, where the bytes of that are not known; else empty."""
+        return "" if self.quantization is None else self.quantization.unknown
+
+    @property
     def is_as_published(self) -> bool:
         """Whether its weights are stored in the form that they were published in."""
         return self.quantization is not None and self.quantization == self.published_in

@@ -141,7 +141,7 @@ class QKNorm(Inline):
             yield Conflict(
                 "batchnorm-per-channel",
                 "per",
-                "batchnorm has a gain per channel, not per head and channel",
+                f"{self.norm.kind} has a gain per channel, not per head and channel",
                 "use per: full, or another norm",
             )
 

@@ -317,12 +317,15 @@ def _parsed(text: str, known: Sequence[str], *, cache: bool = False) -> str:
 
 
 FP8_OF_LATENTS = "fp8_ds_mla"
-"""DeepSeek-V3.2's cache, by vLLM's name: latents in fp8 with scales, rotary keys in bf16."""
+"""DeepSeek-V3.2's and V4's cache, by vLLM's name: latents in fp8 with scales, rotary keys in bf16."""
 OF_LATENTS: Mapping[StateContent, tuple[int, int]] = {
     # 512 of fp8, 4 scales of fp32, and a rotary key of 64 in bf16: flash_mla's fp8 layout
     StateContent.LATENT: (512 + 64, 512 + 4 * 4 + 2 * 64),
     # 128 of fp8, and a scale of fp32
     StateContent.INDEX_KEYS: (128, 128 + 4),
+    # of V4, one key that is the value too: 448 of fp8, 64 in bf16, 7 scales of e8m0 and a byte that fills up
+    # (spark-arena/sparkrun #247: 584 bytes a token and layer)
+    StateContent.KEYS_VALUES: (448 + 64, 448 + 2 * 64 + 8),
 }
 """Numbers of a token's entry in that cache, and its bytes."""
 CACHE_PACKINGS: Mapping[str, Packing] = {

@@ -36,8 +36,9 @@ class Format(Spec):
     left out 16; a zero point or minimum `zero_bits`, left out 0. With `second_group_size` s, every s of
     these scales share one more constant of `second_scale_bits`, left out 32 (double quantization, QLoRA,
     arXiv:2305.14314 section 3; the super-blocks of llama.cpp); tensor is one for a matrix. A group spans
-    `group_rows` rows, left out 1. `input_bits` more are stored for each input (the groups of GPTQ's inputs)
-    and `matrix_bits` for each matrix (its shape, a table of values), left out 0.
+    `group_rows` rows, left out 1; with 0 it goes on in the next row. `input_bits` more are stored for each
+    input (the groups of GPTQ's inputs) and `matrix_bits` for each matrix (its shape, a table of values),
+    left out 0.
     """
 
     group_size: Size | Literal["row", "tensor"] | None = None
@@ -45,7 +46,7 @@ class Format(Spec):
     zero_bits: Count | None = None
     second_group_size: Size | Literal["tensor", "none"] | None = None
     second_scale_bits: Count | None = None
-    group_rows: Size | None = None
+    group_rows: Count | None = None
     input_bits: Count | None = None
     matrix_bits: Count | None = None
 
@@ -91,7 +92,9 @@ class Quantization(Format):
 
     `format` names a known one, such as q4_k_m or nf4-double; the name alone may stand in place of the
     mapping. Of the `rules` the last that names a matrix decides on it. Norms, biases and adapters keep the
-    dtype, or have that of `rest`. `native` numbers are multiplied as they are where a device can. GPTQ,
+    dtype, or have that of `rest`. `native` numbers are multiplied as they are where a device can. `unknown`
+    names a form whose bytes are not known, such as vptq: no question about bytes is answered then. `label`
+    is what a file calls its form: GPTQ, 4 bits in groups of 128. It changes nothing. GPTQ,
     arXiv:2210.17323: {bits: 4, group_size: 128, zero_bits: 4}. NF4 of QLoRA, arXiv:2305.14314: {bits: 4,
     group_size: 64, scale_bits: 8, second_group_size: 256}.
     """
@@ -102,6 +105,8 @@ class Quantization(Format):
     rules: tuple[Rule, ...] = ()
     rest: Literal["fp32", "bf16", "fp16"] | None = None
     native: Literal["fp8", "int8", "nvfp4", "mx"] | None = None
+    unknown: str = ""
+    label: str = ""
 
     @property
     def unpacked(self) -> str | None:

@@ -90,6 +90,8 @@ def _told(error: BaseException, run_on: str, given: str, watch: ModuleWatch) -> 
     what = f"{where} raises {type(error).__name__}{f' at {at}' if at else ''}: {first}"
     to_it = f"; it was given {shapes}" if shapes else ""
     hint = f"the inputs are {given}; --input states others"
+    if fault is not None and fault.class_name == "Embedding" and "indices" in first:
+        hint += ", with ids in whole numbers: int64"
     if run_on == "meta" and ("device" in first or "subclass" in first or _is_of_fakes(error)):
         hint = ON_CPU
     return ArchError(f"{what}{to_it}", hint)

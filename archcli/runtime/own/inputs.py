@@ -16,10 +16,10 @@ from torch.utils._pytree import tree_map_only
 
 from archcli.errors import ArchError, quote, sanitize
 from archcli.runtime.dtypes import DTYPES
-from archcli.runtime.own.run import OwnCall, form_text
+from archcli.runtime.own.run import OwnCall, form_text, usual_dtype
 from archcli.runtime.own.stand_ins import MOST_ELEMENTS
 
-FORM = re.compile(r"(?:([^\W\d]\w*)=)?([a-z]+\d*\w*)\[(\d+(?:,\d+)*)?\]")
+FORM = re.compile(r"(?:([^\W\d]\w*)=)?([a-z]+\d*\w*)?\[(\d+(?:,\d+)*)?\]")
 
 WHOLE = {torch.bool, torch.int8, torch.int16, torch.int32, torch.int64}
 WHOLE |= {torch.uint8, torch.uint16, torch.uint32, torch.uint64}
@@ -34,14 +34,18 @@ class InputForm(NamedTuple):
     shape: tuple[int, ...]
 
 
-def input_form(text: str) -> InputForm:
-    """The form of an input that a text states. Raises ArchError for any other text."""
+def input_form(text: str, usual: str = "int64") -> InputForm:
+    """The form of an input that a text states, of the `usual` dtype where it names none: [1,2048].
+
+    Raises ArchError for any other text.
+    """
     found = FORM.fullmatch(text.replace(" ", ""))
     if found is None:
         several = len(re.findall(r"\]", text)) > 1
         hint = "give --input once for each" if several else "'ids=int64[1,2048]' is one: name, dtype, sizes"
         raise ArchError(f"--input {quote(text)} is no input", hint)
     name, dtype, sizes = found.groups()
+    dtype = dtype or usual
     known = DTYPES.get(dtype) or vars(torch).get(dtype)
     if not isinstance(known, torch.dtype) or not _is_usable(known):
         raise ArchError(f"{quote(dtype)} is no dtype of torch", "int64, bool, float32 and bf16 are some")
@@ -66,8 +70,8 @@ def filled(call: OwnCall) -> OwnCall:
     if not call.args and not call.kwargs:
         return replace(call, kwargs=dict(dummies)) if isinstance(dummies, Mapping) else call
     args: list[Any] = []
-    kwargs = {name: _stated(value, call.run_on)[1] for name, value in call.kwargs.items()}
-    for name, value in (_stated(given, call.run_on) for given in call.args):
+    kwargs = {name: _stated(value, call)[1] for name, value in call.kwargs.items()}
+    for name, value in (_stated(given, call) for given in call.args):
         if not name:
             args.append(value)
         elif name in kwargs:
@@ -77,12 +81,12 @@ def filled(call: OwnCall) -> OwnCall:
     return replace(call, args=tuple(args), kwargs=kwargs)
 
 
-def _stated(given: Any, run_on: str) -> tuple[str, Any]:
+def _stated(given: Any, call: OwnCall) -> tuple[str, Any]:
     """(name, tensor) of a text that states one; anything else has no name, and stays as it is."""
     if type(given) is not str or "[" not in given:
         return "", given
-    form = input_form(given)
-    return form.name, _tensor(form, run_on)
+    form = input_form(given, usual_dtype(call.module))
+    return form.name, _tensor(form, call.run_on)
 
 
 def moved(call: OwnCall) -> OwnCall:

@@ -88,18 +88,26 @@ class OwnCall:
         except TypeError as error:
             given = ", ".join(self.described())
             raise ArchError(
-                f"{what}: {error}{f'; given were {given}' if given else ''}", _example(takes)
+                f"{what}: {error}{f'; given were {given}' if given else ''}", _example(self.module, takes)
             ) from None
         return self
 
 
-def _example(takes: Iterable[str]) -> str:
+def _example(module: nn.Module, takes: Iterable[str]) -> str:
     """A hint that says what a method takes, and how its first input is stated."""
     names = list(takes)
     if not names:
         return "it takes nothing"
-    first = f"{names[0]}={'int64' if names[0].endswith('ids') else 'float32'}[1,8]"
+    first = f"{names[0]}={'int64' if names[0].endswith('ids') else usual_dtype(module)}[1,8]"
     return f"it takes {', '.join(names)}: give tensors, or texts as --input '{first}' does"
+
+
+def usual_dtype(module: nn.Module) -> str:
+    """The dtype of a module's first input: int64 where its first weights are a table of embeddings."""
+    first = next(
+        (child for child in module.modules() if next(child.parameters(recurse=False), None) is not None), None
+    )
+    return "int64" if isinstance(first, nn.Embedding) else "float32"
 
 
 def _require_watchable(module: nn.Module) -> None:

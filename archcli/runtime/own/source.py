@@ -8,10 +8,9 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any, NamedTuple
 
 import torch
@@ -19,6 +18,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from archcli.errors import ArchError, closest, describe_argument, either, quote
+from archcli.recording.own import import_path, no_module
 from archcli.runtime.own.failures import raised
 
 LARGE = 2**16
@@ -55,8 +55,8 @@ def module_named(name: str, run_on: str, *, here: bool) -> Made:
     With `here` the working directory is searched, too. The function returns a module, or a module and its
     inputs; a class is called, an instance is taken as it is.
     """
-    with _path(here=here):
-        thing = _thing(name, here=here)
+    with import_path(here=here):
+        thing = _thing(name)
         made = thing
         if not isinstance(thing, nn.Module):
             made = _made(name, thing, without_values=run_on == "meta")
@@ -68,32 +68,13 @@ def module_named(name: str, run_on: str, *, here: bool) -> Made:
     return Made(made, (), {})
 
 
-@contextmanager
-def _path(*, here: bool) -> Iterator[None]:
-    """Let imports search the working directory within the block, or not."""
-    before = list(sys.path)
-    cwd = str(os.getcwd())  # noqa: PTH109 - as Python writes it into sys.path
-    if here:
-        sys.path.insert(0, cwd)
-    elif (
-        sys.path
-        and sys.path[0] in {"", cwd}
-        and cwd not in os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    ):
-        del sys.path[0]  # `python -m archcli` puts it there
-    try:
-        yield
-    finally:
-        sys.path[:] = before
-
-
-def _thing(name: str, *, here: bool) -> Any:
+def _thing(name: str) -> Any:
     module_name, _, attributes = name.partition(":")
     try:
         thing: Any = import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name and f"{module_name}.".startswith(f"{error.name}."):
-            raise _no_module(error.name, name, here=here) from None
+            raise no_module(error.name) from None
         raise raised(f"importing {module_name}", error) from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's code may raise anything
         raise raised(f"importing {module_name}", error) from None
@@ -121,28 +102,6 @@ def _defined(module: Any) -> Iterator[str]:
     yield from (name for _, name in zip(range(3), makes, strict=False))
 
 
-def _no_module(missing: str, name: str, *, here: bool) -> ArchError:
-    """The error for a package that is not there, with those near its name."""
-    package, _, last = missing.rpartition(".")
-    folder = [os.getcwd()]  # noqa: PTH109 - as in sys.path
-    what = f"no module {quote(missing)} to import"
-    if not here and not package and last in _modules_in(folder):
-        return ArchError(what, f"py:{name} also looks in this folder")
-    if package:
-        near = closest(last, _modules_in(vars(sys.modules[package]).get("__path__", [])))
-    else:
-        near = (closest(last, _modules_in(folder)) if here else []) or closest(last, _modules_in(None))
-    if near:
-        return ArchError(what, f"did you mean {either(f'{package}.{word}'.lstrip('.') for word in near)}?")
-    further = "" if here else f" py:{name} also looks in this folder"
-    return ArchError(what, f"is it installed, or its folder on PYTHONPATH?{further}")
-
-
-def _modules_in(folders: Iterable[str] | None) -> list[str]:
-    """The modules in these folders; without any, those that can be imported."""
-    return [module.name for module in iter_modules(folders) if not module.name.startswith("_")]
-
-
 def _made(name: str, thing: Any, *, without_values: bool) -> Any:
     if not callable(thing):
         what = f"{name} is {describe_argument(thing)}, and makes no module"
@@ -160,7 +119,7 @@ def _made(name: str, thing: Any, *, without_values: bool) -> Any:
         try:
             with LargeOnMeta():
                 return thing()
-        except Exception:  # noqa: BLE001, S110 - it mixes tensors with and without values: make all of them
+        except (Exception, SystemExit):  # noqa: BLE001, S110 - it mixes tensors with and without values
             pass
     try:
         return thing()

@@ -13,12 +13,12 @@ from torch.utils._pytree import tree_leaves
 
 from archcli.graph import OpClass
 from archcli.recording.classes import class_by_name
-from archcli.recording.program import CountedStep
+from archcli.recording.program import OUTSIDE, CountedStep
 from archcli.recording.walk import operation
 from archcli.runtime.dtypes import dtype_name
 from archcli.runtime.own.formulas import OpCost, cost_of
 from archcli.runtime.profile.census import Counting, is_view
-from archcli.runtime.program.modules import ModuleRanges
+from archcli.runtime.program.modules import ModuleNames, ModuleRanges
 
 BATCHED = 2
 """Axes of the tokens of a batch."""
@@ -134,3 +134,13 @@ def product_dtype(args: Any) -> str:
     """The number format of a product: that of its first tensor."""
     first = next(leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor))
     return dtype_name(first.dtype)
+
+
+def by_paths(counted: CountedStep | None, names: ModuleNames) -> CountedStep | None:
+    """The counted step with paths in place of labels."""
+    if counted is None:
+        return None
+    by_place = Counter[tuple[str, str, str]]()
+    for (label, phase, op_class), flops in counted.by_place.items():
+        by_place[names.path(label) or OUTSIDE, phase, op_class] += flops
+    return counted._replace(by_place=dict(by_place))

@@ -7,16 +7,28 @@ the census of archcli's own models has it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 
 import torch
 
+from archcli.recording.classes import class_by_name
 from archcli.recording.events import Event
 from archcli.recording.operations import CallTime, OpKey
-from archcli.recording.program import LOADER, OPTIMIZER, PREFIX
+from archcli.recording.program import (
+    LOADER,
+    OPTIMIZER,
+    OUTSIDE,
+    PREFIX,
+    PlacedTime,
+    ProgramPhase,
+    phase_of,
+)
 from archcli.recording.walk import ENGINE, operation, walk
+from archcli.runtime.program.compiled import CompiledProgram
+from archcli.runtime.program.modules import ModuleNames
 
 OPTIMIZER_RANGES = ("Optimizer.step#", "Optimizer.zero_grad#")
 LOADER_RANGES = "enumerate(DataLoader)#"
@@ -118,3 +130,21 @@ def _beside_closures(step: Event, events: Sequence[Event]) -> Iterator[tuple[int
     for (start, is_backward), (end, follows) in pairwise(marks):
         if is_backward and not follows:
             yield start, end
+
+
+def placed_kernels(
+    steps: Iterable[dict[OpKey, CallTime]], names: ModuleNames, compiled: CompiledProgram
+) -> tuple[PlacedTime, ...]:
+    """The kernels of all traced steps by path, phase, name and class."""
+    sums: dict[tuple[str, ProgramPhase, str, str], CallTime] = defaultdict(CallTime)
+    for step in steps:
+        for key, spent in step.items():
+            phase = phase_of(key)
+            path = names.path(key.path) or OUTSIDE
+            of_kernel = compiled.class_at(key) or class_by_name(key.name)
+            place = (path, phase, key.name, of_kernel)
+            sums[place] = sums[place].plus(spent.ns, spent.calls)
+    return tuple(
+        PlacedTime(path, phase, name, op_class, time.ns / 1e9, time.calls)
+        for (path, phase, name, op_class), time in sorted(sums.items())
+    )

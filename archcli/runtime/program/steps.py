@@ -1,10 +1,11 @@
-"""Where the steps of a program end: which of its optimizers ends them, and the hook that finds passes.
+"""Where the steps of a program end: which optimizer ends them, and the hooks of passes and threads.
 
 The watch itself is in `watch.py`; here nothing of torch is asked, and no program's object is kept.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable
 from operator import attrgetter
@@ -60,3 +61,23 @@ class PassHook:
     def __reduce__(self) -> tuple[Any, ...]:
         # {}.get(module, inputs) are the inputs, and needs no archcli where it is loaded
         return attrgetter("get"), ({},)
+
+
+class ThreadEnd:
+    """Call a function in a thread when that thread ends: its trace can be ended nowhere else."""
+
+    def __init__(self, ends: Callable[[], None]) -> None:
+        self._local = threading.local()
+        self._local.last = _Last(ends)
+
+
+class _Last:
+    """Python drops what is local to a thread at the end of it, in that thread."""
+
+    def __init__(self, ends: Callable[[], None]) -> None:
+        self.ends, self.thread = ends, threading.get_ident()
+
+    def __del__(self) -> None:
+        # of a daemon thread that the end of the program has stopped it is the main thread that drops it
+        if threading.get_ident() == self.thread:
+            self.ends()

@@ -11,7 +11,6 @@ import os
 import resource
 import threading
 import time
-from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -21,7 +20,6 @@ from torch.autograd import profiler
 from torch.nn.modules import module as all_modules
 from torch.optim import optimizer as all_optimizers
 
-from archcli.recording.classes import class_by_name
 from archcli.recording.device import DeviceActivity, account, median_activity
 from archcli.recording.disturbance import Disturbance, disturbance, processor_times
 from archcli.recording.events import TIMED, Event, events_of
@@ -29,22 +27,20 @@ from archcli.recording.machine import usable_processors
 from archcli.recording.operations import CallTime, OpKey
 from archcli.recording.program import (
     LOADER,
-    OUTSIDE,
     CountedStep,
-    PlacedTime,
-    ProgramPhase,
     ProgramRecording,
     Watching,
-    phase_of,
 )
 from archcli.runtime.profile.clock import Run
 from archcli.runtime.profile.machine import machine, quiet_tracer
 from archcli.runtime.program.compiled import CompiledProgram
-from archcli.runtime.program.counting import StepCounting
-from archcli.runtime.program.kernels import loads_itself, placed_times
+from archcli.runtime.program.counting import StepCounting, by_paths
+from archcli.runtime.program.kernels import loads_itself, placed_kernels, placed_times
 from archcli.runtime.program.modules import ModuleNames, ModuleRanges
-from archcli.runtime.program.steps import Leader, PassHook
+from archcli.runtime.program.steps import Leader, PassHook, ThreadEnd
 
+PATIENCE_S = 1.0
+"""Longest wait for another thread at the end of a program."""
 TRACES_ITSELF = "the program runs a profiler of its own, and torch has one at a time"
 
 
@@ -93,6 +89,8 @@ class Watch:
         self._counting: Any = None
         self._handles: list[Any] = []
         self._process, self._thread = os.getpid(), 0
+        self._thread_end: ThreadEnd | None = None
+        self._over: threading.Event | None = None
 
     def begin(self) -> None:
         """Set the hooks that find steps."""
@@ -161,12 +159,17 @@ class Watch:
         self.modules.called(module, inputs)
 
     def _is_here(self) -> bool:
-        # the thread of the first step: a program may train in one of its own
-        self._thread = self._thread or threading.get_ident()
+        # the thread of the first step: a program may train in one of its own, and go on in another
+        if not self._thread:
+            self._thread, in_main = threading.get_ident(), threading.main_thread()
+            self._thread_end = None if threading.current_thread() is in_main else ThreadEnd(self._thread_ends)
         return os.getpid() == self._process and threading.get_ident() == self._thread
 
     def _step_ends(self) -> None:
         if not self._is_here() or torch.compiler.is_compiling():
+            return
+        if self._over is not None:
+            self._drop_at_the_end(self._over)
             return
         self.found += 1
         if self.failure:
@@ -284,12 +287,37 @@ class Watch:
         self.failure = self.failure or why
         self.close()
 
+    def _thread_ends(self) -> None:
+        """Drop the step that is not over: modes and tracers are of a thread."""
+        try:
+            self._drop()
+        except Exception as problem:  # noqa: BLE001 - the program goes on, whatever is wrong with the watch
+            self.failure = self.failure or f"{type(problem).__name__}: {problem}"
+        self._thread = 0
+
+    def _let_thread_drop(self) -> None:
+        """Wait until a thread that outlives the program drops its step, at its next module or step.
+
+        One that waits itself stays as it is. One that runs on would crash where Python stops it.
+        """
+        over = self._over = threading.Event()
+        handle = all_modules.register_module_forward_pre_hook(lambda *_: self._drop_at_the_end(over))
+        over.wait(PATIENCE_S)
+        handle.remove()
+
+    def _drop_at_the_end(self, over: threading.Event) -> None:
+        if self._is_here():
+            self._drop()
+            over.set()
+
     def close(self) -> None:
         """Take every hook, mode and tracer away; a step that is not over is dropped."""
         try:
-            # at the end of a program another thread may be within a step: modes and tracers are of a thread
+            # at the end of a program another thread may be within a step
             if threading.get_ident() == self._thread:
                 self._drop()
+            elif self._doing == "trace":
+                self._let_thread_drop()
             self._doing = ""
             self.modules.unhook()
             if self._names is None:
@@ -332,7 +360,7 @@ class Watch:
         self.close()
         device = "cuda" if _on_gpu() else "cpu"
         names, traced = self._names or ModuleNames([]), self.traced
-        placed = _placed(traced, names, self.compiled)
+        placed = placed_kernels((step.spent for step in traced), names, self.compiled)
         loading = sum(step.loading_ns for step in traced) / 1e9
         loaded = sum(it.seconds for it in placed if it.path == LOADER)
         return ProgramRecording(
@@ -343,7 +371,7 @@ class Watch:
             waiting_s=max(0.0, loading - loaded),
             loads_itself=any(step.loads_itself for step in traced),
             modules={**self.compiled.classes, **names.classes},
-            counted=_named(self.counted, names) or self.compiled.counted(),
+            counted=by_paths(self.counted, names) or self.compiled.counted(),
             tokens=self.tokens,
             optimizers=tuple(self.optimizers),
             graphs=len(self.compiled.graphs),
@@ -366,31 +394,3 @@ def _disturbance(plain: list[Run]) -> Disturbance:
         return Disturbance(len(usable_processors()))
     walls = [run.seconds for run in plain]
     return disturbance([run.times for run in plain], walls, len(usable_processors()))
-
-
-def _placed(
-    traced: list[_TracedStep], names: ModuleNames, compiled: CompiledProgram
-) -> tuple[PlacedTime, ...]:
-    """The kernels of all traced steps by path, phase, name and class."""
-    sums: dict[tuple[str, ProgramPhase, str, str], CallTime] = defaultdict(CallTime)
-    for step in traced:
-        for key, spent in step.spent.items():
-            phase = phase_of(key)
-            path = names.path(key.path) or OUTSIDE
-            of_kernel = compiled.class_at(key) or class_by_name(key.name)
-            place = (path, phase, key.name, of_kernel)
-            sums[place] = sums[place].plus(spent.ns, spent.calls)
-    return tuple(
-        PlacedTime(path, phase, name, op_class, time.ns / 1e9, time.calls)
-        for (path, phase, name, op_class), time in sorted(sums.items())
-    )
-
-
-def _named(counted: CountedStep | None, names: ModuleNames) -> CountedStep | None:
-    """The counted step with paths in place of labels."""
-    if counted is None:
-        return None
-    by_place = Counter[tuple[str, str, str]]()
-    for (label, phase, op_class), flops in counted.by_place.items():
-        by_place[names.path(label) or OUTSIDE, phase, op_class] += flops
-    return counted._replace(by_place=dict(by_place))

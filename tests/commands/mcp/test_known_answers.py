@@ -67,7 +67,7 @@ def test_the_figures_of_transformers_and_torch(names, questions):
 
 
 @pytest.mark.parametrize("name", sorted(ORACLE.keys() - {"gpt-1"}))  # of which no config.json is read
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 def test_the_same_of_a_config_json_in_the_question(name):
     config = {"architectures": ["ForCausalLM"], **json.loads((CONFIGS / f"{name}.json").read_text())}
     _, wrong = differing(of_oracle(name, config))

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from archcli.commands.mcp.answers import MOST_BYTES
-from archcli.load.presets import presets, presets_index
+from archcli.load.presets import presets_index
 from assistant import answers
+from covering import COVERING
 from table import every_row
 
 GENERATES = {record["name"] for record in presets_index() if record["kind"] != "encoder"}
@@ -39,7 +40,7 @@ def of_preset(name):
     yield from (("compare", {"models": several}), ("draw", {"models": [name]}), ("draw", {"models": several}))
 
 
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", COVERING)
 @pytest.mark.sample(1, second=24)
 def test_every_answer_on_a_preset_fits_a_context(name):
     asked = [*of_preset(name)]

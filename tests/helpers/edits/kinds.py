@@ -4,7 +4,8 @@ As EDITS of test_mistakes.py. Lists of kinds are those of the table, in its orde
 """
 
 from archcli.modules import SoftmaxAttention
-from archcli.modules.spec.kinds import TABLE, kinds
+from archcli.modules.spec.kinds import kinds
+from archcli.modules.spec.table import TABLE
 
 
 def listed(words):

@@ -117,6 +117,10 @@ KINDS = {
         nvidia("NVIDIA GeForce RTX 2080 Ti, 22528, 228, 7.5, 250.00, 22000"),
         [listed("rtx-2080-ti", 1, 22300 * MIB, 22000 * MIB, "NVIDIA GeForce RTX 2080 Ti")],
     ),
+    **{
+        f"no usable memory: {row}": (nvidia(f"NVIDIA GeForce RTX 4090, {row}, 8.9, 450, 3"), ["rtx-4090"])
+        for row in ("-5, 0", "0, 0", "24564, 99999", "24564, 24564")
+    },
     "an XT of 20 GB": (
         {ROCM_SMI: printed("rocm-smi-navi-31.json").replace("25753026560", "21458059264")},
         [
@@ -270,3 +274,19 @@ def test_a_driver_that_hangs_is_not_waited_for(tmp_path):
     assert within(0.2)([str(program)]) == ""
     assert time.monotonic() - start < 30
     assert within(0.2)([str(tmp_path / "missing")]) == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the program is a shell script")
+def test_what_a_driver_that_hangs_has_started_ends_with_it(tmp_path):
+    program, started = tmp_path / "nvidia-smi", tmp_path / "started"
+    program.write_text(f"#!/bin/sh\nsleep 60 &\necho $! > {started}\nwait\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    assert within(1.0)([str(program)]) == ""
+    number = int(started.read_text())
+    for _ in range(50):
+        state = Path(f"/proc/{number}/stat")
+        # an orphan that nobody waits for stays as a zombie
+        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.05)
+    pytest.fail("it goes on")

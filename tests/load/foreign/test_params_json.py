@@ -210,6 +210,44 @@ def test_parameters_are_those_published(config, overrides, published):
     assert params(config, *overrides) == published
 
 
+PHI_4 = {"dim": 5120, "n_layers": 40, "n_heads": 40, "n_kv_heads": 10, "vocab_size": 100352}
+
+
+@every_row(
+    "word", ["hidden_dim", "intermediate_size", "ffn_dim", "ffn_hidden_size", "n_inner", "d_ff", "mlp_dim"]
+)
+def test_a_width_of_the_network_is_read_by_any_word(word):
+    """Phi-4, 14,659,507,200 parameters: tables apart, 40 layers of attention and a gated network, norms."""
+    attention = 5120 * (40 + 2 * 10 + 40) * 128
+    layer = attention + 3 * 5120 * 17920 + 2 * 5120
+    read = load_text(json.dumps({**PHI_4, word: 17920}), "params.json")
+    assert (
+        count_params(read.model).totals["params"] == 2 * 100352 * 5120 + 40 * layer + 5120 == 14_659_507_200
+    )
+    assert not any("not understood" in note or "made" in note for note in read.notes)
+
+
+@every_row("word", ["num_key_value_heads", "num_kv_heads", "n_kv"])
+def test_heads_of_keys_are_read_by_any_word(word):
+    config = {key: value for key, value in PHI_4.items() if key != "n_kv_heads"}
+    read = load_text(json.dumps({**config, "hidden_dim": 17920, word: 10}), "params.json")
+    assert count_params(read.model).totals["params"] == 14_659_507_200
+
+
+@pytest.mark.parametrize(
+    ("more", "what"),
+    [
+        ({"ffn_dim": 17920, "hidden_dim": 17408}, "hidden_dim 17408 and ffn_dim 17920 state one size"),
+        ({"expert_hidden_dim": 512}, "expert_hidden_dim 512 is a size that is not read"),
+        ({"ffn_width": 17920}, "ffn_width 17,920 is a size that is not read"),
+        ({"n_kv_heads_local": 2}, "n_kv_heads_local 2 is a size that is not read"),
+    ],
+)
+def test_a_size_that_is_not_read_is_refused_and_none_made_up(more, what):
+    with pytest.raises(ArchError, match=what):
+        load_text(json.dumps({**PHI_4, **more}), "params.json")
+
+
 def test_stories_15m_of_llama2c_by_hand():
     """The head is the table; the network's width is 2/3 of 4 * 288, which is 768, a multiple of 32."""
     layer = 4 * 288 * 288 + 3 * 288 * 768 + 2 * 288

@@ -97,7 +97,8 @@ def test_a_stored_model_is_the_model_of_its_config(entry, file):
 def test_every_architecture_is_tried():
     converted = json.loads((Path(__file__).parent / "converted.json").read_text())
     tried = {entry["metadata"]["general.architecture"] for entry in converted.values()}
-    assert tried | {entry.arch for entry in STORED.values()} == set(ARCHS)
+    # Step 3.5's class has no head, and its files have a test of their own
+    assert tried | {entry.arch for entry in STORED.values()} | {"step35"} == set(ARCHS)
 
 
 # our path: what of a file of DeepSeek-V2 it derives from

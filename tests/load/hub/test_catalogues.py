@@ -8,6 +8,7 @@ from archcli.errors import ArchError
 from archcli.load.hub.catalogues import FAMILIES, OF_BITS, OF_PROGRAMS, CatalogueName, of_catalogue
 from archcli.load.presets import presets, respelled
 from archcli.load.source import load
+from archcli.modules import settings
 from archcli.modules.stored.formats import is_format, parse_format
 from hub.cache import CONFIG, SHA, cached
 from table import every_row
@@ -46,15 +47,38 @@ PRESETS = {
     "deepseek-ai/DeepSeek-V3-0324": "deepseek-v3",
     "moonshotai/Kimi-K2-Instruct": "kimi-k2",
     "zai-org/GLM-4.5-Air": "glm-4.5-air",
-    "Qwen/Qwen3-30B-A3B-Instruct-2507": "qwen3-30b-a3b",
-    "Qwen3-4B-Thinking-2507": "qwen3-4b",
+    "mistralai/Mistral-Nemo-Instruct-2407": "mistral-nemo-12b",
+    "mistralai/Mistral-Large-Instruct-2411": "mistral-large-123b",
+    "deepseek-ai/DeepSeek-R1-0528": "deepseek-r1",
+    "deepseek-ai/DeepSeek-V3.2-Exp": "deepseek-v3.2",
+    "allenai/OLMo-2-1124-7B-Instruct": "olmo-2-7b",
+    "TinyLlama/TinyLlama-1.1B-Chat-v1.0": "tinyllama-1.1b",
+    "google-t5/t5-base": "t5-base",
     "qwen3:30b": "qwen3-30b-a3b",
     "qwen3-next:80b": "qwen3-next-80b-a3b",
     "qwen3-coder:480b": "qwen3-coder-480b-a35b",
-    "qwen3-coder:30b": "qwen3-30b-a3b",
-    "qwen2.5-coder:32b": "qwen2.5-32b",
-    "Qwen/Qwen2.5-Coder-7B-Instruct": "qwen2.5-7b",
-    "QwQ-32B": "qwen2.5-32b",
+    "qwen3-30b": "qwen3-30b-a3b",
+    "qwen2.5-coder:32b": "qwen2.5-32b-instruct",
+    "Qwen/Qwen2.5-Coder-7B-Instruct": "qwen2.5-7b-instruct",
+    "Qwen/Qwen2.5-7B-Instruct-GGUF": "qwen2.5-7b-instruct",
+    "Qwen/Qwen2.5-7B": "qwen2.5-7b",
+    "QwQ-32B": "qwq-32b",
+    "qwq:32b": "qwq-32b",
+    "deepseek-r1:7b": "deepseek-r1-distill-qwen-7b",
+    "deepseek-r1:32b": "qwen2.5-32b",
+    "Qwen/Qwen3.6-35B-A3B": "qwen3.6-35b-a3b",
+    "unsloth/Qwen3.6-27B-GGUF": "qwen3.6-27b",
+    "Qwen/Qwen3-Coder-Next": "qwen3-coder-next",
+    "zai-org/GLM-4.7-Flash": "glm-4.7-flash",
+    "moonshotai/Kimi-K2.6": "kimi-k2.5",
+    "MiniMaxAI/MiniMax-M2.1": "minimax-m2",
+    "meta-llama/Llama-4-Maverick-17B-128E-Instruct": "llama-4-maverick",
+    "mistralai/Devstral-Small-2505": "devstral-small-24b",
+    "mistralai/Devstral-Small-2-24B-Instruct-2512": "devstral-small-2-24b",
+    "mistralai/Mistral-Small-3.2-24B-Instruct-2506": "mistral-small-3.1-24b",
+    "microsoft/Phi-4-mini-instruct": "phi-4-mini",
+    "gemma4:12b": "gemma-4-12b",
+    "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B": "nemotron-3-super-120b-a12b",
     "deepseek-r1:70b": "llama-3.3-70b",
     "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B": "qwen2.5-32b",
     "llama3.1": "llama-3.1-8b",
@@ -80,6 +104,51 @@ def test_a_name_stands_for_a_preset(name):
     assert (found.model, found.dtype) == (PRESETS[name], "")
     said = "" if respelled(name) else f"{name} is taken as the preset {PRESETS[name]}"
     assert found.note == said
+
+
+LONGER = {
+    "Qwen/Qwen3-30B-A3B-Instruct-2507": ("qwen3-30b-a3b-2507", 10_000_000),
+    "Qwen/Qwen3-30B-A3B-Thinking-2507": ("qwen3-30b-a3b-2507", 10_000_000),
+    "unsloth/Qwen3-30B-A3B-Instruct-2507-GGUF": ("qwen3-30b-a3b-2507", 10_000_000),
+    "qwen3-30b-a3b-instruct-2507": ("qwen3-30b-a3b-2507", 10_000_000),
+    "qwen3:30b-a3b-thinking-2507-q4_K_M": ("qwen3-30b-a3b-2507", 10_000_000),
+    "Qwen/Qwen3-235B-A22B-Thinking-2507": ("qwen3-235b-a22b-2507", 5_000_000),
+    "Qwen/Qwen3-235B-A22B-Instruct-2507-FP8": ("qwen3-235b-a22b-2507", 5_000_000),
+    "qwen3-4b-instruct-2507": ("qwen3-4b-2507", 5_000_000),
+    "Qwen3-4B-Thinking-2507": ("qwen3-4b-2507", 5_000_000),
+    "qwen3-coder": ("qwen3-coder-30b-a3b", 10_000_000),
+    "qwen3-coder:30b": ("qwen3-coder-30b-a3b", 10_000_000),
+    "Qwen/Qwen3-Coder-30B-A3B-Instruct": ("qwen3-coder-30b-a3b", 10_000_000),
+}
+"""Releases of a size that an older preset has, with `rope_theta` of their config.json.
+
+max_position_embeddings is 262144 in all, and 40960 in those of the older ones.
+"""
+
+
+@every_row("name", LONGER)
+def test_a_newer_release_has_its_own_context(name):
+    found, (preset, theta) = of_catalogue(name), LONGER[name]
+    model = load(found.model).model
+    assert (found.model, model.max_seq_len) == (preset, 262_144)
+    assert {value for path, value in settings(model) if path.endswith("position.theta")} == {theta}
+
+
+OF_ANOTHER_RELEASE = (
+    *("Qwen/Qwen3-30B-A3B-Base", "Qwen/Qwen3-8B-Base"),  # 32,768 tokens, not 40,960
+    *(
+        "Qwen/QwQ-32B-Preview",
+        "smollm:1.7b",
+        "HuggingFaceTB/SmolLM-1.7B",
+    ),  # 32,768, not 40,960; 2,048, not 8,192
+    *("Qwen/Qwen2.5-7B-Instruct-1M", "01-ai/Yi-34B-200K", "mistralai/Mistral-7B-Instruct-v0.2"),
+    *("Qwen/Qwen3-14B-2707", "meta-llama/Llama-3.1-8B-Instruct-2512"),  # dates of nothing known
+)
+
+
+@every_row("name", OF_ANOTHER_RELEASE)
+def test_another_release_is_not_taken_for_a_preset(name):
+    assert of_catalogue(name) == CatalogueName(name)
 
 
 FORMATS = {
@@ -122,7 +191,7 @@ def test_what_was_taken_for_granted_is_said():
 
 
 UNKNOWN = (
-    *("Qwen3.6-35B-A3B", "llama-3.1-9b", "llama", "8b", "foo-bar", "solar", "codellama:7b", "phi-3.5-mini"),
+    *("Qwen3.7-35B-A3B", "llama-3.1-9b", "llama", "8b", "foo-bar", "solar", "codellama:7b", "phi-3.5-mini"),
     *(
         "NousResearch/Hermes-3-Llama-3.1-8B",
         "hf://Qwen/Qwen3-8B",

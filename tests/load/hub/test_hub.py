@@ -254,9 +254,10 @@ PRESETS = {
     "meta-llama/Llama-3.1-8B": "; preset llama-3.1-8b needs no network",
     "unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit": "; preset llama-3.1-8b needs no network",
     "openai/gpt-oss-20b": "; preset gpt-oss-20b needs no network",
-    "Qwen/Qwen3.6-35B-A3B": (
-        "; config.json of Qwen/Qwen3.6-35B-A3B may be given as a file, "
-        "and the nearest preset is qwen3.5-35b-a3b"
+    "Qwen/Qwen3.6-35B-A3B": "; preset qwen3.6-35b-a3b needs no network",
+    "Qwen/Qwen3.9-35B-A3B": (
+        "; config.json of Qwen/Qwen3.9-35B-A3B may be given as a file, "
+        "and the nearest preset is qwen3.6-35b-a3b"
     ),
     "me/my-model": "",
 }

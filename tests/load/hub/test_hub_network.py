@@ -18,7 +18,7 @@ from table import every_row
 
 
 class Hub(BaseHTTPRequestHandler):
-    """What the hub answers of one repository: `answers` maps METHOD to (status, headers, body)."""
+    """What the hub answers of one repository: `answers` maps METHOD or a path to (status, headers, body)."""
 
     answers: ClassVar[dict] = {}
     asked: ClassVar[list] = []
@@ -31,7 +31,8 @@ class Hub(BaseHTTPRequestHandler):
 
     def reply(self, method):
         self.asked.append((method, self.path, self.headers.get("authorization")))
-        status, headers, body = self.answers.get(method, self.answers["HEAD"])
+        of_file = self.answers.get(self.path) or self.answers.get(method, self.answers["HEAD"])
+        status, headers, body = of_file
         self.send_response(status)
         for name, value in {"Content-Length": str(len(body)), **headers}.items():
             self.send_header(name, value)
@@ -97,6 +98,23 @@ def test_what_is_not_cached_is_fetched_once(ask):
     assert shown["model"] == {"name": "org/name", "source": f"hf://org/name@{SHA}"}
     assert shown["notes"][-1] == f"config.json of hf://org/name@{SHA}, fetched from the hub"
     assert json.loads(second.stdout)["notes"][-1].endswith("from the cache of the hub")
+
+
+QUANT = json.dumps({"quantization": {"quant_algo": "FP8", "exclude_modules": ["lm_head"]}}).encode()
+NONE = (404, {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": SHA}, b"")
+
+
+@pytest.mark.parametrize(
+    ("found", "packed"), [((200, {**GOOD, "ETag": '"def"'}, QUANT), True), (NONE, False)]
+)
+def test_the_file_of_modelopt_is_fetched_where_the_name_says_a_width(ask, found, packed):
+    """A config.json that says nothing of it, of a repository whose name does."""
+    paths = [f"/org/name-FP8/resolve/{revision}/hf_quant_config.json" for revision in ("main", SHA)]
+    with serving(200, GOOD, BODY, **dict.fromkeys(paths, found)) as (endpoint, _):
+        done = ask(endpoint, "org/name-FP8")
+    assert (done.returncode, done.stderr) == (0, "")
+    widths = json.loads(done.stdout)["totals"]["params_by_width"]
+    assert ("8" in widths) is packed
 
 
 def test_a_token_goes_along(ask):

@@ -65,7 +65,7 @@ class Case(NamedTuple):
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param((kind, config), id=f"{kind}-{name}", marks=pytest.mark.sample(30))
+        pytest.param((kind, config), id=f"{kind}-{name}", marks=pytest.mark.sample(15))
         for kind, name, config in cases()
     ],
 )

@@ -87,7 +87,7 @@ def our_total(model):
     return sum(row.params for row in forward_pass(model, 1, 1).rows)
 
 
-@pytest.mark.parametrize("model_type", CLASSES)
+@every_row("model_type", CLASSES)
 def test_an_empty_config_is_the_default_of_the_class(model_type):
     config = REQUIRED.get(model_type, {})
     assert our_total(imported(model_type, config)) == total(theirs(model_type, config))

@@ -90,15 +90,13 @@ def test_keys_that_no_one_reads_are_reported():
     _, notes = understood(
         {**FILE, "n_extra_norms": 2, "use_gate": True, "use_mrope": False, "eos_token_id": 2, "more": None}
     )
-    assert notes == tuple(
-        f"key {key!r} was not understood and may change the count" for key in ("n_extra_norms", "use_gate")
-    )
+    assert notes == ("the class of llama does not read 'n_extra_norms', 'use_gate'",)
 
 
 def test_a_flood_of_keys_is_reported_in_short():
     _, notes = understood({**FILE, **{f"key{i}": 1 for i in range(1000)}})
-    assert len(notes) == 21
-    assert "980 more" in notes[-1]
+    assert len(notes) == 1
+    assert notes[0].endswith("'key19' and 980 more")
 
 
 VISION = {"hidden_size": 1152, "num_hidden_layers": 27}

@@ -5,6 +5,7 @@ import pytest
 import archcli
 from archcli.errors import ArchError
 from mapped import Answer, answer
+from table import every_row
 from their_class import built, one_pass, params
 
 SMALL = {
@@ -58,7 +59,7 @@ def told(config):
     return answer(config, known, TOKENS), known["flops"] is not None
 
 
-@pytest.mark.parametrize("switches", SWITCHES.values(), ids=SWITCHES)
+@every_row("switches", SWITCHES.values(), ids=SWITCHES)
 def test_every_switch_is_counted_as_the_class_has_it(switches):
     of_class = told({**SMALL, **switches, "architectures": ["MobileBertForPreTraining"]})
     assert of_class == (Answer("exact"), True)

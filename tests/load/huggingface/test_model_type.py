@@ -167,7 +167,7 @@ def test_an_mlc_chat_config_is_read_from_its_model_config():
     assert loaded.model.max_seq_len == ENGINE["context_window_size"]
     assert loaded.notes == (
         "only model_config is read: the rest of the file says how an engine runs the model",
-        "quantization 'q4f16_1' is not read: weights take the bytes of --dtype",
+        "quantization_config: MLC, q4f16_1; other weights take the bytes of --dtype",
     )
     assert (
         weight_map({**MLC, "model_config": QWEN2}).rules == weight_map(QWEN2 | {"model_type": "qwen2"}).rules

@@ -35,6 +35,9 @@ SETTINGS = {
         "CLIPImageProcessorPil",
         {"size": {"shortest_edge": 60}, "crop_size": {"height": 56, "width": 48}, "do_center_crop": True},
     ),
+    "what is left out": (VIT, "ViTImageProcessorPil", {"do_normalize": False}),
+    "the class's share": (CONVNEXT, "ConvNextImageProcessorPil", {"size": {"shortest_edge": 96}}),
+    "the class's cut": (VIT, "CLIPImageProcessorPil", {"image_processor_type": "CLIPImageProcessor"}),
     "as it is": (VIT, "ViTImageProcessorPil", {"size": {"height": 48, "width": 64}, "do_resize": False}),
     "cut by its share": (
         CONVNEXT,
@@ -59,7 +62,8 @@ def folder(tmp_path):
 @every_row("name", SETTINGS)
 def test_images_have_the_size_that_the_processor_gives_them(name, folder):
     config, processor, settings = SETTINGS[name]
-    made = getattr(transformers, processor)(**settings)
+    stated = {key: value for key, value in settings.items() if key != "image_processor_type"}
+    made = getattr(transformers, processor)(**stated)
     sides = made(np.zeros((*IMAGE, 3), dtype=np.uint8), return_tensors="np")["pixel_values"].shape[-2:]
     read = archcli.count_flops(folder(config, settings), image=IMAGE).totals
     given = archcli.count_flops(config, image=tuple(map(int, sides))).totals

@@ -28,7 +28,7 @@ FIRST = "ChatGLM of the first generation is not supported; ChatGLM 2 and 3 and G
 NO_HEAD = "no architectures: the base model has no output head: its parameters and FLOPs are not counted"
 STORED = "quantization_config: {}; other weights take the bytes of --dtype"
 NF4 = STORED.format("bitsandbytes, nf4 in blocks of 64, scales quantized again")
-FP8 = STORED.format("fp8 in blocks of 128 x 128 with a scale of fp32")
+FP8 = STORED.format("FP8 in blocks of 128 x 128 with a scale of fp32")
 
 SSM = "no model_type: read as mamba_ssm, whose files have these keys"
 
@@ -39,10 +39,10 @@ ANSWERS = {
     "llama-3.2-1b": (1_235_814_400, ()),
     "llama-7b-of-march-2023": (6_738_415_616, ()),
     "vicuna-7b-v1.5-16k": (6_738_415_616, ()),
-    "llama-2-7b-gptq": (6_738_415_616, (STORED.format("gptq, 4 bits in groups of 128"),)),
-    "llama-3.1-8b-instruct-awq-int4": (8_030_261_248, (STORED.format("awq, 4 bits in groups of 128"),)),
+    "llama-2-7b-gptq": (6_738_415_616, (STORED.format("GPTQ, 4 bits in groups of 128"),)),
+    "llama-3.1-8b-instruct-awq-int4": (8_030_261_248, (STORED.format("AWQ, 4 bits in groups of 128"),)),
     "llama-3.2-1b-bnb-4bit": (1_235_814_400, (NF4,)),
-    "llama-3.2-1b-mlx-4bit": (1_235_814_400, (STORED.format("mlx, 4 bits in groups of 64"),)),
+    "llama-3.2-1b-mlx-4bit": (1_235_814_400, (STORED.format("MLX, 4 bits in groups of 64"),)),
     "qwen3-8b-fp8": (8_190_735_360, (FP8,)),
     "mistral-7b-v0.1": (7_241_732_096, ()),
     "mixtral-8x7b-instruct": (46_702_792_704, ()),
@@ -69,7 +69,7 @@ ANSWERS = {
     "t5-small": (60_506_624, ()),
     "vit-base": (86_389_248, (AS_GIVEN,)),
     "chatglm3-6b": (6_243_584_000, (CODE,)),
-    "gpt-oss-20b": (20_914_757_184, (STORED.format("mxfp4, experts in blocks of 32"),)),
+    "gpt-oss-20b": (20_914_757_184, (STORED.format("MXFP4, experts in blocks of 32"),)),
     "deepseek-v3": (671_026_404_352, (CODE, FP8)),
     "qwen-7b-chat": (7_721_324_544, (CODE,)),
     "baichuan2-13b-chat": (13_896_668_160, (CODE,)),

@@ -30,7 +30,7 @@ def our_total(config):
     return sum(row.params for row in forward_pass(loaded(config).model, 1, 1).rows)
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@every_row("name", PUBLISHED)
 def test_the_total_is_the_published_one(name):
     config, total = PUBLISHED[name]
     assert our_total(config) == total
@@ -48,7 +48,7 @@ def test_minicpm_has_as_many_weights_beside_its_table_as_its_paper_says():
         assert our_total(whole) == rest + 122753 * config["hidden_size"]
 
 
-@pytest.mark.parametrize("name", ALIKE)
+@every_row("name", ALIKE)
 def test_the_model_is_that_of_a_class_built_alike(name):
     theirs, alike = ALIKE[name]
     assert loaded(theirs).model == loaded(alike).model

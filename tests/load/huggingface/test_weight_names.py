@@ -72,7 +72,7 @@ def theirs(config):
     return {"architectures": [type(model).__name__], **config}, model
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", CONFIGS)
 def test_what_their_class_holds_is_what_ours_needs(name):
     config, model = theirs(CONFIGS[name])
@@ -90,7 +90,7 @@ def test_what_their_class_holds_is_what_ours_needs(name):
     }
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@every_row("name", CONFIGS)
 def test_every_weight_of_ours_has_a_name_of_theirs(name):
     config = {"architectures": [CAUSAL.get(CONFIGS[name]["model_type"], "ForCausalLM")], **CONFIGS[name]}
     weights = weight_map(config)

@@ -140,9 +140,7 @@ def test_a_width_that_is_left_to_the_class_is_told():
 def test_a_size_said_twice_is_understood():
     """As in Falcon's files of 2023, which keep the words of their first class."""
     assert loaded({**LLAMA, "n_head": 4, "n_layer": 2}).notes == ()
-    assert loaded({**LLAMA, "n_head": 8}).notes == (
-        "key 'n_head' was not understood and may change the count",
-    )
+    assert loaded({**LLAMA, "n_head": 8}).notes == ("the class of llama does not read 'n_head'",)
 
 
 def test_files_beside_a_config_are_told_from_it(tmp_path):

@@ -35,7 +35,7 @@ WITHOUT_TOWER = {"gemma4", "gemma4_unified"}
 
 QUANTIZED = (
     "quantization_config: a quant_method that is missing is not known: parameters are counted, "
-    "and bytes as if it were not quantized"
+    "and bytes are not known: --dtype states a form"
 )
 TIED_ALONE = {"florence2"}
 """Wrappers of an encoder and a decoder, which are refused where their tables come apart."""
@@ -107,7 +107,7 @@ def test_a_text_part_has_the_defaults_of_its_class(kind):
     assert known - {"rope_theta", "partial_rotary_factor"} <= theirs.keys()
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @EACH_BUILT
 def test_every_tensor_of_the_class_is_a_weight_or_a_tower(kind):
     config = file_of(kind)
@@ -118,7 +118,7 @@ def test_every_tensor_of_the_class_is_a_weight_or_a_tower(kind):
     assert any("tower" in reason for reason in told(found).values()) == (kind not in WITHOUT_TOWER)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("text", ["llama", "phi", "gemma2", "granite", "qwen3_moe"])
 @pytest.mark.parametrize("kind", ["llava", "llava_next", "instructblip"])
 def test_another_family_inside_has_the_head_of_the_wrapper(kind, text):
@@ -195,7 +195,7 @@ def test_every_part_is_named_as_not_counted():
         "vision tower (vision_config) is not counted, nor what joins it to the language model",
         "qformer (qformer_config) is not counted, nor what joins it to the language model",
         "audio tower (audio_config) is not counted, nor what joins it to the language model",
-        "key 'n_extra' was not understood and may change the count",
+        "the class of llava does not read 'n_extra'",
         QUANTIZED,
     )
 

@@ -6,6 +6,7 @@ from archcli.load.source import load
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.passes import count_pass
 from archcli.modules.spec.request import Request
+from table import every_row
 
 WINDOW, D, INDEX = 128, 512, 128
 
@@ -19,10 +20,8 @@ def cached(tokens, sliding, sparse, heavy):
     return near + blocks, left + sparse * 2 * 4 * (D + INDEX)
 
 
-@pytest.mark.parametrize("tokens", [1, 3, 4, 127, 128, 131, 1000, 8192])
-@pytest.mark.parametrize(
-    ("name", "layers"), [("deepseek-v4-flash", (2, 21, 20)), ("deepseek-v4-pro", (0, 30, 31))]
-)
+@every_row("tokens", [1, 3, 4, 127, 128, 131, 1000, 8192])
+@every_row(("name", "layers"), [("deepseek-v4-flash", (2, 21, 20)), ("deepseek-v4-pro", (0, 30, 31))])
 def test_a_window_blocks_and_what_is_open(name, layers, tokens):
     totals = count_kv_cache(load(name).model, tokens).totals
     assert (totals["kv_elements"], totals["state_elements"]) == cached(tokens, *layers)

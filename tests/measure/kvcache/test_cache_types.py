@@ -62,6 +62,17 @@ def test_latents_with_scales_take_656_bytes_and_index_keys_132():
     assert differing == TOKENS * 61 * (2 * (512 + 64) - latent)
 
 
+def test_a_key_of_deepseek_v4_takes_584_bytes():
+    """448 of fp8, 64 rotary in bf16, 7 scales of e8m0 and a byte between: spark-arena/sparkrun #247."""
+    key, index, tokens, window = 448 + 2 * 64 + 7 + 1, 128 + 4, 1024, 128
+    assert key == 584
+    report = archcli.count_kv_cache("deepseek-v4-flash", tokens, kv_dtype="fp8_ds_mla")
+    # 43 layers of a window; 21 have a key for 4 tokens with an index key, 20 one for 128
+    keys = 43 * window + 21 * tokens // 4 + 20 * tokens // 128
+    still_open = report.totals["by_content"]["open block"]
+    assert report.totals["bytes"] == keys * key + 21 * tokens // 4 * index + 2 * still_open
+
+
 @pytest.mark.parametrize(
     "ask",
     [

@@ -4,6 +4,8 @@ from typing import Literal
 
 import pytest
 
+import archcli
+from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
 from archcli.measure.kvcache.kvcache import count_kv_cache
@@ -259,3 +261,24 @@ def test_attention_of_an_unknown_sort_is_answered(kept):
     pattern = (layer(AveragedTokens(n_heads=1, **kept)), layer())
     beside = count_kv_cache(decoder(Group(n_layers=2, pattern=pattern)), 10).totals
     assert beside["as_kind"]["mqa"]["elements"] == (4 if kept else 10) * 8 + 10 * (2 + 2)
+
+
+def test_the_source_of_an_encoder_decoder_is_in_the_bytes_of_all():
+    """Whisper small: 12 layers keep keys and values of 768 for 1,500 positions, and for each token."""
+    totals = archcli.kvcache("whisper-small", context=100).totals
+    assert totals["bytes"] == 12 * 2 * 768 * 100 * 2
+    assert totals["cross_bytes"] == 2 * totals["cross_elements"] == 12 * 2 * 768 * 1500 * 2
+    assert totals["all_bytes"] == 12 * 2 * 768 * 1600 * 2
+
+
+@pytest.mark.parametrize(
+    ("media", "what"),
+    [
+        ({"audio_seconds": 30}, "reads each sound as 1,500 positions, which are counted"),
+        ({"image": ["224x224"]}, "reads sound alone, no image"),
+    ],
+    ids=["sound", "image"],
+)
+def test_a_whisper_hears(media, what):
+    with pytest.raises(ArchError, match=what):
+        archcli.kvcache("whisper-small", **media)

@@ -9,11 +9,11 @@ from archcli.errors import ArchError
 from archcli.graph.kept import Execution
 from archcli.graph.memory_tape import MemoryTape
 from archcli.launches.memory.op_reader import OpReader
-from archcli.load.presets import presets
 from archcli.load.source import load
 from archcli.measure.memory.traced import trace_memory
 from archcli.modules.models.model import inferring
 from archcli.modules.spec.request import Request
+from covering import COVERING
 
 TRAINING = [Execution(backend, fused) for backend in ("cuda", "cpu") for fused in (True, False)]
 INFERENCE = [Request("forward", 1, 256), Request("prefill", 2, 100)]
@@ -59,8 +59,8 @@ def wrong(monkeypatch):
     return found
 
 
-@pytest.mark.sample(12)
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("name", COVERING)
 def test_all_other_kinds_are_stated_as_they_run(name, wrong):
     model = load(name).model
     for execution in TRAINING:

@@ -10,6 +10,7 @@ from archcli.load.devices.engines import engines, load_engine
 from archcli.measure.memory.engine import ANY_ENGINE, NO_ENGINE, EngineName
 from archcli.measure.memory.pipeline import stages_of
 from archcli.measure.memory.plan import Plan
+from table import every_row
 
 GIB = 2**30
 KV_HEADS, HEAD, LAYERS, BF16 = 8, 128, 32, 2
@@ -229,9 +230,9 @@ def test_no_engine_is_a_way_out_that_does_not_read_the_format():
     assert (totals["fits"], totals["change"]) == (False, None)
 
 
-@pytest.mark.parametrize("engine", ["vllm", "none"])
-@pytest.mark.parametrize("dtype", ["bf16", "fp8", "awq-int4"])
-@pytest.mark.parametrize("phase", ["prefill", "decode", "serve"])
+@every_row("engine", ["vllm", "none"])
+@every_row("dtype", ["bf16", "fp8", "awq-int4"])
+@every_row("phase", ["prefill", "decode", "serve"])
 def test_memory_and_predict_agree(phase, dtype, engine):
     asked = {"phase": phase, "batch_size": 4, "seq_len": 3000, "device": "l4"}
     asked |= {"dtype": dtype, "engine": engine}

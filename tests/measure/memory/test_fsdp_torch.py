@@ -39,6 +39,7 @@ def tracked(model, tokens):
     return found["Total"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("overrides", "tokens"),
     [(["vocab_size=64"], 16), (WORDS, 16), ([*WORDS, "embedding.tied=false"], 16), (["vocab_size=64"], 256)],

@@ -4,12 +4,12 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.graph.kept import Execution
-from archcli.load.presets import presets
 from archcli.load.source import load
 from archcli.measure.memory.traced import trace_memory
 from archcli.modules.spec.request import Request
 from archcli.runtime.memory.kept import kept_of_model
 from archcli.runtime.memory.models import WitnessSetting
+from covering import COVERING
 from kept_compared import differences, saved_by_row
 
 
@@ -68,7 +68,7 @@ SETTINGS = {
 SHAPES = ((2, 64), (3, 80))
 
 
-@pytest.mark.sample(3, second=61)
+@pytest.mark.sample(2, second=61)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", MODELS)
 def test_kept_bytes_are_those_that_autograd_saves(name, setting):
@@ -108,7 +108,7 @@ def test_kept_bytes_on_a_cpu(name, dtype):
 
 @pytest.mark.sample(0, second=1, per=lambda name, **_: name)
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", COVERING)
 def test_kept_bytes_of_every_preset(name, setting):
     """All layers as they are; windows so short that 64 tokens go beyond them, where one size is stated."""
     assert differences(with_short_window(name), *SHAPES[0], SETTINGS[setting]) == {}

@@ -3,6 +3,7 @@
 import pytest
 
 import archcli
+from table import every_row
 
 GIB = 2**30
 BF16 = 2
@@ -84,7 +85,7 @@ def test_what_is_not_on_the_device_is_in_ram(model):
         assert less.totals["offload"]["ram_bytes"] >= taken
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("phase", ["serve", "decode", "prefill"])
 @pytest.mark.parametrize("model", MODELS)
 def test_more_in_ram_never_needs_more_of_the_device(model, phase):
@@ -160,7 +161,7 @@ def test_memory_and_predict_agree():
     assert memory["fits"] is predict["fits"] is True
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("options", "said"),
     [
         ({"offload": "layers:33"}, "layers:33 is more than the 32 layers"),

@@ -9,7 +9,6 @@ from torch.distributed.tensor import DTensor
 from torch.optim import SGD, Adafactor, AdamW, Muon
 
 from archcli.load import load
-from archcli.load.presets import presets
 from archcli.measure.memory.training import optimizers
 from archcli.measure.memory.training.optimizers import (
     OptimizerBytes,
@@ -25,9 +24,11 @@ from archcli.modules.spec.request import Request
 from archcli.runtime.memory.shards import fake_rank
 from archcli.runtime.model.build import build_model
 from archcli.runtime.model.random_data import random_inputs
+from covering import COVERING
 from gradients import encoder_decoder
 from optimizing import WIDTHS, Mixed, state_tensors, step_peak, with_gradients
 from small import decoder
+from table import every_row
 from zoo import RMS, ZOO, mla, model
 
 INDEXER = Indexer(top_k=3, n_heads=2, head_dim=4, pairing="half")
@@ -113,7 +114,7 @@ def test_on_a_cpu_torch_steps_tensor_by_tensor(model, name, width):
     assert optimizer(name, "cpu").state(tensors) == theirs
 
 
-@pytest.mark.parametrize("name", [*MODELS, *WITHOUT_SOME])
+@every_row("name", [*MODELS, *WITHOUT_SOME])
 def test_tensors_are_those_that_a_real_step_gives_gradients_in_its_order(name):
     spec = (MODELS | WITHOUT_SOME)[name]
     request = Request("train", 2, 9, None, 5 if name == "frozen-table" else None)
@@ -144,7 +145,7 @@ def test_states_lie_where_torch_allocates_them_for_cuda_weights(name, width):
     assert (state.device, state.host) == (places["cuda"], places["cpu"])
 
 
-@pytest.mark.parametrize("preset", presets())
+@pytest.mark.parametrize("preset", COVERING)
 @pytest.mark.sample(1, second=20)
 def test_a_preset_s_rows_count_as_the_parameters_of_the_built_model(preset):
     """In order: what Adafactor's step holds at once depends on which tensors are neighbours."""
@@ -172,8 +173,8 @@ def local(tensor):
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
-@pytest.mark.parametrize("rank", [0, 2, 3])
-@pytest.mark.parametrize("name", SHARDED)
+@every_row("rank", [0, 2, 3])
+@every_row("name", SHARDED)
 def test_the_state_of_a_shard_is_that_of_a_tensor_of_its_shape(name, rank):
     """Rows of 10 on 4 ranks: 3, 3, 3 and 1."""
     with fake_rank(rank, 4):

@@ -57,7 +57,7 @@ def shortened(name, changes=()):
     return load(name, [*MODELS[name], *changes]).model
 
 
-@pytest.mark.sample(3, second=60)
+@pytest.mark.sample(2, second=60)
 @pytest.mark.parametrize(("name", "changes", "batch", "seq", "setting"), STEPS)
 def test_the_peak_of_a_training_step(name, changes, batch, seq, setting):
     ours, theirs = training_peaks(shortened(name, changes), batch, seq, setting)
@@ -85,7 +85,7 @@ FEWER_BYTES = [
 ]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("name", "changes", "batch", "seq", "recompute", "loss"), FEWER_BYTES)
 def test_the_peak_with_recomputation_and_a_loss_in_chunks(name, changes, batch, seq, recompute, loss):
     model = shortened(name, changes)
@@ -96,7 +96,7 @@ def test_the_peak_with_recomputation_and_a_loss_in_chunks(name, changes, batch, 
 ADAPTED = ["lora.rank=16", "lora.targets=[q, v]"]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("recompute", "loss"), [("none", "plain"), ("layer", "plain"), ("none", "chunked:4")]
 )
@@ -135,7 +135,7 @@ PASSES = [
 ]
 
 
-@pytest.mark.sample(3, second=50)
+@pytest.mark.sample(2, second=50)
 @pytest.mark.parametrize(("name", "phase", "chunk"), PASSES)
 def test_the_peak_of_a_prefill_and_a_decode(name, phase, chunk):
     """600 tokens, in pieces that divide them and in pieces that leave a rest."""
@@ -154,7 +154,7 @@ ROUTED_OR_WINDOWED = {
 }
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("setting", [CUDA, CPU], ids=["cuda", "cpu"])
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 @pytest.mark.parametrize("name", ROUTED_OR_WINDOWED)

@@ -1,9 +1,11 @@
 """Plans: what cannot be is said with what would do; stages, and micro batches under way."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
+import archcli
 from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.memory.answers.fit import usual_plan
@@ -11,6 +13,7 @@ from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.pipeline import in_flight, live_groups, stages_of
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.traced import TracedModel
 from small import decoder
 from table import every_row
 
@@ -27,6 +30,8 @@ def told(name, settings=None, **fields):
     ("fields", "first"),
     [
         ({"dp": 0}, ("dp", "dp 0 is below 1", "1 is the least")),
+        # with experts the number's divisors were looked for
+        ({"dp": 10**18 + 9, "ep": 3}, ("dp", f"dp {10**18 + 9} is above 1,000,000", "give dp fewer")),
         (
             {"zero": 1},
             (
@@ -290,3 +295,39 @@ def test_groups_have_their_own_sequences():
 def test_an_unstated_plan_is_one_device():
     Plan().check(decoder())
     assert Plan().devices == Plan().replicas == 1
+
+
+@pytest.mark.parametrize("n_devices", [12, 13, 10**6])
+def test_an_engine_that_splits_layers_is_asked_about_no_more_stages_than_layers(n_devices, monkeypatch):
+    tried = []
+    suits = Plan.suits
+    monkeypatch.setattr(Plan, "suits", lambda plan, *of: tried.append(plan.pp) or suits(plan, *of))
+    # gpt2 has 12 layers, and llama.cpp gives each device whole ones
+    archcli.kvcache("gpt2", device=f"{n_devices}xm4")
+    assert tried == [12]
+
+
+@pytest.mark.parametrize("device", ["2xh100-sxm", "3xm4-8-core"])
+@pytest.mark.parametrize("ask", [archcli.predict, archcli.kvcache, partial(archcli.memory, phase="serve")])
+def test_media_that_a_model_does_not_take_are_refused_on_several_devices_too(ask, device):
+    with pytest.raises(ArchError, match="gpt2 reads text alone"):
+        ask("gpt2", device=device, image=["224x224"])
+
+
+@pytest.mark.parametrize(("words", "alike"), [(64, True), (50, False)])
+def test_ranks_with_equal_shares_have_the_same_passes(words, alike):
+    """4 ranks have 16 of 64 words each; of 50 the last has 11, and the others 13."""
+    known = TracedModel(decoder(vocab_size=words))
+    plan = Plan(tp=4)
+    assert (known.share(plan, 3) is known.share(plan, 0)) == alike
+    assert known.share(Plan(dp=2, tp=4), 0) is known.share(plan, 0)
+
+
+def test_plans_of_inference_are_checked_once_for_all_tokens(monkeypatch):
+    checked = []
+    suits = Plan.suits
+    monkeypatch.setattr(Plan, "suits", lambda plan, *of: checked.append(plan) or suits(plan, *of))
+    question = asked(decoder(), phase="serve")
+    for tokens in (4, 8):
+        usual_plan(question.changed(seq_len=tokens), 4)
+    assert len(checked) == len(set(checked)) > 0

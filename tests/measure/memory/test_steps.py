@@ -1,7 +1,5 @@
 """A training step as archcli traces it: what its backward leaves, and how its peak grows. Without torch."""
 
-from pathlib import Path
-
 import pytest
 
 from archcli.errors import ArchError
@@ -13,8 +11,8 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import peak_bytes, trace_memory
 from archcli.measure.memory.training.backward import Backward
 from archcli.measure.memory.training.step import first_tensor, held_alone
+from covering import COVERING
 
-PRESETS = sorted(path.stem for path in (Path(__file__).parents[3] / "presets").glob("*.yaml"))
 DENSE = ("gpt2", "llama-3.2-1b", "qwen3-8b", "gemma-2-2b", "bert-base-uncased", "phi-2")
 
 
@@ -23,9 +21,9 @@ def traced(name, **settings):
     return model, asked, trace_memory(model, asked.request(model), asked.execution())
 
 
-@pytest.mark.sample(8, second=50)
+@pytest.mark.sample(4, second=50)
 @pytest.mark.parametrize("phase", ["train", "prefill", "decode", "serve"])
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", COVERING)
 def test_every_preset_has_an_answer(name, phase):
     question = MemoryQuestion(load(name).model, MemorySettings(phase, 2, 64))
     if phase != "train" and not question.model.caches:  # an encoder

@@ -41,7 +41,7 @@ def traced(name, phase, setting, batch_size=2):
     return tower, request, trace_memory(tower, request, execution)
 
 
-@pytest.mark.sample(4, second=24)
+@pytest.mark.sample(2, second=24)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", CONFIGS)
 def test_the_peak_of_a_forward_is_torch_s(name, setting):
@@ -51,7 +51,7 @@ def test_the_peak_of_a_forward_is_torch_s(name, setting):
     assert peak == inference_peak(tower, request, SETTINGS[setting])
 
 
-@pytest.mark.sample(4, second=24)
+@pytest.mark.sample(2, second=24)
 @pytest.mark.parametrize("setting", ["cuda", "eager"])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_what_a_forward_keeps_is_what_autograd_keeps(name, setting):

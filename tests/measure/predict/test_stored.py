@@ -14,6 +14,7 @@ from archcli.measure.predict.rank.planned import planned_pass
 from archcli.modules import GLU, Group, MixtureOfExperts
 from archcli.modules.stored.quantization import Quantization, Rule
 from small import decoder, layer
+from table import every_row
 
 REAL = Path(__file__).parents[2] / "load" / "huggingface" / "real_files"
 B, D, F, V, LAYERS, EXPERTS, PER_TOKEN = 2, 16, 32, 50, 3, 8, 2
@@ -122,7 +123,7 @@ PRODUCTS = {
 }
 
 
-@pytest.mark.parametrize(("form", "device"), PRODUCTS)
+@every_row(("form", "device"), PRODUCTS)
 def test_the_heading_and_a_note_say_how_weights_are_multiplied(form, device):
     expected = PRODUCTS[form, device]
     report = archcli.predict("llama-3.1-8b", device, "prefill", seq_len=2048, dtype=form)

@@ -213,7 +213,7 @@ def test_two_estimates_are_told_and_where_they_part_the_headline_says_so(part, s
     assert not any("plain and traced passes differ" in note for note in found.notes)
 
 
-@pytest.mark.sample(25)
+@pytest.mark.sample(13)
 @pytest.mark.parametrize(("name", "phase"), BY_KIND)
 def test_flops_and_bytes_are_those_of_the_whole_model(name, phase):
     whole = plan(MODELS[name], phase)

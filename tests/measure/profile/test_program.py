@@ -18,6 +18,7 @@ from archcli.recording.program import (
     PlacedTime,
     ProgramRecording,
 )
+from table import every_row
 
 MODULES = {
     "h.0": "Block",
@@ -226,7 +227,7 @@ UNUSUAL = {
 """What a finding says, a recording in which it is found, and the start of what to try."""
 
 
-@pytest.mark.parametrize("what", UNUSUAL)
+@every_row("what", UNUSUAL)
 def test_what_is_unusual_is_found_with_its_figure(what):
     placed, more, attempt = UNUSUAL[what]
     found = [it for it in report(placed, **more).totals["advice"] if it["what"].startswith(what)]
@@ -282,6 +283,8 @@ def test_how_the_program_ended_is_told():
 def test_a_busy_machine_is_told():
     busy = Disturbance(2, others=1.5, waited_share=0.6)
     assert report(disturbance=busy).notes[1].startswith("NOT RELIABLE: a busy machine: other processes took")
+    assert report(disturbance=busy).tables[0].title == "A step: NOT RELIABLE, see the notes"
+    assert report().tables[0].title == "A step"
 
 
 def test_a_heading_shows_the_start_of_code():

@@ -22,7 +22,7 @@ def size_of(image):
     return "x".join(map(str, image.size))
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", RUN)
 def test_a_profile_of_the_whole_has_the_flops_of_towers_projector_and_language_model(name):
     model, image = running_model(name)
@@ -155,7 +155,7 @@ def test_pieces_of_several_sizes_are_counted_and_not_run(tmp_path):
         archcli.profile(model, part="vision_tower", image="300x300")
 
 
-@pytest.mark.sample(5, second=30)
+@pytest.mark.sample(3, second=30)
 @pytest.mark.parametrize("name", SMALL)
 def test_towers_of_other_families_run_with_their_projector_over_all_pieces(name, tmp_path):
     entry, model = SMALL[name], saved(SMALL[name], tmp_path)

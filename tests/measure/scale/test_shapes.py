@@ -4,7 +4,6 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.load import load
-from archcli.load.presets import presets
 from archcli.measure.params import count_params
 from archcli.measure.scale.fields import (
     depths_near,
@@ -17,6 +16,7 @@ from archcli.measure.scale.fields import (
 )
 from archcli.measure.scale.search import aspect_growth, ranked
 from archcli.measure.scale.shape import BaseShape
+from covering import COVERING
 
 HYBRIDS = ["jamba-1.5-mini", "gemma-3-12b", "nemotron-h-8b", "zamba2-1.2b", "gemma-3n-e2b", "gemma-4-e2b"]
 WIDE = ["deepseek-v3", "qwen3-next-80b-a3b", "t5-large", "mixtral-8x7b", "mamba2-2.7b", "recurrentgemma-2b"]
@@ -163,7 +163,7 @@ def test_a_size_below_what_the_vocabulary_takes_is_refused():
 
 
 @pytest.mark.sample(1, second=50)
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", COVERING)
 def test_every_preset_has_a_shape_near_twice_its_size(name):
     base = BaseShape(load(name))
     sizes = [entry.shape.params for entry in ranked(base, 2 * base.counts[0])]

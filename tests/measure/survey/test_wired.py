@@ -20,6 +20,7 @@ from archcli.modules.models.stack import stacks
 from archcli.modules.spec.request import Request
 from archcli.ops import Causal, ExtendCache, Linear, Split
 from combinations.hybrids import HYBRIDS, hybrid
+from table import every_row
 
 PRESETS = sorted(path.stem for path in (Path(__file__).parents[3] / "presets").glob("*.yaml"))
 BATCH, TOKENS = 2, 96
@@ -169,7 +170,7 @@ def kinds(name):
     return {int(first): number for first, number in layers.items()}
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("name", "expected"),
     [
         ("llama-3.1-8b", {0: 32}),
@@ -255,7 +256,7 @@ def test_what_a_row_reads(name, path, reads):
 WORDS = ("mask", "activation", "norm", "rotary_share", "router_scores")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("name", "path", "words"),
     [
         ("gemma-3-4b", "layers.0.attention.attend", {"mask": {"kind": "window", "window": 1024}}),

@@ -5,11 +5,15 @@ import sympy
 
 from archcli.api.asking.subject import given
 from archcli.load.presets import preset_records
+from archcli.load.source import load_text
+from archcli.measure.symbolic.closed.addresses import Address, RowPaths
 from archcli.measure.symbolic.closed.forms import closed_forms
 from archcli.measure.symbolic.closed.free import free_model
 from archcli.measure.symbolic.closed.javascript import javascript, script
 from archcli.measure.symbolic.symbols import symbol
 from closing import RUNTIME, disagreement, engine
+from different_layers import different_layers
+from table import every_row
 
 MODELS = (
     "deepseek-v3",  # latent attention, a mixture with groups, multi-token prediction
@@ -33,7 +37,7 @@ def test_random_settings_give_the_json_of_the_commands(name):
     assert wrong == []
 
 
-@pytest.mark.sample(3, second=40)
+@pytest.mark.sample(2, second=40)
 @pytest.mark.parametrize("record", preset_records(), ids=lambda record: record["name"])
 def test_every_preset_has_closed_forms(record):
     assert [words for seed in range(3) for words in disagreement(record["name"], seed)] == []
@@ -65,8 +69,8 @@ def test_code(expression, code):
     assert javascript(expression) == code
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 1023, 1024, 1025, 2**60 + 1])
-@pytest.mark.parametrize("m", [1, 2, 7, 1024, 2**61])
+@every_row("n", [1, 2, 3, 4, 5, 1023, 1024, 1025, 2**60 + 1])
+@every_row("m", [1, 2, 7, 1024, 2**61])
 def test_code_computes_what_the_expression_is(n, m):
     import quickjs
 
@@ -116,3 +120,21 @@ def test_titles_name_the_last_layers_wherever_they_stand(n_layers):
     sizes = {symbol("n_layers"): sympy.Integer(n_layers)}
     assert numbers["layers.0"] == 3
     assert numbers["layers.11"].xreplace(sizes) == n_layers - 1
+
+
+@pytest.mark.long
+def test_of_very_many_different_layers_the_sizes_at_the_top_are_free():
+    def names(number):
+        return {it.name for it in free_model(load_text(different_layers(number), "layers").model).settings}
+
+    assert {"groups_0_layer_ffn_d_ff", "groups_47_layer_ffn_d_ff"} <= names(48)
+    assert names(49) == {"vocab_size", "d_model", "max_seq_len"}
+
+
+def test_a_module_means_the_rows_below_it():
+    paths = ["layers.0.ffn.up", "layers.0.ffn.down", "layers.0.ffn", "layers.10.ffn.up", ""]
+    rows = RowPaths({Address("params", path, "params"): 1 for path in paths})
+    assert rows.of("params", "layers.0") == paths[:3]
+    assert rows.of("params", "layers.0.ffn") == ["layers.0.ffn"]
+    assert rows.of("params", "layers.1") == rows.of("flops", "layers.0") == []
+    assert rows.of("params", "") == [""]

@@ -9,10 +9,10 @@ import sympy
 import archcli
 from archcli.arith import ceil_log2, repetitions
 from archcli.errors import ArchError
-from archcli.load.presets import presets
 from archcli.load.source import load
 from archcli.measure.symbolic.symbols import ModelSymbols, size_names, sizes
 from archcli.modules import GLU, Group, Quantization, Rule
+from covering import COVERING
 from small import attention, decoder, layer
 
 
@@ -33,8 +33,8 @@ def test_numbers_of_layers_are_never_shared():
     assert [names[f"groups.{i}.n_layers"] for i in range(3)] == [f"groups_{i}_n_layers" for i in range(3)]
 
 
-@pytest.mark.sample(12, second=80)
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.sample(6, second=80)
+@pytest.mark.parametrize("name", COVERING)
 def test_each_symbol_stands_for_one_value_and_is_an_identifier(name):
     model = load(name).model
     values, names = {path: value for path, _, value in sizes(model)}, size_names(model)

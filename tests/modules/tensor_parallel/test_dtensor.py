@@ -53,7 +53,7 @@ DENSE = [path.stem for path in sorted(PRESETS.glob("*.yaml")) if splits(path.ste
 MIXTURES = ("mixtral-8x7b", "gpt-oss-20b")
 
 
-@pytest.mark.sample(4, second=80)
+@pytest.mark.sample(2, second=80)
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("name", DENSE)
 def test_dense(name, rank):

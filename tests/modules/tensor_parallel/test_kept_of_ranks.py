@@ -20,7 +20,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("name", "plan"), PAIRS)
 def test_kept_bytes_of_a_rank(name, plan):
     part = shard(load(name, MODELS[name]).model, **plan)

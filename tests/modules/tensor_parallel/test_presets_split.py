@@ -54,7 +54,7 @@ def multiplied(row):
     return {"flops": row.times * sum(part.flops for part in parts)}
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", sorted(path.stem for path in PRESETS.glob("*.yaml")))
 def test_presets(name):
     """Of each weight and product two ranks have half, or parts that add up, or both have all of it."""

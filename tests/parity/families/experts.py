@@ -180,6 +180,18 @@ FAMILIES = {
             ),
         ),
     ),
+    "sarvam-moe": Family(
+        {
+            **BASE,
+            "model_type": "sarvam_moe",
+            "head_dim": HEAD_DIM,
+            "n_routed_experts": E,
+            "n_shared_experts": 1,
+            "moe_intermediate_size": WIDTH,
+            "first_k_dense_replace": 1,
+            "routed_scaling_factor": 1.7,
+        }
+    ),
     "dots1": Family(
         config={
             **BASE,

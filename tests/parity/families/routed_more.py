@@ -91,6 +91,9 @@ FAMILIES = {
         },
         quiet=QUIET,
     ),
+    "sarvam-mla": Family(
+        {**LATENT, "model_type": "sarvam_mla", "q_lora_rank": None, "first_k_dense_replace": 1}, quiet=QUIET
+    ),
     "axk1": Family({**LATENT, **GROUPED, "model_type": "axk1", "rope_parameters": STRETCHED}, quiet=QUIET),
     "afmoe": Family(
         {

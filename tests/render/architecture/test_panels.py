@@ -7,14 +7,15 @@ import pytest
 
 from archcli.api.asking.subject import given
 from archcli.graph.anatomy import ExpertChoice
-from archcli.load.presets import presets
 from archcli.measure.survey.anatomy.anatomy import anatomy
 from archcli.render.picture.architecture.panels import common_scale, panel, wiring
 from archcli.render.picture.architecture.redraw import Redraw
 from archcli.render.picture.architecture.shapes import svg_of
 from archcli.render.picture.architecture.style import path
+from covering import COVERING
 from drawn.overlaps import boxes, flat, lines, overlaps, texts
 from drawn.specimens import KINDS, PARTS, fig, llama, mixture, mla
+from table import every_row
 
 PAGE = 952.0
 STREAM, STEPS = "stream s-ink", re.compile(r"\.0(?=\D)")
@@ -24,8 +25,8 @@ def faults(drawn, width, scale):
     return list(overlaps(drawn.shapes(0, 0, width, scale), width, drawn.height(width)))
 
 
-@pytest.mark.parametrize("scale", [0.001, 0.004, 0.01, 0.03, 0.1])
-@pytest.mark.parametrize("name", PARTS)
+@every_row("scale", [0.001, 0.004, 0.01, 0.03, 0.1])
+@every_row("name", PARTS)
 def test_nothing_overlaps_in_a_panel_of_any_scale_and_width(name, scale):
     drawn = panel(PARTS[name])
     needed = drawn.natural(scale)[0]
@@ -41,8 +42,8 @@ def test_nothing_overlaps_in_the_wiring_of_a_layer(name):
         assert faults(drawn, needed + more, 0.01) == []
 
 
-@pytest.mark.sample(12)
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("name", COVERING)
 def test_nothing_overlaps_in_the_panels_and_layers_of_a_preset(name):
     chance = random.Random(name)  # noqa: S311 no secret hangs on it
     model = anatomy(given(name).model)

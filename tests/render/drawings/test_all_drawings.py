@@ -3,9 +3,10 @@
 import pytest
 
 from archcli.load.presets import presets
+from covering import COVERING
 from drawn.drawings import counted_faults, drawing, pairs, seen_faults
 
-SEEN = [*((name,) for name in presets()), *pairs()]
+SEEN = [*((name,) for name in COVERING), *pairs()]
 
 
 def named(models):
@@ -13,19 +14,19 @@ def named(models):
 
 
 @pytest.mark.xdist_group("browser")
-@pytest.mark.sample(6, second=120)
+@pytest.mark.sample(3, second=120)
 @pytest.mark.parametrize("models", SEEN, ids=named)
 def test_a_drawing_is_read_in_any_font_size_and_scheme(browser, models):
     assert seen_faults(browser, drawing(*models)) == {}
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("models", SEEN, ids=named)
 def test_a_drawing_says_what_the_commands_count(models):
     assert counted_faults(drawing(*models), *models) == {}
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("shown", ["flops", "bytes", "kv"])
 @pytest.mark.parametrize("name", presets()[::9])
 def test_what_else_is_shown_is_counted(name, shown):

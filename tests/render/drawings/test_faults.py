@@ -5,6 +5,7 @@ import pytest
 from drawn import counted
 from drawn.faults import faults
 from drawn.measuring import measured
+from table import every_row
 
 LABELS = "".join(
     f'<text x="40" y="{130 + 20 * i}" class="ink">label of a bar, {name}</text>'
@@ -111,7 +112,7 @@ DOCUMENT = {
 }
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("address", "value", "kind"),
     [
         (("", "params"), 671026404352, None),
@@ -135,7 +136,7 @@ def test_a_value_is_that_of_its_address(address, value, kind):
     assert [found for found, _ in counted.miscounted(svg, lambda *_: DOCUMENT)] == ([kind] if kind else [])
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("printed", "value", "right"),
     [
         ("671B", 671026404352, True),

@@ -8,6 +8,7 @@ import pytest
 from archcli.render.picture.graphs.blocks import blocks_of
 from archcli.render.picture.graphs.layers import crossings, layered
 from archcli.render.picture.graphs.places import GAP, Placing, Reach, SideRoom
+from table import every_row
 
 
 def read(text):
@@ -70,7 +71,7 @@ def forged(seed):
     return reads
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every_row("seed", range(40))
 def test_slots_of_any_graph_stand_apart_between_their_borders(seed):
     layers = layered(forged(seed), ["n0"])
     chance = random.Random(seed)  # noqa: S311 no secret hangs on it
@@ -96,7 +97,7 @@ def test_slots_of_any_graph_stand_apart_between_their_borders(seed):
                 assert apart >= GAP - 1
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every_row("seed", range(40))
 def test_each_edge_goes_from_a_rank_to_the_next_and_comes_from_its_source(seed):
     reads = forged(seed)
     layers = layered(reads, ["n0"])

@@ -17,6 +17,7 @@ from archcli.modules import (
     Rope,
 )
 from sources import DECODERS, OTHERS, PAIRS, SOURCE, source_of
+from table import every_row
 from zoo import ZOO, D, assert_close, built, gqa, mla, model, tokens
 
 torch.set_num_threads(1)
@@ -59,7 +60,7 @@ def assert_steps_like_one_pass(made, ids=None, prompts=(1, 5)):
             assert_close(stepwise(made, ids, prompt), full[:, prompt - 1 :])
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("form", ["eager", "sdpa"])
 @pytest.mark.parametrize("position", POSITIONS)
 @pytest.mark.parametrize("mask", MASKS)
@@ -70,13 +71,13 @@ def test_steps_like_one_pass(kind, mask, position, form):
     assert_steps_like_one_pass(built(spec, attention=form))
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("name", GENERATORS)
 def test_families_step_like_one_pass(name):
     assert_steps_like_one_pass(built(GENERATORS[name]))
 
 
-@pytest.mark.parametrize("name", ["llama", "gemma2", "llama4", "deepseek", *PAIRS, *DECODERS])
+@every_row("name", ["llama", "gemma2", "llama4", "deepseek", *PAIRS, *DECODERS])
 def test_a_prompt_may_come_in_pieces(name):
     made, ids = built(GENERATORS[name]), tokens()
     source = source_of(made.spec)

@@ -22,7 +22,7 @@ def compiled(function):
     return torch.compile(function, fullgraph=True, backend="aot_eager")
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample(0)
 @pytest.mark.parametrize(
     "name",
     [

@@ -36,7 +36,7 @@ CASES = {
 every_case = pytest.mark.parametrize("case", CASES)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @every_case
 def test_all_witnesses_agree(case):
     assert failures(ask(adapted(*CASES[case]))) == []

@@ -26,7 +26,7 @@ FAMILIES = pytest.mark.parametrize("name", EVERY)
 
 def eight_families(test):
     """Of all families, a seeded eight; the others are long."""
-    return pytest.mark.sample(8)(FAMILIES(test))
+    return pytest.mark.sample(4)(FAMILIES(test))
 
 
 FROZEN = {"whisper": {"encoder.position_embedding.weight"}}
@@ -137,7 +137,7 @@ def test_hooks_fire_on_every_node(name):
     assert sorted(fired) == sorted(nodes)
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     "name", [name for name in EVERY if "t5" not in name]
 )  # a T5 layer's bias is the stack's

@@ -5,13 +5,13 @@ import torch
 import transformers
 
 import archcli
-from archcli.load.presets import presets
 from archcli.measure.memory.traced import highest
 from archcli.measure.memory.training.step import training_step
 from archcli.measure.passes import checked_pass
 from archcli.modules.spec.request import Request
 from archcli.runtime.memory.models import WitnessSetting, built, loss_of
 from archcli.runtime.model.build import build_model, empty_inputs, set_expert_form
+from covering import COVERING
 from peaks_compared import settings_of
 from short_presets import shortened
 
@@ -27,7 +27,7 @@ def inputs_of(model, request):
 
 
 @pytest.mark.sample(1, second=30)
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", COVERING)
 def test_a_built_preset_counts_as_any_module(name):
     model = shortened(name, WINDOW)
     train = Request("train", 1, TOKENS).resolved()
@@ -51,7 +51,7 @@ WITH_A_SCALAR = {"nllb-200-600m", "pegasus-large", "transformer-base", "transfor
 
 
 @pytest.mark.sample(2, second=60)
-@pytest.mark.parametrize("name", sorted({*presets()} - LABELLED_WHOLE - QUANTIZED))
+@pytest.mark.parametrize("name", sorted({*COVERING} - LABELLED_WHOLE - QUANTIZED))
 def test_the_memory_of_a_built_preset_is_that_of_its_step(name):
     model = shortened(name, WINDOW)
     asked = settings_of("train", 2, TOKENS, ON_CPU, optimizer="sgd")

@@ -1,11 +1,11 @@
 """The memory of a pass without values, against the live storages of the same pass with them."""
 
-import pytest
 import torch
 from torch import nn
 
 import archcli
 from archcli.runtime.memory.peak import LiveStorages
+from table import every_row
 
 
 def convolutions():
@@ -63,8 +63,8 @@ def measured(module, inputs, phase):
     return live.peak.bytes + sum(held.values())
 
 
-@pytest.mark.parametrize("phase", ["forward", "train"])
-@pytest.mark.parametrize("name", MODULES)
+@every_row("phase", ["forward", "train"])
+@every_row("name", MODULES)
 def test_the_peak_equals_live_storages(name, phase):
     make, inputs = MODULES[name]
     module = make()

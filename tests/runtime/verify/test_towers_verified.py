@@ -14,7 +14,7 @@ from asking import failures
 from small_towers import RUN, running_model, small_model
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", RUN)
 def test_counts_of_the_whole_agree(name):
     model, image = running_model(name)

@@ -130,6 +130,20 @@ def _deepseek_v3(config: Config) -> Mapped:
     return deepseek_like(config, latent_attention(config), after_first(config))
 
 
+OLD_YARN = "deepseek_yarn"
+"""YaRN, as Sarvam's first files call it."""
+
+
+def _sarvam_mla(config: Config) -> Mapped:
+    """As DeepSeek-V3; published files say `deepseek_yarn`, which is YaRN, and the width of the cache."""
+    config.ignore("head_dim", "q_head_dim")
+    scaling = config.data.get("rope_scaling")
+    if isinstance(scaling, dict) and OLD_YARN in (scaling.get("type"), scaling.get("rope_type")):
+        kept = {key: value for key, value in scaling.items() if key != "type"}
+        config = replace(config, data={**config.data, "rope_scaling": {**kept, "rope_type": "yarn"}})
+    return _deepseek_v3(config)
+
+
 def _youtu(config: Config) -> Mapped:
     """Dense layers with the latent attention of DeepSeek-V3."""
     config.ignore("embedding_initializer_range", "mlp_bias")
@@ -171,6 +185,12 @@ FAMILIES = {
             aliases=EXPERT_WORDS,
             defaults_of="deepseek_v3",
         ),
+    ),
+    "sarvam_mla": Family(
+        "Sarvam 105B: SarvamMLAConfig, of DeepSeek-V3's class DeepseekV3ForCausalLM.",
+        _sarvam_mla,
+        deepseek_weights,
+        aliases={**EXPERT_WORDS, "n_shared_experts": "num_shared_experts"},
     ),
     "youtu": Family("Youtu-LLM: YoutuConfig and YoutuForCausalLM.", _youtu, {**LLAMA, **MLA}),
     "deepseek_v32": Family(

@@ -145,7 +145,12 @@ def _glm4(config: Config) -> Mapped:
     return llama_like(config, heads=_half_turned(config), block={"kind": "sandwich"})
 
 
-def _glm4_moe(config: Config) -> Mapped:
+def _sarvam_moe(config: Config) -> Mapped:
+    """As GLM-4.5, with RoPE on all of each head."""
+    return _glm4_moe(config, partial=1.0)
+
+
+def _glm4_moe(config: Config, *, partial: float = 0.5) -> Mapped:
     """Pre-norm, RMSNorm, RoPE on half of each head; dense layers first, then experts as in DeepSeek-V3."""
     width = head_dim(config)
     bias = ["q", "k", "v"] if config.flag("attention_bias") else False
@@ -153,7 +158,7 @@ def _glm4_moe(config: Config) -> Mapped:
         config,
         width,
         bias=bias,
-        position=rope(config, width, partial=0.5),
+        position=rope(config, width, partial=partial),
         qk_norm=PER_HEAD if config.flag("use_qk_norm") else None,
     )
     return deepseek_like(config, attend, after_first(config))
@@ -164,6 +169,21 @@ def _glm4_moe_weights(config: Config) -> Weights:
     depth = config.count("num_nextn_predict_layers", "num_mtp_layers", default=0).value
     predicting = prediction_layers(config.layers(), depth)
     return {**LLAMA, **EXPERTS, **SHARED, **QK_NORM, **CORRECTED, **predicting}
+
+
+SARVAM_WEIGHTS: Weights = {
+    "[model.]word_embeddings.weight": "embedding.tokens.weight",
+    "[model.]layers.*.attention.query_key_value.*": Parts(FUSED),
+    "[model.]layers.*.attention.dense.weight": "layers.*.attention.o_proj.weight",
+    "[model.]layers.*.attention.query_layernorm.weight": "layers.*.attention.q_norm.weight",
+    "[model.]layers.*.attention.key_layernorm.weight": "layers.*.attention.k_norm.weight",
+    "[model.]layers.*.mlp.gate.expert_bias": "layers.*.ffn.route.correction_bias",
+}
+"""Names of published files, beside those of GLM-4.5."""
+
+
+def _sarvam_weights(config: Config) -> Weights:
+    return {**_glm4_moe_weights(config), **SARVAM_WEIGHTS}
 
 
 def _glm4_moe_lite(config: Config) -> Mapped:
@@ -193,6 +213,12 @@ FAMILIES = {
         _glm4_moe,
         _glm4_moe_weights,
         aliases=EXPERT_WORDS,
+    ),
+    "sarvam_moe": Family(
+        "Sarvam 30B: SarvamMoEConfig, of GLM-4.5's class Glm4MoeForCausalLM.",
+        _sarvam_moe,
+        _sarvam_weights,
+        aliases={**EXPERT_WORDS, "n_shared_experts": "num_shared_experts", "attention_bias": "use_qkv_bias"},
     ),
     "glm4_moe_lite": Family(
         "GLM-4.7-Flash: Glm4MoeLiteConfig and Glm4MoeLiteForCausalLM.",

@@ -55,12 +55,15 @@ def _minicpm3(config: Config) -> Mapped:
 
 
 FAMILIES = {
-    "minicpm": Family(
-        "MiniCPM 1, 2 and 4, whose class is in their repositories: MiniCPMConfig.",
-        _minicpm,
-        LLAMA,
-        defaults=MINICPM_DEFAULTS,
-        defaults_of="llama",
+    **dict.fromkeys(
+        ("minicpm", "minicpm4"),
+        Family(
+            "MiniCPM 1, 2 and 4, whose class is in their repositories: MiniCPMConfig.",
+            _minicpm,
+            LLAMA,
+            defaults=MINICPM_DEFAULTS,
+            defaults_of="llama",
+        ),
     ),
     "minicpm3": Family(
         "MiniCPM3: MiniCPM3Config and MiniCPM3ForCausalLM, a class since transformers 5.",

@@ -57,7 +57,7 @@ MINIMAX_M2_WEIGHTS: Weights = {
 
 MINIMAX_M3_UNREAD = """
     hidden_act rotary_dim router_jitter_noise use_qk_norm qk_norm_type scoring_func use_routing_bias
-    use_gemma_norm use_mtp num_mtp_modules mtp_transformer_layers
+    use_gemma_norm use_mtp num_mtp_modules mtp_transformer_layers num_nextn_predict_layers
 """
 """Keys that the class does not read; prediction is not counted."""
 
@@ -142,9 +142,10 @@ def _minimax_m3_experts(config: Config) -> Mapped:
 
 
 def _minimax_m3_routed(config: Config) -> list[bool]:
-    """Which layers have experts: all except those with a 0 in moe_layer_freq."""
+    """Which layers have experts: those with a 1 in moe_layer_freq, else all but the first dense ones."""
     flags = config.per_layer("moe_layer_freq", config.layers())
-    return [True] * config.layers() if flags is None else [bool(flag) for flag in flags]
+    dense = config.count("first_k_dense_replace", default=0).value
+    return [bool(flag) for flag in flags or (index >= dense for index in range(config.layers()))]
 
 
 def _with_indexes(config: Config, layers: Sequence[Mapped]) -> list[Mapped]:
@@ -197,10 +198,14 @@ FAMILIES = {
         MINIMAX_M2_WEIGHTS,
         aliases={"num_experts": "num_local_experts"},
     ),
-    "minimax_m3_vl_text": Family(
-        "MiniMax-M3's language model: MiniMaxM3VLTextConfig and MiniMaxM3VLForCausalLM.",
-        _minimax_m3,
-        MINIMAX_M3_WEIGHTS,
-        aliases={"num_experts": "num_local_experts"},
+    **dict.fromkeys(
+        ("minimax_m3", "minimax_m3_vl_text"),
+        Family(
+            "MiniMax-M3's language model: MiniMaxM3VLTextConfig and MiniMaxM3VLForCausalLM.",
+            _minimax_m3,
+            MINIMAX_M3_WEIGHTS,
+            aliases={"num_experts": "num_local_experts"},
+            defaults_of="minimax_m3_vl_text",
+        ),
     ),
 }

@@ -210,7 +210,10 @@ FAMILIES = {
             defaults=PHI_MSFT_DEFAULTS,
         ),
     ),
-    "phi3": Family("Phi-3, 3.5 and 4: Phi3Config and Phi3ForCausalLM.", _phi3, PHI3_WEIGHTS),
+    **dict.fromkeys(
+        ("phi3", "phi4"),
+        Family("Phi-3, 3.5 and 4: Phi3Config and Phi3ForCausalLM.", _phi3, PHI3_WEIGHTS, defaults_of="phi3"),
+    ),
     "phi3_v": Family(
         "Phi-3-vision and 3.5-vision: Phi3VConfig and Phi3VForCausalLM of their repositories, on text.",
         _phi3_v,

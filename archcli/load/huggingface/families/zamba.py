@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from string import ascii_lowercase
 from typing import Any
 
-from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import attention, key_value_heads
@@ -191,6 +191,7 @@ def _zamba2(config: Config) -> Mapped:
     """Mamba-2 mixers; before some of them a shared block with adapters adds to the stream."""
     config.ignore(*UNREAD, *ZAMBA2_UNREAD.split(), "attention_head_dim", "num_query_groups")
     layers, width = _kinds(config, ZAMBA2_KINDS), _zamba2_width(config)
+    _note_idle(config, layers)
     blocks = _zamba2_blocks(config, layers)
     rotates = config.flag("use_mem_rope")
     position = rope(config, width) if rotates else {"kind": "none"}
@@ -205,6 +206,16 @@ def _zamba2(config: Config) -> Mapped:
         shared=dict.fromkeys(blocks, block) if HYBRID in layers else None,
     )
     return {**mapped, "max_seq_len": ZAMBA2_LONG} if config.flag("use_long_context") else mapped
+
+
+def _note_idle(config: Config, layers: list[str]) -> None:
+    """Note layers that hybrid_layer_ids names and that use no block; the class holds adapters for each."""
+    named = config.get("hybrid_layer_ids", default=None)
+    hybrid = {index for index, kind in enumerate(layers) if kind == HYBRID}
+    idle = [index for index in named if index not in hybrid] if isinstance(named, list) else []
+    if idle:
+        what = f"hybrid_layer_ids names {', '.join(map(short_repr, idle[:8]))}, no hybrid layers"
+        config.note(f"{what}: adapters that the class holds for them are not counted")
 
 
 def _zamba2_blocks(config: Config, layers: list[str]) -> list[str]:

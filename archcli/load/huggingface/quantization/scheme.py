@@ -1,23 +1,24 @@
-"""Scheme: how a quantization_config stores the matrices of a model, which it names and leaves out.
-
-Patterns of module names: the lists by which a quantization_config leaves modules out or picks them. They
-are regular expressions of a stranger, so a small part of the language is read, whose time is bounded.
-"""
+"""Scheme: how a quantization_config stores the matrices of a model, which it names and leaves out."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.weights.map import plain
-from archcli.modules.stored.formats import Packing
+from archcli.load.huggingface.weights.patterns import Patterns
+from archcli.modules.stored.formats import FLATTENED, Packing
 
 KEYS = ("quantization_config", "compression_config")
 OF_MLX = "quantization"
 """MLX's key, beside a copy at quantization_config; neither names a method."""
+OF_CHATGLM = "quantization_bit"
+"""ChatGLM's key of the bits of its stored weights, 0 for plain ones."""
+OF_EXPERTS = ("expert_dtype", "moe_quant_algo")
+"""Keys that say beside a quantization_config how the experts are stored."""
 
 
 def stated_quantization(config: Config) -> Config | None:
@@ -28,115 +29,27 @@ def stated_quantization(config: Config) -> Config | None:
         config.ignore(OF_MLX)
         inner = config.inner(OF_MLX, {})
         return replace(inner, data={"quant_method": "mlx", **inner.data})
-    return next((config.inner(key, {}) for key in KEYS if config.data.get(key)), None)
+    stated = next((config.inner(key, {}) for key in KEYS if config.data.get(key)), None)
+    beside = {key: config.data[key] for key in OF_EXPERTS if config.data.get(key) is not None}
+    bits = config.data.get(OF_CHATGLM)
+    if bits and stated is None:
+        beside |= {"quant_method": "chatglm", "bits": bits}
+    if beside:
+        inner = stated or Config({}, config.places, notes=config.notes)
+        return replace(inner, data={**beside, **inner.data})
+    return stated
 
 
-LONGEST = 300
-MOST_ALTERNATIVES, MOST_EXPRESSIONS = 64, 500
-REGEX = "re:"
-CHOICE = re.compile(r"\((?:\?:)?([^()]*)\)")
-PIECE = re.compile(r"(?:[\w./-]|\\[.dw]\+?|\[[\w.^-]+\]\+?|\$|\^)*", re.ASCII)
-MOST_REPEATS = 3
-PREFIXES = ("language_model.", "text_model.")
-
-
-class Patterns:
-    """A list of patterns, as transformers, compressed-tensors and ModelOpt write them.
-
-    A plain entry names consecutive steps of a module's name (`lm_head`, `mlp.gate`, model.layers.0), `re:` a
-    regular expression from its start on. With `globs`, * stands for any text; otherwise an entry with other
-    characters is a regular expression up to the end of a step. `unread` are those that are not understood.
-    """
-
-    def __init__(self, entries: Iterable[object] = (), *, globs: bool = False) -> None:
-        self.exact: set[str] = set()
-        self.matchers: list[list[re.Pattern[str]]] = []
-        self.unread: list[str] = []
-        for entry in entries:
-            if not isinstance(entry, str) or len(entry) > LONGEST:
-                self.unread.append(str(entry))
-            elif re.fullmatch(r"[\w./-]+", entry):
-                self.exact.add(plain(entry))
-            elif not self._add(_regex(entry, globs=globs)):
-                self.unread.append(entry)
-
-    def __bool__(self) -> bool:
-        return bool(self.exact or self.matchers)
-
-    @property
-    def tells_layers_apart(self) -> bool:
-        """Whether any pattern may match one layer and not another."""
-        texts = [*self.exact, *(piece.pattern for matcher in self.matchers for piece in matcher)]
-        return any(re.search(r"\d|\\d|\[", text) for text in texts)
-
-    def match(self, name: str) -> bool:
-        """Whether a module's name is meant by any of the patterns."""
-        steps = name.split(".")
-        spans = ((i, j) for i in range(len(steps)) for j in range(i + 1, len(steps) + 1))
-        if self.exact and any(".".join(steps[i:j]) in self.exact for i, j in spans):
-            return True
-        # a wrapper's file writes its patterns for names that begin with this prefix
-        names = [name, *(prefix + name for prefix in PREFIXES)]
-        if name.startswith("model."):
-            names += [f"model.{prefix}{name[6:]}" for prefix in PREFIXES]
-        return any(_matches(matcher, name) for matcher in self.matchers for name in names)
-
-    def _add(self, regex: str) -> bool:
-        variants = list(_without_choices(regex))
-        # each piece is searched once, from where the last ended: `.*` in a pattern could backtrack for hours
-        split = [variant.split(".*") for variant in variants]
-        crowded = len(self.matchers) + len(variants) > MOST_EXPRESSIONS
-        if crowded or not variants or not all(_is_bounded(piece) for pieces in split for piece in pieces):
-            return False
-        self.matchers += [[re.compile(piece) for piece in pieces] for pieces in split]
-        return True
-
-
-def _regex(entry: str, *, globs: bool) -> str:
-    if entry.startswith(REGEX):
-        return entry.removeprefix(REGEX)
-    if globs:
-        return entry.replace(".", r"\.").replace("*", ".*") + "$"
-    return entry
-
-
-def _without_choices(regex: str) -> Iterator[str]:
-    """The regular expressions without (a|b) that match the same; none where there are too many."""
-    variants = [regex]
-    while any("(" in variant for variant in variants):
-        expanded: list[str] = []
-        for variant in variants:
-            choice = CHOICE.search(variant)
-            if choice is None:
-                return
-            before, after = variant[: choice.start()], variant[choice.end() :]
-            expanded += [before + word + after for word in choice[1].split("|")]
-        if len(expanded) > MOST_ALTERNATIVES:
-            return
-        variants = expanded
-    for variant in variants:
-        yield from variant.split("|")
-
-
-def _is_bounded(piece: str) -> bool:
-    return PIECE.fullmatch(piece) is not None and piece.count("+") <= MOST_REPEATS
-
-
-def _matches(matcher: list[re.Pattern[str]], name: str) -> bool:
-    """Whether the pieces of a pattern, split at `.*`, follow one another; the first at the start."""
-    first, *rest = matcher
-    match = first.match(name)
-    for piece in rest:
-        if match is None:
-            return False
-        match = piece.search(name, match.end())
-    return match is not None
-
-
-FP32 = 32
-"""Bits of the scales that most methods store."""
+FP16, FP32, INDEX = 16, 32, 32
+"""Bits of a scale in the model's fp16 or bf16, of one in fp32, and of an input's group in `g_idx`."""
+MOST_SETTINGS = 100
+"""Settings by group or module that are read: real files have a few."""
 
 AS_IT_IS = Packing("dtype")
+NVFP4 = Packing(4, 16, 8, 0, "tensor", FP32)
+"""A scale of fp8 for 16 values, and one of fp32 for a matrix."""
+MXFP4, MXFP8 = Packing(4, 32, 8), Packing(8, 32, 8)
+"""OCP Microscaling 1.0: a scale of e8m0 for 32 values."""
 WORD_BITS = 32
 """What GPTQ and AWQ pack values into."""
 
@@ -152,6 +65,7 @@ class Scheme(NamedTuple):
     layers_only: nothing outside of the layers is packed.
     in_words: a matrix is packed only if its outputs fill whole words of 32 bits.
     tables: the table of tokens is packed too.
+    of_groups: the formats of groups of rows that differ, such as experts; patterns decide before them.
     native: what some devices multiply as it is, by archcli's name.
     """
 
@@ -165,27 +79,32 @@ class Scheme(NamedTuple):
     in_words: bool = False
     tables: bool = False
     native: str = ""
+    of_groups: Mapping[str, Packing] = MappingProxyType({})
+
+    @property
+    def patterns(self) -> tuple[Patterns, ...]:
+        """All lists of patterns."""
+        return (self.kept, *(patterns for patterns, _ in self.overrides))
 
     @property
     def tells_layers_apart(self) -> bool:
         """Whether it may store one layer otherwise than another."""
-        patterns = (self.kept, *(patterns for patterns, _ in self.overrides))
-        return any(it.tells_layers_apart for it in patterns)
+        return any(patterns.tells_layers_apart for patterns in self.patterns)
 
     @property
     def unread(self) -> list[str]:
         """Patterns that are not understood."""
-        return [*self.kept.unread, *(entry for patterns, _ in self.overrides for entry in patterns.unread)]
+        return [entry for patterns in self.patterns for entry in patterns.unread]
 
     def packing_of(self, group: str, names: Iterable[str], outputs: Any, *, in_layer: bool) -> Packing:
         """The format of a linear layer: `group` is that of its row, `names` are those of its module."""
         names = list(names)
         if group in self.keeps or (self.only and group not in self.only):
             return AS_IT_IS
-        if (self.layers_only and not in_layer) or any(map(self.kept.match, names)):
+        if (self.layers_only and not in_layer) or self.kept.matches_any(names):
             return AS_IT_IS
-        overrides = (packing for patterns, packing in self.overrides if any(map(patterns.match, names)))
-        packing = next(overrides, self.packing)
+        overrides = (packing for patterns, packing in self.overrides if patterns.matches_any(names))
+        packing = next(overrides, self.of_groups.get(group, self.packing))
         if self.in_words and isinstance(packing.bits, int) and outputs * packing.bits % WORD_BITS:
             return AS_IT_IS
         return packing
@@ -220,3 +139,26 @@ def block_size(value: Any) -> tuple[int, int] | None:
         case [int() as rows, int() as columns] if rows > 0 and columns > 0:
             return rows, columns
     return None
+
+
+EXPERT = re.compile(r"(\bexperts\.)\d+\.")
+
+
+def averaging(bits: float) -> Packing:
+    """The format of matrices whose values take so many bits on average, scales included: 4.65."""
+    whole, hundredths = divmod(round(100 * bits), 100)
+    # the rest of a hundred values stands in for a scale
+    return Packing(whole, 100, hundredths, group_rows=FLATTENED)
+
+
+def by_module(settings: Mapping[str, Packing], **how: bool) -> tuple[tuple[Patterns, Packing], ...]:
+    """The overrides of modules by name or pattern, those of one format in one list.
+
+    All experts of a layer are stored alike: an entry of the first stands for those of the others.
+    """
+    by_packing: dict[Packing, list[str]] = {}
+    for name, packing in settings.items():
+        first = EXPERT.sub(r"\g<1>0.", name)
+        if first == name or first not in settings:
+            by_packing.setdefault(packing, []).append(name)
+    return tuple((Patterns(names, **how), packing) for packing, names in by_packing.items())

@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, shorten
+from archcli.graph import Row
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.quantization.methods import METHODS, method_of
 from archcli.load.huggingface.quantization.rules import Decision, rules
 from archcli.load.huggingface.quantization.scheme import AS_IT_IS, Scheme
 from archcli.load.huggingface.weights.map import WeightMap
+from archcli.load.huggingface.weights.modules import MOST_NUMBERED, listed, module_names, unmatched
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.trace import outline
@@ -21,12 +23,32 @@ from archcli.ops import Linear
 
 SIXTEEN = Packing(16, scale_bits=0)
 """Plain numbers of fp16 or bf16, of which a form says nothing."""
-MOST_NUMBERED, MOST_RULES = 4096, 2000
-UNPACKED = "parameters are counted, and bytes as if it were not quantized"
+MOST_RULES = 2000
+UNREAD = "parameters are counted, and bytes are not known: --dtype states a form"
+NAMING = (
+    "quant_algo",
+    "moe_quant_algo",
+    "expert_dtype",
+    "data_type",
+    "weights",
+    "checkpoint_format",
+    "packing_format",
+    "version",
+    "format",
+    "mode",
+    "quant_type",
+    "bits",
+)
+"""Keys that tell the forms of a method apart."""
+LONGEST_FORM = 120
+OF_WIDTH = re.compile(r"bits|dtype|algo|width|precision|format|group_size")
+"""Keys that may say how weights are stored."""
+OF_COMPUTING = re.compile(r"^(act|kv|bnb_4bit)_|compute|input|output|cache")
+"""Keys that say how a model computes, or keeps its cache."""
 
 
 class Storage(NamedTuple):
-    """A model's `quantization` as a YAML would state it, None for a scheme that is not known; and notes."""
+    """A model's `quantization` as a YAML would state it, None where nothing is packed; and notes."""
 
     quantization: dict[str, Any] | None
     notes: tuple[str, ...]
@@ -37,49 +59,73 @@ def storage(config: Config, model: Model, weights: WeightMap | None) -> Storage:
     method = method_of(config.data)
     if method not in METHODS:
         name = short_repr(method) if method else "that is missing"
-        return Storage(None, (f"quantization_config: a quant_method {name} is not known: {UNPACKED}",))
+        return _unknown(config, f"a quant_method {name} is not known")
     try:
         scheme = METHODS[method](config)
     except ArchError as error:
-        return Storage(None, (f"quantization_config: {error.problems[0].what}: {UNPACKED}",))
+        return _unknown(config, error.problems[0].what)
     if scheme is None:
-        return Storage(None, (f"quantization_config: this form of {method} is not known: {UNPACKED}",))
+        return _unknown(config, f"this form of {method} is not known")
     quantization = rules(_decisions(scheme, model, weights))
     if quantization is not None and len(quantization.get("rules", ())) > MOST_RULES:
-        return Storage(None, (f"quantization_config gives more than {MOST_RULES:,} rules: {UNPACKED}",))
-    if quantization is not None and scheme.native:
-        quantization |= {"native": scheme.native}
-    return Storage(quantization, tuple(_notes(scheme, weights)))
+        return _unknown(config, f"it gives more than {MOST_RULES:,} rules")
+    if quantization is not None:
+        quantization |= {"native": scheme.native} if scheme.native else {}
+        quantization |= {"label": shorten(scheme.about, LONGEST_FORM)}
+    return Storage(quantization, (*_notes(scheme, model, weights), *_unread(config)))
 
 
-def _notes(scheme: Scheme, weights: WeightMap | None) -> Iterator[str]:
+def _unread(config: Config) -> Iterator[str]:
+    """Notes on keys that state a width or a type of weights, and were not read."""
+    for key in config.unread_keys():
+        if OF_WIDTH.search(key) and not OF_COMPUTING.search(key):
+            yield f"quantization_config: key {short_repr(key)} was not understood and may change the bytes"
+
+
+def _unknown(config: Config, reason: str) -> Storage:
+    """The storage of a form whose bytes are not known, by what the file says of it: modelopt, W4A8_AWQ."""
+    stated = ((name, config.data[name]) for name in NAMING if name in config.data)
+    settings = [f"{name} {value}" for name, value in stated if isinstance(value, str | int)]
+    form = ", ".join([method_of(config.data) or "a quant_method without a name", *settings])
+    quantization = {"bits": "dtype", "unknown": shorten(form, LONGEST_FORM)}
+    return Storage(quantization, (f"quantization_config: {reason}: {UNREAD}",))
+
+
+def _notes(scheme: Scheme, model: Model, weights: WeightMap | None) -> Iterator[str]:
     yield f"quantization_config: {scheme.about}; other weights take the bytes of --dtype"
     if weights is None and (scheme.kept or scheme.overrides):
         yield "quantization_config: its module names were not compared, those of this family are not known"
     for entry in scheme.unread[:3]:
         yield f"quantization_config: the pattern {short_repr(entry)} was not understood"
+    missed = [] if weights is None else unmatched(scheme.patterns, model, weights)
+    if missed:
+        yield f"quantization_config: no module of the model is called {listed(missed)}"
 
 
 def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Iterator[Decision]:
     """The format of every matrix of every layer, layers together where nothing tells them apart."""
     layers = LayerIndex(model)
-    for row in outline(model):
+    rows = [row for row in outline(model) if quantizable(row)]
+    outputs = {f"{row.path}.weight": row.weights["weight"][0] for row in rows}
+    for row in rows:
         # a weight that is borrowed is stored by its owner
-        if not quantizable(row) or row.stored == 0:
+        if row.stored == 0:
             continue
         span = layers.stored_span(row)
         in_layer = any(row.path.startswith(prefix) for prefix in layers.prefixes)
         apart = scheme.tells_layers_apart and in_layer and len(span) <= MOST_NUMBERED
         path = re.sub(r"(^|\.)layers\.\d+\.", r"\1layers.*.", row.path) if in_layer else row.path
-        outputs = row.weights["weight"][0]
-        # all experts of a layer are stored alike: the names of the first stand for them
-        names, first = _names(path, weights, nth=0 if row.experts else None)
-        for numbers in [range(n, n + 1) for n in span] if apart else [span]:
-            called = [name.replace("*", str(numbers[0])) for name in names]
+        tensor = _tensor(row, weights)
+        of_all = sum(outputs.get(name, 0) for name in tensor) or outputs[f"{row.path}.weight"]
+        for numbers, place in zip(
+            [range(n, n + 1) for n in span] if apart else [span], layers.stored_paths(row), strict=False
+        ):
             packing = AS_IT_IS
             if isinstance(row.op, Linear) or (scheme.tables and row.group == "embedding"):
-                packing = scheme.packing_of(row.group, called, outputs, in_layer=in_layer)
-            packing = packing if first else _without_shared(packing)
+                names = module_names(place, weights, experts=bool(row.experts))
+                packing = scheme.packing_of(row.group, names, of_all, in_layer=in_layer)
+            is_first = tensor[0] == f"{row.path}.weight"
+            packing = packing if is_first else _without_shared(packing)
             yield Decision(row.group, path, numbers if in_layer else None, packing)
 
 
@@ -111,17 +157,15 @@ def of_file(model: Model, packings: Mapping[str, Packing], rest: str) -> dict[st
     return {**quantization, "rest": rest}
 
 
-def _names(path: str, weights: WeightMap | None, nth: int | None) -> tuple[list[str], bool]:
-    """The names of a matrix's module in files, and whether it is the first matrix of its tensor."""
-    ours = f"{path}.weight"
+def _tensor(row: Row, weights: WeightMap | None) -> tuple[str, ...]:
+    """archcli's names of the matrices that lie in the same tensor of a file, in their order."""
+    ours = f"{row.path}.weight"
     if weights is None:
-        return [path], True
-    names = [*weights.checkpoint_names(ours, nth)] or [*weights.checkpoint_names(ours)]
-    if not names:
-        return [path], True
-    targets = (weights.find(name) for name in names)
-    first = all(target is None or target.names[0] == ours for target in targets)
-    return [name.removesuffix(".weight") for name in names], first
+        return (ours,)
+    # all experts of a layer are stored alike: the names of the first stand for them
+    apart = [*weights.checkpoint_names(ours, 0)] if row.experts else []
+    targets = (weights.find(name) for name in apart or weights.checkpoint_names(ours))
+    return max((target.names for target in targets if target is not None), key=len, default=(ours,))
 
 
 def _without_shared(packing: Packing) -> Packing:

@@ -5,26 +5,37 @@ Imported for files with towers alone.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare, tree_of
+from archcli.load.huggingface.parts.processing import (
+    BOUNDS,
+    PROCESSOR,
+    VIDEO_PROCESSOR,
+    image_settings,
+    pixels_of,
+    processor,
+    whole_pixels,
+)
 from archcli.load.huggingface.registry import family_of
-from archcli.load.huggingface.towers.readers import FLAT, JOINS, OPTIONAL, READERS
+from archcli.load.huggingface.towers.readers import (
+    FLAT,
+    IN_TURN,
+    JOINS,
+    OPTIONAL,
+    READERS,
+    SECTIONS,
+    TOKENS,
+)
+from archcli.load.loaded import MediaNote
 from archcli.load.spec.build import built_part
-from archcli.load.yaml.text import decode, read_start
 from archcli.modules import Tower
 
-VIDEO_PROCESSOR = "video_preprocessor_config.json"
-"""The file that says what becomes of a video; without it that of images does."""
-PROCESSOR = "preprocessor_config.json"
-"""The file beside a config.json that says what becomes of an image."""
 NOTHING: Mapping[str, Any] = {}
 PLAIN = (
     "architectures",
@@ -43,10 +54,14 @@ PLAIN = (
 
 @dataclass(frozen=True)
 class TowerSource:
-    """What a tower is read from: the whole file, the processor's, and the width of the language model."""
+    """What a tower is read from: the whole file, its processor's settings, and the language model.
+
+    `processor` has the defaults of its class; `in_file` says whether a file states any setting.
+    """
 
     whole: Config
     processor: Config
+    in_file: bool
     width: ConfigValue[int]
     text: Mapping[str, Any]
 
@@ -65,14 +80,19 @@ class TowerSource:
         family = family_of(kind) if isinstance(kind, str) else None
         if family is None or not isinstance(kind, str) or kind not in ENCODERS:
             raise self.whole.error(f"{key} of model_type {short_repr(kind)} is not known")
-        inner = Config(data, config.places, config.read, self.whole.notes)
+        inner = Config(data, config.places, config.read, self.whole.notes, reader=config.reader)
         mapping = family.mapping(family.of_class(inner))
         inner.report_unread_keys()
         return mapping
 
     def size(self, fallback: Any) -> Any:
         """The one size that a processor resizes images to, else the tower's own, with a note."""
-        for key in ("crop_size", "size"):
+        if not self.in_file:
+            self.note(f"images are resized to {' x '.join(map(str, getattr(fallback, 'value', fallback)))}")
+            return fallback
+        # a class that does not cut has no word for it
+        cuts = self.processor.get("do_center_crop", default=not self.processor.defaults)
+        for key in ("crop_size", "size") if cuts else ("size",):
             stated = self.processor.get(key, default=None)
             if isinstance(stated, int):
                 return [stated, stated]
@@ -80,15 +100,25 @@ class TowerSource:
                 return [stated["height"], stated["width"]]
             if isinstance(stated, dict) and key == "size" and "shortest_edge" in stated:
                 return [stated["shortest_edge"]] * 2
-        self.note(f"images are resized to {' x '.join(map(str, getattr(fallback, 'value', fallback)))}")
         return fallback
 
-    def bounds(self, least: int, most: int) -> tuple[int, int]:
-        """The least and most pixels of an image, as processors state them."""
-        low, high = pixels_of(self.processor)
-        if low is None or high is None:
+    def bounds(self, least: int, most: int) -> tuple[int, int] | None:
+        """The least and most pixels of an image: the processor's, or these where no file states any.
+
+        None for a size that its class refuses.
+        """
+        if not self.in_file:
             self.note(f"an image has {least:,} to {most:,} pixels")
-        return whole_pixels(low or least, "least"), whole_pixels(high or most, "most")
+            return least, most
+        low, high = (
+            None if value is None else whole_pixels(value, which)
+            for value, which in zip(pixels_of(self.processor), ("least", "most"), strict=True)
+        )
+        size = self.processor.get("size", default=None)
+        refused = self.processor.defaults and (
+            not isinstance(size, dict) or size.keys() != {*BOUNDS.values()}
+        )
+        return None if refused else (low or least, high or most)
 
     def patched_video(
         self, factor: int, frames: int, least: int, most: int, *, of_all: bool = False
@@ -103,9 +133,8 @@ class TowerSource:
         low, high = pixels_of(stated)
         if low is None or high is None:
             what = "all frames together have" if of_all else "a frame has"
-            self.whole.note(
-                f"no {VIDEO_PROCESSOR} says what becomes of a video: {what} {least:,} to {most:,} pixels"
-            )
+            note = f"no {VIDEO_PROCESSOR} says what becomes of a video: {what} {least:,} to {most:,} pixels"
+            self.whole.note(MediaNote(note))
         bounds = {"least": whole_pixels(low or least, "least"), "most": whole_pixels(high or most, "most")}
         return {"kind": "patched", "frames": frames, "factor": factor, **bounds, "of_all": of_all}
 
@@ -120,36 +149,20 @@ class TowerSource:
     def of_videos(self) -> Config:
         """The file on videos, or that on images."""
         own = processor(self.whole, VIDEO_PROCESSOR)
-        return own if own.data else self.processor
+        return own if own.data else processor(self.whole)
 
     def longest(self, key: str, default: int) -> int:
-        """The longest edge that the processor states at a key."""
-        stated = self.processor.get(key, default=None)
-        value = stated.get("longest_edge") if isinstance(stated, dict) else stated
-        if not isinstance(value, int):
+        """The longest edge that the processor states at a key, or this one where no file states any."""
+        if not self.in_file:
             self.note(f"{key} has a longest edge of {default}")
             return default
-        return value
+        stated = self.processor.get(key, default=None)
+        value = stated.get("longest_edge") if isinstance(stated, dict) else stated
+        return value if isinstance(value, int) else default
 
     def note(self, text: str) -> None:
         """Say which default of a class stands where no processor's file says otherwise."""
-        self.whole.note(f"no {PROCESSOR} says what becomes of an image: {text}")
-
-
-def pixels_of(stated: Config) -> tuple[Any, Any]:
-    """The least and most pixels that a processor's file states; None for none."""
-    size = stated.get("size", default=None)
-    size = size if isinstance(size, dict) else {}
-    low = stated.get("min_pixels", default=size.get("shortest_edge"))
-    return low, stated.get("max_pixels", default=size.get("longest_edge"))
-
-
-def whole_pixels(value: Any, which: str) -> int:
-    """The least or most pixels; ArchError for what is no whole number above 0."""
-    if not isinstance(value, int) or value < 1:
-        what = f"the {which} pixels of an image must be a whole number above 0"
-        raise ArchError(f"{PROCESSOR}: {what}, not {short_repr(value)}")
-    return value
+        self.whole.note(MediaNote(f"no {PROCESSOR} says what becomes of an image: {text}"))
 
 
 USUAL_SIDE = 32
@@ -203,13 +216,14 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
         # notes of a tower that turns out to be unknown are about nothing
         notes = len(whole.notes)
         try:
-            made = read(TowerSource(whole, processor(whole), mapping["d_model"], text))
+            source = TowerSource(whole, *image_settings(whole), mapping["d_model"], text)
+            made = read(source)
             for number, tower in enumerate(made if isinstance(made, list) else [made]):
                 if "params" in tower:
                     known.beside[tower["part"]] = tower["params"]
                     continue
                 prompted = _in_prompt(whole, text, key) if number == 0 else {}
-                known.towers.append(_in_place(whole, tower, mapping, prompted))
+                known.towers.append(_in_place(whole, _unresized(source, tower), mapping, prompted))
             known.keys.append(key)
             known.settled.extend(JOINS.get((kind, key), ()))
         except ArchError as error:
@@ -220,39 +234,24 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
     return known
 
 
-TOKENS = {
-    "llava": 32000,
-    "llava_next": 32000,
-    "llava_onevision": 151646,
-    "mistral3": 10,
-    "gemma3": 262144,
-    "paligemma": 256000,
-    "internvl": 151667,
-    "smolvlm": 128257,
-    "idefics3": 128257,
-    "mllama": 128256,
-    "qwen2_vl": 151655,
-    "qwen2_5_vl": 151655,
-    "qwen3_vl": 151655,
-    "qwen3_vl_moe": 151655,
-    "qwen3_5": 248056,
-    "qwen3_5_moe": 248056,
-    "fuyu": 71011,
-    "qwen2_audio": 151646,
-    "voxtral": None,
-}
-"""The tokens in whose place vectors stand: defaults of the classes whose logits tests compare."""
-SECTIONS = {
-    "qwen2_vl": (16, 24, 24),
-    "qwen2_5_vl": (16, 24, 24),
-    "qwen3_vl": (24, 20, 20),
-    "qwen3_vl_moe": (24, 20, 20),
-    "qwen3_5": (11, 11, 10),
-    "qwen3_5_moe": (11, 11, 10),
-}
-"""Pairs of rotary heads that turn by time, row and column, by model_type: defaults of the classes."""
-IN_TURN = ("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
-"""Classes whose pairs turn by time, row and column in turn."""
+OF_WHOLE_TOKENS = {"multiple": "factor", "largest": "factor", "padded": "cell"}
+"""Sizings whose images may stay as they are, and the key of what their sides are then multiples of."""
+
+
+def _unresized(source: TowerSource, tower: Mapped) -> Mapped:
+    """A tower whose images stay as they are, where a class that reads do_resize is told so."""
+    sizing, processor = tower.get("sizing"), source.processor
+    known = not processor.defaults or "do_resize" in processor.defaults
+    if sizing is None or not known or processor.get("do_resize", default=True) is not False:
+        return tower
+    kind = sizing["kind"]
+    if kind == "fixed":
+        if processor.get("do_center_crop", default=False):
+            return tower
+        return {**tower, "sizing": {"kind": "exact", "size": tower["model"]["front_end"]["image_size"]}}
+    if kind in OF_WHOLE_TOKENS:
+        return {**tower, "sizing": {"kind": "exact", "factor": sizing[OF_WHOLE_TOKENS[kind]]}}
+    return {**tower, "sizing": _unread("its processor does not resize images")}
 
 
 def _in_place(whole: Config, tower: Mapped, mapping: Mapped, place: Mapped) -> Mapped:
@@ -298,22 +297,6 @@ def _turned(whole: Config, text: Mapping[str, Any]) -> Mapped:
     return {"sections": [*sections], "interleaved": whole.model_type in IN_TURN}
 
 
-def processor(whole: Config, name: str = PROCESSOR) -> Config:
-    """The processor's file beside a config.json, empty where there is none."""
-    file = Path(whole.places.source.name)
-    beside = file.with_name(name)
-    if file.name != "config.json" or not beside.is_file():
-        return Config({}, notes=whole.notes)
-    try:
-        data = json.loads(decode(read_start(beside, str(beside)), str(beside)))
-    except (ValueError, RecursionError, ArchError):
-        data = None
-    if not isinstance(data, dict):
-        whole.note(f"{name} is no JSON object, and not read")
-        return Config({}, notes=whole.notes)
-    return Config(data, notes=whole.notes)
-
-
 def linear(width: Any, *, bias: Any = True) -> Mapped:
     """A step W x + b."""
     return {"kind": "linear", "width": width, "bias": bias}
@@ -341,11 +324,32 @@ def still_patches(config: Config, frames: str = "temporal_patch_size", **more: A
     }
 
 
-def multiples(source: TowerSource, config: Config, least: int, most: int, frames: int = 1) -> Mapped:
+def multiples(
+    source: TowerSource, config: Config, least: int, most: int, frames: int = 1, **more: str
+) -> Mapped:
     """Sides to multiples of a merged patch, between two areas."""
-    factor = config.size("patch_size").value * config.size("spatial_merge_size").value
-    low, high = source.bounds(least, most)
-    return {"kind": "multiple", "factor": factor, "least": -(-low // frames), "most": high // frames}
+    sizes = {
+        "patch_size": config.size("patch_size").value,
+        "merge_size": config.size("spatial_merge_size").value,
+    }
+    for key, value in sizes.items() if source.in_file else ():
+        stated = source.processor.get(key, default=value)
+        if stated != value:
+            return _unread(f"{key} is {short_repr(stated)} in its processor, and {value} in its tower")
+    bounds = source.bounds(least, most)
+    if bounds is None:
+        return _unread(
+            "the size of its processor must have shortest_edge and longest_edge, and no other keys"
+        )
+    low, high = bounds
+    factor = sizes["patch_size"] * sizes["merge_size"]
+    bounded = {"least": -(-low // frames), "most": high // frames}
+    return {"kind": "multiple", "factor": factor, **bounded, **more}
+
+
+def _unread(why: str) -> Mapped:
+    """The sizing of images that are not read."""
+    return {"kind": "unknown", "why": why}
 
 
 def merger(hidden: int, width: Any, act: Any, *, norm: Mapped, n: Any, first: bool = True) -> list[Mapped]:
@@ -359,6 +363,8 @@ def tiled(source: TowerSource, tile: Any) -> Mapped:
     """Tiles by the nearest shape where the processor cuts images into them, else one size."""
     if not source.processor.get("crop_to_patches", default=False):
         return {"kind": "fixed", "size": tile}
+    if not source.in_file:
+        source.note(f"it is cut into at most {source.processor.get('max_patches', default=12)} tiles")
     least = source.processor.get("min_patches", default=1)
     return {
         "kind": "canvas",

@@ -238,10 +238,6 @@ def git(source: TowerSource) -> Mapped:
     }
 
 
-FUYU_BOUNDS = (1080, 1920)
-"""Height and width that images shrink to fit into, where no processor's file says otherwise."""
-
-
 def fuyu(source: TowerSource) -> Mapped:
     """Fuyu: a matrix for each patch, and no layers."""
     whole = source.whole
@@ -280,11 +276,10 @@ def _within(source: TowerSource, patch: int) -> Mapped:
     """How Fuyu's processor bounds an image."""
     if source.processor.get("do_resize", default=True) is not True:
         return {"kind": "unknown", "why": "its processor does not resize images"}
-    stated = source.processor.get("size", default={})
-    sides = [stated.get(key) for key in ("height", "width")] if isinstance(stated, dict) else []
-    if not source.processor.data:
-        source.note(f"it has at most {FUYU_BOUNDS[0]:,} x {FUYU_BOUNDS[1]:,} pixels")
-    if any(type(side) is not int or side < 1 or side % patch for side in sides if side is not None):
+    stated = source.processor.get("size")
+    bounds = [stated.get(key) for key in ("height", "width")] if isinstance(stated, dict) else []
+    if not source.in_file:
+        source.note(f"it has at most {' x '.join(f'{side:,}' for side in bounds)} pixels")
+    if not bounds or any(type(side) is not int or side < 1 or side % patch for side in bounds):
         return {"kind": "unknown", "why": "its processor states a size of no whole patches"}
-    bounds = [side or usual for side, usual in zip(sides or [None, None], FUYU_BOUNDS, strict=True)]
     return {"kind": "within", "bounds": bounds, "patch": patch}

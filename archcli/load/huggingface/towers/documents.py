@@ -55,7 +55,6 @@ GRANITE: dict[str, Any] = {
     "deepstack_visual_indexes": [3, 7, 10],
     "use_fine_route": True,
 }
-OF_PAGE = {"crop_to_patches": True, "min_patches": 1, "max_patches": 32}
 MOST_SIDE = 16
 """Tiles in a row or a column of a page: the tokenizer has no names of further ones."""
 MOST_MERGES = 8
@@ -116,7 +115,10 @@ def _sam(config: Config) -> Mapped:
 def minicpm_ocr(source: TowerSource) -> Mapped:
     """MiniCPM-OCR: as MiniCPM-V, without the merger between layers, which the class holds all the same."""
     source.whole.only("downsample_mode", "4x", default="4x")
-    return _minicpm(source, {"kind": "exact"}, between=False)
+    sizing = _slices(source, "4x")
+    if source.processor.get("small_image_upsize", default="always") != "always":
+        sizing = {"kind": "unknown", "why": "its processor keeps small images by rules of its own"}
+    return _minicpm(source, sizing, between=False)
 
 
 def minicpm_v(source: TowerSource) -> Mapped:
@@ -162,10 +164,9 @@ def _minicpm(source: TowerSource, sizing: Mapped, *, between: bool) -> Mapped:
         whole.ignore("insert_layer_id")
     config.report_unread_keys()
     widths: list[ConfigValue[int] | int] = [*[d] * (times - 1), source.width]
-    exact = sizing["kind"] == "exact" or times > 1
     return {
         "model": encoder,
-        "sizing": {"kind": "exact", "factor": factor} if exact else sizing,
+        "sizing": {"kind": "exact", "factor": factor} if times > 1 else sizing,
         "projector": [step for width in widths for step in _merged_by_four(4 * d, width)],
         "unread": {} if between else _window_merger(config, window.value),
     }
@@ -208,9 +209,9 @@ def _slices(source: TowerSource, mode: str) -> Mapped:
     """A view of the whole and slices, as MiniCPM-V's processor makes them."""
     own = sides(source.whole.inner("vision_config", MINICPM), "patch_size").value
     stated = source.processor
-    if not stated.data:
+    if not source.in_file:
         source.note("it is cut into at most 9 slices of the area of 448 x 448")
-    elif stated.get("downsample_mode", default="16x") != mode:
+    elif stated.get("downsample_mode", default=mode) != mode:
         return {"kind": "unknown", "why": "its processor has another downsample_mode than the model"}
     elif [stated.size("patch_size", default=14).value] * 2 != own:
         return {"kind": "unknown", "why": "its processor has another patch_size than the model"}
@@ -300,9 +301,9 @@ def _paths(source: TowerSource, config: Config) -> tuple[int, int]:
 
 def _page(source: TowerSource, encoder: Mapped) -> Mapped:
     """Tiles of a page by the nearest shape, as its processor cuts them."""
-    stated = source.processor.with_defaults(**OF_PAGE)
+    stated = source.processor
     tile = encoder["front_end"]["image_size"]
-    if source.processor.data:
+    if source.in_file:
         tile = source.size(tile)
     else:
         source.note(f"a page is cut into at most 32 tiles of {' x '.join(map(str, bare(tile)))}")

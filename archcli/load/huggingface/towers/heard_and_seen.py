@@ -55,7 +55,7 @@ NO_FIGURE = (
 TURN = 100.0
 """The base of rotary rows and columns."""
 TOKENS = (70, 140, 280, 560, 1120)
-"""Tokens of an image that the processor allows; the third is its default."""
+"""Tokens of an image that the processor allows."""
 USUAL_SIDE = 16
 """Rows and columns of tokens of the image that is read where none is named."""
 MELS = 128
@@ -133,12 +133,11 @@ def _theta(source: TowerSource) -> float:
 def _tokens(source: TowerSource, patch: int, pooled: int) -> int:
     """The most tokens of an image that the processor allows."""
     source.whole.ignore("vision_soft_tokens_per_image")
-    stated = source.processor.get("max_soft_tokens", default=None)
-    if stated is None:
-        source.note(f"one has at most {TOKENS[2]} tokens")
-        stated = TOKENS[2]
+    stated = source.processor.get("max_soft_tokens")
+    if not source.in_file:
+        source.note(f"one has at most {stated} tokens")
     same = {"patch_size": patch, "pooling_kernel_size": pooled}
-    for key, value in same.items():
+    for key, value in same.items() if source.in_file else ():
         if source.processor.get(key, default=value) != value:
             raise ArchError(f"{PROCESSOR}: {key} is not the {value} of vision_config")
     if not isinstance(stated, int) or stated not in TOKENS:
@@ -245,8 +244,6 @@ RADIO: Mapped = {
 }
 RADIO_PLAIN = ("patch_dim", "video_patch_dim", "summary_idxs", "norm_mean", "norm_std", "image_size")
 """Keys that the class derives, and of pixels and of the answer of RADIO by itself."""
-RANGE: Mapped = {"min_num_patches": 1024, "max_num_patches": 13312, "max_model_len": 16384}
-"""Bounds of the patches of an image, and the context that bounds them too: defaults of the processor."""
 SHUFFLED = 2
 """Patches of a side that become one token."""
 
@@ -338,10 +335,11 @@ def _radio(whole: Config, config: Config) -> Mapped:
 
 def _patch_range(source: TowerSource, patch: int) -> Mapped:
     """The bounds of the patches of an image, as the processor has them."""
-    stated = source.processor.with_defaults(**RANGE, patch_size=patch, downsample_ratio=0.5)
-    stated.only("patch_size", patch)
+    stated = source.processor
+    if source.in_file:
+        stated.only("patch_size", patch)
     stated.only("downsample_ratio", 0.5)
-    if not source.processor.data:
+    if not source.in_file:
         source.note("it has 1,024 to 13,312 patches")
     least, most = stated.size("min_num_patches").value, stated.count("max_num_patches").value
     room = max((stated.size("max_model_len").value - 4) * SHUFFLED**2, least)

@@ -9,6 +9,7 @@ from typing import Any
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped, bare
 from archcli.load.huggingface.parts.networks import activation, gated, layernorm
+from archcli.load.huggingface.parts.processing import whole_processor
 from archcli.load.huggingface.towers.beside import TowerSource, linear, merged, tiled
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
 
@@ -35,8 +36,11 @@ PIXTRAL = {
 }
 
 
-def pixtral(source: TowerSource, key: str, init: Mapped = PIXTRAL) -> tuple[Mapped, Mapped]:
-    """Pixtral's encoder and what it makes of an image: RMSNorm, gated networks, rotary rows and columns."""
+def pixtral(source: TowerSource, key: str, init: Mapped = PIXTRAL, merges: int = 1) -> tuple[Mapped, Mapped]:
+    """Pixtral's encoder and what it makes of an image: RMSNorm, gated networks, rotary rows and columns.
+
+    Sides go up to whole tokens, of `merges` x `merges` patches.
+    """
     stated = source.whole.get(key, default={})
     config = source.part(key, PIXTRAL if stated else init)
     config.ignore("head_dim", "rope_parameters")
@@ -56,7 +60,7 @@ def pixtral(source: TowerSource, key: str, init: Mapped = PIXTRAL) -> tuple[Mapp
     sizing = {
         "kind": "longest",
         "longest": longest,
-        "patch": _patch(source, bare(front_end["patch_size"])[0]),
+        "patch": _token_side(source, bare(front_end["patch_size"])[0], merges),
         "breaks": True,
     }
     return encoder, sizing
@@ -83,9 +87,22 @@ COHERE = {
 LIGHTON = {**PIXTRAL, "image_size": 1540, "patch_size": 14, "hidden_act": "silu"}
 
 
-def _patch(source: TowerSource, default: int) -> Any:
-    """What a processor makes sides a multiple of: by its own word, else the encoder's patches."""
-    stated = source.processor.get("patch_size", default=default)
+def _token_side(source: TowerSource, patch: int, merges: int) -> int:
+    """What PixtralProcessor makes sides a multiple of: a patch times the patches of a token's side.
+
+    It overrules the image processor's own patch_size.
+    """
+    stated = whole_processor(source.whole)
+    usual = {"patch_size": 16, "spatial_merge_size": 1}
+    if not usual.keys() & stated.data.keys():
+        return patch * merges
+    stated = stated.with_defaults(**usual)
+    return stated.size("patch_size").value * stated.size("spatial_merge_size").value
+
+
+def _image_patch(source: TowerSource, default: int) -> Any:
+    """The side of a patch as an image processor states it, else the encoder's."""
+    stated = source.processor.get("patch_size", default=default) if source.in_file else default
     return stated.get("height", default) if isinstance(stated, dict) else stated
 
 
@@ -141,9 +158,8 @@ def llava(source: TowerSource) -> Mapped:
 
 def _pinned(source: TowerSource, drop: list[Mapped], most: int = 0, layer: int = -2) -> Mapped:
     encoder = source.encoder("vision_config", "clip_vision_model", CLIP_L)
-    pins = source.processor.get("image_grid_pinpoints", default=None) or source.whole.get(
-        "image_grid_pinpoints", default=PINS
-    )
+    stated = source.processor if source.in_file else source.whole
+    pins = stated.get("image_grid_pinpoints", default=PINS)
     source.whole.ignore("image_grid_pinpoints", "use_image_newline_parameter")
     tile = bare(source.size(encoder["front_end"]["image_size"]))[0]
     bias = source.whole.flag("multimodal_projector_bias", default=True)
@@ -240,7 +256,9 @@ def lighton_ocr(source: TowerSource) -> Mapped:
         {"kind": "activation", "activation": "gelu"},
         linear(source.width, bias=False),
     ]
-    return {"model": encoder, "sizing": {**sizing, "breaks": False}, "projector": steps}
+    # its processor leaves patches to the image processor
+    patch = _image_patch(source, bare(encoder["front_end"]["patch_size"])[0])
+    return {"model": encoder, "sizing": {**sizing, "patch": patch, "breaks": False}, "projector": steps}
 
 
 def llava_onevision(source: TowerSource) -> Mapped:
@@ -261,9 +279,9 @@ def llava_onevision(source: TowerSource) -> Mapped:
 def mistral3(source: TowerSource) -> Mapped:
     """Mistral 3: Pixtral's vectors normalized, four of them merged, through a perceptron."""
     whole = source.whole
-    encoder, sizing = pixtral(source, "vision_config")
-    drop = _chosen(whole, "full", -1, several=False)
     n = whole.size("spatial_merge_size", default=2)
+    encoder, sizing = pixtral(source, "vision_config", merges=n.value)
+    drop = _chosen(whole, "full", -1, several=False)
     bias = whole.flag("multimodal_projector_bias", default=False)
     eps = source.text.get("rms_norm_eps", 1e-6)
     steps = [

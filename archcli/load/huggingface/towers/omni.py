@@ -284,7 +284,11 @@ def _own_experts(config: Config, layer: int, kind: Any, top_k: int) -> tuple[int
         raise config.error(f"per_layer_config of layer {layer} is not supported")
     if kind == "dense":
         return 0, 0
-    inner = Config({key: value for key, value in own.items() if value is not None}, notes=config.notes)
+    inner = Config(
+        {key: value for key, value in own.items() if value is not None},
+        notes=config.notes,
+        reader=config.reader,
+    )
     number = inner.size("num_local_experts", default=config.size("num_local_experts").value)
     return number.value, inner.size("num_experts_per_tok", default=top_k).value
 

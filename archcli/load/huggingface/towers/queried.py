@@ -176,9 +176,9 @@ def named(source: TowerSource, act: Any) -> Any:
 
 
 def _between(source: TowerSource) -> Mapped:
-    size = source.processor.get("size", default=None)
+    size = source.processor.get("size")
     size = size if isinstance(size, dict) else {}
-    if not size:
+    if not source.in_file:
         source.note("its longer side is at most 980, its shorter at least 378 pixels")
     return {
         "kind": "between",
@@ -207,8 +207,8 @@ def aria(source: TowerSource) -> Mapped:
     ]
     if source.processor.get("split_image", default=False):
         raise whole.error("images are split by a rule that is not known (split_image)")
-    side, patch = source.processor.get("max_image_size", default=None), encoder["front_end"]["patch_size"]
-    if side is None:
+    side, patch = source.processor.get("max_image_size"), encoder["front_end"]["patch_size"]
+    if not source.in_file:
         side = _side_read(bare(patch)[0], {read for read, _ in queries})
         source.note(f"its longer side becomes {side:,} pixels, in a square")
     sizing = {"kind": "fixed", "size": [side, side]}

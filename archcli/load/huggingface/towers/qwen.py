@@ -250,8 +250,9 @@ def _glm(source: TowerSource, config: Config, encoder: Mapped, network: Mapped) 
     video = _video(source, config, 112 * 112, 28 * 28 * 2 * 30000, of_all=True)
     config.report_unread_keys()
     # bounds are of all pixels of the frames that a still image is repeated for
-    sizing = multiples(source, config, 112 * 112, 28 * 28 * 15000, config.size("temporal_patch_size").value)
-    return {"model": encoder, "sizing": {**sizing, "grown": "floor"}, "video": video, "projector": steps}
+    frames = config.size("temporal_patch_size").value
+    sizing = multiples(source, config, 112 * 112, 28 * 28 * 15000, frames, grown="floor")
+    return {"model": encoder, "sizing": sizing, "video": video, "projector": steps}
 
 
 def glm4v(source: TowerSource) -> Mapped:
@@ -296,7 +297,9 @@ def kimi(source: TowerSource) -> Mapped:
     renamed = {
         key.removeprefix("vt_").replace("init_pos_emb", "pos_emb"): value for key, value in stated.items()
     }
-    config = Config({**KIMI, **renamed}, source.whole.places.inner("vision_config"), notes=source.whole.notes)
+    whole = source.whole
+    places = whole.places.inner("vision_config")
+    config = Config({**KIMI, **renamed}, places, notes=whole.notes, reader=whole.reader)
     patch, norm = config.size("patch_size").value, layernorm(1e-5)
     table = [config.size("pos_emb_height").value * patch, config.size("pos_emb_width").value * patch]
     front_end = {
@@ -324,8 +327,18 @@ def kimi(source: TowerSource) -> Mapped:
         {"kind": "activation", "activation": "gelu"},
         linear(source.width),
     ]
-    sizing = {"kind": "exact", "factor": patch * block.value[0]}
-    return {"model": encoder, "sizing": sizing, "projector": steps}
+    return {"model": encoder, "sizing": _padded(source, patch, block.value[0]), "projector": steps}
+
+
+def _padded(source: TowerSource, patch: int, n: int) -> Mapped:
+    """How Kimi's processor bounds an image; `n` patches of a side are a token's."""
+    most, size = source.processor.size("max_patches"), source.processor.get("size")
+    longest = size.get("max_height") if isinstance(size, dict) else None
+    if not source.in_file:
+        source.note(f"it has at most {most.value:,} patches, {longest} on a side")
+    if type(longest) is not int or size.get("max_width") != longest:
+        return {"kind": "unknown", "why": "its processor takes a size of equal max_height and max_width"}
+    return {"kind": "padded", "cell": n * patch, "patch": patch, "most": most, "longest": longest}
 
 
 def lfm3_vl(source: TowerSource) -> Mapped:

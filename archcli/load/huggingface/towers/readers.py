@@ -1,4 +1,4 @@
-"""Which function reads which tower of a wrapper's config.json."""
+"""Tables by model_type: the function that reads each tower, and the tokens of its vectors."""
 
 from __future__ import annotations
 
@@ -118,3 +118,37 @@ JOINS: Mapping[tuple[str, str], tuple[str, ...]] = {
 
 OPTIONAL = {("gemma4", "vision_config"), ("gemma4", "audio_config"), ("nemotron_h_omni", "audio_config")}
 """Towers that a class has only where the file states them; others it makes of defaults."""
+
+TOKENS = {
+    "llava": 32000,
+    "llava_next": 32000,
+    "llava_onevision": 151646,
+    "mistral3": 10,
+    "gemma3": 262144,
+    "paligemma": 256000,
+    "internvl": 151667,
+    "smolvlm": 128257,
+    "idefics3": 128257,
+    "mllama": 128256,
+    "qwen2_vl": 151655,
+    "qwen2_5_vl": 151655,
+    "qwen3_vl": 151655,
+    "qwen3_vl_moe": 151655,
+    "qwen3_5": 248056,
+    "qwen3_5_moe": 248056,
+    "fuyu": 71011,
+    "qwen2_audio": 151646,
+    "voxtral": None,
+}
+"""The tokens in whose place vectors stand: defaults of the classes whose logits tests compare."""
+SECTIONS = {
+    "qwen2_vl": (16, 24, 24),
+    "qwen2_5_vl": (16, 24, 24),
+    "qwen3_vl": (24, 20, 20),
+    "qwen3_vl_moe": (24, 20, 20),
+    "qwen3_5": (11, 11, 10),
+    "qwen3_5_moe": (11, 11, 10),
+}
+"""Pairs of rotary heads that turn by time, row and column, by model_type: defaults of the classes."""
+IN_TURN = ("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
+"""Classes whose pairs turn by time, row and column in turn."""

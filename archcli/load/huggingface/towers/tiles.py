@@ -193,9 +193,12 @@ def _shuffled(source: TowerSource, encoder: Mapped, n: ConfigValue[int]) -> Mapp
     frame = source.of_videos.get("max_image_size", default=None)
     frame = frame.get("longest_edge", tile) if isinstance(frame, dict) else tile
     video = _frames(encoder, [frame, frame], n.value) if source.whole.model_type == "smolvlm" else None
+    splits = source.processor.get("do_image_splitting", default=True)
     return {
         "model": encoder,
-        "sizing": {"kind": "split", "longest": longest, "tile": tile},
+        "sizing": {"kind": "split", "longest": longest, "tile": tile}
+        if splits
+        else {"kind": "fixed", "size": [tile, tile]},
         "video": video,
         "projector": [merged(n), linear(source.width, bias=False)],
     }
@@ -246,7 +249,7 @@ def ovis2(source: TowerSource) -> Mapped:
     source.whole.ignore("visual_indicator_token_ids")
     sizing = tiled(source, source.size(encoder["front_end"]["image_size"]))
     if sizing["kind"] == "canvas" and source.processor.get("use_covering_area_grid", default=True):
-        sizing = {"kind": "unknown"}
+        sizing |= {"kind": "covering", "least": 1}
     width = source.whole.size("hidden_size", default=1536)
     table = {"kind": "table", "width": width, "beside": beside}
     return {"model": encoder, "sizing": sizing, "projector": [*neck, table], "within": len(neck)}
@@ -282,6 +285,11 @@ def llama4(source: TowerSource) -> Mapped:
         gelu,
         linear(source.width, bias=False),
     ]
-    # larger images are cut into tiles, by a rule that is not known here
-    sizing = {"kind": "exact", "size": front_end["image_size"]}
+    most = source.processor.size("max_patches")
+    if not source.in_file:
+        source.note(f"it is cut into at most {most} tiles")
+    # the class has no word for no overview, and its sizes to grow to are those to shrink to
+    sizing = {"kind": "canvas", "tile": source.size(front_end["image_size"]), "most": most, "nearest": "size"}
+    if source.processor.get("resize_to_max_canvas"):
+        sizing = {"kind": "unknown", "why": "its processor enlarges images as far as it can"}
     return {"model": encoder, "sizing": sizing, "projector": steps}

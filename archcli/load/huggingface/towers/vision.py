@@ -31,16 +31,6 @@ LFM_FILE = {
     "projector_bias": True,
     "projector_use_layernorm": True,
 }
-LFM_PROCESSOR = {
-    "min_image_tokens": 64,
-    "max_image_tokens": 256,
-    "max_pixels_tolerance": 2.0,
-    "do_image_splitting": True,
-    "min_tiles": 2,
-    "max_tiles": 10,
-    "tile_size": 512,
-    "use_thumbnail": True,
-}
 ERNIE = {
     "depth": 32,
     "hidden_size": 1280,
@@ -137,7 +127,6 @@ PHI = {
     "feature_layer": -2,
     "image_token_id": 200010,
 }
-STEP_FILE = {"patch_size": 504, "max_image_size": 3024}
 
 
 def _fixed(source: TowerSource, encoder: Mapped, projector: list[Mapped], **more: Any) -> Mapped:
@@ -172,9 +161,9 @@ def lfm2_vl(source: TowerSource) -> Mapped:
 
 def _lfm_sizing(source: TowerSource, encoder: Mapped, n: int) -> Mapped:
     """What LFM2-VL's processor makes of an image; n x n patches are a token."""
-    if not source.processor.data:
+    if not source.in_file:
         source.note("an image becomes 64 to 256 tokens, a larger one up to 10 tiles and an overview")
-    processor = source.processor.with_defaults(**LFM_PROCESSOR)
+    processor = source.processor
     factor = bare(encoder["front_end"]["patch_size"])[0] * n
     least, most = (processor.size(key).value * factor**2 for key in ("min_image_tokens", "max_image_tokens"))
     tiles = [processor.size(key).value for key in ("min_tiles", "max_tiles")]
@@ -230,8 +219,8 @@ def paddleocr_vl(source: TowerSource) -> Mapped:
     hidden = config.size("hidden_size").value * n * n
     steps = merger(hidden, source.width, "gelu", norm=layernorm(1e-5), n=n)
     config.report_unread_keys()
-    sizing = multiples(source, config, 384 * 384, 1536 * 1536)
-    return {"model": encoder, "sizing": {**sizing, "grown": "round"}, "projector": steps}
+    sizing = multiples(source, config, 384 * 384, 1536 * 1536, grown="round")
+    return {"model": encoder, "sizing": sizing, "projector": steps}
 
 
 def minimax_m3_vl(source: TowerSource) -> Mapped:
@@ -273,11 +262,8 @@ def step3p7(source: TowerSource) -> Mapped:
     )
     config.report_unread_keys()
     halved = [{"kind": "convolve", "width": n * width.value, "stride": 2, "padding": 1} for n in (2, 4)]
-    size, processor = (
-        source.size(encoder["front_end"]["image_size"]),
-        source.processor.with_defaults(**STEP_FILE),
-    )
-    if not source.processor.data:
+    size, processor = source.size(encoder["front_end"]["image_size"]), source.processor
+    if not source.in_file:
         source.note("tiles have 504 x 504 pixels, the longer side at most 3,024")
     sizing = {
         "kind": "windows",
@@ -312,9 +298,9 @@ def phi4_multimodal(source: TowerSource) -> Mapped:
             "image_size must be crop_size, and a whole and even number of patches", at=tile.place
         )
     config.report_unread_keys()
-    if not source.processor.data:
+    if not source.in_file:
         source.note("it becomes up to 36 tiles")
-    most = source.processor.size("dynamic_hd", default=36)
+    most = source.processor.size("dynamic_hd")
     steps = [{"kind": "pool"}, {"kind": "join_tiles"}, linear(source.width), GELU, linear(source.width)]
     return {
         "model": encoder,
@@ -344,7 +330,7 @@ def cosmos3_edge(source: TowerSource) -> Mapped:
     config.report_unread_keys()
     return {
         "model": encoder,
-        "sizing": {**multiples(source, config, 256 * 256, 4096 * 4096), "grown": "floor"},
+        "sizing": multiples(source, config, 256 * 256, 4096 * 4096, grown="floor"),
         "projector": merger(inner.value, source.width, "gelu", norm=layernorm(1e-6), n=n),
     }
 
@@ -365,9 +351,9 @@ def muse_glimmer(source: TowerSource) -> Mapped:
     eps = source.text.get("rms_norm_eps", 1e-5)
     last = {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": eps, "weight": False}}
     config.report_unread_keys()
-    if not source.processor.data:
+    if not source.in_file:
         source.note("it becomes at most 4,096 tokens")
-    most = source.processor.size("max_image_tokens", default=4096)
+    most = source.processor.size("max_image_tokens")
     return {
         "model": encoder,
         "sizing": {"kind": "grid_budget", "cell": config.size("patch_size").value * n, "most": most},

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from archcli.load.huggingface.weights.auxiliary import (
@@ -220,12 +221,22 @@ class WeightMap:
         """All checkpoint names of archcli's tensor, or of the nth tensor of its stack."""
         if self.towers is not None:
             yield from self.towers.checkpoint_names(ours, nth)
-        for name, rule in self.rules.items():
+        index = "*" if nth is None else str(nth)
+        for (_, name), matches in sorted(_templates(self._by_ours, ours.split("."))):
+            if len(matches) == name.count("*") and (nth is None or "#" in name):
+                yield fill_in(name, list(matches)).replace("#", index)
+
+    @cached_property
+    def _by_ours(self) -> dict[str, Any]:
+        """The rules as a tree of the steps of archcli's names: (place in the table, checkpoint's name)."""
+        tree: dict[str, Any] = {}
+        for place, (name, rule) in enumerate(self.rules.items()):
             for template in () if isinstance(rule, Auxiliary) else parts_of(rule).ours:
-                match = re.fullmatch(re.escape(template).replace(r"\*", "([^.]+)"), ours)
-                if match and template.count("*") == name.count("*") and (nth is None or "#" in name):
-                    index = "*" if nth is None else str(nth)
-                    yield fill_in(name, list(match.groups())).replace("#", index)
+                node = tree
+                for step in template.split("."):
+                    node = node.setdefault(step, {})
+                node.setdefault("", []).append((place, name))
+        return tree
 
     def _find(self, name: str) -> WeightTarget | None:
         targets: list[tuple[Parts, list[str], int | None]] = []
@@ -247,6 +258,23 @@ def plain(name: str) -> str:
     # wrappers put it in front, or after `model.`
     prefix = next((prefix for prefix in ("language_model.", "text_model.") if prefix in name), "")
     return name.replace(prefix, "", 1) if prefix else name
+
+
+def _templates(
+    node: dict[str, Any], steps: list[str], matches: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[int, str], tuple[str, ...]]]:
+    """(rule of `_by_ours`, wildcard values) of every template that the steps of archcli's name fit."""
+    if not steps:
+        yield from ((rule, matches) for rule in node.get("", ()))
+        return
+    step, *rest = steps
+    for key, below in node.items():
+        if key == step and "*" not in key and key:
+            yield from _templates(below, rest, matches)
+        elif "*" in key:
+            match = re.fullmatch(re.escape(key).replace(r"\*", "(.+)"), step)
+            if match:
+                yield from _templates(below, rest, (*matches, *match.groups()))
 
 
 def _matches(

@@ -6,7 +6,7 @@ from typing import Any
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.towers.beside import PROCESSOR, processor
+from archcli.load.huggingface.parts.processing import PROCESSOR, image_settings
 
 AS_GIVEN = "an image is read as it is given"
 
@@ -16,11 +16,11 @@ def with_size(mapping: Mapped, config: Config) -> Mapped:
     front_end = mapping.get("front_end", {})
     if front_end.get("kind") != "patches":
         return mapping
-    stated = processor(config)
-    size = _size(stated)
+    settings = image_settings(config)
+    size = _size(settings.config) if settings.in_file else None
     if size is not None:
         return {**mapping, "front_end": {**front_end, "resized": size}}
-    if stated.data:
+    if settings.in_file:
         config.note(f"{PROCESSOR} states no one size: {AS_GIVEN}")
     else:
         config.note(f"no {PROCESSOR} says to which size images are resized: {AS_GIVEN}")
@@ -29,7 +29,8 @@ def with_size(mapping: Mapped, config: Config) -> Mapped:
 
 def _size(stated: Config) -> list[Any] | None:
     """Height and width behind resizing and cutting the border off; None where images keep their shapes."""
-    if stated.get("do_center_crop", default=True):
+    # a class that does not cut has no word for it
+    if stated.get("do_center_crop", default=not stated.defaults):
         cut = _square(stated.get("crop_size", default=None))
         if cut is not None:
             return cut

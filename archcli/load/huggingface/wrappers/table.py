@@ -186,3 +186,6 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "NVLM_D": Wrapper("qwen2", of_text, "llm_config", text_head, headed=("NVLM_D_Model",)),
 }
 """Model types whose text part is exactly a model of a family, as the class in transformers has it."""
+
+OWN_CODE = ("deepseek_vl_v2", "internvl_chat", "multi_modality", "NVLM_D")
+"""Wrappers whose class is in their repositories alone."""

@@ -56,7 +56,12 @@ def text_part(whole: Config) -> TextPart:
     kind = data["model_type"]
     if kind == wrapper.text and kind in WRAPPERS:
         return text_part(
-            Config({"architectures": ["ForConditionalGeneration"], **data}, places, notes=whole.notes)
+            Config(
+                {"architectures": ["ForConditionalGeneration"], **data},
+                places,
+                notes=whole.notes,
+                reader=whole.reader,
+            )
         )
     if not wrapper.any_text and kind != wrapper.text:
         what = f"a {wrapper.key} of model_type {short_repr(kind)} is not supported here"
@@ -70,7 +75,8 @@ def text_part(whole: Config) -> TextPart:
     for name, value in outer.items():
         data[name] = value.value
     places = places._replace(places={**places.places, **{name: value.place for name, value in outer.items()}})
-    return TextPart(Config(data, places, notes=whole.notes), wrapper)
+    reader = kind if whole.reader else ""
+    return TextPart(Config(data, places, notes=whole.notes, reader=reader), wrapper)
 
 
 def _of_part(whole: Config, part: str, key: str, default: int) -> Any:
@@ -140,14 +146,15 @@ def innermost(whole: Config) -> Config:
         held = held if isinstance(held, dict) else {}
         # the class makes towers that the file leaves out
         made: Mapped = {tower: {} for tower in towers if held.get(tower) is None}
-        return Config({"model_type": kind, **held, **made}, whole.places.inner(key), notes=whole.notes)
+        data = {"model_type": kind, **held, **made}
+        return Config(data, whole.places.inner(key), notes=whole.notes, reader=whole.reader)
     if wrapper is None:  # a family's own file
         return whole
     inner = whole.get(wrapper.key, default=None)
     if wrapper.text not in WRAPPERS or not isinstance(inner, dict):
         return whole
     data = {"model_type": wrapper.text, **inner}
-    return Config(data, whole.places.inner(wrapper.key), notes=whole.notes)
+    return Config(data, whole.places.inner(wrapper.key), notes=whole.notes, reader=whole.reader)
 
 
 def uncounted(whole: Config, known: Sequence[str]) -> list[str]:
@@ -165,9 +172,9 @@ def note_counted(
     whole.notes[:] = [note for note in whole.notes if note not in none]
     if keys:
         alone, beside = "only the language model is counted", " and ".join(keys)
+        counted = f"figures are those of the language model{{}}; those of {beside} stand beside them"
         whole.notes[:] = [
-            note.replace(alone, "figures are those of the language model")
-            + (f"; those of {beside} stand beside them" if note.startswith(alone) else "")
+            counted.format(note.removeprefix(alone)) if note.startswith(alone) else note
             for note in whole.notes
             if note not in map(_beside, keys)
         ]

@@ -13,7 +13,7 @@ from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryAns
 from archcli.measure.memory.answers.recomputations import cheapest
 from archcli.measure.memory.answers.tables import plan_options
 from archcli.measure.memory.inference import in_ram_bytes
-from archcli.measure.memory.plan import DEVICES_PER_NODE, Plan, divisors
+from archcli.measure.memory.plan import DEVICES_PER_NODE, ONE_DEVICE, Plan, divisors, n_stacked_layers
 from archcli.measure.memory.ranks import RankPeak
 from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
@@ -42,10 +42,17 @@ class UsualPlans:
     _suits: dict[Plan, bool] = field(default_factory=dict)
 
     def of(self, n_devices: int) -> list[Plan]:
-        """The plans of so many devices in their order; of inference plans of fewer where it has none."""
-        if self.question.settings.phase == "train":
+        """The plans of so many devices in their order; of inference plans of fewer where it has none.
+
+        Raises ArchError where the settings suit the model on no number of devices.
+        """
+        model, settings = self.question.model, self.question.settings
+        if settings.phase == "train":
             return list(self._training(n_devices))
-        fewer = (list(self.inferring(n)) for n in range(n_devices, 0, -1))
+        ONE_DEVICE.check(model, settings)
+        # an engine that splits layers has no more stages than there are layers
+        most = min(n_devices, n_stacked_layers(model)) if settings.splits_layers else n_devices
+        fewer = (list(self.inferring(n)) for n in range(most, 0, -1))
         return next(plans for plans in fewer if plans)
 
     def _training(self, n_devices: int) -> Iterator[Plan]:
@@ -75,10 +82,12 @@ class UsualPlans:
                 return
 
     def _can_be(self, plan: Plan) -> bool:
-        """Whether the model can have a plan; each is checked once."""
-        if plan not in self._suits:
-            self._suits[plan] = plan.suits(self.question.model, self.question.settings)
-        return self._suits[plan]
+        """Whether the model can have a plan; each is checked once, in inference for any number of tokens."""
+        question = self.question
+        suits = self._suits if question.settings.phase == "train" else question.traced.suits
+        if plan not in suits:
+            suits[plan] = plan.suits(question.model, question.settings)
+        return suits[plan]
 
 
 def usual_plan(question: MemoryQuestion, n_devices: int) -> Plan:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError, Problem, closest, either, quote
 from archcli.measure.memory.engine import CACHING, NO_ENGINE, EngineName, InferenceEngine
-from archcli.measure.memory.plan import DEVICES_PER_NODE, ONE_DEVICE, Plan
+from archcli.measure.memory.plan import DEVICES_PER_NODE, MOST_SHARING, ONE_DEVICE, Plan, n_stacked_layers
 from archcli.measure.memory.ranks import BeyondModel, RankPeak, beyond_model, rank_peaks
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import TracedModel
@@ -383,8 +383,11 @@ def idle_replicas(settings: MemorySettings, plan: Plan) -> Iterator[str]:
 
 def _wider(question: MemoryQuestion, n_devices: int) -> Iterator[tuple[str, Plan]]:
     """Plans of more of the devices, the widest first, each with the options that change."""
-    plan = question.plan
-    for times in range(n_devices // plan.devices, 1, -1):
+    plan, most = question.plan, n_devices // question.plan.devices
+    if question.settings.phase != "train":
+        stages, sharing = n_stacked_layers(question.model) // plan.pp, MOST_SHARING // plan.tp
+        most = min(most, stages if question.settings.splits_layers else sharing)
+    for times in range(most, 1, -1):
         if question.settings.phase == "train":
             dp = plan.dp * times
             yield f"--dp {dp} --zero 3", replace(plan, dp=dp, zero=3)

@@ -84,7 +84,10 @@ def engine_in_words(settings: MemorySettings) -> str:
 
 def stored_in_words(model: Model, dtype: str, native: str = "") -> str:
     """The format of the weights, the `native` dtype of their products if it is another, that of all else."""
-    words = " ".join([*filter(None, [model.stored_as]), *(["as published"] if model.is_as_published else [])])
+    published = "as published" if model.is_as_published else ""
+    if published and model.quantization is not None and model.quantization.label:
+        published += f" ({model.quantization.label})"
+    words = " ".join(filter(None, (model.stored_as, published)))
     if not words:
         return dtype
     return f"{words}, computed in {dtype}" if not native else f"{words}, computed in {native} and {dtype}"

@@ -21,6 +21,7 @@ from archcli.measure.memory.inference import in_ram_bytes
 from archcli.measure.memory.offload import HostMemory
 from archcli.measure.predict.answers.question import PredictQuestion
 from archcli.measure.predict.answers.tables import totals_of
+from archcli.measure.weights.stored_bytes import UnknownFormError
 
 Record = dict[str, Any]
 AT = 2048
@@ -31,12 +32,10 @@ LEAST = (8192, 2048, 512)
 """Tokens of context that a format must hold to be chosen; fewer only where no format holds more."""
 RARE = {"fp8-block", "nf4", "nf4-double", "nvfp4", "mxfp4"}
 """Formats that few models are published in: chosen only where a model is, or where they are asked for."""
-OF_THE_HUB = {*RARE, "fp8", "int8", "awq-int4", "gptq-int4", "mlx-4bit"}
-"""Formats that a config.json may state."""
 PUBLISHED = "published"
-"""What bits are called that a model states itself and no format has: they are asked for without --dtype."""
+"""How the name of a form begins that a file states itself: it is asked for without --dtype."""
 NEAR = 0.05
-"""How far the bytes of a format may be from those of bits that a config.json states, to be called by it."""
+"""How far below such a form in bytes another is at least, to be offered as a smaller one."""
 
 
 @dataclass(frozen=True)
@@ -72,17 +71,17 @@ class FitAsked:
 
 
 def format_of(question: MemoryQuestion) -> str:
-    """The format of a question's weights; of a config.json that states bits, the one of about its bytes.
-
-    PUBLISHED where no format is like them.
-    """
+    """The format of a question's weights: `q4_k_m`, or `published (GPTQ, 4 bits in groups of 128)`."""
     model, dtype = question.model, question.settings.dtype
     if model.quantization is None or model.stored_as:
         return model.stored_as or dtype
-    size = whole_bytes(question)
-    known = ((abs(other / size - 1), name) for other, name, _ in formats_by_bytes(question))
-    off, name = min((it for it in known if it[1] in OF_THE_HUB), default=(NEAR, PUBLISHED))
-    return name if off < NEAR else PUBLISHED
+    label = model.quantization.label
+    return f"{PUBLISHED} ({label})" if label else PUBLISHED
+
+
+def is_published(name: str) -> bool:
+    """Whether a format is the form that a file states itself, which no --dtype names."""
+    return name.startswith(PUBLISHED)
 
 
 class Choice:
@@ -204,19 +203,29 @@ class Formats:
         try:
             return Choice(self.asked, self.asked.dtype)
         except ArchError:
-            if self.asked.ram_bytes:
-                # too much for device and RAM
-                return Choice(self.asked, self.asked.dtype, **NO_OFFLOAD)
-            others = self._within(0, math.inf) if self.asked.dtype is None else iter(())
-            first = next(others, None)
+            # of what is too much for device and RAM nothing is left in RAM
+            without: list[Record] = [NO_OFFLOAD] if self.asked.ram_bytes else []
+            tries = [(self.asked.dtype or PUBLISHED, options) for options in without]
+            if self.asked.dtype is None:
+                # where the engine does not read the published form
+                tries += [(name, options) for options in ({}, *without) for _, name in self.by_bytes]
+            first = next(filter(None, (self._tried(*it) for it in tries)), None)
             if first is None:
                 raise
             return first
 
     @cached_property
     def own(self) -> MemoryQuestion:
-        """The model as it is published, whatever runs it."""
-        return self.asked.memory(dtype=None, seq_len=1, engine=None, kv_dtype=None, **NO_OFFLOAD)
+        """The model as it is published, whatever runs it; in bf16 where that is a form of unknown bytes."""
+        try:
+            return self._published(None)
+        except UnknownFormError:
+            if self.asked.dtype is None:
+                raise
+            return self._published("bf16")
+
+    def _published(self, dtype: str | None) -> MemoryQuestion:
+        return self.asked.memory(dtype=dtype, seq_len=1, engine=None, kv_dtype=None, **NO_OFFLOAD)
 
     @cached_property
     def own_bytes(self) -> int:
@@ -227,20 +236,24 @@ class Formats:
     def by_bytes(self) -> list[tuple[int, str]]:
         """(bytes of all weights, format), the largest first; the model's own is the first of all."""
         name = format_of(self.own)
+        most = self.own_bytes * (1 - NEAR) if is_published(name) else self.own_bytes
         smaller = [
             (size, name)
             for size, name, _ in formats_by_bytes(self.own)
-            if size < self.own_bytes and (name not in RARE or name == self.asked.dtype)
+            if size < most and (name not in RARE or name == self.asked.dtype)
         ]
         return [(self.own_bytes, name), *smaller]
 
     def choice(self, name: str) -> Choice | None:
         """The choice of a format; None where no engine reads it."""
         if name not in self._choices:
-            self._choices[name] = None
-            with suppress(ArchError):
-                self._choices[name] = Choice(self.asked, None if name == PUBLISHED else name)
+            self._choices[name] = self._tried(name, {})
         return self._choices[name]
+
+    def _tried(self, name: str, options: Record) -> Choice | None:
+        with suppress(ArchError):
+            return Choice(self.asked, None if is_published(name) else name, **options)
+        return None
 
     def _within(self, least: float, most: float) -> Iterator[Choice]:
         """The choices with so many bytes, the largest first."""

@@ -10,6 +10,7 @@ from archcli.errors import ArchError
 from archcli.measure.predict.fit.choice import UNKNOWN, FitAsked, Formats, Record
 from archcli.measure.predict.fit.verdict import CONVENTION, OF_A_CHOICE, figures_of
 from archcli.measure.report import Column, Report, Table
+from archcli.measure.weights.stored_bytes import UnknownFormError
 
 SHOWN = 10
 """Rows that are printed, unless all are asked for."""
@@ -59,6 +60,9 @@ def fit_all(entries: Sequence[Entry], asked: Asked, inputs: Record, tick: Tick, 
         tick(entry.name, i, len(entries))
         try:
             rows.append(_row(entry, asked))
+        except UnknownFormError as error:
+            rows.append({**_misfit(entry), "fits": None})
+            problems.append(f"{entry.name}: {error}")
         except ArchError as error:
             rows.append(_misfit(entry))
             problems.append(f"{entry.name}: {error}")

@@ -11,7 +11,7 @@ from archcli.measure.memory.answers.question import check_question
 from archcli.measure.memory.answers.tables import bytes_in_words, device_in_words, plan_in_words
 from archcli.measure.notes import context_notes
 from archcli.measure.predict.answers.limits import rate_in_words
-from archcli.measure.predict.fit.choice import Choice, FitAsked, Formats, Record
+from archcli.measure.predict.fit.choice import Choice, FitAsked, Formats, Record, is_published
 from archcli.measure.report import Column, Report, Table
 from archcli.units import decimals_of, three_figures
 
@@ -150,7 +150,7 @@ def _enabling(formats: Formats) -> Iterator[Record]:
     asked, first = formats.asked, formats.first
     if asked.dtype is not None:
         for choice in formats.below(first):
-            if formats.does(choice, asked.wanted[-1]):
+            if formats.does(choice, asked.wanted[-1]) and not is_published(choice.format):
                 yield _changed("--dtype", choice.format, f"As {choice.format} it fits")
     if asked.context is not None:
         least = _nearest(formats)

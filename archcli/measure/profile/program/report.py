@@ -118,7 +118,7 @@ def program_report(
         totals=totals,
         rows=rows,
         tables=(
-            facts("A step", *_step(recording, totals)),
+            facts(_step_title(recording), *_step(recording, totals)),
             *([Table("What is unusual, and what to try", ADVICE_COLUMNS, findings)] if findings else []),
             _class_table(totals),
             _phase_table(recording, totals),
@@ -127,6 +127,12 @@ def program_report(
         ),
         notes=(*_warnings(recording, totals, ended_by), *_notes(recording)),
     )
+
+
+def _step_title(recording: ProgramRecording) -> str:
+    """The heading of the first table, which says where the machine was busy with something else."""
+    disturbed = recording.plain_s and is_disturbed(recording.as_recording())
+    return "A step: NOT RELIABLE, see the notes" if disturbed else "A step"
 
 
 def _totals(

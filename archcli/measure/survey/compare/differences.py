@@ -249,9 +249,8 @@ def _params(model: Model, rows: Sequence[Row], dtype: str) -> Iterator[ComparedF
     yield ComparedFigure(
         "Parameters", "active_params", "active", "count", sum(row.active_params for row in rows)
     )
-    yield ComparedFigure(
-        "Parameters", "bytes", f"bytes in {dtype}", "bytes", weight_bytes(model, rows, dtype)
-    )
+    size = None if model.unknown_form else weight_bytes(model, rows, dtype)
+    yield ComparedFigure("Parameters", "bytes", f"bytes in {dtype}", "bytes", size)
     groups: dict[str, int] = {}
     for row in rows:
         groups[row.group] = groups.get(row.group, 0) + row.params

@@ -8,7 +8,14 @@ from string import ascii_lowercase
 from typing import Any, NamedTuple
 
 from archcli.measure.symbolic import required
-from archcli.measure.symbolic.closed.addresses import CACHE_DTYPES, DECODE, Address, Forms, form_at
+from archcli.measure.symbolic.closed.addresses import (
+    CACHE_DTYPES,
+    DECODE,
+    Address,
+    Forms,
+    RowPaths,
+    form_at,
+)
 from archcli.measure.symbolic.closed.conditions import Reload, SizeCondition, conditions, settable
 from archcli.measure.symbolic.closed.forms import closed_forms
 from archcli.measure.symbolic.closed.fractions import quotient
@@ -36,9 +43,12 @@ class Calculator(NamedTuple):
         form is -1.
         """
         places: dict[Any, int] = {}
+        rows = RowPaths(self.forms)
 
         def place(address: Address) -> int:
-            form = form_at(self.forms, address)
+            form = form_at(self.forms, address, rows)
+            # a share of fixed numbers is no form: it is drawn as it is
+            form = None if form is not None and form.has(required("sympy").Float) else form
             if form is not None and address.key.endswith("_share"):
                 # a share is no whole number, and drawn as it is
                 form = required("sympy").Function("ratio")(*quotient(form))

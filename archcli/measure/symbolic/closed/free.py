@@ -59,11 +59,26 @@ class FreeModel:
         return {setting.name: setting.value for setting in self.settings}
 
 
+MOST_DIFFERENT = 48
+"""Layers of a pattern, beyond which their sizes stay numbers: each is loaded anew, with all the others."""
+
+
+def different_layers(model: Model) -> int:
+    """How many layers a model states: one for each layer of the pattern of each group."""
+    return sum(len(group.blocks) for _, group in find(model, Group))
+
+
 def free_model(model: Model) -> FreeModel:
-    """The model with a symbol for every size, multi-token prediction included."""
+    """The model with a symbol for every size, multi-token prediction included.
+
+    Of very many different layers the sizes at the top alone are free, such as d_model and vocab_size.
+    """
     model = without_idle_layers(model)
     values = size_values(model, predictions=True)
     names = _inherited(model, size_names(model, predictions=True), values)
+    if different_layers(model) > MOST_DIFFERENT:
+        top = {name for path, name in names.items() if "." not in path}
+        names = {path: name for path, name in names.items() if name in top}
     placed = {path: symbol(name) for path, name in names.items()}
     paths: dict[str, list[str]] = {}
     for path, name in names.items():

@@ -8,7 +8,6 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.graph.anatomy import Figure, NumberedLine
-from archcli.load.presets import presets
 from archcli.load.source import load, load_text
 from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
@@ -18,7 +17,9 @@ from archcli.measure.survey.show import list_rows
 from archcli.measure.survey.wired import wired_forward
 from archcli.modules.models.layers import folded_path
 from combinations.hybrids import HYBRIDS, hybrid
+from covering import COVERING
 from drawn.counted import Addresses, seen_by_layers
+from table import every_row
 
 COMMANDS = {
     "show": lambda model: list_rows(model.with_media(seen_by_layers(model))),
@@ -26,7 +27,7 @@ COMMANDS = {
     "flops": count_flops,
     "kvcache": count_kv_cache,
 }
-NAMES = [*presets(), *HYBRIDS]
+NAMES = [*COVERING, *HYBRIDS]
 
 
 def model_of(name):
@@ -77,21 +78,21 @@ def uncounted_of(drawn, model):
     ]
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_figure_is_that_of_its_command(name):
     assert uncounted(name) == []
 
 
-@pytest.mark.sample(12, second=240)
+@pytest.mark.sample(6, second=240)
 @pytest.mark.parametrize("shown", ["flops", "bytes", "kv"])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_shares_of_other_quantities_are_those_of_their_commands(name, shown):
     assert uncounted(name, shown) == []
 
 
-@pytest.mark.parametrize("shown", ["params", "bytes", "flops", "kv"])
-@pytest.mark.parametrize("name", ["deepseek-v3", "zamba2-7b", "whisper-small", "llama-3.2-3b-lora-3.7bit"])
+@every_row("shown", ["params", "bytes", "flops", "kv"])
+@every_row("name", ["deepseek-v3", "zamba2-7b", "whisper-small", "llama-3.2-3b-lora-3.7bit"])
 def test_shares_add_up_to_the_total(name, shown):
     model = model_of(name)
     totals = {"params": count_params, "bytes": count_params, "flops": count_flops, "kv": count_kv_cache}
@@ -118,8 +119,8 @@ def test_time_is_that_of_a_saved_profile():
     assert all(is_at(share.stored, profile) for share in shares)
 
 
-@pytest.mark.parametrize("shown", ["params", "bytes", "flops", "kv"])
-@pytest.mark.parametrize("name", ["deepseek-v3", "zamba2-7b", "falcon-h1-0.5b", "llama-3.2-3b-lora-3.7bit"])
+@every_row("shown", ["params", "bytes", "flops", "kv"])
+@every_row("name", ["deepseek-v3", "zamba2-7b", "falcon-h1-0.5b", "llama-3.2-3b-lora-3.7bit"])
 def test_parts_have_no_more_than_the_whole(name, shown):
     drawn = anatomy(model_of(name), shown)
     total = sum(share.stored.value for share in drawn.shares)

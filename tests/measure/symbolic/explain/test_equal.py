@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import archcli
-from archcli.load.presets import presets
 from archcli.load.source import load
 from archcli.load.spec.schema import meaning
 from archcli.measure.flops import count_flops
@@ -20,6 +19,7 @@ from archcli.measure.symbolic.explain.question import Question
 from archcli.measure.symbolic.explain.report import explain
 from archcli.modules import Encoder
 from archcli.modules.spec.request import Request
+from covering import COVERING
 from readings.encoders import MODELS
 
 SECONDS = 2
@@ -62,8 +62,8 @@ def by_heading(report, heading=lambda name: name):
     return sums
 
 
-@pytest.mark.sample(6, second=70)
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.sample(3, second=70)
+@pytest.mark.parametrize("name", COVERING)
 def test_every_preset_and_quantity(name):
     model, took = load(name).model, {}
     counted, reports = counts(model, Request(seq_len=2048)), {}
@@ -82,7 +82,7 @@ def test_every_preset_and_quantity(name):
     assert components == count_flops(model, Request(seq_len=2048)).totals["by_component"]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("phase", ["train", "prefill", "decode"])
 @pytest.mark.parametrize(
     "name",
@@ -133,7 +133,7 @@ def round_half_up(value):
     return (2 * exact.numerator + exact.denominator) // (2 * exact.denominator)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "name", ["gpt2", "deepseek-v3", "gemma-3-1b", "t5-small", "granite-4.0-h-tiny", "rwkv-4-169m"]
 )

@@ -1,0 +1,122 @@
+"""What the files beside a config.json say of images, as the classes of transformers read them.
+
+A key that a file leaves out has the default of its class; a processor overrules a few keys whatever the file
+says. `processors.json` beside this file holds both, as `tests/oracle/regenerate_image_tokens.py` writes them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from archcli.errors import ArchError
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.yaml.text import decode, read_start
+
+PROCESSOR = "preprocessor_config.json"
+"""The file that says what becomes of an image."""
+VIDEO_PROCESSOR = "video_preprocessor_config.json"
+"""The file that says what becomes of a video; without it that of images does."""
+WHOLE = "processor_config.json"
+"""The file of the whole processor, which in transformers 5 holds the other two."""
+PARTS = {PROCESSOR: "image_processor", VIDEO_PROCESSOR: "video_processor"}
+"""The keys of the whole processor's file that stand in the place of another file."""
+CLASSES = Path(__file__).with_name("processors.json")
+BOUNDS = {"min_pixels": "shortest_edge", "max_pixels": "longest_edge"}
+"""Older words of Qwen's classes for the bounds of an area."""
+
+
+def processor(whole: Config, name: str = PROCESSOR) -> Config:
+    """The processor's file beside a config.json, empty where there is none."""
+    return Config(_stated(whole, name) or {}, notes=whole.notes)
+
+
+def whole_processor(whole: Config) -> Config:
+    """The file of the whole processor, empty where there is none."""
+    return Config(_read(whole, WHOLE) or {}, notes=whole.notes)
+
+
+def _stated(whole: Config, name: str) -> Mapping[str, Any] | None:
+    """What a file says, or the file of the whole processor in its place; None for no file."""
+    part = (_read(whole, WHOLE) or {}).get(PARTS.get(name, ""))
+    return part if isinstance(part, dict) else _read(whole, name)
+
+
+def _read(whole: Config, name: str) -> Mapping[str, Any] | None:
+    """The object in a file beside a config.json; None, with a note where it holds none."""
+    file = Path(whole.places.source.name)
+    beside = file.with_name(name)
+    if file.name != "config.json" or not beside.is_file():
+        return None
+    try:
+        data = json.loads(decode(read_start(beside, str(beside)), str(beside)))
+    except (ValueError, RecursionError, ArchError):
+        data = None
+    if not isinstance(data, dict):
+        whole.note(f"{name} is no JSON object, and not read")
+        return None
+    return data
+
+
+class ImageSettings(NamedTuple):
+    """The settings of an image processor, and whether a file states any."""
+
+    config: Config
+    in_file: bool
+
+
+def image_settings(whole: Config) -> ImageSettings:
+    """The settings of a wrapper's images: the file's, with what its processor overrules, else the class's."""
+    stated = _stated(whole, PROCESSOR)
+    usual, told = _class_settings(whole.model_type, stated or {})
+    data = {**_with_bounds(stated or {}, usual), **told}
+    return ImageSettings(Config(data, notes=whole.notes, defaults=usual), stated is not None)
+
+
+def _class_settings(kind: str, data: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The defaults of the class that reads a file, and what its processor overrules."""
+    known = _classes()
+    image_class, processor_class = known["types"].get(kind, (None, None))
+    named = str(data.get("image_processor_type", "")).removesuffix("Fast").removesuffix("Pil")
+    defaults = known["image_processors"]
+    usual = defaults.get(named if named in defaults else image_class, {})
+    return usual, known["processors"].get(data.get("processor_class", processor_class), {})
+
+
+@cache
+def _classes() -> dict[str, dict[str, Any]]:
+    """The file of classes."""
+    known: dict[str, dict[str, Any]] = json.loads(CLASSES.read_text(encoding="utf-8"))
+    return known
+
+
+def _with_bounds(data: Mapping[str, Any], usual: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The file with min_pixels and max_pixels in the `size` of a class that takes them."""
+    older = {key: data[key] for key in BOUNDS if data.get(key) is not None}
+    size = data.get("size") or usual.get("size")
+    if "min_pixels" not in usual or not older or not isinstance(size, dict):
+        return data
+    # the class takes an older word out of a size where it stands beside it, too
+    kept = {key: value for key, value in size.items() if key not in older}
+    return {**data, "size": {**kept, **{BOUNDS[key]: value for key, value in older.items()}}}
+
+
+def pixels_of(stated: Config) -> tuple[Any, Any]:
+    """The least and most pixels that a processor's file states; None for none."""
+    size = stated.get("size", default=None)
+    size = size if isinstance(size, dict) else {}
+    low, high = (size.get(key) for key in BOUNDS.values())
+    if stated.defaults:  # a class that takes older words has them in its size
+        return low, high
+    return stated.get("min_pixels", default=low), stated.get("max_pixels", default=high)
+
+
+def whole_pixels(value: Any, which: str) -> int:
+    """The least or most pixels; ArchError for what is no whole number above 0."""
+    if not isinstance(value, int) or value < 1:
+        what = f"the {which} pixels of an image must be a whole number above 0"
+        raise ArchError(f"{PROCESSOR}: {what}, not {short_repr(value)}")
+    return value

@@ -24,15 +24,17 @@ def main() -> None:
     try:
         with _exit_at_interrupts():
             from archcli.commands.line.application import application, exit_code
+            from archcli.commands.line.names import without_help
             from archcli.render.write import replace_closed_streams
 
             replace_closed_streams()
-            app = application(sys.argv[1:])
+            words = without_help(sys.argv[1:])
+            app = application(words)
         # what was imported is left out of all later collections
         gc.freeze()
         gc.set_threshold(GARBAGE)
         gc.enable()
-        sys.exit(exit_code(app, sys.argv[1:]))
+        sys.exit(exit_code(app, words))
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
 

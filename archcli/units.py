@@ -5,9 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from math import gcd
+from typing import Self
 
 from archcli.arith import ELEMENT_BITS
 from archcli.errors import ArchError
+
+
+class Taken(str):
+    """A word that another was taken for, with the note that says so: q4_k_m for the word 4bit."""
+
+    __slots__ = ("note", "word")
+
+    note: str
+    word: str
+
+    def __new__(cls, taken: str, note: str, word: str = "") -> Self:
+        """The word that was taken, which is a text in every other respect."""
+        text = super().__new__(cls, taken)
+        text.note, text.word = note, word
+        return text
+
 
 _PREFIXES = "KMGTPE"
 BINARY = {f"{prefix}i": 1024**power for power, prefix in enumerate(_PREFIXES, 1)}

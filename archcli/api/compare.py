@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from archcli.api.asking.options import (
     BatchSize,
-    Context,
     Dtype,
     MlaForm,
     Past,
     ScanForm,
-    SeqLen,
     SourceLen,
 )
+from archcli.api.asking.question import tokens_option
 from archcli.api.asking.subject import Subject, given
 from archcli.load.yaml.writer import to_mapping
 from archcli.measure.report import Report
@@ -23,6 +23,10 @@ from archcli.measure.survey.compare.report import Compared, compare_models
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.calls import checked
 from archcli.modules.spec.request import Request
+from archcli.modules.spec.values import AboveZero
+
+SeqLen = Annotated[AboveZero, tokens_option("New tokens of each sequence; 8k is 8,000, 8K is 8,192.", "-s")]
+Context = Annotated[AboveZero | None, tokens_option("Tokens in the cache.", "-c")]
 
 
 @dataclass(frozen=True)

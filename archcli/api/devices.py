@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from archcli.api.asking.question import Option, asks
+from archcli.api.asking.subject import taken_notes
 from archcli.errors import ArchError, quote
 from archcli.load.devices.datasheet import CERTAINTIES, FIGURES, Datasheet, load_datasheet
 from archcli.load.devices.datasheet import devices as names_of_devices
@@ -101,7 +102,8 @@ def devices(options: DevicesOptions) -> Report:
     """
     if options.device is None:
         return _list_report(options.where, options.sort)
-    return _datasheet_report(_datasheet(options.device))
+    report = _datasheet_report(_datasheet(options.device))
+    return replace(report, notes=(*report.notes, *taken_notes(options)))
 
 
 def _datasheet(text: str) -> Datasheet:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from archcli.api.asking.question import Option, asks
+from archcli.api.asking.subject import taken_notes
+from archcli.load.devices.engines import engine_named, load_engine, load_kernels, measured_engines
 from archcli.load.devices.engines import engines as names_of_engines
-from archcli.load.devices.engines import load_engine, load_kernels, measured_engines
 from archcli.measure.report import Column, Report, Table
 
 CONVENTION = (
@@ -72,7 +73,9 @@ def engines(options: EnginesOptions) -> Report:
     """
     if options.engine is None:
         return _list_report()
-    return _engine_report(load_engine(options.engine))
+    named = replace(options, engine=engine_named(options.engine))
+    report = _engine_report(load_engine(str(named.engine)))
+    return replace(report, notes=(*report.notes, *taken_notes(named)))
 
 
 def _list_report() -> Report:

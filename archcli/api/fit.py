@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from archcli.api.asking.question import asks
-from archcli.api.asking.subject import Subject, given
+from archcli.api.asking.subject import Subject, given, taken_notes
 from archcli.api.fitting.question import FitOptions, asked_of, asking, inputs_of
 from archcli.errors import ArchError
-from archcli.load.devices.budget import read_budget, usual_device
-from archcli.load.hub.catalogues import of_catalogue
+from archcli.load.devices.budget import is_device
 from archcli.load.hub.model_files import GGUF, gguf_bytes
 from archcli.measure.predict.fit.listing import Entry, Tick, fit_all
 from archcli.measure.predict.fit.verdict import fit_model
 from archcli.measure.report import Report
+from archcli.units import Taken
 
 OF_MANY = ("where", "sort", "files")
 """Options of a question without a model."""
@@ -38,9 +38,7 @@ def fit_report(
 
     `tick` hears of each model of many; `read` loads a model, and `subject` standard input, too.
     """
-    options, notes = _respelled(options)
-    report = _report(options, overrides, tick, read)
-    return replace(report, notes=(*report.notes, *notes))
+    return _report(options.on_device(), overrides, tick, read)
 
 
 def _report(options: FitOptions, overrides: Sequence[str], tick: Tick, read: Reading) -> Report:
@@ -49,7 +47,8 @@ def _report(options: FitOptions, overrides: Sequence[str], tick: Tick, read: Rea
     if overrides:
         raise ArchError("--set changes a model, and none is named", "name one, or leave --set out")
     if options.device is not None and options.files is None:
-        return _presets(options, tick)
+        report = _presets(options, tick)
+        return replace(report, notes=(*report.notes, *taken_notes(options)))
     from archcli.api.fitting.machine import fit_machine  # of this machine alone
 
     return fit_machine(options, tick)
@@ -60,10 +59,10 @@ def _model(options: FitOptions, overrides: Sequence[str], tick: Tick, read: Read
     try:
         subject = _loaded(options, overrides, read)
     except ArchError:
-        # archcli fit 4090
-        if options.device is None and _is_device(str(options.model)):
-            return fit_report(replace(options, model=None, device=str(options.model)), (), tick)
-        raise
+        placed = _placed(options)
+        if placed is None:
+            raise
+        return _report(placed, overrides if placed.model else (), tick, read)
     stated = [name for name in OF_MANY if vars(options)[name] != vars(DEFAULTS)[name]]
     if stated:
         what = f"--{stated[0]} chooses among models, and {options.model} is one"
@@ -73,22 +72,19 @@ def _model(options: FitOptions, overrides: Sequence[str], tick: Tick, read: Read
 
         options = replace(options, device=this_device())
     return subject.judged(
-        "fit", lambda: subject.named(fit_model(options.asked(subject), verbose=options.verbose))
+        "fit", lambda: subject.named(fit_model(options.asked(subject), verbose=options.verbose), options)
     )
 
 
-def _respelled(options: FitOptions) -> tuple[FitOptions, list[str]]:
-    """The options with the names of archcli for those that people type, and notes on what was taken."""
-    notes = []
-    if options.device is not None:
-        device, note = usual_device(options.device)
-        options, notes = replace(options, device=device), [note]
-    match options.model:
-        case str() as name:
-            named = of_catalogue(name)
-            notes.append(named.note)
-            options = replace(options, model=named.model, dtype=options.dtype or named.dtype or None)
-    return options, [f"{note}." for note in notes if note]
+def _placed(options: FitOptions) -> FitOptions | None:
+    """The options with a device in its place, of `fit 4090` and `fit 4090 MODEL`; None for others."""
+    device, model = str(options.model), options.device
+    if not is_device(device) or (model is not None and is_device(model)):
+        return None
+    if model is None:
+        return replace(options, model=None, device=device)
+    note = f"{device} is taken as the device and {model} as the model: MODEL stands first"
+    return replace(options, model=Taken(model, note), device=device)
 
 
 def _loaded(options: FitOptions, overrides: Sequence[str], read: Reading) -> Subject:
@@ -97,13 +93,6 @@ def _loaded(options: FitOptions, overrides: Sequence[str], read: Reading) -> Sub
     if subject.source.endswith(GGUF):
         gguf_bytes(Path(subject.source))
     return subject
-
-
-def _is_device(name: str) -> bool:
-    try:
-        return read_budget(usual_device(name)[0]) is not None
-    except ArchError:
-        return False
 
 
 def _presets(options: FitOptions, tick: Tick) -> Report:

@@ -10,7 +10,6 @@ from archcli.api.asking.engine import chosen_engine, share_of
 from archcli.api.asking.options import (
     BatchSize,
     Context,
-    Dtype,
     Engine,
     KvDtype,
     MediaOptions,
@@ -31,7 +30,7 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import MemorySize
+from archcli.modules.spec.arguments import CacheDtypeName, MemorySize
 
 Memory = Annotated[
     MemorySize | None,
@@ -47,6 +46,17 @@ Device = Annotated[
 ]
 
 
+CachedDtype = Annotated[
+    CacheDtypeName,
+    Option(
+        "Type of an element of the cache, bf16, fp8, int4, or a format that engines keep it in: q8_0.",
+        metavar="DTYPE",
+        reads="text",
+        completes="cache_dtypes",
+    ),
+]
+
+
 USUAL = "bf16"
 
 
@@ -57,7 +67,7 @@ class KvcacheOptions(MediaOptions):
     model: ModelLike
     context: Context = None
     batch_size: BatchSize = 1
-    dtype: Dtype = USUAL
+    dtype: CachedDtype = USUAL
     state_dtype: StateDtype = field(default=None, kw_only=True)
     source_len: SourceLen = None
     memory: Memory = field(default=None, kw_only=True)
@@ -79,7 +89,9 @@ class KvcacheOptions(MediaOptions):
 def cache_report(subject: Subject, options: KvcacheOptions) -> Report:
     """The report on a loaded model. Raises ArchError for devices that cannot share it as asked."""
     chosen = device_memory(options.device, options.memory)
-    engine = chosen_engine(options.engine, subject.model, "decode", chosen)
+    # an engine that is named keeps any cache, the usual one is that of the published weights
+    stored = subject.model.as_published() if options.engine is None else subject.model
+    engine = chosen_engine(options.engine, stored, "decode", chosen)
     plan = _plan(subject.model, options.tp, chosen, engine)
     chosen = share_of(chosen, engine, options.utilization)
     available, architecture = (None, "") if chosen is None else (chosen.memory_bytes, chosen.architecture)
@@ -97,7 +109,7 @@ def cache_report(subject: Subject, options: KvcacheOptions) -> Report:
         engine=engine,
         media=options.media,
     )
-    return subject.named(report)
+    return subject.named(report, options)
 
 
 def _plan(model: Model, tp: int, device: DeviceMemory | None, engine: InferenceEngine) -> Plan:

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any
 
 from archcli.api.asking.device import device_memory, known_gpus
-from archcli.api.asking.engine import run_by_engine, share_of
+from archcli.api.asking.engine import run_by_engine, share_of, take_format
 from archcli.api.asking.modules import takes_modules
 from archcli.api.asking.offload import OffloadOptions
 from archcli.api.asking.options import (
@@ -40,7 +40,7 @@ from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import as_asked
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import DtypeName
+from archcli.modules.spec.arguments import WeightsDtypeName
 from archcli.modules.spec.values import ZeroOrMore
 
 Phase = Annotated[
@@ -52,7 +52,7 @@ Phase = Annotated[
     ),
 ]
 ComputedDtype = Annotated[
-    DtypeName | None,
+    WeightsDtypeName | None,
     Option(
         "Of weights and activations: bf16, fp16, fp32; or a format of the weights alone: q4_k_m, nf4-double. "
         "[default: of inference the form that the weights are published in, else bf16]",
@@ -115,6 +115,10 @@ class MemoryOptions(OffloadOptions, PlanOptions, MediaOptions):
     utilization: Utilization = None
     new: MoreTokens = 0
     gradients: Gradients = None
+
+    def __post_init__(self) -> None:
+        """Read a word such as 4bit as the users of the engine mean it."""
+        take_format(self, self.engine or ("transformers" if self.phase == "train" else None))
 
     def settings(self, usual: str = COMPUTED[0]) -> MemorySettings:
         """What the memory of a pass depends on, with a `usual` dtype.
@@ -180,7 +184,7 @@ def memory_report(
         devices=_gpus(question, options) if options.fit == "devices" and question.device is None else (),
         serving=options.serving(subject.model),
     )
-    return subject.named(report)
+    return subject.named(report, options)
 
 
 def _gpus(question: MemoryQuestion, options: MemoryOptions) -> tuple[DeviceMemory, ...]:

@@ -16,7 +16,7 @@ from archcli.api.asking.options import Depth, Optimizer
 from archcli.api.asking.question import Option
 from archcli.errors import ArchError, describe_argument, quote
 from archcli.graph import Row
-from archcli.load.presets import ModuleName
+from archcli.load.hub.module_names import ModuleName
 from archcli.measure.report import Report
 from archcli.measure.survey.own_module import (
     flops_report,

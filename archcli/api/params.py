@@ -65,7 +65,9 @@ def params_report(subject: Subject, options: ParamsOptions) -> Report:
         return explained(subject, ExplainOptions(options.model, path=options.explain, steps=True))
     if options.against is not None:
         return subject.named(_compared(subject, options.against))
-    return subject.named(count(_known(subject.model, options.dtype), options.dtype or USUAL, options.depth))
+    return subject.named(
+        count(_known(subject.model, options.dtype), options.dtype or USUAL, options.depth), options
+    )
 
 
 def _known(model: Model, dtype: str | None) -> Model:

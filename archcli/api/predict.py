@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Annotated, Any
 
 from archcli.api.asking.device import predicted_device
-from archcli.api.asking.engine import run_by_engine
+from archcli.api.asking.engine import run_by_engine, take_format
 from archcli.api.asking.offload import OffloadOptions
 from archcli.api.asking.options import (
     Backend,
@@ -50,7 +50,7 @@ from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import as_asked
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import DtypeName, PaceText
+from archcli.modules.spec.arguments import PaceText, WeightsDtypeName
 from archcli.modules.spec.values import AboveZero
 
 CHOSEN = ("dp", "zero", "tp", "sp", "pp", "micro_batches", "ep", "dp_attention")
@@ -69,7 +69,7 @@ New = Annotated[
     count_option("With --phase serve: tokens made of each sequence. [default: 128]"),
 ]
 ComputedDtype = Annotated[
-    DtypeName | None,
+    WeightsDtypeName | None,
     Option(
         "bf16, fp16, fp32; fp8: matrices and the cache, all else in bf16; or a format of the weights "
         "alone: q4_k_m, awq-int4. [default: of inference the form that weights are published in, else bf16, "
@@ -153,6 +153,10 @@ class PredictOptions(OffloadOptions, PlanOptions, MediaOptions):
     utilization: Utilization = None
     optimizer: Optimizer = "adamw-mixed"
     gradients: Gradients = None
+
+    def __post_init__(self) -> None:
+        """Read a word such as 4bit as the users of the engine mean it."""
+        take_format(self, self.engine or ("transformers" if self.phase == "train" else None))
 
     def settings(self) -> MemorySettings:
         """The MemorySettings of the pass. Raises ArchError for `past` in a phase that takes none."""
@@ -261,7 +265,7 @@ def _check_chosen(plan: Plan) -> None:
 
 def predict_report(subject: Subject, question: PredictQuestion, options: PredictOptions) -> Report:
     """The report on a loaded model."""
-    return subject.named(predict_times(question, curve=options.curve, what_fits=options.fit))
+    return subject.named(predict_times(question, curve=options.curve, what_fits=options.fit), options)
 
 
 @asks(PredictOptions)

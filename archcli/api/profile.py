@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from archcli.api.asking.modules import takes_modules
-from archcli.api.asking.options import Files, MediaOptions, MlaForm, Past, ScanForm, SourceLen
+from archcli.api.asking.options import CONTEXT, Files, MediaOptions, MlaForm, Past, ScanForm, SourceLen
 from archcli.api.asking.question import Option, asks, count_option
 from archcli.api.asking.subject import Subject, given
 from archcli.api.profiling.one_model import cut_to, profile_model
@@ -35,7 +35,7 @@ PassPhase = Annotated[
 BatchSize = Annotated[AboveZero | None, count_option("Sequences in the batch.", "-b", default="1")]
 SeqLen = Annotated[
     AboveZero | None,
-    count_option("New tokens of each sequence; 8k is 8,000, 8K is 8,192.", "-s", default="128"),
+    count_option("New tokens of each sequence; 8k is 8,000, 8K is 8,192.", "-s", "128", CONTEXT),
 ]
 Dtype = Annotated[RunDtype, Option("Number format to run in.", any_case=True)]
 Device = Annotated[str, Option("cpu, cuda or cuda:N.", metavar="DEVICE", completes="torch_devices")]

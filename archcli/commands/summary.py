@@ -6,7 +6,7 @@ from archcli.api.asking.module_options import ModuleOptions
 from archcli.api.own import SummaryOptions, of_named
 from archcli.commands.line.options import Form, Json, Output, asking
 from archcli.errors import ArchError, quote
-from archcli.load.presets import module_name
+from archcli.load.hub.module_names import module_name
 from archcli.render import show
 
 

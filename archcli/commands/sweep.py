@@ -43,11 +43,12 @@ def run(
 
 def _telling(tick: Tick) -> Tick:
     """A tick that says once how many candidates there are, where they are many, and how long they take."""
-    begun, told = monotonic(), []
+    begun, announced = monotonic(), False
 
     def telling(what: str, done: int, total: int) -> None:
-        if total > MANY and not told:
-            told.append(total)
+        nonlocal announced
+        if total > MANY and not announced:
+            announced = True
             rest = (monotonic() - begun) * (total - done) / done if done else None
             lasts = f", for about {rest / 60:,.0f} minutes" if rest else ""
             tell(f"{total:,} candidates{lasts}: Ctrl-C stops and shows the best so far.")

@@ -27,7 +27,8 @@ class Loaded(NamedTuple):
     """A model, its name, the file or preset it came from, and its tree.
 
     `notes` say what an import left out or took for granted; `config` is the data of the config.json of an
-    imported one; `conflicts` are values that contradict each other, where that was allowed.
+    imported one; `conflicts` are values that contradict each other, where that was allowed. `dtype` is the
+    format that the model's name states: q4_k_m of llama3.1:8b-instruct-q4_K_M.
     """
 
     model: Model
@@ -37,10 +38,27 @@ class Loaded(NamedTuple):
     notes: tuple[str, ...] = ()
     config: Any = None
     conflicts: tuple[Problem, ...] = ()
+    dtype: str = ""
 
     def mark(self, path: str) -> Mark:
         """The place of the setting at a full path; for an unwritten default that of its parent."""
         return locate(self.tree, path).mark()
+
+    def by_name(self, note: str, dtype: str) -> Loaded:
+        """The same with a note on its name, and in the format that the name states, empty for none.
+
+        A file's own quantization goes before its name.
+        """
+        notes = (*filter(None, [note]), *self.notes)
+        if not dtype or self.conflicts or (self.config is not None and self.model.quantization is not None):
+            return self._replace(notes=notes)
+        from archcli.modules.stored.formats import is_format  # of names that state a format
+        from archcli.modules.stored.quantization import Quantization
+
+        form = Quantization(format=dtype) if is_format(dtype) else None
+        model = self.model.replace(published_in=form)
+        said = f"the name says {dtype}: its weights are taken so, unless --dtype says otherwise"
+        return self._replace(model=model, notes=(*notes, said), dtype=dtype)
 
 
 def load_tree(

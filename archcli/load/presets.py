@@ -1,7 +1,4 @@
-"""The models that come with archcli: their names, their YAML, and the index of their shapes.
-
-And names that look like theirs and are modules of one's own, `pkg.module:function`: nothing is imported here.
-"""
+"""The models that come with archcli: their names, their YAML, and the index of their shapes."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from archcli.errors import ArchError, Problem, closest, either, quote
 
@@ -18,9 +15,10 @@ WORKLOADS = "workloads"
 LONGEST_NAME = 100
 OF_EVERY_PRESET = ("name", "sibling_of", "judged")
 """What a record of the index holds beside the columns of a survey."""
+NUMBERS = re.compile(r"\d+(?:\.\d+)?")
 SIGNS = re.compile(r"[-_:\s]+")
 """What stands between the words of a name."""
-SHORTEST = 5
+SHORTEST = 4
 """Fewer letters and digits begin too many names."""
 
 VARIANT = re.compile(
@@ -79,14 +77,28 @@ def alike(name: str) -> list[str]:
     llama3.1:8b and meta-llama/Llama-3.1-8B-Instruct@main are llama-3.1-8b.
     """
     near = same_release(name) or same_preset(name) or _beginning(plain_name(name))
-    return near or closest(repository_name(name).replace(":", "-"), [*presets(), *workloads()])
+    if near:
+        return near
+    wanted = repository_name(name).replace(":", "-")
+    close = closest(wanted, [*presets(), *workloads()])
+    return [preset for preset in close if _numbers_agree(wanted, preset)]
+
+
+def _numbers_agree(name: str, preset: str) -> bool:
+    """Whether a preset has one of the numbers of a name that has any: gpt-4 is not near to gpt-1."""
+    stated = set(NUMBERS.findall(name))
+    return not stated or not stated.isdisjoint(NUMBERS.findall(preset))
 
 
 def _beginning(plain: str) -> list[str]:
-    """At most three presets whose name begins so, as mistral-7b-v0.1 does of mistral:7b."""
+    """At most three presets whose name begins so, the newest first: llama-4-scout of llama."""
     if not SHORTEST <= len(plain) <= LONGEST_NAME:
         return []
-    return [preset for preset in presets() if plain_name(preset).startswith(plain)][:3]
+    begin = [preset for preset in presets() if plain_name(preset).startswith(plain)]
+    if len(begin) > 1:
+        released = {record["name"]: str(record["released"] or "") for record in presets_index()}
+        begin.sort(key=lambda preset: released.get(preset, ""), reverse=True)
+    return begin[:3]
 
 
 def same_preset(name: str) -> list[str]:
@@ -195,64 +207,3 @@ def presets_index() -> Sequence[dict[str, Any]]:
     path = folder() / "index.json"
     records: Sequence[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
     return records
-
-
-HERE = "py:"
-"""The prefix by which a name is a module of one's own whatever else it may be, also in this folder."""
-_WORDS = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
-_NAME = re.compile(rf"{_WORDS}:{_WORDS}")
-LONGEST_MODULE = 200
-TAKE_MODULES = "summary, params, flops, memory, show and profile take modules"
-
-
-class ModuleName(NamedTuple):
-    """`pkg.module:function`, and whether the working directory is searched for it."""
-
-    name: str
-    here: bool
-
-
-def module_name(model: str) -> ModuleName | None:
-    """The module of one's own that MODEL names; None where it names an architecture.
-
-    A file and a preset go first. Raises ArchError beside a preset's name, and for a tag of a catalogue:
-    `mistral:latest` may be meant for another program, and to import `mistral` would run it.
-    """
-    plain = model.removeprefix(HERE)
-    _refuse_python_file(model, plain)
-    if len(model) > LONGEST_MODULE or not _NAME.fullmatch(plain):
-        if model.startswith(HERE):
-            package, _, name = plain.rpartition(".")
-            meant = f"{package}:{name}" if ":" not in plain and package else ""
-            hint = f"did you mean py:{meant}?" if _NAME.fullmatch(meant) else "py:pkg.module:function is one"
-            raise ArchError(f"{quote(model)} is no name of a module", hint)
-        return None
-    if model.startswith(HERE):
-        return ModuleName(plain, here=True)
-    if Path(model).exists() or preset_file(model).is_file() or respelled(model):
-        return None
-    # catalogues have no name with packages in it: torch.nn:Transformer is not transformer-base
-    near = alike(model) if "." not in model else []
-    if near or VARIANT.fullmatch(model.partition(":")[2]):
-        what = f"no file or preset {quote(model)}, and no module was imported (py:{model} would be)"
-        raise ArchError(what, f"did you mean {either(near)}?" if near else "`archcli list` names the presets")
-    return ModuleName(model, here=False)
-
-
-def _refuse_python_file(model: str, plain: str) -> None:
-    """Raise ArchError for a file of Python, with or without a name in it: nets.py:make."""
-    file, _, name = plain.partition(":")
-    if not file.endswith(".py"):
-        return
-    path = Path(file).with_suffix("")
-    outside = path.is_absolute() or ".." in path.parts
-    module = path.name if outside else ".".join(path.parts)
-    hint = f"py:{module}:{name or 'function'} is one" + (", in its folder" if outside else "")
-    raise ArchError(f"{quote(model)} is a Python file: name a function in it", hint)
-
-
-def refuse_module(model: str) -> None:
-    """Raise ArchError where MODEL names a module of one's own, for what needs an architecture."""
-    if module_name(model) is not None:
-        what = f"{quote(model)} names a module of yours, and this needs an architecture"
-        raise ArchError(what, f"{TAKE_MODULES}; in Python give the module itself")

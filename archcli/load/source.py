@@ -24,7 +24,7 @@ from archcli.load.huggingface.config_json import ADAPTER, ConfigJson, is_foreign
 from archcli.load.huggingface.keys import THEIRS_ALONE
 from archcli.load.imported import MOST_NAMED, in_folder, load_config, load_gguf, load_hub, load_params
 from archcli.load.loaded import Loaded, load_tree
-from archcli.load.presets import TAKE_MODULES, alike, preset_file, preset_text, refuse_module, respelled
+from archcli.load.presets import alike, preset_file, preset_text, respelled
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import (
     START,
@@ -42,6 +42,7 @@ from archcli.load.yaml.text import (
 
 if TYPE_CHECKING:
     from archcli.load.foreign.modelfile import Modelfile
+    from archcli.load.hub.catalogues import CatalogueName
     from archcli.load.yaml.nodes import Node
 
 STDIN = "-"
@@ -87,11 +88,22 @@ def load(model: str, overrides: Sequence[str] = (), *, strict: bool = True) -> L
         return _load_path(path, overrides, strict=strict)
     if preset := respelled(model):
         return load_preset(preset, overrides, strict=strict)
-    refuse_module(model)
+    return _load_named_elsewhere(model, overrides, strict=strict) or _refuse_unknown(model, path)
+
+
+def _load_named_elsewhere(model: str, overrides: Sequence[str], *, strict: bool) -> Loaded | None:
+    """The model that another catalogue or the hub knows by this name; None for neither."""
     # org/name.yaml is a mistyped path rather than a repository, unless hf:// stands before it
-    on_hub = "/" in model and (not model.endswith(SUFFIXES) or "://" in model)
-    loaded = load_hub(model, overrides, strict=strict) if on_hub else None
-    return loaded or _refuse_unknown(model, path)
+    if model.endswith(SUFFIXES) and "://" not in model:
+        return None
+    from archcli.load.hub.catalogues import of_catalogue  # of names that no preset has
+    from archcli.load.hub.module_names import refuse_module
+
+    named = of_catalogue(model)
+    if named.model != model:
+        return load_catalogued(named, overrides, strict=strict)
+    refuse_module(model)
+    return load_hub(model, overrides, strict=strict) if "/" in model else None
 
 
 def load_given(model: Any, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
@@ -105,7 +117,10 @@ def load_given(model: Any, overrides: Sequence[str] = (), *, strict: bool = True
         model = fspath(model)
     if not isinstance(model, str):
         hint = "give its to_dict()" if hasattr(model, "to_dict") else WHAT_IS_GIVEN
-        hint = TAKE_MODULES if hasattr(model, "named_parameters") else hint
+        if hasattr(model, "named_parameters"):
+            from archcli.load.hub.module_names import TAKE_MODULES
+
+            hint = TAKE_MODULES
         raise ArchError(f"{with_article(type(model).__name__)} is no architecture", hint)
     if model == STDIN:
         raise ArchError("'-' is standard input, which the command line reads", WHAT_IS_GIVEN)
@@ -204,17 +219,23 @@ def load_named(name: str, overrides: Sequence[str] = (), *, strict: bool = True)
         refuse_beyond(path, name)  # before it is looked for: the answer would tell whether it is there
     if len(name) <= LONGEST_PATH and may_read(path) and _is_file(path):
         return _load_path(path, overrides, strict=strict)
-    found = of_catalogue(name)
-    note = f"{found.dtype} is not applied: --dtype {found.dtype} counts it" if found.dtype else ""
-    if preset_file(found.model).is_file():
-        loaded: Loaded | None = load_preset(found.model, overrides, strict=strict)
-    else:
-        loaded = load_hub(found.model, overrides, strict=strict)
+    loaded = load_catalogued(of_catalogue(name), overrides, strict=strict)
     if loaded is None:
         close = alike(name)
         hint = f"did you mean {either(close)}?" if close else "`archcli list` names the presets"
         raise NoModelError(f"no preset or model of the hub {quote(name, LONGEST_PATH)}", hint)
-    return loaded._replace(notes=(*filter(None, (found.note, note)), *loaded.notes))
+    return loaded
+
+
+def load_catalogued(
+    named: CatalogueName, overrides: Sequence[str] = (), *, strict: bool = True
+) -> Loaded | None:
+    """The preset or repository of a name, in the format that the name states; None where there is neither."""
+    if preset_file(named.model).is_file():
+        loaded: Loaded | None = load_preset(named.model, overrides, strict=strict)
+    else:
+        loaded = load_hub(named.model, overrides, strict=strict)
+    return loaded and loaded.by_name(named.note, named.dtype)
 
 
 def load_preset(name: str, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
@@ -248,28 +269,6 @@ def _load_yaml(content: Text, overrides: Sequence[str], source: str, *, strict: 
         what = "a config.json of Hugging Face has to be JSON"
         raise ArchError(Problem(what, "this is YAML", where.mark() if where else None, file))
     return load_tree(root, document.problems, source, overrides, strict=strict)
-
-
-BESIDE_CONFIG = {
-    "generation_config.json": "how a model generates",
-    "hf_quant_config.json": "how weights are quantized",
-    "quantize_config.json": "how weights are quantized",
-    "preprocessor_config.json": "how images or sounds are prepared",
-    "processor_config.json": "how inputs are prepared",
-    "tokenizer_config.json": "a tokenizer",
-    "tokenizer.json": "a tokenizer",
-    "special_tokens_map.json": "a tokenizer",
-    "config_sentence_transformers.json": "the versions of sentence-transformers",
-}
-"""Files that stand beside a config.json, and what they describe."""
-
-
-def _refuse_beside(path: Path) -> None:
-    """Raise NoModelError for a file that stands beside a config.json."""
-    about = BESIDE_CONFIG.get(path.name)
-    if about is not None:
-        what = f"this file describes {about}, not an architecture"
-        raise NoModelError(Problem(what, "give the config.json beside it", path=str(path)))
 
 
 def _refuse_foreign_json(text: str, file: str) -> None:
@@ -331,7 +330,10 @@ def _load_path(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
                 return _load_path(path / name, overrides, strict=strict)
         hint = f"{NO_CONFIG}; hf://{path} asks the hub" if _may_be_on_hub(str(path)) else NO_CONFIG
         raise ArchError(Problem("this is a folder without a config.json", hint, path=str(path)))
-    _refuse_beside(path)
+    if path.suffix == ".json" and path.name not in CONFIGS:
+        from archcli.load.foreign.others import refuse_beside  # of files of other names
+
+        refuse_beside(path)
     if path.suffix not in SUFFIXES:
         from archcli.load.foreign.others import refuse_by_ending  # of files that are no text of ours
 
@@ -361,11 +363,15 @@ def _listed(folder: Path) -> Iterator[Path]:
 
 def _refuse_unknown(model: str, path: Path) -> NoReturn:
     """Raise ArchError for an unknown file or preset with the nearest names, without network access."""
+    from archcli.load.devices.budget import is_device  # of names that no model has
+
     is_file = model.endswith(SUFFIXES)
     near = _neighbours(path) if is_file or path.parent != Path() else []
     close = alike(model) + closest(path.name, near)
     what = f"no {'file' if is_file else 'file or preset'} {quote(model, LONGEST_PATH)}"
     hint = f"did you mean {either(close)}?" if close else "`archcli list` names the presets"
+    if not is_file and is_device(model):
+        hint = f"{quote(model)} is a device: MODEL stands before it"
     raise ArchError(Problem(what, f"{hint}; hf://{model} asks the hub" if _may_be_on_hub(model) else hint))
 
 

@@ -5,7 +5,8 @@ import json
 import pytest
 
 import archcli
-from archcli.load.devices.engines import engines
+from archcli.load.devices.engines import NEAREST, RUN_BY, engine_named, engines
+from table import every_row
 
 
 def test_engines_are_listed(cli):
@@ -31,6 +32,34 @@ def test_an_engine_that_is_not_known_names_the_nearest(cli):
     assert (done.code, done.err) == (2, "error: no engine 'vlm'\n  = help: did you mean vllm?\n")
 
 
+# a word, the engine that it means, and whether a note says so
+WORDS = [
+    *((name, name, False) for name in engines()),
+    *((name, "vllm", False) for name in ("vLLM", "VLLM")),
+    *((name, "llamacpp", False) for name in ("llama.cpp", "llama-cpp", "Llama.cpp")),
+    *((name, "llamacpp", True) for name in ("ollama", "Ollama", "LM Studio", "lmstudio", "lm-studio")),
+    *((name, "llamacpp", True) for name in ("ik_llama.cpp", "koboldcpp", "llamafile", "llama-server")),
+    *((name, "mlx", True) for name in ("mlx-lm", "mlx_lm", "vllm-mlx", "oMLX")),
+    *((name, "trtllm", True) for name in ("tensorrt-llm", "TensorRT-LLM", "TensorRT LLM")),
+    *((name, "trtllm", False) for name in ("trt-llm", "TRT-LLM")),
+    *((name, "transformers", True) for name in ("hf", "Hugging Face")),
+    *((name, "none", True) for name in ("torch", "PyTorch", "eager")),
+]
+
+
+@every_row("word, engine, is_noted", WORDS)
+def test_an_engine_is_known_by_the_programs_that_run_it(word, engine, is_noted):
+    taken = engine_named(word)
+    note = f"{word} is taken as the engine {engine}" if is_noted else ""
+    assert (taken, getattr(taken, "note", "")) == (engine, note)
+
+
+def test_the_tables_of_engines_name_engines():
+    assert {*RUN_BY, *NEAREST.values()} <= {*engines()}
+    words = [*(word for words in RUN_BY.values() for word in words), *NEAREST]
+    assert len(words) == len({*words})
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
@@ -43,7 +72,9 @@ def test_an_engine_that_is_not_known_names_the_nearest(cli):
         (("--engine", "transformers", "--kv-dtype", "fp8"), "transformers grows one of the type"),
         (("--engine", "vllm", "--attention", "eager"), "--attention eager is of eager torch"),
         (("--phase", "train", "--engine", "vllm"), "--engine applies to inference"),
-        (("--engine", "vlm"), "'vlm' is not one of"),
+        (("--engine", "vlm"), "no engine 'vlm'; did you mean vllm?"),
+        (("--engine", "tgi"), "no engine 'tgi'; the nearest is vllm"),
+        (("--engine", "ktransformers"), "no engine 'ktransformers'; the nearest is llamacpp"),
         (("--utilization", "0.9"), "--utilization is a share of a device"),
         (("--new", "9"), "--new applies to serving only"),
     ],

@@ -214,7 +214,7 @@ REFUSED = {
     "an unknown card": (("gpt2", "rtx-4091"), "no device 'rtx-4091'\n  = help: did you mean rtx-4090"),
     "a card without memory": (("gpt2", "bare.yaml"), "device 'bare' states no memory"),
     "a kind of device": (("gpt2", "cuda"), "'cuda' is a kind of device: its memory is not known"),
-    "too long": (("gpt2", "4090", "-c", "2048"), "--context 2,048 is beyond the 1,024 tokens of gpt2"),
+    "two memories": (("gpt2", "4090", "--memory", "24GB"), "--device and --memory both say what memory"),
     "no folder": (("--files", "nowhere"), "nowhere: error: no folder"),
     "conditions on files": (("--files", ".", "--where", "params>1B"), "--where chooses among presets"),
     "two devices": (("gpt2", "4090", "--device", "3090"), "two devices: 4090 and --device 3090"),

@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from archcli.commands.line.application import application, every_command
-from archcli.commands.line.names import COMMANDS, GROUPS
+from archcli.commands.line.names import COMMANDS, GROUPS, near_option
 from archcli.commands.line.pages import EXAMPLES, HEADINGS
 from archcli.render import help as pages
 from table import every_row
@@ -104,7 +104,6 @@ def test_code_and_defaults_stay_on_one_line(cli, monkeypatch):
 @pytest.mark.parametrize(
     ("command", "args", "message"),
     [
-        ("params", (), "Missing argument 'MODEL'"),
         (
             "check",
             ("gpt2", "--tp", "0"),
@@ -116,6 +115,90 @@ def test_code_and_defaults_stay_on_one_line(cli, monkeypatch):
 def test_a_wrong_argument_is_an_error_like_any_other(cli, command, args, message):
     shown = f"error: {message}\n  = help: archcli {command} -h describes the arguments\n"
     assert cli(command, *args) == (2, "", shown)
+
+
+# what is typed: (the error, the hint before the help page)
+NEARLY = {
+    "params": ("Missing argument 'MODEL'", "such as archcli params llama-3.1-8b; "),
+    "predict gpt2": ("Missing option '--device'", "such as archcli predict llama-3.1-8b --device rtx-4090; "),
+    "list llama": ("Got unexpected extra argument(s) (llama)", "did you mean --where series=llama?"),
+    "scale llama-3.1-8b 3B": ("Got unexpected extra argument(s) (3B)", "did you mean --params 3B?"),
+    "memory gpt2 h100": ("Got unexpected extra argument(s) (h100)", "did you mean --device h100?"),
+    "memory gpt2 24GB": ("Got unexpected extra argument(s) (24GB)", "did you mean --device 24GB?"),
+    "kvcache gpt2 8k": ("Got unexpected extra argument(s) (8k)", "did you mean --context 8k?"),
+    "flops gpt2 8k": ("Got unexpected extra argument(s) (8k)", "did you mean --seq-len 8k?"),
+    "memory gpt2 --qq 3": ("archcli memory has no option --qq", "archcli memory -h describes"),
+    "params gpt2 -c 3": ("archcli params has no option -c", "archcli params -h describes"),
+    "memory 4090": ("no file or preset '4090'", "'4090' is a device: MODEL stands before it"),
+    "params gpt-4": ("no file or preset 'gpt-4'", "`archcli list` names the presets"),
+    "params llama": ("no file or preset 'llama'", "did you mean llama-4-"),
+}
+
+
+@every_row("typed", NEARLY)
+def test_a_hint_says_what_to_type(cli, typed):
+    error, hint = NEARLY[typed]
+    done = cli(*typed.split())
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"error: {error}\n  = help: {hint}")
+
+
+def test_help_is_a_command_as_well(cli):
+    assert cli("help") == cli("-h")
+    assert cli("help", "params") == cli("params", "-h")
+
+
+# option: (of other tools, those of archcli that say the same)
+OTHER_TOOLS = {
+    "--ctx-size": "--context",
+    "--n-ctx": "--context",
+    "--num_ctx": "--context",
+    "--max-model-len": "--context",
+    "--max-seq-len": "--seq-len",
+    "--gpu": "--device",
+    "--num-gpus": "--device",
+    "--quant": "--dtype",
+    "--tensor-parallel-size": "--tp",
+    "--tp-size": "--tp",
+    "--batch": "--batch-size",
+    "--bs": "--batch-size",
+    "--kv-cache-dtype": "--kv-dtype",
+    "--cache-type-k": "--kv-dtype",
+    "--ram": "--memory",
+    "--gpu-memory-utilization": "--utilization",
+    "--n-gpu-layers": "--offload",
+}
+
+
+@every_row("option", OTHER_TOOLS)
+def test_an_option_of_another_tool_leads_to_ours(option):
+    known = [*OTHER_TOOLS.values(), "--cp", "--recompute", "--source-len", "--output", "--plot", "--fit"]
+    assert near_option(option, known) == f"did you mean {OTHER_TOOLS[option]}?"
+
+
+def test_a_letter_is_near_to_no_other_option():
+    assert near_option("-c", ["--cp", "--tp", "--json"]) == ""
+    assert near_option("-c", ["--cp", "--context"]) == "did you mean --context?"
+    assert near_option("--context", ["--recompute", "--cp"]) == ""
+
+
+SYNONYMS = {
+    "kvcache gpt2 -s 512": "kvcache gpt2 -c 512",
+    "kvcache gpt2 --seq-len=512": "kvcache gpt2 --context=512",
+    "flops gpt2 -c 512": "flops gpt2 -s 512",
+    "flops gpt2 -c512 --json": "flops gpt2 -s512 --json",
+    "show gpt2 --context 512": "show gpt2 --seq-len 512",
+    "memory gpt2 --context 512": "memory gpt2 --seq-len 512",
+}
+
+
+@every_row("typed", SYNONYMS)
+def test_context_and_seq_len_are_taken_for_each_other(cli, typed):
+    done = cli(*typed.split())
+    assert done.code == 0
+    assert done == cli(*SYNONYMS[typed].split())
+    # a command that has both keeps them apart
+    assert cli("compare", "gpt2", "gpt2", "-c", "64", "-s", "32", "--json").out.count('"context": 64') == 1
 
 
 def test_every_command_has_three_examples():

@@ -257,7 +257,6 @@ REFUSED = {
     (*NET, "--call", "encod"): "did you mean encode?",
     (*NET, "--call", "training"): "Net has no method 'training'",
     ("summary", "gpt2"): "names no module of yours",
-    ("params", "mistral:latest"): "no module was imported (py:mistral:latest would be)",
     ("params", "unheardof:latest"): "no module was imported (py:unheardof:latest would be)",
     ("kvcache", "mynets:make"): "this needs an architecture",
     ("params", "gpt2", "--run-on", "cpu"): "--run-on is for a module of yours",

@@ -16,7 +16,7 @@ def test_a_picture_that_cannot_be_written_is_told_first(cli, tmp_path, command):
 
 
 REFUSED = {
-    "no such device": (("predict", "gpt2", "--device", "h100"), "'h100' is ambiguous"),
+    "no such device": (("predict", "gpt2", "--device", "h101"), "no device 'h101'"),
     "new tokens of no serving": ((*GPT2, "--new", "5"), "--new applies to serving only"),
     "past of a training": ((*GPT2, "--phase", "train", "--past", "5"), "--past applies to decode"),
     "past of serving": ((*GPT2, "--phase", "serve", "--past", "5"), "--past applies to decode"),
@@ -38,8 +38,8 @@ REFUSED = {
         "price_per_hour must be a number of at least",
     ),
     "tokens without end": ((*GPT2, "--phase", "train", "--tokens", "inf"), "'inf' is not a whole number"),
-    "a dtype": ((*GPT2, "--dtype", "int4"), "int4 is no dtype to compute in"),
-    "no dtype": ((*GPT2, "--dtype", "int3"), "unknown dtype 'int3'; one of fp64"),
+    "a dtype": ((*GPT2, "--dtype", "fp64"), "fp64 is no dtype to compute in"),
+    "no dtype": ((*GPT2, "--dtype", "int3"), "unknown dtype 'int3'; such as bf16, "),
     "training in fp8": (
         (*GPT2, "--phase", "train", "--dtype", "fp8"),
         "predict does not support training in fp8",

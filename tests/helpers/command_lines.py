@@ -232,7 +232,7 @@ memory gpt2 --optimizer adagrad
 memory gpt2 --plot x.foo
 memory gpt2 --engine vlm
 predict gpt2
-predict llama-3.1-8b --device l4 -c 1000
+predict llama-3.1-8b --device l4 -z 1000
 predict gpt2 --device h100-sxm --price-per-hour x
 predict gpt2 --device h100-sxm --price-per-hour -1
 predict gpt2 --device h100-sxm --calibrate nowhere.json

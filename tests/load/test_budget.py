@@ -5,7 +5,7 @@ import time
 import pytest
 
 from archcli.errors import ArchError
-from archcli.load.devices.budget import OF_DRIVER, OF_SYSTEM, STATED, read_budget, usual_device
+from archcli.load.devices.budget import OF_DRIVER, OF_SYSTEM, STATED, device_note, read_budget
 from archcli.load.devices.datasheet import devices, load_datasheet
 from archcli.load.devices.names import ALIASES, KINDS_OF_TORCH, USUAL, _key, _words, resolve
 from archcli.recording import cuda_driver, machine
@@ -118,34 +118,46 @@ def test_a_device_is_read_as_people_write_it(text):
     assert asked.total_bytes == count * memory.value
 
 
-USUALLY = {
-    "2xa100": ("2xa100-sxm-80gb", "a100 is taken as a100-sxm-80gb, not a100-pcie-40gb, "),
-    "H100": ("h100-sxm", "H100 is taken as h100-sxm, not h100-nvl, h100-pcie or h100-sxm-96gb"),
-    "two H100s": ("2xh100-sxm", "H100s is taken as h100-sxm, not "),
-    "rtx pro 6000 96gb": ("rtx-pro-6000-workstation:96gb", "rtx pro 6000 96gb is taken as "),
-    "AGX Orin": ("jetson-orin-64gb", "AGX Orin is taken as jetson-orin-64gb, not jetson-orin-32gb"),
-    "a100 80gb": ("a100 80gb", ""),
-    "4xl40s": ("4xl40s", ""),
-    "warp-drive": ("warp-drive", ""),
-    "m3-max": ("m3-max", "m3-max is sold with 48, 64 or 128 GB, of which the largest is taken"),
-    "2x4060 ti": ("2x4060 ti", "rtx-4060-ti is sold with 8 or 16 GB, of which the largest is taken"),
-    "m3 max 64gb": ("m3 max 64gb", ""),
-    "./mine.yaml": ("./mine.yaml", ""),
-    "local": ("local", ""),
-}
+# (text, count, device, memory in GB of its label, how its note begins)
+USUALLY = [
+    ("2xa100", 2, "a100-sxm-80gb", "a100 is taken as a100-sxm-80gb, not a100-pcie-40gb, "),
+    ("H100", 1, "h100-sxm", "H100 is taken as h100-sxm, not h100-nvl, h100-pcie or h100-sxm-96gb"),
+    ("two H100s", 2, "h100-sxm", "H100s is taken as h100-sxm, not "),
+    ("v100", 1, "v100-sxm-16gb", "v100 is taken as v100-sxm-16gb, not v100-pcie-16gb or v100-sxm-32gb"),
+    ("rtx pro 6000", 1, "rtx-pro-6000-workstation", "rtx pro 6000 is taken as rtx-pro-6000-workstation, not"),
+    ("rtx pro 6000 96gb", 1, "rtx-pro-6000-workstation", "rtx pro 6000 96gb is taken as "),
+    ("AGX Orin", 1, "jetson-orin-64gb", "AGX Orin is taken as jetson-orin-64gb, not jetson-orin-32gb"),
+    ("a100 80gb", 1, "a100-sxm-80gb", ""),
+    ("4xl40s", 4, "l40s", ""),
+    ("m3-max", 1, "m3-max", "m3-max is sold with 48, 64 or 128 GB, of which the largest is taken"),
+    ("2x4060 ti", 2, "rtx-4060-ti", "rtx-4060-ti is sold with 8 or 16 GB, of which the largest is taken"),
+    ("m3 max 64gb", 1, "m3-max:64gb", ""),
+    ("24GB", 1, "24GB", "24GB is a memory alone: "),
+    ("2x16 GiB", 2, "16 GiB", "16 GiB is a memory alone: "),
+]
 
 
-@every_row("text", USUALLY)
-def test_a_name_of_several_devices_may_be_read_as_the_usual_one(text):
-    device, note = usual_device(text)
-    assert (device, note[: len(USUALLY[text][1])]) == USUALLY[text]
-    assert bool(note) == bool(USUALLY[text][1])
+@every_row("text, count, device, note", USUALLY)
+def test_a_name_of_several_devices_is_read_as_the_usual_one_with_a_note(text, count, device, note):
+    asked, said = read_budget(text), device_note(text)
+    assert (asked.n_devices, asked.name, said[: len(note)]) == (count, device, note)
+    assert bool(said) == bool(note)
+
+
+def test_names_that_are_none_have_no_note():
+    assert [device_note(name) for name in ("warp-drive", "./mine.yaml", "local", "8xlocal")] == [""] * 4
 
 
 def test_every_usual_device_is_one_of_several():
     for name, device in USUAL.items():
-        with pytest.raises(ArchError, match=f"is ambiguous; did you mean .*{device}"):
-            resolve(name, devices())
+        named = resolve(name, devices())
+        assert (named.name, name in named.note, device in devices()) == (device, True, True)
+
+
+def test_a_memory_is_a_device_whose_speed_is_not_known():
+    assert (read_budget("24GB").memory_bytes, read_budget("24GB").is_stated) == (24 * 10**9, True)
+    assert read_budget("2x16GiB").total_bytes == 2 * 16 * 2**30
+    assert not read_budget("5070 Ti").is_stated
 
 
 def test_a_budget_holds_what_the_datasheet_states():
@@ -206,10 +218,6 @@ def test_nothing_asked_is_no_budget():
 
 TORCH = "is a kind of device: its memory is not known; `local` is this machine's own, or name one such as "
 MISTAKES = {
-    "h100": "'h100' is ambiguous; did you mean h100-nvl, h100-pcie, h100-sxm or h100-sxm-96gb?",
-    "8xa100": "'a100' is ambiguous; did you mean a100-pcie-40gb, a100-pcie-80gb, a100-sxm-40gb or"
-    " a100-sxm-80gb?",
-    "v100": "'v100' is ambiguous; did you mean v100-pcie-16gb, v100-sxm-16gb or v100-sxm-32gb?",
     "rtx 4070 ti supr": "no device 'rtx 4070 ti supr'; did you mean rtx-4070-ti-super",
     "m3-pro:48gb": "device 'm3-pro' has no memory of 48 GB; it is sold with 18 GB or 36 GB",
     "4060": "no device '4060'; did you mean rtx-4060-ti?",
@@ -218,14 +226,16 @@ MISTAKES = {
     "7900 XT": "no device '7900 XT'; did you mean rx-7900-xtx?",
     "4090 x2": "no device '4090 x2'; did you mean 2x4090?",
     "RTX 4090 Laptop GPU": "no device 'RTX 4090 Laptop GPU'; did you mean rtx-4090?",
-    "rtx pro 6000 96gb": "'rtx pro 6000 96gb' is ambiguous; did you mean rtx-pro-6000-max-q, "
-    "rtx-pro-6000-server or rtx-pro-6000-workstation?",
-    "agx orin": "'agx orin' is ambiguous; did you mean jetson-orin-32gb or jetson-orin-64gb?",
     "MacBook Pro": "no device 'MacBook Pro'; `archcli devices` lists them",
     "two": "no device 'two'; `archcli devices` lists them",
     "rtx-4090:48gb": "device 'rtx-4090' has no memory of 48 GB; it is sold with 24 GB",
     "h100-smx": "no device 'h100-smx'; did you mean h100-sxm",
-    "warp-drive": "no device 'warp-drive'; `archcli devices` lists them; a file of one's own ends in .yaml",
+    "warp-drive": "no device 'warp-drive'; `archcli devices` lists them, and `archcli devices --this`",
+    "RTX 5090 and RTX 4090": "one kind is asked about at a time; such as 2xrtx-5090, or each alone",
+    "3090+4090": "'3090+4090' names 2 kinds of device",
+    "rtx-409": "no device 'rtx-409'; did you mean rtx-4090?",
+    "gaudy3": "no device 'gaudy3'; did you mean gaudi3?",
+    "rtx 5060": "no device 'rtx 5060'; did you mean rtx-5060-ti?",
     "h100-sxm x8": "no device 'h100-sxm x8'; did you mean 8xh100-sxm?",
     "h100-sxm:8": "no device 'h100-sxm:8'; did you mean 8xh100-sxm?",
     "cuda": f"'cuda' {TORCH}h100-sxm, a100-sxm-80gb or rtx-4090",
@@ -240,6 +250,22 @@ MISTAKES = {
     "": "no device ''; `archcli devices` lists them",
     "8x./missing.yaml": "missing.yaml: cannot be read",
 }
+# what is no card of the list, and near to none: another number is another card
+UNLISTED = (
+    *("RTX 2070", "Quadro RTX 8000", "RX 7800 XT", "RX 6800 XT", "M40", "Tesla P40", "Arc A770", "GTX 1080"),
+    *("Radeon 780M", "ryzen 7950x", "raspberry pi 5", "EPYC 9654", "t3k", "n300", "llama-3.1-70b", "gpt2"),
+)
+
+
+@every_row("text", UNLISTED)
+def test_a_hint_of_a_device_that_is_not_listed_proposes_no_other(text):
+    with pytest.raises(ArchError) as caught:
+        read_budget(text)
+    assert caught.value.problems[0].what == f"no device '{text}'"
+    assert caught.value.problems[0].hint.startswith("`archcli devices` lists them, ")
+    assert "24GB" in caught.value.problems[0].hint
+
+
 WRONG_AMOUNTS = {
     "80": "--memory 80 has no unit; write 80GB (powers of 1,000) or 80GiB (powers of 1,024)",
     "80.5": "--memory 80.5 has no unit; write 80.5GB (powers of 1,000) or 80.5GiB (powers of 1,024)",

@@ -163,20 +163,36 @@ def test_no_two_presets_have_the_same_letters_and_digits():
     assert [respelled(name) for name in presets()] == presets()
 
 
-# id: (a name of another catalogue, the presets that the message names)
+# id: (a name of another catalogue, its preset)
 ELSEWHERE = {
-    "tag-of-a-file": ("qwen2.5:7b-instruct-q4_K_M", "qwen2.5-7b"),
+    "tag-of-a-file": ("qwen2.5:7b-instruct-q4_K_M", "qwen2.5-7b-instruct"),
     "tuned": ("Llama-3.1-8B-Instruct", "llama-3.1-8b"),
     "stored": ("Meta-Llama-3.1-8B-Instruct-AWQ-INT4", "llama-3.1-8b"),
     "dated": ("Qwen3-30B-A3B-Instruct-2507", "qwen3-30b-a3b-2507"),
-    "yaml": ("Qwen3-8B.yaml", "qwen3-8b"),
-    "versions": ("mistral:7b", "mistral-7b-v0.1 or mistral-7b-v0.3"),
+    "versions": ("mistral:7b", "mistral-7b-v0.3"),
     "beginning": ("phi3:mini", "phi-3-mini-4k"),
+    "tag": ("deepseek-r1:32b", "qwen2.5-32b"),
+    "of-an-organization": ("Qwen/Qwen3-32B", "qwen3-32b"),
 }
 
 
-@every_row(("name", "near"), ELSEWHERE.values(), ids=ELSEWHERE)
-def test_a_name_of_another_catalogue_leads_to_its_preset(name, near):
+@every_row(("name", "preset"), ELSEWHERE.values(), ids=ELSEWHERE)
+def test_a_name_of_another_catalogue_is_its_preset_with_a_note(name, preset):
+    loaded = load(name)
+    assert (loaded.name, loaded.source) == (preset, f"preset {preset}")
+    assert loaded.notes[0].startswith(f"{name} is taken as the preset {preset}")
+
+
+def test_a_format_in_a_name_is_the_form_that_weights_are_in():
+    named = load("bartowski/Meta-Llama-3.1-8B-Instruct-GGUF:Q4_K_M")
+    assert (named.dtype, named.model.published_in.format) == ("q4_k_m", "q4_k_m")
+    assert named.notes[1].startswith("the name says q4_k_m: ")
+    # of a preset that is published in fp8
+    assert load("deepseek-v3-bf16").model.published_in is None
+    assert load("deepseek-ai/DeepSeek-V3-AWQ").model.published_in.format == "awq-int4"
+
+
+def test_a_file_of_another_catalogues_name_is_a_mistyped_file():
     with pytest.raises(ArchError) as error:
-        load(name)
-    assert error.value.problems[0].hint == f"did you mean {near}?"
+        load("Qwen3-8B.yaml")
+    assert error.value.problems[0].hint == "did you mean qwen3-8b?"

@@ -254,11 +254,6 @@ def test_memory_and_predict_take_formats():
     )
 
 
-def test_an_unknown_format_is_answered_with_all_there_are():
-    with pytest.raises(ArchError, match=r"unknown dtype 'q9'; one of fp64, .*, fp8-block"):
-        parse_format("q9")
-
-
 @pytest.mark.torch
 def test_what_cannot_be_built_is_refused():
     with pytest.raises(ArchError, match="a module cannot be built in q8_0"):

@@ -27,14 +27,14 @@ def device_memory(device: str | None, memory: str | int | None) -> DeviceMemory 
     from archcli.load.devices.budget import read_budget  # reads files, where a device is named
 
     budget = read_budget(device, memory)
-    return None if budget is None else _memory_of(budget, stated=device is None)
+    return None if budget is None else _memory_of(budget)
 
 
 LINKS_OF_SERVERS = ("NVLink", "Infinity Fabric")
 """How the links of devices begin that are not sold as cards for PCIe."""
 
 
-def _memory_of(budget: Budget, *, stated: bool = False) -> DeviceMemory:
+def _memory_of(budget: Budget) -> DeviceMemory:
     sheet = budget.datasheet
     return DeviceMemory(
         budget.name,
@@ -43,7 +43,7 @@ def _memory_of(budget: Budget, *, stated: bool = False) -> DeviceMemory:
         budget.architecture,
         budget.certainty,
         budget.source,
-        stated=stated,
+        stated=budget.is_stated,
         family=_family(budget),
         per_node=DEVICES_PER_NODE if sheet is None else devices_per_node(sheet.figures),
         figures=None if sheet is None else frozenset(sheet.figures),
@@ -97,6 +97,9 @@ def predicted_device(text: str, calibrations: Sequence[Path] = ()) -> PredictedD
     if budget is None:
         raise ArchError("--device names no device", "such as 8xh100-sxm, or local")
     memory = _memory_of(budget)
+    if budget.is_stated:
+        what = f"{text} is a memory alone, and nothing is known of the speed of its device"
+        raise ArchError(what, "name a device, such as rtx-4090; memory, kvcache and fit take a memory")
     if budget.datasheet is None:
         from archcli.api.profiling.profiles import local_device  # of this machine alone
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 from archcli.errors import ArchError, either
 from archcli.load.devices.engines import load_engine
@@ -12,11 +12,18 @@ from archcli.measure.memory.answers.question import DeviceMemory
 from archcli.measure.memory.engine import CACHING, NO_ENGINE, EngineName, InferenceEngine
 from archcli.measure.memory.settings import MemorySettings
 from archcli.modules import Model
+from archcli.modules.stored.words import in_engine
 from archcli.units import parse_bytes
 
 OF_TORCH = ("attention", "backend")
 """Options that speak of eager torch alone."""
 DEFAULTS = MemorySettings()
+
+
+def take_format(options: Any, engine: str | None) -> None:
+    """Take a word for the format of a question, such as 4bit, as the users of the engine do."""
+    # a question is a frozen record, and this is a part of its making
+    object.__setattr__(options, "dtype", in_engine(options.dtype, engine))
 
 
 def engine_of(name: EngineName, memory_bytes: int | None = None) -> InferenceEngine:

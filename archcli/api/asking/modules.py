@@ -12,7 +12,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from archcli.api.asking.module_options import ModuleOptions, is_module
 from archcli.errors import ArchError, quote
-from archcli.load.presets import module_name
 from archcli.measure.report import Report
 
 P = ParamSpec("P")
@@ -27,11 +26,14 @@ def asked_of_module(
     `beside` are options that the record lacks, by name. Raises ArchError for options that mean nothing of
     the other kind.
     """
-    found = module_name(options.model)
-    if found is not None:
-        from archcli.api.own import of_named
+    if ":" in options.model or ".py" in options.model:
+        from archcli.load.hub.module_names import module_name  # of names that may be a module's
 
-        return of_named(command, found, options, own, beside)
+        found = module_name(options.model)
+        if found is not None:
+            from archcli.api.own import of_named
+
+            return of_named(command, found, options, own, beside)
     stated = [f.name for f in fields(own) if getattr(own, f.name) != f.default]
     if stated:
         option = stated[0].replace("_", "-")

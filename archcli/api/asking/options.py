@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from archcli.api.asking.question import Option, count_option, tokens_option
 from archcli.errors import ArchError, quote, with_article
@@ -23,6 +23,15 @@ def _files(value: Any) -> tuple[Path, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(file, str | PathLike) for file in value):
         raise refused(value, "a list of files")
     return tuple(map(Path, value))
+
+
+def _engine(value: Any) -> str:
+    """The name of an engine, also by a common word: ollama is llamacpp."""
+    from archcli.load.devices.engines import engine_named  # of an engine that is named
+
+    if not isinstance(value, str):
+        raise refused(value, "the name of an engine")
+    return engine_named(value)
 
 
 def _size(value: Any) -> str | int:
@@ -60,18 +69,23 @@ Size = Annotated[str | int | None, Conversion("bytes", _size)]
 Share = Annotated[float, Interval(gt=0, le=1)]
 Files = Annotated[Sequence[Path], Conversion("a list of files", _files)]
 
+CONTEXT, SEQ_LEN = ("--context", "-c"), ("--seq-len", "-s")
+"""Names of the tokens of a sequence: where a command has one of both, the other is taken for it."""
+
 # sizes of a pass
 BatchSize = Annotated[AboveZero, count_option("Sequences in the batch.", "-b")]
-SeqLen = Annotated[AboveZero, tokens_option("New tokens of each sequence; 8k is 8,000, 8K is 8,192.", "-s")]
+SeqLen = Annotated[
+    AboveZero, tokens_option("New tokens of each sequence; 8k is 8,000, 8K is 8,192.", "-s", CONTEXT)
+]
 Tokens = Annotated[
     ZeroOrMore | None,
-    tokens_option("Tokens of a sequence. [default: 2048, or max_seq_len]", "-s"),
+    tokens_option("Tokens of a sequence. [default: 2048, or max_seq_len]", "-s", CONTEXT),
 ]
 Past = Annotated[
     ZeroOrMore | None,
     tokens_option("Tokens already in the cache. [decode default: --seq-len]"),
 ]
-Context = Annotated[AboveZero | None, tokens_option("Tokens in the cache.", "-c")]
+Context = Annotated[AboveZero | None, tokens_option("Tokens in the cache.", "-c", SEQ_LEN)]
 SourceLen = Annotated[
     AboveZero | None,
     tokens_option("Tokens that the encoder of an encoder-decoder reads. [default: as many as the decoder]"),
@@ -188,11 +202,16 @@ KvDtype = Annotated[
         completes="cache_dtypes",
     ),
 ]
+ENGINES = get_args(EngineName)
+NamedEngine = Annotated[EngineName, Conversion("the name of an engine", _engine, ENGINES)]
 Engine = Annotated[
-    EngineName | None,
+    NamedEngine | None,
     Option(
         "What runs inference, of `archcli engines`; none: eager torch. [default: llamacpp for its formats, "
         "Macs and CPUs, else vllm; none in training]",
+        metavar=f"<{'|'.join(ENGINES)}>",
+        reads="text",
+        completes="engines",
     ),
 ]
 Utilization = Annotated[

@@ -53,6 +53,7 @@ class Option(NamedTuple):
     any_case  BF16 is bf16
     argument  it stands without a name
     writes    it names a file or a folder that is written, as every picture does
+    also      further names, which the help leaves out: --seq-len and -s of --context
     """
 
     help: str = ""
@@ -65,16 +66,17 @@ class Option(NamedTuple):
     any_case: bool = False
     argument: bool = False
     writes: bool = False
+    also: tuple[str, ...] = ()
 
 
-def count_option(text: str, letter: str = "", default: str = "") -> Option:
+def count_option(text: str, letter: str = "", default: str = "", also: tuple[str, ...] = ()) -> Option:
     """The option of a whole number such as 4096, 8k (8,000) and 8K (8,192)."""
-    return Option(text, letter, "N", "count", default=default)
+    return Option(text, letter, "N", "count", default=default, also=also)
 
 
-def tokens_option(text: str, letter: str = "") -> Option:
+def tokens_option(text: str, letter: str = "", also: tuple[str, ...] = ()) -> Option:
     """The option of a number of tokens; a note says that 128k is not 131,072."""
-    return Option(text, letter, "N", "tokens")
+    return Option(text, letter, "N", "tokens", also=also)
 
 
 def option_of(annotation: Any) -> Option | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +14,7 @@ from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import UnknownFormError
 from archcli.modules import Model
 from archcli.render import show
+from archcli.units import Taken
 
 if TYPE_CHECKING:
     from archcli.modules import Tower
@@ -25,7 +26,8 @@ INTERRUPTED = 130
 class Subject(NamedTuple):
     """A loaded model: its name, the file or preset it came from, overrides, notes.
 
-    `config` is the config.json it was imported from, None for a YAML.
+    `config` is the config.json it was imported from, None for a YAML; `dtype` the format that its name
+    states.
     """
 
     model: Model
@@ -34,14 +36,16 @@ class Subject(NamedTuple):
     overrides: list[str]
     notes: tuple[str, ...] = ()
     config: Any = None
+    dtype: str = ""
 
-    def named(self, report: Report) -> Report:
-        """The report, extended by the model's name, overrides and notes."""
+    def named(self, report: Report, options: Any = None) -> Report:
+        """The report, extended by the model's name, overrides and notes, and by those on words of options."""
         inputs = {**report.inputs, "set": self.overrides} if self.overrides else report.inputs
         named = {"name": self.name, "source": self.source}
         # notes on images are about nothing where none is asked about
-        notes = self.notes if report.totals.get("media") else self.text_notes
-        return replace(report, model=named, inputs=inputs, notes=(*report.notes, *notes))
+        of_model = self.notes if report.totals.get("media") else self.text_notes
+        notes = (*report.notes, *of_model, *taken_notes(options))
+        return replace(report, model=named, inputs=inputs, notes=notes)
 
     def judged(self, command: str, answer: Callable[[], Report]) -> Report:
         """The answer; where it needs bytes of weights that are not known, a report without a verdict."""
@@ -87,26 +91,39 @@ class Subject(NamedTuple):
         show(self.named(report), form, output, as_json=as_json)
 
 
+def taken_notes(options: Any) -> Iterator[str]:
+    """Notes on the words of a question that were taken for others: h100 for h100-sxm, 4bit for q4_k_m."""
+    for value in vars(options).values() if options is not None else ():
+        if isinstance(value, Taken):
+            yield value.note
+    device = getattr(options, "device", None)
+    if device is not None:
+        from archcli.load.devices.budget import device_note  # of a device alone
+
+        if note := device_note(device):
+            yield note
+
+
 def subject(model: Any, overrides: Sequence[str] | None) -> Subject:
     """Load the model that MODEL names."""
-    return _subject(load(model, overrides or ()), overrides)
+    return subject_of(load(model, overrides or ()), overrides)
 
 
 def given(model: Any, overrides: Sequence[str] = ()) -> Subject:
     """Load what a Python caller gives as a model; a `Model` without overrides is used as it is."""
     if not isinstance(model, Model):  # whatever a caller hands over
-        return _subject(load_given(model, overrides), overrides)
+        return subject_of(load_given(model, overrides), overrides)
     if not overrides:
         return Subject(model, model.name, model.source, [])
     from archcli.load.yaml.writer import to_mapping
 
-    return _subject(load_given(to_mapping(model), overrides), overrides)
+    return subject_of(load_given(to_mapping(model), overrides), overrides)
 
 
-def _subject(loaded: Loaded, overrides: Sequence[str] | None = None) -> Subject:
-    return Subject(
-        loaded.model, loaded.name, loaded.source, list(overrides or ()), loaded.notes, loaded.config
-    )
+def subject_of(loaded: Loaded, overrides: Sequence[str] | None = None) -> Subject:
+    """The architecture as questions take it."""
+    told = (loaded.notes, loaded.config, loaded.dtype)
+    return Subject(loaded.model, loaded.name, loaded.source, list(overrides or ()), *told)
 
 
 def subjects(models: Sequence[str], overrides: Sequence[Sequence[str]] = ()) -> list[Subject]:

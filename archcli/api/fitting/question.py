@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from archcli.api.asking.device import device_memory
+from archcli.api.asking.engine import take_format
 from archcli.api.asking.offload import OffloadOptions
-from archcli.api.asking.options import BatchSize, Device, Engine, KvDtype, Utilization, Where
+from archcli.api.asking.options import SEQ_LEN, BatchSize, Device, Engine, KvDtype, Utilization, Where
 from archcli.api.asking.question import Option, tokens_option
 from archcli.api.asking.subject import Subject, given
-from archcli.api.memory import MemoryOptions
+from archcli.api.memory import Memory, MemoryOptions
 from archcli.api.predict import PredictOptions, predict_question
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import MemoryQuestion
@@ -19,14 +20,15 @@ from archcli.measure.predict.answers.question import PredictQuestion
 from archcli.measure.predict.fit.choice import NO_OFFLOAD, UNSTATED, FitAsked
 from archcli.measure.predict.fit.listing import Asked, FitOrder
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import DtypeName
+from archcli.modules.spec.arguments import WeightsDtypeName
 from archcli.modules.spec.values import AboveZero, Interval
 
 Tokens = Annotated[
-    AboveZero | None, tokens_option("Tokens of a sequence that must fit. [default: as many as fit]", "-c")
+    AboveZero | None,
+    tokens_option("Tokens of a sequence that must fit. [default: as many as fit]", "-c", SEQ_LEN),
 ]
 Format = Annotated[
-    DtypeName | None,
+    WeightsDtypeName | None,
     Option(
         "The format of the weights: bf16, q4_k_m, awq-int4. [default: the largest that fits]",
         metavar="TYPE",
@@ -56,6 +58,7 @@ class FitOptions(OffloadOptions):
 
     model: ModelLike | None = None
     device: Device = None
+    memory: Memory = field(default=None, kw_only=True)
     context: Tokens = None
     dtype: Format = None
     batch_size: BatchSize = 1
@@ -68,12 +71,12 @@ class FitOptions(OffloadOptions):
     files: FilesIn = None
     verbose: Verbose = False
 
+    def __post_init__(self) -> None:
+        """Read a word such as 4bit as the users of the engine mean it."""
+        take_format(self, self.engine)
+
     def asked(self, subject: Subject) -> FitAsked:
         """What is asked about a loaded model."""
-        longest = subject.model.max_seq_len
-        if self.context is not None and longest is not None and self.context > longest:
-            what = f"--context {self.context:,} is beyond the {longest:,} tokens of {subject.name}"
-            raise ArchError(what, f"--context {longest} at most, or --set max_seq_len={self.context}")
         shared = {name: vars(self)[name] for name in SHARED}
         if self.offload is not None:
             if self.engine not in {None, "llamacpp"}:
@@ -89,9 +92,20 @@ class FitOptions(OffloadOptions):
             options = {**shared, "phase": "decode", **others}
             return predict_question(subject.model, PredictOptions(subject.model, **options))
 
-        longest = longest or max(UNSTATED, self.context or 0)
+        longest = max(subject.model.max_seq_len or UNSTATED, self.context or 0)
         ram = 0 if self.offload is None else self.host().bytes
-        return FitAsked(memory, predict, self.dtype, self.context, longest, self.min_speed, ram)
+        dtype = self.dtype or subject.dtype or None
+        return FitAsked(memory, predict, dtype, self.context, longest, self.min_speed, ram)
+
+    def on_device(self) -> FitOptions:
+        """The same with a memory in the place of the device. Raises ArchError for both."""
+        if self.memory is None:
+            return self
+        if self.device is not None:
+            what = "--device and --memory both say what memory there is"
+            raise ArchError(what, "leave --device or --memory out")
+        memory = self.memory if isinstance(self.memory, str) else f"{self.memory}B"
+        return replace(self, device=memory, memory=None)
 
 
 SHARED = ("device", "batch_size", "engine", "kv_dtype", "utilization", *NO_OFFLOAD)

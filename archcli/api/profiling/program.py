@@ -13,6 +13,7 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
+from archcli.api.asking.options import CONTEXT
 from archcli.api.asking.question import Option, count_option
 from archcli.errors import ArchError
 from archcli.modules.spec.values import AboveZero, ZeroOrMore
@@ -61,7 +62,9 @@ PredictedBatch = Annotated[
 ]
 PredictedLength = Annotated[
     AboveZero | None,
-    count_option("With --against-prediction: tokens of a sequence. [default: as the program has it]", "-s"),
+    count_option(
+        "With --against-prediction: tokens of a sequence. [default: as the program has it]", "-s", "", CONTEXT
+    ),
 ]
 Summary = Annotated[
     bool, Option("Report in at most 40 lines of Markdown: what takes the time, and what to try.")

@@ -74,7 +74,11 @@ def run_line(argv: Sequence[str], *, as_json: bool = False) -> int:
     values = _values(read)
     if read.extra:
         extra = " ".join(map(printable, read.extra))
-        raise usage_error(f"Got unexpected extra argument(s) ({extra})", path)
+        raise usage_error(
+            f"Got unexpected extra argument(s) ({extra})",
+            path,
+            [name for it in parameters for name in it.names],
+        )
     _refuse_files(parameters, values)
     if as_json and "as_json" in values and values.get("form") is None:
         values["as_json"] |= not any(values.get(switch) for switch in OF_THEIR_OWN)

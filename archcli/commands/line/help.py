@@ -6,13 +6,13 @@ import inspect
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from archcli.commands.line.names import near_command, near_option
+from archcli.commands.line.names import near_command, near_option, usage_hint
 from archcli.errors import ArchError, quote, shorten
 
 if TYPE_CHECKING:
@@ -29,6 +29,15 @@ class PagedCommand(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the page: usage, description, arguments and options."""
         formatter.write(_page(self, ctx, []))
+
+    def make_parser(self, ctx: Any) -> Any:
+        """The parser of the command, with the further names of options that its help leaves out."""
+        parser: Any = super().make_parser(ctx)
+        also: Mapping[str, Sequence[str]] = getattr(self.callback, "also", {})
+        for param in self.get_params(ctx):
+            if names := also.get(param.name or ""):
+                parser.add_option(obj=param, opts=names, dest=param.name, action="store", nargs=param.nargs)
+        return parser
 
 
 class PagedGroup(TyperGroup):
@@ -59,13 +68,14 @@ def _archcli_error(error: Any) -> ArchError:
     """A usage error in archcli's form, with the help page to look at."""
     path = error.ctx.command_path if error.ctx else "archcli"
     unknown = getattr(error, "option_name", "")
+    params = error.ctx.command.params if error.ctx else []
+    known = [name for param in params for name in param.opts + param.secondary_opts]
     if unknown and error.ctx:
-        known = [name for param in error.ctx.command.params for name in param.opts + param.secondary_opts]
         hint = near_option(unknown, known) or f"{path} -h describes the arguments"
         return ArchError(f"{path} has no option {shorten(unknown)}", hint)
     # typer 0.29 lets pydantic put "Value error," before what we say
     message = error.format_message().replace(": Value error, ", ": ").rstrip(".")
-    return ArchError(message, f"{path} -h describes the arguments")
+    return ArchError(message, usage_hint(message, path, known))
 
 
 def _by_group(commands: Mapping[str, Any]) -> list[HelpSection]:

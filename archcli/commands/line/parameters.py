@@ -32,6 +32,10 @@ def as_command(run: Run) -> Run:
 
     parameters = [_parameter(parameter) for parameter in stated]
     command.__dict__["__signature__"] = inspect.Signature(parameters)
+    # a dict of the function, which typer's wrapper around it takes over
+    command.__dict__["also"] = {
+        name: option.also for name, option in options.items() if option and option.also
+    }
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NoReturn, get_args, get_origin
 
 from archcli.api.asking.question import Option, option_of
-from archcli.commands.line.names import near_option
+from archcli.commands.line.names import near_option, usage_hint
 from archcli.commands.line.values import line_type
 from archcli.errors import ArchError, shorten
 
@@ -63,12 +63,12 @@ class LineParameter:
 
     @property
     def _letters(self) -> dict[str, bool]:
-        return dict.fromkeys(filter(None, [self.option.letter]), True)
+        return dict.fromkeys(filter(None, [self.option.letter, *self.option.also]), True)
 
     @property
     def shown(self) -> str:
         """How messages name it."""
-        names = [name for name, on in self.names.items() if on]
+        names = [name for name, on in self.names.items() if on and name not in self.option.also]
         return " / ".join(f"'{name}'" for name in names or [self.option.metavar or self.name])
 
 
@@ -90,9 +90,9 @@ def _parameter(stated: inspect.Parameter) -> LineParameter:
     return LineParameter(stated.name, option, stated.annotation, default, required)
 
 
-def usage_error(message: str, path: str = "archcli") -> ArchError:
-    """What is wrong with a command line, with the help page to look at."""
-    return ArchError(message.rstrip("."), f"{path} -h describes the arguments")
+def usage_error(message: str, path: str = "archcli", known: Collection[str] = ()) -> ArchError:
+    """What is wrong with a command line of the `known` options, with what to do."""
+    return ArchError(message.rstrip("."), usage_hint(message, path, known))
 
 
 def printable(text: str) -> str:
@@ -183,5 +183,6 @@ class Words:
     def _refuse(self, name: str) -> NoReturn:
         """Raise ArchError for an option that there is not."""
         known = [known for option in self.parameters if option is not HELP for known in option.names]
+        known = [name for name in known if not any(name in it.option.also for it in self.parameters)]
         hint = near_option(name, known) or f"{self.path} -h describes the arguments"
         raise ArchError(f"{self.path} has no option {shorten(name)}", hint)

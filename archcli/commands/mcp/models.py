@@ -11,11 +11,13 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from archcli.api.asking.subject import Subject
+from archcli.api.asking.subject import Subject, subject_of
 from archcli.errors import ArchError, Problem, closest, describe_value, either, quote
+from archcli.load.hub.catalogues import preset_meant
+from archcli.load.hub.module_names import module_name
 from archcli.load.loaded import Loaded
-from archcli.load.presets import alike, module_name, plain_name, preset_file, presets, respelled
-from archcli.load.source import load, load_preset, load_text
+from archcli.load.presets import alike, plain_name, preset_file, presets, respelled
+from archcli.load.source import load, load_catalogued, load_preset, load_text
 from archcli.load.yaml.text import reading_only
 
 INLINE = "model"
@@ -65,12 +67,15 @@ class AskedModel(NamedTuple):
             return load(str(path), overrides, strict=strict)
         if preset := respelled(name):
             return load_preset(preset, overrides, strict=strict)
-        raise _unknown(name, self.folder)
+        named = preset_meant(name)
+        loaded = named and load_catalogued(named, overrides, strict=strict)
+        if loaded is None:
+            raise _unknown(name, self.folder)
+        return loaded
 
     def subject(self, overrides: Sequence[str] = ()) -> Subject:
         """The architecture as questions take it."""
-        loaded = self.loaded(overrides)
-        return Subject(loaded.model, loaded.name, loaded.source, list(overrides), loaded.notes, loaded.config)
+        return subject_of(self.loaded(overrides), overrides)
 
     @property
     def word(self) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.errors import ArchError, Problem, either, quote
-from archcli.load.devices.datasheet import Datasheet, devices, load_datasheet
-from archcli.load.devices.names import LOCAL, is_file, split_count, usual
+from archcli.load.devices.datasheet import Datasheet, device_named, load_datasheet
+from archcli.load.devices.names import LOCAL, is_file, split_count
 from archcli.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 FORGOT_UNIT = re.compile(r"\d{1,6}(\.\d{1,6})?", re.ASCII)
 """An amount below a million without a unit: nobody means bytes."""
+SIZE_ALONE = re.compile(r"\d{1,6}(?:\.\d+)?\s*(?:[KMGT]i?B|G)|\d{7,15}B", re.ASCII | re.IGNORECASE)
+"""A memory in the place of a device: 24GB, but not 5070 Ti."""
 STATED = "as stated"
 OF_DRIVER = "the CUDA driver of this machine"
 OF_SYSTEM = "MemAvailable and the control groups of this machine"
@@ -43,12 +45,18 @@ class Budget(NamedTuple):
         """Bytes of all devices together."""
         return self.n_devices * self.memory_bytes
 
+    @property
+    def is_stated(self) -> bool:
+        """Whether it is a memory alone, of no device."""
+        return self.source == STATED
+
 
 def read_budget(device: str | None = None, memory: str | int | None = None) -> Budget | None:
     """The memory that `--device [N×]NAME` or `--memory [N×]SIZE` states; None for neither.
 
-    NAME is a device of `archcli devices`, a YAML file of one's own, or `local`. ArchError for both, for fewer
-    than one device, for a name that means no device or several, and for an amount without a unit.
+    NAME is a device of `archcli devices`, a YAML file of one's own, `local`, or a memory alone, 24GB.
+    ArchError for both, for fewer than one device, for a name that means no device or several, and for an
+    amount without a unit.
     """
     if device is not None and memory is not None:
         what = "--device and --memory both say what memory there is"
@@ -58,24 +66,30 @@ def read_budget(device: str | None = None, memory: str | int | None = None) -> B
     return None if device is None else _of_device(*split_count(device))
 
 
-def usual_device(device: str) -> tuple[str, str]:
-    """`[N×]NAME` for `read_budget` with the usual one of several devices, and a note on what was taken.
-
-    The text itself, without a note, where it means one device of one memory, or none. Raises ArchError for
-    fewer than one device.
-    """
-    text, note = usual(device, devices())
-    _, name = split_count(text)
-    if note or is_file(name) or name.lower() == LOCAL:
-        return text, note
+def is_device(name: str) -> bool:
+    """Whether a text is a device as --device takes it, or a memory in its place."""
     try:
-        sheet = load_datasheet(name)
+        return read_budget(name) is not None
     except ArchError:
-        return text, ""
-    if len(sheet.memory_sizes) < 2 or ":" in sheet.name:  # noqa: PLR2004
-        return text, ""
+        return False
+
+
+def device_note(device: str) -> str:
+    """A note on what `[N×]NAME` was taken for; empty where it means one device of one memory, or none."""
+    _, name = split_count(device)
+    if SIZE_ALONE.fullmatch(name):
+        return f"{name} is a memory alone: what speed and which formats its device has is not known"
+    if is_file(name) or name.lower() == LOCAL:
+        return ""
+    try:
+        named, sheet = device_named(name), load_datasheet(name)
+    except ArchError:
+        return ""
+    # of one memory, or with the size in its name
+    if named.note or len(sheet.memory_sizes) < 2 or ":" in sheet.name:  # noqa: PLR2004
+        return named.note
     sizes = either([str(size) for size in sorted(sheet.memory_sizes)])
-    return text, f"{sheet.name} is sold with {sizes} GB, of which the largest is taken"
+    return f"{sheet.name} is sold with {sizes} GB, of which the largest is taken"
 
 
 def _of_device(count: int, name: str) -> Budget:
@@ -83,6 +97,8 @@ def _of_device(count: int, name: str) -> Budget:
         from archcli.recording.cuda_driver import local_gpus  # of this machine alone
 
         return _of_machine(count, local_gpus())
+    if SIZE_ALONE.fullmatch(name):
+        return _of_size(f"{count}x{name}" if count > 1 else name)
     sheet = load_datasheet(name)
     size = sheet.figures.get("memory_bytes")
     if size is None:

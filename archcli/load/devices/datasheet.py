@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem, either, quote, suggest
 from archcli.load.devices.efficiency import Constants, borrowed, efficiency_mistakes, efficiency_of
-from archcli.load.devices.names import is_file, resolve
+from archcli.load.devices.names import DeviceName, is_file, resolve
 from archcli.load.presets import shipped
 from archcli.load.yaml.nodes import Node, shown
 from archcli.load.yaml.reader import Document, parse
@@ -153,9 +153,15 @@ def load_datasheet(name: str) -> Datasheet:
         own = _only(folder() / f"{name}.yaml")
         if own is not None:
             return own
-    device = resolve(name, devices())
+    device = device_named(name)
     sheet = _shipped(device.name)
     return sheet if device.memory_gb is None else _of_size(sheet, device.memory_gb)
+
+
+@lru_cache(64)
+def device_named(name: str) -> DeviceName:
+    """The device that comes with archcli by a name as people write it; ArchError with near ones for none."""
+    return resolve(name, devices())
 
 
 @cache

@@ -13,11 +13,34 @@ from archcli.load.presets import shipped
 from archcli.load.yaml.nodes import plain
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import decode, read_start, text_of
+from archcli.units import Taken
 
 DEVICE = re.compile(r"^  ([a-z0-9-]+):\n((?:    .*\n)+)", re.MULTILINE)
 """A device of `kernels`, and the lines below it."""
 OPERATION = re.compile(r"^    ([a-z_]+):\n((?:      .*\n)+)", re.MULTILINE)
 """An operation of a device, and the lines below it."""
+RUN_BY = {
+    "llamacpp": (
+        *("ollama", "lm studio", "llama-cpp", "llama-cpp-python", "llama-server", "llama-cli", "llamafile"),
+        *("ik_llama.cpp", "koboldcpp", "jan", "gpt4all", "ggml", "gguf"),
+    ),
+    "mlx": ("mlx-lm", "mlx-vlm", "vllm-mlx", "rapid-mlx", "omlx"),
+    "trtllm": ("tensorrt-llm", "tensorrt", "trt-llm", "trt"),
+    "vllm": ("vllm-ascend", "aphrodite", "vllm-openai"),
+    "sglang": ("sgl",),
+    "transformers": ("hf", "hugging face", "transformers-serve"),
+    "none": ("torch", "pytorch", "eager", "eager torch"),
+}
+"""Programs and libraries that run a model by an engine, by what they are called; signs make no difference."""
+NEAREST = {
+    **dict.fromkeys(("tgi", "text-generation-inference", "lmdeploy", "deepspeed-mii", "triton"), "vllm"),
+    **dict.fromkeys(
+        ("exllama", "exllamav2", "exllamav3", "tabbyapi", "mlc", "mlc-llm", "aitemplate"), "vllm"
+    ),
+    **dict.fromkeys(("ktransformers", "ds4", "bitnet.cpp", "powerinfer", "candle"), "llamacpp"),
+    "tensorrt-edge-llm": "trtllm",
+}
+"""Engines without facts here, and the one that is nearest."""
 KernelEntries = Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
 """Constants of kernels by device and by operation, such as attention_prefill."""
 Speeds = Mapping[str, Mapping[str, Any]]
@@ -48,6 +71,29 @@ def measured_engines() -> list[str]:
 def _names(place: Path) -> tuple[str, ...]:
     """The names of the files in a folder, in alphabetical order."""
     return tuple(sorted(path.stem for path in place.glob("*.yaml")))
+
+
+def engine_named(name: str) -> str:
+    """The engine of a name as people write it, with a note where it is another word: ollama is llamacpp.
+
+    Raises ArchError with the nearest for any other.
+    """
+    known, key = engines(), _key(name)
+    if isinstance(name, Taken):
+        return name
+    if key in known:  # vLLM and llama.cpp differ in signs alone
+        return key
+    meant = {_key(word): engine for engine, words in RUN_BY.items() for word in words}
+    if key in meant:
+        engine = meant[key]
+        return Taken(engine, f"{name} is taken as the engine {engine}", name)
+    nearest = {_key(word): engine for word, engine in NEAREST.items()}.get(key)
+    hint = f"the nearest is {nearest}" if nearest else suggest(name, known)
+    raise ArchError(f"no engine {quote(name)}", hint)
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[-_.\s]", "", name.lower())
 
 
 @cache

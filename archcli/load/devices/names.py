@@ -39,7 +39,7 @@ ALIASES = {
     "ai-max-395": "ryzen-ai-max-395",
     "framework-desktop": "ryzen-ai-max-395",
 }
-"""Names that mean one device, beside those of the files; `h100` is none, as it may be any of four."""
+"""Names that mean one device, beside those of the files."""
 
 USUAL = {
     "a100": "a100-sxm-80gb",
@@ -51,7 +51,7 @@ USUAL = {
     "v100": "v100-sxm-16gb",
     "v100-sxm": "v100-sxm-16gb",
 }
-"""Names of several devices, and the one that is rented or sold most: `usual` takes it, and says so."""
+"""Names of several devices, and the one that is rented or sold most: it is taken, and a note says so."""
 
 CORES = {
     "m1": (8, 16, 32, 64),
@@ -99,7 +99,13 @@ IN_WORDS = {"single": 1, "one": 1, "dual": 2, "two": 2, "three": 3, "quad": 4, "
 COUNTED_IN_WORDS = re.compile(rf"\s*({'|'.join(IN_WORDS)})\s+(\S.*)", re.DOTALL | re.IGNORECASE)
 # the plural tells 2 3090s from a name that begins with a number
 COUNTED_PLURAL = re.compile(r"\s*(\d{1,3})\s+([a-zA-Z\d][\w -]*\d[sS]\b.*)")
-COUNTED_AFTER = re.compile(r"(.*?[^\s×*:xX])\s*[xX×*:]\s*(\d{1,7})", re.DOTALL)
+# the x of RTX 2070 counts nothing
+COUNTED_AFTER = re.compile(r"(.*?[^\s×*:xX])(?:\s+[xX]|(?<=\d)[xX]|\s*[×*:])\s*(\d{1,7})", re.DOTALL)
+JOINED = re.compile(r"\s*(?:[+&,;]|\band\b|\bund\b)\s*")
+NUMBERS = re.compile(r"\d+")
+LETTERS = re.compile(r"[a-z]+")
+LEAST = 3
+"""Letters of a word that may be misspelt, at least one more."""
 MOST_DEVICES = 1_000_000
 
 
@@ -127,14 +133,18 @@ def is_file(name: str) -> bool:
 
 
 class DeviceName(NamedTuple):
-    """A known device, and the GB of its memory where its name states them."""
+    """A known device, the GB of its memory where its name states them, and a note on what was taken."""
 
     name: str
     memory_gb: int | None = None
+    note: str = ""
 
 
 def resolve(name: str, known: Sequence[str]) -> DeviceName:
-    """The known device that a name means; ArchError with the nearest ones where it means none or several."""
+    """The known device that a name means, of several the usual one, with a note.
+
+    Raises ArchError with the nearest ones where it means none, or several of which none is usual.
+    """
     if name in known:
         return DeviceName(name)
     words, spelled = _words(name), _spelled(known)
@@ -144,29 +154,19 @@ def resolve(name: str, known: Sequence[str]) -> DeviceName:
         match = spelled.get(_key(reading.words))
         if match is not None:
             return DeviceName(ALIASES.get(match, match), reading.memory_gb)
+        if found := _usual(name, reading, known):
+            return found
     raise _unknown(name, "-".join(words), known)
 
 
-def usual(text: str, known: Sequence[str]) -> tuple[str, str]:
-    """`[N×]NAME` with the usual device for a name of several, and a note: 2xa100 is 2xa100-sxm-80gb.
-
-    The text itself, without a note, for any other name.
-    """
-    count, name = split_count(text)
-    if name in known:
-        return text, ""
-    spelled, several = _spelled(known), {_key(_words(one)): one for one in USUAL}
-    for reading in _readings(name):
-        key = _key(reading.words)
-        if key in spelled:
-            break
-        if key in several:
-            device = USUAL[several[key]]
-            others = [other for other in _candidates(several[key], known) if other != device]
-            size = "" if reading.memory_gb is None else f":{reading.memory_gb}gb"
-            note = f"{name} is taken as {device}, not {either(others)}"
-            return f"{count}x{device}{size}" if count > 1 else f"{device}{size}", note
-    return text, ""
+def _usual(name: str, reading: _Reading, known: Sequence[str]) -> DeviceName | None:
+    """The usual one of several devices: h100 is h100-sxm; None where a name is not that of several."""
+    several = next((usual for usual in USUAL if _key(_words(usual)) == _key(reading.words)), None)
+    if several is None:
+        return None
+    device = USUAL[several]
+    others = [other for other in _candidates(several, known) if other != device]
+    return DeviceName(device, reading.memory_gb, f"{name} is taken as {device}, not {either(others)}")
 
 
 class _Reading(NamedTuple):
@@ -226,17 +226,78 @@ def _unknown(name: str, plain: str, known: Sequence[str]) -> ArchError:
     several = _candidates(plain, known)
     if len(several) > 1:
         return ArchError(f"{quote(name)} is ambiguous", f"did you mean {either(several)}?")
+    if unlike := _unlike(name, known):
+        what = f"{quote(name)} names {len(unlike)} kinds of device, and one kind is asked about at a time"
+        return ArchError(what, f"such as 2x{unlike[0]}, or each alone: {either(unlike)}")
+    close = several or _counted_after(name, known) or _close(plain, known)
+    near = f"did you mean {either(close)}? " if close else ""
+    return ArchError(f"no device {quote(name)}", f"{near}{OTHERWISE}")
+
+
+OTHERWISE = (
+    "`archcli devices` lists them, and `archcli devices --this` says what this machine has; of others give "
+    "the memory alone, 24GB, or a YAML of one's own, mine.yaml"
+)
+"""What a hint says of a device that is not known."""
+
+
+def _is_known(name: str, known: Sequence[str]) -> bool:
+    try:
+        return bool(resolve(name, known))
+    except ArchError:
+        return False
+
+
+def _unlike(name: str, known: Sequence[str]) -> list[str]:
+    """The devices of a text that joins several: 3090+4090, rtx-5090 and rtx-4090; empty for one."""
+    parts = (
+        [split_count(part)[1] for part in JOINED.split(name) if part.strip()] if len(name) <= LONGEST else []
+    )
+    if len(parts) < 2 or not all(_is_known(part, known) for part in parts):  # noqa: PLR2004
+        return []
+    return [resolve(part, known).name for part in parts]
+
+
+def _counted_after(name: str, known: Sequence[str]) -> list[str]:
+    """8xh100-sxm of h100-sxm x8, where what is counted is a device."""
     counted = COUNTED_AFTER.fullmatch(name.strip())
-    close = several or ([f"{counted[2]}x{counted[1]}"] if counted else _close(plain, known))
-    hint = f"did you mean {either(close)}?" if close else "`archcli devices` lists them"
-    return ArchError(f"no device {quote(name)}", f"{hint}; a file of one's own ends in .yaml")
+    if counted is None or not _is_known(counted[1], known):
+        return []
+    return [f"{counted[2]}x{counted[1]}"]
 
 
 def _close(plain: str, known: Sequence[str]) -> list[str]:
-    """The nearest names, those of its number first: rtx-3060 of 3060 Ti, not rtx-3090-ti."""
-    numbers = set(re.findall(r"\d{3,}", plain))
-    same = [name for name in known if numbers & set(name.split("-"))]
-    return (closest(plain, same) if len(same) > MOST_NEAR else same) or closest(plain, known)
+    """The nearest names that may be meant: rtx-3060 of 3060 Ti, but no card of another number.
+
+    A name without a number may be misspelt anyhow. Another number is another device, unless it has a digit
+    too many or too few.
+    """
+    near = [name for name in known if _numbers_agree(plain, name) and _letters_agree(plain, name)]
+    # 7900 is a word of rx-7900-xtx, and none of w7900
+    near = [name for name in near if {*NUMBERS.findall(plain)} & {*name.split("-")}] or near
+    return (closest(plain, near) if len(near) > MOST_NEAR else near) or closest(plain, near)
+
+
+def _numbers_agree(plain: str, name: str) -> bool:
+    """Whether each number of a name is one of a device, but for its last digit: rtx-409, h1000, rtx-4091."""
+    known = NUMBERS.findall(name)
+    return all(any(_differ_little(number, of) for of in known) for number in NUMBERS.findall(plain))
+
+
+def _differ_little(number: str, of: str) -> bool:
+    last_alone = number[:-1] == of[:-1] and len(of) > len("100")
+    a_digit_more = len(of) > 1 < len(number) and (of == number[:-1] or number == of[:-1])
+    return number == of or last_alone or a_digit_more
+
+
+def _letters_agree(plain: str, name: str) -> bool:
+    """Whether the letters before the first number are those of a device, or misspelt: no RX of an RTX."""
+    before, of = (set(LETTERS.findall(re.split(r"\d", text, maxsplit=1)[0])) for text in (plain, name))
+    return (
+        not before
+        or not before.isdisjoint(of)
+        or any(closest(word, of) for word in before if len(word) > LEAST)
+    )
 
 
 def _candidates(plain: str, known: Sequence[str]) -> list[str]:

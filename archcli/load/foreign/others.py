@@ -108,3 +108,25 @@ def refuse_yaml(root: Node, file: str) -> None:
         held = ((key, node.value) for key, node in root.value.items())
         inner = [f"{outer}.{key}" for outer, value in held if isinstance(value, dict) for key in value]
         refuse_by_keys({*map(str, root.value), *inner}, file)
+
+
+BESIDE_CONFIG = {
+    "generation_config.json": "how a model generates",
+    "hf_quant_config.json": "how weights are quantized",
+    "quantize_config.json": "how weights are quantized",
+    "preprocessor_config.json": "how images or sounds are prepared",
+    "processor_config.json": "how inputs are prepared",
+    "tokenizer_config.json": "a tokenizer",
+    "tokenizer.json": "a tokenizer",
+    "special_tokens_map.json": "a tokenizer",
+    "config_sentence_transformers.json": "the versions of sentence-transformers",
+}
+"""Files that stand beside a config.json, and what they describe."""
+
+
+def refuse_beside(path: Path) -> None:
+    """Raise NoModelError for a file that stands beside a config.json."""
+    about = BESIDE_CONFIG.get(path.name)
+    if about is not None:
+        what = f"this file describes {about}, not an architecture"
+        raise NoModelError(Problem(what, "give the config.json beside it", path=str(path)))

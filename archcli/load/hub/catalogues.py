@@ -28,6 +28,7 @@ from archcli.load.presets import (
     same_release,
 )
 from archcli.load.yaml.text import may_read
+from archcli.modules.stored.words import OF_BITS, near
 
 LLAMA_CPP = r"(?:ud-)?(?P<llama_cpp>i?q[1-8](?:[_-](?:0|1|k|nl|xs|xxs|s|m|l|xl))*)"
 OF_PROGRAMS = {
@@ -43,18 +44,6 @@ OF_PROGRAMS = {
     r"fp16|f16": "fp16",
 }
 """Formats in names of the hub's repositories, and what `--dtype` calls them; the first that fits is taken."""
-OF_BITS = {
-    "q2": "q2_k",
-    "q3": "q3_k_m",
-    "q4": "q4_k_m",
-    "q5": "q5_k_m",
-    "q6": "q6_k",
-    "q8": "q8_0",
-    "4bit": "q4_k_m",
-    "int4": "q4_k_m",
-    "8bit": "q8_0",
-}
-"""What llama.cpp's and Ollama's users take where a name states bits alone."""
 WORD = r"(?<![a-z0-9])(?:{})(?![a-z0-9])"
 WEB = re.compile(r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/")
 PATHS = ("-", ".", "/", "~", SCHEME)
@@ -185,9 +174,20 @@ def of_catalogue(name: str) -> CatalogueName:
     for repository, stored in ((bare, ""), (words, dtype)):
         if _is_cached(repository):
             return CatalogueName(repository, stored, note if stored else "")
+    return preset_meant(name) or CatalogueName(name)
+
+
+def preset_meant(name: str) -> CatalogueName | None:
+    """The preset and the format that a name stands for by its letters alone; None for neither.
+
+    No file and no cache is looked at. Raises ArchError with the presets where a name may be several.
+    """
+    if name.startswith(PATHS) or len(name) > LONGEST_NAME:
+        return None
+    words, dtype, note = _without_format(WEB.sub("", name))
     preset = _preset_of(words)
     if preset is None:
-        return CatalogueName(name)
+        return None
     said = "" if preset == name else f"{name} is taken as the preset {preset}"
     return CatalogueName(preset, dtype, "; ".join(filter(None, (said, note))))
 
@@ -229,11 +229,11 @@ def _cut(name: str, found: re.Match[str]) -> str:
 
 def _of_llama_cpp(kind: str) -> tuple[str, str]:
     """A format of llama.cpp's by archcli's name, empty where that knows none; and a note."""
-    from archcli.modules.stored.formats import is_format  # of names that state a format
+    from archcli.modules.stored.formats import FORMATS, is_format  # of names that state a format
 
     if kind in OF_BITS:
         return OF_BITS[kind], f"{kind} is taken as {OF_BITS[kind]}"
-    return (kind, "") if is_format(kind) else ("", f"the format {kind} is not known")
+    return (kind, "") if is_format(kind) else ("", f"the format {kind} is not known, {near(kind, FORMATS)}")
 
 
 def _preset_of(name: str) -> str | None:

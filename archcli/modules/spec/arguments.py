@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
 from archcli.arith import ELEMENT_BITS
@@ -14,7 +14,7 @@ from archcli.modules.spec.values import (
     refused,
     value_type,
 )
-from archcli.units import PACE, parse_bytes, parse_dtype, parse_pace
+from archcli.units import PACE, Taken, parse_bytes, parse_dtype, parse_pace
 
 CountedPairs = Literal["exact", "dense"]
 """Whether attention pairs are those that the mask allows, or all S x S."""
@@ -38,25 +38,36 @@ TowerPart = Literal["vision_tower", "audio_tower"]
 """What a tower is called among the parts of a multimodal model."""
 
 
+COMPUTED = ("bf16", "fp16", "fp32")
+
+
 def _dtype(value: Any) -> str:
     """The name of a dtype, also one of torch, or of a stored format."""
-    text = TEXT.convert(_dtype_name(value))
-    if text.strip().lower() in ELEMENT_BITS:
-        return parse_dtype(text)
-    # formats need models: loaded only where no plain dtype has the name
-    from archcli.modules.stored.formats import parse_format
+    return _named(value, ELEMENT_BITS, "parse_format")
 
-    return parse_format(text)
+
+def _weights_dtype(value: Any) -> str:
+    """The name of a dtype that weights are stored and computed in, or of a stored format."""
+    return _named(value, COMPUTED, "parse_weights")
 
 
 def _cache_dtype(value: Any) -> str:
     """The name of a dtype, also one of torch, of a stored format, or of one that caches alone are kept in."""
-    text = TEXT.convert(_dtype_name(value))
-    if text.strip().lower() in ELEMENT_BITS:
-        return parse_dtype(text)
-    from archcli.modules.stored.formats import parse_cache_dtype  # formats need models
+    return _named(value, ELEMENT_BITS, "parse_cache_dtype")
 
-    return parse_cache_dtype(text)
+
+def _named(value: Any, plain: Collection[str], parser: str) -> str:
+    """The `plain` dtype of a name, else what a parser of `stored.formats` makes of it."""
+    if isinstance(value, Taken):
+        return value
+    text = TEXT.convert(_dtype_name(value))
+    if text.strip().lower() in plain:
+        return parse_dtype(text)
+    # formats need models: loaded only where no plain dtype has the name
+    from archcli.modules.stored import formats
+
+    parsed: str = getattr(formats, parser)(text)
+    return parsed
 
 
 def _plain_dtype(value: Any) -> str:
@@ -102,6 +113,8 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 TEXT, BYTES = value_type(str), value_type(ZeroOrMore)
 DtypeName = Annotated[str, Conversion("the name of a dtype", _dtype)]
 """A dtype by name, one of torch's, or a stored format such as q8_0."""
+WeightsDtypeName = Annotated[str, Conversion("the name of a dtype", _weights_dtype)]
+"""A dtype of a pass by name, or a stored format: bf16, q4_k_m, 4bit."""
 CacheDtypeName = Annotated[str, Conversion("the name of a dtype", _cache_dtype)]
 """A dtype of a cache by name: bf16, q8_0, fp8_ds_mla."""
 PlainDtype = Annotated[str, Conversion("the name of a dtype", _plain_dtype)]

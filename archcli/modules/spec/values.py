@@ -58,10 +58,14 @@ class Length(NamedTuple):
 
 
 class Conversion(NamedTuple):
-    """What a value is called, and how it is converted, where the type alone does not say it: 80GiB."""
+    """What a value is called, and how it is converted, where the type alone does not say it: 80GiB.
+
+    `choices` are the texts that it comes to, where they are few; a dict in an annotation could not be hashed.
+    """
 
     words: str
     convert: Callable[[Any], Any]
+    choices: tuple[str, ...] = ()
 
 
 class Advice(NamedTuple):
@@ -116,7 +120,12 @@ def value_type(annotation: Any) -> ValueType:
     """The value type of an annotation; TypeError for an unsupported one."""
     hint, metadata = unwrapped(annotation)
     conversion = next((entry for entry in metadata if isinstance(entry, Conversion)), None)
-    return _of_type(hint, metadata) if conversion is None else ValueType(*conversion, {})
+    return _of_type(hint, metadata) if conversion is None else _converting(conversion)
+
+
+def _converting(conversion: Conversion) -> ValueType:
+    schema: Json = {"enum": [*conversion.choices], "type": "string"} if conversion.choices else {}
+    return ValueType(conversion.words, conversion.convert, schema)
 
 
 def _of_type(hint: Any, metadata: list[Any]) -> ValueType:
@@ -233,7 +242,8 @@ def _literal(choices: tuple[Any, ...]) -> ValueType:
     name = "string" if all(isinstance(choice, str) for choice in choices) else "integer"
 
     def accepts(value: Any) -> bool:
-        return isinstance(value, str | int) and (type(value), value) in accepted
+        kind = str if isinstance(value, str) else type(value)
+        return isinstance(value, str | int) and (kind, value) in accepted
 
     words = either([str(choice) for choice in choices])
     return _scalar_type(words, {**named, "type": name}, accepts)._replace(choices=choices)

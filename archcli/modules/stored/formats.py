@@ -6,7 +6,7 @@ llama.cpp: the block structs of ggml-common.h, and what `llama-quantize` leaves 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from archcli.arith import ELEMENT_BITS, Number, Shape, ceil_div, is_whole, prod, to_bytes
@@ -14,7 +14,7 @@ from archcli.errors import ArchError
 from archcli.graph import Row, StateContent
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.stored.mixes import BLOCK, MIXES, SUPER_BLOCK, MixedModel
-from archcli.units import parse_dtype
+from archcli.modules.stored.words import meant, near
 
 POSITIONS = ("position_embedding", "token_type_embedding", "frozen_positional", "relative_attention_bias")
 TABLES = ("embedding", *POSITIONS, "lm_head")
@@ -298,16 +298,22 @@ def stored_format(name: str) -> StoredFormat:
 
 
 def parse_format(text: str) -> str:
-    """The name of a dtype or of a format in any case; ArchError for any other."""
+    """The name of a dtype or of a format, in any case or by a common word; ArchError for any other."""
+    return _parsed(text, (*ELEMENT_BITS, *FORMATS))
+
+
+def parse_weights(text: str) -> str:
+    """The same of weights that a pass computes with: int4 is a format, not a dtype of numbers alone."""
+    known = (*(name for name in ELEMENT_BITS if name not in {"int4", "fp4"}), *FORMATS)
+    return _parsed(text, known)
+
+
+def _parsed(text: str, known: Sequence[str], *, cache: bool = False) -> str:
     name = text.strip().lower()
-    if name in FORMATS:
-        return name
-    try:
-        return parse_dtype(name)
-    except ArchError:
-        raise ArchError(
-            f"unknown dtype {text[:40]!r}", f"one of {', '.join((*ELEMENT_BITS, *FORMATS))}"
-        ) from None
+    found = name if name in known else meant(text.strip(), known, cache=cache)
+    if found is None:
+        raise ArchError(f"unknown dtype {text[:40]!r}", near(text[:40], known))
+    return found
 
 
 FP8_OF_LATENTS = "fp8_ds_mla"
@@ -332,8 +338,7 @@ CACHE_PACKINGS: Mapping[str, Packing] = {
 
 def parse_cache_dtype(text: str) -> str:
     """The name of a dtype or a format, also of one that caches alone are kept in; ArchError for any other."""
-    name = text.strip().lower().replace("-", "_")
-    return name if name == FP8_OF_LATENTS else parse_format(text)
+    return _parsed(text, (*ELEMENT_BITS, *FORMATS, FP8_OF_LATENTS), cache=True)
 
 
 def cache_bytes(elements: Number, dtype: str, content: StateContent = StateContent.KEYS_VALUES) -> Number:

@@ -162,7 +162,7 @@ WRONG = [
         {"model": "zzz"},
         ["config.json as an object", "fit with a device lists presets"],
     ),
-    ("params", {"model": "meta-llama/Llama-3.1-8B-Instruct"}, ["did you mean llama-3.1-8b"]),
+    ("params", {"model": "Llama-3.1-8B-Instruktion"}, ["did you mean llama-3.1-8b"]),
     ("params", {"model": "someone/else"}, ["not the hub", "config.json as an object"]),
     ("params", {"model": "os:getcwd"}, ["a Python module", "archcli mcp imports none"]),
     ("params", {"model": "/etc/passwd"}, ["no preset", "config.json as an object"]),

@@ -8,7 +8,8 @@ from archcli.errors import ArchError
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.networks import activation, layernorm, mlp, rmsnorm
-from archcli.load.huggingface.towers.beside import PROCESSOR, TowerSource, linear, merged
+from archcli.load.huggingface.parts.processing import PROCESSOR
+from archcli.load.huggingface.towers.beside import TowerSource, linear, merged
 from archcli.load.huggingface.whole.vit_like import patches, qkv_biases, vit_like
 from archcli.load.huggingface.whole.wave_like import DROPPED, PARAKEET, parakeet
 

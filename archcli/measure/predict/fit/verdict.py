@@ -9,6 +9,7 @@ from typing import Any
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import check_question
 from archcli.measure.memory.answers.tables import bytes_in_words, device_in_words, plan_in_words, title
+from archcli.measure.notes import context_notes
 from archcli.measure.predict.answers.limits import rate_in_words
 from archcli.measure.predict.fit.choice import Choice, FitAsked, Formats, Record, is_published
 from archcli.measure.report import Column, Report, Table
@@ -282,5 +283,6 @@ def _notes(asked: FitAsked, best: Choice | None, shown: Choice, change: Record |
 
         yield from offload_notes(shown.question, offload)
         yield from rate_notes(shown.question.settings)
+    yield from context_notes(shown.question.model, asked.context or 0)
     if change is not None:
         yield change["text"]

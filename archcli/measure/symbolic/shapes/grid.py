@@ -20,6 +20,8 @@ from archcli.units import parse_count
 
 VARY = "--vary"
 DOTS = r" *(?:\.{2,3}|…|–) *"
+HYPHEN = re.compile(r"(\d\w*) *- *(\d\w*)", re.ASCII)
+"""A range as people write it: 1024-4096."""
 RANGE = re.compile(rf"\w+{DOTS}\w+(?:(?:{DOTS}| *: *)\w+)?", re.ASCII)
 """A range in the notation of conditions and of other languages: 16..96, 16...96, 16..96:4."""
 MOST = 10**11
@@ -53,6 +55,9 @@ def parse_axis(text: str) -> Axis:
     if RANGE.fullmatch(values):
         colons = re.sub(DOTS, ":", values)
         raise ArchError(Problem(f"{quote(values)} is no range", f"write {colons}", path=path))
+    if hyphen := HYPHEN.fullmatch(values):
+        hint = f"write {hyphen[1]}:{hyphen[2]}, or {hyphen[1]}:{hyphen[2]}:128 for every 128th"
+        raise ArchError(Problem(f"{quote(values)} is no range", hint, path=path))
     try:
         return Axis(name, _range(values) if ":" in values and "," not in values else _list(values))
     except ArchError as error:

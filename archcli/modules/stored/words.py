@@ -1,0 +1,105 @@
+"""Words for formats of weights and caches, such as 4bit and awq, and the formats that they mean.
+
+What a word means may depend on the engine: 4bit is q4_k_m for llama.cpp's users, awq-int4 for vLLM's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+from archcli.errors import MOST_NEAR, closest, either
+from archcli.units import Taken
+
+OF_BITS = {
+    "q2": "q2_k",
+    "q3": "q3_k_m",
+    "q4": "q4_k_m",
+    "q5": "q5_k_m",
+    "q6": "q6_k",
+    "q8": "q8_0",
+    "2bit": "q2_k",
+    "3bit": "q3_k_m",
+    "4bit": "q4_k_m",
+    "5bit": "q5_k_m",
+    "6bit": "q6_k",
+    "8bit": "q8_0",
+    "int4": "q4_k_m",
+}
+"""What llama.cpp's and Ollama's users take where a word states bits alone."""
+BY_ENGINE: Mapping[str, Mapping[str, str]] = {
+    **{engine: {"4": "awq-int4", "8": "int8"} for engine in ("vllm", "sglang", "trtllm")},
+    "mlx": {"4": "mlx-4bit"},
+    "transformers": {"4": "nf4", "8": "int8"},
+}
+"""What users of an engine take instead, by the bits."""
+OF_PROGRAMS = {
+    **dict.fromkeys(("awq", "awq4bit", "w4a16awq"), "awq-int4"),
+    **dict.fromkeys(("gptq", "gptq4bit", "w4a16"), "gptq-int4"),
+    **dict.fromkeys(("bnb", "bnb4bit", "bnbnf4", "bitsandbytes", "qlora"), "nf4"),
+    **dict.fromkeys(("bnb8bit", "llmint8", "w8a8", "w8a16", "w8a8int8"), "int8"),
+    **dict.fromkeys(("fp8dynamic", "fp8e4m3", "float8", "e4m3", "f8", "w8a8fp8"), "fp8"),
+    **dict.fromkeys(("mlx", "mlx4"), "mlx-4bit"),
+    **dict.fromkeys(("half", "f16"), "fp16"),
+    **dict.fromkeys(("float", "single", "f32"), "fp32"),
+}
+"""What programs call their formats, without the signs in a name."""
+OF_CACHES = {
+    **dict.fromkeys(("q4", "4bit"), "q4_0"),
+    **dict.fromkeys(("q8", "8bit"), "q8_0"),
+    **dict.fromkeys(("fp8e4m3", "fp8e5m2", "e4m3", "e5m2", "f8"), "fp8"),
+    "f16": "fp16",
+    "f32": "fp32",
+}
+"""The same of a cache, which no mixture of types is kept in."""
+GGUF = re.compile(r"(?:ud-?)?(i?q[1-8].*)")
+"""A type of llama.cpp's; UD is Unsloth's, whose mixtures differ from file to file."""
+LLAMA_CPP = ", llama.cpp's usual"
+USUAL = "such as bf16, fp8, q8_0, q4_k_m, awq-int4 or nf4"
+
+
+def plain(word: str) -> str:
+    """A word in small letters without signs: 4bit of 4-bit, q4km of Q4_K_M."""
+    return re.sub(r"[-_\s]", "", word.lower()).replace("bits", "bit")
+
+
+def meant(word: str, known: Collection[str], *, cache: bool = False) -> str | None:
+    """The format that a word stands for, with a note where it is another word; None where there is none."""
+    bare = plain(word)
+    same = next((name for name in known if plain(name) == bare), None)
+    if same is not None or len(word) > len("bitsandbytes-4bit"):
+        return same
+    if cache and bare in OF_CACHES:
+        return _taken(word, OF_CACHES[bare])
+    if bare in OF_BITS:
+        return _taken(word, OF_BITS[bare], LLAMA_CPP)
+    return _taken(word, OF_PROGRAMS[bare]) if bare in OF_PROGRAMS else None
+
+
+def in_engine(dtype: str | None, engine: str | None) -> str | None:
+    """A format as an engine's users mean it, where a word states bits alone: 4bit is mlx-4bit in MLX."""
+    if not isinstance(dtype, Taken) or plain(dtype.word) not in OF_BITS:
+        return dtype
+    bits = re.sub(r"\D", "", dtype.word)
+    usual = BY_ENGINE.get(engine or "", {}).get(bits)
+    if usual is None:
+        return _taken(dtype.word, OF_BITS[plain(dtype.word)], LLAMA_CPP)
+    return _taken(dtype.word, usual, f", the usual of {engine}")
+
+
+def near(word: str, known: Collection[str]) -> str:
+    """A hint for a word of no format: near names, of llama.cpp's types those of as many bits."""
+    lower = word.strip().lower()
+    if found := GGUF.fullmatch(lower):
+        bits = re.search(r"[1-8]", found[1])
+        alike = [name for name in known if bits and re.match(rf"i?q{bits[0]}", name)]
+        close = closest(found[1], alike) or alike[:MOST_NEAR]
+        close.sort(key=lambda name: not name.endswith("_m"))  # the usual one of its bits
+    else:
+        digits = set(re.findall(r"\d+", lower))
+        close = [name for name in closest(lower, known) if digits <= set(re.findall(r"\d+", name))]
+    return f"did you mean {either(close)}?" if close else USUAL
+
+
+def _taken(word: str, name: str, why: str = "") -> Taken:
+    return Taken(name, f"{word} is taken as {name}{why}", word)

@@ -96,7 +96,7 @@ def asks(record: Callable[P, Q]) -> Callable[[Callable[[Q], R]], Callable[P, R]]
         def call(*args: P.args, **options: P.kwargs) -> R:
             values = {name: _number(record, name, value) for name, value in options.items()}
             changes = values.pop("set", None) if takes_changes else None
-            arguments = bound(record, args, values, answer.__name__)
+            arguments = bound(record, args, values, answer.__name__, extra=[entry.name for entry in last])
             if changes:
                 arguments.arguments["model"] = checked_load(arguments.arguments["model"], changes)
             return answer(record(*arguments.args, **arguments.kwargs))

@@ -5,7 +5,7 @@ A call with anything else raises one ArchError with all that is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import wraps
 from inspect import BoundArguments, Signature, signature
 from typing import Any, ParamSpec, TypeVar
@@ -56,15 +56,22 @@ def plain_signature(asker: Callable[..., Any], returning: Callable[..., Any]) ->
 
 
 def bound(
-    asker: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any], where: str = ""
+    asker: Callable[..., Any],
+    args: tuple[Any, ...],
+    options: Mapping[str, Any],
+    where: str = "",
+    *,
+    extra: Collection[str] = (),
 ) -> BoundArguments:
     """The arguments of a call of a function or record, each checked; ArchError with all that is wrong.
 
-    `where` is the name that errors give it.
+    `where` is the name that errors give it; `extra` are names that its caller takes, such as `set`.
     """
     where, known = where or asker.__name__, signature(asker)
     # before bind(): its TypeError names one argument, and nothing near it
-    problems = [_unknown(name, known.parameters, where) for name in options if name not in known.parameters]
+    problems = [
+        _unknown(name, [*known.parameters, *extra], where) for name in options if name not in known.parameters
+    ]
     if problems:
         raise ArchError(problems)
     try:
@@ -77,7 +84,7 @@ def bound(
     return call
 
 
-def _unknown(name: str, known: Mapping[str, Any], where: str) -> Problem:
+def _unknown(name: str, known: Collection[str], where: str) -> Problem:
     return Problem(f"unknown argument {quote(name)}", suggest(name, known, "it has"), path=where)
 
 

@@ -14,7 +14,6 @@ from archcli.errors import ArchError
 from archcli.graph import Row, StateContent
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.stored.mixes import BLOCK, MIXES, SUPER_BLOCK, MixedModel
-from archcli.modules.stored.words import meant, near
 
 POSITIONS = ("position_embedding", "token_type_embedding", "frozen_positional", "relative_attention_bias")
 TABLES = ("embedding", *POSITIONS, "lm_head")
@@ -310,7 +309,11 @@ def parse_weights(text: str) -> str:
 
 def _parsed(text: str, known: Sequence[str], *, cache: bool = False) -> str:
     name = text.strip().lower()
-    found = name if name in known else meant(text.strip(), known, cache=cache)
+    if name in known:
+        return name
+    from archcli.modules.stored.words import meant, near  # of names that no format has
+
+    found = meant(text.strip(), known, cache=cache)
     if found is None:
         raise ArchError(f"unknown dtype {text[:40]!r}", near(text[:40], known))
     return found

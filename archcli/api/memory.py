@@ -118,7 +118,9 @@ class MemoryOptions(OffloadOptions, PlanOptions, MediaOptions):
 
     def __post_init__(self) -> None:
         """Read a word such as 4bit as the users of the engine mean it."""
-        take_format(self, self.engine or ("transformers" if self.phase == "train" else None))
+        take_format(
+            self, self.engine or ("transformers" if (self.phase or DEFAULT_PHASE) == "train" else None)
+        )
 
     def settings(self, usual: str = COMPUTED[0]) -> MemorySettings:
         """What the memory of a pass depends on, with a `usual` dtype.

@@ -85,7 +85,7 @@ def test_alternatives_are_a_table_each(cli):
         (("gpt2", "--optimizer", "sgd", "--gradients", "fp32"), "sgd updates weights in bf16", "adamw-mixed"),
         (("gpt2", "--dtype", "fp16", "--gradients", "bf16"), "--gradients bf16 of weights in fp16", "fp32"),
         (("gpt2", "--phase", "decode", "--gradients", "fp32"), "--gradients applies to training", "leave"),
-        (("gpt2", "--dtype", "int4"), "int4 is no dtype to compute in", "bf16, fp16, fp32"),
+        (("gpt2", "--dtype", "fp64"), "fp64 is no dtype to compute in", "bf16, fp16, fp32"),
         (
             ("gpt2", "--device", "l4", "--memory", "8GiB"),
             "both say what memory there is",
@@ -119,6 +119,15 @@ def test_a_question_in_vain_says_what_would_do(cli, args, told, hint):
     assert told in done.err
     assert hint in done.err
     assert "Traceback" not in done.err
+
+
+def test_a_word_that_states_bits_alone_is_noted_as_the_format_that_is_counted(cli):
+    for phase in ((), ("--phase", "train")):
+        out = cli("memory", "gpt2", "--dtype", "int4", *phase).out
+        assert out.splitlines()[1] == "a training step, 1 x 1,024 tokens, nf4, computed in bf16, adamw-mixed"
+        assert [line for line in out.splitlines() if "is taken as" in line] == [
+            "note: int4 is taken as nf4, the usual of transformers"
+        ]
 
 
 @pytest.mark.parametrize(

@@ -223,7 +223,10 @@ REFUSED = {
         "--where chooses among models, and gpt2 is one",
     ),
     "an encoder": (("bert-base-uncased", "4090"), "an encoder has no cache"),
-    "no format": (("gpt2", "4090", "--dtype", "q9"), "unknown dtype 'q9'; one of fp64"),
+    "no format": (
+        ("gpt2", "4090", "--dtype", "q9"),
+        "unknown dtype 'q9'; such as bf16, fp8, q8_0, q4_k_m, awq-int4 or nf4",
+    ),
     "no model": (("gpt2x", "4090"), "no file or preset 'gpt2x'"),
     "a cut file": (("cut.gguf", "4090"), "cut.gguf: error: the file is cut short"),
     "no speed": (("gpt2", "4090", "--min-speed", "0"), "min_speed must be a number above 0, not 0"),

@@ -60,7 +60,7 @@ def test_dense_counts_whole_chunks(recurrence):
 )
 def test_a_heading_names_the_form_that_was_counted(cli, mamba, args, form):
     verb, *rest = args
-    assert f", {form}" in cli(verb, mamba, *rest).out.splitlines()[0]
+    assert f", {form}" in cli(verb, mamba, *rest).out.splitlines()[1]
 
 
 def test_the_other_form_is_told_beside_it(cli, mamba):
@@ -101,7 +101,7 @@ def test_python_takes_it_by_the_same_name(mamba):
 def test_a_profile_runs_the_form_that_it_counts(cli, mamba, args, form):
     done = cli("profile", mamba, *ONE_PASS, "--top", 0, *args)
     assert done.code == 0, done.err
-    assert f"scan {form}" in done.out.splitlines()[0]
+    assert f"scan {form}" in done.out.splitlines()[1]
 
 
 @pytest.mark.torch
@@ -110,7 +110,7 @@ def test_verify_asks_about_the_form_that_is_counted(cli, mamba, form):
     done = cli("verify", mamba, "-s", 6, "--scan", form)
     assert done.code == 0, done.out
     named = "chunked, decoding recurrent" if form == "auto" else form
-    assert done.out.splitlines()[0].endswith(f"scan {named}")
+    assert done.out.splitlines()[1].endswith(f"scan {named}")
 
 
 def test_states_have_a_dtype_of_their_own_on_the_command_line_and_in_python(cli, mamba):

@@ -101,7 +101,7 @@ def test_a_format_in_the_name_of_the_base_is_noted():
     notes = load_text(
         json.dumps({**LORA, "base_model_name_or_path": "unsloth/llama-3-8b-bnb-4bit"}), "f.json"
     ).notes
-    assert "nf4 is not applied: --dtype nf4 counts it" in notes
+    assert "the name says nf4: its weights are taken so, unless --dtype says otherwise" in notes
 
 
 def notes_of(config):

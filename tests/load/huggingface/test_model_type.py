@@ -104,10 +104,10 @@ UNKNOWN = {
     "ctrl": ({**GPT2, "dff": 8192}, MISSING),
     "sizes-alone": ({"hidden_size": 64, "num_hidden_layers": 2}, MISSING),
     "first-distilbert": ({"dim": 768, "n_layers": 6, "n_heads": 12, "tie_weights_": True}, MISSING),
-    "unknown-class": ({"architectures": ["FooForCausalLM"]}, CLASS("FooForCausalLM", LIST)),
+    "unknown-class": ({"architectures": ["QuuxForCausalLM"]}, CLASS("QuuxForCausalLM", LIST)),
     "class-of-a-later-version": (
-        {"architectures": ["MiniCPM4ForCausalLM"], "hidden_size": 64},
-        CLASS("MiniCPM4ForCausalLM", f"nearest known: minicpm, minicpm3, minicpmv4_7; {LIST}"),
+        {"architectures": ["MiniCPM9ForCausalLM"], "hidden_size": 64},
+        CLASS("MiniCPM9ForCausalLM", f"nearest known: minicpm, minicpm4, minicpm3; {LIST}"),
     ),
     "null": ({**LLAMA, "model_type": None, "architectures": None}, MISSING),
     "another-json": ({"a": 1, "b": {"c": [2]}}, NEITHER),

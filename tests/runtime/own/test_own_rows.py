@@ -150,7 +150,7 @@ WRONG = {
     "table.weight has no values, so nothing can run on cpu; build it on cpu": lambda: archcli.summary(
         Tied().to("meta"), IDS, run_on="cpu"
     ),
-    "the inputs are ids=list": lambda: archcli.summary(Tied(), [1, 2]),
+    "the inputs are ids=list": lambda: archcli.summary(Tied(), [1.5, 2]),
     "summary, params, flops, memory, show and profile take modules": lambda: archcli.count_kv_cache(Tied()),
 }
 

@@ -49,7 +49,7 @@ def test_llama():
     assert same(traced(model, "flops"), products + L * 2 * (2 * B * h * w * pairs(T)))
     decoded = 2 * B * (L * (attention + ffn) + d * V) + L * 2 * (2 * B * h * w * (P + 1))
     assert same(traced(model, "flops", phase="decode", past=1000), decoded)
-    assert same(traced(model, "kvcache"), L * 2 * B * C * k * w)
+    assert same(traced(model, "kvcache"), L * 2 * B * C * k * S["head_dim"])
 
 
 # Jiang et al. 2024, arXiv:2401.04088 section 2.1: y = sum of the top-K of E SwiGLU experts, weighed by a
@@ -103,9 +103,8 @@ def test_mla_decoded_in_both_forms():
 
 # Mistral 7B, arXiv:2310.06825 section 2: a window bounds the cache (a rolling buffer).
 def test_a_window_is_a_minimum():
-    w = d / h
     kept = sympy.Min(C, S["window"])
-    by_hand = L * 2 * B * k * w * kept
+    by_hand = L * 2 * B * k * S["head_dim"] * kept
     found = traced("mistral-7b-v0.1", "kvcache")
     assert same(found, by_hand)
 

@@ -87,8 +87,10 @@ GPT2 = archcli.load("gpt2")
         (lambda: archcli.sweep(GPT2, vary="d_ff=8", write_yaml=3), "write_yaml must be a folder, not 3"),
         (
             lambda: archcli.load("gpt2", "d_ff=4"),
-            "load: overrides must be a list, each text, or a dict, each value True or False, or a whole number, "
-            'or a number, or text, not "d_ff=4"',
+            (
+                "load: overrides must be a list, each text, or a dict, each value True or False, "
+                'or a whole number, or a number, or text, not "d_ff=4"'
+            ),
         ),
         (lambda: archcli.load("gpt2", override=["d_ff=4"]), "did you mean overrides?"),
         (lambda: archcli.build(GPT2, attention="flash"), 'attention must be sdpa or eager, not "flash"'),

@@ -8,6 +8,7 @@ import archcli
 from archcli.errors import ArchError
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue
+from archcli.load.huggingface.parts.processing import image_settings
 from archcli.load.huggingface.towers.beside import TowerSource
 from archcli.load.huggingface.towers.heard import phi4
 from archcli.load.source import load_text
@@ -145,7 +146,7 @@ def tower_of_phi_4():
     """A model with the audio tower of Phi-4-multimodal, by the defaults of its class."""
     whole = Config({"model_type": "phi4_multimodal", "audio_config": {}})
     width = ConfigValue(3072, whole.places.start)
-    tower = bare(phi4(TowerSource(whole, Config({}), width, {})))
+    tower = bare(phi4(TowerSource(whole, *image_settings(whole), width, {})))
     layer = {"kind": "pre_norm", "ffn": {"kind": "mlp", "d_ff": 1}}
     text = {
         "vocab_size": 1,

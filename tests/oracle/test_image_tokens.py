@@ -57,9 +57,31 @@ def test_sides_of_mistral_3_go_up_to_a_whole_token(folder):
     3000 x 4000 shrinks to 1155 x 1540, 42 x 55 tokens; 1080 x 1920 to 866 x 1540, 31 x 55.
     """
     entry = FAMILIES["mistral3"]
-    read = folder(entry["config"], entry["processor"])
+    read = folder(entry["config"], {**entry["processor"], "processor_class": "PixtralProcessor"})
     counts = {size: tokens(read, size) for size in ((3000, 4000), (33, 37), (1080, 1920))}
     assert counts == {(3000, 4000): 42 * (55 + 1), (33, 37): 2 * (2 + 1), (1080, 1920): 31 * (55 + 1)}
+
+
+@pytest.mark.parametrize(
+    ("name", "classes", "settings", "size", "alone", "whole"),
+    [
+        # PixtralImageProcessor(patch_size=14) makes 480 x 640 to 490 x 644: 35 x 46 patches, whose blocks of
+        # 2 x 2 are 17 x 23; PixtralProcessor makes it to 504 x 644, 18 x 23. Each row ends in one more
+        ("mistral3", "Pixtral", {"size": {"longest_edge": 1540}, "patch_size": 14}, (480, 640), 408, 432),
+        # 490 pixels are 35 x 35 patches, of 128 queries; AriaProcessor sets 980, 70 x 70 patches, of 256
+        ("aria", "Aria", {"max_image_size": 490}, (490, 490), 128, 256),
+    ],
+)
+def test_an_image_processor_by_itself_is_overruled_by_none(
+    name, classes, settings, size, alone, whole, folder
+):
+    """Its file names its class; that of a whole processor names both, or has a file of its own beside."""
+    config, named = FAMILIES[name]["config"], {"image_processor_type": f"{classes}ImageProcessor", **settings}
+    processor = {"processor_class": f"{classes}Processor"}
+    assert tokens(folder(config, named), size) == alone
+    assert tokens(folder(config, {**named, **processor}), size) == whole
+    assert tokens(folder(config, settings), size) == whole
+    assert tokens(folder(config, named, {**processor, **FAMILIES[name]["options"]}), size) == whole
 
 
 MEGAPIXELS = (3000, 4000)

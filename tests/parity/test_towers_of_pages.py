@@ -175,7 +175,8 @@ def test_a_merger_between_layers_is_that_of_minicpm_v(behind):
 @pytest.mark.parametrize("path", ["coarse", "fine"])
 def test_both_paths_are_those_of_granite_docling(path, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(GRANITE))
-    (tmp_path / "preprocessor_config.json").write_text(json.dumps({"fine_route": path == "fine"}))
+    settings = {"fine_route": path == "fine", "size": {"height": 32, "width": 32}}
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(settings))
     model, tower = theirs(GRANITE), load(str(tmp_path / "config.json")).model.towers[0]
     pixels = image(32, 32)
     with torch.no_grad():

@@ -356,5 +356,5 @@ WHOLES = {
     ),
 }
 """By name."""
-PROCESSED = {"min_pixels": 64, "max_pixels": 16384}
+PROCESSED = {"patch_size": 4, "min_pixels": 64, "max_pixels": 16384}
 """What the file beside says of images, so that Qwen's may be small."""

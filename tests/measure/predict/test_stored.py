@@ -167,5 +167,6 @@ def test_what_a_config_says_of_its_products_is_read():
     assert block.published_in.product.runs_in == "fp8"
     read = archcli.load(str(REAL / "qwen3-8b-fp8.json"))
     assert (read.quantization.native, read.quantization.product.runs_in) == ("fp8", "fp8")
-    assert "as published, computed in fp8 and bf16" in archcli.predict(read, "h100-sxm", **asked).title
-    assert "as published, computed in bf16" in archcli.predict(read, "a100-sxm-80gb", **asked).title
+    form = "as published (FP8 in blocks of 128 x 128 with a scale of fp32)"
+    assert f"{form}, computed in fp8 and bf16" in archcli.predict(read, "h100-sxm", **asked).title
+    assert f"{form}, computed in bf16" in archcli.predict(read, "a100-sxm-80gb", **asked).title

@@ -39,6 +39,17 @@ def whole_processor(whole: Config) -> Config:
     return Config(_read(whole, WHOLE) or {}, notes=whole.notes)
 
 
+def saved_alone(whole: Config) -> bool:
+    """Whether the file of images is that of an image processor by itself, which no whole one overrules.
+
+    `save_pretrained` of an image processor names its own class alone; that of a whole processor names its
+    class too (transformers 4), or writes a file of its own beside (5).
+    """
+    stated = _read(whole, PROCESSOR) or {}
+    alone = "image_processor_type" in stated and "processor_class" not in stated
+    return alone and _read(whole, WHOLE) is None
+
+
 def _stated(whole: Config, name: str) -> Mapping[str, Any] | None:
     """What a file says, or the file of the whole processor in its place; None for no file."""
     part = (_read(whole, WHOLE) or {}).get(PARTS.get(name, ""))
@@ -72,7 +83,7 @@ def image_settings(whole: Config) -> ImageSettings:
     """The settings of a wrapper's images: the file's, with what its processor overrules, else the class's."""
     stated = _stated(whole, PROCESSOR)
     usual, told = _class_settings(whole.model_type, stated or {})
-    data = {**_with_bounds(stated or {}, usual), **told}
+    data = {**_with_bounds(stated or {}, usual), **({} if saved_alone(whole) else told)}
     return ImageSettings(Config(data, notes=whole.notes, defaults=usual), stated is not None)
 
 

@@ -267,8 +267,8 @@ def fuyu(source: TowerSource) -> Mapped:
 
 
 def _stated_patch(source: TowerSource) -> Any:
-    """The side of a patch that the processor's file states, or None."""
-    stated = source.processor.get("patch_size", default=None)
+    """The side of a patch by the processor's file, or None without one."""
+    stated = source.processor.get("patch_size", default=None) if source.in_file else None
     return stated.get("height") if isinstance(stated, dict) else stated
 
 

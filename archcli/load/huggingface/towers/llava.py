@@ -9,7 +9,7 @@ from typing import Any
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped, bare
 from archcli.load.huggingface.parts.networks import activation, gated, layernorm
-from archcli.load.huggingface.parts.processing import whole_processor
+from archcli.load.huggingface.parts.processing import saved_alone, whole_processor
 from archcli.load.huggingface.towers.beside import TowerSource, linear, merged, tiled
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
 
@@ -90,8 +90,11 @@ LIGHTON = {**PIXTRAL, "image_size": 1540, "patch_size": 14, "hidden_act": "silu"
 def _token_side(source: TowerSource, patch: int, merges: int) -> int:
     """What PixtralProcessor makes sides a multiple of: a patch times the patches of a token's side.
 
-    It overrules the image processor's own patch_size.
+    It overrules the image processor's own patch_size, where that is not by itself.
     """
+    if saved_alone(source.whole):
+        side: int = _image_patch(source, patch)
+        return side
     stated = whole_processor(source.whole)
     usual = {"patch_size": 16, "spatial_merge_size": 1}
     if not usual.keys() & stated.data.keys():

@@ -70,7 +70,8 @@ def unmatched(lists: Iterable[Patterns], model: Model, weights: WeightMap) -> li
     lists = [patterns for patterns in lists if patterns.has_idle]
     names = {HEAD, *_all_names(model, weights)} if lists else set()
     entries = (entry for patterns in lists for entry in patterns.unused(names))
-    return [entry for entry in dict.fromkeys(entries) if not _is_elsewhere(entry, weights)]
+    predicted = _predicted(weights)
+    return [entry for entry in dict.fromkeys(entries) if not _is_elsewhere(entry, weights, predicted)]
 
 
 def _all_names(model: Model, weights: WeightMap) -> Iterator[str]:
@@ -93,14 +94,18 @@ def _with_parents(name: str) -> Iterator[str]:
         name = name.rpartition(".")[0]
 
 
-def _is_elsewhere(entry: str, weights: WeightMap) -> bool:
+def _predicted(weights: WeightMap) -> list[str]:
+    """The names of a file's layers of multi-token prediction, as its rules have them."""
+    auxiliary = {name: rule.reason for name, rule in weights.rules.items() if isinstance(rule, Auxiliary)}
+    return [name for name, reason in auxiliary.items() if reason.startswith(PREDICTION.split(":")[0])]
+
+
+def _is_elsewhere(entry: str, weights: WeightMap, predicted: list[str]) -> bool:
     """Whether an entry is about a tower, or a layer of multi-token prediction, that the file has."""
     if WITHOUT_WEIGHTS.search(entry) or (weights.wrapped and OF_TOWERS.search(entry)):
         return True
-    auxiliary = {name: rule.reason for name, rule in weights.rules.items() if isinstance(rule, Auxiliary)}
-    predicted = [name for name, reason in auxiliary.items() if reason.startswith(PREDICTION.split(":")[0])]
-    below = [name.removesuffix("**") for name in predicted if name.endswith("**")]
     bare = f"{entry.replace(chr(92), '')}."
+    below = (name.removesuffix("**") for name in predicted if name.endswith("**"))
     return any(step in bare for step in below) or bool(predicted and OF_PREDICTION.search(entry))
 
 

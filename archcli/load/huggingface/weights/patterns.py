@@ -72,21 +72,23 @@ class Patterns:
     def unused(self, names: Iterable[str]) -> Iterator[str]:
         """The entries that match none of these names of modules, nor any that was asked about before."""
         names = [*names]
-        meant = {span for name in names for span in _spans(name)} if self.exact else set()
+        meant = {text for name in names for text in self._parts(name)} if self.exact else set()
         for text, entry in self.exact.items():
-            ends = self.endings and any(name.endswith(text) for name in names)
-            if entry not in self._used and text not in meant and not ends:
+            if entry not in self._used and text not in meant:
                 yield entry
         for entry in self.expressions:
             if entry not in self._used and not any(any(self._matching(name, (entry,))) for name in names):
                 yield entry
 
     def _plain_match(self, name: str) -> str | None:
-        spans = (self.exact.get(span) for span in _spans(name)) if self.exact else ()
-        entry = next((entry for entry in spans if entry is not None), None)
-        if entry is None and self.endings:
-            return next((entry for text, entry in self.exact.items() if name.endswith(text)), None)
-        return entry
+        parts = self._parts(name) if self.exact else ()
+        return next((self.exact[part] for part in parts if part in self.exact), None)
+
+    def _parts(self, name: str) -> Iterator[str]:
+        """What a plain entry may say of a name: a run of its steps, and with `endings` how it ends."""
+        yield from _spans(name)
+        if self.endings:
+            yield from (name[start:] for start in range(len(name) + 1))
 
     def _matching(self, name: str, entries: Iterable[str]) -> Iterator[str]:
         """The entries whose expressions match a name, as it is or below a wrapper's prefix."""

@@ -77,7 +77,7 @@ def staged(items, stage):
 
 
 def beyond_second_stage(items):
-    """The cases of one test that are `long` beyond a seeded MOST_LONG of them, so that the stage has a bound."""
+    """The cases of one test that are `long` beyond a seeded MOST_LONG of them."""
     cases = [item for item in items if has(item, "long") and not has(item, "unsampled")]
     seed = Random(getattr(items[0], "originalname", "") if items else "")  # noqa: S311 - the same in every run
     kept = set(seed.sample(sorted(item.name for item in cases), min(MOST_LONG, len(cases))))

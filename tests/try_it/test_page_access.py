@@ -46,7 +46,7 @@ def test_the_keyboard_alone_does_everything(ready):
     press(ready, "8k", Keys.ENTER)
     settle(ready)
     assert shown(ready)["command"] == "archcli kvcache mixtral-8x7b --context 8k"
-    assert shown(ready)["lines"][0].startswith("mixtral-8x7b: 1.05 GB of cache for 8,000 tokens of one sequence")
+    assert shown(ready)["lines"][0].startswith("mixtral-8x7b: 1.05 GB of cache for 8,000 tokens")
     tab_to(ready, "command")
     tab_to(ready, "copy")
     for _ in range(20):

@@ -54,6 +54,7 @@ def own(groups):
     return {group: entries for group, entries in kept.items() if entries}
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("device", [name for name in FITTED if own(FITTED[name]).keys() & set(OF_KERNELS)])
 def test_stored_constants_are_those_of_the_kept_measurements(script, device):
@@ -152,6 +153,7 @@ def test_the_page_counts_the_rows_of_the_tables():
     assert f"{recomputed} of them with recomputation" in page
 
 
+@pytest.mark.long
 def test_figures_in_sentences_of_the_page_are_those_of_the_devices(script):
     page = " ".join(PAGE.read_text().split())
     h200, b200 = (FITTED[name]["training"]["bf16"] for name in ("h200-sxm", "b200-sxm"))

@@ -46,6 +46,7 @@ def test_the_kept_rows_are_few(tables):
     assert {path.stem for path in tables.SAMPLE.iterdir()} == {*tables.TABLES}
 
 
+@pytest.mark.long
 def test_the_stated_constants_keep_the_limits_on_the_kept_rows(script, checked):
     records = defaultdict(list)
     for record in checked:
@@ -116,6 +117,7 @@ def test_experts_of_a_whole_layer(script, tables):
     assert np.concatenate(errors).mean() <= AT_EP_1
 
 
+@pytest.mark.long
 def test_the_command_prints_a_record_for_each_device_engine_and_operation(tables):
     command = [sys.executable, BENCHMARKS / "fit_engines.py", "--check", tables.SAMPLE / "delta_net.csv"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)

@@ -142,6 +142,7 @@ def test_weights_larger_than_the_memory_are_not_allocated():
         archcli.build("llama-3.1-405b", dtype="fp64")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", ["bf16", "bfloat16", torch.bfloat16])
 def test_a_module_is_built_in_a_dtype(dtype):
     model = archcli.build("gpt2", device="meta", dtype=dtype)
@@ -201,6 +202,7 @@ COUNTED = [name for name in PUBLIC if name not in RUNS]
 ON_A_MODEL = [pytest.param(name, marks=pytest.mark.long) for name in PUBLIC if name in RUNS]
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("name", ["Report", "Request", *COUNTED, *ON_A_MODEL])
 def test_every_docstring_has_an_example_that_holds(name):
     value = archcli.load.load if name == "load" else getattr(archcli, name)
@@ -253,6 +255,7 @@ def test_a_users_type_checker_reads_the_api(tmp_path):
     assert all(message in error for message, error in zip(WRONG.values(), errors, strict=True)), errors
 
 
+@pytest.mark.long
 def test_every_command_but_mcp_has_a_function_of_its_name():
     from archcli import rules  # the package, whose import does not take the function away
 

@@ -100,6 +100,7 @@ def asked(function, args, options):
     return None
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("function", [archcli.count_params, archcli.count_flops, archcli.count_kv_cache])
 @given(data=st.data())
 def test_a_model_is_counted_exactly_or_refused(function, data):
@@ -109,6 +110,7 @@ def test_a_model_is_counted_exactly_or_refused(function, data):
         exact(report)
 
 
+@pytest.mark.long
 @given(given_models=st.lists(models, min_size=1, max_size=3), options=options_of(archcli.compare))
 def test_a_comparison_is_exact_or_refused(given_models, options):
     report = asked(archcli.compare, given_models, options)
@@ -134,6 +136,7 @@ SHOWN = {
 }
 
 
+@pytest.mark.long
 @given(
     model=models,
     quantity=mostly(st.sampled_from(list(ARGUMENTS))),

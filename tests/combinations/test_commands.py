@@ -82,13 +82,13 @@ def test_every_kind_and_every_command_is_here():
     assert {asked[0] for asked in (ASKED | PICTURES | TORCH).values()} | OF_NO_MODEL == set(COMMANDS)
 
 
-@pytest.mark.sample(1, per=lambda asked, **_: asked, second=20)
+@pytest.mark.sample(4, second=20)
 @of_all(ASKED)
 def test_every_command_answers(answered, mixer, asked):
     assert answered(asked, mixer)["command"] == asked[0]
 
 
-@pytest.mark.sample(1, per=lambda asked, **_: asked, second=20)
+@pytest.mark.sample(1, second=20)
 @of_all(PICTURES)
 def test_every_picture_is_drawn(cli, tmp_path, mixer, asked):
     path = tmp_path / "model.yaml"
@@ -111,7 +111,7 @@ def test_an_encoder_says_that_it_generates_nothing(cli, tmp_path, mixer, name):
     assert "an encoder has no cache to fill and generates nothing" in done.err
 
 
-@pytest.mark.sample(36)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("mixer", EVERY)
 def test_what_is_written_as_yaml_is_the_same_model(cli, tmp_path, mixer):
     path, again = tmp_path / "model.yaml", tmp_path / "again.yaml"
@@ -123,7 +123,7 @@ def test_what_is_written_as_yaml_is_the_same_model(cli, tmp_path, mixer):
 
 
 @pytest.mark.torch
-@pytest.mark.sample(1, per=lambda asked, **_: asked, second=30)
+@pytest.mark.sample(1, second=30)
 @of_all(TORCH)
 def test_every_command_that_runs_it_answers(answered, mixer, asked):
     assert answered(asked, mixer)["command"] == asked[0]

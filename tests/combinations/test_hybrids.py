@@ -39,13 +39,14 @@ def answered(cli, tmp_path):
     return run
 
 
-@pytest.mark.sample(1, per=lambda name, **_: name, second=9)
+@pytest.mark.sample(3, second=9)
 @every_hybrid
 @pytest.mark.parametrize("asked", ASKED)
 def test_every_command_answers(answered, name, asked):
     assert answered(name, ASKED[asked])["command"] == ASKED[asked][0]
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @every_hybrid
 @pytest.mark.parametrize("asked", TORCH)
@@ -53,6 +54,7 @@ def test_every_command_that_runs_it_answers(answered, name, asked):
     assert answered(name, TORCH[asked])["command"] == TORCH[asked][0]
 
 
+@pytest.mark.sample(9, whole=True)
 @every_hybrid
 def test_what_is_written_as_yaml_is_the_same_model(cli, tmp_path, name):
     path, again = tmp_path / "model.yaml", tmp_path / "again.yaml"
@@ -62,7 +64,7 @@ def test_what_is_written_as_yaml_is_the_same_model(cli, tmp_path, name):
     assert written == loaded(name).replace(source=written.source)
 
 
-@pytest.mark.sample(1, per=lambda name, **_: name)
+@pytest.mark.sample(7)
 @every_hybrid
 @pytest.mark.parametrize("form", ["auto", "chunked", "recurrent"])
 def test_each_form_of_a_scan_is_counted(answered, name, form):
@@ -73,13 +75,14 @@ def test_each_form_of_a_scan_is_counted(answered, name, form):
     assert idle is (not scans and form != "auto")
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @every_hybrid
 def test_a_cut_pattern_is_counted_and_built_alike(name):
     assert failures(ask(loaded(name, n_layers=len(HYBRIDS[name]) + 1))) == []
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @every_hybrid
 def test_it_decodes_like_its_full_pass(name):
     made, ids = built(loaded(name), attention="eager"), tokens()

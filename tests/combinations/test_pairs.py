@@ -51,17 +51,11 @@ every_pair = pytest.mark.parametrize(
 )
 
 
-def neighbours(pair, bias):
-    """A number for each of the pairs that together have every mixer once; None for the others."""
-    first, second = sorted(PLACES[name] for name in pair)
-    return first if first % 2 == 0 and second == min(first + 1, len(MIXERS) - 1) else None
-
-
 def combined(first, second, bias):
     return load_text(model(first, second, bias=bias), "pair.yaml").model
 
 
-@pytest.mark.sample(1, per=neighbours, second=90)
+@pytest.mark.sample(1, second=90)
 @every_pair
 def test_a_pair_decodes_like_its_full_pass(pair, bias):
     """On tokens of which none comes twice: a gate on values may choose any of equal ones."""
@@ -72,12 +66,13 @@ def test_a_pair_decodes_like_its_full_pass(pair, bias):
         assert_close(stepwise(made, ids, 5), full[:, 4:])
 
 
-@pytest.mark.sample(1, per=lambda bias, pair: bias, second=30)
+@pytest.mark.sample(1, second=30)
 @every_pair
 def test_all_witnesses_count_a_pair_alike(pair, bias):
     assert failures(ask(combined(*pair, bias))) == []
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("pair", [*product(ENCODING, repeat=2)], ids="-".join)
 def test_all_witnesses_count_a_pair_of_an_encoder_alike(pair):

@@ -94,7 +94,7 @@ def check(report, memory):
             assert report.inputs[name] == memory.inputs[name], name
 
 
-@pytest.mark.sample(5, second=60)
+@pytest.mark.sample(1, second=60)
 @pytest.mark.parametrize("seed", range(300))
 def test_a_question_is_answered_in_order_and_in_agreement(seed):
     found = answer(seed)
@@ -106,6 +106,7 @@ def test_a_question_is_answered_in_order_and_in_agreement(seed):
         check(report, memory)
 
 
+@pytest.mark.long
 def test_of_300_questions_few_are_refused():
     """Of engines alone, which are chosen before anything is counted: at most 50 of 300."""
     refused = [seed for seed in range(300) if _is_refused(seed)]
@@ -119,6 +120,7 @@ def _is_refused(seed):
     return other_type or (asked.get("engine") == "trtllm" and packed)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=20)
 @pytest.mark.parametrize("device", [*devices(), "2xm3-ultra", "2xryzen-ai-max-395", "3xjetson-orin-32gb"])
 def test_every_format_is_answered_on_every_device(device):
@@ -132,6 +134,7 @@ def test_every_format_is_answered_on_every_device(device):
     assert refused == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "device", "changed"),
     [

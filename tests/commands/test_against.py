@@ -18,6 +18,7 @@ torch.set_num_threads(1)
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
 
+@pytest.mark.long
 def test_the_table_and_its_counts(folder, cli):
     path = folder("deepseek-v3")
     done = cli("params", path, "--against", path)
@@ -90,6 +91,7 @@ def test_weights_of_another_model_are_told(folder, cli):
     assert "not all tensors have their name and shape" in done.out
 
 
+@pytest.mark.long
 def test_a_yaml_finds_the_names_in_the_config_beside_the_weights(folder, cli, tmp_path):
     path = folder("llama")
     yaml = tmp_path / "mine.yaml"
@@ -115,6 +117,7 @@ def test_names_of_a_file_are_never_escape_sequences(folder, cli):
     assert "\x1b" not in done.out
 
 
+@pytest.mark.long
 def test_no_tensor_is_read_by_params(folder, cli, monkeypatch):
     path = folder("llama")
     monkeypatch.setattr("archcli.load.checkpoint.safetensors.read_tensor", None)

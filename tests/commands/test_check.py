@@ -304,6 +304,7 @@ def test_what_is_known_of_a_preset_does_not_fail(cli, tmp_path):
     assert cli("check", copy, "--select", "HWD004").code == 1
 
 
+@pytest.mark.long
 def test_every_warning_of_a_preset_is_known(cli):
     assert cli("check", *presets()[::8]).code == 0
 

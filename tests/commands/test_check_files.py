@@ -154,6 +154,7 @@ def test_a_patch_keeps_what_it_does_not_change(cli, tmp_path, monkeypatch, writt
     assert cli("check", "m.yaml").code == 0
 
 
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize("name", ["a b.yaml", 'a"b\\c.yaml', "\u00fc.yaml", "x/../a.yaml", "x/y/a.yaml"])
 def test_a_patch_finds_files_of_any_name(cli, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
@@ -216,6 +217,7 @@ def test_a_file_is_checked_once_and_two_of_one_name_are_kept_apart(cli, tmp_path
     assert cli("check", "x/m.yaml", "y/m.yaml").out == "2 models checked: no findings.\n"
 
 
+@pytest.mark.long
 def test_standard_input_is_checked(archcli):
     done = archcli("check", "-", "--format", "concise", text_in=BROKEN)
     assert done.returncode == 1
@@ -257,6 +259,7 @@ FOREIGN = {
 }
 
 
+@pytest.mark.sample(6, whole=True)
 @pytest.mark.parametrize("text", FOREIGN.values(), ids=FOREIGN)
 def test_a_config_json_of_no_known_model_is_refused_by_name_and_skipped_in_folders(cli, tmp_path, text):
     path = tmp_path / "config.json"

@@ -54,6 +54,7 @@ def test_json_names_the_model_and_what_was_asked(cli):
     assert document["inputs"]["set"] == ["d_ff=1k"]
 
 
+@pytest.mark.long
 @every_row(
     ("args", "said"),
     [
@@ -123,6 +124,7 @@ def test_what_is_no_users_mistake_is_not_hidden(cli, monkeypatch):
         cli("params", "gpt2")
 
 
+@pytest.mark.long
 @every_row("command", COMMANDS)
 @every_row("flag", ["-h", "--help"])
 def test_every_command_explains_itself(cli, command, flag):
@@ -194,7 +196,7 @@ def test_the_version_names_what_is_installed(cli, monkeypatch):
     assert re.search(r"\(Python \S+, torch \S+\)\n$", cli("--version").out)
 
 
-@pytest.mark.sample(2, per=lambda command, **_: command)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("command", [name for name in QUICK if name != "schema"])
 @pytest.mark.parametrize("suffix", ["json", "csv", "md", "txt"])
 def test_a_file_is_in_the_format_of_its_suffix(cli, tmp_path, command, suffix):
@@ -231,6 +233,7 @@ CONTRADICTIONS = [
 ]
 
 
+@pytest.mark.sample(12, whole=True)
 @pytest.mark.parametrize(("args", "said"), CONTRADICTIONS, ids=map(str, range(len(CONTRADICTIONS))))
 def test_options_that_contradict_each_other_are_told_before_anything_is_done(
     cli, args, said, tmp_path, monkeypatch
@@ -243,6 +246,7 @@ def test_options_that_contradict_each_other_are_told_before_anything_is_done(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize(
     ("args", "start"),
     [
@@ -272,6 +276,7 @@ def test_a_suffix_names_the_format_of_its_command(cli, args, start, tmp_path, mo
     assert file.read_text().startswith(start)
 
 
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize("command", QUICK)
 @pytest.mark.parametrize("where", ["missing/out.json", "", "/dev/full", "/proc/nothing/out"])
 def test_a_place_one_cannot_write_is_one_error(cli, tmp_path, command, where):
@@ -337,6 +342,7 @@ def test_csv_without_rows_has_the_columns_that_it_has_with_rows(cli, without, ro
     assert header == cli(*rows, "--format", "csv").out.splitlines()[0]
 
 
+@pytest.mark.long
 def test_a_rule_is_plain_text_in_a_pipe_and_markdown_in_its_file(cli, tmp_path):
     """Of every rule: no sign of a heading, of emphasis or of a fence, and not a word less."""
     for code in [row["code"] for row in json.loads(cli("rules", "--json").out)["rows"]]:
@@ -358,7 +364,7 @@ def test_names_of_other_tools_stand_for_commands_and_options_that_there_are():
     assert {option for meant in OPTIONS_MEANT.values() for option in meant} <= options
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "command",
     [

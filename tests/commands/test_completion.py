@@ -112,6 +112,7 @@ CASES = [
 ]
 
 
+@pytest.mark.long
 @every_row(("words", "offered"), CASES, ids=" ".join)
 @every_row("shell", ["fish", "zsh"])
 def test_a_word_is_completed(ask, shell, words, offered):
@@ -167,6 +168,7 @@ def test_a_model_that_cannot_be_read_at_once_has_no_fields(ask, tmp_path, monkey
     assert ask("fish", "params", name, "--set", "norm.kind=r") == ["norm.kind=rmsnorm"]
 
 
+@pytest.mark.long
 def test_completing_imports_no_torch_and_reads_few_presets():
     code = (
         "import sys\nsys.argv = ['archcli']\nfrom archcli.cli import main\n"
@@ -197,6 +199,7 @@ def test_the_script_of_a_shell_is_shown_by_its_name(cli, monkeypatch, shell):
     ] in done.out
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
 def test_bash_completes_by_the_script(cli, monkeypatch, tmp_path):
     monkeypatch.setenv(completion.NAMED_SHELL, "")

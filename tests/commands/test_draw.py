@@ -20,6 +20,7 @@ PROFILE = Path(__file__).parents[2] / "docs" / "pictures" / "profile.json"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+@pytest.mark.long
 def test_a_file_is_written_in_the_format_of_its_suffix(cli, tmp_path):
     for suffix, begin in ((".svg", b"<svg "), (".html", b"<!doctype html>"), (".png", b"\x89PNG\r\n\x1a\n")):
         file = tmp_path / f"drawn{suffix}"
@@ -43,7 +44,7 @@ def test_without_a_file_it_is_text(cli):
     assert done.out.startswith("gpt2\n")
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "model", ["gpt2", "deepseek-v3", "qwen3-next-80b-a3b", "t5-base", "gemma-3n-e2b", "nemotron-h-8b"]
 )

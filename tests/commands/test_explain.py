@@ -72,6 +72,7 @@ SIZES = [
 ]
 
 
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize(("name", "size", "double"), SIZES)
 def test_twice_the_size_is_what_counting_it_gives(cli, name, size, double):
     (growth,) = totals(cli, name, "--at", size)["growth"]
@@ -104,6 +105,7 @@ def test_a_polynomial_is_not_told_of_what_is_none(cli):
     assert growth["at"] == -heads / 32**2
 
 
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize(
     "words", [["gpt2"], ["deepseek-v3"], ["t5-small"], ["gpt2", "flops"], ["jamba-1.5-mini", "kvcache"]]
 )
@@ -139,6 +141,7 @@ def folded(rows, totals_by_name, key):
     return sums, {name: n for name, n in totals_by_name.totals[key].items() if n}
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     "name", ["t5-small", "deepseek-v3", "zamba2-1.2b", "gemma-3n-e2b", "bert-base-uncased"]
 )
@@ -154,6 +157,7 @@ def test_components_are_called_as_in_other_reports(name):
         assert len({row["component"] for row in rows}) == len(rows)
 
 
+@pytest.mark.long
 def test_a_long_formula_is_wrapped_in_a_pipe_and_can_be_pasted(cli):
     words = ("explain", "gemma-3n-e2b", "flops")
     whole = json.loads(cli(*words, "--json").out)["totals"]

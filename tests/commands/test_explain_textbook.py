@@ -53,6 +53,7 @@ SCORES = {
 }
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("words", SCORES, ids=" ".join)
 def test_the_textbooks_scores_are_of_what_layers_see(cli, words):
     formula, error = SCORES[words]

@@ -15,7 +15,7 @@ import pytest
 import archcli
 from gguf_files import tiny
 from model_files_written import write_folder, write_gguf
-from table import every_row
+from table import every_row, sampled_rows
 
 RATES = {"floor", "low", "expected", "high"}
 STEP = {"format", "context", "tokens_per_s", "peak_bytes"}
@@ -65,6 +65,7 @@ def answer(cli):
     return asked
 
 
+@pytest.mark.long
 def test_a_model_and_a_device_have_a_verdict_in_the_first_line(cli):
     """Llama 3.1 70B on two 3090s: 4 bits fit, and llama.cpp generates 15 to 21 tokens/s."""
     lines = cli("fit", "llama-3.1-70b", "2xrtx-3090").out.splitlines()
@@ -124,6 +125,7 @@ def test_a_format_and_a_context_that_are_stated_are_what_is_asked(answer, cli):
     assert "as q4_k_m with 32,768 tokens of context" in cli("fit", *asked).out.splitlines()[0]
 
 
+@pytest.mark.long
 def test_a_speed_that_is_stated_is_reached_or_the_fastest_is_named(answer, cli):
     usual, fast = answer("llama-3.1-8b", "4090")["totals"], ("llama-3.1-8b", "4090", "--min-speed")
     totals = answer(*fast, "100")["totals"]
@@ -131,6 +133,7 @@ def test_a_speed_that_is_stated_is_reached_or_the_fastest_is_named(answer, cli):
     assert "too slow on rtx-4090: " in cli("fit", *fast, "5000").out.splitlines()[0]
 
 
+@pytest.mark.long
 def test_presets_that_fit_a_device_are_rows(answer, cli):
     report = answer("--device", "rtx-4090", *SMALL)
     assert set(report["totals"]) == {"fitting", "asked", "device"}
@@ -190,7 +193,7 @@ FORMS = {
 """What a config.json states in bits and groups."""
 
 
-@every_row("name", FORMS)
+@sampled_rows("name", FORMS, 4)
 def test_a_form_that_a_file_states_is_called_what_it_is(answer, name):
     """gpt-oss-20b runs in 16 GB, says OpenAI. Its nearest kin is no smaller form of it."""
     totals = answer(REAL_FILES / f"{name}.json", "rtx-4080")["totals"]
@@ -250,6 +253,7 @@ def test_what_is_refused_in_a_line(cli, tmp_path, name):
     assert len(done.err.splitlines()) <= 3
 
 
+@pytest.mark.long
 @every_row("width", [60, 100])
 def test_no_line_is_wider_than_the_terminal(cli, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
@@ -259,6 +263,7 @@ def test_no_line_is_wider_than_the_terminal(cli, monkeypatch, width):
         assert "\x1b" not in done.out
 
 
+@pytest.mark.long
 def test_nothing_imports_torch():
     code = (
         "import sys\nimport archcli\narchcli.fit('gpt2', 'rtx-4090')\narchcli.fit()\n"
@@ -270,6 +275,7 @@ def test_nothing_imports_torch():
     assert done.stdout == "set()\n"
 
 
+@pytest.mark.long
 def test_a_closed_pipe_ends_it_quietly():
     command = [sys.executable, "-m", "archcli", "fit", "gpt2", "rtx-4090"]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -279,6 +285,7 @@ def test_a_closed_pipe_ends_it_quietly():
     assert running.wait(timeout=300) in {0, 141}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_it_quietly():
     command = [sys.executable, "-m", "archcli", "fit", "--device", "rtx-4090"]
@@ -289,6 +296,7 @@ def test_an_interrupt_ends_it_quietly():
     assert (running.returncode, out, err) == (130, "", "")
 
 
+@pytest.mark.long
 def test_what_lies_in_ram_is_that_of_memory(answer):
     totals = answer("gpt-oss-120b", "4090", "--offload", "experts")["totals"]
     asked = {"phase": "serve", "engine": "llamacpp", "device": "rtx-4090", "offload": "experts"}
@@ -297,6 +305,7 @@ def test_what_lies_in_ram_is_that_of_memory(answer):
     assert (totals["offload"]["layers"], totals["offload"]["experts"]) == (0, True)
 
 
+@pytest.mark.long
 def test_a_part_in_ram_is_the_change_where_nothing_fits(answer):
     change = answer("gpt-oss-120b", "4090")["totals"]["change"]
     assert (change["option"], change["value"]) == ("--offload", "auto")
@@ -317,6 +326,7 @@ def test_layers_and_experts_in_ram_are_predicted_together(answer):
     assert totals["tokens_per_s"] == predicted["tokens_per_s"]
 
 
+@pytest.mark.long
 def test_what_ram_holds_is_asked_about(answer):
     """gpt-oss-120b is more than a card of 24 GB has, and less than it and 64 GiB of RAM."""
     only = ("--where", "series=gpt", "--where", "params in 100B..120B")
@@ -342,6 +352,7 @@ PUBLISHED_IN_BLOCKS = ("deepseek-r1", "deepseek-v3", "deepseek-v3.2", "kimi-k2")
 """Further presets whose weights are published in blocks of fp8, which llama.cpp does not read."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     ["minimax-m2", *(pytest.param(it, marks=pytest.mark.long) for it in PUBLISHED_IN_BLOCKS)],
@@ -361,6 +372,7 @@ def test_an_offload_that_holds_no_format_is_a_verdict(cli):
     )
 
 
+@pytest.mark.long
 def test_the_rate_of_several_sequences_is_that_of_all_and_of_each(cli):
     line = cli("fit", "llama-3.1-8b", "h100-sxm", "-b", "16").out.splitlines()[0]
     rate, each = re.search(r"; ([\d,]+) tokens/s \(.*\) of all, ([\d.]+) each$", line).groups()

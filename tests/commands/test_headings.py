@@ -34,6 +34,7 @@ def heading(done):
     return done.out.splitlines()[1]
 
 
+@pytest.mark.long
 @every_row(
     ("args", "said"),
     [
@@ -92,6 +93,7 @@ def test_a_heading_names_the_form_that_was_counted(cli, latent, args, form):
     assert form in heading(cli(verb, latent, *rest))
 
 
+@pytest.mark.long
 @pytest.mark.torch
 @pytest.mark.parametrize(
     ("args", "form"), [(DECODE, "absorbed"), ((*DECODE, "--mla", "naive"), "naive"), ((), "naive")]
@@ -105,6 +107,7 @@ def test_a_profile_runs_the_form_that_it_counts(cli, latent, args, form):
     assert f"note: --mla {other} takes " in done.out
 
 
+@pytest.mark.long
 @pytest.mark.torch
 def test_verify_asks_about_the_forms_that_are_counted(cli, latent):
     auto, naive = (cli("verify", latent, "-s", 6, *args) for args in ((), ("--mla", "naive")))
@@ -114,6 +117,7 @@ def test_verify_asks_about_the_forms_that_are_counted(cli, latent):
     assert decode[0] != decode[1]
 
 
+@pytest.mark.long
 @pytest.mark.torch
 def test_a_form_that_no_layer_has_is_noted_once(cli, tiny):
     for args in (("flops", "gpt2"), ("compare", "gpt2", "gemma-2b"), ("verify", tiny, "-s", 4)):

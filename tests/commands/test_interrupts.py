@@ -26,6 +26,7 @@ IMPORTS = (
 ROOT = str(Path(__file__).parents[2])
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("start", ["-m archcli", "script"])
 def test_an_interrupt_during_any_import_ends_quietly(start, tmp_path):

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 
 def test_a_device_is_its_memory(cli):
     found = json.loads(cli("kvcache", "gpt2", "--device", "h100-sxm", "--json").out)
@@ -15,6 +17,7 @@ def test_a_device_and_a_memory_are_refused(cli):
     assert "error:" in done.err
 
 
+@pytest.mark.long
 def test_several_devices_share_the_model_by_tp(cli):
     done = cli("kvcache", "gpt2", "--device", "4xh100-sxm", "--tp", "2")
     assert done.code == 2
@@ -25,6 +28,7 @@ def test_several_devices_share_the_model_by_tp(cli):
     assert usual == shared
 
 
+@pytest.mark.long
 def test_devices_without_a_link_are_stages_that_fit_together_what_they_hold(cli):
     one, four = (
         json.loads(cli("kvcache", "llama-3.2-1b", "-c", "4k", "--device", device, "--json").out)

@@ -58,6 +58,7 @@ def test_the_moments_end_in_the_optimizers_step(cli):
     assert moments["optimizer step"]["peak_bytes"] == 5 * 2 * PARAMS
 
 
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize("form", ["plain", "md", "csv", "json", "table"])
 def test_every_format(cli, form):
     done = cli("memory", "gpt2", "-s", "64", "--alternatives", "--format", form)
@@ -71,6 +72,7 @@ def test_alternatives_are_a_table_each(cli):
     assert "by --attention" in out
 
 
+@pytest.mark.long
 @every_row(
     ("args", "told", "hint"),
     [
@@ -130,6 +132,7 @@ def test_a_word_that_states_bits_alone_is_noted_as_the_format_that_is_counted(cl
         ]
 
 
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize(
     ("args", "told"),
     [
@@ -201,6 +204,7 @@ def test_an_output_that_cannot_be_written(cli, tmp_path):
     assert done.err.count("\n") <= 3
 
 
+@pytest.mark.long
 def test_in_python_as_on_the_command_line(cli):
     report = count_memory("gpt2", seq_len=64, device="l4", fit="batch")
     assert (

@@ -24,6 +24,7 @@ def test_a_smaller_batch_that_would_fit_is_the_largest_such(cli):
     assert change == f"--batch-size {largest}"
 
 
+@pytest.mark.long
 def test_the_longest_context_fits_and_one_more_token_does_not(cli):
     args = ("gpt2", "--phase", "serve", "--memory", "3GB")
     longest = asked(cli, *args, "--fit", "context")["totals"]["fit"]["value"]
@@ -31,6 +32,7 @@ def test_the_longest_context_fits_and_one_more_token_does_not(cli):
     assert asked(cli, *args, "-s", longest + 1)["totals"]["fits"] is False
 
 
+@pytest.mark.long
 def test_the_longest_context_is_shared_by_the_ranks_of_sequence_parallelism(cli):
     args = ("gpt2", "--phase", "prefill", "--memory", "3GB", "--tp", "4", "--sp")
     longest = asked(cli, *args, "--fit", "context")["totals"]["fit"]["value"]
@@ -43,7 +45,7 @@ EAGER = ("gemma-2-9b", "-s", "4096", "--optimizer", "sgd", "--loss", "fused", "-
 """Its capped scores have no fused kernel, so that attention keeps most."""
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("memory", "cheapest"),
     [
@@ -62,6 +64,7 @@ def test_the_cheapest_recomputation_that_fits(cli, memory, cheapest):
         assert (again["fits"], again["peak_bytes"]) == (True, totals["fit"]["peak_bytes"])
 
 
+@pytest.mark.long
 def test_what_is_repeated_is_the_forward_of_what_is_recomputed(cli):
     """Gated feed-forward networks of 42 layers: three matrices of 3,584 x 14,336, GELU and a product."""
     out = cli("memory", *EAGER, "100GB", "--alternatives").out
@@ -69,6 +72,7 @@ def test_what_is_repeated_is_the_forward_of_what_is_recomputed(cli):
     assert f"{42 * 4096 * 14_336 * (3 * 2 * 3_584 + 1 + 1):,}" in line
 
 
+@pytest.mark.long
 def test_recomputing_two_modules_frees_what_both_free(cli):
     def kept(setting):
         return asked(cli, "gpt2", "-s", "64", "--recompute", setting)["totals"]["kept_bytes"]
@@ -79,6 +83,7 @@ def test_recomputing_two_modules_frees_what_both_free(cli):
     assert kept("none") > kept(attention) > both > kept("layer")
 
 
+@pytest.mark.long
 def test_the_fewest_devices_train_and_one_fewer_do_not(cli):
     found = asked(cli, "llama-3.1-8b", "--device", "rtx-4090", "--fit", "devices")["totals"]["fit"]
     dp, tp = found["plan"]["dp"], found["plan"]["tp"]
@@ -98,6 +103,7 @@ def test_serving_takes_a_tensor_degree_that_divides_heads(cli):
     assert asked(cli, *args)["totals"]["fits"] is False
 
 
+@pytest.mark.long
 def test_which_gpu_is_needed_is_one_command(cli):
     """Qwen3-8B with LoRA at 4k on every GPU, those with least memory in all first."""
     document = asked(cli, "qwen3-8b", *LORA, "-s", "4096", "--fit", "devices")
@@ -116,6 +122,7 @@ def test_which_gpu_is_needed_is_one_command(cli):
     assert "devices that hold it, least memory in all first" in out
 
 
+@pytest.mark.long
 def test_no_plan_leaves_the_links_of_a_node(cli):
     """A matrix is shared by no more devices than a link joins; more devices are stages."""
     totals = asked(cli, "llama-3.1-70b", "--phase", "serve", "--fit", "devices")["totals"]
@@ -128,6 +135,7 @@ def test_no_plan_leaves_the_links_of_a_node(cli):
     assert (plans["dgx-spark"]["tp"], plans["dgx-spark"]["pp"]) == (1, 2)
 
 
+@pytest.mark.long
 def test_serving_fits_a_screen_and_the_verdict_stands_first_and_once(cli, monkeypatch):
     """Of 80 and of 60 columns: one table of ticks, no list; each verdict is that of JSON."""
     args = ("llama-3.1-8b", "--phase", "serve", "-s", "128Ki", "--device")
@@ -181,6 +189,7 @@ def test_an_interrupt_while_fitting_ends_with_a_line(cli, monkeypatch):
     assert "Traceback" not in done.err
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     "args",
     [

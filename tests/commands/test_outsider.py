@@ -70,6 +70,7 @@ def totals(cli, hybrid):
     return ask
 
 
+@pytest.mark.long
 def test_a_fresh_process_finds_it_by_its_distribution(site, hybrid, totals):
     path = os.pathsep.join([str(site), str(Path(outsider_ssd.__file__).parent), *sys.path])
     command = [sys.executable, "-m", "archcli", "params", str(hybrid), "--json"]
@@ -132,6 +133,7 @@ def test_survey_and_compare_tell_of_it(cli, hybrid):
     assert "layers.*.mixer.d_state" in done.out
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     "command", ["check", "show", "show -b 2", "params --depth 9", "kvcache --memory 1GiB"]
 )
@@ -165,6 +167,7 @@ def test_settings_of_it_are_changed_and_refused_by_name(cli, hybrid, totals):
     assert f"a key of {SOFTMAX}, not of outsider_ssd" in done.err
 
 
+@pytest.mark.long
 @pytest.mark.torch
 def test_every_reference_agrees(hybrid):
     from asking import ask, failures
@@ -197,6 +200,7 @@ def test_its_operations_are_timed(cli, hybrid):
     assert {"layers.*.mixer.scan", "layers.*.mixer.conv"} <= paths
 
 
+@pytest.mark.long
 @pytest.mark.torch
 def test_its_training_keeps_what_torch_saves(hybrid):
     """Its operations state nothing of it: what they keep is read off their run."""

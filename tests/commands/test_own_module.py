@@ -98,6 +98,7 @@ def run(folder, monkeypatch, capsys):
     return run
 
 
+@pytest.mark.long
 @pytest.mark.torch
 def test_summary_has_rows_and_totals(archcli, folder):
     done = archcli("summary", "py:mynets:make", "--json", cwd=folder)
@@ -172,6 +173,7 @@ print(code, "torch" in sys.modules)
 """
 
 
+@pytest.mark.long
 def test_a_module_is_looked_for_before_torch_is_imported():
     ran = subprocess.run(
         [sys.executable, "-c", NOT_THERE], capture_output=True, text=True, check=True, timeout=100
@@ -269,6 +271,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.sample(15, whole=True)
 @pytest.mark.torch
 @pytest.mark.parametrize("words", REFUSED, ids=" ".join)
 def test_bad_input_is_a_line(run, folder, words):

@@ -46,6 +46,7 @@ def _placed(node):
     return content, left, left + wide, float(node.get("y")), size
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ANSWERS)
 def test_all_text_is_inside_and_none_covers_another(drawn, name):
     texts, width = drawn(*ANSWERS[name])
@@ -94,6 +95,7 @@ def test_marks_on_one_another_have_one_label():
     assert _blobs(rows, circles) == [(["a", "b"], circles[0]), (["c"], circles[2])]
 
 
+@pytest.mark.long
 def test_the_chosen_format_and_the_context_that_is_asked_for_are_marked(drawn):
     texts = [content for content, *_ in drawn(*ANSWERS["fitting a context"])[0]]
     assert [content for content in texts if content.startswith("chosen: ")] == [
@@ -103,6 +105,7 @@ def test_the_chosen_format_and_the_context_that_is_asked_for_are_marked(drawn):
     assert {"bf16", "fp8", "q4_k_m", "65,536", "tokens of context"} <= {*texts}
 
 
+@pytest.mark.long
 def test_a_page_has_a_drawing_for_phones(cli, tmp_path):
     for command in (ANSWERS["memory"], ANSWERS["decoding"], ANSWERS["fitting"]):
         assert cli(*command, "--plot", tmp_path / "p.html").code == 0

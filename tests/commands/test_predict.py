@@ -165,6 +165,7 @@ def test_what_does_not_fit_is_marked(cli, predicted):
     assert json.loads(cli("memory", "llama-3.1-70b", *options, "--json").out)["totals"]["fit"]["value"] == 2
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize(
     ("model", "device", "heading"),
     [
@@ -188,6 +189,7 @@ def test_headings_of_figures_and_their_names_in_json(cli, predicted):
     assert "floor" not in "\n".join(lines)
 
 
+@pytest.mark.long
 def test_an_engine_and_reads_of_each_head_take_longer(predicted):
     asked = ("predict", "llama-3.1-8b", "--device", "h100-sxm", "--phase", "serve", "-b", "64", "--new", "8")
     plain = predicted(*asked, "--engine", "trtllm")["totals"]["time_s"]
@@ -222,6 +224,7 @@ def test_a_device_that_costs_nothing(predicted):
     assert set(totals["training"]["cost"].values()) == {0}
 
 
+@pytest.mark.long
 def test_a_token_that_is_decoded_behind_nothing(predicted):
     def flops(past):
         found = predicted("predict", "gpt2", "--device", "h100-sxm", "--past", past)
@@ -235,6 +238,7 @@ def test_a_token_that_is_decoded_behind_nothing(predicted):
         predicted("predict", *asked, "--device", "h100-sxm", "--past", 0)
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     ("curve", "key", "sizes"),
     [("batch", "batch_size", [1, 2, 4]), ("context", "seq_len", [1024]), ("devices", "devices", [1, 2])],
@@ -246,6 +250,7 @@ def test_curves(predicted, curve, key, sizes):
     assert all(set(point["tokens_per_s"]) == FIGURES for point in points)
 
 
+@pytest.mark.long
 def test_the_fastest_plan_that_fits(predicted, cli):
     asked = (
         "predict",
@@ -268,6 +273,7 @@ def test_the_fastest_plan_that_fits(predicted, cli):
     assert f"The fastest of {fit['n_tried']} plans that fits: {fit['plan']['options']}" in cli(*asked).out
 
 
+@pytest.mark.long
 def test_the_fastest_plan_that_serves_is_that_of_every_plan(predicted):
     """Its last token of each sequence is the quickest, of the plans whose devices hold the weights."""
     asked = ("predict", "llama-3.1-70b", "--device", "8xh100-sxm", "--phase", "serve", "-b", "64")
@@ -300,6 +306,7 @@ def test_what_bounds_a_served_kernel_changes_as_its_cache_grows(predicted):
     assert {bound for _, bound in kernels} == {"launch", "memory"}
 
 
+@pytest.mark.long
 def test_pictures(cli, tmp_path):
     file = tmp_path / "drawn.svg"
     assert cli(*GPT2, "--plot", file).code == 0
@@ -309,6 +316,7 @@ def test_pictures(cli, tmp_path):
     assert "989 TFLOP/s" in drawn
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["plain", "md", "csv", "json"])
 def test_forms(cli, form):
     done = cli(*GPT2, "--curve", "batch", "-s", "64", "--format", form)
@@ -343,6 +351,7 @@ def test_without_constants_of_products_all_is_told_at_its_floor(predicted, phase
     assert sum(limit["share"] for limit in totals["limits"]) <= 1 + 1e-9
 
 
+@pytest.mark.long
 def test_what_runs_is_no_less_than_what_the_architecture_asks_for(predicted):
     """The scan of one token runs its products element by element."""
     totals = predicted("predict", "qwen3.5-9b", "--device", "h100-sxm", "--phase", "train", "-s", "1")[

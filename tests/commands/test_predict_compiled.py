@@ -24,6 +24,7 @@ def predicted(cli, *args):
     return json.loads(done.out)
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("phase", ["prefill", "train"])
 def test_a_compiled_pass_moves_less_and_launches_less(cli, phase):
     alone = () if phase == "train" else ("--engine", "none")
@@ -49,6 +50,7 @@ def test_scans_are_said_to_be_fused_otherwise():
     assert OF_SCANS in report.to_dict()["not_modelled"]
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("plan", [{"dp": 2, "zero": 3}, {"tp": 2}, {"tp": 2, "sp": True}], ids=str)
 def test_a_rank_of_several_devices_is_compiled_as_one_device_is(plan):
     """Fewer launches and bytes, the same products, and the same collectives."""

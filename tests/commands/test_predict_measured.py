@@ -40,6 +40,7 @@ def test_mfu_is_the_flops_of_the_architecture_over_the_measured_time(measured, c
     assert measured(STEP, "850ms")["measured"]["mfu"] == pytest.approx(of_all / 0.85 / (8 * DENSE_BF16))
 
 
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize("phase", ["forward", "prefill", "decode", "train", "serve"])
 def test_a_rate_is_that_of_all_sequences(measured, phase):
     command = ("predict", "gpt2", "--device", "h100-sxm", "--phase", phase, "-b", "4", "-s", "64")
@@ -50,6 +51,7 @@ def test_a_rate_is_that_of_all_sequences(measured, phase):
     assert totals["measured"]["of_expected"] == pytest.approx(of_rate)
 
 
+@pytest.mark.long
 def test_a_time_of_serving_is_that_of_a_token_after_the_first(measured):
     command = (*TOKEN, "--phase", "serve", "-b", "16", "-s", "2000")
     totals = measured(command, "100ms")
@@ -69,6 +71,7 @@ def test_a_time_of_serving_is_that_of_a_token_after_the_first(measured):
     )
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     ("share_of", "part", "words"),
     [
@@ -97,6 +100,7 @@ def test_a_device_without_constants_has_its_limit_beside_the_measured_time(measu
     assert totals["explained"]["lines"][0].startswith("Against the limit alone: 10.0 ms")
 
 
+@pytest.mark.long
 def test_another_way_to_run_it_adds_what_its_own_prediction_has_more(measured):
     compiled = (*STEP, "--compile")
     by = {one["option"]: one["time_s"] for one in measured(compiled, "300ms")["explained"]["by"]}

@@ -73,6 +73,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.sample(8, whole=True)
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused_in_a_line(cli, name):
     args, words = REFUSED[name]
@@ -83,6 +84,7 @@ def test_what_is_refused_in_a_line(cli, name):
     assert "Traceback" not in done.err
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("model", ["gpt2", "gpt-oss-20b", "qwen3-next-80b-a3b", "mamba-130m"])
 def test_no_sequence_is_too_long(cli, model):
     """Loops over pieces of 10^29 tokens are not run piece by piece, and no length is that of a list."""

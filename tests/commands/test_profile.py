@@ -59,6 +59,7 @@ def profiled(cli, tmp_path, text, *args):
     return found
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("phase", ["forward", "train"])
 def test_an_encoder_is_profiled_forward_and_in_training(cli, tmp_path, phase):
     found = profiled(cli, tmp_path, BERT, "-s", 8, "--phase", phase)
@@ -68,6 +69,7 @@ def test_an_encoder_is_profiled_forward_and_in_training(cli, tmp_path, phase):
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("phase", "args", "source_len"),
     [("train", ["--source-len", 9], 9), ("prefill", [], 8), ("decode", ["--past", 7], 7)],
@@ -85,6 +87,7 @@ def test_an_encoder_decoder_is_profiled_in_every_phase(cli, tmp_path, phase, arg
     assert not [path for path in paths if "layers.0" in path]
 
 
+@pytest.mark.long
 def test_a_source_length_without_effect_is_noted(cli, tmp_path):
     assert profiled(cli, tmp_path, BERT, "-s", 8, "--source-len", 9)["notes"][0] == (
         "--source-len has no effect: this model has no encoder."
@@ -132,6 +135,7 @@ def test_what_an_encoder_cannot_do_is_refused(cli, tmp_path, text, args, words):
     assert words in done.err
 
 
+@pytest.mark.long
 def test_the_last_position_of_a_shifted_table_runs(cli, tmp_path):
     assert (
         profiled(cli, tmp_path, WHISPER, "--phase", "decode", "--past", 19, "--source-len", 12)["inputs"][
@@ -144,6 +148,7 @@ def test_the_last_position_of_a_shifted_table_runs(cli, tmp_path):
 LOSSES = {"none": ((), 0), "a kernel": (("aten::mm: cudaLaunchKernel without a kernel",), 1)}
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(("lost", "code"), LOSSES.values(), ids=LOSSES)
 def test_a_trace_that_lacks_kernels_is_a_failure(cli, tmp_path, monkeypatch, lost, code):
     path = tmp_path / "model.yaml"

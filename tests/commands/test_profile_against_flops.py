@@ -16,7 +16,7 @@ def report(name, phase, attention):
     return counted, recording, profile_of(MODELS[name], counted, recording, {"phase": phase, "dtype": "fp32"})
 
 
-@pytest.mark.sample(2, per=lambda phase, **_: phase)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "phase"), RUNS)
 def test_contractions_are_those_of_flops_counted_exactly_and_run_densely(name, phase):
     _, recording, found = report(name, phase, "eager")
@@ -28,6 +28,7 @@ def test_contractions_are_those_of_flops_counted_exactly_and_run_densely(name, p
     assert sum(did.flops for did in recording.census if did.op_class == "contraction") == dense
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("phase", PHASES)
 def test_experts_move_the_matrices_of_those_that_were_reached(phase):
     counted, recording, found = report("mixtral", phase, "eager")

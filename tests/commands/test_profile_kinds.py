@@ -58,6 +58,7 @@ def with_memory(monkeypatch, gib):
     monkeypatch.setattr(checks, "available_memory", lambda: int(gib * 2**30))
 
 
+@pytest.mark.long
 def test_per_kind_counts_the_whole_model(profiled, cli, tmp_path):
     code, out, err = profiled("--per-kind")
     assert (code, err) == (0, "")
@@ -72,6 +73,7 @@ def test_per_kind_counts_the_whole_model(profiled, cli, tmp_path):
     assert sum(row["flops"] for row in found["rows"]) == flops["matmul_flops"] + flops["other_flops"]
 
 
+@pytest.mark.long
 def test_a_model_that_fits_is_measured_itself(profiled, monkeypatch):
     with_memory(monkeypatch, 2)
     found = json.loads(profiled().out)
@@ -79,6 +81,7 @@ def test_a_model_that_fits_is_measured_itself(profiled, monkeypatch):
     assert "kinds" not in found["totals"]
 
 
+@pytest.mark.long
 def test_a_model_that_does_not_fit_is_measured_by_kinds(profiled, monkeypatch):
     monkeypatch.setattr("archcli.measure.memory.timed_run.TORCH_BYTES", 0)
     with_memory(monkeypatch, 200 / 2**20)
@@ -151,6 +154,7 @@ def test_an_interrupt_before_every_kind_was_measured_ends_cleanly(profiled, monk
     assert err == "interrupted before every kind of layer was measured\n"
 
 
+@pytest.mark.long
 def test_one_stack_is_freed_before_the_next_is_built(profiled, monkeypatch):
     honest, alive, most = profile_work.prepare, weakref.WeakSet(), []
 
@@ -165,6 +169,7 @@ def test_one_stack_is_freed_before_the_next_is_built(profiled, monkeypatch):
     assert most == [1] * 5
 
 
+@pytest.mark.long
 def test_layers_that_predict_further_tokens_are_not_measured_by_kinds(archcli):
     done = archcli("profile", "deepseek-v3", "--phase", "train", "--per-kind")
     assert (done.returncode, done.stdout) == (2, "")

@@ -108,6 +108,7 @@ def test_options_are_handed_on_and_what_is_shown_is_not(cli, tiny, one, monkeypa
     ]
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("finished", [0, 1])
 def test_an_interrupt_keeps_the_processes_that_finished(cli, tiny, one, monkeypatch, finished):
     calls = []
@@ -136,6 +137,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("args", "words"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_repeated_is_refused(archcli, tiny, args, words):
     done = archcli("profile", tiny, *args, "--repeat-process", 2)
@@ -171,6 +173,7 @@ def children(pid):
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
 def test_an_interrupt_leaves_no_process_behind(tiny):

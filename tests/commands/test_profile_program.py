@@ -53,6 +53,7 @@ def is_whole(totals, steps=STEPS):
     assert totals["kernel_share"] + totals["waiting_share"] + totals["framework_share"] == pytest.approx(1)
 
 
+@pytest.mark.long
 def test_a_loop_is_watched_and_stays_what_it_is(tmp_path):
     document = both("plain_loop", str(STEPS), folder=tmp_path)
     totals, rows = document["totals"], document["rows"]
@@ -237,6 +238,7 @@ print([name for name in sys.modules if name.startswith("archcli")])
 """
 
 
+@pytest.mark.long
 def test_a_program_sees_what_it_would_under_python(tmp_path):
     (tmp_path / "seen.py").write_text(SEEN)
     for words in (("-O", "seen.py", "--lr", "3e-4", "--"), ("-m", "seen", "-h")):
@@ -328,6 +330,7 @@ def test_a_program_may_have_files_named_as_modules_of_pythons_own(tmp_path):
 UNWATCHED = "archcli: nothing was watched: the program has not imported torch\n"
 
 
+@pytest.mark.long
 def test_a_script_that_names_python_is_a_program(cli, tmp_path):
     script = tmp_path / "train"
     script.write_text(f"#!/usr/bin/env -S {Path(sys.executable).name} -u\nimport sys\nprint(sys.argv)\n")
@@ -340,6 +343,7 @@ def test_a_script_that_names_python_is_a_program(cli, tmp_path):
     assert "is no Python" in cli("profile", "--", script, "-x").err
 
 
+@pytest.mark.long
 def test_a_failing_sitecustomize_of_the_users_does_not_stop_the_watch(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import no_such_module\n")
     (tmp_path / "train.py").write_text("print('trains')\n")
@@ -351,6 +355,7 @@ def test_a_failing_sitecustomize_of_the_users_does_not_stop_the_watch(tmp_path):
     assert done.stderr.endswith(UNWATCHED)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("closed", [">&-", pytest.param("2>&-", marks=pytest.mark.long)])
 def test_a_stream_that_the_shell_has_closed_stays_closed(closed, tmp_path):
     (tmp_path / "train.py").write_text("print('trains')\n")
@@ -359,6 +364,7 @@ def test_a_stream_that_the_shell_has_closed_stays_closed(closed, tmp_path):
     assert (done.stdout, done.stderr) == (("", UNWATCHED) if closed == ">&-" else ("trains\n", ""))
 
 
+@pytest.mark.long
 def test_what_a_program_starts_is_not_watched(tmp_path):
     child = "import os; print(os.environ.get('PYTHONPATH'))"
     program = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}])\n"

@@ -106,6 +106,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.sample(6, whole=True)
 @pytest.mark.parametrize(("options", "words"), REFUSED.values(), ids=REFUSED)
 def test_what_ranks_do_not_run_is_said_by_the_first(cli, tiny, ranked, options, words):
     for rank in (0, 1):

@@ -36,7 +36,7 @@ def script(tmp_path):
     return path
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("more", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
 def test_no_code_of_the_current_folder_runs(hostile, script, start, more):
@@ -54,6 +54,7 @@ def test_no_code_of_the_current_folder_runs(hostile, script, start, more):
     assert BEYOND in done.stderr
 
 
+@pytest.mark.long
 def test_a_module_imports_nothing_from_the_current_folder_either(hostile):
     """Whatever `python -m` itself has not imported before archcli begins."""
     for name in ("archcli/__main__", "archcli/__init__", "typing"):

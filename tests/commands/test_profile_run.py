@@ -12,6 +12,7 @@ from table import every_row
 pytestmark = pytest.mark.torch
 
 
+@pytest.mark.long
 def test_json_has_the_fixed_names(cli, tiny):
     done = cli("profile", tiny, "-s", 8, "--phase", "train", "--pairs", 1, "--threads", 1, "--json")
     assert (done.code, done.err) == (0, "")
@@ -28,6 +29,7 @@ def test_json_has_the_fixed_names(cli, tiny):
     assert {"layers.*.attention.attend", "lm_head"} <= {row["path"] for row in found["rows"]}
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     ("length", "code", "words"),
     [(5, 0, "to the loss of random targets"), (6, 2, "--seq-len a multiple of 20")],
@@ -96,6 +98,7 @@ def test_what_cannot_run_is_refused(cli, args, words):
     assert words in done.err
 
 
+@pytest.mark.long
 def test_a_missing_torch_is_told_in_a_line(tmp_path, tiny):
     (tmp_path / "torch.py").write_text("raise ModuleNotFoundError('no torch', name='torch')\n")
     command = [sys.executable, "-m", "archcli", "profile", str(tiny), "-s", "4"]

@@ -58,6 +58,7 @@ def interrupted(monkeypatch):
         monkeypatch.setattr(module, "rounds", stopping)
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("args", RUNS.values(), ids=RUNS)
 def test_what_is_printed_fits(printed, args):
     code, document = printed(*args, "--pairs", 1, "--no-ceilings")
@@ -65,6 +66,7 @@ def test_what_is_printed_fits(printed, args):
     assert first_violation(document) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("args", [RUNS["forward"], RUNS["compared"]], ids=["one", "compared"])
 def test_what_is_printed_of_an_interrupted_run_fits(printed, interrupted, args):
     code, document = printed(*args, "--pairs", 5)
@@ -80,6 +82,7 @@ def test_the_schema_names_every_key_with_a_meaning():
         assert record["description"]
 
 
+@pytest.mark.long
 def test_what_the_reports_are_made_of_is_what_is_required(printed):
     _, document = printed("--pairs", 1)
     totals = json_schema()["$defs"]["Totals"]
@@ -176,6 +179,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(("spoil", "words"), MISTAKES.values(), ids=MISTAKES)
 def test_plot_says_where_a_file_does_not_fit(printed, cli, tmp_path, spoil, words):
     _, document = printed("--pairs", 1, "--no-ceilings")
@@ -192,6 +196,7 @@ def test_plot_says_where_a_file_does_not_fit(printed, cli, tmp_path, spoil, word
             validator().validate(document)
 
 
+@pytest.mark.long
 def test_plot_draws_one_model_and_no_comparison(printed, cli, tmp_path):
     for args, code in (((), 0), (RUNS["compared"], 2)):
         _, document = printed("--pairs", 1, *args)
@@ -200,6 +205,7 @@ def test_plot_draws_one_model_and_no_comparison(printed, cli, tmp_path):
         assert cli("plot", tmp_path / "p.json", "-o", tmp_path / "p.svg").code == code
 
 
+@pytest.mark.long
 def test_the_command_prints_the_schema_and_a_table_of_it(cli):
     assert json.loads(cli("schema", "--of", "profile").out) == json_schema()
     table = cli("schema", "--of", "profile", "--format", "csv").out

@@ -45,6 +45,7 @@ def operators(found, letter="B"):
     return {operator["path"]: operator for operator in one["operators"]}
 
 
+@pytest.mark.long
 def test_one_command_compares_several(cli, llama):
     found = profiled(
         cli,
@@ -87,6 +88,7 @@ def test_every_norm_changes_and_is_timed_on_both_sides(cli, llama):
     assert settings(found) == {"norm.kind": ("rmsnorm", "layernorm")}
 
 
+@pytest.mark.long
 def test_heads_of_keys_at_decode(cli, llama):
     found = profiled(
         cli, llama, "--phase", "decode", "--past", "9", "--vs", "attention.kind=mha", "--vs", "n_kv_heads=4"
@@ -98,6 +100,7 @@ def test_heads_of_keys_at_decode(cli, llama):
     assert "B: mha has no n_kv_heads: what the file says of it was left out." in found["notes"]
 
 
+@pytest.mark.long
 def test_ways_of_running(cli, llama):
     found = profiled(cli, llama, "--vs", "attention=eager", "--vs", "dtype=bf16; norm.kind=layernorm")
     assert settings(found) == {"attention": ("sdpa", "eager")}

@@ -26,6 +26,7 @@ def data_of(text):
     return json.loads(DATA.search(text)[1])
 
 
+@pytest.mark.long
 def test_the_page_is_one_file_without_a_network(page):
     assert len(page.encode()) <= 400_000
     assert "default-src 'none'" in page
@@ -54,6 +55,7 @@ def test_the_page_has_the_figures_of_the_commands(page):
     assert data_of(page)["speeds"][0]["rate"] == rate
 
 
+@pytest.mark.long
 def test_html_in_a_name_stays_a_name():
     model = archcli.load("gpt2").replace(name='<script>alert(1)</script>"&<b>')
     text = archcli.report(model, device=("rtx-4090",)).html
@@ -62,6 +64,7 @@ def test_html_in_a_name_stays_a_name():
     assert data_of(text)["models"][0]["name"] == model.name
 
 
+@pytest.mark.long
 def test_a_place_in_a_name_is_not_filled():
     text = archcli.report(archcli.load("gpt2").replace(name="{{data}}{{policy}}"), device=("rtx-4090",)).html
     assert "<h1>{{data}}{{policy}}</h1>" in text
@@ -86,6 +89,7 @@ def test_models_that_no_single_device_holds_are_asked_of_servers():
     }
 
 
+@pytest.mark.long
 def test_set_is_what_the_page_begins_with(cli, tmp_path):
     file = tmp_path / "wide.html"
     assert cli("report", "gpt2", "--set", "d_ff=4096", "-o", file, "--device", "rtx-4090").code == 0
@@ -94,6 +98,7 @@ def test_set_is_what_the_page_begins_with(cli, tmp_path):
     assert model["values"]["d_ff"] == "4096"
 
 
+@pytest.mark.long
 def test_several_models_stand_on_one_page(cli, tmp_path):
     file = tmp_path / "two.html"
     named = ("gpt2", "pythia-1.4b", "--set", "2:n_heads=8", "--device", "rtx-4090")
@@ -104,6 +109,7 @@ def test_several_models_stand_on_one_page(cli, tmp_path):
     assert len(data["speeds"]) == 2
 
 
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -129,6 +135,7 @@ def test_other_suffixes_are_refused_in_python(tmp_path):
         archcli.report("gpt2").save(tmp_path / "x.svg")
 
 
+@pytest.mark.long
 def test_findings_that_a_file_silences_are_not_on_the_page(tmp_path):
     file, preset = tmp_path / "quiet.yaml", Path(archcli.__file__).parents[1] / "presets" / "gpt2.yaml"
 

@@ -32,11 +32,13 @@ def both(request):
     return request.param, CALLS[request.param]()
 
 
+@pytest.mark.sample(1, whole=True)
 def test_to_dict_is_what_the_command_prints_as_json(cli, both):
     args, report = both
     assert report.to_dict() == json.loads(cli(*args, "--json").out)
 
 
+@pytest.mark.sample(1, whole=True)
 def test_a_report_prints_as_the_command_does_into_a_pipe(cli, both):
     args, report = both
     assert f"{report}\n" == f"{report!s}\n" == f"{report!r}\n" == cli(*args).out

@@ -27,7 +27,7 @@ def answered(cli):
     return run
 
 
-@pytest.mark.sample(2, second=60)
+@pytest.mark.sample(1, second=60)
 @pytest.mark.parametrize("factor", [0.7, 1.9, 10])
 @pytest.mark.parametrize("name", COVERING)
 def test_the_yaml_has_the_parameters_that_are_reported(name, factor, tmp_path):
@@ -56,6 +56,7 @@ def test_the_command_writes_what_params_counts(cli, answered, tmp_path):
     assert f"{totals['name']}" in file.read_text()
 
 
+@pytest.mark.long
 def test_rows_have_every_size_of_the_base(cli):
     document = json.loads(cli("scale", "llama-3.1-8b", "--params", "13e9", "--json").out)
     rows = {row["field"]: row for row in document["rows"]}
@@ -89,6 +90,7 @@ def test_a_size_has_the_tokens_that_its_law_asks_for(answered):
     assert totals["flops"] == pytest.approx(totals["flops_per_token"] * totals["tokens"], rel=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", ["llama-3.1-8b", "mixtral-8x7b"])
 def test_a_budget_is_spent_by_the_models_own_count(answered, model):
     totals = answered(model, "--compute", "1e21")
@@ -98,6 +100,7 @@ def test_a_budget_is_spent_by_the_models_own_count(answered, model):
     assert totals["days"] is None
 
 
+@pytest.mark.long
 def test_hours_on_devices_are_the_days_of_predict(answered):
     totals = answered("gpt2", "--hours", "12", "--device", "4xh100-sxm")
     assert totals["days"]["expected"] == pytest.approx(0.5, rel=1e-6)
@@ -106,6 +109,7 @@ def test_hours_on_devices_are_the_days_of_predict(answered):
     assert totals["active_params"] == pytest.approx(LAWS["besiroglu"].params(totals["flops"]), rel=0.06)
 
 
+@pytest.mark.long
 def test_a_device_without_constants_has_the_floor_alone(cli):
     document = json.loads(cli("scale", "gpt2", "--hours", "12", "--device", "mi300x", "--json").out)
     days = document["totals"]["days"]
@@ -114,13 +118,14 @@ def test_a_device_without_constants_has_the_floor_alone(cli):
     assert any(note.startswith("No measurements of mi300x are known") for note in document["notes"])
 
 
+@pytest.mark.long
 def test_what_does_not_fit_says_so(cli):
     document = json.loads(cli("scale", "gpt2", "--params", "70e9", "--device", "h100-sxm", "--json").out)
     assert document["totals"]["fits"] is False
     assert any(note.startswith("It does not fit into h100-sxm") for note in document["notes"])
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("asked", "training"),
     [
@@ -138,6 +143,7 @@ def test_the_answer_is_a_sentence_above_the_tables(cli, answered, asked, trainin
     assert training in sentence
 
 
+@pytest.mark.long
 def test_days_are_those_of_a_prediction_of_the_yaml(answered, tmp_path):
     answer = scaled(subject("gpt2", []), ScaleOptions("gpt2", 10**9, device="8xh100-sxm"))
     file = tmp_path / "own.yaml"
@@ -157,6 +163,7 @@ def test_days_are_those_of_a_prediction_of_the_yaml(answered, tmp_path):
     assert totals["fits"] is step["fits"] is True
 
 
+@pytest.mark.long
 def test_python_has_the_report_of_the_command(answered):
     assert archcli.scale("gpt2", 1e9).to_dict()["totals"] == answered("gpt2", "--params", "1B")
     assert archcli.scale("gpt2", "1B").totals["params"] == archcli.scale("gpt2", 10**9).totals["params"]
@@ -164,6 +171,7 @@ def test_python_has_the_report_of_the_command(answered):
     assert not any(path.endswith("n_kv_heads") for path in kept)
 
 
+@pytest.mark.long
 def test_it_breaks_no_rule_that_its_base_keeps(cli, tmp_path):
     base = {row["code"] for row in json.loads(cli("check", "gpt2", "--exit-zero", "--json").out)["rows"]}
     file = tmp_path / "own.yaml"
@@ -178,7 +186,7 @@ FOUND = re.compile(
 ROWS = FOUND.findall((Path(__file__).parents[2] / "docs" / "commands" / "scale.md").read_text())
 
 
-@pytest.mark.sample(2, second=60)
+@pytest.mark.sample(1, second=60)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(row[:2]))
 def test_the_page_says_what_is_found(row):
     base, params, layers, d_model, d_ff, heads, kv_heads = row
@@ -193,7 +201,7 @@ def test_the_page_says_what_is_found(row):
 SHARED = [("qwen3-8b", 32.8e9), ("deepseek-v3", 16e9), ("t5-base", 3e9), ("llama-3.1-8b", 2.9e9)]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("base", "params"), SHARED)
 def test_devices_can_share_the_heads(base, params):
     report = archcli.scale(base, params)
@@ -204,6 +212,7 @@ def test_devices_can_share_the_heads(base, params):
     assert "HWD015" not in report.totals["breaks"]
 
 
+@pytest.mark.long
 def test_a_family_that_keeps_its_kv_heads_says_so(tmp_path):
     report = archcli.scale("qwen3-8b", 32.8e9)
     (note,) = [note for note in report.notes if note.startswith("n_kv_heads is kept")]
@@ -215,6 +224,7 @@ def test_a_family_that_keeps_its_kv_heads_says_so(tmp_path):
         assert not any(note.startswith("n_kv_heads is kept") for note in free.notes)
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     ("base", "params", "heads"),
     # 12 of 64 in Pythia 160M, OPT 125M (arXiv:2205.01068, table 1) and GPT-3 125M; 14 of 64 in Qwen2.5-0.5B

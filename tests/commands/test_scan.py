@@ -94,6 +94,7 @@ def test_python_takes_it_by_the_same_name(mamba):
         archcli.count_flops(str(mamba), scan="blocked")
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.torch
 @pytest.mark.parametrize(
     ("args", "form"), [((), "chunked"), (("--scan", "recurrent"), "recurrent"), (DECODE, "recurrent")]
@@ -104,6 +105,7 @@ def test_a_profile_runs_the_form_that_it_counts(cli, mamba, args, form):
     assert f"scan {form}" in done.out.splitlines()[1]
 
 
+@pytest.mark.long
 @pytest.mark.torch
 @pytest.mark.parametrize("form", ["auto", "chunked", "recurrent"])
 def test_verify_asks_about_the_form_that_is_counted(cli, mamba, form):

@@ -118,6 +118,7 @@ def test_check_drops_what_breaks_a_rule():
     assert checked.totals["broken"] == 9 - len(sound) > 0
 
 
+@pytest.mark.long
 def test_the_true_shape_of_llama_by_its_size_cache_and_ratios():
     """Constraints of five percent, and the distance to their midpoints as the objective."""
     asked = {"params": 8.03e9, "kv_bytes_per_token": 131_072, "aspect_ratio": 128, "d_ff_ratio": 3.5}
@@ -178,6 +179,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.sample(13, whole=True)
 @pytest.mark.parametrize(("args", "what", "hint"), REFUSED, ids=lambda value: str(value)[:40])
 def test_bad_input_is_a_line(cli, llama, args, what, hint):
     done = cli("sweep", llama, *args)

@@ -74,7 +74,7 @@ def varied(model, chosen):
     return axes
 
 
-@pytest.mark.sample(2, second=80)
+@pytest.mark.sample(1, second=80)
 @pytest.mark.parametrize("name", COVERING)
 def test_each_candidate_is_the_model_that_is_written(name, tmp_path):
     chosen = random.Random(name)  # noqa: S311

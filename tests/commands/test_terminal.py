@@ -59,7 +59,7 @@ def on_a_terminal(*args, columns=80, **environment):
     return sent.decode().replace("\r\n", "\n")
 
 
-@pytest.mark.sample(2, per=lambda columns, **_: columns)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("columns", [80, 40])
 @pytest.mark.parametrize("command", [name for name in QUICK if name != "schema"])
 def test_a_terminal_gets_tables(command, columns):
@@ -69,11 +69,13 @@ def test_a_terminal_gets_tables(command, columns):
     assert max(map(len, bare.splitlines())) <= columns
 
 
+@pytest.mark.long
 def test_colour_and_none():
     assert "\x1b[" in on_a_terminal("params", "gpt2")
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]", on_a_terminal("params", "gpt2", NO_COLOR="1"))
 
 
+@pytest.mark.long
 def test_a_pipe_is_never_cut():
     done = process("list", env={**os.environ, "COLUMNS": "20"})
     assert "llama-3.1-405b" in done.stdout
@@ -81,6 +83,7 @@ def test_a_pipe_is_never_cut():
     assert max(map(len, done.stdout.splitlines())) > 80
 
 
+@pytest.mark.long
 def test_a_reader_that_leaves_is_no_error():
     reading, writing = os.pipe()
     os.close(reading)
@@ -105,6 +108,7 @@ def opened(fifo, child):
     raise AssertionError(child.communicate())
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_quietly(tmp_path):
     """While a model is read from a pipe that nobody fills."""
@@ -124,6 +128,7 @@ def test_ctrl_c_ends_quietly(tmp_path):
     assert (child.returncode, out, err) == (130, "", "")
 
 
+@pytest.mark.long
 def test_the_module_is_the_command(cli):
     assert process("params", "gpt2").stdout == cli("params", "gpt2").out
 
@@ -157,6 +162,7 @@ main()
     assert (child.returncode, out == "") in {(130, True), (0, False), (-signal.SIGINT, False)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ignored", [signal.SIG_IGN, signal.SIG_DFL])
 def test_where_interrupts_are_ignored_nothing_changes(ignored):
     """As nohup and a shell's background jobs start programs."""
@@ -176,7 +182,7 @@ CLOSED = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("streams", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", ">/dev/full"])
 @pytest.mark.parametrize(("args", "code"), CLOSED.values(), ids=CLOSED)
 def test_closed_streams_are_one_error(tmp_path, args, code, streams):

@@ -14,12 +14,13 @@ from archcli.errors import ArchError
 from archcli.load.presets import presets_index
 from archcli.load.yaml.writer import to_mapping
 from assistant import answer
-from table import every_row
+from table import sampled_rows
 
 TOWERS = [record["name"] for record in presets_index() if record["media"]]
 LEFT_OUT = "the language model alone is varied; its vision tower and projector are left out"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "command",
     [
@@ -36,6 +37,7 @@ def test_a_search_says_that_it_varies_the_language_model_alone(cli, command):
     assert LEFT_OUT not in json.loads(cli(*text_alone, "--json").out)["notes"]
 
 
+@pytest.mark.long
 def test_a_scaled_yaml_has_no_tower_of_the_old_width(cli, tmp_path):
     file = tmp_path / "scaled.yaml"
     assert cli("scale", "qwen3-vl-8b", "--params", "4B", "--write-yaml", file).code == 0
@@ -58,7 +60,7 @@ PASSES = {"vision_tower": {"image": "448x448"}, "audio_tower": {"audio_frames": 
 OWN_SIZE = {"llama-4-scout-vision": "336x336"}
 
 
-@every_row("name", TOWERS)
+@sampled_rows("name", TOWERS, 4)
 def test_the_closed_form_of_a_tower_is_what_is_counted(name):
     part = archcli.load(name).towers[0].part
     medium = {"image": OWN_SIZE[name]} if name in OWN_SIZE else PASSES[part]
@@ -217,6 +219,7 @@ def data_of(report):
     return json.loads(re.search(r'id="data">(.*?)</script>', report.html, re.DOTALL)[1])
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", TOWERS)
 def test_a_report_has_the_parts_of_the_whole_model(name):
@@ -227,6 +230,7 @@ def test_a_report_has_the_parts_of_the_whole_model(name):
     assert not data["redraws"]
 
 
+@pytest.mark.long
 def test_a_report_says_what_an_image_becomes():
     """768 / 32 = 24, so 576 tokens."""
     data = data_of(archcli.report("qwen3-vl-8b", device=("h100-sxm",)))

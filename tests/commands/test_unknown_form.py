@@ -30,6 +30,7 @@ def file(tmp_path):
     return path
 
 
+@pytest.mark.sample(5, whole=True)
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_no_verdict_is_given(cli, file, question):
     words = [word.format(file) for word in QUESTIONS[question]]
@@ -42,6 +43,7 @@ def test_no_verdict_is_given(cli, file, question):
     assert totals["peak_bytes" if words[0] != "predict" else "needed_bytes"] is None
 
 
+@pytest.mark.long
 @every_row("question", ["fit", "predict"])
 def test_a_stated_dtype_is_answered_as_a_plain_file_is(cli, file, question):
     def totals(dtype):
@@ -76,6 +78,7 @@ def test_what_fits_beside_weights_of_unknown_bytes_is_not_said(cli, file):
     assert fits["weights_bytes"] is None
 
 
+@pytest.mark.long
 def test_other_answers_name_it_or_leave_bytes_out(cli, file, tmp_path):
     compared = json.loads(cli("compare", file, "gpt2", "--json").out)
     assert next(row for row in compared["rows"] if row.get("key") == "bytes")["value_1"] is None

@@ -15,6 +15,7 @@ torch.set_num_threads(1)
 SMALL = ("cs336-small", "--set", "n_layers=2", "-s", "8")
 
 
+@pytest.mark.long
 def test_agreement_ends_with_0(cli):
     done = cli("verify", *SMALL)
     assert (done.code, done.err) == (0, "")
@@ -23,6 +24,7 @@ def test_agreement_ends_with_0(cli):
     assert "where" not in done.out.splitlines()[3]
 
 
+@pytest.mark.long
 def test_a_difference_ends_with_1_and_names_the_rows(cli, monkeypatch):
     def parts(op, x, weight=None):
         return (contraction("matmul", 2 * x[0] * x[1] * x[2] * op.out + (op.name == "k_proj"), [], 0),)
@@ -33,6 +35,7 @@ def test_a_difference_ends_with_1_and_names_the_rows(cli, monkeypatch):
     assert any("✗" in line and "layers.0.attention.k_proj ×2" in line for line in done.out.splitlines())
 
 
+@pytest.mark.long
 def test_json_has_the_fixed_names(cli):
     report = json.loads(cli("verify", *SMALL, "-b", "2", "--json").out)
     assert report["command"] == "verify"
@@ -63,6 +66,7 @@ def test_json_has_the_fixed_names(cli):
     ]
 
 
+@pytest.mark.long
 def test_what_a_reference_does_not_count_is_summed_up_and_listed_on_request(cli):
     brief, full = cli("verify", *SMALL).out, cli("verify", *SMALL, "--verbose").out
     assert max(len(line) for line in brief.splitlines() if line.startswith("note: torch has no")) < 120
@@ -110,6 +114,7 @@ def test_an_encoder_agrees_without_prefill_and_decode(cli, tmp_path):
     assert report["notes"][-1] == "An encoder caches nothing: there is no prefill and no decoding to verify."
 
 
+@pytest.mark.long
 def test_an_encoder_decoder_agrees_on_a_source_of_its_own_length(cli, tmp_path):
     path = tmp_path / "config.json"
     path.write_text(json.dumps(T5))
@@ -123,6 +128,7 @@ def test_an_encoder_decoder_agrees_on_a_source_of_its_own_length(cli, tmp_path):
     )  # layers, keys and values, tokens, heads, width
 
 
+@pytest.mark.long
 def test_a_source_length_that_changes_nothing_is_noted(cli):
     assert (
         "note: --source-len has no effect: this model has no encoder."

@@ -11,12 +11,14 @@ torch.set_num_threads(1)
 SMALL = ("gpt2", "--memory", "--set", "n_layers=2", "--set", "vocab_size=100", "-s", "8")
 
 
+@pytest.mark.long
 def test_agreement_ends_with_0(cli):
     done = cli("verify", *SMALL)
     assert (done.code, done.err) == (0, "")
     assert "all 7 comparisons agree" in done.out
 
 
+@pytest.mark.long
 def test_what_is_compared(cli):
     report = json.loads(cli("verify", *SMALL, "-b", "2", "--json").out)
     assert report["inputs"]["memory"] is True
@@ -34,6 +36,7 @@ def test_what_is_compared(cli):
     assert kept["ours"] == kept["theirs"] == asked["totals"]["kept_bytes"]
 
 
+@pytest.mark.long
 def test_a_row_that_differs_ends_with_1_and_is_named(cli, monkeypatch):
     monkeypatch.setattr(Activate, "kept", lambda op, call, x: ())
     done = cli("verify", *SMALL)
@@ -41,6 +44,7 @@ def test_a_row_that_differs_ends_with_1_and_is_named(cli, monkeypatch):
     assert any("✗" in line and "layers.*.ffn.up_proj" in line for line in done.out.splitlines())
 
 
+@pytest.mark.long
 def test_a_peak_off_by_more_than_the_bound_differs(cli, monkeypatch):
     monkeypatch.setattr("archcli.runtime.verify.memory.TRAINING_BOUND", -1)
     done = cli("verify", *SMALL)

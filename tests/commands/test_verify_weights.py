@@ -37,7 +37,7 @@ ENDS = [
 ]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ENDS)
 def test_a_saved_model_is_explained_and_gives_the_same_logits(name, folder, cli):
     path = folder(name)
@@ -58,6 +58,7 @@ def test_a_saved_model_is_explained_and_gives_the_same_logits(name, folder, cli)
     ]
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["t5gemma2", "t5gemma2-unlike"])
 def test_an_encoder_decoder_beside_a_tower_gives_the_same_logits(name, tmp_path, cli):
@@ -140,6 +141,7 @@ def patch_weights(monkeypatch, kind, weights):
     monkeypatch.setitem(rows, kind, rows[kind]._replace(weights=weights))
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_wrong_table_of_names_is_seen(mutant, folder, cli, monkeypatch):
     kind, change, seen = MUTANTS[mutant]
@@ -215,6 +217,7 @@ def test_layers_that_only_training_runs_are_explained_and_left_out(folder, cli):
     assert cli("verify", path, "--weights", path, "-s", "9").code == 0
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("architectures", [None, ["LlamaModel"], ["LlamaForSequenceClassification"]], ids=str)
 def test_a_class_without_logits_is_compared_by_its_hidden_states(architectures, folder, cli):
     def classify(tensors):

@@ -40,6 +40,7 @@ SAVED = {
 }
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("name", SAVED)
 def test_a_folder_is_its_own_model(name, tmp_path, cli):
     cls, config, unread, noted = SAVED[name]
@@ -61,6 +62,7 @@ def test_a_folder_is_its_own_model(name, tmp_path, cli):
     assert [noted in note for note in notes] == ([True] if noted else [])
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["llava", "qwen2_vl", "idefics3"])
 def test_a_wrapper_gives_the_logits_of_its_class(kind, tmp_path, cli):

@@ -18,7 +18,7 @@ from archcli.errors import ArchError
 from checking import BROKEN
 from command_lines import ANSWERED, LEFT_OUT, REFUSED
 from printed import caught
-from table import every_row
+from table import every_row, sampled_rows
 from tiny_model import TINY
 
 LLAMA = {
@@ -72,7 +72,7 @@ def test_there_are_command_lines_of_every_command():
     assert len(asked) > 200
 
 
-@every_row("line", ANSWERED)
+@sampled_rows("line", ANSWERED, 4)
 def test_an_answer_is_the_programs(line, program):
     argv = shlex.split(line)
     code, out, err = caught(lambda: run_line(argv))
@@ -81,7 +81,7 @@ def test_an_answer_is_the_programs(line, program):
     assert code in {0, 1} or "nowhere" in line
 
 
-@every_row("line", REFUSED)
+@sampled_rows("line", REFUSED, 4)
 def test_an_error_is_the_programs(line, program):
     argv = shlex.split(line)
     code, out, err = caught(lambda: run_line(argv))

@@ -7,6 +7,8 @@ from pathlib import Path
 from random import Random
 from typing import Literal, get_args, get_origin
 
+import pytest
+
 from archcli.cli import main
 from archcli.commands.line.ask import ELSEWHERE, run_line
 from archcli.commands.line.names import COMMANDS
@@ -84,6 +86,7 @@ def command_line(random):
     return [name, *(word for group in words for word in group)]
 
 
+@pytest.mark.long
 def test_random_command_lines_are_answered_as_the_program_does(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

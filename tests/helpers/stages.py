@@ -77,13 +77,19 @@ def staged(items, stage):
 
 
 def beyond_second_stage(items):
-    """The cases of one test that are `long` beyond a seeded MOST_LONG of them."""
-    cases = [item for item in items if has(item, "long") and not has(item, "unsampled")]
+    """The cases of one test that are `long` beyond a seeded MOST_LONG of them; none of a `whole` table."""
+    cases = [item for item in items if has(item, "long") and not (has(item, "unsampled") or whole(item))]
     seed = Random(getattr(items[0], "originalname", "") if items else "")  # noqa: S311 - the same in every run
     order = sorted(item.name for item in cases)
     seed.shuffle(order)
     kept = set(order[:MOST_LONG])
     return [item for item in cases if item.name not in kept]
+
+
+def whole(item):
+    """Whether the second stage runs all that the first leaves out: the cases of this table are quick."""
+    sample = item.get_closest_marker("sample")
+    return sample is not None and sample.kwargs.get("whole", False)
 
 
 class Call:
@@ -131,7 +137,7 @@ def has(item, mark):
 def beyond_samples(items):
     """Yield (case, its stage) of a table marked `sample(n, per=key, second=m)` beyond a seeded n a key.
 
-    `m` of them are `long` (all, if it is not given), the others `unsampled`.
+    `m` of them are `long` (all, if it is not given; all of a `whole` table), the others `unsampled`.
     """
     tables = defaultdict(list)
     for item in items:

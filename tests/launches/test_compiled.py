@@ -101,6 +101,7 @@ def test_groups_have_all_flops_and_move_less(phase):
     assert paths <= {run.path for run in eager}
 
 
+@pytest.mark.long
 def test_kernels_of_a_compiled_pass_have_one_order():
     """Memory is told apart by its identity: in another process the order of a set would be another."""
     of_model = "'jamba-1.5-mini', 'h100-sxm', engine='none', compiled=True"

@@ -67,6 +67,7 @@ def test_layers_that_share_more_than_what_they_hand_on_are_run_apart(name):
         launches(load(name).model, Request("train", 1, 16), Execution(records=True), FoldedLayers())
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("name", UNLIKE)
 def test_without_gradients_such_layers_are_alike(name):
     model = load(name).model

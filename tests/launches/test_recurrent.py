@@ -16,7 +16,7 @@ SETTINGS = settings_of("cuda", "cpu", "real")
 """`real` computes with a CPU's real tensors; the others know shapes alone."""
 
 
-@pytest.mark.sample(2, second=80)
+@pytest.mark.sample(1, second=80)
 @pytest.mark.parametrize("sizes", [(2, 80), (1, 1), (1, 33), (3, 257)], ids=str)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("phase", PHASES)
@@ -26,6 +26,7 @@ def test_kernels_of_a_mixer_are_those_that_torch_dispatches(name, phase, setting
     assert differences(model, Request(phase, batch, tokens), SETTINGS[setting]) == {}
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=20)
 @pytest.mark.parametrize("setting", ["cuda-bf16-sdpa", "real-fp32-sdpa"])
 @pytest.mark.parametrize(

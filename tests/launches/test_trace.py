@@ -38,7 +38,7 @@ def compared(spec, phase, setting, tokens=64):
     return differences(spec, Request(phase, 2, tokens), SETTINGS[setting])
 
 
-@pytest.mark.sample(2, second=60)
+@pytest.mark.sample(1, second=60)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("name", [name for name in COVERING if name not in RECURRENT])
@@ -46,6 +46,7 @@ def test_kernels_are_those_that_torch_dispatches(name, phase, setting):
     assert compared(shortened(name), phase, setting) == {}
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=20)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("phase", PHASES)
@@ -62,7 +63,7 @@ def test_kernels_of_all_layers(name):
     assert compared(load(name).model, phase, setting) == {}
 
 
-@pytest.mark.sample(2, second=40)
+@pytest.mark.sample(1, second=40)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("mixer", MIXERS | ENCODING)
@@ -72,6 +73,7 @@ def test_kernels_of_every_mixer(mixer, phase, setting, tmp_path):
     assert compared(load(str(path)).model, phase, setting, tokens=13) == {}
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("n_classes", [3, 7, 20])
 def test_kernels_of_words_in_classes(n_classes):
     """The last class is not full."""
@@ -96,6 +98,7 @@ def test_heads_of_one_number_lie_by_column_and_so_does_their_gradient(attention)
     assert differences(narrow, Request("train", 1, 3), SETTINGS[f"cuda-bf16-{attention}"]) == {}
 
 
+@pytest.mark.long
 @given(
     spec=MODELS,
     phase=st.sampled_from(PHASES),

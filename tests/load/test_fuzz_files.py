@@ -14,6 +14,7 @@ from fuzz.worker import run as answer
 CASES, QUICK = 250, 4
 
 
+@pytest.mark.long
 def test_a_few_damaged_files_of_each_kind_are_answered():
     assert [fault for kind in KINDS for fault in run(kind, 0, QUICK)[0]] == []
 
@@ -32,6 +33,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", HOSTILE)
 def test_the_watch_sees_what_it_is_for(name, tmp_path, monkeypatch):
     """A command that hangs, takes 2 GB or fails is told with its kind and seed."""

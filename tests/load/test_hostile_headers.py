@@ -38,6 +38,7 @@ def arrays(count, length, key="x.{}"):
     return {key.format(i): (ARRAY, data) for i in range(count)}
 
 
+@pytest.mark.long
 def test_of_many_arrays_in_a_gguf_a_few_are_kept(tmp_path):
     path = tmp_path / "f.gguf"
     path.write_bytes(gguf({**LLAMA, **arrays(500, 4_096)}, TENSORS))

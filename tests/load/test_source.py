@@ -14,7 +14,7 @@ from archcli.errors import ArchError
 from archcli.load.presets import preset_text, presets, respelled
 from archcli.load.source import load, load_preset
 from archcli.load.yaml.writer import to_mapping
-from table import every_row
+from table import every_row, sampled_rows
 
 
 def answer(model, *overrides):
@@ -58,7 +58,7 @@ def test_standard_input(tiny, monkeypatch):
     assert (loaded.name, loaded.source, loaded.model.groups[0].layer.ffn.d_ff) == ("tiny-llama", "<stdin>", 8)
 
 
-@every_row("name", presets())
+@sampled_rows("name", presets(), 4)
 def test_every_preset_loads_under_its_own_name(name):
     loaded = load(name)
     assert (loaded.name, loaded.source) == (name, f"preset {name}")
@@ -129,6 +129,7 @@ ABSENT = {
 }
 
 
+@pytest.mark.sample(14, whole=True)
 @pytest.mark.parametrize(("model", "said"), ABSENT.values(), ids=ABSENT)
 def test_what_is_no_model_is_answered(model, said, file, monkeypatch):
     (file.parent / "below").mkdir()
@@ -159,6 +160,7 @@ def test_a_preset_is_known_by_its_letters_and_digits(name):
     assert re.sub("[-.]", "", respelled(name)) == re.sub("[-_:.]", "", name.lower())
 
 
+@pytest.mark.long
 def test_no_two_presets_have_the_same_letters_and_digits():
     assert [respelled(name) for name in presets()] == presets()
 

@@ -58,6 +58,7 @@ def line(kind, monkeypatch):
     return {key: known[key] for key in keys if key in known}
 
 
+@pytest.mark.long
 def test_the_defaults_are_those_of_the_classes(renew, monkeypatch):
     """A default that differs from transformers' is a family's own, stated beside it."""
     made = {kind: line(kind, monkeypatch) for kind in sorted(KINDS, key=str.lower)}

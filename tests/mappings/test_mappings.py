@@ -30,7 +30,7 @@ def verdict(name):
     return answer(theirs["config"], theirs, TOKENS)
 
 
-@sampled_rows("name", BUILT, 30)
+@sampled_rows("name", BUILT, 15, lots=8)
 def test_a_class_is_answered_exactly_or_set_aside(name):
     found = verdict(name)
     assert found.verdict == ("refused" if name in SET_ASIDE | LATER | IMAGES else "exact"), found.what

@@ -55,7 +55,7 @@ def of_class(name):
     return {"architectures": ["TheirsForCausalLM"], **family.config}, numbers(model), held, step_names(held)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "method"), CASES)
 def test_each_leaf_and_parent_named_by_itself(name, method):
     config, whole, held, names = of_class(name)

@@ -24,6 +24,7 @@ def test_every_class_that_builds_is_asked():
     assert configs().keys() == WHOLE.keys()
 
 
+@pytest.mark.long
 def test_none_is_counted_wrongly():
     wrong = {kind: found for kind, found in answers().items() if found.verdict in ("wrong", "traceback")}
     assert wrong == {}
@@ -38,7 +39,7 @@ def test_the_share_that_is_exact():
     assert len(exact) / len(WHOLE) >= LEAST
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", WHOLE)
 def test_transformers_still_says_so(kind):
     assert whole(kind, configs()[kind]) == WHOLE[kind]

@@ -100,6 +100,7 @@ def blocks_run(monkeypatch):
     return calls
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("reading", READINGS)
 def test_a_command_runs_every_layer_a_few_times(blocks_run, reading):
     READINGS[reading](different(MANY))
@@ -197,6 +198,7 @@ def test_a_trace_of_many_layers_calls_13_times_as_much_as_that_of_one_at_most(na
     assert calls(lambda: forward_pass(many)) <= 13 * calls(lambda: forward_pass(one))
 
 
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize("context", [1, 3, 17, 1000])
 @pytest.mark.parametrize("batch_size", [1, 3])
 def test_a_cache_of_unknown_length_is_that_of_every_length(context, batch_size):

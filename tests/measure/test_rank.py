@@ -18,6 +18,7 @@ OF_EIGHT = "All figures are of one rank of 8 that share each matrix."
 LLAMA = "llama-3.1-8b"
 
 
+@pytest.mark.long
 def test_flops(archcli):
     whole = json.loads(archcli("flops", LLAMA, "--json").stdout)
     rank = json.loads(archcli("flops", LLAMA, "--tp", "8", "--json").stdout)
@@ -36,6 +37,7 @@ def test_gradients_are_sent_as_well():
     assert totals["sent_elements"] == 2 * (1 + 2 * 3) * (2 * 4 * 8 // 2)
 
 
+@pytest.mark.long
 def test_cache(archcli):
     """8 kv heads: 16 ranks hold each twice."""
     whole = count_kv_cache(load(LLAMA).model, 1000).totals
@@ -67,6 +69,7 @@ def test_weights_beside_a_cache():
     assert fits["weights_bytes"] == 2 * (matrices // 8 + norms)
 
 
+@pytest.mark.long
 def test_a_plan_that_cannot_be_is_said(archcli):
     done = archcli("flops", LLAMA, "--tp", "3")
     assert done.returncode == 2

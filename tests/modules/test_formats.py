@@ -349,7 +349,7 @@ NAMED = (
 )
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", [name for name in COVERING if name != "llama-3.2-3b-lora-3.7bit"])
 def test_every_preset_takes_every_format(model):
     loaded = archcli.load(model)

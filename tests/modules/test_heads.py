@@ -224,13 +224,14 @@ def test_a_loss_compiles_whole(name):
     assert_close(compiled(ids, targets=wanted), made(ids, targets=wanted), 1e-6)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @EVERY
 def test_every_witness_counts_the_same(name):
     verdict = ask(HEADS[name], 2, 10)
     assert failures(verdict) == []
 
 
+@pytest.mark.sample(4, whole=True)
 @EVERY
 def test_a_run_on_targets_of_the_stated_shares_costs_what_is_expected(name):
     """No meta device: real targets, each routed to its own cluster."""
@@ -257,6 +258,7 @@ def test_the_mean_of_runs_with_those_shares_on_average_is_the_expected_cost():
     assert Fraction(sum(costs), 4) == train_pass(spec, 1, 10).flops(unmasked=True)[0]
 
 
+@pytest.mark.sample(2, whole=True)
 @EVERY
 def test_training_lowers_the_loss_and_reaches_every_parameter(name):
     torch.manual_seed(0)

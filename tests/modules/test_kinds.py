@@ -43,6 +43,7 @@ def test_an_unknown_name_is_no_attribute():
         _ = archcli.ops.Liner
 
 
+@pytest.mark.long
 def test_every_conflict_has_a_code_of_its_own_kind():
     stated = {}
     for path in Path(archcli.modules.__file__).parent.rglob("*.py"):

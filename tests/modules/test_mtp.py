@@ -83,6 +83,7 @@ def by_the_paper(spec, made, ids, follow):
     return main + spec.mtp.loss_weight * torch.stack(losses).mean()
 
 
+@pytest.mark.sample(2, whole=True)
 @EVERY
 def test_the_loss_is_that_of_the_paper(name):
     spec = COUNTED[name]
@@ -98,12 +99,14 @@ def test_the_loss_is_that_of_the_paper(name):
         assert_close(ours, theirs, 1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @EVERY
 def test_every_witness_counts_the_same(name):
     assert failures(ask(COUNTED[name], 2, 10)) == []
 
 
+@pytest.mark.sample(1, whole=True)
 @EVERY
 def test_nothing_but_training_knows_of_it(name):
     spec = COUNTED[name]
@@ -123,6 +126,7 @@ def test_nothing_but_training_knows_of_it(name):
     assert (theirs["mtp_params"], theirs["mtp_active_params"], theirs["mtp_stored_params"]) == (0, 0, 0)
 
 
+@pytest.mark.sample(2, whole=True)
 @EVERY
 def test_its_parameters_are_those_torch_has_beyond_the_model(name):
     spec, made = COUNTED[name], build_model(COUNTED[name], device="meta")

@@ -50,6 +50,7 @@ def steps(made, ids, prompt=3):
         return torch.cat(answers, dim=1), made(ids)[:, prompt - 1 :]
 
 
+@pytest.mark.long
 @every_row("wiring", WIRINGS)
 @every_row("part", PARTS)
 def test_a_layer_of_one_sublayer(part, wiring):
@@ -68,6 +69,7 @@ def test_a_layer_of_one_sublayer(part, wiring):
     assert_close(*steps(built(spec), tokens()))
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("wiring", WIRINGS)
 def test_layers_of_one_sublayer_take_turns_with_whole_ones(wiring):
     make, _ = WIRINGS[wiring]

@@ -172,6 +172,7 @@ def test_arrays_hold_what_ints_count_of_each_candidate():
         assert swept.params[i] == params(given)
 
 
+@pytest.mark.long
 @pytest.mark.torch
 @pytest.mark.parametrize("given", [ZAMBA, ADAPTED], ids=["zamba", "adapted"])
 def test_what_is_built_has_each_weight_once_and_decodes_as_it_runs(given):
@@ -204,6 +205,7 @@ def test_a_shared_block_is_the_same_block_written_several_times():
     torch.testing.assert_close(used(tokens), own(tokens))
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.torch
 @pytest.mark.parametrize("given", [ZAMBA, ADAPTED], ids=["zamba", "adapted"])
@@ -224,6 +226,7 @@ def test_it_compiles_into_one_graph():
     torch.testing.assert_close(compiled(tokens), model(tokens))
 
 
+@pytest.mark.long
 @pytest.mark.torch
 def test_gradients_are_those_of_all_uses_under_checkpointing():
     import torch

@@ -30,6 +30,7 @@ def test_weights_are_counted_once_and_flops_every_time():
         assert figures[0] == figures[1]
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.torch
 @pytest.mark.parametrize("pattern", [(BLOCK,), (BLOCK, BLOCK)])
 def test_what_is_built_has_one_set_of_weights_and_runs_it_again(pattern):
@@ -54,6 +55,7 @@ def test_adapters_of_shared_layers_are_refused():
         decoder(Group(n_layers=6, layer=BLOCK, tie=True), lora=LoRA(rank=2, targets=("q",)))
 
 
+@pytest.mark.long
 @pytest.mark.torch
 def test_layers_that_share_weights_are_verified_like_others():
     from asking import ask, failures
@@ -61,6 +63,7 @@ def test_layers_that_share_weights_are_verified_like_others():
     assert failures(ask(decoder(Group(n_layers=5, pattern=(BLOCK, BLOCK), tie=True)))) == []
 
 
+@pytest.mark.long
 @pytest.mark.torch
 def test_encoder_and_decoder_share_nothing_with_each_other():
     heads = {"kind": "mha", "n_heads": 2}

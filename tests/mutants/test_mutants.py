@@ -33,7 +33,7 @@ from gradients import CHECKS as GRADIENTS
 from mutants import of_modules, of_ops, of_recurrent
 from ops.cases import CASES
 from ops.checks import CHECKS
-from table import every_row
+from table import sampled_rows
 from wirings.checks import CHECKS as WIRING
 from wirings.recurrent import CHECKS as RECURRENT
 from zoo import ZOO, built, tokens
@@ -157,7 +157,7 @@ def is_red(suite):
     return False
 
 
-@every_row("suite", sorted({suite for mutant in MUTANTS for suite in mutant.suites}))
+@sampled_rows("suite", sorted({suite for mutant in MUTANTS for suite in mutant.suites}), 4)
 def test_green_as_it_is(suite):
     if suite.startswith("witness"):
         witness(suite.partition(".")[2])
@@ -173,6 +173,7 @@ def survives(mutant, monkeypatch):
         return not any(map(is_red, mutant.suites))
 
 
+@pytest.mark.long
 def test_red_when_broken(monkeypatch):
     """`pytest -n0 -s tests/mutants` prints the share of them that a check notices."""
     survivors = [mutant.title for mutant in MUTANTS if survives(mutant, monkeypatch)]

@@ -52,12 +52,14 @@ def calls(draw):
     return Case(op, (q, k, v, (new,), *(sizes[name] for name in extras)), (*q[:3], v[3]))
 
 
+@pytest.mark.long
 @given(calls())
 def test_kept_of_random_attention(case):
     wrong = {name: found for name, how in SETTINGS.items() if (found := differences(case, how))}
     assert wrong == {}
 
 
+@pytest.mark.long
 @given(calls())
 def test_bytes_alive_while_random_attention_runs(case):
     """Without gradients, and in training, where what is kept stays alive."""
@@ -78,6 +80,7 @@ OPS = {
 }
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("kv_heads", [4, 2])
 @pytest.mark.parametrize("name", OPS)
 def test_bytes_alive_in_the_backward(name, kv_heads):

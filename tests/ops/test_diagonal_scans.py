@@ -66,6 +66,7 @@ def run(op, weights, inputs, states, given=None):
     return out, gradients, given
 
 
+@pytest.mark.sample(1, whole=True)
 @every_scan
 @given(size=sizes, started=st.booleans())
 def test_chunks_and_steps_are_equal(name, size, started):

@@ -86,7 +86,7 @@ def saved(op, shapes, setting, needs):
     return {f"{one.role}{one.index}" for one in found if one.role != "new"}, own["new"]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @every_scan
 @given(size=sizes, wide=st.booleans(), data=st.data())
 def test_a_scan_keeps_what_autograd_saves(make, size, wide, data):
@@ -97,6 +97,7 @@ def test_a_scan_keeps_what_autograd_saves(make, size, wide, data):
     assert read(op, call, shapes) == saved(op, shapes, setting, needs)
 
 
+@pytest.mark.sample(1, whole=True)
 @every_scan
 @given(size=sizes.filter(lambda size: min(size) > 1))
 def test_symbols_keep_the_same(make, size):
@@ -110,6 +111,7 @@ def test_symbols_keep_the_same(make, size):
     assert int(formula.subs(values).doit()) == own
 
 
+@pytest.mark.sample(1, whole=True)
 @every_scan
 @given(size=sizes, more=st.lists(st.integers(0, 40), min_size=1, max_size=4))
 def test_arrays_keep_what_each_candidate_does(make, size, more):

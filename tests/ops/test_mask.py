@@ -90,6 +90,7 @@ def test_the_torch_run_sees_the_same_pairs(make, sees, new, past, a, b):
     assert make(a, b).allows(queries, keys).tolist() == seen(sees, a, b, new, past)
 
 
+@pytest.mark.sample(2, whole=True)
 @every_mask
 @settings(max_examples=settings.default.max_examples // 5)  # sympy takes its time
 @given(new=lengths, past=lengths, **SIZES)
@@ -173,6 +174,7 @@ def test_every_query_sees_the_whole_source_beside_its_own_window(new, past, wind
     assert mask.causal
 
 
+@pytest.mark.long
 @given(
     new=st.integers(1, 30),
     past=lengths,

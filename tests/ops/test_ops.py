@@ -5,6 +5,7 @@ That its torch run makes that shape, and its module is that run.
 
 import inspect
 
+import pytest
 import torch
 
 import archcli.ops
@@ -16,6 +17,7 @@ from table import every_row
 torch.set_num_threads(1)
 
 
+@pytest.mark.long
 @every_row("check", CHECKS, ids=[check.__name__ for check in CHECKS])
 @every_row("name", CASES)
 def test_answers_what_was_worked_out(name, check):

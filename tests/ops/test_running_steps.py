@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 
+import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -117,6 +118,7 @@ def running(name, setting):
     return (OpReader()(op, call, shapes, alive=True).running if ours is None else ours), theirs
 
 
+@pytest.mark.long
 @every_row("backend", ["cpu", "cuda"])
 @every_row("dtype", ["bf16", "fp32"])
 @every_row("name", OPS)

@@ -53,6 +53,7 @@ def theirs(tokens, images, batch=1):
     return prompt.get_total_flops(), decoded.get_total_flops(), sum(kept)
 
 
+@pytest.mark.long
 @every_row("text, images, batch", [(10, 1, 1), (3, 2, 1), (7, 1, 3), (10, 0, 2)])
 def test_flops_and_cache_are_the_class_s(text, images, batch):
     prompt, decoded, kept = theirs(text + images, images, batch)
@@ -123,6 +124,7 @@ def test_fewer_sequences_fit_beside_each_other_s_images():
         assert fit["cache_alone"]["tokens"] == (memory - of_images) // (own // 30)
 
 
+@pytest.mark.long
 @every_row("phase", ["prefill", "decode", "train"])
 def test_they_take_time(phase):
     """Keys and values of an image are projected in the pass that reads it, not behind it."""

@@ -14,7 +14,7 @@ from archcli.load.huggingface.towers.heard import phi4
 from archcli.load.source import load_text
 from archcli.modules.spec.request import Medium, Request
 from oracle.regenerate_hearing import FIGURES, figures
-from table import every_row
+from table import every_row, sampled_rows
 
 HEARING = json.loads(FIGURES.read_text())
 
@@ -30,7 +30,7 @@ def test_parameters_by_part_are_the_class_s(name):
     assert totals["params"] == HEARING[name]["params"]["language_model"]
 
 
-@every_row("name", HEARING)
+@sampled_rows("name", HEARING, 4)
 def test_tokens_and_flops_of_sounds_are_the_class_s(name):
     entry = HEARING[name]
     for frames, heard in zip(entry["frames"], entry["heard"], strict=True):

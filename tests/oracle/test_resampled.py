@@ -7,7 +7,7 @@ import pytest
 import archcli
 from archcli.errors import ArchError
 from oracle.regenerate_resampled import FIGURES, figures
-from table import every_row
+from table import every_row, sampled_rows
 
 MODELS = json.loads(FIGURES.read_text())
 WITH_IMAGES = [name for name, entry in MODELS.items() if entry["images"]]
@@ -25,13 +25,14 @@ def folder(tmp_path):
     return made
 
 
-@every_row("name", MODELS)
+@sampled_rows("name", MODELS, 4)
 def test_parameters_by_part_are_the_class_s(name):
     totals = archcli.count_params(MODELS[name]["config"]).totals
     assert totals["by_part"] == MODELS[name]["params"]
     assert totals["params"] == MODELS[name]["params"]["language_model"]
 
 
+@pytest.mark.sample(9, whole=True)
 @pytest.mark.parametrize("name", WITH_IMAGES)
 def test_tokens_and_flops_of_images_are_the_class_s(name, folder):
     read = folder(name)

@@ -11,7 +11,7 @@ from archcli.load.huggingface.parts.processing import image_settings
 from archcli.load.huggingface.towers.beside import TowerSource
 from archcli.load.huggingface.towers.vision import phi4_multimodal
 from oracle.regenerate_small_towers import FIGURES, NAMES, figures
-from table import every_row
+from table import sampled_rows
 
 TOWERS = json.loads(FIGURES.read_text())
 
@@ -31,7 +31,7 @@ def folder(tmp_path):
     return made
 
 
-@every_row("name", TOWERS)
+@sampled_rows("name", TOWERS, 4)
 def test_parameters_tokens_and_flops_are_the_class_s(name, folder):
     entry, read = TOWERS[name], folder(name)
     totals = archcli.count_params(read).totals

@@ -50,6 +50,7 @@ AUDIO = [
 ]
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("changes", AUDIO, ids=lambda changes: "-".join(changes) or "default")
 def test_sounds_of_voxtral_realtime_cost_what_its_class_computes(changes):
     config = changed(REALTIME, changes)
@@ -66,6 +67,7 @@ TEXT = [
 ]
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("changes", TEXT, ids=lambda changes: "-".join(changes) or "default")
 def test_text_of_voxtral_realtime_costs_what_its_class_computes(changes):
     """The class reads no text without a sound: its parts are run one by one."""
@@ -104,6 +106,7 @@ HALVES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("changes", HALVES, ids="-".join)
 def test_both_halves_of_t5gemma_2_cost_what_its_class_computes(changes):
     config = changed(MERGED, {"encoder.vision_config.num_hidden_layers": 1, **changes})
@@ -121,6 +124,7 @@ SEEN = [
 ]
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("changes", SEEN, ids=lambda changes: "-".join(map(str, changes.values())))
 def test_images_of_t5gemma_2_cost_what_its_class_computes(changes):
     config = changed(MERGED, {"encoder.vision_config.num_hidden_layers": 2, **changes})

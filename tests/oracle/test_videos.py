@@ -7,7 +7,7 @@ import pytest
 import archcli
 from archcli.errors import ArchError
 from oracle.regenerate_videos import FIGURES, figures
-from table import every_row
+from table import sampled_rows
 
 WRAPPERS = json.loads(FIGURES.with_name("wrappers.json").read_text())
 VIDEOS = json.loads(FIGURES.read_text())
@@ -30,7 +30,7 @@ def folder(tmp_path):
     return made
 
 
-@every_row("name", VIDEOS)
+@sampled_rows("name", VIDEOS, 4)
 def test_tokens_and_flops_are_the_class_s(name, folder):
     entry = VIDEOS[name]
     read = folder(name)
@@ -40,7 +40,7 @@ def test_tokens_and_flops_are_the_class_s(name, folder):
         assert (medium["tokens"], medium["matmul_flops"]) == (seen["features"], seen["flops"])
 
 
-@every_row("name", CLASS_DEFAULTS)
+@sampled_rows("name", CLASS_DEFAULTS, 4)
 def test_without_a_file_bounds_are_the_class_s(name, tmp_path):
     entry = VIDEOS[name]
     (tmp_path / "config.json").write_text(json.dumps(entry["config"]))

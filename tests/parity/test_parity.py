@@ -40,7 +40,7 @@ MIXTURES = [
 ]
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(1)
 @FAMILY
 def test_every_weight_has_its_name_and_is_random(name):
     ours, model = witness(name).ours, our_model(name, "eager")
@@ -50,7 +50,7 @@ def test_every_weight_has_its_name_and_is_random(name):
     assert [key for key, value in ours.items() if value.numel() > 1 and value.min() == value.max()] == []
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", [name for name, family in FAMILIES.items() if not family.in_memory])
 def test_a_checkpoint_holds_the_same_weights(name, tmp_path):
     seen = witness(name)
@@ -72,7 +72,7 @@ def test_a_checkpoint_holds_the_same_weights(name, tmp_path):
     assert [key for key, value in filled.items() if not torch.equal(value, seen.ours[key])] == []
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(1)
 @FAMILY
 @ATTENTION
 @torch.inference_mode()
@@ -87,7 +87,7 @@ def test_one_pass_gives_the_same_logits(name, attention):
         )
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", GENERATORS)
 @ATTENTION
 @every_row("prompt", [1, 13])
@@ -107,7 +107,7 @@ def test_prefill_and_decode_give_the_same_logits(name, attention, prompt):
     assert difference(torch.cat(steps, dim=1), expected_steps(name, prompt)) <= TOLERANCE
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(1)
 @torch.inference_mode()
 @pytest.mark.parametrize("name", MIXTURES)
 def test_gathered_experts_give_the_same_logits(name):
@@ -118,6 +118,7 @@ def test_gathered_experts_give_the_same_logits(name):
     assert difference(gathered, seen.logits) <= TOLERANCE
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=81)
 @torch.inference_mode()
 @FAMILY
@@ -131,7 +132,7 @@ def test_every_mutant_is_seen(name):
     assert unseen == {"unchanged", *family.inert}
 
 
-@pytest.mark.sample(30)
+@pytest.mark.sample(11)
 @FAMILY
 def test_mutants_change_what_is_easily_mistaken(name):
     labels = [label.split(": ") for label, _ in mutants(FAMILIES[name].spec)]

@@ -87,7 +87,7 @@ def patched(pixels, patch):
     return {"pixel_attention_mask": torch.ones(rows.shape[:2]), "spatial_shapes": shapes}, rows
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(1)
 @NAME
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
 @every_row("attention", ["eager", "sdpa"])
@@ -102,7 +102,7 @@ def test_features_are_those_of_the_class(name, attention):
         assert (model(pixels) - expected).abs().max() <= TOLERANCE * expected.abs().max()
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(1)
 @NAME
 def test_a_saved_folder_holds_the_same_weights(name, tmp_path):
     theirs(name).save_pretrained(tmp_path)
@@ -114,7 +114,7 @@ def test_a_saved_folder_holds_the_same_weights(name, tmp_path):
     )
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(1)
 @NAME
 def test_flops_are_those_of_torchs_counter(name):
     for size in TOWERS[name].sizes:

@@ -160,6 +160,7 @@ def differ(a, b):
     return (a - b).abs().max().item()
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("behind", [0, 1, 3])
 def test_a_merger_between_layers_is_that_of_minicpm_v(behind):
     config = {**MINICPM, "insert_layer_id": behind}
@@ -172,6 +173,7 @@ def test_a_merger_between_layers_is_that_of_minicpm_v(behind):
     assert differ(found[0], wanted.pooler_output[0]) < TOLERANCE
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("path", ["coarse", "fine"])
 def test_both_paths_are_those_of_granite_docling(path, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(GRANITE))

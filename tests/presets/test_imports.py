@@ -6,6 +6,8 @@ Also those that logits hardly feel.
 import json
 from pathlib import Path
 
+import pytest
+
 import archcli
 from archcli.load.presets import presets
 from archcli.load.source import load, load_text
@@ -74,6 +76,7 @@ PUBLISHED_IN = {
 }
 
 
+@pytest.mark.long
 def test_the_presets_that_state_a_form_are_those():
     assert {name for name in presets() if load(name).model.published_in is not None} == {*PUBLISHED_IN}
 

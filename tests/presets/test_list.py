@@ -11,7 +11,7 @@ from archcli.load.source import load
 from archcli.measure.survey.columns import CONDITIONS, describe
 from archcli.measure.survey.presets import select
 from presets.test_presets import ORACLE
-from table import every_row
+from table import every_row, sampled_rows
 
 NARROW = {"gemma-3-1b", "gpt-oss-20b", "deepseek-v4-flash", "deepseek-v4-pro"}
 """Whose windows, or first blocks, are full before the shortest context that is recorded.
@@ -26,7 +26,7 @@ def rows():
     return {name: describe(name, load(name).model) for name in presets()}
 
 
-@every_row("name", ORACLE)
+@sampled_rows("name", ORACLE, 4)
 def test_says_what_the_oracle_says(name):
     truth = ORACLE[name]
     assert {key: rows()[name][key] for key in ("params", "active_params")} == {
@@ -89,7 +89,7 @@ def test_every_key_of_a_record_can_be_asked_for():
     assert {column.key for column in CONDITIONS} == rows()["gpt2"].keys() - {"mixed"}
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "condition",
     [
@@ -110,7 +110,7 @@ def test_list_and_survey_take_the_same_conditions_and_choose_the_same(archcli, c
     assert listed == surveyed == asked(condition) != set()
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "command",
     [
@@ -128,6 +128,7 @@ def test_a_csv_of_no_rows_has_its_header(archcli, command):
     assert archcli(*some, *none).stdout == archcli(*some).stdout.splitlines(keepends=True)[0]
 
 
+@pytest.mark.long
 def test_the_command_answers_a_mistake(archcli):
     done = archcli("list", "--where", "parms>1B")
     assert (done.returncode, done.stdout) == (2, "")
@@ -139,6 +140,7 @@ def test_the_command_answers_a_mistake(archcli):
     ]
 
 
+@pytest.mark.long
 def test_nothing_found_is_said(archcli):
     done = archcli("list", "--where", "params>10T", "--json")
     assert json.loads(done.stdout)["notes"] == ["no preset meets the conditions."]

@@ -16,7 +16,7 @@ from archcli.load.source import load
 from archcli.load.yaml.writer import to_yaml
 from archcli.modules import settings
 from archcli.modules.spec.request import Medium, Request
-from table import every_row
+from table import sampled_rows
 
 RECORDS = json.loads((Path(__file__).parents[1] / "oracle" / "multimodal.json").read_text())
 ABOUT = {"name", "source", "released", "series", "sibling_of", "published"}
@@ -54,12 +54,13 @@ def figures(model, medium):
     return {**{key: totals[key] for key in of_pass}, **{key: counted[key] for key in of_params}}
 
 
+@pytest.mark.long
 def test_the_presets_with_towers_are_those():
     assert sorted(RECORDS) == [name for name in presets() if load(name).model.towers]
     assert len(RECORDS) == 25
 
 
-@every_row("name", RECORDS)
+@sampled_rows("name", RECORDS, 4)
 def test_is_what_its_config_imports_as(name, tmp_path):
     def stated(model):
         return {path: value for path, value in settings(model) if path.rpartition(".")[2] not in ABOUT}
@@ -70,7 +71,7 @@ def test_is_what_its_config_imports_as(name, tmp_path):
     assert archcli.load(name).towers == theirs.towers
 
 
-@every_row("name", RECORDS)
+@sampled_rows("name", RECORDS, 4)
 def test_written_as_yaml_it_has_the_figures_of_its_config(name, tmp_path):
     theirs = imported(name, tmp_path).replace(quantization=None)
     written = tmp_path / "written.yaml"
@@ -81,7 +82,7 @@ def test_written_as_yaml_it_has_the_figures_of_its_config(name, tmp_path):
         assert figures(archcli.load(written), medium) == expected
 
 
-@every_row("name", [name for name, record in RECORDS.items() if "by_part" in record])
+@sampled_rows("name", [name for name, record in RECORDS.items() if "by_part" in record], 4)
 def test_parts_and_media_are_the_class_s(name):
     record, model = RECORDS[name], archcli.load(name)
     totals = archcli.count_params(model).totals

@@ -13,7 +13,7 @@ from archcli.measure.params import count_params
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.request import Request
 from archcli.units import agrees
-from table import every_row
+from table import every_row, sampled_rows
 
 TESTS = Path(__file__).parents[1]
 FILES = {path.stem: path for path in sorted((TESTS.parent / "presets").glob("*.yaml"))}
@@ -50,7 +50,7 @@ def figures(name):
     return {key: params[key] for key in ("params", "active_params", "by_group")} | shapes
 
 
-@every_row("name", ORACLE)
+@sampled_rows("name", ORACLE, 4)
 def test_counts_what_the_oracle_counts(name):
     assert figures(name) == ORACLE[name]
 
@@ -99,6 +99,7 @@ def test_counts_what_is_worked_out(name):
     assert count_params(preset(name)).totals["params"] == OPEN[name]
 
 
+@pytest.mark.long
 @every_preset
 def test_counts_what_was_published(name):
     """Where nobody states such a figure, the oracle is the witness, a sum above, or a remark is."""

@@ -190,7 +190,7 @@ def shapes(model):
     return {name: tensor.shape for name, tensor in model.state_dict().items()}
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", RECORDS)
 def test_computes_what_transformers_computes(name):
     model_type, base = their_config(name)["model_type"], FAMILIES[RECORDS[name]]

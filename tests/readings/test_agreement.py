@@ -4,6 +4,7 @@ Ints, symbols, arrays and the built torch model give the same figures of any arc
 """
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ LENGTHS = {"batch_size": st.integers(1, 3), "seq_len": st.integers(1, 9)}
 PAST = st.integers(1, 9)
 
 
+@pytest.mark.long
 @given(model=MODELS, **LENGTHS)
 @settings(max_examples=settings.default.max_examples // 2)
 def test_torch_counts_what_ints_count(model, batch_size, seq_len):
@@ -26,6 +28,7 @@ def test_torch_counts_what_ints_count(model, batch_size, seq_len):
     assert theirs == {name: ours[name] for name in theirs}
 
 
+@pytest.mark.long
 @given(model=GENERATORS, **LENGTHS)
 @settings(max_examples=settings.default.max_examples // 2)
 def test_torch_counts_and_caches_in_prefill_and_decode_what_ints_count(model, batch_size, seq_len):
@@ -33,12 +36,14 @@ def test_torch_counts_and_caches_in_prefill_and_decode_what_ints_count(model, ba
     assert theirs == {name: ours[name] for name in theirs}
 
 
+@pytest.mark.long
 @given(model=MODELS, past=PAST, **LENGTHS)
 @settings(max_examples=settings.default.max_examples * 3 // 5)  # most of a second each: sympy
 def test_symbols_evaluate_to_what_ints_count(model, batch_size, seq_len, past):
     assert by_symbols(model, batch_size, seq_len, past) == counted(model, batch_size, seq_len, past)
 
 
+@pytest.mark.long
 @given(model=MODELS, steps=st.lists(st.integers(0, 3), min_size=3, max_size=3), past=PAST, **LENGTHS)
 def test_arrays_hold_what_ints_count_of_each_candidate(model, steps, batch_size, seq_len, past):
     sizes = sizes_of(model)
@@ -61,6 +66,7 @@ def test_arrays_hold_what_ints_count_of_each_candidate(model, steps, batch_size,
         } == expected
 
 
+@pytest.mark.long
 @given(model=predictors(), batch_size=st.integers(1, 3), seq_len=st.integers(3, 9), past=PAST)
 @settings(max_examples=settings.default.max_examples // 8)  # two seconds each: sympy differentiates
 def test_all_readings_agree_of_what_training_alone_runs(model, batch_size, seq_len, past):

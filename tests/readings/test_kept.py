@@ -5,6 +5,7 @@ stay ints here; symbols and arrays stand for sequences longer than any window, a
 """
 
 import numpy as np
+import pytest
 import sympy
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -76,6 +77,7 @@ def check_arrays(model, steps, batch_size, seq_len, execution):
             assert int(figure) == compute(sizes)
 
 
+@pytest.mark.long
 @given(model=MODELS, execution=EXECUTIONS, steps=STEPS, **LENGTHS)
 def test_arrays_hold_what_ints_count_of_each_candidate(model, steps, batch_size, seq_len, execution):
     # a table made by adapters is kept itself where the classes of words are full, else a padded copy of it
@@ -86,6 +88,7 @@ def test_arrays_hold_what_ints_count_of_each_candidate(model, steps, batch_size,
 EXECUTED = {"bf16": Execution(), "fp32": Execution(width=4), "eager": Execution(fused=False)}
 
 
+@pytest.mark.long
 @every_row("how", EXECUTED)
 @every_row("name", ["gpt2", "llama-3.2-1b", "gemma-2-2b", "mixtral-8x7b"])
 def test_arrays_by_the_kernels_of_a_gpu(name, how):

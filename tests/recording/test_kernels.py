@@ -194,7 +194,7 @@ def test_a_node_that_replaces_others_takes_over_whose_they_were():
     assert PIECES not in nodes["n"].meta
 
 
-@pytest.mark.sample(4, per=lambda phase, **_: phase)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "phase"), RUNS, ids=map("-".join, RUNS))
 def test_every_occurrence_of_a_row_is_found_where_it_ran(name, phase):
     counted = checked_pass(MODELS[name], question(phase, past=5))

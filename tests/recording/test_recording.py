@@ -46,6 +46,7 @@ def costing(rows):
     return {row.path: row for row in rows if row.parts and row.times}
 
 
+@pytest.mark.sample(1, whole=True)
 def test_the_trace_shows_every_operation_the_census_has(case):
     _, recording = case
     assert recording.differing == ()
@@ -95,6 +96,7 @@ def test_eager_attention_is_timed_in_parts():
     assert {("bmm", "contraction"), ("_softmax", "normalization"), ("mul", "normalization")} <= found
 
 
+@pytest.mark.long
 def test_fused_attention_is_a_class_of_its_own_with_the_mask_it_needs():
     found = classes(profiled(MODELS["windowed"], "forward", "sdpa")[1], "layers.0.attention.attend")
     assert {op_class for _, op_class in found} == {"fused_attention"}
@@ -128,6 +130,7 @@ def test_linear_attention_has_products_sums_and_a_division():
     assert {("bmm", "contraction"), ("sum", "normalization"), ("div", "elementwise")} <= found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("phase", ["forward", "train"])
 def test_a_scan_has_products_what_goes_from_token_to_token_and_the_rest(phase):
     model = load_text(hybrid("mamba2"), "mamba2.yaml").model
@@ -163,11 +166,13 @@ def test_everything_a_model_answers_has_a_gradient():
     }
 
 
+@pytest.mark.long
 def test_gradients_that_meet_are_summed_in_a_phase_of_their_own():
     recording = profiled(MODELS["gpt2"], "train")[1]
     assert {timed.op_class for timed in recording.timed if timed.phase == "sums"} == {"elementwise"}
 
 
+@pytest.mark.long
 def test_nothing_stays_switched_on(monkeypatch):
     monkeypatch.delenv("KINETO_LOG_LEVEL", raising=False)
     before = dict(os.environ), torch.get_num_threads(), torch.is_grad_enabled(), torch.get_default_dtype()
@@ -194,6 +199,7 @@ def stopping_before_pair(number):
     return tick
 
 
+@pytest.mark.long
 def test_an_interrupt_keeps_what_was_measured():
     recording = record(prepare(MODELS["gpt2"], Request("forward", 1, 4)), "cpu", 5, stopping_before_pair(2))
     assert recording.partial

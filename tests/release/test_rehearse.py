@@ -42,6 +42,7 @@ def test_what_nobody_asked_for_is_seen(line, faults, tmp_path, capsys):
     assert len(clean_machine.try_out(program)) == len(clean_machine.STEPS) + len(clean_machine.ASKED_FOR)
 
 
+@pytest.mark.long
 def test_a_python_is_the_one_it_says(tmp_path):
     series = f"{sys.version_info.major}.{sys.version_info.minor}"
     assert environments.answers(Path(sys.executable), series)

@@ -67,6 +67,7 @@ def cells_of(table):
     return [cell for line in lines for cell in line]
 
 
+@pytest.mark.sample(3, whole=True)
 def test_a_notebook_shows_every_figure_in_its_own_colours(report):
     html = report._repr_html_()
     assert read(html).cells == [cell for table in report.tables for cell in cells_of(table)]
@@ -84,6 +85,7 @@ def test_nothing_of_a_model_is_markup():
     assert "\x1b" not in str(report)
 
 
+@pytest.mark.sample(4, whole=True)
 def test_a_report_is_copied_and_pickled_whole(report):
     assert pickle.loads(pickle.dumps(report)) == copy.deepcopy(report) == report  # noqa: S301
 
@@ -132,6 +134,7 @@ def test_pandas_that_is_missing_is_named(monkeypatch):
         archcli.count_params("gpt2").to_pandas()
 
 
+@pytest.mark.sample(1, whole=True)
 def test_a_frame_holds_every_value_as_it_is(report):
     pytest.importorskip("pandas", reason="pandas is not installed")
     frame = report.to_pandas()

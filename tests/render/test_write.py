@@ -202,6 +202,7 @@ def test_a_descriptor_that_is_not_open_is_refused(name):
         write("x", Path(name))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("output", ["/dev/stdout", "/dev/fd/1", "-", ">(cat)"])
 def test_a_shell_gets_what_it_asked_for(output, tmp_path):
     line = f"{sys.executable} -m archcli params gpt2 --json -o {output} | python3 -m json.tool --no-indent"
@@ -218,6 +219,7 @@ def test_a_shell_gets_what_it_asked_for(output, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_what_a_file_held_before_standard_output_stays(tmp_path):
     line = f"{{ echo first; {sys.executable} -m archcli params gpt2 -o /dev/stdout; }} > out"
     subprocess.run([shutil.which("bash"), "-c", line], cwd=tmp_path, check=True, timeout=300)

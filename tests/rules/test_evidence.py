@@ -19,6 +19,7 @@ INDEX = [
 ]
 
 
+@pytest.mark.long
 def test_the_index_is_current(renew):
     path = folder() / "index.json"
     made = [entry(name, load(name).model) for name in presets()]

@@ -5,6 +5,7 @@ Findings or an ArchError come out and nothing else, also where sizes contradict 
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,11 +47,13 @@ def altered(data, text):
     return "".join(words)
 
 
+@pytest.mark.long
 @given(decoders(), PARALLEL)
 def test_any_architecture(model, parallel):
     assert findings(to_yaml(model), parallel) is not None
 
 
+@pytest.mark.long
 @given(decoders().map(to_yaml) | st.sampled_from(presets()).map(preset_text), PARALLEL, st.data())
 def test_any_architecture_with_other_sizes(text, parallel, data):
     findings(altered(data, text), parallel)

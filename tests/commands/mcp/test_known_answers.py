@@ -53,6 +53,7 @@ def differing(questions):
     return len(questions), wrong
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("names", "questions"),
     [
@@ -67,7 +68,7 @@ def test_the_figures_of_transformers_and_torch(names, questions):
 
 
 @pytest.mark.parametrize("name", sorted(ORACLE.keys() - {"gpt-1"}))  # of which no config.json is read
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 def test_the_same_of_a_config_json_in_the_question(name):
     config = {"architectures": ["ForCausalLM"], **json.loads((CONFIGS / f"{name}.json").read_text())}
     _, wrong = differing(of_oracle(name, config))
@@ -176,6 +177,7 @@ WORKED = [
 ]
 
 
+@pytest.mark.long
 def test_arithmetic_worked_out_in_the_open():
     _, wrong = differing(WORKED)
     assert not wrong

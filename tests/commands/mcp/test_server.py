@@ -94,6 +94,7 @@ def test_it_says_who_it_is_and_what_to_ask(server):
     assert set(answer["capabilities"]) >= {"tools"}
 
 
+@pytest.mark.long
 def test_nothing_but_the_protocol_is_printed_and_the_end_of_input_ends_it(server):
     server.start()
     server.call(1, "params", model="gpt2")
@@ -239,6 +240,7 @@ def test_a_cancelled_question_stops_computing():
     assert answers[0].content[0].text == "cancelled"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("session", [in_process, pytest.param(over_stdio, marks=pytest.mark.long)])
 def test_questions_at_once_have_each_its_answer(session):
     models = ["gpt2", "llama-3.1-8b", "deepseek-v3", "mixtral-8x7b", "bert-base-uncased"] * 3

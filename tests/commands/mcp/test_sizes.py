@@ -40,6 +40,7 @@ def of_preset(name):
     yield from (("compare", {"models": several}), ("draw", {"models": [name]}), ("draw", {"models": several}))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", COVERING)
 @pytest.mark.sample(1, second=24)
 def test_every_answer_on_a_preset_fits_a_context(name):

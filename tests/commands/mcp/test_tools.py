@@ -7,7 +7,7 @@ import pytest
 
 from archcli.commands.mcp.answers import MOST_BYTES
 from assistant import answer, answers, refused
-from table import every_row
+from table import sampled_rows
 
 GQA = {
     "model_type": "llama",
@@ -39,6 +39,7 @@ OUR_OWN = {"elapsed_s"}
 """Figures that no two runs share."""
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("name", VALID)
 def test_all_rows_are_those_of_the_command_that_it_names(name, cli):
     told = answer(name, rows=True, **VALID[name])
@@ -57,6 +58,7 @@ def without(figures):
     return {key: figures[key] for key in figures if key not in OUR_OWN} if "elapsed_s" in figures else figures
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("name", VALID)
 def test_an_answer_says_its_sentence_its_convention_and_what_it_leaves_out(name):
     told = answer(name, **VALID[name])
@@ -73,6 +75,7 @@ def test_an_answer_says_its_sentence_its_convention_and_what_it_leaves_out(name)
     assert ("rows=true" in told.get("left_out", "")) is bool(missing or fewer)
 
 
+@pytest.mark.long
 def test_the_sentence_is_the_reports_own():
     assert answer("params", model="llama-3.1-8b")["headline"].startswith(
         "llama-3.1-8b: 8.03B parameters, all active"
@@ -118,6 +121,7 @@ def test_a_model_is_named_as_people_do():
     assert answer("fit", model="gpt-oss:20b", device="RTX 4090")["headline"].startswith("gpt-oss-20b: fits")
 
 
+@pytest.mark.long
 def test_a_device_alone_lists_what_fits_it():
     told = answer("fit", device="rtx-3060", where=["params > 8B", "params < 8.1B"])
     assert told["totals"]["asked"] >= len(told["rows"]) > 0
@@ -210,7 +214,7 @@ WRONG = [
 ]
 
 
-@every_row(("name", "arguments", "words"), WRONG)
+@sampled_rows(("name", "arguments", "words"), WRONG, 4)
 def test_a_wrong_argument_says_what_to_ask_instead(name, arguments, words):
     text = refused(name, **arguments)
     assert text.startswith(("error: ", f"{name}: ", "model:", "--set", "--vary"))

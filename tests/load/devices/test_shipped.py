@@ -159,6 +159,7 @@ def check_answers(names):
         assert archcli.memory(model, device=name, phase="serve").totals["peak_bytes"] > 0, name
 
 
+@pytest.mark.long
 def test_predictions_and_memories_are_answered_for_a_device_of_each_maker_and_architecture():
     alike = {(sheet.vendor, sheet.architecture): name for name, sheet in SHEETS.items()}
     check_answers(alike.values())

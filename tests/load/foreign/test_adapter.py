@@ -41,6 +41,7 @@ def trained(config):
     return count_params(load_text(json.dumps(config), "f.json").model, "bf16").totals["lora_params"]
 
 
+@pytest.mark.long
 @every_row(("changes", "counted"), COUNTED.values(), ids=COUNTED)
 def test_what_is_trained_by_hand(changes, counted):
     assert trained({**LORA, **changes}) == counted
@@ -130,6 +131,7 @@ BY_CLASS = {
 }
 
 
+@pytest.mark.long
 @every_row(("base", "targets", "rank_1"), BY_CLASS.values(), ids=BY_CLASS)
 def test_targets_are_modules_of_the_class(base, targets, rank_1):
     asked = {**LORA, "base_model_name_or_path": base, "target_modules": targets}
@@ -263,6 +265,7 @@ WRONG = (
 )
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("key", LORA)
 def test_no_wrong_type_is_a_traceback(key, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

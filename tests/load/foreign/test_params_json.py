@@ -10,7 +10,7 @@ import pytest
 from archcli.errors import ArchError
 from archcli.load.source import load, load_text
 from archcli.measure.params import count_params
-from table import every_row
+from table import every_row, sampled_rows
 
 META = {"multiple_of": 256, "n_heads": 32, "n_layers": 32, "norm_eps": 1e-5, "dim": 4096}
 LLAMA_3 = {**META, "n_kv_heads": 8, "vocab_size": 128256, "ffn_dim_multiplier": 1.3, "multiple_of": 1024}
@@ -366,7 +366,7 @@ WHOLE = (
 )
 
 
-@every_row("config", WHOLE)
+@sampled_rows("config", WHOLE, 4)
 def test_no_wrong_type_is_a_traceback(config):
     for key in config:
         for value in WRONG:

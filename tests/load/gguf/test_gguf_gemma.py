@@ -60,6 +60,7 @@ def buffers(tensors):
     return sum(name.startswith("rope_freqs") or "layer_output_scale" in name for name in tensors)
 
 
+@pytest.mark.sample(8, whole=True)
 @pytest.mark.parametrize("name", GEMMAS)
 def test_a_file_counts_what_it_lists(name, asked):
     metadata, tensors, _ = entry(name)

@@ -11,7 +11,7 @@ from archcli.load.source import load
 from archcli.modules import settings
 from archcli.modules.stored.formats import is_format, parse_format
 from hub.cache import CONFIG, SHA, cached
-from table import every_row
+from table import every_row, sampled_rows
 
 
 @pytest.fixture(autouse=True)
@@ -98,7 +98,7 @@ PRESETS = {
 }
 
 
-@every_row("name", PRESETS)
+@sampled_rows("name", PRESETS, 4)
 def test_a_name_stands_for_a_preset(name):
     found = of_catalogue(name)
     assert (found.model, found.dtype) == (PRESETS[name], "")

@@ -138,6 +138,7 @@ ENVIRONMENTS = [
 ]
 
 
+@pytest.mark.sample(5, whole=True)
 @pytest.mark.parametrize("variables", ENVIRONMENTS, ids=lambda variables: ",".join(variables) or "none")
 def test_the_cache_is_where_the_library_has_it(variables, monkeypatch):
     for name in ("HF_HOME", "XDG_CACHE_HOME", "HUGGINGFACE_HUB_CACHE", "HF_HUB_CACHE"):
@@ -210,6 +211,7 @@ main()
 """
 
 
+@pytest.mark.long
 def test_without_the_library_it_is_named(cache, tmp_path):
     run = [sys.executable, "-c", WITHOUT]
     absent = subprocess.run(run, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=300)
@@ -237,6 +239,7 @@ except SystemExit as end:
 """
 
 
+@pytest.mark.long
 def test_the_cache_is_read_without_the_library(cache, tmp_path):
     cached(cache, "org/name", SHA, CONFIG)
     done = subprocess.run(

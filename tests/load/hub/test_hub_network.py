@@ -87,6 +87,7 @@ GOOD = {"X-Repo-Commit": SHA, "ETag": '"abc"'}
 PATH = "/org/name/resolve/main/config.json"
 
 
+@pytest.mark.long
 def test_what_is_not_cached_is_fetched_once(ask):
     with serving(200, GOOD, BODY) as (endpoint, asked):
         first, second = ask(endpoint), ask(endpoint)
@@ -104,6 +105,7 @@ QUANT = json.dumps({"quantization": {"quant_algo": "FP8", "exclude_modules": ["l
 NONE = (404, {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": SHA}, b"")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("found", "packed"), [((200, {**GOOD, "ETag": '"def"'}, QUANT), True), (NONE, False)]
 )
@@ -117,12 +119,14 @@ def test_the_file_of_modelopt_is_fetched_where_the_name_says_a_width(ask, found,
     assert ("8" in widths) is packed
 
 
+@pytest.mark.long
 def test_a_token_goes_along(ask):
     with serving(200, GOOD, BODY) as (endpoint, asked):
         assert ask(endpoint, HF_TOKEN="hf_secret").returncode == 0  # noqa: S106
     assert {token for _, _, token in asked} == {"Bearer hf_secret"}
 
 
+@pytest.mark.long
 def test_another_revision_is_asked_for(ask):
     with serving(200, GOOD, BODY) as (endpoint, asked):
         assert ask(endpoint, "hf://org/name@refs/pr/1").returncode == 0
@@ -171,6 +175,7 @@ def here(cache, monkeypatch):
     return at
 
 
+@pytest.mark.long
 @every_row(("status", "headers", "said"), REFUSED.values(), ids=REFUSED)
 def test_a_refusal_is_one_line_and_no_second_question(status, headers, said, here):
     with serving(status, headers) as (endpoint, asked):
@@ -183,6 +188,7 @@ def test_a_refusal_is_one_line_and_no_second_question(status, headers, said, her
     assert [method for method, _, _ in asked] == ["HEAD"]
 
 
+@pytest.mark.long
 def test_a_connection_that_breaks_is_not_tried_again(ask):
     tried = []
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -215,7 +221,7 @@ def test_a_server_that_says_nothing_is_waited_for_once(here, monkeypatch):
             server.accept()
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("endpoint", "said"),
     [
@@ -237,6 +243,7 @@ def test_no_network_is_told(endpoint, said, ask):
     assert said in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("variable", ["HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"])
 def test_offline_nothing_is_asked(variable, ask, tmp_path):
     with serving(200, GOOD, BODY) as (endpoint, asked):
@@ -248,6 +255,7 @@ def test_offline_nothing_is_asked(variable, ask, tmp_path):
     assert "error: not in the cache, and HF_HUB_OFFLINE forbids to ask the hub" in absent.stderr
 
 
+@pytest.mark.long
 def test_a_cache_that_cannot_be_written_is_told(ask, tmp_path):
     (tmp_path / "file").write_text("")
     with serving(200, GOOD, BODY) as (endpoint, _):

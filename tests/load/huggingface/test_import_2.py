@@ -26,7 +26,7 @@ from import_variants import (
     WHISPER,
 )
 from importing import imported, imported_file, mapped
-from table import every_row
+from table import every_row, sampled_rows
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
@@ -87,17 +87,19 @@ def our_total(model):
     return sum(row.params for row in forward_pass(model, 1, 1).rows)
 
 
-@every_row("model_type", CLASSES)
+@sampled_rows("model_type", CLASSES, 4)
 def test_an_empty_config_is_the_default_of_the_class(model_type):
     config = REQUIRED.get(model_type, {})
     assert our_total(imported(model_type, config)) == total(theirs(model_type, config))
 
 
+@pytest.mark.sample(16, whole=True)
 @CASES
 def test_a_variant_has_as_many_parameters(model_type, config):
     assert our_total(imported(model_type, config)) == total(theirs(model_type, config))
 
 
+@pytest.mark.sample(5, whole=True)
 @CASES
 def test_a_variant_computes_as_much(model_type, config):
     model = theirs(model_type, config, "cpu")

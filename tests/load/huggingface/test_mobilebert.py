@@ -59,6 +59,7 @@ def told(config):
     return answer(config, known, TOKENS), known["flops"] is not None
 
 
+@pytest.mark.long
 @every_row("switches", SWITCHES.values(), ids=SWITCHES)
 def test_every_switch_is_counted_as_the_class_has_it(switches):
     of_class = told({**SMALL, **switches, "architectures": ["MobileBertForPreTraining"]})
@@ -69,6 +70,7 @@ UNSEEN = {"MobileBertForMultipleChoice", "MobileBertForQuestionAnswering"}
 """Classes without FLOPs here: ids have an axis of choices, two scores are asked for where there are three."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CLASSES)
 def test_every_class_is_counted_as_it_is(name):
     labels = {"id2label": {str(i): f"label {i}" for i in range(3)}}

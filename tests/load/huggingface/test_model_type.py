@@ -191,6 +191,7 @@ def test_a_json_of_ours_is_read_as_ours(refused):
     assert refused('{"vocab_size": 10, "d_model": 8, "norm": "rmsnorm"}') == ["1:1: missing key groups"]
 
 
+@pytest.mark.long
 def test_a_config_with_a_setting_for_each_matrix_is_read(tmp_path, refused):
     names = [f"model.layers.{i}.mlp.experts.{j}.up_proj" for i in range(60) for j in range(700)]
     config = {

@@ -85,6 +85,7 @@ BY_NAME = {
 }
 
 
+@pytest.mark.long
 @every_row(("stated", "chosen"), BY_NAME.values(), ids=BY_NAME)
 def test_a_pattern_of_a_hybrid_is_of_its_own_modules(stated, chosen):
     assert totals(stated)["bytes"] == four_bits(chosen)
@@ -133,6 +134,7 @@ def test_a_pattern_that_means_nothing_is_noted_once():
     )
 
 
+@pytest.mark.long
 def test_a_pattern_of_what_is_not_counted_is_not_noted():
     """The head, prediction layers that every file of this family has, and the tower of a wrapper."""
     assert notes(compressed("re:.*mtp.*", "mtp.fc")) == []
@@ -143,6 +145,7 @@ def test_a_pattern_of_what_is_not_counted_is_not_noted():
     assert not any("no module" in note for note in load_text(json.dumps(whole), "f").notes)
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("depth", [8, 200])
 def test_layers_are_told_apart_by_their_own_names(depth):
     """Every layer's own entry, as files that list all modules have them."""

@@ -46,6 +46,7 @@ def theirs():
     return model.eval()
 
 
+@pytest.mark.long
 def test_its_logits_are_those_of_the_class(theirs):
     spec = imported_file(CONFIG)
     model = build_model(spec)

@@ -183,6 +183,7 @@ VARIED = {
 }
 
 
+@pytest.mark.sample(1, whole=True)
 @torch.inference_mode()
 @pytest.mark.parametrize("given", VARIED.values(), ids=VARIED)
 def test_its_logits_are_those_of_its_formulas(given):

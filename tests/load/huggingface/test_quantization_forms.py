@@ -20,14 +20,14 @@ from stored_forms import (
     torchao,
 )
 from stored_layouts import HEAD, LINEARS, LLAMA, OTHERS, L, nvfp4, plain
-from table import every_row
+from table import every_row, sampled_rows
 
 
 def totals(config):
     return count_params(load_text(json.dumps(config), "f").model).totals
 
 
-@every_row("name", CASES)
+@sampled_rows("name", CASES, 4)
 def test_bytes_are_those_of_the_stored_tensors(name):
     stated, pack = CASES[name]
     whole = OTHERS + L * sum(pack(*shape) for shape in LINEARS.values())

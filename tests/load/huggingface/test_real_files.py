@@ -14,7 +14,7 @@ from archcli.errors import ArchError
 from archcli.load.source import load, load_text
 from archcli.load.yaml.text import MOST_JSON
 from archcli.measure.params import count_params
-from table import every_row
+from table import sampled_rows
 
 FILES = Path(__file__).parent / "real_files"
 CODE = "the file points to code of its own (auto_map), which is not run"
@@ -121,7 +121,7 @@ def answer(name):
     return load(str(FILES / f"{name}.json"))
 
 
-@every_row("name", ANSWERS)
+@sampled_rows("name", ANSWERS, 4)
 def test_a_file_is_answered_with_the_known_total(name):
     total, notes = ANSWERS[name]
     loaded = answer(name)
@@ -147,6 +147,7 @@ def test_a_quantized_file_is_as_large_as_the_hub_shows(name):
     assert f"{count_params(answer(name).model).totals['bytes'] / 10**9:.2f}" == SIZES[name]
 
 
+@pytest.mark.long
 def test_three_megabytes_of_quantization_config_are_read_at_once():
     """As a mixture states it whose modules are left out one by one."""
     config = json.loads((FILES / "deepseek-v3.json").read_text())

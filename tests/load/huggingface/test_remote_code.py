@@ -17,7 +17,7 @@ from hub.compared import against, told, wrong
 from remote.alike import ALIKE, MINICPM, SIZES, S
 from remote.names import ENDS, LLAMA_LAYER, NAMES, SEPARATE, WORDS, F, N
 from remote.published import PUBLISHED
-from table import every_row
+from table import every_row, sampled_rows
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
@@ -48,7 +48,7 @@ def test_minicpm_has_as_many_weights_beside_its_table_as_its_paper_says():
         assert our_total(whole) == rest + 122753 * config["hidden_size"]
 
 
-@every_row("name", ALIKE)
+@sampled_rows("name", ALIKE, 4)
 def test_the_model_is_that_of_a_class_built_alike(name):
     theirs, alike = ALIKE[name]
     assert loaded(theirs).model == loaded(alike).model

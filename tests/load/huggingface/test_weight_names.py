@@ -21,7 +21,7 @@ from archcli.measure.weights.stored_bytes import tensors
 from drawing import cases
 from import_variants import VARIANTS
 from importing import imported_file
-from table import every_row
+from table import every_row, sampled_rows
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
@@ -72,7 +72,7 @@ def theirs(config):
     return {"architectures": [type(model).__name__], **config}, model
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", CONFIGS)
 def test_what_their_class_holds_is_what_ours_needs(name):
     config, model = theirs(CONFIGS[name])
@@ -90,7 +90,7 @@ def test_what_their_class_holds_is_what_ours_needs(name):
     }
 
 
-@every_row("name", CONFIGS)
+@sampled_rows("name", CONFIGS, 4)
 def test_every_weight_of_ours_has_a_name_of_theirs(name):
     config = {"architectures": [CAUSAL.get(CONFIGS[name]["model_type"], "ForCausalLM")], **CONFIGS[name]}
     weights = weight_map(config)

@@ -63,7 +63,7 @@ def file_of(kind, text="", whole_tie=None, text_tie=None):
     }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @EACH_BUILT
 def test_the_language_model_is_that_of_the_class_however_it_is_tied(kind):
     for whole_tie, text_tie in TIES:
@@ -208,6 +208,7 @@ def test_a_flat_file_states_its_language_model_itself():
     assert import_config(flat).notes[0] == "only the language model is counted (the file itself)"
 
 
+@pytest.mark.sample(7, whole=True)
 @pytest.mark.parametrize("nested", [True, False])
 @pytest.mark.parametrize("kind", ["qwen2_vl", "qwen2_5_vl"])
 @pytest.mark.parametrize("tied", [True, False])

@@ -124,6 +124,7 @@ def test_an_annotation_that_nobody_reads_is_an_error_of_the_class(annotation):
         value_type(annotation)
 
 
+@pytest.mark.long
 @every_row("field", VALUES.values(), ids=VALUES)
 def test_every_field_agrees_with_its_schema_on_telling_values(field):
     judge = Draft202012Validator(field.type.schema)

@@ -148,6 +148,7 @@ def test_a_hostile_file_is_answered_at_once(text, answers, refused):
     assert known == answers
 
 
+@pytest.mark.long
 @every_row("text", [text for text, _ in FILES.values()], ids=FILES)
 def test_the_parser_without_libyaml_refuses_the_same_files(text, refused, monkeypatch):
     with monkeypatch.context() as patch:

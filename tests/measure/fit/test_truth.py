@@ -8,6 +8,7 @@ A_CASE = 2
 """Questions of a case."""
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=60)
 @pytest.mark.parametrize("seed", range(250))
 def test_fit_says_what_memory_and_predict_say(seed):

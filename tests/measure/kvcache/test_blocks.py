@@ -20,6 +20,7 @@ def cached(tokens, sliding, sparse, heavy):
     return near + blocks, left + sparse * 2 * 4 * (D + INDEX)
 
 
+@pytest.mark.long
 @every_row("tokens", [1, 3, 4, 127, 128, 131, 1000, 8192])
 @every_row(("name", "layers"), [("deepseek-v4-flash", (2, 21, 20)), ("deepseek-v4-pro", (0, 30, 31))])
 def test_a_window_blocks_and_what_is_open(name, layers, tokens):

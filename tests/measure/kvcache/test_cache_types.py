@@ -26,6 +26,7 @@ def expected(dtype):
     return ELEMENTS // numbers * size
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("dtype", BLOCKS)
 def test_a_cache_takes_its_blocks(dtype):
     for option in ("dtype", "kv_dtype"):
@@ -44,6 +45,7 @@ def test_a_cache_takes_its_blocks(dtype):
     )
 
 
+@pytest.mark.long
 def test_latents_with_scales_take_656_bytes_and_index_keys_132():
     """512 of fp8, 4 scales of fp32, 64 rotary in bf16; 128 of fp8 and a scale: 61 layers of V3.2."""
     latent, index = 512 + 4 * 4 + 64 * 2, 128 + 4
@@ -101,6 +103,7 @@ def test_states_beside_a_cache_in_nvfp4_stay_in_bf16():
     assert low["kv_bytes"] * 32 == bf16["kv_bytes"] * 9
 
 
+@pytest.mark.long
 def test_weights_beside_a_cache_are_as_published():
     """The model card of gpt-oss: 12.8 GiB; the type of the cache is not that of published weights."""
     for dtype in ("bf16", "q8_0", "fp8"):

@@ -21,6 +21,7 @@ def fitted(name, what, memory, tp, **sizes):
     ]["value"]
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", CASES)
 def test_tokens_and_sequences_are_those_of_memory(name):

@@ -31,6 +31,7 @@ def test_every_engine_has_a_name_and_a_file():
     assert engine_of("vllm").serves is ANY_ENGINE.serves is True
 
 
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize(
     ("engine", "block"), [("vllm", 16), ("sglang", 1), ("trtllm", 32), ("llamacpp", 256)]
 )
@@ -60,6 +61,7 @@ def test_engines_keep_one_input_of_a_convolution_less():
     assert cache("mamba-130m", seq_len=64) == held["held"]["bytes"]
 
 
+@pytest.mark.long
 def test_states_are_not_in_the_type_of_the_cache():
     """Qwen3.5 35B-A3B: 30 delta nets, 32 states of 128 x 128, 3 inputs of 8,192 channels kept."""
     recurrent, convolution = 30 * 32 * 128 * 128, 30 * 3 * 8192
@@ -138,6 +140,7 @@ def test_what_llama_cpp_cannot_cut_takes_one_device():
     assert any(note.startswith("This plan uses 1 of 2 devices.") for note in report.notes)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "layers", "experts", "logged_gib"),
     # vLLM 0.10.1 and 0.19 with Marlin's kernels: "Model loading took … GiB", biases of experts in fp32 beside
@@ -184,6 +187,7 @@ def test_the_share_of_a_device_is_the_engines_unless_it_is_stated():
     assert (stated.inputs["memory_bytes"], stated.inputs["utilization"]) == (80 * GIB, 1.0)
 
 
+@pytest.mark.sample(7, whole=True)
 @pytest.mark.parametrize(
     ("options", "engine"),
     [
@@ -230,6 +234,7 @@ def test_no_engine_is_a_way_out_that_does_not_read_the_format():
     assert (totals["fits"], totals["change"]) == (False, None)
 
 
+@pytest.mark.long
 @every_row("engine", ["vllm", "none"])
 @every_row("dtype", ["bf16", "fp8", "awq-int4"])
 @every_row("phase", ["prefill", "decode", "serve"])

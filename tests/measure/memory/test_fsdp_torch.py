@@ -39,6 +39,7 @@ def tracked(model, tokens):
     return found["Total"]
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("overrides", "tokens"),

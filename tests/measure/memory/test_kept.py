@@ -68,7 +68,7 @@ SETTINGS = {
 SHAPES = ((2, 64), (3, 80))
 
 
-@pytest.mark.sample(2, second=61)
+@pytest.mark.sample(1, second=61)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", MODELS)
 def test_kept_bytes_are_those_that_autograd_saves(name, setting):
@@ -81,6 +81,7 @@ def test_kept_bytes_are_those_that_autograd_saves(name, setting):
 SMALL = ["vocab_size=320", "d_model=64", "d_ff=64", "head_dim=16"]
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("setting", [WitnessSetting(), WitnessSetting("fp32", backend="cpu")], ids=str)
 @pytest.mark.parametrize("norm", ["{kind: layernorm}", "{kind: rmsnorm, offset: 1}"])
 def test_norms_within_experts_keep_the_gain_of_each_token(norm, setting):
@@ -97,7 +98,7 @@ ON_CPU = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("dtype", ["bf16", "fp32"])
 @pytest.mark.parametrize("name", ON_CPU)
 def test_kept_bytes_on_a_cpu(name, dtype):
@@ -122,6 +123,7 @@ def with_short_window(name):
         return load(name).model
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("name", ["retnet-6.7b", "llama-3.2-1b"])
 def test_storages_are_as_many_as_torch_keeps(name):
     """Each chunk of a scan makes its own: by their number the allocator's rounding is bounded."""

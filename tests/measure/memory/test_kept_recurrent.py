@@ -21,13 +21,14 @@ def compare(model, setting, sizes):
     assert sum(saved_by_row(model, *sizes[0], SETTINGS[setting]).values()) > 0
 
 
-@pytest.mark.sample(2, second=41)
+@pytest.mark.sample(1, second=41)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", MIXERS)
 def test_a_mixer_keeps_what_autograd_saves(name, setting, tmp_path):
     compare(mixing(name, tmp_path), setting, ((2, 64), (3, 80), (1, 150)))
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("setting", ["cuda", "cuda-fp32"])
 @pytest.mark.parametrize("name", PRESETS)

@@ -28,6 +28,7 @@ def fitting(model, asked, **memory):
     return needed
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "asked", "memory", "device"), ASKED)
 def test_the_named_format_is_the_largest_that_fits(model, asked, memory, device):
@@ -37,6 +38,7 @@ def test_the_named_format_is_the_largest_that_fits(model, asked, memory, device)
     assert known[name] == max(known.values()) == change["peak_bytes"]
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "asked", "memory", "device"), ASKED)
 def test_predict_names_what_memory_finds(model, asked, memory, device):
@@ -58,6 +60,7 @@ def test_what_fits_needs_no_other_format():
     assert any("it would fit" in note for note in notes)
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("memory", ["16GB", "24GB"])
 def test_gpt_oss_fits_a_card_as_published(memory):
     """12.8 GiB of weights; 32k tokens in 12 layers, in 12 a window and vLLM's block: 2 x 8 heads of 64."""

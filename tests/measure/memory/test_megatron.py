@@ -30,6 +30,7 @@ def peaks():
     return known
 
 
+@pytest.mark.long
 def test_nine_of_ten_are_within_five_percent(peaks):
     """All but one of 9: the longest sequence, of which archcli's model keeps one activation more."""
     errors = [abs(ours / measured - 1) for measured, ours in peaks.values()]

@@ -74,6 +74,7 @@ def test_a_prompt_copies_matrices_and_a_short_one_hidden_states():
     assert decoded["bus_bytes_per_token"] == 10 * LAYER * BF16 / 32
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("model", MODELS)
 def test_what_is_not_on_the_device_is_in_ram(model):
     """The weights of both are the model's, but for a tied table that both have."""
@@ -103,6 +104,7 @@ def test_more_in_ram_never_needs_more_of_the_device(model, phase):
         assert held == sorted(held)
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     ("model", "device", "kind"),
     [

@@ -105,6 +105,7 @@ def test_bytes_a_parameter_are_the_published_ones():
     assert per_param["adam8bit"] == pytest.approx(2 * (1 + 4 / 256), abs=1e-6)
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_arrays_and_symbols_count_as_ints_do(name):
     import numpy as np

@@ -87,7 +87,7 @@ ON_HOST = ("adamw", "adafactor", "muon")
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", THEIRS)
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.sample(1, per=lambda model, name, width: (name, width))
+@pytest.mark.sample(4)
 def test_state_and_peak_are_those_of_the_real_optimizer(model, name, width):
     assert ours(name, MODELS[model], width) == measured(name, MODELS[model], width, name in ON_HOST)
 
@@ -107,13 +107,14 @@ WITHOUT_SOME = {
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["adamw", "muon", "sgd", "sgd-momentum"])
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.sample(1, per=lambda model, name, width: (name, width))
+@pytest.mark.sample(3)
 def test_on_a_cpu_torch_steps_tensor_by_tensor(model, name, width):
     tensors = trained_tensors(train_pass(MODELS[model], 1, 8).rows, width)
     theirs = measured(name, MODELS[model], width, name in ON_HOST, foreach=None)
     assert optimizer(name, "cpu").state(tensors) == theirs
 
 
+@pytest.mark.long
 @every_row("name", [*MODELS, *WITHOUT_SOME])
 def test_tensors_are_those_that_a_real_step_gives_gradients_in_its_order(name):
     spec = (MODELS | WITHOUT_SOME)[name]
@@ -145,6 +146,7 @@ def test_states_lie_where_torch_allocates_them_for_cuda_weights(name, width):
     assert (state.device, state.host) == (places["cuda"], places["cpu"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("preset", COVERING)
 @pytest.mark.sample(1, second=20)
 def test_a_preset_s_rows_count_as_the_parameters_of_the_built_model(preset):
@@ -222,12 +224,14 @@ MUTANTS = [
 ]
 
 
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize(("name", "constant", "wrong"), MUTANTS)
 def test_a_wrong_width_is_seen(monkeypatch, name, constant, wrong):
     monkeypatch.setattr(f"{optimizers.__name__}.{constant}", wrong)
     assert ours(name, MODELS["llama"], 2) != measured(name, MODELS["llama"], 2, name in ON_HOST)
 
 
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize("name", [name for name in THEIRS if name != "sgd"])
 def test_weights_of_another_width_are_seen(name):
     assert ours(name, MODELS["llama"], 4) != measured(name, MODELS["llama"], 2, name in ON_HOST)

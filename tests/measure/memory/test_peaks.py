@@ -57,7 +57,7 @@ def shortened(name, changes=()):
     return load(name, [*MODELS[name], *changes]).model
 
 
-@pytest.mark.sample(2, second=60)
+@pytest.mark.sample(1, second=60)
 @pytest.mark.parametrize(("name", "changes", "batch", "seq", "setting"), STEPS)
 def test_the_peak_of_a_training_step(name, changes, batch, seq, setting):
     ours, theirs = training_peaks(shortened(name, changes), batch, seq, setting)
@@ -85,7 +85,7 @@ FEWER_BYTES = [
 ]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "changes", "batch", "seq", "recompute", "loss"), FEWER_BYTES)
 def test_the_peak_with_recomputation_and_a_loss_in_chunks(name, changes, batch, seq, recompute, loss):
     model = shortened(name, changes)
@@ -96,7 +96,7 @@ def test_the_peak_with_recomputation_and_a_loss_in_chunks(name, changes, batch, 
 ADAPTED = ["lora.rank=16", "lora.targets=[q, v]"]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("recompute", "loss"), [("none", "plain"), ("layer", "plain"), ("none", "chunked:4")]
 )
@@ -109,7 +109,7 @@ def test_the_peak_of_training_adapters(name, changes, recompute, loss):
     assert abs(ours - theirs) <= KIB
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("loss", ["plain", "chunked:4"])
 @pytest.mark.parametrize("changes", [[], [SMALL]], ids=["whole", "small"])
 @pytest.mark.parametrize("name", ["gpt2", "llama-3.2-1b", "qwen3-8b", "gpt-neox-20b"])
@@ -119,7 +119,7 @@ def test_the_peak_of_the_last_of_several_micro_batches(name, changes, loss):
     assert abs(ours - theirs) <= KIB
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seq", [64, 700])
 @pytest.mark.parametrize("tied", ["true", "false"])
 @pytest.mark.parametrize("name", ["gpt2", "llama-3.2-1b", "qwen3-0.6b"])
@@ -135,7 +135,7 @@ PASSES = [
 ]
 
 
-@pytest.mark.sample(2, second=50)
+@pytest.mark.sample(1, second=50)
 @pytest.mark.parametrize(("name", "phase", "chunk"), PASSES)
 def test_the_peak_of_a_prefill_and_a_decode(name, phase, chunk):
     """600 tokens, in pieces that divide them and in pieces that leave a rest."""
@@ -154,7 +154,7 @@ ROUTED_OR_WINDOWED = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("setting", [CUDA, CPU], ids=["cuda", "cpu"])
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 @pytest.mark.parametrize("name", ROUTED_OR_WINDOWED)

@@ -41,6 +41,7 @@ def test_the_parts_of_the_base():
     assert parts["optimizer"] == 12 * adapters + 4 * 2 * 7 * layers
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("plan", [Plan(dp=2), Plan(dp=2, zero=3), Plan(tp=2), Plan(pp=2, micro_batches=2)])
 def test_on_several_devices_the_base_is_stored_in_4_bits_too(plan):
     model = load("llama-1-7b", overrides=[*ADAPTED, "quantization=nf4-double"])

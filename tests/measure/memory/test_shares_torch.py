@@ -41,7 +41,7 @@ def is_counted(name):
 NAMES = [path.stem for path in sorted(PRESETS.glob("*.yaml")) if is_counted(path.stem)]
 
 
-@pytest.mark.sample(2, second=51)
+@pytest.mark.sample(1, second=51)
 @pytest.mark.parametrize("rank", [0, 2])
 @pytest.mark.parametrize("name", NAMES)
 def test_fsdp_on_three_ranks(name, rank):
@@ -64,6 +64,7 @@ def test_tensor_parallelism_and_fsdp(rank):
     assert naive - ours == 2 * 128_256 * 8192 * 7 // 64
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rank", [0, 3])
 def test_uneven_words_and_rows(rank):
     """Two by two devices of GPT-2: 50,257 words are 25,129 and 25,128, then halves of them."""

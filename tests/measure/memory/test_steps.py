@@ -47,6 +47,7 @@ def test_the_backward_leaves_the_gradients_alone(name):
     assert backward.gradients == held_alone(model, asked).gradients > 0
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("name", DENSE)
 def test_more_sequences_and_longer_ones_take_more(name):
     def peak(batch, seq):

@@ -12,7 +12,7 @@ from archcli.modules.spec.request import Request
 from archcli.runtime.memory.models import WitnessSetting
 from archcli.runtime.profile.work import prepare
 from small_towers import CONFIGS, RUN, running_model, small_model
-from table import every_row
+from table import sampled_rows
 from towers_run import inference_peak, kept_bytes, training_peak
 
 KIB = 1024
@@ -41,7 +41,7 @@ def traced(name, phase, setting, batch_size=2):
     return tower, request, trace_memory(tower, request, execution)
 
 
-@pytest.mark.sample(2, second=24)
+@pytest.mark.sample(1, second=24)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", CONFIGS)
 def test_the_peak_of_a_forward_is_torch_s(name, setting):
@@ -51,7 +51,7 @@ def test_the_peak_of_a_forward_is_torch_s(name, setting):
     assert peak == inference_peak(tower, request, SETTINGS[setting])
 
 
-@pytest.mark.sample(2, second=24)
+@pytest.mark.sample(1, second=24)
 @pytest.mark.parametrize("setting", ["cuda", "eager"])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_what_a_forward_keeps_is_what_autograd_keeps(name, setting):
@@ -60,7 +60,7 @@ def test_what_a_forward_keeps_is_what_autograd_keeps(name, setting):
     assert ours.ledger.kept > 10 * KIB
 
 
-@pytest.mark.sample(2, second=24)
+@pytest.mark.sample(1, second=24)
 @pytest.mark.parametrize("name", CONFIGS)
 def test_the_peak_of_a_backward_is_torch_s(name):
     tower, request, ours = traced(name, "train", SETTINGS["cuda"])
@@ -84,7 +84,7 @@ def params(name):
     return totals["params"], totals["params_with_towers"]
 
 
-@every_row("name", CONFIGS)
+@sampled_rows("name", CONFIGS, 4)
 def test_towers_are_among_the_weights_with_an_image_or_without(name):
     model, _ = small_model(name)
     _, whole = params(name)
@@ -161,7 +161,7 @@ def test_training_keeps_and_updates_the_tower_beside_the_language_model():
     assert stages == ["vision_tower", "forward", *last]
 
 
-@pytest.mark.sample(2, second=24)
+@pytest.mark.sample(1, second=24)
 @pytest.mark.parametrize("name", RUN)
 def test_weights_that_get_a_gradient_are_torch_s(name):
     """All but those of a layer behind the vectors that are taken (LLaVA) and of a head that nothing reads."""

@@ -67,6 +67,7 @@ PASSES = [
 ]
 
 
+@pytest.mark.long
 def test_known_constants_are_found_again():
     efficiency = calibrate([*profiles(*PASSES)], RATES, SOURCE)
     products, norms = efficiency.products("fp32"), efficiency.memory_bound("normalization")
@@ -84,11 +85,13 @@ def test_known_constants_are_found_again():
     assert products.origin.error < 0.02
 
 
+@pytest.mark.long
 def test_a_kind_of_too_few_sizes_has_the_constants_of_all():
     efficiency = calibrate([*profiles(*PASSES)], RATES, SOURCE)
     assert efficiency.memory_bound("gather") == efficiency.memory_bound("normalization")
 
 
+@pytest.mark.long
 def test_a_size_is_left_out_of_the_fit_that_it_tests():
     """One norm of three takes twice as long: the fit of the other two does not know it."""
     late = [list(rows) for rows in PASSES]
@@ -142,6 +145,7 @@ def test_quantiles_lie_between_two_values_in_proportion_to_the_seconds_that_they
     assert quantile(held_out, 0.9) == 3.0
 
 
+@pytest.mark.long
 def test_training_has_a_framework_of_its_own_from_three_profiles_on():
     """Half as long for each call in passes as in training."""
     steps = [run._replace(sizes=f"train {run.sizes}", trains=True) for run in profiles(*PASSES)]
@@ -153,6 +157,7 @@ def test_training_has_a_framework_of_its_own_from_three_profiles_on():
     assert few.memory_bound("training_framework").origin.rows == 5
 
 
+@pytest.mark.long
 def test_what_lies_in_the_cache_is_not_taken_for_the_rate_of_memory():
     """Norms at three times the rate of memory, all within the cache: one beyond it has that of memory."""
     cached = Rates("made up", RATES.peaks, BANDWIDTH, LastCache(MANY, 10 * BANDWIDTH))

@@ -25,6 +25,7 @@ def counted(model, plan, recompute="none"):
     return {name: (times[name], sent[name]) for name in times}
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_fsdp(ranks, tied):
@@ -33,6 +34,7 @@ def test_fsdp(ranks, tied):
     assert counted(model, Plan(dp=ranks, zero=3)) == sent_by_fsdp(model, ranks, B, T)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("recompute", ["none", "layer", "layers.*.ffn"])
 def test_tensor_parallelism(recompute):
     """What is recomputed sends again, but for the sum at its end, which nothing keeps."""

@@ -90,7 +90,7 @@ def test_engines_join_siblings():
     assert product.bytes == 2 * (4096 * 48 * 128 + 8 * 4096 + 8 * 48 * 128)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
 @pytest.mark.parametrize("model", ["llama-3.1-8b", "gpt-oss-20b", "deepseek-v2-lite"])
 def test_figures_are_in_order_and_grow_with_batch_and_length(engine, model):
@@ -133,6 +133,7 @@ GA10X = ("rtx-3060", "rtx-3070", "rtx-3080-12gb", "rtx-3090", "rtx-3090-ti", "rt
 SERVERS = ("a10", "a10g", "a40")
 
 
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize("device", [*GA10X, *SERVERS])
 def test_cards_of_sm_86_have_products_of_an_a40_and_attention_of_an_a100(device):
     found = archcli.predict("llama-3.1-8b", device, engine="vllm")
@@ -231,6 +232,7 @@ def test_a_prompt_in_a_step_reads_the_weights_that_the_step_reads():
     assert 0.5 * expected(prefill) < added / live.speed < expected(prefill)
 
 
+@pytest.mark.long
 def test_prompts_follow_one_another_through_stages():
     """Of 8 prompts in 4 stages each adds an eighth of the time of all, less than it takes alone."""
     asked = {"engine": "vllm", "plan": {"pp": 4}, "batch_size": 8}
@@ -245,6 +247,7 @@ def test_prompts_follow_one_another_through_stages():
     assert served["per_token_s"]["expected"] == pytest.approx(token, rel=1e-3)
 
 
+@pytest.mark.long
 def test_sequences_without_room_in_the_cache_wait_for_those_that_run():
     """Llama 3.1 70B in fp8 on one H200: of 128 sequences as many run as `memory --fit batch` says."""
     asked = {"engine": "trtllm", "phase": "serve", "seq_len": 1024, "new": 8192, "dtype": "fp8"}
@@ -271,6 +274,7 @@ def test_a_server_takes_in_as_many_sequences_as_its_engine_schedules():
     assert (alone["at_once"], "run at once" in alone["sentence"]) == (7, False)
 
 
+@pytest.mark.long
 def test_the_floor_of_a_token_has_the_products_of_the_prompts_of_others():
     """31 prompts of 8,192 tokens in 16 steps, at the peak."""
     asked = {"seq_len": 8192, "engine": "vllm"}

@@ -134,6 +134,7 @@ def test_sums_in_fp16_are_twice_as_fast_on_a_geforce_alone():
     assert peak(Rates("m1", {"fp16": 2.6e12, "fp32": 2.6e12}, 1.0)) == 2.6e12
 
 
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize("device", ["m3-max", "rx-7900-xtx", "grace-72", "rtx-5090", "arc-b580"])
 def test_every_family_has_figures_of_all_kinds(device):
     asked = {"dtype": "q4_k_m", "engine": "llamacpp", "phase": "serve", "new": 2, "seq_len": 64}
@@ -148,6 +149,7 @@ def sent_s(report):
     return sum(row["time_s"] for row in report.totals["limits"] if row["what"].startswith("communication"))
 
 
+@pytest.mark.long
 def test_a_token_goes_through_all_devices():
     """It takes as long as on one, and what goes from device to device."""
     asked = {"dtype": "q4_k_m", "engine": "llamacpp", "phase": "decode", "seq_len": 1024}
@@ -199,6 +201,7 @@ def test_the_fastest_plan_splits_no_matrix_either():
     assert (plan["tp"], plan["ep"], plan["dp"] * plan["pp"]) == (1, 1, 4)
 
 
+@pytest.mark.long
 def test_a_larger_batch_and_a_longer_context_take_no_less():
     asked = {"dtype": "q4_k_m", "engine": "llamacpp"}
     for changed, sizes in (("batch_size", (1, 2, 8, 9, 16, 64, 256)), ("seq_len", (1, 64, 512, 4096))):

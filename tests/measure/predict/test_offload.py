@@ -75,6 +75,7 @@ def test_experts_in_ram_leave_attention_on_the_device():
     assert all(".ffn." in path for path in in_ram)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("model", MODELS)
 def test_more_in_ram_is_never_faster(model):
@@ -91,6 +92,7 @@ def test_more_in_ram_is_never_faster(model):
                 assert all(b >= a * (1 - 1e-9) for a, b in longer), (kind, phase, name)
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("phase", ["decode", "prefill", "serve"])
 def test_the_rows_add_up_to_the_time(phase):
     for model, offload in (("llama-3.1-8b", "layers:9"), ("gpt-oss-20b", "experts:7")):
@@ -121,6 +123,7 @@ def test_the_search_for_a_plan_takes_no_offload():
         predict("llama-3.1-8b", "2xrtx-3090", offload="layers:1", fit="time")
 
 
+@pytest.mark.long
 def test_a_curve_and_a_fit_keep_the_offload():
     points = predict("llama-3.1-8b", "rtx-3060", offload="layers:20", curve="context").totals["curve"]
     assert [point["fits"] for point in points[:2]] == [True, True]
@@ -148,6 +151,7 @@ def published(ngl):
     return predict("qwen2.5-14b", "rtx-5060-ti-16gb", dtype="q4_k_m", **asked).totals
 
 
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize(("ngl", "measured"), SWEEP)
 def test_a_published_sweep_of_layers_is_in_the_range(ngl, measured):
     rates = published(ngl)["tokens_per_s"]
@@ -156,11 +160,13 @@ def test_a_published_sweep_of_layers_is_in_the_range(ngl, measured):
     assert rates["floor"] >= measured
 
 
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize(("ngl", "megabytes"), HELD)
 def test_and_so_is_what_it_held(ngl, megabytes):
     assert published(ngl)["needed_bytes"] / 2**20 == pytest.approx(megabytes, rel=0.05)
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize(
     ("experts", "tokens", "measured"), [(25, 1, 33.14), (26, 1, 32.29), (28, 1, 30.05), (26, 4096, 380.27)]
 )

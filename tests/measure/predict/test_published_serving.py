@@ -54,6 +54,7 @@ def test_the_table_of_the_page(script, pairs):
         assert f"| {' | '.join(map(str, cells))} |" in page
 
 
+@pytest.mark.long
 def test_tokens_of_cards_that_borrow_lie_in_the_range():
     """vLLM on an RTX A6000, an A40, RTX 3090 and RTX 5090: none is below its floor, 80% in the range."""
     tokens = list(published_tokens())

@@ -73,6 +73,7 @@ def exact(name):
     ]
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("rank", [0, 1, 5, 50, 10**3])
@@ -174,6 +175,7 @@ def test_an_unknown_rate_is_told():
         best_plan(question(decoder(), 10**6), PlanCandidates(question(decoder(), 10**6), 2, 2), NoRate())
 
 
+@pytest.mark.long
 def test_few_are_timed_where_the_least_is_known():
     """Those that may be faster than the runner-up."""
     asked = question(decoder(), 10**6)
@@ -203,6 +205,7 @@ def test_the_least_is_no_more_than_the_peak(name):
     assert sum(shares) / len(shares) > 0.6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["llama-3.1-8b", "mixtral-8x7b"])
 def test_the_least_of_larger_models(name):
     asked = MemoryQuestion(load(name).model, MemorySettings("train", 1, 2048), Plan())

@@ -53,6 +53,7 @@ def step(past, on=None, model=None):
     return predict_pass(model or decoder(), asked, on or device(), Plan(), IN_PLACE)
 
 
+@pytest.mark.long
 def test_serving_is_the_prefill_and_every_step():
     prefill = predict_pass(decoder(), settings("prefill"), device(), Plan(), IN_PLACE)
     steps = [step(past).seconds.floor for past in range(PROMPT, PROMPT + NEW)]

@@ -14,7 +14,7 @@ from archcli.measure.predict.rank.planned import planned_pass
 from archcli.modules import GLU, Group, MixtureOfExperts
 from archcli.modules.stored.quantization import Quantization, Rule
 from small import decoder, layer
-from table import every_row
+from table import sampled_rows
 
 REAL = Path(__file__).parents[2] / "load" / "huggingface" / "real_files"
 B, D, F, V, LAYERS, EXPERTS, PER_TOKEN = 2, 16, 32, 50, 3, 8, 2
@@ -123,7 +123,7 @@ PRODUCTS = {
 }
 
 
-@every_row(("form", "device"), PRODUCTS)
+@sampled_rows(("form", "device"), PRODUCTS, 4)
 def test_the_heading_and_a_note_say_how_weights_are_multiplied(form, device):
     expected = PRODUCTS[form, device]
     report = archcli.predict("llama-3.1-8b", device, "prefill", seq_len=2048, dtype=form)
@@ -141,6 +141,7 @@ def test_the_heading_and_a_note_say_how_weights_are_multiplied(form, device):
     assert (limits["floor"] < 0.8 * plain["floor"]) == bool(expected)
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(("device", "computed"), [("rtx-3090", "bf16"), ("t4", "fp16"), ("mi210", "bf16")])
 def test_fp8_without_its_peak_is_read_as_stored_and_multiplied_in_16_bits(device, computed):
     """A byte a number of weights and cache is read; a prompt takes as long as in 16 bits."""

@@ -61,6 +61,7 @@ def test_all_steps_have_the_same_tokens():
         assert found.tokens == 4 * 2 * 16
 
 
+@pytest.mark.long
 def test_a_thousand_devices_within_two_seconds():
     """Llama 3.1 70B on 1,024 of 79 GiB."""
     memory = DeviceMemory("ours", 84_932_978_278, 1024, "sm_90")
@@ -86,6 +87,7 @@ class Counting(PlanTimer):
         return super().parts(candidate)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("constants", DEVICES)
 @pytest.mark.parametrize("phase", ["decode", "prefill"])
@@ -99,6 +101,7 @@ def test_the_best_that_serves_is_that_of_all(phase, constants):
     assert choice.best.candidate == by_time[0]
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("constants", DEVICES)
 @pytest.mark.parametrize("name", MODELS)

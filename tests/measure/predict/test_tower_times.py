@@ -4,7 +4,7 @@ import pytest
 
 import archcli
 from small_towers import CONFIGS, small_model
-from table import every_row
+from table import sampled_rows
 
 DEVICE = "h100-sxm"
 
@@ -23,7 +23,7 @@ def rows_of(report, part):
     return [row for row in report.rows if row["path"].startswith(f"{part}.")]
 
 
-@every_row("name", CONFIGS)
+@sampled_rows("name", CONFIGS, 4)
 def test_the_flops_of_towers_are_those_that_are_counted(name):
     model, image = small_model(name)
     sizes = {"seq_len": 32, "batch_size": 2}
@@ -75,6 +75,7 @@ def test_serving_runs_the_towers_in_its_prefill():
     assert flops_of(served.totals) > flops_of(text.totals)
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("recompute", ["none", "layer"])
 def test_training_runs_towers_forward_and_backward_and_updates_them(recompute):
     model, image = small_model("qwen2_vl")

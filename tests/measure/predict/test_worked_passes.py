@@ -44,6 +44,7 @@ def test_the_page_has_all_three_passes():
     assert len(LINES) == 14 + 14 + 14
 
 
+@pytest.mark.long
 @every_row(
     ("number", "name", "start"),
     [

@@ -45,6 +45,7 @@ def recorded(small, **more):
     return record(work, "cpu", 1, lambda what, done, total: None)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "phase"), CASES)
 def test_every_operation_of_the_model_is_measured_in_some_stack(name, phase):
@@ -87,6 +88,7 @@ def test_experts_that_share_memory_compute_what_equal_experts_compute():
         torch.testing.assert_close(shared(TOKENS), whole(TOKENS), rtol=0, atol=0)
 
 
+@pytest.mark.long
 def test_a_stack_of_shared_experts_multiplies_as_many_matrices():
     _, plan = plan_for(
         mixture(32, 1), "decode"

@@ -57,7 +57,7 @@ def cost(rows):
     )
 
 
-@pytest.mark.sample(13)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("name", "phase"), BY_KIND)
 def test_a_layer_of_a_stack_costs_what_it_costs_in_the_model(name, phase):
     whole = checked_pass(MODELS[name], question(phase))
@@ -79,7 +79,7 @@ def inside(row):
     return {"layers", "rotary"} & set(row.path.split("."))
 
 
-@pytest.mark.sample(13)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("name", "phase"), BY_KIND)
 def test_embedding_and_head_cost_what_they_cost_in_the_model(name, phase):
     whole, ends = (

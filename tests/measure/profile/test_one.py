@@ -15,7 +15,7 @@ from archcli.recording.operations import OpTime
 from archcli.recording.recording import Recording
 from archcli.render import rendered
 from recordings import MODELS, RUNS, question
-from table import every_row
+from table import sampled_rows
 
 FUSED, SOFTMAX = "fused_attention", "normalization"
 QUIET = Recording(
@@ -64,7 +64,7 @@ def test_what_is_explained_twice_is_shown_as_negative():
     assert totals["by_class"]["contraction"]["time_share"] == pytest.approx(1.2)
 
 
-@every_row(("name", "phase"), RUNS)
+@sampled_rows(("name", "phase"), RUNS, 4)
 def test_flops_are_those_of_the_flops_command(name, phase):
     theirs, ours = count_flops(MODELS[name], question(phase)).totals, report(name, phase).totals
     assert ours["flops_by_class"] == theirs["by_class"]

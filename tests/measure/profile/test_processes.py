@@ -175,6 +175,7 @@ def test_times_made_of_small_stacks_are_not_reliable_here():
     assert joined.tables[0].title == title
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("form", ["json", "csv", "md", "plain", "table"])
 def test_every_format_prints_it(form):
     text = rendered(repeated(THREE, 3, top=2), form)

@@ -22,7 +22,7 @@ def size_of(image):
     return "x".join(map(str, image.size))
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", RUN)
 def test_a_profile_of_the_whole_has_the_flops_of_towers_projector_and_language_model(name):
     model, image = running_model(name)
@@ -40,6 +40,7 @@ def test_a_profile_of_the_whole_has_the_flops_of_towers_projector_and_language_m
     assert timed.inputs["seq_len"] == counted["prompt_tokens"]
 
 
+@pytest.mark.long
 def test_parts_share_all_that_operations_cost_and_take():
     model, image = running_model("qwen3_vl")
     timed = archcli.profile(model, image=size_of(image), seq_len=9, phase="train", **FEW)
@@ -64,6 +65,7 @@ def test_parts_share_all_that_operations_cost_and_take():
     assert totals["matmul_flops"] == sum(part["matmul_flops"] for part in parts.values())
 
 
+@pytest.mark.long
 def test_two_images_are_two_runs_of_the_tower():
     model, image = running_model("gemma3")
     one, two = (
@@ -73,6 +75,7 @@ def test_two_images_are_two_runs_of_the_tower():
         assert two[part]["flops"] == 2 * one[part]["flops"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "kind"), [("qwen2-audio", "audio_tower"), ("internvl", "vision_tower")])
 def test_sounds_and_videos_are_media_too(name, kind):
     if name == "internvl":
@@ -94,12 +97,14 @@ def test_a_video_is_not_run_where_positions_go_by_rows_and_columns():
         archcli.profile(model, video="4x112x112")
 
 
+@pytest.mark.long
 def test_prompts_with_little_text_have_places_for_all_vectors():
     model, image = running_model("llava")
     timed = archcli.profile(model, image=[size_of(image)] * 2, seq_len=1, **FEW)
     assert timed.inputs["seq_len"] == 1 + 2 * 16
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 def test_towers_run_in_the_prompt_and_not_in_decoding(phase):
     model, image = running_model("qwen2_vl")
@@ -117,6 +122,7 @@ def test_without_media_the_language_model_is_profiled_alone():
     assert not {"by_part", "media"} & totals.keys()
 
 
+@pytest.mark.long
 def test_the_document_fits_its_schema_and_has_a_table_of_parts():
     model, image = running_model("llava")
     report = archcli.profile(model, image=size_of(image), seq_len=9, **FEW)
@@ -125,6 +131,7 @@ def test_the_document_fits_its_schema_and_has_a_table_of_parts():
     assert [record["part"] for record in table.records] == [*report.totals["by_part"]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "phase"), [("llava", "train"), ("llava_next", "forward"), ("qwen3_vl", "train")]
 )
@@ -156,7 +163,7 @@ def test_pieces_of_several_sizes_are_counted_and_not_run(tmp_path):
         archcli.profile(model, part="vision_tower", image="300x300")
 
 
-@pytest.mark.sample(3, second=30)
+@pytest.mark.sample(1, second=30)
 @pytest.mark.parametrize("name", SMALL)
 def test_towers_of_other_families_run_with_their_projector_over_all_pieces(name, tmp_path):
     entry, model = SMALL[name], saved(SMALL[name], tmp_path)

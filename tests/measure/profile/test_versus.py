@@ -211,6 +211,7 @@ def test_it_is_readable_at_80_columns(monkeypatch):
     assert any(head.split() == ["class", "A", "B", "ratio", "25%", "75%", "FLOPs", "bytes"] for head in lines)
 
 
+@pytest.mark.long
 def test_real_variants_are_timed_operation_by_operation():
     # norms of the first model are fused kernels, those of the second composites of several operations
     models = [

@@ -26,6 +26,7 @@ def best(name, params, keep=()):
     return ranked(BaseShape(load(name), keep), round(params))[0].shape
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     ("layers", "width", "params"),
     # Brown et al. 2020, arXiv:2005.14165, table 2.1; its 13B states 5,140, which no head of 128 divides
@@ -37,6 +38,7 @@ def test_gpt3_scaled_down_is_the_gpt3_of_table_2_1(layers, width, params):
     assert shape.params == pytest.approx(params, rel=0.01)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("base", "params", "published"),
     [
@@ -60,6 +62,7 @@ def test_llama_scaled_is_near_the_published_llama(base, params, published):
     assert found["n_heads"] == pytest.approx(heads, rel=0.10)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=9)
 @pytest.mark.parametrize("factor", [0.5, 3])
 @pytest.mark.parametrize("name", [*HYBRIDS, *WIDE])
@@ -82,6 +85,7 @@ def test_the_ratio_of_heads_that_share_keys_stays_where_it_divides():
     assert heads["n_heads"] * 128 == found.d_model
 
 
+@pytest.mark.long
 def test_sizes_that_are_named_are_kept():
     assert not any("kv_heads" in path for path in best("llama-3.1-8b", 70e9, ["n_kv_heads"]).values)
     assert best("llama-3.1-8b", 20e9, ["n_layers"]).n_layers == 32
@@ -162,6 +166,7 @@ def test_a_size_below_what_the_vocabulary_takes_is_refused():
         ranked(BaseShape(load("llama-3.1-8b")), 100_000)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=50)
 @pytest.mark.parametrize("name", COVERING)
 def test_every_preset_has_a_shape_near_twice_its_size(name):
@@ -186,6 +191,7 @@ def test_heads_that_are_kept_divide_every_width():
     assert ranked(base, 300_000_000)[0].shape.d_model % (3 * 2) == 0
 
 
+@pytest.mark.long
 def test_halves_of_heads_stay_whole():
     """Differential attention compares the two halves of its heads, so that their numbers are even."""
     mixer = "attention={kind: differential, n_kv_heads: 6, n_heads: 6, head_dim: 8, lambda_init: 0.2}"

@@ -9,7 +9,7 @@ from archcli.measure.survey.compare.report import Compared, compare_models
 from archcli.measure.survey.show import list_rows
 from combinations.hybrids import HYBRIDS, hybrid
 from surveying import survey_models
-from table import every_row
+from table import sampled_rows
 
 H, P, N, G, K, Q = 4, 6, 5, 2, 3, 4
 STATE = H * P * N + K * (H * P + 2 * G * N)
@@ -90,7 +90,7 @@ def test_compare_shows_what_is_constant_and_how_many_layers_attend():
     assert rows["mixers"]["value_1"] == "4 mamba2 + 2 gqa"
 
 
-@every_row("name", HYBRIDS)
+@sampled_rows("name", HYBRIDS, 4)
 def test_show_lists_the_sizes_of_every_recurrent_layer(name):
     report, layers = list_rows(load_text(hybrid(name), name).model), HYBRIDS[name]
     shown = report.totals["recurrences"]

@@ -66,6 +66,7 @@ def failing(check, names=(*PRESETS, *HYBRIDS, *STATED)):
     return {name: found[0] for name in names if (found := list(check(name)))}
 
 
+@pytest.mark.long
 def test_an_id_is_there_once():
     assert not failing(lambda name: [i for i, n in Counter(r["id"] for r in rows_of(name)).items() if n > 1])
 
@@ -109,6 +110,7 @@ def unlike_the_cache(name):
         yield cached, totals["cross_elements"]
 
 
+@pytest.mark.long
 def test_what_rows_leave_in_the_cache_is_what_kvcache_counts():
     assert not failing(unlike_the_cache)
 
@@ -130,6 +132,7 @@ def test_a_layer_caches_what_kvcache_says_of_its_kind():
     assert not failing(unlike_the_layers)
 
 
+@pytest.mark.long
 def test_folded_layers_have_all_parameters():
     def moved(name):
         plain = shape_pass(named(name), Request("forward", BATCH, TOKENS))

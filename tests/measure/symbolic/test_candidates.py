@@ -159,6 +159,7 @@ def test_a_decision_that_all_take_alike_needs_one_run():
     assert [(run.places.tolist(), run.result) for run in runs] == [([0, 2], 1), ([1], 2)]
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     "name", ["llama-3.1-8b", "gemma-2-9b", "mixtral-8x7b", "deepseek-v3", "mamba2-2.7b", "qwen3-next-80b-a3b"]
 )
@@ -175,6 +176,7 @@ def test_every_size_of_a_model_is_swept_in_few_runs(name, monkeypatch):
         assert len(runs) < 6, path
 
 
+@pytest.mark.long
 def test_numbers_of_a_run_are_freed_when_it_ends():
     """Without waiting for the garbage collector: a sweep of many chunks would hold on to all of them."""
     gc.collect()

@@ -30,6 +30,7 @@ MODELS = (
 SETTINGS = 20
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=11)
 @pytest.mark.parametrize("name", MODELS)
 def test_random_settings_give_the_json_of_the_commands(name):
@@ -37,12 +38,13 @@ def test_random_settings_give_the_json_of_the_commands(name):
     assert wrong == []
 
 
-@pytest.mark.sample(2, second=40)
+@pytest.mark.sample(1, second=40)
 @pytest.mark.parametrize("record", preset_records(), ids=lambda record: record["name"])
 def test_every_preset_has_closed_forms(record):
     assert [words for seed in range(3) for words in disagreement(record["name"], seed)] == []
 
 
+@pytest.mark.long
 def test_numbers_are_exact_beyond_floats():
     known = engine("gpt2")
     sizes = known.values | {"batch_size": 2**20, "seq_len": 2048, "context": 2**60 + 1}
@@ -69,6 +71,7 @@ def test_code(expression, code):
     assert javascript(expression) == code
 
 
+@pytest.mark.long
 @every_row("n", [1, 2, 3, 4, 5, 1023, 1024, 1025, 2**60 + 1])
 @every_row("m", [1, 2, 7, 1024, 2**61])
 def test_code_computes_what_the_expression_is(n, m):
@@ -100,6 +103,7 @@ def test_binary_digits_are_exact_beside_powers_of_two():
         assert int(context.eval(f"String(binary({n}n))")) == (n - 1).bit_length()
 
 
+@pytest.mark.long
 def test_conditions_are_those_of_the_loader():
     known = {f"{c.left} {c.sign} {c.right}" for c in engine("deepseek-v3").conditions}
     assert known == {
@@ -111,6 +115,7 @@ def test_conditions_are_those_of_the_loader():
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_layers", [12, 24, 48, 96])
 def test_titles_name_the_last_layers_wherever_they_stand(n_layers):
     forms = closed_forms(free_model(given("qwen3-next-80b-a3b").model))

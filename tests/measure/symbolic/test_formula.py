@@ -44,6 +44,7 @@ def test_even_divisions_lose_their_floor():
     assert same(found.params, D * (2 * V + 1) + L * (2 * D * D + 2 * D * K * D / H + 3 * D * F + 2 * D))
 
 
+@pytest.mark.long
 def test_a_pattern_that_fills_the_layers_leaves_no_rounding():
     model = decoder(Group(n_layers=4, pattern=(layer(attention(window=3)), layer())))
     assert same(formula(model).kv_elements, 2 * B * K * d * L / 2 * (S + sympy.Min(S, w)))
@@ -78,6 +79,7 @@ HEADS = {
 }
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("name", HEADS)
 def test_a_head_in_its_own_words(name):
     head, params = HEADS[name]
@@ -96,6 +98,7 @@ def test_what_only_training_runs_is_in_no_formula():
     assert more == plain
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seq_len", [1, 3, 100])
 def test_the_values_put_in_give_the_counts(seq_len):
     model = decoder(Group(n_layers=3, pattern=(layer(attention(window=3)), layer(attention(chunk=4)))))

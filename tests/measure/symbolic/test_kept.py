@@ -32,6 +32,7 @@ def replaced(model, **sizes):
     return substitute(model, {NAMES[name]: value for name, value in sizes.items()})
 
 
+@pytest.mark.long
 @given(st.integers(3, 60), st.integers(1, 8), st.integers(1, 100), st.integers(1, 9), st.integers(2, 70))
 def test_the_closed_form_at_any_sizes(n_layers, d_model, d_ff, batch, seq):
     closed = closed_form("small")
@@ -43,6 +44,7 @@ def test_the_closed_form_at_any_sizes(n_layers, d_model, d_ff, batch, seq):
     assert closed.kept_bytes.subs(values) == activation_memory(replaced(DENSE, **sizes), batch, seq)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", [DENSE, MIXTURE], ids=["dense", "mixture"])
 @given(
     st.lists(st.tuples(st.integers(3, 60), st.integers(1, 8), st.integers(1, 100)), min_size=1, max_size=5)

@@ -57,6 +57,7 @@ def test_most_layers_of_a_pattern_are_all_but_the_others(n_layers):
     assert symbols.value(most) == len([i for i in range(n_layers) if i % 6 != 5])
 
 
+@pytest.mark.long
 def test_a_logarithm_is_rounded_up_for_every_kind_of_number():
     numbers = np.array([1, 2, 3, 4, 5, 8, 9, 1023, 1024, 1025, 2**20 + 1])
     n = sympy.Symbol("n", integer=True, positive=True)
@@ -68,6 +69,7 @@ def test_a_logarithm_is_rounded_up_for_every_kind_of_number():
 KEPT = Quantization(bits=4, group_size="row", rules=(Rule(match="embedding", bits="dtype"),))
 
 
+@pytest.mark.long
 def test_words_beside_numbers_are_no_sizes():
     # bits: dtype and group_size: row are words; the sizes of the model are those of the same one unquantized
     packed, plain = decoder(quantization=KEPT, max_seq_len=64), decoder(max_seq_len=64)

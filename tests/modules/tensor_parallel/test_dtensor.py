@@ -50,7 +50,7 @@ DENSE = [name for name in COVERING if splits(name)]
 MIXTURES = ("mixtral-8x7b", "gpt-oss-20b")
 
 
-@pytest.mark.sample(2, second=80)
+@pytest.mark.sample(1, second=80)
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("name", DENSE)
 def test_dense(name, rank):
@@ -58,6 +58,7 @@ def test_dense(name, rank):
     assert counted_shapes(shard(model, 2, rank=rank)) == local_shapes(model, rank, 2)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("rank", [0, 3])
 @pytest.mark.parametrize("name", MIXTURES)
@@ -66,6 +67,7 @@ def test_experts_by_channel(name, rank):
     assert counted_shapes(shard(model, 4, rank=rank)) == local_shapes(model, rank, 4)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("rank", [0, 3])
 @pytest.mark.parametrize("name", MIXTURES)
@@ -74,6 +76,7 @@ def test_whole_experts(name, rank):
     assert counted_shapes(shard(model, ep=4, rank=rank)) == local_shapes(model, rank, 4, by_expert=True)
 
 
+@pytest.mark.long
 def test_uneven_words():
     """50,257 words are 25,129 and 25,128."""
     of_ranks = [local_shapes(load("gpt2").model, rank, 2)["embedding.tokens.weight"] for rank in (0, 1)]

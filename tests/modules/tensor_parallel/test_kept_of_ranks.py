@@ -20,13 +20,14 @@ PAIRS = [
 ]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "plan"), PAIRS)
 def test_kept_bytes_of_a_rank(name, plan):
     part = shard(load(name, MODELS[name]).model, **plan)
     assert differences(part, 2, 64, WitnessSetting()) == {}
 
 
+@pytest.mark.long
 def test_sequence_parallelism_keeps_less():
     """Residuals have half of the tokens; what a split module reads is gathered, and kept as it is read."""
     model = load("llama-3.2-1b", MODELS["llama-3.2-1b"]).model

@@ -135,7 +135,7 @@ def plans():
         yield from ((name, tp, sp) for tp, sp in ((2, False), (2, True), (4, False)) if (name, tp) != UNEQUAL)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "tp", "sp"), tuple(plans()))
 def test_ranks_compute_the_model(name, tp, sp, monkeypatch):
     model = MODELS[name]
@@ -185,7 +185,7 @@ OF_GROUPS = (
 )
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", OF_GROUPS)
 @pytest.mark.parametrize(("tp", "groups"), [(1, 2), (1, 4), (2, 2)])
 def test_groups_compute_the_model_of_their_own_sequences(name, tp, groups, monkeypatch):

@@ -16,7 +16,7 @@ from archcli.render.picture.architecture.page.printed import cut, lines_of
 from archcli.render.picture.architecture.page.sheet import kinds_title, sheet
 from archcli.render.picture.architecture.page.thumbnail import thumbnail
 from archcli.render.picture.architecture.style import width_of
-from table import every_row
+from table import every_row, sampled_rows
 
 MODELS = [
     "llama-3.1-8b",
@@ -41,7 +41,7 @@ def amount(value):
     return Figure(value, "params", "", "params")
 
 
-@every_row("name", MODELS)
+@sampled_rows("name", MODELS, 4)
 def test_boxes_are_in_their_room_and_apart(name):
     placed = sheet(drawn_of(name))
     places = [*placed.packed.kinds, *placed.packed.panels]
@@ -148,6 +148,7 @@ LAYER = """  - n_layers: 1
 """
 
 
+@pytest.mark.long
 def test_a_model_of_many_different_layers_is_drawn_as_runs(tmp_path):
     file = tmp_path / "many.yaml"
     file.write_text(MANY + "".join(LAYER % (100 + i) for i in range(150)))

@@ -25,6 +25,7 @@ def faults(drawn, width, scale):
     return list(overlaps(drawn.shapes(0, 0, width, scale), width, drawn.height(width)))
 
 
+@pytest.mark.long
 @every_row("scale", [0.001, 0.004, 0.01, 0.03, 0.1])
 @every_row("name", PARTS)
 def test_nothing_overlaps_in_a_panel_of_any_scale_and_width(name, scale):
@@ -42,7 +43,7 @@ def test_nothing_overlaps_in_the_wiring_of_a_layer(name):
         assert faults(drawn, needed + more, 0.01) == []
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", COVERING)
 def test_nothing_overlaps_in_the_panels_and_layers_of_a_preset(name):
     chance = random.Random(name)  # noqa: S311 no secret hangs on it
@@ -94,6 +95,7 @@ def test_one_scale_is_the_largest_at_which_all_panels_fit():
     assert any(drawn.natural(scale * 1.08)[0] > room for drawn, room in rooms)
 
 
+@pytest.mark.sample(5, whole=True)
 @pytest.mark.parametrize("name", PARTS)
 def test_traced_figures_are_drawn_as_plain_ones(name):
     drawn = panel(PARTS[name])

@@ -41,6 +41,7 @@ def alike(theirs, ours):
     return all(abs(float(a) - float(b)) < 0.11 for a, b in pairs)
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("name", MODELS)
 def test_the_script_draws_what_is_drawn(name):
     drawing = Drawing(name)
@@ -61,6 +62,7 @@ def test_the_script_draws_what_is_drawn(name):
     assert wrong == []
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("name", MODELS)
 def test_other_figures_are_drawn_to_one_scale(name):
     drawing = Drawing(name)
@@ -84,6 +86,7 @@ def test_other_figures_are_drawn_to_one_scale(name):
     assert {value for _, value in bars} <= set(values)
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     ("name", "changed"),
     [

@@ -14,13 +14,13 @@ def named(models):
 
 
 @pytest.mark.xdist_group("browser")
-@pytest.mark.sample(3, second=120)
+@pytest.mark.sample(1, second=120)
 @pytest.mark.parametrize("models", SEEN, ids=named)
 def test_a_drawing_is_read_in_any_font_size_and_scheme(browser, models):
     assert seen_faults(browser, drawing(*models)) == {}
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("models", SEEN, ids=named)
 def test_a_drawing_says_what_the_commands_count(models):
     assert counted_faults(drawing(*models), *models) == {}
@@ -48,6 +48,7 @@ groups:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [40, 130, pytest.param(900, marks=pytest.mark.long)])
 def test_layers_that_all_differ_are_drawn(tmp_path, n):
     file = tmp_path / "different.yaml"

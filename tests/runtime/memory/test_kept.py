@@ -114,6 +114,7 @@ def test_registrations_end_with_the_block():
     assert bytes_kept() == before > FP32 * 2
 
 
+@pytest.mark.long
 def test_every_storage_of_a_block_of_gpt2():
     kept = kept_of_model(load("gpt2").model, B, T)
     norm = ["In(0)", f"New({FP32 * B * T})", f"New({FP32 * B * T})"]
@@ -139,6 +140,7 @@ def test_every_storage_of_a_block_of_gpt2():
     assert kept.made()["layers.3.attention_norm"] == x + 2 * FP32 * B * T
 
 
+@pytest.mark.long
 def test_a_storage_counts_once_whoever_keeps_it():
     kept = kept_of_model(load("gpt2").model, B, T)
     (shared,) = [one for one in kept.storages if len(one.keepers) == 3 and "layers.0." in one.maker]
@@ -147,6 +149,7 @@ def test_a_storage_counts_once_whoever_keeps_it():
     assert shared.bytes == BF16 * B * T * D
 
 
+@pytest.mark.long
 def test_the_plain_loss_outside_keeps_fp32_logits_twice_over():
     without, with_loss = (kept_of_model(load("gpt2").model, B, T, loss=loss) for loss in (False, True))
     # log-probabilities; the sum of weights has no axes
@@ -154,7 +157,7 @@ def test_the_plain_loss_outside_keeps_fp32_logits_twice_over():
     assert with_loss.made()[""] == FP32 * B * T * V
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ZOO)
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 def test_fake_tensors_are_kept_as_real_ones(name, attention):

@@ -38,6 +38,7 @@ def tracked(spec, batch, seq, dtype="bf16"):
     return total - sum(tensor.numel() * tensor.element_size() for tensor in outside)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "batch", "seq", "dtype"), [("llama", 2, 40, "bf16"), ("gpt2", 1, 33, "fp32")]
 )
@@ -62,6 +63,7 @@ def test_storages_are_booked_until_nothing_refers_to_them():
     assert (live.now, y.shape) == (FP32 * 1000, (1000,))
 
 
+@pytest.mark.long
 def test_a_short_step_peaks_at_the_gradients_of_a_tied_table():
     """The head's gradient of the table, and the embedding's, which is added to it into a third."""
     peak = training_step_peak(GPT2, B, 16)
@@ -80,6 +82,7 @@ def test_a_long_step_peaks_in_the_loss():
     assert (longer.bytes - long.bytes) // 128 > 3 * FP32 * V
 
 
+@pytest.mark.long
 def test_recomputed_layers_keep_their_inputs():
     plain, recomputed = (training_step_peak(GPT2, 1, 1024, recomputed=of) for of in (None, is_layer))
     assert recomputed.moment == "loss"
@@ -98,12 +101,13 @@ def test_a_loss_in_chunks_has_a_lower_spike():
     assert four.bytes < plain.bytes - 2 * FP32 * 768 * V
 
 
+@pytest.mark.long
 def test_cuda_on_meta_keeps_less_than_a_cpu():
     cpu, cuda = (training_step_peak(ZOO["llama"], 2, 64, setting=at) for at in (CPU, WitnessSetting()))
     assert cuda.bytes < cpu.bytes
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", [name for name in ZOO if name not in MIXTURES])
 def test_fake_tensors_take_what_real_ones_take(name):
     fake, real = (
@@ -113,6 +117,7 @@ def test_fake_tensors_take_what_real_ones_take(name):
     assert fake == real
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["bert-base-uncased", "gpt2"])
 def test_a_forward_without_a_cache_peaks_where_it_is_counted(name):
     spec, settings = load(name).model, MemorySettings("forward", B, 64, attention="sdpa", backend="cpu")
@@ -121,6 +126,7 @@ def test_a_forward_without_a_cache_peaks_where_it_is_counted(name):
     assert (counted.path, counted.bytes - counted.weights) == (peak.path, peak.bytes)
 
 
+@pytest.mark.long
 def test_a_prefill_peaks_with_its_cache():
     whole = inference_peak(GPT2, Request("prefill", 1, 512))
     cache = 2 * LAYERS * BF16 * 512 * D

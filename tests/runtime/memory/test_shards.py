@@ -12,6 +12,7 @@ BF16 = 2
 GPT2 = load("gpt2").model
 
 
+@pytest.mark.long
 def test_uneven_shards():
     """Rows are dealt out in equal pieces; the last rank has what is left of 50257, 1024, 768 and 3072."""
     whole = shards_of(GPT2, Mesh())
@@ -32,6 +33,7 @@ def test_the_shards_of_llama_8b_on_three_ranks():
     ]
 
 
+@pytest.mark.long
 def test_a_plan_divides_what_it_names():
     plan = {
         "layers.*.attention.q_proj": ColwiseParallel(),
@@ -46,7 +48,7 @@ def test_a_plan_divides_what_it_names():
     assert half["layers.7.attention.o_proj.bias"] == BF16 * 768
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ZOO)
 def test_all_ranks_together_hold_the_model(name):
     whole = shards_of(ZOO[name], Mesh(), dtype="fp32")

@@ -60,7 +60,7 @@ def assert_steps_like_one_pass(made, ids=None, prompts=(1, 5)):
             assert_close(stepwise(made, ids, prompt), full[:, prompt - 1 :])
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("form", ["eager", "sdpa"])
 @pytest.mark.parametrize("position", POSITIONS)
 @pytest.mark.parametrize("mask", MASKS)
@@ -71,12 +71,13 @@ def test_steps_like_one_pass(kind, mask, position, form):
     assert_steps_like_one_pass(built(spec, attention=form))
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", GENERATORS)
 def test_families_step_like_one_pass(name):
     assert_steps_like_one_pass(built(GENERATORS[name]))
 
 
+@pytest.mark.long
 @every_row("name", ["llama", "gemma2", "llama4", "deepseek", *PAIRS, *DECODERS])
 def test_a_prompt_may_come_in_pieces(name):
     made, ids = built(GENERATORS[name]), tokens()

@@ -36,12 +36,13 @@ CASES = {
 every_case = pytest.mark.parametrize("case", CASES)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @every_case
 def test_all_witnesses_agree(case):
     assert failures(ask(adapted(*CASES[case]))) == []
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ZOO)
 def test_all_witnesses_agree_about_every_family(name):
@@ -70,6 +71,7 @@ def merged(made, spec):
 UNTIED = [case for case in CASES if case != "tied ends"]  # a tied head has two matrices once adapted
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("case", UNTIED)
 def test_it_computes_what_merged_matrices_compute(case):
     spec = adapted(*CASES[case])
@@ -77,6 +79,7 @@ def test_it_computes_what_merged_matrices_compute(case):
     assert_close(made(ids), merged(made, spec)[0](ids), 2e-5)
 
 
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize("case", UNTIED)
 def test_gradients_are_those_of_the_merged_matrices_by_the_chain_rule(case):
     spec = adapted(*CASES[case])
@@ -104,6 +107,7 @@ def test_a_tied_head_and_its_table_have_an_adapter_each():
     assert_close(logits, expected)
 
 
+@pytest.mark.sample(4, whole=True)
 @every_case
 def test_only_adapters_train(case):
     made = built(adapted(*CASES[case]))
@@ -112,6 +116,7 @@ def test_only_adapters_train(case):
         assert parameter.requires_grad == (parameter.grad is not None) == ("lora_" in name)
 
 
+@pytest.mark.sample(2, whole=True)
 @every_case
 def test_fresh_adapters_change_nothing(case):
     spec = adapted(*CASES[case])

@@ -61,7 +61,7 @@ TARGETS = {
 }
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("kind", "target"), [(kind, target) for kind in KINDS for target in [*TARGETS[kind], "all_linear"]]
 )

@@ -63,6 +63,7 @@ def loss_of(made):
 every = pytest.mark.parametrize("name", MODELS)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @every
 def test_all_witnesses_agree_about_adapters_and_a_loss(name):
@@ -70,6 +71,7 @@ def test_all_witnesses_agree_about_adapters_and_a_loss(name):
     assert failures(ask(adapted(name, "down"), 2, 10)) == []
 
 
+@pytest.mark.sample(2, whole=True)
 @every
 def test_the_loss_and_its_gradients_are_those_of_merged_matrices(name):
     spec = adapted(name)
@@ -99,6 +101,7 @@ def test_the_loss_and_its_gradients_are_those_of_merged_matrices(name):
         assert_close(gradients[second], ALPHA / RANK * whole[base] @ a.transpose(-1, -2), 5e-5)
 
 
+@pytest.mark.sample(4, whole=True)
 @every
 def test_all_linear_leaves_the_head_to_itself(name):
     names = [
@@ -128,6 +131,7 @@ def test_what_training_shares_cannot_be_adapted(name, tied, target):
         type(spec)(**fields)
 
 
+@pytest.mark.sample(3, whole=True)
 @every
 def test_an_adapted_model_generates(name):
     made = built(adapted(name)).eval()
@@ -140,7 +144,7 @@ def test_an_adapted_model_generates(name):
     assert_close(torch.cat(steps, dim=1), made(text)[:, 4:], 2e-5)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @every
 def test_dropout_and_batch_statistics_on_the_way_to_a_loss(name):
     norm = BatchNorm()
@@ -160,6 +164,7 @@ def test_dropout_and_batch_statistics_on_the_way_to_a_loss(name):
     assert loss_of(made.train()) != loss_of(plain.train())
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("pair", ["t5-v1.1", "whisper"])
 @pytest.mark.parametrize("name", HEADS)

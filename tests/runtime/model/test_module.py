@@ -96,6 +96,7 @@ def test_weighted_operations_are_torchs_own_modules():
     assert kinds == {nn.Embedding, nn.Linear, nn.RMSNorm, nn.LayerNorm}
 
 
+@pytest.mark.sample(1, whole=True)
 @eight_families
 def test_state_dict_goes_round(name):
     made, file = built(EVERY[name]), io.BytesIO()
@@ -137,7 +138,7 @@ def test_hooks_fire_on_every_node(name):
     assert sorted(fired) == sorted(nodes)
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "name", [name for name in EVERY if "t5" not in name]
 )  # a T5 layer's bias is the stack's
@@ -160,6 +161,7 @@ def test_a_layer_that_attends_to_a_source_says_that_it_has_none():
         made(tokens())
 
 
+@pytest.mark.sample(3, whole=True)
 @eight_families
 def test_activation_checkpointing_gives_the_same_gradients(name):
     made, ids = built(EVERY[name]), tokens()
@@ -170,6 +172,7 @@ def test_activation_checkpointing_gives_the_same_gradients(name):
         assert_close(gradient, plain[parameter], 1e-6)
 
 
+@pytest.mark.sample(2, whole=True)
 @eight_families
 def test_training_lowers_the_loss_and_reaches_every_parameter(name):
     torch.manual_seed(0)
@@ -199,6 +202,7 @@ def test_a_copy_is_the_same_and_its_own(name):
     assert not torch.equal(answer(twin), said)
 
 
+@pytest.mark.sample(2, whole=True)
 @eight_families
 def test_meta_allocates_nothing_and_runs(name):
     made = build_model(EVERY[name], device="meta")
@@ -208,6 +212,7 @@ def test_meta_allocates_nothing_and_runs(name):
     assert [tuple(each.shape) for each in said] == SHAPES.get(name, [(2, 9, V)])
 
 
+@pytest.mark.sample(3, whole=True)
 @eight_families
 def test_bf16_runs_and_is_near(name):
     made, ids = built(EVERY[name]), tokens()
@@ -241,11 +246,13 @@ def test_built_in_bf16_is_bf16_throughout(name):
     assert torch.get_default_dtype() == torch.float32
 
 
+@pytest.mark.sample(1, whole=True)
 @eight_families
 def test_fused_and_eager_attention_agree(name):
     assert_close(answer(built(EVERY[name])), answer(built(EVERY[name], attention="eager")))
 
 
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize("name", MIXTURES)
 def test_both_forms_of_experts_agree(name):
     made, ids = built(EVERY[name]), tokens()
@@ -268,6 +275,7 @@ def _naive(block):
     return block.replace(attention=block.attention.replace(form="naive"))
 
 
+@pytest.mark.long
 def test_weights_start_such_that_the_model_is_sane():
     torch.manual_seed(0)
     for name, spec in EVERY.items():
@@ -276,6 +284,7 @@ def test_weights_start_such_that_the_model_is_sane():
         assert answer(made).std() < 8, name
 
 
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize("name", ENCODERS)
 def test_an_encoder_generates_nothing(name):
     made, ids = built(ENCODERS[name]), tokens()

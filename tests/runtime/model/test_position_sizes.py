@@ -73,6 +73,7 @@ def sinusoid(position, width, base, pairing, first="sine"):
     )
 
 
+@pytest.mark.long
 @given(
     batch=st.integers(1, 3),
     new=SIZES,
@@ -93,6 +94,7 @@ def test_learned_rows_and_the_first_token_type_are_added(batch, new, start, d, o
             assert torch.allclose(x[b, t], expected, atol=1e-6)
 
 
+@pytest.mark.long
 @given(
     new=SIZES, start=STARTS, half=SIZES, base=st.floats(10.0, 1e6), pairing=PAIRINGS,
     first=st.sampled_from(["sine", "cosine"]), offset=st.integers(0, 3),
@@ -200,6 +202,7 @@ def test_without_positions_the_last_of_a_causal_layer_does_not_know_the_order():
     assert not torch.allclose(plain[:, order], other, atol=1e-2)  # but the mask tells those before
 
 
+@pytest.mark.sample(5, whole=True)
 @pytest.mark.parametrize("kind", POSITIONS)
 def test_with_positions_the_order_counts(kind):
     for cls, causal in ((Encoder, False), (Decoder, True)):

@@ -47,6 +47,7 @@ def test_evaluation_drops_nothing_and_training_draws_anew(attention):
     assert_close(made.eval()(ids), plain(ids))
 
 
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("place", SHARES)
 def test_every_place_drops_by_itself(place, attention):
@@ -123,7 +124,7 @@ BATCH_NORMED = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("spec", [*BATCH_NORMED.values(), dropping(**SHARES)], ids=[*BATCH_NORMED, "dropout"])
 def test_all_witnesses_agree(spec):
     assert failures(ask(spec, batch_size=1)) == []

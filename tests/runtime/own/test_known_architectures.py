@@ -26,6 +26,7 @@ def inputs_of(model, request):
     return {name: x.bfloat16() if x.is_floating_point() else x for name, x in inputs.items()}
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=30)
 @pytest.mark.parametrize("name", COVERING)
 def test_a_built_preset_counts_as_any_module(name):
@@ -50,7 +51,7 @@ WITH_A_SCALAR = {"nllb-200-600m", "pegasus-large", "transformer-base", "transfor
 """Presets whose forward makes a tensor of one number, which archcli's account leaves out."""
 
 
-@pytest.mark.sample(2, second=60)
+@pytest.mark.sample(1, second=60)
 @pytest.mark.parametrize("name", sorted({*COVERING} - LABELLED_WHOLE - QUANTIZED))
 def test_the_memory_of_a_built_preset_is_that_of_its_step(name):
     model = shortened(name, WINDOW)
@@ -105,6 +106,7 @@ STEP_BY_STEP = {
 """Classes and phases whose attention runs step by step: all pairs, whatever the mask."""
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=30)
 @pytest.mark.parametrize("name", THEIRS)
 def test_a_class_of_transformers_counts_as_its_config(name):
@@ -127,6 +129,7 @@ def test_a_class_of_transformers_counts_as_its_config(name):
         assert theirs["executed_flops"] >= whole
 
 
+@pytest.mark.long
 def test_a_mamba_of_transformers_differs_by_two_things_of_its_code():
     layers, tokens, width, state, kernel = 2, 16, 2 * 64, 16, 4
     sizes = {"hidden_size": 64, "num_hidden_layers": layers, "vocab_size": 96, "state_size": state}

@@ -1,5 +1,6 @@
 """The memory of a pass without values, against the live storages of the same pass with them."""
 
+import pytest
 import torch
 from torch import nn
 
@@ -63,6 +64,7 @@ def measured(module, inputs, phase):
     return live.peak.bytes + sum(held.values())
 
 
+@pytest.mark.long
 @every_row("phase", ["forward", "train"])
 @every_row("name", MODULES)
 def test_the_peak_equals_live_storages(name, phase):

@@ -26,7 +26,7 @@ def work_of(name):
     return prepare(MODELS[name], counted.request)
 
 
-@pytest.mark.sample(2, second=10)
+@pytest.mark.sample(1, second=10)
 @pytest.mark.parametrize("name", MODELS)
 def test_every_row_that_ran_is_timed_as_often_within_the_pass(name):
     work = work_of(name)
@@ -45,6 +45,7 @@ def test_every_row_that_ran_is_timed_as_often_within_the_pass(name):
     assert not any("op_hook" in vars(module) for module in work.model.modules())
 
 
+@pytest.mark.long
 def test_the_time_of_the_rows_divides_among_the_classes_of_the_profile():
     found = shares(*cross_check(work_of("deepseek"), 2, silent))
     assert sum(each.profile for each in found.values()) == pytest.approx(1.0)

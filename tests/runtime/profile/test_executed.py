@@ -63,6 +63,7 @@ def test_flops_of_a_fused_kernel_that_torch_has_no_formula_for_are_unknown():
     assert did.plus(Executed(1, 1, 1)).flops is None
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("phase", ["forward", "train"])
 def test_products_that_were_executed_are_those_of_the_rows(phase):
     counted, recording = profiled(MODELS["gpt2"], phase, "eager")

@@ -39,7 +39,7 @@ def test_all_weights_are_built_whatever_the_pass_runs():
     assert memory_of(OTHERS["t5"], "decode", past=3, source_len=3)["weights_bytes"] == whole
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.torch
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
@@ -57,6 +57,7 @@ def test_an_inference_is_the_peak_of_live_storages(phase, attention):
     assert memory["cache_bytes"] + memory["activations_bytes"] - ids == pytest.approx(live.bytes, rel=0.01)
 
 
+@pytest.mark.long
 @pytest.mark.torch
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 def test_training_is_the_peak_of_live_storages(attention):

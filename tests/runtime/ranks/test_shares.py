@@ -48,6 +48,7 @@ def test_where_parts_begin(size, own, starts):
     assert found == starts
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("tp", [2, 4])
 def test_parts_of_a_model_are_those_of_the_other_way_to_share(tp):
     """By the slices that tests take of weights whose ranks compute the whole model's logits."""

@@ -14,7 +14,7 @@ from asking import failures
 from small_towers import RUN, running_model, small_model
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", RUN)
 def test_counts_of_the_whole_agree(name):
     model, image = running_model(name)
@@ -37,6 +37,7 @@ def passes_of(model, image, change):
     return CountedPasses(*passes, tuple(steps), 1, request.seq_len)
 
 
+@pytest.mark.long
 def test_a_wrong_count_of_a_tower_is_found_at_its_row():
     """Half the FLOPs of a matrix of the projector: each reference says so, and where."""
     model, image = running_model("llava")
@@ -65,6 +66,7 @@ def test_what_runs_and_is_not_read_has_no_backward():
     assert any(part.backward for row in before for part in row.parts)
 
 
+@pytest.mark.long
 def test_without_an_image_every_tower_reads_one_of_its_usual_size():
     model, _ = running_model("llava")
     report = archcli.verify(model, seq_len=9)
@@ -74,6 +76,7 @@ def test_without_an_image_every_tower_reads_one_of_its_usual_size():
     assert any(row["what"] == "elements after prefill" for row in report.rows)
 
 
+@pytest.mark.long
 def test_of_towers_that_are_not_run_the_language_model_is_verified_alone():
     model, image = small_model("llava")
     report = archcli.verify(model, seq_len=9)

@@ -47,7 +47,7 @@ def step(phase, *more):
     ]
 
 
-@pytest.mark.sample(1, per=lambda source_len, **_: source_len)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("source_len", [3, SOURCE])
 @pytest.mark.parametrize("name", OTHERS)
 def test_all_agree(name, source_len):
@@ -58,6 +58,7 @@ def references(verdict):
     return [(finding.reference, finding.what) for finding in verdict.results]
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", PAIRS)
 def test_an_encoder_decoder_is_asked_about_every_phase(name):
@@ -72,7 +73,7 @@ def test_an_encoder_decoder_is_asked_about_every_phase(name):
     assert all(finding.ours > 0 for finding in verdict.results if finding.reference != "torch's buffers")
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ENCODERS)
 def test_an_encoder_is_asked_about_forward_and_training_alone(name):
     verdict = ask(ENCODERS[name])
@@ -85,6 +86,7 @@ def found(verdict, what):
     return one.ours, one.theirs
 
 
+@pytest.mark.long
 def test_own_and_source_elements_are_those_of_the_architecture():
     verdict = ask(PAIRS["t5"], batch_size=2, seq_len=5, source_len=7)
     own, source = (
@@ -96,6 +98,7 @@ def test_own_and_source_elements_are_those_of_the_architecture():
     assert found(verdict, "elements of the source, carried over") == (source,) * 2
 
 
+@pytest.mark.long
 def test_a_source_that_is_not_counted_is_told(monkeypatch):
     old = ExtendCache.states
     monkeypatch.setattr(ExtendCache, "states", lambda op, *xs: () if op.cross else old(op, *xs))
@@ -103,6 +106,7 @@ def test_a_source_that_is_not_counted_is_told(monkeypatch):
     assert [what for _, what, _ in failures(ask(PAIRS["whisper"]))] == told
 
 
+@pytest.mark.long
 def test_a_source_counted_as_the_tokens_own_is_told(monkeypatch):
     monkeypatch.setattr(ExtendCache, "_kind", StateKind.TOKENS)
     assert failures(ask(PAIRS["t5"])) == [
@@ -111,6 +115,7 @@ def test_a_source_counted_as_the_tokens_own_is_told(monkeypatch):
     ]
 
 
+@pytest.mark.long
 def test_a_source_whose_keys_are_made_anew_at_every_step_is_told(monkeypatch):
     old = CrossAttention.forward
 
@@ -122,6 +127,7 @@ def test_a_source_whose_keys_are_made_anew_at_every_step_is_told(monkeypatch):
     assert failures(ask(PAIRS["t5"])) == [("torch's cache", "elements of the source, carried over", "")]
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("broken", "where"),
@@ -157,6 +163,7 @@ def test_layers_of_either_stack_stand_for_each_other():
     ]
 
 
+@pytest.mark.long
 def test_what_fvcore_cannot_trace_is_left_out_and_said():
     flops = (
         2 * 2 * D * 2 * SOURCE * 6 * 3 + 2 * 2 * D * SOURCE * D * 3
@@ -168,6 +175,7 @@ def test_what_fvcore_cannot_trace_is_left_out_and_said():
     )
 
 
+@pytest.mark.long
 def test_what_stood_in_for_a_convolution_is_gone_afterwards():
     spec = PAIRS["whisper"]
     model = build_model(spec, device="meta", attention="eager")
@@ -179,6 +187,7 @@ def test_what_stood_in_for_a_convolution_is_gone_afterwards():
     assert not [leaf for leaf in convolutions if "forward" in vars(leaf)]
 
 
+@pytest.mark.long
 def test_a_model_fvcore_cannot_trace_at_all_is_said(monkeypatch):
     def analysis(model, inputs):
         raise RuntimeError("no such operation on meta\nsecond line")

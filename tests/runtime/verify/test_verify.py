@@ -32,12 +32,13 @@ def raised(parts, **changes):
     )
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ZOO)
 def test_all_agree(name):
     assert failures(ask(ZOO[name])) == []
 
 
+@pytest.mark.long
 def test_every_witness_is_heard():
     findings = ask(LLAMA).results
     assert [(finding.reference, finding.what) for finding in findings] == [
@@ -63,6 +64,7 @@ def test_every_witness_is_heard():
     assert all(finding.ours > 0 for finding in findings if finding.reference != "torch's buffers")
 
 
+@pytest.mark.long
 def test_what_cannot_be_counted_is_listed():
     verified = ask(ZOO["deepseek-absorbed"])
     notes = verified.notes
@@ -104,6 +106,7 @@ CROSSING = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", [{}, {"source_len": 7}], ids=["text", "image"])
 def test_layers_that_read_images_run_where_there_are_some(source):
     verified = ask(given({**CROSSING, **source}).model)
@@ -138,7 +141,7 @@ def test_a_pooling_that_nothing_reads_is_left_out_of_fvcore_s_comparison():
     )
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("op", "method", "broken", "told"),
     [
@@ -220,6 +223,7 @@ def test_a_broken_formula_is_told_with_its_rows(op, method, broken, told, monkey
     assert told <= set(failures(ask(spec)))
 
 
+@pytest.mark.long
 def test_rows_that_are_right_are_not_told(monkeypatch):
     old = Linear.parts
     monkeypatch.setattr(
@@ -230,6 +234,7 @@ def test_rows_that_are_right_are_not_told(monkeypatch):
     assert {where for _, _, where in failures(ask(LLAMA))} == {"", "layers.0.ffn.down_proj ×2"}
 
 
+@pytest.mark.long
 def test_a_contraction_no_witness_can_count_is_an_error(monkeypatch):
     def run(op, torch, weights, a, b):
         return a * b + torch.mv(a.flatten(0, -2), a.new_ones(a.shape[-1])).sum()

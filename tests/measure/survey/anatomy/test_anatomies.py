@@ -4,6 +4,8 @@ from collections import Counter
 from functools import cache
 from itertools import pairwise
 
+import pytest
+
 from archcli.load.presets import presets
 from archcli.load.source import load, load_text
 from archcli.measure.survey.anatomy.anatomy import DrawnModel
@@ -46,6 +48,7 @@ def misread(name):
             known.add(node.id)
 
 
+@pytest.mark.long
 def test_a_node_is_there_once_and_reads_nodes_before_it():
     assert not failing(misread)
 

@@ -78,19 +78,20 @@ def uncounted_of(drawn, model):
     ]
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_figure_is_that_of_its_command(name):
     assert uncounted(name) == []
 
 
-@pytest.mark.sample(6, second=240)
+@pytest.mark.sample(2, second=240)
 @pytest.mark.parametrize("shown", ["flops", "bytes", "kv"])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_shares_of_other_quantities_are_those_of_their_commands(name, shown):
     assert uncounted(name, shown) == []
 
 
+@pytest.mark.long
 @every_row("shown", ["params", "bytes", "flops", "kv"])
 @every_row("name", ["deepseek-v3", "zamba2-7b", "whisper-small", "llama-3.2-3b-lora-3.7bit"])
 def test_shares_add_up_to_the_total(name, shown):
@@ -119,6 +120,7 @@ def test_time_is_that_of_a_saved_profile():
     assert all(is_at(share.stored, profile) for share in shares)
 
 
+@pytest.mark.long
 @every_row("shown", ["params", "bytes", "flops", "kv"])
 @every_row("name", ["deepseek-v3", "zamba2-7b", "falcon-h1-0.5b", "llama-3.2-3b-lora-3.7bit"])
 def test_parts_have_no_more_than_the_whole(name, shown):

@@ -57,6 +57,7 @@ def test_more_than_110_layers_are_runs():
     ]
 
 
+@pytest.mark.long
 def test_more_than_110_different_layers_are_a_run_of_their_hues():
     (of_hues,) = anatomy(stacked(range(1, 121))).strips
     ((cell),) = of_hues.cells

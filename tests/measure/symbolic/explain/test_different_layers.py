@@ -40,6 +40,7 @@ def calls_of(function):
     return calls
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("quantity", "few", "many"), WORK)
 def test_work_grows_with_the_layers_and_not_with_their_square(model, quantity, few, many):
     calls = [calls_of(lambda n=n: plain(archcli.explain(model(n), quantity))) for n in (2, few, many)]

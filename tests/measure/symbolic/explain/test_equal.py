@@ -62,7 +62,7 @@ def by_heading(report, heading=lambda name: name):
     return sums
 
 
-@pytest.mark.sample(3, second=70)
+@pytest.mark.sample(1, second=70)
 @pytest.mark.parametrize("name", COVERING)
 def test_every_preset_and_quantity(name):
     model, took = load(name).model, {}
@@ -114,6 +114,7 @@ def test_both_forms_of_latent_attention(form):
 PHASES = st.sampled_from(["forward", "train", "prefill", "decode"])
 
 
+@pytest.mark.long
 @given(model=MODELS, batch_size=st.integers(1, 3), seq_len=st.integers(1, 9), phase=PHASES)
 @settings(max_examples=settings.default.max_examples // 3)  # a third of a second each: sympy
 def test_random_architectures(model, batch_size, seq_len, phase):
@@ -133,7 +134,7 @@ def round_half_up(value):
     return (2 * exact.numerator + exact.denominator) // (2 * exact.denominator)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "name", ["gpt2", "deepseek-v3", "gemma-3-1b", "t5-small", "granite-4.0-h-tiny", "rwkv-4-169m"]
 )

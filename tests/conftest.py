@@ -29,7 +29,7 @@ for name in ("FORCE_COLOR", "COLUMNS", "PYTHONDONTWRITEBYTECODE"):
     os.environ.pop(name, None)
 sys.dont_write_bytecode = False
 
-EXAMPLES = {"quick": 10, "long": 60, "whole": 300, "rest": 300}
+EXAMPLES = {"quick": 10, "long": 30, "whole": 300, "rest": 300}
 """Of a property test of hypothesis, by stage."""
 
 

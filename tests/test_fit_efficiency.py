@@ -117,6 +117,7 @@ def shown_on_the_page(device):
     return tuple(float(cell.rstrip("%")) / (100 if "%" in cell else 1) for cell in cells)
 
 
+@pytest.mark.long
 def test_the_page_tells_how_far_off_all_reduces_are_that_were_not_fitted(script):
     """Those below 1 MB, whose range is stated, and those between machines."""
     page = " ".join(PAGE.read_text().split())

@@ -99,6 +99,7 @@ def test_a_table_is_known_by_its_columns_where_its_name_says_nothing(tables):
         assert tables.table_of(Path(f"other_{table}.csv"), rows) == table
 
 
+@pytest.mark.long
 def test_nothing_measured_is_faster_than_its_floor(script, tables):
     below = {record["table"]: record["below"] for record in script["below_floors"](tables.SAMPLE)}
     # TensorRT-LLM's kernel of least latency on B200, 32 tokens: 12 TB/s if it read all experts

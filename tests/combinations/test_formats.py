@@ -39,6 +39,7 @@ def answers(model, asked):
     return archcli.count_memory(model, **asked, plan=plan), predicted
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=60)
 @pytest.mark.parametrize("seed", range(200))
 def test_memory_and_predict_agree_about_what_fits(seed):

@@ -66,6 +66,7 @@ def test_a_pair_decodes_like_its_full_pass(pair, bias):
         assert_close(stepwise(made, ids, 5), full[:, 4:])
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=30)
 @every_pair
 def test_all_witnesses_count_a_pair_alike(pair, bias):

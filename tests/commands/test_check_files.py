@@ -259,7 +259,7 @@ FOREIGN = {
 }
 
 
-@pytest.mark.sample(6, whole=True)
+@pytest.mark.sample(5, whole=True)
 @pytest.mark.parametrize("text", FOREIGN.values(), ids=FOREIGN)
 def test_a_config_json_of_no_known_model_is_refused_by_name_and_skipped_in_folders(cli, tmp_path, text):
     path = tmp_path / "config.json"

@@ -12,8 +12,6 @@ import typer
 from archcli.commands.line.application import every_command
 from archcli.commands.line.names import COMMANDS, COMMANDS_MEANT, OPTIONS_MEANT
 from archcli.errors import install
-from archcli.load.presets import presets_index
-from archcli.measure.survey.columns import COLUMNS as SURVEYED
 from pages import DOCS
 from quick_commands import QUICK
 from table import every_row
@@ -364,6 +362,7 @@ def test_names_of_other_tools_stand_for_commands_and_options_that_there_are():
     assert {option for meant in OPTIONS_MEANT.values() for option in meant} <= options
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "command",
@@ -385,19 +384,3 @@ def test_no_table_becomes_a_list_on_60_columns(cli, monkeypatch, command):
         assert max(map(len, lines)) <= columns
         rules.append(sum(set(line) == {"─"} for line in lines))
     assert rules[0] == rules[1] > 0
-
-
-def test_an_index_without_a_column_is_named_with_what_renews_it(cli, monkeypatch):
-    records = [{**record, "judged": {"vocab_size": 1}} for record in presets_index()]
-    monkeypatch.setattr("archcli.load.presets.presets_index", lambda: records)
-    lacks = "error: presets/index.json lacks {}\n  = help: in a checkout of archcli, pytest -n0 --renew "
-    for asked in (["check", "gpt2"], ["rule", "FFN002"]):
-        done = cli(*asked)
-        judged = "active_share, aspect_ratio, attention_share, d_ff_ratio, head_ratio"
-        assert (done.code, done.err.startswith(lacks.format(judged))) == (2, True)
-    for asked in ("survey", "list"):
-        assert cli(asked).code == 0
-    monkeypatch.setitem(SURVEYED, "new_column", SURVEYED["params"]._replace(key="new_column"))
-    for asked in ("survey", "list"):
-        done = cli(asked)
-        assert (done.code, done.err.startswith(lacks.format("new_column"))) == (2, True)

@@ -72,7 +72,7 @@ SIZES = [
 ]
 
 
-@pytest.mark.sample(4, whole=True)
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize(("name", "size", "double"), SIZES)
 def test_twice_the_size_is_what_counting_it_gives(cli, name, size, double):
     (growth,) = totals(cli, name, "--at", size)["growth"]
@@ -105,7 +105,7 @@ def test_a_polynomial_is_not_told_of_what_is_none(cli):
     assert growth["at"] == -heads / 32**2
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize(
     "words", [["gpt2"], ["deepseek-v3"], ["t5-small"], ["gpt2", "flops"], ["jamba-1.5-mini", "kvcache"]]
 )

@@ -194,7 +194,7 @@ def test_a_hint_that_is_followed_leads_to_an_answer(asked, cli):
         assert (command, after.code, after.err) == (command, 0, "")
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "asked",
     [

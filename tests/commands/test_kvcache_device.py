@@ -5,6 +5,7 @@ import json
 import pytest
 
 
+@pytest.mark.long
 def test_a_device_is_its_memory(cli):
     found = json.loads(cli("kvcache", "gpt2", "--device", "h100-sxm", "--json").out)
     alone = json.loads(cli("kvcache", "gpt2", "--memory", str(found["inputs"]["memory_bytes"]), "--json").out)

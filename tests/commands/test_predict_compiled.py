@@ -50,7 +50,7 @@ def test_scans_are_said_to_be_fused_otherwise():
     assert OF_SCANS in report.to_dict()["not_modelled"]
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("plan", [{"dp": 2, "zero": 3}, {"tp": 2}, {"tp": 2, "sp": True}], ids=str)
 def test_a_rank_of_several_devices_is_compiled_as_one_device_is(plan):
     """Fewer launches and bytes, the same products, and the same collectives."""

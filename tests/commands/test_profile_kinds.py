@@ -109,6 +109,7 @@ def test_what_does_not_fit_in_any_form_is_refused(profiled, monkeypatch):
         assert words in err
 
 
+@pytest.mark.long
 def test_a_cut_model_is_measured_itself(profiled, tmp_path):
     found = json.loads(profiled("--layers", 4).out)
     assert found["model"]["name"] == "tiny (cut to 4 of 8 layers)"

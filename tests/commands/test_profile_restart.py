@@ -36,6 +36,7 @@ def script(tmp_path):
     return path
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("more", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)

@@ -91,6 +91,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.long
 @every_row(("args", "words"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_run_is_refused(cli, args, words):
     done = cli("profile", *args)

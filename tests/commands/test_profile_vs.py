@@ -26,6 +26,7 @@ def settings(found, letter="B"):
     return {change["setting"]: (change["from"], change["to"]) for change in one["settings"]}
 
 
+@pytest.mark.long
 def test_a_comparison_is_not_written_into(cli, llama, monkeypatch):
     def frozen(*args):
         report = versus(*args)
@@ -77,6 +78,7 @@ def test_one_command_compares_several(cli, llama):
     assert any(note.startswith("C: ") and "d_ff=72 would give as many" in note for note in found["notes"])
 
 
+@pytest.mark.long
 def test_every_norm_changes_and_is_timed_on_both_sides(cli, llama):
     found = profiled(cli, llama, "--vs", "norm.kind=layernorm")
     for path in ("layers.*.attention_norm", "layers.*.ffn_norm", "final_norm"):
@@ -113,6 +115,7 @@ def test_ways_of_running(cli, llama):
     assert any("compare the operators, not the classes" in note for note in found["notes"])
 
 
+@pytest.mark.long
 def test_set_is_what_all_begin_with(cli, llama):
     found = profiled(cli, llama, "--set", "d_ff=96", "--vs", "norm.kind=layernorm")
     base, other = found["totals"]["variants"]

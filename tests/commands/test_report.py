@@ -37,6 +37,7 @@ def test_the_page_is_one_file_without_a_network(page):
     assert not re.search(r"<(link|img|iframe|object|embed)\b|\ssrc=|@import|url\(h", page)
 
 
+@pytest.mark.long
 def test_the_policy_names_every_style_and_script(page):
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[1]
     assert "unsafe" not in policy
@@ -109,7 +110,7 @@ def test_several_models_stand_on_one_page(cli, tmp_path):
     assert len(data["speeds"]) == 2
 
 
-@pytest.mark.sample(4, whole=True)
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -46,6 +46,7 @@ def test_the_yaml_has_the_parameters_that_are_reported(name, factor, tmp_path):
     assert totals["flops_per_token"] == per_token["matmul_flops"] / tokens
 
 
+@pytest.mark.long
 def test_the_command_writes_what_params_counts(cli, answered, tmp_path):
     file = tmp_path / "own.yaml"
     done = cli("scale", "gpt2", "--params", "774M", "--write-yaml", file, "--json")
@@ -81,6 +82,7 @@ def test_alternatives_are_other_widths(answered):
     assert abs(totals["off"]) < 0.02
 
 
+@pytest.mark.long
 def test_a_size_has_the_tokens_that_its_law_asks_for(answered):
     totals = answered("gpt2", "--params", "1e9", "--law", "hoffmann-1", "--batch-tokens", "500k")
     n = totals["active_params"]
@@ -125,6 +127,7 @@ def test_what_does_not_fit_says_so(cli):
     assert any(note.startswith("It does not fit into h100-sxm") for note in document["notes"])
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("asked", "training"),
@@ -201,6 +204,7 @@ def test_the_page_says_what_is_found(row):
 SHARED = [("qwen3-8b", 32.8e9), ("deepseek-v3", 16e9), ("t5-base", 3e9), ("llama-3.1-8b", 2.9e9)]
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("base", "params"), SHARED)
 def test_devices_can_share_the_heads(base, params):

@@ -126,6 +126,7 @@ def test_thirty_candidates_by_the_command_line(archcli, tmp_path):
             assert (row["params"], row["flops(seq_len=99)"]) == (params, matmul)
 
 
+@pytest.mark.sample(5, whole=True)
 @pytest.mark.parametrize(
     ("name", "field", "values"),
     [

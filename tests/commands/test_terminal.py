@@ -203,6 +203,7 @@ def test_closed_streams_are_one_error(tmp_path, args, code, streams):
         assert (tmp_path / "out.json").read_text().startswith("{")
 
 
+@pytest.mark.long
 def test_completion_knows_the_commands():
     environment = {
         **os.environ,

@@ -69,7 +69,7 @@ def hostile(folder):
 
 
 @pytest.mark.usefixtures("closed")
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("key", HOSTILE)
 def test_no_key_of_a_config_finds_code_or_files(key, hostile, cli):
     path = hostile("llama")
@@ -79,6 +79,7 @@ def test_no_key_of_a_config_finds_code_or_files(key, hostile, cli):
     assert (done.code, done.err) == (0, "")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("closed")
 def test_no_key_of_a_nested_config_does(hostile, cli, tmp_path):
     text = {key: value for key, value in FAMILIES["gemma3"].config.items() if key != "model_type"}

@@ -68,6 +68,7 @@ def test_options_of_other_comparisons_are_refused(cli, options, message):
     assert message in done.err
 
 
+@pytest.mark.long
 def test_a_model_without_a_loss_has_no_peak_of_training(cli):
     done = cli("verify", "bert-base-uncased", "--memory", "--set", "n_layers=1", "-s", "8")
     assert done.code == 0

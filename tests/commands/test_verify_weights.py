@@ -141,7 +141,7 @@ def patch_weights(monkeypatch, kind, weights):
     monkeypatch.setitem(rows, kind, rows[kind]._replace(weights=weights))
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_wrong_table_of_names_is_seen(mutant, folder, cli, monkeypatch):
     kind, change, seen = MUTANTS[mutant]
@@ -166,6 +166,7 @@ def test_the_correction_of_scores_is_felt(folder, cli, monkeypatch):
     assert cli("verify", path, "--weights", path, "-s", "9").code == 1
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("dtype", ["bf16", "keep"])
 def test_half_precision_is_compared_coarsely(dtype, folder, cli):
     path = edited(
@@ -206,6 +207,7 @@ def test_kimi_k2_is_run_by_the_class_of_deepseek_v3(folder, cli):
     assert cli("verify", path, "--weights", path, "-s", "9").code == 0
 
 
+@pytest.mark.long
 def test_layers_that_only_training_runs_are_explained_and_left_out(folder, cli):
     def predict(tensors):
         layers = 1 + max(int(name.split(".")[2]) for name in tensors if name.startswith("model.layers."))
@@ -217,7 +219,7 @@ def test_layers_that_only_training_runs_are_explained_and_left_out(folder, cli):
     assert cli("verify", path, "--weights", path, "-s", "9").code == 0
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("architectures", [None, ["LlamaModel"], ["LlamaForSequenceClassification"]], ids=str)
 def test_a_class_without_logits_is_compared_by_its_hidden_states(architectures, folder, cli):
     def classify(tensors):

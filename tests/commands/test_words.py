@@ -90,6 +90,7 @@ def test_an_error_is_the_programs(line, program):
     assert "error: " in err
 
 
+@pytest.mark.long
 @every_row("line", ["params tiny.yaml", "check broken.yaml", "rule FFN001", "list", "explain tiny.yaml -o -"])
 def test_an_answer_is_json_unless_a_format_is_named(line, program):
     argv = shlex.split(line)

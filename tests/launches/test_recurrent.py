@@ -16,6 +16,7 @@ SETTINGS = settings_of("cuda", "cpu", "real")
 """`real` computes with a CPU's real tensors; the others know shapes alone."""
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=80)
 @pytest.mark.parametrize("sizes", [(2, 80), (1, 1), (1, 33), (3, 257)], ids=str)
 @pytest.mark.parametrize("setting", SETTINGS)

@@ -128,6 +128,7 @@ def test_every_table_names_its_class():
     assert {name for name in tables() if name not in OWN | FILLED | OTHER} == set()
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 @every_row("name", [*OWN, *FILLED])
 def test_a_table_has_the_defaults_of_its_class(name):

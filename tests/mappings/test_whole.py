@@ -30,6 +30,7 @@ def test_none_is_counted_wrongly():
     assert wrong == {}
 
 
+@pytest.mark.long
 def test_each_part_that_is_not_counted_has_a_reason():
     assert [kind for kind, found in answers().items() if found.verdict == "lacks" and not found.what] == []
 

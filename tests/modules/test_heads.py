@@ -231,7 +231,7 @@ def test_every_witness_counts_the_same(name):
     assert failures(verdict) == []
 
 
-@pytest.mark.sample(4, whole=True)
+@pytest.mark.sample(3, whole=True)
 @EVERY
 def test_a_run_on_targets_of_the_stated_shares_costs_what_is_expected(name):
     """No meta device: real targets, each routed to its own cluster."""

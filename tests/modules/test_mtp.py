@@ -83,7 +83,7 @@ def by_the_paper(spec, made, ids, follow):
     return main + spec.mtp.loss_weight * torch.stack(losses).mean()
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @EVERY
 def test_the_loss_is_that_of_the_paper(name):
     spec = COUNTED[name]

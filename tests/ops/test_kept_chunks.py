@@ -86,6 +86,7 @@ def saved(op, shapes, setting, needs):
     return {f"{one.role}{one.index}" for one in found if one.role != "new"}, own["new"]
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @every_scan
 @given(size=sizes, wide=st.booleans(), data=st.data())
@@ -111,6 +112,7 @@ def test_symbols_keep_the_same(make, size):
     assert int(formula.subs(values).doit()) == own
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, whole=True)
 @every_scan
 @given(size=sizes, more=st.lists(st.integers(0, 40), min_size=1, max_size=4))

@@ -121,6 +121,7 @@ def test_of_chosen_blocks_all_are_whole_but_the_own(new, past, a, b):
     assert TopBlocks(a, block).covers(new, past + new) is (past + new <= a * block)
 
 
+@pytest.mark.long
 @given(new=lengths, past=lengths, window=st.integers(1, 9), rate=st.integers(1, 8), top_k=st.integers(0, 6))
 def test_pairs_of_tokens_and_of_blocks_are_counted_one_by_one(new, past, window, rate, top_k):
     of_blocks = [sum((i + 1) * rate <= t + 1 for i in range(99)) for t in range(past, past + new)]

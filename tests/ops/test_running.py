@@ -1,5 +1,6 @@
 """Bytes alive at once in an operation without a gradient, beside its inputs and outputs: exact of these."""
 
+import pytest
 import torch
 
 from archcli.graph.kept import Call, Execution
@@ -101,6 +102,7 @@ def stated_or_read(op, shapes, dtype):
     return OpReader()(op, call, shapes, alive=True).running
 
 
+@pytest.mark.long
 @every_row("dtype", [torch.bfloat16, torch.float32], ids=["bf16", "fp32"])
 @every_row("name", OPS)
 def test_running_bytes_are_those_alive_at_once(name, dtype):

@@ -43,7 +43,7 @@ def test_the_sizes_are_those_that_were_drawn():
     assert sizes() == DRAWN
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_tokens_of_14_sizes_are_those_of_the_processor(name, folder):
     entry = FAMILIES[name]

@@ -87,6 +87,7 @@ def test_one_pass_gives_the_same_logits(name, attention):
         )
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", GENERATORS)
 @ATTENTION

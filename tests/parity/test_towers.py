@@ -87,6 +87,7 @@ def patched(pixels, patch):
     return {"pixel_attention_mask": torch.ones(rows.shape[:2]), "spatial_shapes": shapes}, rows
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @NAME
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")

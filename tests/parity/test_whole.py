@@ -164,6 +164,7 @@ def test_another_field_of_the_tower_gives_other_logits(name):
     assert distance(logits, expected) > 100 * TOLERANCE
 
 
+@pytest.mark.long
 @torch.inference_mode()
 def test_an_image_alone_is_a_tensor():
     inputs, model = prompt("llava"), built("llava")

@@ -55,7 +55,7 @@ def test_counts_what_the_oracle_counts(name):
     assert figures(name) == ORACLE[name]
 
 
-@every_row("name", ORACLE)
+@sampled_rows("name", ORACLE, 4)
 def test_the_head_and_the_tables_are_what_the_body_leaves(name):
     """Head and tables are those of transformers, and what is left of its total is the body."""
     totals, truth = count_params(preset(name)).totals, ORACLE[name]["by_group"]
@@ -114,6 +114,7 @@ def test_counts_what_was_published(name):
     assert published or remarked or name in (ORACLE | OPEN)
 
 
+@pytest.mark.long
 @every_preset
 def test_its_sibling_stands_for_its_series(name):
     if sibling := preset(name).sibling_of:

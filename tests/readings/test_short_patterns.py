@@ -47,6 +47,7 @@ def stack(*n_layers):
     return Decoder(vocab_size=11, d_model=8, norm=NORM, groups=groups)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("n_layers", [(1,), (2,), (3,), (4,), (1, 2), (2, 1, 4), (7, 2)])
 def test_any_number_of_layers_agrees_with_torch(n_layers):

@@ -53,6 +53,7 @@ def test_the_trace_shows_every_operation_the_census_has(case):
     assert recording.counted == recording.executed > 0
 
 
+@pytest.mark.sample(1, whole=True)
 def test_what_ran_is_what_was_counted(case):
     counted, recording = case
     ran = {each.path: each for each in recording.ran}

@@ -67,7 +67,7 @@ def cells_of(table):
     return [cell for line in lines for cell in line]
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(1, whole=True)
 def test_a_notebook_shows_every_figure_in_its_own_colours(report):
     html = report._repr_html_()
     assert read(html).cells == [cell for table in report.tables for cell in cells_of(table)]
@@ -85,7 +85,7 @@ def test_nothing_of_a_model_is_markup():
     assert "\x1b" not in str(report)
 
 
-@pytest.mark.sample(4, whole=True)
+@pytest.mark.sample(2, whole=True)
 def test_a_report_is_copied_and_pickled_whole(report):
     assert pickle.loads(pickle.dumps(report)) == copy.deepcopy(report) == report  # noqa: S301
 

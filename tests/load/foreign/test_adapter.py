@@ -146,6 +146,7 @@ PUBLISHED = {
 }
 
 
+@pytest.mark.long
 @every_row(("base", "asked"), PUBLISHED.items(), ids=PUBLISHED)
 def test_what_trainers_print(base, asked):
     targets, rank, counted = asked
@@ -265,7 +266,7 @@ WRONG = (
 )
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("key", LORA)
 def test_no_wrong_type_is_a_traceback(key, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

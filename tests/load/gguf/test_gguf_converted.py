@@ -23,7 +23,7 @@ def shape(model):
     return {key: value for key, value in to_mapping(model).items() if key not in SAID}
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", CONVERTED)
 def test_a_converted_file_is_the_model_of_its_config(name, tmp_path):
     entry, file = CONVERTED[name], tmp_path / "model.gguf"

@@ -221,6 +221,7 @@ def test_a_server_that_says_nothing_is_waited_for_once(here, monkeypatch):
             server.accept()
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("endpoint", "said"),

@@ -49,7 +49,7 @@ def layers(model):
     return [group.blocks[i % len(group.blocks)] for group in model.groups for i in range(group.n_layers)]
 
 
-@pytest.mark.sample(4, whole=True)
+@pytest.mark.sample(3, whole=True)
 @EACH_FAMILY
 def test_an_empty_config_is_the_default_of_the_class(model_type):
     config = REQUIRED.get(model_type, {})

@@ -93,13 +93,13 @@ def test_an_empty_config_is_the_default_of_the_class(model_type):
     assert our_total(imported(model_type, config)) == total(theirs(model_type, config))
 
 
-@pytest.mark.sample(16, whole=True)
+@pytest.mark.sample(10, whole=True)
 @CASES
 def test_a_variant_has_as_many_parameters(model_type, config):
     assert our_total(imported(model_type, config)) == total(theirs(model_type, config))
 
 
-@pytest.mark.sample(5, whole=True)
+@pytest.mark.sample(3, whole=True)
 @CASES
 def test_a_variant_computes_as_much(model_type, config):
     model = theirs(model_type, config, "cpu")

@@ -84,6 +84,7 @@ Its text part states a tie, too, where the whole file's alone is read: see the t
 TIE = "tie_word_embeddings"
 
 
+@pytest.mark.long
 @EACH_KIND
 def test_the_text_part_that_a_class_expects_is_the_one_in_the_table(kind):
     spec, wrapper = transformers.CONFIG_MAPPING[kind].sub_configs_defaults["text_config"], WRAPPERS[kind]
@@ -208,7 +209,7 @@ def test_a_flat_file_states_its_language_model_itself():
     assert import_config(flat).notes[0] == "only the language model is counted (the file itself)"
 
 
-@pytest.mark.sample(7, whole=True)
+@pytest.mark.sample(6, whole=True)
 @pytest.mark.parametrize("nested", [True, False])
 @pytest.mark.parametrize("kind", ["qwen2_vl", "qwen2_5_vl"])
 @pytest.mark.parametrize("tied", [True, False])

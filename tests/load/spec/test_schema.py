@@ -12,7 +12,7 @@ from archcli.load.yaml.nodes import plain
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import text_of
 from archcli.measure.symbolic.explain.question import MEANINGS
-from table import every_row
+from table import every_row, sampled_rows
 
 SCHEMA = json_schema()
 
@@ -103,7 +103,7 @@ decoder:
 """
 
 
-@every_row("name", presets())
+@sampled_rows("name", presets(), 4)
 def test_every_preset_fits(name):
     assert fits(read(preset_text(name)), SCHEMA)
 

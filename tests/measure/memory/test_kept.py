@@ -68,6 +68,7 @@ SETTINGS = {
 SHAPES = ((2, 64), (3, 80))
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=61)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", MODELS)
@@ -98,6 +99,7 @@ ON_CPU = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("dtype", ["bf16", "fp32"])
 @pytest.mark.parametrize("name", ON_CPU)

@@ -21,6 +21,7 @@ def compare(model, setting, sizes):
     assert sum(saved_by_row(model, *sizes[0], SETTINGS[setting]).values()) > 0
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=41)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", MIXERS)

@@ -40,6 +40,7 @@ def test_nine_of_ten_are_within_five_percent(peaks):
     assert max(errors) <= 0.08
 
 
+@pytest.mark.long
 def test_without_gradients_in_fp32_most_are_off(peaks):
     """What the recipe is worth: 2 bytes a parameter less, and temporaries of the step."""
     sys.path.insert(0, str(ROOT / "benchmarks"))

@@ -135,6 +135,7 @@ PASSES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=50)
 @pytest.mark.parametrize(("name", "phase", "chunk"), PASSES)
 def test_the_peak_of_a_prefill_and_a_decode(name, phase, chunk):

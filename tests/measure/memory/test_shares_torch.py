@@ -41,6 +41,7 @@ def is_counted(name):
 NAMES = [path.stem for path in sorted(PRESETS.glob("*.yaml")) if is_counted(path.stem)]
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=51)
 @pytest.mark.parametrize("rank", [0, 2])
 @pytest.mark.parametrize("name", NAMES)

@@ -60,6 +60,7 @@ def test_what_a_forward_keeps_is_what_autograd_keeps(name, setting):
     assert ours.ledger.kept > 10 * KIB
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=24)
 @pytest.mark.parametrize("name", CONFIGS)
 def test_the_peak_of_a_backward_is_torch_s(name):

@@ -90,6 +90,7 @@ def test_engines_join_siblings():
     assert product.bytes == 2 * (4096 * 48 * 128 + 8 * 4096 + 8 * 48 * 128)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
 @pytest.mark.parametrize("model", ["llama-3.1-8b", "gpt-oss-20b", "deepseek-v2-lite"])

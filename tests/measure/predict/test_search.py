@@ -193,6 +193,7 @@ def test_what_cannot_fit_is_not_timed():
     assert choice.too_large.seconds > 0
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_the_least_is_no_more_than_the_peak(name):

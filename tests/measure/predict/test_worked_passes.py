@@ -60,6 +60,7 @@ def test_a_kernel_takes_what_the_report_says(reports, number, name, start):
     assert row["time_s"] / times == pytest.approx(MICRO * line(start), rel=SIX_DIGITS)
 
 
+@pytest.mark.long
 def test_compute_binds_the_prompt_and_memory_the_rest(reports):
     bounds = [(0, "attend"), (1, "attend"), (1, "down_proj"), (2, "experts")]
     found = [kernel(reports[number], name)[0]["bound_by"] for number, name in bounds]
@@ -82,6 +83,7 @@ def test_flops_and_bytes_of_the_token(reports):
     assert row["bytes"] == times * (line("bytes of keys and values") + 2 * 2 * 64 * 32 * 128)
 
 
+@pytest.mark.long
 def test_bytes_and_flops_of_the_mixture(reports):
     row, times = kernel(reports[2], "experts")
     assert row["flops"] == times * 2 * line("rows: pairs") * 3 * 2048 * 768

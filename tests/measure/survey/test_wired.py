@@ -87,6 +87,7 @@ def misread(name):
         made[row["id"]] = row
 
 
+@pytest.mark.long
 def test_a_row_reads_earlier_rows_whose_shapes_are_those_of_its_inputs():
     assert not failing(misread)
 
@@ -128,6 +129,7 @@ def unlike_the_layers(name):
             yield kind["first"], of_layer, kind
 
 
+@pytest.mark.long
 def test_a_layer_caches_what_kvcache_says_of_its_kind():
     assert not failing(unlike_the_layers)
 

@@ -159,6 +159,7 @@ def test_a_decision_that_all_take_alike_needs_one_run():
     assert [(run.places.tolist(), run.result) for run in runs] == [([0, 2], 1), ([1], 2)]
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     "name", ["llama-3.1-8b", "gemma-2-9b", "mixtral-8x7b", "deepseek-v3", "mamba2-2.7b", "qwen3-next-80b-a3b"]

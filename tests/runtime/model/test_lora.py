@@ -36,6 +36,7 @@ CASES = {
 every_case = pytest.mark.parametrize("case", CASES)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @every_case
 def test_all_witnesses_agree(case):
@@ -79,7 +80,7 @@ def test_it_computes_what_merged_matrices_compute(case):
     assert_close(made(ids), merged(made, spec)[0](ids), 2e-5)
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("case", UNTIED)
 def test_gradients_are_those_of_the_merged_matrices_by_the_chain_rule(case):
     spec = adapted(*CASES[case])
@@ -107,7 +108,7 @@ def test_a_tied_head_and_its_table_have_an_adapter_each():
     assert_close(logits, expected)
 
 
-@pytest.mark.sample(4, whole=True)
+@pytest.mark.sample(3, whole=True)
 @every_case
 def test_only_adapters_train(case):
     made = built(adapted(*CASES[case]))

@@ -108,12 +108,14 @@ def test_state_dict_goes_round(name):
     assert torch.equal(answer(made), answer(other))
 
 
+@pytest.mark.sample(3, whole=True)
 @eight_families
 def test_parameters_are_named_as_the_rows(name):
     rows = {f"{row.path}.{weight}" for row in forward_pass(EVERY[name], 1, 2).rows for weight in row.weights}
     assert rows <= {parameter for parameter, _ in build_model(EVERY[name], device="meta").named_parameters()}
 
 
+@pytest.mark.sample(3, whole=True)
 @eight_families
 def test_hooks_fire_once_on_every_leaf(name):
     made, fired = built(EVERY[name]), []
@@ -138,7 +140,7 @@ def test_hooks_fire_on_every_node(name):
     assert sorted(fired) == sorted(nodes)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "name", [name for name in EVERY if "t5" not in name]
 )  # a T5 layer's bias is the stack's
@@ -161,7 +163,7 @@ def test_a_layer_that_attends_to_a_source_says_that_it_has_none():
         made(tokens())
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(2, whole=True)
 @eight_families
 def test_activation_checkpointing_gives_the_same_gradients(name):
     made, ids = built(EVERY[name]), tokens()
@@ -172,7 +174,7 @@ def test_activation_checkpointing_gives_the_same_gradients(name):
         assert_close(gradient, plain[parameter], 1e-6)
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @eight_families
 def test_training_lowers_the_loss_and_reaches_every_parameter(name):
     torch.manual_seed(0)
@@ -191,6 +193,7 @@ def test_training_lowers_the_loss_and_reaches_every_parameter(name):
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.sample(1, whole=True)
 @eight_families
 def test_a_copy_is_the_same_and_its_own(name):
     made = built(EVERY[name])
@@ -202,7 +205,7 @@ def test_a_copy_is_the_same_and_its_own(name):
     assert not torch.equal(answer(twin), said)
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @eight_families
 def test_meta_allocates_nothing_and_runs(name):
     made = build_model(EVERY[name], device="meta")
@@ -212,7 +215,7 @@ def test_meta_allocates_nothing_and_runs(name):
     assert [tuple(each.shape) for each in said] == SHAPES.get(name, [(2, 9, V)])
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(2, whole=True)
 @eight_families
 def test_bf16_runs_and_is_near(name):
     made, ids = built(EVERY[name]), tokens()
@@ -237,6 +240,7 @@ def test_bf16_runs_and_is_near(name):
     assert near < (0.5 if name in MIXTURES else 0.05)
 
 
+@pytest.mark.sample(3, whole=True)
 @eight_families
 def test_built_in_bf16_is_bf16_throughout(name):
     made = build_model(EVERY[name], dtype=torch.bfloat16)

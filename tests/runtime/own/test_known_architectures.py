@@ -51,6 +51,7 @@ WITH_A_SCALAR = {"nllb-200-600m", "pegasus-large", "transformer-base", "transfor
 """Presets whose forward makes a tensor of one number, which archcli's account leaves out."""
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=60)
 @pytest.mark.parametrize("name", sorted({*COVERING} - LABELLED_WHOLE - QUANTIZED))
 def test_the_memory_of_a_built_preset_is_that_of_its_step(name):

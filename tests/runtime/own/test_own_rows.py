@@ -84,6 +84,7 @@ def test_weights_that_nothing_calls_have_a_row():
     ]
 
 
+@pytest.mark.long
 def test_groups_go_by_class_and_place():
     groups = {
         row.path: row.group

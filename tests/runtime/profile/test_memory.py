@@ -39,6 +39,7 @@ def test_all_weights_are_built_whatever_the_pass_runs():
     assert memory_of(OTHERS["t5"], "decode", past=3, source_len=3)["weights_bytes"] == whole
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.torch
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])

@@ -182,6 +182,7 @@ def test_products_without_a_formula_are_named():
     assert counting.step.uncounted == {"meets": 1}
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:flex_attention called without")
 def test_operations_that_take_functions_run_and_are_counted():
     counting = StepCounting(ModuleRanges())

@@ -14,6 +14,7 @@ from asking import failures
 from small_towers import RUN, running_model, small_model
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", RUN)
 def test_counts_of_the_whole_agree(name):

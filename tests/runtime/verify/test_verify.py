@@ -32,6 +32,7 @@ def raised(parts, **changes):
     )
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ZOO)
 def test_all_agree(name):
@@ -141,6 +142,7 @@ def test_a_pooling_that_nothing_reads_is_left_out_of_fvcore_s_comparison():
     )
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("op", "method", "broken", "told"),
@@ -252,6 +254,7 @@ def test_a_run_that_fails_is_told_with_its_row(monkeypatch):
     assert (finding.ok, finding.theirs, finding.where) == (False, "no such kernel", "layers.0.ffn.combine")
 
 
+@pytest.mark.long
 def test_a_run_that_fails_later_is_told_with_its_row(monkeypatch):
     def cached(op, torch, weights, new, past=None):
         if past is not None:

@@ -59,6 +59,7 @@ def twice(name):
         yield from ((title, row) for row, times in rows.items() if times > 1)
 
 
+@pytest.mark.long
 def test_a_row_is_in_one_node():
     assert not failing(twice)
 

@@ -1,8 +1,11 @@
-"""Names of files that the system refuses, and files that would be written over what is read."""
+"""Names of files that the system refuses, files that would be written over what is read, and an index too old."""
 
 import json
 
 import pytest
+
+from archcli.load.presets import presets_index
+from archcli.measure.survey.columns import COLUMNS as SURVEYED
 
 LONGEST = "x" * 300
 NAMED = [
@@ -78,3 +81,19 @@ def test_a_file_beside_it_is_written(cli, tmp_path, monkeypatch):
     (tmp_path / "answer.json").write_text("older")
     assert cli("params", ".", "-o", "answer.json").code == 0
     assert json.loads((tmp_path / "answer.json").read_text())["command"] == "params"
+
+
+def test_an_index_without_a_column_is_named_with_what_renews_it(cli, monkeypatch):
+    records = [{**record, "judged": {"vocab_size": 1}} for record in presets_index()]
+    monkeypatch.setattr("archcli.load.presets.presets_index", lambda: records)
+    lacks = "error: presets/index.json lacks {}\n  = help: in a checkout of archcli, pytest -n0 --renew "
+    for asked in (["check", "gpt2"], ["rule", "FFN002"]):
+        done = cli(*asked)
+        judged = "active_share, aspect_ratio, attention_share, d_ff_ratio, head_ratio"
+        assert (done.code, done.err.startswith(lacks.format(judged))) == (2, True)
+    for asked in ("survey", "list"):
+        assert cli(asked).code == 0
+    monkeypatch.setitem(SURVEYED, "new_column", SURVEYED["params"]._replace(key="new_column"))
+    for asked in ("survey", "list"):
+        done = cli(asked)
+        assert (done.code, done.err.startswith(lacks.format("new_column"))) == (2, True)

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from archcli.load.presets import presets, presets_index
+from archcli.load.presets import presets
 from archcli.load.source import load
-from archcli.measure.survey.columns import COLUMNS as SURVEYED
 from archcli.measure.survey.columns import CONDITIONS, describe
 from archcli.measure.survey.presets import select
 from presets.test_presets import ORACLE
@@ -152,19 +151,3 @@ def test_nothing_found_is_said(archcli):
 
 def test_readme_tells_how_many_there_are():
     assert f"{len(rows())} presets" in (Path(__file__).parents[2] / "README.md").read_text()
-
-
-def test_an_index_without_a_column_is_named_with_what_renews_it(cli, monkeypatch):
-    records = [{**record, "judged": {"vocab_size": 1}} for record in presets_index()]
-    monkeypatch.setattr("archcli.load.presets.presets_index", lambda: records)
-    lacks = "error: presets/index.json lacks {}\n  = help: in a checkout of archcli, pytest -n0 --renew "
-    for asked in (["check", "gpt2"], ["rule", "FFN002"]):
-        done = cli(*asked)
-        judged = "active_share, aspect_ratio, attention_share, d_ff_ratio, head_ratio"
-        assert (done.code, done.err.startswith(lacks.format(judged))) == (2, True)
-    for asked in ("survey", "list"):
-        assert cli(asked).code == 0
-    monkeypatch.setitem(SURVEYED, "new_column", SURVEYED["params"]._replace(key="new_column"))
-    for asked in ("survey", "list"):
-        done = cli(asked)
-        assert (done.code, done.err.startswith(lacks.format("new_column"))) == (2, True)

@@ -1,4 +1,4 @@
-"""Names of files that the system refuses, files that would be written over what is read, and an index too old."""
+"""Names that the system refuses, files that would be written over what is read, and an index too old."""
 
 import json
 

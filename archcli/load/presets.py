@@ -26,6 +26,10 @@ VARIANT = re.compile(
     r"|w\d+a\d+|[48]bit|q\d+|[ksml0]|latest|\d{4}|qat|thinking|preview|exp"
 )
 """Words by which names of one architecture differ: tuning, storage, date."""
+STORED = re.compile(
+    r"meta|nvidia|hf|gguf|awq|gptq|mlx|bnb|bf16|fp16|fp8|nvfp4|int[48]|w\d+a\d+|[48]bit|q\d+|[ksml0]|latest"
+)
+"""Those of them that say how weights are stored, and by whom."""
 RELEASE = re.compile(r"thinking|preview|exp|base|\d{4}")
 """Those of them that tell a release of a size, which may have another context: Qwen3-4B-Instruct-2507."""
 
@@ -61,7 +65,13 @@ def respelled(name: str) -> str:
     """The preset that a name differs from in capitals and signs alone; empty where there is none.
 
     llama3.1:8b is llama-3.1-8b, and Qwen3-8B is qwen3-8b: no two presets have the same letters and digits.
+    A tag of Ollama's may stand for another release: qwen3:4b.
     """
+    if ":" in name:
+        from archcli.load.hub.aliases import TAGS  # of tags alone
+
+        if name.lower() in TAGS:
+            return ""
     # some other letters lower to ASCII (the Kelvin sign to k), and would name a preset by accident
     bare = _letters(name) if len(name) <= LONGEST_NAME and name.isascii() else ""
     return next((preset for preset in presets() if bare and _letters(preset) == bare), "")

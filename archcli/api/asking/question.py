@@ -21,7 +21,7 @@ from inspect import Parameter
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from archcli.load import checked_load
-from archcli.modules.spec.calls import bound, plain_signature
+from archcli.modules.spec.calls import bound, plain_signature, with_arguments
 from archcli.modules.spec.values import hints, unwrapped
 from archcli.units import parse_count
 
@@ -105,6 +105,8 @@ def asks(record: Callable[P, Q]) -> Callable[[Callable[[Q], R]], Callable[P, R]]
         takes_changes = "model" in shown.parameters
         last = [CHANGES] if takes_changes else []
         call.__dict__["__signature__"] = shown.replace(parameters=[*shown.parameters.values(), *last])
+        names = [*shown.parameters, *(entry.name for entry in last)]
+        call.__doc__ = with_arguments(call.__doc__, hints(record), names)
         return call
 
     return decorate

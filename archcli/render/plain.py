@@ -39,6 +39,9 @@ def opening(report: Report) -> list[str]:
     # a name alone is no setting
     beside = [settings] if settings != report.command else []
     lines = [*report.headline.split("\n"), *beside] if report.headline else [settings]
+    # an answer about several models begins with the name of one
+    if report.headline.startswith(tuple(name.split(", "))) and ", " in name:
+        return [sanitize(line) for line in lines if line]
     named = [f"{name}: {lines[0]}", *lines[1:]] if name else report.headline.split("\n")
     return [sanitize(line) for line in named if line]
 

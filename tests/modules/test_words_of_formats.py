@@ -2,6 +2,7 @@
 
 import pytest
 
+import archcli
 from archcli.errors import ArchError
 from archcli.modules.stored.formats import is_format, parse_cache_dtype, parse_format, parse_weights
 from archcli.modules.stored.words import in_engine
@@ -64,3 +65,15 @@ CACHES = {"q4": "q4_0", "4bit": "q4_0", "q8": "q8_0", "fp8_e5m2": "fp8", "f16": 
 @every_row("word", CACHES)
 def test_a_word_of_a_cache_is_no_mixture(word):
     assert parse_cache_dtype(word) == CACHES[word]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "mixtures"),
+    [("q3_k", "q3_k_s, q3_k_m or q3_k_l"), ("q4_k", "q4_k_s or q4_k_m"), ("q4_k_m", ""), ("q2_k", "")],
+)
+def test_a_type_that_no_file_has_alone_is_noted(dtype, mixtures):
+    """BERT's large table makes the mixture q2_k larger than q3_k in every matrix."""
+    notes = archcli.params("bert-base-uncased", dtype=dtype).notes
+    assert [note.partition("mixtures: ")[2] for note in notes if "files are mixtures" in note] == [
+        *filter(None, [mixtures])
+    ]

@@ -101,6 +101,11 @@ def taken_notes(options: Any) -> Iterator[str]:
     for value in vars(options).values() if options is not None else ():
         if isinstance(value, Taken):
             yield value.note
+    dtype = getattr(options, "dtype", None)
+    if dtype is not None:
+        from archcli.modules.stored.words import blocks_note  # of a format alone
+
+        yield from filter(None, [blocks_note(dtype)])
     device = getattr(options, "device", None)
     for name in [device] if isinstance(device, str) else device or ():
         from archcli.load.devices.budget import device_note  # of a device alone

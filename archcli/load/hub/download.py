@@ -127,8 +127,14 @@ def _downloaded(wanted: Reference, endpoint: str) -> CachedConfig:
     with explained(wanted, endpoint), _quiet():
         url = hf_hub_url(wanted.repo, CONFIG, revision=wanted.revision)
         known = get_hf_file_metadata(url, timeout=TIMEOUT_S)  # type: ignore[arg-type]
-        if known.commit_hash is None:
-            hint = "HF_ENDPOINT says where the hub is"
+        if not COMMIT.fullmatch(known.commit_hash or ""):
+            # it would name a folder of the cache
+            what = (
+                "no commit"
+                if known.commit_hash is None
+                else f"{quote(known.commit_hash)}, which is no commit"
+            )
+            hint = f"it names {what}; HF_ENDPOINT says where the hub is"
             raise hub_error(wanted, f"{endpoint} does not answer as a hub does", hint)
         if (known.size or 0) > MOST_JSON:
             what = f"its config.json is larger than {MOST_JSON >> 20} MiB"
@@ -139,6 +145,7 @@ def _downloaded(wanted: Reference, endpoint: str) -> CachedConfig:
     return CachedConfig(Path(path), Reference(wanted.repo, known.commit_hash), fetched=True)
 
 
+COMMIT = re.compile(r"[0-9a-f]{40}")
 QUANTIZED = re.compile(r"fp[48]|nvfp|mxfp|int[48]|w[48]a|quant|modelopt", re.IGNORECASE)
 """What names of repositories with quantized weights say."""
 

@@ -55,6 +55,11 @@ OF_CACHES = {
 GGUF = re.compile(r"(?:ud-?)?(i?q[1-8].*)")
 """A type of llama.cpp's; UD is Unsloth's, whose mixtures differ from file to file."""
 LLAMA_CPP = ", llama.cpp's usual"
+OF_BLOCKS = {
+    f"q{bits}_k": tuple(f"q{bits}_k_{size}" for size in sizes)
+    for bits, sizes in ((3, "sml"), (4, "sm"), (5, "sm"))
+}
+"""Types of llama.cpp's that no file of its has alone, and the mixtures that are named after them."""
 USUAL = "such as bf16, fp8, q8_0, q4_k_m, awq-int4 or nf4"
 
 
@@ -85,6 +90,13 @@ def in_engine(dtype: str | None, engine: str | None) -> str | None:
     if usual is None:
         return _taken(dtype.word, OF_BITS[plain(dtype.word)], LLAMA_CPP)
     return _taken(dtype.word, usual, f", the usual of {engine}")
+
+
+def blocks_note(dtype: str) -> str:
+    """A note on a type that no file has alone: a mixture of fewer bits may be larger. Empty for others."""
+    if dtype not in OF_BLOCKS:
+        return ""
+    return f"{dtype} is one type for every matrix; llama.cpp's files are mixtures: {either(OF_BLOCKS[dtype])}"
 
 
 def near(word: str, known: Collection[str]) -> str:

@@ -91,7 +91,12 @@ def alike(name: str) -> list[str]:
         return near
     wanted = repository_name(name).replace(":", "-")
     close = closest(wanted, [*presets(), *workloads()])
-    return [preset for preset in close if _numbers_agree(wanted, preset)]
+    return [preset for preset in close if _numbers_agree(wanted, preset) and _begin_alike(wanted, preset)]
+
+
+def _begin_alike(name: str, preset: str) -> bool:
+    """Whether a name may be a preset's, misspelt: of the same first letter, and not twice as long."""
+    return name[:1].lower() == preset[0] and len(name) < 2 * len(preset)
 
 
 def _numbers_agree(name: str, preset: str) -> bool:

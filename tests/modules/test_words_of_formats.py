@@ -45,6 +45,11 @@ WORDS = [
     ("w8a8", None, "int8", "w8a8 is taken as int8"),
     ("bnb-4bit", None, "nf4", "bnb-4bit is taken as nf4"),
     ("fp8_e4m3", None, "fp8", "fp8_e4m3 is taken as fp8"),
+    ("e5m2", None, "fp8", "e5m2 is taken as fp8"),
+    ("torch.bfloat16", None, "bf16", "torch.bfloat16 is taken as bf16"),
+    ("16-bit", None, "fp16", "16-bit is taken as fp16"),
+    ("bfloat16", None, "bf16", ""),
+    ("float16", None, "fp16", ""),
     ("Q4-K-M", None, "q4_k_m", ""),
     ("mxfp4", "vllm", "mxfp4", ""),
     ("fp8", None, "fp8", ""),
@@ -56,7 +61,7 @@ WORDS = [
 def test_a_common_word_is_a_format_with_a_note(word, engine, name, note):
     taken = in_engine(parse_weights(word), engine)
     assert (taken, getattr(taken, "note", "")) == (name, note)
-    assert is_format(name) or name == "bf16"
+    assert is_format(name) or name in {"bf16", "fp16"}
 
 
 CACHES = {"q4": "q4_0", "4bit": "q4_0", "q8": "q8_0", "fp8_e5m2": "fp8", "f16": "fp16", "int4": "int4"}

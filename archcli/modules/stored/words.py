@@ -38,10 +38,11 @@ OF_PROGRAMS = {
     **dict.fromkeys(("gptq", "gptq4bit", "w4a16"), "gptq-int4"),
     **dict.fromkeys(("bnb", "bnb4bit", "bnbnf4", "bitsandbytes", "qlora"), "nf4"),
     **dict.fromkeys(("bnb8bit", "llmint8", "w8a8", "w8a16", "w8a8int8"), "int8"),
-    **dict.fromkeys(("fp8dynamic", "fp8e4m3", "float8", "e4m3", "f8", "w8a8fp8"), "fp8"),
+    **dict.fromkeys(("fp8dynamic", "fp8e4m3", "float8", "e4m3", "e5m2", "fp8e5m2", "f8", "w8a8fp8"), "fp8"),
     **dict.fromkeys(("mlx", "mlx4"), "mlx-4bit"),
-    **dict.fromkeys(("half", "f16"), "fp16"),
-    **dict.fromkeys(("float", "single", "f32"), "fp32"),
+    **dict.fromkeys(("half", "f16", "torch.float16", "torch.half", "16bit"), "fp16"),
+    **dict.fromkeys(("float", "single", "f32", "torch.float32", "32bit"), "fp32"),
+    "torch.bfloat16": "bf16",
 }
 """What programs call their formats, without the signs in a name."""
 OF_CACHES = {

@@ -289,6 +289,13 @@ def test_files_and_what_is_in_the_hubs_cache_keep_their_meaning(tmp_path):
     assert of_catalogue("llama3.1") == CatalogueName("llama3.1")
 
 
+@pytest.mark.parametrize("name", ["codestral", "codestral:22b", "medgemma:27b", "dolphin-mixtral"])
+def test_a_hint_names_no_other_model(name):
+    with pytest.raises(ArchError) as error:
+        load(name)
+    assert error.value.problems[0].hint == "`archcli list` names the presets"
+
+
 def test_the_tables_lead_to_presets_and_formats():
     assert {*FAMILIES.values(), *(preset for preset, *_ in (*CHANGED.values(), *TAGS.values()))} <= {
         *presets()

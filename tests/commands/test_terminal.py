@@ -83,6 +83,33 @@ def test_a_pipe_is_never_cut():
     assert max(map(len, done.stdout.splitlines())) > 80
 
 
+def into_a_pipe(*args, columns=80):
+    """What a pipe gets whose command writes its errors to a terminal of so many columns, as `| head`."""
+    main, side = pty.openpty()
+    environment = {**os.environ, "COLUMNS": str(columns)}
+    command = [sys.executable, "-m", "archcli", *args]
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=side, env=environment, text=True, timeout=60, check=True
+    )
+    os.close(side)
+    os.close(main)
+    return done.stdout
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("command", ["list", "devices", "families"])
+def test_a_pipe_from_a_terminal_has_a_line_for_each_row(command):
+    sent = into_a_pipe(command)
+    assert max(map(len, sent.splitlines())) <= 80
+    assert "Fitted to 80 columns, without " in sent
+    assert into_a_pipe(command, "--format", "plain") == process(command).stdout
+
+
+def test_families_are_a_table_on_a_terminal():
+    """One line each, of 419 types, and a few folded: no list of records."""
+    assert len(on_a_terminal("families").splitlines()) < 600
+
+
 @pytest.mark.long
 def test_a_reader_that_leaves_is_no_error():
     reading, writing = os.pipe()

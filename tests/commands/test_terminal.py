@@ -110,6 +110,21 @@ def test_families_are_a_table_on_a_terminal():
     assert len(on_a_terminal("families").splitlines()) < 600
 
 
+def test_a_narrow_terminal_has_the_numbers_of_a_formula_below_it_without_headings():
+    sent = on_a_terminal("explain", "llama-3.1-8b", columns=40)
+    bare = re.sub(r"\x1b\[[0-9;]*m", "", sent)
+    lines = [line.strip() for line in bare.splitlines()]
+    start = lines.index("embedding")
+    # 4,096 x 128,256 parameters of 8,030,261,248
+    share = f"{100 * 4096 * 128_256 / 8_030_261_248:.1f}%"
+    assert lines[start + 1 : start + 5] == [
+        f"share {share}",
+        "parameters d_model*vocab_size",
+        "= 4096*128256",
+        f"= {4096 * 128_256:,}",
+    ]
+
+
 @pytest.mark.long
 def test_a_reader_that_leaves_is_no_error():
     reading, writing = os.pipe()

@@ -275,11 +275,13 @@ def own_modules(incomplete: str) -> list[str]:
 
 def _defined(path: Path) -> list[str]:
     """The names of the functions and classes of a Python file; none of a file that is not read."""
+    from archcli.load.yaml.text import read_start
+
     if not path.is_file() or path.stat().st_size > LARGEST:
         return []
     try:
-        body = ast.parse(path.read_bytes()).body
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        body = ast.parse(read_start(path, str(path))).body
+    except (ArchError, SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     return [node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
 

@@ -105,8 +105,8 @@ def _of_device(count: int, name: str) -> Budget:
         from archcli.recording.cuda_driver import local_gpus  # of this machine alone
 
         return _of_machine(count, local_gpus())
-    if size := size_alone(name):
-        return _of_size(f"{count}x{size}" if count > 1 else size)
+    if alone := size_alone(name):
+        return _of_size(f"{count}x{alone}" if count > 1 else alone)
     sheet = load_datasheet(name)
     size = sheet.figures.get("memory_bytes")
     if size is None:

@@ -296,6 +296,21 @@ def test_numbers_may_be_texts_as_on_the_command_line():
         archcli.kvcache("gpt2", context="zz")
 
 
+CALLED_ALIKE = {
+    "kvcache": lambda **tokens: archcli.kvcache("gpt2", **tokens).totals["bytes"],
+    "memory": lambda **tokens: archcli.memory("gpt2", "serve", **tokens).totals["peak_bytes"],
+    "flops": lambda **tokens: archcli.flops("gpt2", **tokens).totals["matmul_flops"],
+}
+
+
+@every_row("name", CALLED_ALIKE)
+def test_tokens_of_a_sequence_have_either_name(name):
+    ask = CALLED_ALIKE[name]
+    assert ask(seq_len=512) == ask(context=512) == ask(context="512") != ask(context=256)
+    with pytest.raises(archcli.ArchError, match="unknown argument"):
+        ask(seq_len=512, context=512)
+
+
 @pytest.mark.parametrize("changes", [["n_kv_heads=4"], {"n_kv_heads": 4}], ids=["texts", "mapping"])
 def test_functions_take_changes_of_a_model(changes):
     assert archcli.kvcache("llama-3.1-8b", context=1, set=changes).totals["elements"] == 32 * 2 * 4 * 128

@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any, NamedTuple
 
+from archcli.api.asking.question import by_field
 from archcli.api.asking.subject import Subject
 from archcli.commands.line.several import assigned
 from archcli.commands.mcp.arguments import (
@@ -138,7 +139,7 @@ class Tool:
 
     def call(self, given: Mapping[str, Any], folder: Path | None, stop: Event) -> StatedCall:
         """The question of these arguments. Raises ArchError with what to ask instead."""
-        given = self._by_its_names(given)
+        given = by_field(self.record, self._by_its_names(given))
         check_names(self.name, given, self.schema)
         stated = {name: value for name, value in given.items() if value is not None}
         overrides = own(self.name, "set", stated.get("set", []), list[str])

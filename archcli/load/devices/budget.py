@@ -76,9 +76,14 @@ def is_device(name: str) -> bool:
         return False
 
 
+def _bare_size(text: str) -> str:
+    """16 GB of 16 GB of VRAM; any other text as it is."""
+    return OF_MEMORY.sub("", text) if OF_MEMORY.search(text) else text
+
+
 def size_alone(name: str) -> str:
     """The size of a memory that stands in the place of a device, such as 16 GB of VRAM; empty for a name."""
-    size = OF_MEMORY.sub("", name) if OF_MEMORY.search(name) else name
+    size = _bare_size(name)
     return size if SIZE_ALONE.fullmatch(size) else ""
 
 
@@ -146,7 +151,7 @@ def _of_size(memory: str | int) -> Budget:
     if not isinstance(memory, str):
         count, size, name = 1, memory, f"{memory:,} bytes"
     else:
-        count, name = split_count(memory)
+        count, name = split_count(_bare_size(memory))
         if FORGOT_UNIT.fullmatch(name):
             hint = f"write {name}GB (powers of 1,000) or {name}GiB (powers of 1,024)"
             raise ArchError(f"--memory {name} has no unit", hint)

@@ -141,6 +141,12 @@ def test_an_ambiguous_size_is_noted():
     assert any("80G is 80GB" in note for note in told["notes"])
 
 
+def test_tokens_stand_under_either_name():
+    ours, theirs = answers([("kvcache", {"model": "gpt2", name: 512}) for name in ("context", "seq_len")])
+    assert ours.structured_content["totals"] == theirs.structured_content["totals"]
+    assert ours.structured_content["command"] == theirs.structured_content["command"]
+
+
 def test_one_model_stands_under_either_name():
     """Tools of several models take `model`, and those of one a list of one."""
     drawn, counted = answers([("draw", {"model": "gpt2"}), ("params", {"models": ["gpt2"]})])

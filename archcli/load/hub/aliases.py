@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 FAMILIES = {
+    "bloom": "bloom-176b",
     "deepseek-r1-0528": "deepseek-r1",
     "deepseek-r1-distill-llama-70b": "llama-3.3-70b",
     "deepseek-r1-distill-llama-8b": "llama-3.1-8b",
@@ -20,6 +21,8 @@ FAMILIES = {
     "deepseek-r1:671b": "deepseek-r1",
     "deepseek-r1:70b": "llama-3.3-70b",
     "deepseek-r1:7b": "deepseek-r1-distill-qwen-7b",
+    "deepseek-v2:16b": "deepseek-v2-lite",
+    "deepseek-v2:236b": "deepseek-v2",
     "deepseek-v3-0324": "deepseek-v3",
     "deepseek-v3-base": "deepseek-v3",
     "deepseek-v3.1-terminus": "deepseek-v3.1",
@@ -30,6 +33,7 @@ FAMILIES = {
     "devstral-small": "devstral-small-24b",
     "devstral-small-2": "devstral-small-2-24b",
     "devstral:24b": "devstral-small-24b",
+    "distilbert-base-uncased": "distilbert-base",
     "falcon": "falcon-7b",
     "falcon3": "falcon3-7b",
     "gemma": "gemma-7b",
@@ -75,6 +79,7 @@ FAMILIES = {
     "nemotron-3-nano": "nemotron-3-nano-30b-a3b",
     "nemotron-3-super": "nemotron-3-super-120b-a12b",
     "nemotron-3-ultra": "nemotron-3-ultra-550b-a55b",
+    "nomic-embed-text": "nomic-embed-text-v1.5",
     "olmo-2-0325-32b": "olmo-2-32b",
     "olmo-2-0425-1b": "olmo-2-1b",
     "olmo-2-1124-13b": "olmo-2-13b",
@@ -91,6 +96,7 @@ FAMILIES = {
     "phi3:mini": "phi-3-mini-4k",
     "phi4-mini:3.8b": "phi-4-mini",
     "phi4:14b": "phi-4",
+    "pixtral-12b-2409": "pixtral-12b",
     "qwen2.5": "qwen2.5-7b-instruct",
     "qwen2.5-coder": "qwen2.5-7b-instruct",
     "qwen2.5-coder:0.5b": "qwen2.5-0.5b",

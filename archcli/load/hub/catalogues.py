@@ -54,8 +54,9 @@ LEAST_WORDS = 2
 """Fewer words of a preset's name are those of too many."""
 OF_MEDIA = {"vision", "vl", "audio"}
 """Words by which a model with towers differs from its language model."""
-UNTOLD = re.compile(rf"v?\d+(?:\.\d+)*|a\d+(?:\.\d+)?b|{VARIANT.pattern}")
-"""Words of a preset's name that a name may lack: versions, active parameters. Sizes and kinds are others."""
+UNTOLD = re.compile(rf"\d+(?:\.\d+)*|a\d+(?:\.\d+)?b|{VARIANT.pattern}")
+"""Words of a preset's name that a name may lack: active parameters, numbers. Sizes, kinds, v3 tell others."""
+DATE = re.compile(r"\d{4}")
 TUNED = re.compile(r"instruct|chat|it|pt")
 """Words of a name in the tables that are no part of the family's."""
 UNQUANTIZED = re.compile(r"-(?:q4_0|int4)-unquantized", re.IGNORECASE)
@@ -207,7 +208,7 @@ def _in_parts(name: str) -> list[str]:
     found = found or [preset for preset in presets() if _holds(preset, words, exact=tag)]
     found = [preset for preset in found if has_release(preset, words)]
     first = [preset for preset in found if not any(preset.startswith(f"{begin}-") for begin in found)]
-    dated = any(map(RELEASE.fullmatch, words))
+    dated = any(map(DATE.fullmatch, words))
     return first if len(first) > 1 or dated else [preset for preset in first if not [*_untold(preset, name)]]
 
 

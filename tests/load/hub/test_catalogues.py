@@ -86,6 +86,10 @@ PRESETS = {
     "mistral": "mistral-7b-v0.3",
     "mistral:7b": "mistral-7b-v0.3",
     "mistral-nemo": "mistral-nemo-12b",
+    "mistralai/Mistral-Nemo-Base-2407": "mistral-nemo-12b",
+    "mistralai/Pixtral-12B-2409": "pixtral-12b",
+    "bigscience/bloom": "bloom-176b",
+    "nomic-embed-text:latest": "nomic-embed-text-v1.5",
     "mistral-large": "mistral-large-123b",
     "phi4:14b": "phi-4",
     "phi3:mini": "phi-3-mini-4k",
@@ -240,7 +244,17 @@ def test_what_was_taken_for_granted_is_said():
 UNKNOWN = (
     *("Qwen3.7-35B-A3B", "llama-3.1-9b", "llama", "8b", "foo-bar", "solar", "codellama:7b", "phi3.5-vision"),
     # of which other sizes and kinds are no presets: flan-t5-small, stablelm-2-12b, jamba-1.5-large
-    *("flan-t5", "stablelm-2", "jamba-1.5", "deepseek-llm", "nllb-200", "granite-4.0", "exaone-4.0"),
+    *(
+        "whisper-large",
+        "bert-base",
+        "flan-t5",
+        "stablelm-2",
+        "jamba-1.5",
+        "deepseek-llm",
+        "nllb-200",
+        "granite-4.0",
+        "exaone-4.0",
+    ),
     *(
         "NousResearch/Hermes-3-Llama-3.1-8B",
         "hf://Qwen/Qwen3-8B",

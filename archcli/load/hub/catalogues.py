@@ -137,7 +137,7 @@ def _without_format(name: str) -> tuple[str, str, str]:
             return _cut(name, found), dtype, ""
     if found := re.search(WORD.format(r"([48])-?bit|int4"), lower):
         return _cut(name, found), *_of_bits(found[0].replace("-", ""), found[0], lower)
-    return name, *(("q4_0", f"{name} is taken as q4_0") if QAT_TAG.search(lower) else ("", ""))
+    return name, "q4_0" if QAT_TAG.search(lower) else "", ""
 
 
 def _of_bits(bits: str, said: str, name: str) -> tuple[str, str]:

@@ -96,7 +96,7 @@ def into_a_pipe(*args, columns=80):
     return done.stdout
 
 
-@pytest.mark.sample(1)
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["list", "devices", "families"])
 def test_a_pipe_from_a_terminal_has_a_line_for_each_row(command):
     sent = into_a_pipe(command)
@@ -105,11 +105,13 @@ def test_a_pipe_from_a_terminal_has_a_line_for_each_row(command):
     assert into_a_pipe(command, "--format", "plain") == process(command).stdout
 
 
+@pytest.mark.long
 def test_families_are_a_table_on_a_terminal():
     """One line each, of 419 types, and a few folded: no list of records."""
     assert len(on_a_terminal("families").splitlines()) < 600
 
 
+@pytest.mark.long
 def test_a_narrow_terminal_has_the_numbers_of_a_formula_below_it_without_headings():
     sent = on_a_terminal("explain", "llama-3.1-8b", columns=40)
     bare = re.sub(r"\x1b\[[0-9;]*m", "", sent)

@@ -282,6 +282,20 @@ def short_count(n: float) -> str:
     return scaled(n, 1000, COUNTS) if n >= COUNTS_FROM else f"{n:,}"
 
 
+def written_count(n: int) -> str:
+    """A count as people write it, exactly: 1T, 300B, 1.5M; 123,456,789 where no unit is exact."""
+    units = (("T", 10**12), ("B", 10**9), ("M", 10**6))
+    known = (
+        f"{n / factor:.3f}".rstrip("0").rstrip(".") + unit for unit, factor in units if _is_exact(n, factor)
+    )
+    return next(known, f"{n:,}")
+
+
+def _is_exact(n: int, factor: int) -> bool:
+    """Whether a count has at most three decimals in a unit."""
+    return n >= factor and n % (factor // 1000) == 0
+
+
 def short_flops(n: float, unit: str = "FLOP") -> str:
     """FLOPs as a sentence has them: `583 GFLOP`."""
     return f"{scaled(n, 1000, PREFIXES, ' ')}{unit}"

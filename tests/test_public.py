@@ -1,5 +1,6 @@
 """What `import archcli` offers."""
 
+import inspect
 import os
 import re
 import subprocess
@@ -12,10 +13,13 @@ import pytest
 import torch
 
 import archcli
+from archcli.api.asking.question import option_of
+from archcli.api.fitting.question import FitOptions
 from archcli.commands.line.names import COMMANDS
 from archcli.load.presets import preset_text
 from archcli.load.yaml.writer import to_mapping
 from archcli.modules.spec.request import Request
+from archcli.modules.spec.values import hints
 from table import every_row
 
 
@@ -211,8 +215,27 @@ def test_every_docstring_has_an_example_that_holds(name):
     assert result in {str(answer), f"{answer:,}" if isinstance(answer, int | np.integer) else ""}
 
 
+OF_QUESTIONS = [name for name in PUBLIC if name in COMMANDS and name not in {"summary", "schema", "families"}]
+
+
+@every_row("name", OF_QUESTIONS)
+def test_help_says_what_each_argument_means(name):
+    """In the words of the options, without a second text: that of `archcli fit -h`, of kv_dtype."""
+    function = getattr(archcli, name)
+    text = " ".join(inspect.getdoc(function).partition("Arguments:")[2].split())
+    missing = [argument for argument in inspect.signature(function).parameters if f"{argument}: " not in text]
+    assert missing == []
+
+
+def test_help_has_the_words_of_the_command_line():
+    shown = option_of(hints(FitOptions)["min_speed"]).help
+    assert f"min_speed: {shown}" in archcli.fit.__doc__
+
+
 USER = """
 import archcli
+from archcli.api.asking.question import option_of
+from archcli.api.fitting.question import FitOptions
 from archcli.commands.line.names import COMMANDS
 from pathlib import Path
 
@@ -271,6 +294,21 @@ def test_numbers_may_be_texts_as_on_the_command_line():
     assert cache.totals["elements"] == 32 * 2 * 8 * 128 * 32_000
     with pytest.raises(archcli.ArchError, match="'zz' is not a whole number"):
         archcli.kvcache("gpt2", context="zz")
+
+
+CALLED_ALIKE = {
+    "kvcache": lambda **tokens: archcli.kvcache("gpt2", **tokens).totals["bytes"],
+    "memory": lambda **tokens: archcli.memory("gpt2", "serve", **tokens).totals["peak_bytes"],
+    "flops": lambda **tokens: archcli.flops("gpt2", **tokens).totals["matmul_flops"],
+}
+
+
+@every_row("name", CALLED_ALIKE)
+def test_tokens_of_a_sequence_have_either_name(name):
+    ask = CALLED_ALIKE[name]
+    assert ask(seq_len=512) == ask(context=512) == ask(context="512") != ask(context=256)
+    with pytest.raises(archcli.ArchError, match="unknown argument"):
+        ask(seq_len=512, context=512)
 
 
 @pytest.mark.parametrize("changes", [["n_kv_heads=4"], {"n_kv_heads": 4}], ids=["texts", "mapping"])

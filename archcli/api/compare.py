@@ -15,7 +15,7 @@ from archcli.api.asking.options import (
     SourceLen,
 )
 from archcli.api.asking.question import tokens_option
-from archcli.api.asking.subject import Subject, given
+from archcli.api.asking.subject import Subject, given, taken_notes
 from archcli.load.yaml.writer import to_mapping
 from archcli.measure.report import Report
 from archcli.measure.survey.compare.differences import ModelSettings
@@ -54,7 +54,7 @@ def compared(subjects: Sequence[Subject], options: CompareOptions) -> Report:
     request = Request("forward", *sizes, forms=forms)
     report = compare_models(models, request, context=options.context, dtype=options.dtype)
     notes = [f"{model.name}: {note}" for model in subjects for note in model.text_notes]
-    return replace(report, notes=(*report.notes, *notes))
+    return replace(report, notes=(*report.notes, *notes, *taken_notes(options)))
 
 
 @checked

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from archcli.api.asking.question import Option, asks
-from archcli.api.asking.subject import taken_notes
 from archcli.errors import ArchError, quote
-from archcli.load.devices.datasheet import CERTAINTIES, FIGURES, Datasheet, load_datasheet
+from archcli.load.devices.datasheet import CERTAINTIES, FIGURES, Datasheet, device_named, load_datasheet
 from archcli.load.devices.datasheet import devices as names_of_devices
 from archcli.load.devices.efficiency import GROUPS
 from archcli.load.devices.names import LOCAL, is_file, split_count
@@ -103,7 +102,9 @@ def devices(options: DevicesOptions) -> Report:
     if options.device is None:
         return _list_report(options.where, options.sort)
     report = _datasheet_report(_datasheet(options.device))
-    return replace(report, notes=(*report.notes, *taken_notes(options)))
+    # the sizes that it is sold with stand in the report: what is left to say is another name's
+    note = "" if is_file(options.device) else device_named(split_count(options.device)[1]).note
+    return replace(report, notes=(*report.notes, *filter(None, [note])))
 
 
 def _datasheet(text: str) -> Datasheet:
@@ -187,7 +188,8 @@ def _sizes(device: Datasheet) -> Iterator[str]:
     """What is sold beside the device: other memories; and whose constants it borrows."""
     if device.memory_sizes:
         name = device.name.partition(":")[0]
-        yield f"memories: {', '.join(f'{name}:{size}gb' for size in sorted(device.memory_sizes))}"
+        sizes = ", ".join(f"{name}:{size}gb" for size in sorted(device.memory_sizes))
+        yield f"memories: {sizes}" + ("" if ":" in device.name else "; the largest is shown")
     if device.same_chip:
         yield f"constants: those of {device.same_chip}, which has the same chip"
 

@@ -11,15 +11,15 @@ from archcli.measure.report import Column, Report, Table
 
 CONVENTION = (
     "model_type is a key of config.json. Of a wrapper the language model is counted, head included, and not "
-    "the towers beside it; its text part may be of any family where that says so. Held: what is equal to the "
-    "class in transformers in archcli's tests, logits on random weights. Where nothing stands, transformers "
-    "has no class, or none that its defaults build."
+    "the towers beside it; its text part may be of any family where that says so. Tested equal: what the "
+    "tests hold equal to the class in transformers, logits on random weights. Where nothing stands, "
+    "transformers has no class, or none that its defaults build."
 )
 COLUMNS = (
     Column("model_type", "model_type"),
     Column("form", "form"),
-    Column("class", "class"),
-    Column("held", "held"),
+    Column("class", "class", minor=True),
+    Column("held", "tested equal"),
     Column("what", "what it is", minor=True),
 )
 

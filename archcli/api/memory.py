@@ -62,7 +62,7 @@ ComputedDtype = Annotated[
     ),
 ]
 Attention = Annotated[AttentionForm, Option("torch's fused kernel (flash, sdpa), or step by step.")]
-Loss = Annotated[str, Option("plain, chunked:N or fused cross entropy.", metavar="FORM")]
+Loss = Annotated[str, Option("plain, chunked:N or fused cross entropy.", metavar="FORM", completes="losses")]
 MoreTokens = Annotated[
     ZeroOrMore, count_option("With --phase serve: tokens made of each sequence beside --seq-len.")
 ]

@@ -37,6 +37,7 @@ Module = Annotated[
     Option(
         "pkg.module:function, which returns a torch.nn.Module or (module, inputs); py: looks here too.",
         metavar="MODULE",
+        completes="own_modules",
         argument=True,
     ),
 ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archcli.api.asking.options import Engine
-from archcli.api.asking.subject import given
+from archcli.api.asking.subject import given, taken_notes
 from archcli.api.draw import DrawOptions, Timed, check_count, drawing_of
 from archcli.api.reporting.options import Devices, ReportOptions
 from archcli.modules.models.model import ModelLike
@@ -39,6 +39,12 @@ class ReportPage:
         from archcli.api.reporting.content import too_different
 
         return [left_out for left_out in map(too_different, self.models) if left_out]
+
+    @property
+    def taken(self) -> list[str]:
+        """What the words of the question were taken for."""
+        of_names = [note for model in self.models for note in model.subject.name_notes]
+        return [*of_names, *taken_notes(self.options)]
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the page to an .html file, and return it. ArchError for another suffix."""

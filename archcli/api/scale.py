@@ -145,7 +145,7 @@ def scaled(subject: Subject, options: ScaleOptions) -> ScaledModel:
     settings = part(options, ScaleSettings)
     problem = ScaleProblem(subject.model, settings, judge_of(subject.name), devices, siblings_of(subject))
     answer = problem.solve()
-    return ScaledModel(subject.named(scale_report(problem, answer)), to_yaml(answer.best.model))
+    return ScaledModel(subject.named(scale_report(problem, answer), options), to_yaml(answer.best.model))
 
 
 @asks(ScaleOptions)

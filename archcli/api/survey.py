@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from archcli.api.asking.options import Sort, Where
@@ -46,10 +46,15 @@ class SurveyOptions:
     no_presets: NoPresets = False
 
 
-def surveyed(records: Sequence[dict[str, Any]], options: SurveyOptions) -> Report:
-    """The report on described models."""
+def surveyed(
+    subjects: Sequence[Subject], options: SurveyOptions, presets: Sequence[dict[str, Any]] = ()
+) -> Report:
+    """The report on loaded models and described presets, with notes on the models' names."""
     keys = [key.strip() for text in options.columns for key in text.split(",")]
-    return survey_records(records, keys, options.where, options.sort, options.by)
+    records = [*described(subjects), *presets]
+    report = survey_records(records, keys, options.where, options.sort, options.by)
+    notes = (note for subject in subjects for note in subject.name_notes)
+    return replace(report, notes=(*report.notes, *notes))
 
 
 def described(subjects: Sequence[Subject]) -> list[dict[str, Any]]:
@@ -81,4 +86,4 @@ def survey(
     Example: `survey("gpt2", columns=["params", "head_ratio"]).rows[0]["head_ratio"]` is 1.0.
     """
     options = SurveyOptions(columns=columns, where=where, sort=sort, by=by, all_presets=all_presets)
-    return surveyed(described(list(map(given, models))) or described_presets(options, ()), options)
+    return surveyed([*map(given, models)], options, () if models else described_presets(options, ()))

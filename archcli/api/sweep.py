@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from typing import overload
 
+from archcli.api.asking.options import BatchSize, CountedMask, SeqLen
 from archcli.api.asking.subject import given
-from archcli.api.sweep_question import Folder, SweepOptions, TextOrTexts, VaryAxes, swept
+from archcli.api.sweep_question import (
+    Check,
+    Folder,
+    Maximize,
+    Minimize,
+    Show,
+    SweepOptions,
+    Tie,
+    Top,
+    Vary,
+    Where,
+    swept,
+)
 from archcli.errors import ArchError
 from archcli.measure.report import Report
 from archcli.measure.symbolic.sweep import Sweep
 from archcli.measure.symbolic.sweep import sweep as count
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import ByName, CountedPairs
+from archcli.modules.spec.arguments import ByName
 from archcli.modules.spec.calls import checked
-from archcli.modules.spec.values import AboveZero
 
 
 @overload
@@ -21,9 +33,9 @@ def sweep(
     model: ModelLike,
     values: ByName,
     *,
-    batch_size: AboveZero = 1,
-    seq_len: AboveZero = 2048,
-    mask: CountedPairs = "exact",
+    batch_size: BatchSize = 1,
+    seq_len: SeqLen = 2048,
+    mask: CountedMask = "exact",
 ) -> Sweep: ...
 
 
@@ -32,14 +44,14 @@ def sweep(
     model: ModelLike,
     values: None = None,
     *,
-    vary: VaryAxes = (),
-    tie: TextOrTexts = (),
-    where: TextOrTexts = (),
-    minimize: TextOrTexts = (),
-    maximize: TextOrTexts = (),
-    show: TextOrTexts = (),
-    top: AboveZero = 20,
-    check: bool = False,
+    vary: Vary = (),
+    tie: Tie = (),
+    where: Where = (),
+    minimize: Minimize = (),
+    maximize: Maximize = (),
+    show: Show = (),
+    top: Top = 20,
+    check: Check = False,
     write_yaml: Folder = None,
 ) -> Report: ...
 
@@ -49,18 +61,18 @@ def sweep(  # noqa: PLR0913
     model: ModelLike,
     values: ByName | None = None,
     *,
-    vary: VaryAxes = (),
-    tie: TextOrTexts = (),
-    where: TextOrTexts = (),
-    minimize: TextOrTexts = (),
-    maximize: TextOrTexts = (),
-    show: TextOrTexts = (),
-    top: AboveZero = 20,
-    check: bool = False,
+    vary: Vary = (),
+    tie: Tie = (),
+    where: Where = (),
+    minimize: Minimize = (),
+    maximize: Maximize = (),
+    show: Show = (),
+    top: Top = 20,
+    check: Check = False,
     write_yaml: Folder = None,
-    batch_size: AboveZero = 1,
-    seq_len: AboveZero = 2048,
-    mask: CountedPairs = "exact",
+    batch_size: BatchSize = 1,
+    seq_len: SeqLen = 2048,
+    mask: CountedMask = "exact",
 ) -> Sweep | Report:
     """The shapes of an architecture that meet conditions: the report of `archcli sweep` (needs numpy).
 

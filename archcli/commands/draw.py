@@ -43,7 +43,10 @@ def run(
     """
     given = models or []
     check_count(len(given))
-    drawing = drawing_of(subjects(given, assigned(overrides or (), len(given))), options)
+    loaded = subjects(given, assigned(overrides or (), len(given)))
+    drawing = drawing_of(loaded, options)
+    for note in (note for model in loaded for note in model.name_notes):
+        tell(f"note: {sanitize(note)}")
     if output is None:
         write(_text(drawing), None)
         return

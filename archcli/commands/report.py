@@ -47,8 +47,8 @@ def run(
     loaded = subjects(given, assigned(overrides or (), len(given)))
     page = report_of([ReportedModel(*pair) for pair in zip(loaded, given, strict=True)], options)
     page.save(output)
-    for left_out in page.left_out:
-        tell(f"note: {sanitize(left_out)}")
+    for note in (*page.left_out, *page.taken):
+        tell(f"note: {sanitize(note)}")
     if descriptor(output) is None:
         tell(sanitize(str(output)))
         if opened:

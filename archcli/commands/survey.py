@@ -6,7 +6,7 @@ from typing import Annotated
 
 from archcli.api.asking.question import Option
 from archcli.api.asking.subject import subjects
-from archcli.api.survey import SurveyOptions, described, described_presets, surveyed
+from archcli.api.survey import SurveyOptions, described_presets, surveyed
 from archcli.commands.line.options import Form, Json, Output, asking
 from archcli.errors import ArchError
 from archcli.render import show
@@ -40,5 +40,7 @@ def run(
     given = list(dict.fromkeys(models or ()))
     if options.no_presets and not given:
         raise ArchError("no model to survey", "name some, or leave --no-presets out")
-    records = described(subjects(given)) + described_presets(options, given)
-    show(surveyed(records, options), form, output, as_json=as_json)
+    loaded = subjects(given)
+    listed = [*given, *(model.name for model in loaded if model.name_notes)]
+    report = surveyed(loaded, options, described_presets(options, listed))
+    show(report, form, output, as_json=as_json)

@@ -18,6 +18,12 @@ class MediaNote(str):
     __slots__ = ()
 
 
+class NameNote(str):
+    """A note on the model that a name was taken for."""
+
+    __slots__ = ()
+
+
 def text_notes(notes: Sequence[str]) -> tuple[str, ...]:
     """The notes without those on images, videos and sounds."""
     return tuple(note for note in notes if not isinstance(note, MediaNote))
@@ -49,7 +55,7 @@ class Loaded(NamedTuple):
 
         A file's own quantization goes before its name.
         """
-        notes = (*filter(None, [note]), *self.notes)
+        notes = (*filter(None, [NameNote(note)]), *self.notes)
         if not dtype or self.conflicts or (self.config is not None and self.model.quantization is not None):
             return self._replace(notes=notes)
         from archcli.modules.stored.formats import is_format  # of names that state a format

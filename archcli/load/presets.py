@@ -26,6 +26,10 @@ VARIANT = re.compile(
     r"|w\d+a\d+|[48]bit|q\d+|[ksml0]|latest|\d{4}|qat|thinking|preview|exp"
 )
 """Words by which names of one architecture differ: tuning, storage, date."""
+STORED = re.compile(
+    r"meta|nvidia|hf|gguf|awq|gptq|mlx|bnb|bf16|fp16|fp8|nvfp4|int[48]|w\d+a\d+|[48]bit|q\d+|[ksml0]|latest"
+)
+"""Those of them that say how weights are stored, and by whom."""
 RELEASE = re.compile(r"thinking|preview|exp|base|\d{4}")
 """Those of them that tell a release of a size, which may have another context: Qwen3-4B-Instruct-2507."""
 
@@ -61,7 +65,13 @@ def respelled(name: str) -> str:
     """The preset that a name differs from in capitals and signs alone; empty where there is none.
 
     llama3.1:8b is llama-3.1-8b, and Qwen3-8B is qwen3-8b: no two presets have the same letters and digits.
+    A tag of Ollama's may stand for another release: qwen3:4b.
     """
+    if ":" in name:
+        from archcli.load.hub.aliases import TAGS  # of tags alone
+
+        if name.lower() in TAGS:
+            return ""
     # some other letters lower to ASCII (the Kelvin sign to k), and would name a preset by accident
     bare = _letters(name) if len(name) <= LONGEST_NAME and name.isascii() else ""
     return next((preset for preset in presets() if bare and _letters(preset) == bare), "")
@@ -81,7 +91,12 @@ def alike(name: str) -> list[str]:
         return near
     wanted = repository_name(name).replace(":", "-")
     close = closest(wanted, [*presets(), *workloads()])
-    return [preset for preset in close if _numbers_agree(wanted, preset)]
+    return [preset for preset in close if _numbers_agree(wanted, preset) and _begin_alike(wanted, preset)]
+
+
+def _begin_alike(name: str, preset: str) -> bool:
+    """Whether a name may be a preset's, misspelt: of the same first letter, and not twice as long."""
+    return name[:1].lower() == preset[0] and len(name) < 2 * len(preset)
 
 
 def _numbers_agree(name: str, preset: str) -> bool:

@@ -232,7 +232,7 @@ def load_catalogued(
 ) -> Loaded | None:
     """The preset or repository of a name, in the format that the name states; None where there is neither."""
     if preset_file(named.model).is_file():
-        loaded: Loaded | None = load_preset(named.model, overrides, strict=strict)
+        loaded: Loaded | None = load_preset(named.model, [*named.changes, *overrides], strict=strict)
     else:
         loaded = load_hub(named.model, overrides, strict=strict)
     return loaded and loaded.by_name(named.note, named.dtype)

@@ -5,11 +5,13 @@ The only importer of rich, and the only writer of files. A format is imported wh
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from stat import S_ISFIFO
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from archcli.errors import ArchError, disarm, quote
@@ -29,6 +31,7 @@ RENDERERS: dict[str, tuple[str, str]] = {
     "html": ("archcli.render.notebook", "html"),
     "latex": ("archcli.render.notebook", "latex"),
     "plain": ("archcli.render.plain", "plain"),
+    "piped": ("archcli.render.plain", "piped"),
     "svg": ("archcli.render.terminal", "picture"),
     "concise": ("archcli.render.findings", "concise"),
     "github": ("archcli.render.annotations", "github"),
@@ -58,6 +61,7 @@ def show(
     """Print the report, or write it to a file.
 
     Without a format: a table on a terminal, plain text into a pipe, and what the suffix says into a file.
+    Into a pipe from a terminal, as `| head`, the text is as wide as that.
     """
     write(rendered(report, chosen_format(form, output, as_json=as_json) or _default_format(output)), output)
 
@@ -116,10 +120,19 @@ def formatted(report: Report, form: str) -> str:
     return rendered(report, form)
 
 
-def _default_format(output: Path | None) -> Format:
+def _default_format(output: Path | None) -> str:
     if descriptor(output) != STDOUT:
         return "plain"
-    return "table" if sys.stdout.isatty() and _is_unicode(sys.stdout) else "plain"
+    if sys.stdout.isatty():
+        return "table" if _is_unicode(sys.stdout) else "plain"
+    return "piped" if columns(sys.stderr) is not None and _is_pipe(sys.stdout) else "plain"
+
+
+def _is_pipe(stream: TextIO) -> bool:
+    try:
+        return S_ISFIFO(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):  # a stream of Python's own
+        return False
 
 
 def _is_unicode(stream: TextIO) -> bool:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from archcli.errors import sanitize
 from archcli.render.grid import Grid, grid
-from archcli.render.screen import cell_width
+from archcli.render.screen import cell_width, columns, folded
 from archcli.render.values import exact, short
 
 if TYPE_CHECKING:
-    from archcli.measure.report import Report, Unit
+    from archcli.measure.report import Report, Table, Unit
 
+EXACT = "exact figures"
 INPUTS: dict[str, tuple[str, Unit]] = {
     "memory_bytes": ("memory", "bytes"),
     "mla": ("MLA", "text"),
@@ -30,6 +34,45 @@ def plain(report: Report) -> str:
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 
+def piped(report: Report) -> str:
+    """Plain text, of which a table that is wider than the terminal of standard error leaves columns out.
+
+    So `archcli list | head` has a line for each model; a line below the tables says what is missing.
+    """
+    width = columns(sys.stderr)
+    if width is None:
+        return plain(report)
+    tables = [fitting(table, width) for table in report.tables]
+    reduced = reduced_line([missing for _, missing in tables], width)
+    body = ["\n".join(opening(report)), *(_drawn(table) for table, _ in tables)]
+    below = [part for line in (*reduced, *closing(report)) for part in folded(line, width)]
+    return "\n\n".join(filter(None, [*body, "\n".join(below)])) + "\n"
+
+
+def fitting(table: Table, width: int) -> tuple[Grid, tuple[str, ...]]:
+    """The fullest of three forms that fits, and what it lacks: exact figures, then the minor columns."""
+    whole, brief = grid(table, wrapped=True), grid(table, brief=True)
+    if any(column.wraps for column in table.columns):
+        return whole, ()
+    minor = tuple(column.title for column in table.columns if column.minor)
+    main = replace(table, columns=[column for column in table.columns if not column.minor])
+    rounded = (EXACT,) if len(brief.heads) < len(whole.heads) else ()
+    forms = ((whole, ()), (brief, rounded), (grid(main, brief=True), (*rounded, *minor)))
+    return next((form for form in forms if _width(form[0]) <= width), forms[-1])
+
+
+def reduced_line(missing: Sequence[Sequence[str]], width: int) -> list[str]:
+    """The line that says what there was no room for."""
+    left_out = list(dict.fromkeys(what for of_table in missing for what in of_table))
+    if not left_out:
+        return []
+    return [f"Fitted to {width} columns, without {', '.join(left_out)}. --format plain shows all."]
+
+
+def _width(table: Grid) -> int:
+    return sum(table.widths) + 2 * (len(table.widths) - 1)
+
+
 def opening(report: Report) -> list[str]:
     """The first lines: the answer, `gpt2: 75.5 MB of cache …`, and below it what was asked for.
 
@@ -39,6 +82,9 @@ def opening(report: Report) -> list[str]:
     # a name alone is no setting
     beside = [settings] if settings != report.command else []
     lines = [*report.headline.split("\n"), *beside] if report.headline else [settings]
+    # an answer about several models begins with the name of one
+    if report.headline.startswith(tuple(name.split(", "))) and ", " in name:
+        return [sanitize(line) for line in lines if line]
     named = [f"{name}: {lines[0]}", *lines[1:]] if name else report.headline.split("\n")
     return [sanitize(line) for line in named if line]
 

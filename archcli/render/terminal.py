@@ -179,8 +179,10 @@ def _listed(table: Grid, width: int) -> Text:
     text = Text(f"{table.title}\n" if table.title else "", style="")
     text.stylize("bold")
     for row in [*table.rows, *([table.footer] if table.footer else [])]:
-        text.append("\n".join(folded(row[0], width)) + "\n", style="bold")
-        for line in _pairs(table.heads, row):
+        if row[0]:
+            text.append("\n".join(folded(row[0], width)) + "\n", style="bold")
+        # a further line of a record, such as the numbers below a formula, has no headings
+        for line in _pairs(table.heads, row) if row[0] else filter(None, row):
             text.append("\n".join(folded(line, width, "    ", "  ")) + "\n")
     text.right_crop(1)
     return text
@@ -190,7 +192,7 @@ def _pairs(heads: tuple[str, ...], row: tuple[str, ...]) -> list[str]:
     """A line for each column: its heading, the value, and after it the short figure if there is one."""
     lines: list[str] = []
     for head, cell in list(zip(heads, row, strict=True))[1:]:
-        if head or not lines:
+        if (head or not lines) and cell:
             lines.append(f"{head} {cell}".strip())
         elif cell:
             lines[-1] += f"  {cell}"

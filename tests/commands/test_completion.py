@@ -105,6 +105,11 @@ CASES = [
         ["profile", "gpt2", "--vs", "norm.kind=rmsnorm,comp"],
         ["norm.kind=rmsnorm,compile=false", "norm.kind=rmsnorm,compile=true"],
     ),
+    (["fit", "gpt2", "--offload", ""], ["auto", "experts", "experts:", "layers:"]),
+    (["memory", "gpt2", "--recompute", "la"], ["layer", "layers.*.ffn"]),
+    (["memory", "gpt2", "--loss", "c"], ["chunked:"]),
+    (["memory", "gpt2", "--optimizer", "adamw-m"], ["adamw-mixed", "adamw-mixed-fused"]),
+    (["fit", "gpt2", "h100", "--min-speed", "2"], ["20"]),
     (["params", "gpt2", "--format", "j"], ["json"]),
     (["params", "gpt2", "--dtype", "bf"], ["bf16", "bfloat16"]),
     (["flops", "--phase", "d"], ["decode"]),
@@ -117,6 +122,23 @@ CASES = [
 @every_row("shell", ["fish", "zsh"])
 def test_a_word_is_completed(ask, shell, words, offered):
     assert ask(shell, *words) == offered
+
+
+OWN = "import nothing_that_is_there\n\nclass GPT: pass\n\ndef make(): pass\n\nSIZE = 3\n"
+OWN_MODULES = [
+    (["summary", "py:"], ["py:model:"]),
+    (["summary", "mod"], ["model:"]),
+    (["summary", "py:model:"], ["py:model:GPT", "py:model:make"]),
+    (["summary", "model:G"], ["model:GPT"]),
+    (["summary", "py:broken:"], []),
+]
+
+
+@pytest.mark.parametrize(("words", "offered"), OWN_MODULES, ids=" ".join)
+def test_a_module_of_ones_own_is_completed_without_its_import(ask, tmp_path, words, offered):
+    (tmp_path / "model.py").write_text(OWN)
+    (tmp_path / "broken").with_suffix(".txt").write_text("def (")
+    assert ask("fish", *words) == offered
 
 
 BASH = [

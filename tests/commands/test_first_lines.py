@@ -64,6 +64,8 @@ FITTED = {
     "6": Asked("fit gpt-oss-20b 'M3 Pro 36GB'", ("fits", "131,072 tokens")),
     # OpenAI: within 16 GB
     "7": Asked("memory gpt-oss-20b --phase serve --memory 16GB", ("Fits into 16GB: 13.2 GiB",)),
+    # 35B parameters in 4.9 bits are 21.3 GB of 24
+    "8": Asked("fit Qwen3.6-35B-A3B rtx-4090", ("qwen3.6-35b-a3b: fits rtx-4090 as ", "tokens/s (")),
     "9": Asked("fit qwen3.5-27b rtx-3090 --dtype q4_k_m -c 32Ki", ("fits", "32,768 tokens", "tokens/s (")),
     # 21.6 - 15.0 - 0.5 GiB at 128 KiB a token are 49,971 tokens less the pass
     "10": Asked("fit llama-3.1-8b rtx-4090", ("as bf16 with 48,832 tokens",)),
@@ -100,9 +102,13 @@ PREDICTED = {
     "24": Asked(f"predict llama-2-7b {TRAIN} 8xa100-sxm-80gb -b 2 -s 4096", (), 8 * 3_700),
     "25": Asked(
         f"predict llama-3.1-8b {TRAIN} 64xh100-sxm --tokens 1T --price-per-hour 2.5",
-        ("days", "1,000,000,000,000"),
+        ("days", "for 1T tokens on 64 x h100-sxm"),
     ),
-    "27": Asked("sweep llama-3.2-3b --vary d_ff=6144,7168,8192,9216 --check", ("4 of 4 candidates match",)),
+    # published: 3.21B with 8,192
+    "27": Asked(
+        "sweep llama-3.2-3b --vary d_ff=6144,7168,8192,9216 --where 'params in 3.21e9±1%'",
+        ("1 of 4 candidates match", "d_ff 8,192, params 3.21B"),
+    ),
     # 20 to 22 tokens a parameter
     "28": Asked("scale llama-3.1-8b --params 3B", ("a parameter",)),
     "33": Asked(f"predict gpt2 {TRAIN} 8xa100-sxm-40gb --measured 1.2s", ("Slower than the range: 1.20 s",)),
@@ -164,7 +170,9 @@ def test_days_and_cost_are_those_of_the_rate(cli):
 
 SENTENCES = {
     # of one model beside the first: 671,026,404,352 / 8,030,261,248, and caches of 70,272 and 131,072 bytes
-    "compare llama-3.1-8b deepseek-v3": "83.6 x the parameters, 4.68 x active, 0.536 x the cache a token",
+    "compare llama-3.1-8b deepseek-v3": (
+        "deepseek-v3 beside llama-3.1-8b: 83.6 x the parameters, 4.68 x active, 0.536 x the cache a token"
+    ),
     "flops gpt2": "583 GFLOP for a forward of 2,048 tokens; 285 MFLOP a token",
     "show gpt2": "124M parameters in 12 layers",
     "explain llama-3.1-8b kvcache": (

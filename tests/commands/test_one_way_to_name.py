@@ -102,6 +102,45 @@ def test_whole_questions_take_the_names_that_people_type(question):
     assert "h100 is taken as h100-sxm, not h100-nvl, h100-pcie or h100-sxm-96gb" in notes
 
 
+OF_MODEL, OF_DEVICE = "llama3.2 is taken as the preset llama-3.2-3b", "h100 is taken as h100-sxm, not "
+NOTED = {
+    "scale": (lambda: archcli.scale("llama3.2", hours=1, device="h100").notes, (OF_MODEL, OF_DEVICE)),
+    "compare": (
+        lambda: archcli.compare("gpt2", "llama3.2", dtype="4bit").notes,
+        ("4bit is taken as q4_k_m",),
+    ),
+    "report": (lambda: archcli.report("llama3.2", device=["h100", "a100"]).taken, (OF_MODEL, OF_DEVICE)),
+    "survey": (lambda: archcli.survey("llama3.2").notes, (OF_MODEL,)),
+    "devices": (lambda: archcli.devices("h100").notes, (OF_DEVICE,)),
+    "explain": (lambda: archcli.explain("llama3.2").notes, (OF_MODEL,)),
+    "show": (lambda: archcli.show("llama3.2").notes, (OF_MODEL,)),
+}
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("question", NOTED)
+def test_every_question_says_what_a_word_was_taken_for(question):
+    notes, begins = NOTED[question]
+    assert [begin for begin in begins if not any(note.startswith(begin) for note in notes())] == []
+
+
+def test_drawings_and_surveys_of_the_line_say_it_too(cli, tmp_path):
+    assert f"note: {OF_MODEL}" in cli("draw", "llama3.2", "-o", str(tmp_path / "a.svg")).err
+    done, without = cli("survey", "llama3.1"), cli("survey")
+    assert done.out.splitlines()[0] == without.out.splitlines()[0]  # the preset is listed once
+    assert "llama3.1 is taken as the preset llama-3.1-8b" in done.out
+
+
+def test_the_sizes_of_a_device_are_noted_once(cli):
+    notes = [line for line in cli("devices", "m3-pro").out.splitlines() if line.startswith("note: ")]
+    assert notes[-1] == "note: memories: m3-pro:18gb, m3-pro:36gb; the largest is shown"
+    assert not any("is sold with" in note for note in notes)
+
+
+def test_a_device_behind_the_model_is_led_to_its_option(cli):
+    assert "did you mean --device h100?" in cli("predict", "gpt2", "h100").err
+
+
 LONG = {
     "fit": lambda: archcli.fit("qwen3-8b", "rtx-4090", context=65_536),
     "kvcache": lambda: archcli.kvcache("qwen3-8b", context=65_536),

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 
 import pytest
 
@@ -83,6 +82,50 @@ def test_a_pipe_is_never_cut():
     assert max(map(len, done.stdout.splitlines())) > 80
 
 
+def into_a_pipe(*args, columns=80):
+    """What a pipe gets whose command writes its errors to a terminal of so many columns, as `| head`."""
+    main, side = pty.openpty()
+    environment = {**os.environ, "COLUMNS": str(columns)}
+    command = [sys.executable, "-m", "archcli", *args]
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=side, env=environment, text=True, timeout=60, check=True
+    )
+    os.close(side)
+    os.close(main)
+    return done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", ["list", "devices", "families"])
+def test_a_pipe_from_a_terminal_has_a_line_for_each_row(command):
+    sent = into_a_pipe(command)
+    assert max(map(len, sent.splitlines())) <= 80
+    assert "Fitted to 80 columns, without " in sent
+    assert into_a_pipe(command, "--format", "plain") == process(command).stdout
+
+
+@pytest.mark.long
+def test_families_are_a_table_on_a_terminal():
+    """One line each, of 419 types, and a few folded: no list of records."""
+    assert len(on_a_terminal("families").splitlines()) < 600
+
+
+@pytest.mark.long
+def test_a_narrow_terminal_has_the_numbers_of_a_formula_below_it_without_headings():
+    sent = on_a_terminal("explain", "llama-3.1-8b", columns=40)
+    bare = re.sub(r"\x1b\[[0-9;]*m", "", sent)
+    lines = [line.strip() for line in bare.splitlines()]
+    start = lines.index("embedding")
+    # 4,096 x 128,256 parameters of 8,030,261,248
+    share = f"{100 * 4096 * 128_256 / 8_030_261_248:.1f}%"
+    assert lines[start + 1 : start + 5] == [
+        f"share {share}",
+        "parameters d_model*vocab_size",
+        "= 4096*128256",
+        f"= {4096 * 128_256:,}",
+    ]
+
+
 @pytest.mark.long
 def test_a_reader_that_leaves_is_no_error():
     reading, writing = os.pipe()
@@ -99,33 +142,23 @@ def test_a_reader_that_leaves_is_no_error():
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def opened(fifo, child):
-    """The pipe to write to, from when the child reads from it."""
-    while child.poll() is None:
-        with suppress(OSError):
-            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
-        time.sleep(0.01)
-    raise AssertionError(child.communicate())
-
-
 @pytest.mark.long
 @pytest.mark.usefixtures("interruptible")
-def test_ctrl_c_ends_quietly(tmp_path):
-    """While a model is read from a pipe that nobody fills."""
-    fifo = tmp_path / "never.yaml"
-    os.mkfifo(fifo)
+def test_ctrl_c_ends_quietly():
+    """While a model is read from standard input that nobody fills."""
     child = subprocess.Popen(
-        [sys.executable, "-m", "archcli", "params", str(fifo)],
+        [sys.executable, "-m", "archcli", "params", "-"],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    writer = opened(fifo, child)
-    time.sleep(0.2)  # from opening to reading: Python would not see a signal that comes between the two
+    time.sleep(2)  # it reads by now; an interrupt of what comes before ends alike
+    assert child.poll() is None
     child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=30)
-    os.close(writer)
-    assert (child.returncode, out, err) == (130, "", "")
+    # communicate() would close standard input first
+    assert child.wait(30) == 130
+    assert child.communicate() == ("", "")
 
 
 @pytest.mark.long

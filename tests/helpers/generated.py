@@ -152,8 +152,9 @@ def section(title, cls, keys):
 
 
 def prose(obj):
-    """A docstring as Markdown."""
-    return (inspect.getdoc(obj) or "").replace("<", "&lt;")
+    """A docstring as Markdown, without the arguments, which the pages of the commands describe."""
+    text, _, _ = (inspect.getdoc(obj) or "").partition("\n\nArguments:")
+    return text.replace("<", "&lt;")
 
 
 def api(name):

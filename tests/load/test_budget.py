@@ -52,6 +52,11 @@ WRITTEN = {
     "rtx3090": (1, "rtx-3090"),
     "2x RTX 3090": (2, "rtx-3090"),
     "dual 3090": (2, "rtx-3090"),
+    "8 H100": (8, "h100-sxm"),
+    "2 3090": (2, "rtx-3090"),
+    "4 RTX 4090": (4, "rtx-4090"),
+    "80 GB A100": (1, "a100-sxm-80gb"),
+    "16 inch MacBook Pro M4 Max": (1, "m4-max"),
     "2 3090s": (2, "rtx-3090"),
     "two RTX 3090s": (2, "rtx-3090"),
     "Quad A6000": (4, "rtx-a6000"),
@@ -133,6 +138,8 @@ USUALLY = [
     ("2x4060 ti", 2, "rtx-4060-ti", "rtx-4060-ti is sold with 8 or 16 GB, of which the largest is taken"),
     ("m3 max 64gb", 1, "m3-max:64gb", ""),
     ("24GB", 1, "24GB", "24GB is a memory alone: "),
+    ("16 GB VRAM", 1, "16 GB", "16 GB VRAM is a memory alone: "),
+    ("2x24GB of VRAM", 2, "24GB", "24GB of VRAM is a memory alone: "),
     ("2x16 GiB", 2, "16 GiB", "16 GiB is a memory alone: "),
 ]
 

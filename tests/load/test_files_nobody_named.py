@@ -6,6 +6,7 @@ from threading import Event, Thread
 
 import pytest
 
+import archcli
 from archcli.commands.mcp.server import result_of
 from archcli.errors import ArchError
 from archcli.load.checkpoint.checkpoint import read_checkpoint
@@ -67,6 +68,31 @@ def test_weights_beside_a_config(irregular, tmp_path):
 def test_a_folder_of_weights_alone(irregular, tmp_path):
     irregular(tmp_path / "x.safetensors")
     assert in_time(lambda: read_checkpoint(str(tmp_path))).problems[0].what == NO_FILE
+
+
+NAMED = {
+    "a model": lambda path: load(str(path)),
+    "a device": lambda path: archcli.devices(str(path)),
+    "a profile": lambda path: archcli.plot(str(path), str(path.with_suffix(".svg"))),
+    "a folder's config": lambda path: load(str(path.parent)),
+}
+
+
+@pytest.mark.parametrize("kind", NAMED)
+@pytest.mark.parametrize(("irregular", "called"), [(pipe, "a named pipe"), (device, "a device")])
+def test_a_file_that_never_ends_is_refused_at_once_where_it_is_named(kind, irregular, called, tmp_path):
+    ends = {"a device": "mine.yaml", "a profile": "run.json"}.get(kind, "config.json")
+    refused = in_time(lambda: NAMED[kind](irregular(tmp_path / ends)))
+    wanted = "this is a folder without a config.json" if "folder" in kind else f"{called}, no file"
+    assert refused.problems[0].what == wanted
+
+
+def test_what_a_shell_hands_over_is_read():
+    reading, writing = os.pipe()
+    os.write(writing, json.dumps(CONFIG).encode())
+    os.close(writing)
+    assert in_time(lambda: load(f"/dev/fd/{reading}")).model.vocab_size == 100
+    os.close(reading)
 
 
 def test_an_assistant_is_answered(tmp_path):

@@ -121,7 +121,7 @@ ABSENT = {
     ),
     "gguf": ("{}/x.gguf", "x.gguf: the file ends within its header; an unfinished download?"),
     "binary": ("{}/binary.yaml", "a binary file; an architecture is a YAML or JSON text"),
-    "endless": ("/dev/zero", "/dev/zero: larger than 1 MiB; an architecture is a few lines of text"),
+    "endless": ("/dev/zero", "/dev/zero: a device, no file; standard input is read as -"),
     "config": (
         "{}/hub/config.json",
         f"hub/config.json:1:16: {LAMA}",

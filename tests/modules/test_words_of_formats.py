@@ -2,6 +2,7 @@
 
 import pytest
 
+import archcli
 from archcli.errors import ArchError
 from archcli.modules.stored.formats import is_format, parse_cache_dtype, parse_format, parse_weights
 from archcli.modules.stored.words import in_engine
@@ -44,6 +45,11 @@ WORDS = [
     ("w8a8", None, "int8", "w8a8 is taken as int8"),
     ("bnb-4bit", None, "nf4", "bnb-4bit is taken as nf4"),
     ("fp8_e4m3", None, "fp8", "fp8_e4m3 is taken as fp8"),
+    ("e5m2", None, "fp8", "e5m2 is taken as fp8"),
+    ("torch.bfloat16", None, "bf16", "torch.bfloat16 is taken as bf16"),
+    ("16-bit", None, "fp16", "16-bit is taken as fp16"),
+    ("bfloat16", None, "bf16", ""),
+    ("float16", None, "fp16", ""),
     ("Q4-K-M", None, "q4_k_m", ""),
     ("mxfp4", "vllm", "mxfp4", ""),
     ("fp8", None, "fp8", ""),
@@ -55,7 +61,7 @@ WORDS = [
 def test_a_common_word_is_a_format_with_a_note(word, engine, name, note):
     taken = in_engine(parse_weights(word), engine)
     assert (taken, getattr(taken, "note", "")) == (name, note)
-    assert is_format(name) or name == "bf16"
+    assert is_format(name) or name in {"bf16", "fp16"}
 
 
 CACHES = {"q4": "q4_0", "4bit": "q4_0", "q8": "q8_0", "fp8_e5m2": "fp8", "f16": "fp16", "int4": "int4"}
@@ -64,3 +70,15 @@ CACHES = {"q4": "q4_0", "4bit": "q4_0", "q8": "q8_0", "fp8_e5m2": "fp8", "f16": 
 @every_row("word", CACHES)
 def test_a_word_of_a_cache_is_no_mixture(word):
     assert parse_cache_dtype(word) == CACHES[word]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "mixtures"),
+    [("q3_k", "q3_k_s, q3_k_m or q3_k_l"), ("q4_k", "q4_k_s or q4_k_m"), ("q4_k_m", ""), ("q2_k", "")],
+)
+def test_a_type_that_no_file_has_alone_is_noted(dtype, mixtures):
+    """BERT's large table makes the mixture q2_k larger than q3_k in every matrix."""
+    notes = archcli.params("bert-base-uncased", dtype=dtype).notes
+    assert [note.partition("mixtures: ")[2] for note in notes if "files are mixtures" in note] == [
+        *filter(None, [mixtures])
+    ]

@@ -162,6 +162,11 @@ def test_a_model_of_apples_kind_has_its_bits_per_weight_and_rank():
     assert totals["params_by_width"] == {"8": table, "4": four_bits, "2": two_bits, "bf16": gains}
 
 
+def test_a_context_is_that_of_the_card():
+    """Seed-OSS: 512K natively, and max_position_embeddings 524288 in transformers' SeedOssConfig()."""
+    assert preset("seed-oss-36b").max_seq_len == 512 * 1024
+
+
 def test_llama_405b_in_the_open():
     layers, d_model, heads, kv_heads, width, d_ff, vocab = 126, 16384, 128, 8, 128, 53248, 128256
     attention = 2 * d_model * heads * width + 2 * d_model * kv_heads * width  # q and o, k and v

@@ -30,6 +30,7 @@ OffloadOption = Annotated[
         "experts:N of the first N; layers:N,experts both; auto the fewest with which the rest fits, of a "
         "mixture experts first.",
         metavar="WHAT",
+        completes="offloads",
     ),
 ]
 Ram = Annotated[

@@ -168,6 +168,7 @@ Recompute = Annotated[
         "What backward recomputes: none, attention, layer, or a pattern such as layers.*.ffn; keep:PATTERN "
         "leaves out operations in it.",
         metavar="WHAT",
+        completes="recomputes",
     ),
 ]
 Optimizer = Annotated[
@@ -175,6 +176,7 @@ Optimizer = Annotated[
     Option(
         "adamw, adamw-fused, adamw-mixed, adamw-mixed-fused, sgd, sgd-momentum, adafactor, adam8bit or muon.",
         metavar="NAME",
+        completes="optimizers",
     ),
 ]
 Gradients = Annotated[

@@ -21,7 +21,7 @@ from inspect import Parameter
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from archcli.load import checked_load
-from archcli.modules.spec.calls import bound, plain_signature
+from archcli.modules.spec.calls import bound, plain_signature, with_arguments
 from archcli.modules.spec.values import hints, unwrapped
 from archcli.units import parse_count
 
@@ -84,6 +84,21 @@ def option_of(annotation: Any) -> Option | None:
     return next((entry for entry in unwrapped(annotation)[1] if isinstance(entry, Option)), None)
 
 
+def by_field(record: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by the names of a record's fields: seq_len, where it is another name of context."""
+    annotations = hints(record)
+    options = {name: option_of(annotation) for name, annotation in annotations.items()}
+    also = {
+        word.removeprefix("--").replace("-", "_"): name
+        for name, option in options.items()
+        if option is not None
+        for word in option.also
+    }
+    # a name that the record has itself, or that is given beside the field's, is left for the check to refuse
+    meant = {name: also.get(name, name) if name not in annotations else name for name in values}
+    return {name if meant[name] in values else meant[name]: value for name, value in values.items()}
+
+
 def asks(record: Callable[P, Q]) -> Callable[[Callable[[Q], R]], Callable[P, R]]:
     """A decorator that lets a function of a question be called with the question's fields.
 
@@ -94,7 +109,8 @@ def asks(record: Callable[P, Q]) -> Callable[[Callable[[Q], R]], Callable[P, R]]
     def decorate(answer: Callable[[Q], R]) -> Callable[P, R]:
         @wraps(answer)
         def call(*args: P.args, **options: P.kwargs) -> R:
-            values = {name: _number(record, name, value) for name, value in options.items()}
+            named = by_field(record, options)
+            values = {name: _number(record, name, value) for name, value in named.items()}
             changes = values.pop("set", None) if takes_changes else None
             arguments = bound(record, args, values, answer.__name__, extra=[entry.name for entry in last])
             if changes:
@@ -105,6 +121,8 @@ def asks(record: Callable[P, Q]) -> Callable[[Callable[[Q], R]], Callable[P, R]]
         takes_changes = "model" in shown.parameters
         last = [CHANGES] if takes_changes else []
         call.__dict__["__signature__"] = shown.replace(parameters=[*shown.parameters.values(), *last])
+        names = [*shown.parameters, *(entry.name for entry in last)]
+        call.__doc__ = with_arguments(call.__doc__, hints(record), names)
         return call
 
     return decorate

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.errors import ArchError, Problem, either
-from archcli.load.loaded import Loaded, text_notes
+from archcli.load.loaded import Loaded, NameNote, text_notes
 from archcli.load.source import load, load_given
 from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import UnknownFormError
@@ -61,6 +61,11 @@ class Subject(NamedTuple):
         """The notes without those on images, videos and sounds."""
         return text_notes(self.notes)
 
+    @property
+    def name_notes(self) -> tuple[str, ...]:
+        """The notes on the model that its name was taken for, without those on its file."""
+        return tuple(note for note in self.notes if isinstance(note, NameNote))
+
     def shared(self, tp: int = 1, *, sp: bool = False, ep: int = 1) -> Subject:
         """The same with one rank's share of the model; the model itself where there is one rank."""
         if tp == 1 and ep == 1 and not sp:
@@ -96,11 +101,16 @@ def taken_notes(options: Any) -> Iterator[str]:
     for value in vars(options).values() if options is not None else ():
         if isinstance(value, Taken):
             yield value.note
+    dtype = getattr(options, "dtype", None)
+    if dtype is not None:
+        from archcli.modules.stored.words import blocks_note  # of a format alone
+
+        yield from filter(None, [blocks_note(dtype)])
     device = getattr(options, "device", None)
-    if device is not None:
+    for name in [device] if isinstance(device, str) else device or ():
         from archcli.load.devices.budget import device_note  # of a device alone
 
-        if note := device_note(device):
+        if note := device_note(name):
             yield note
 
 

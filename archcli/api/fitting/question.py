@@ -38,7 +38,7 @@ Format = Annotated[
 ]
 MinSpeed = Annotated[
     Annotated[float, Interval(gt=0)] | None,
-    Option("Tokens a second that it must generate.", metavar="RATE", reads="number"),
+    Option("Tokens a second that it must generate.", metavar="RATE", reads="number", completes="speeds"),
 ]
 Order = Annotated[FitOrder, Option("Of many models, the largest or the fastest first.")]
 FilesIn = Annotated[

@@ -136,7 +136,7 @@ def _value(parameter: LineParameter, read: Words) -> Any:
     texts = read.given.get(parameter.name, [])
     if not texts and parameter.required:
         kind = "argument" if parameter.option.argument else "option"
-        raise usage_error(f"Missing {kind} {parameter.shown}.", read.path)
+        raise usage_error(f"Missing {kind} {parameter.shown}.", read.path, words=read.extra)
     if not texts or parameter.switches:
         return texts[-1] if texts else parameter.default
     values = [_converted(parameter, text, read.path) for text in (texts if parameter.repeats else texts[-1:])]

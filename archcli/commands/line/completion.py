@@ -6,9 +6,10 @@ read, for `--set`.
 
 from __future__ import annotations
 
+import ast
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ LONGEST_INDEX = 9
 BREAKS = {"=", ":"}
 LARGEST = 1 << 20
 MODEL_FILES = {".yaml", ".yml", ".json", ".gguf"}
+OWN = "py:"
 SWITCH = ("true", "false")
 FAMILIES = {"layer": "block"}
 """Keys of the YAML whose module's family has another name."""
@@ -238,6 +240,50 @@ def devices(incomplete: str) -> list[str]:
 
     count = COUNT.match(incomplete)
     return _offered([f"{count[0] if count else ''}{name}" for name in (*known(), LOCAL)], incomplete)
+
+
+def _of_words(*words: str) -> Callable[[str], list[str]]:
+    def offered(incomplete: str) -> list[str]:
+        return _offered(words, incomplete)
+
+    return offered
+
+
+offloads = _of_words("auto", "experts", "experts:", "layers:")
+recomputes = _of_words("none", "attention", "layer", "layers.*.ffn", "keep:")
+losses = _of_words("plain", "fused", "chunked:")
+speeds = _of_words("5", "10", "20", "50")
+"""Beginnings of what these options take: without any a shell offers the files around it."""
+
+
+def optimizers(incomplete: str) -> list[str]:
+    """Optimizers by name."""
+    from archcli.measure.memory.training.optimizers import OPTIMIZERS
+
+    return _offered(OPTIMIZERS, incomplete)
+
+
+def own_modules(incomplete: str) -> list[str]:
+    """Python files of this folder behind py:, then their functions and classes, without an import of any."""
+    module, colon, _ = incomplete.removeprefix(OWN).partition(":")
+    begin = OWN if incomplete.startswith(OWN) else ""
+    if not colon:
+        return _offered((f"{begin}{path.stem}:" for path in Path().glob("*.py")), incomplete)
+    path = Path(f"{module.replace('.', '/')}.py")
+    return _offered((f"{begin}{module}:{name}" for name in _defined(path)), incomplete)
+
+
+def _defined(path: Path) -> list[str]:
+    """The names of the functions and classes of a Python file; none of a file that is not read."""
+    from archcli.load.yaml.text import read_start
+
+    if not path.is_file() or path.stat().st_size > LARGEST:
+        return []
+    try:
+        body = ast.parse(read_start(path, str(path))).body
+    except (ArchError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return [node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
 
 
 def engines(incomplete: str) -> list[str]:

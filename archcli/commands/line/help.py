@@ -60,11 +60,11 @@ class PagedGroup(TyperGroup):
             # in standalone mode typer prints errors in a form of its own and exits
             code = super().main(*args, **{**options, "standalone_mode": False})
         except UsageError as error:
-            raise _archcli_error(error) from None
+            raise _archcli_error(error, [*(args[0] if args else options.get("args") or ())]) from None
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _archcli_error(error: Any) -> ArchError:
+def _archcli_error(error: Any, words: Sequence[str]) -> ArchError:
     """A usage error in archcli's form, with the help page to look at."""
     path = error.ctx.command_path if error.ctx else "archcli"
     unknown = getattr(error, "option_name", "")
@@ -75,7 +75,7 @@ def _archcli_error(error: Any) -> ArchError:
         return ArchError(f"{path} has no option {shorten(unknown)}", hint)
     # typer 0.29 lets pydantic put "Value error," before what we say
     message = error.format_message().replace(": Value error, ", ": ").rstrip(".")
-    return ArchError(message, usage_hint(message, path, known))
+    return ArchError(message, usage_hint(message, path, known, words))
 
 
 def _by_group(commands: Mapping[str, Any]) -> list[HelpSection]:

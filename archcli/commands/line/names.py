@@ -192,11 +192,14 @@ EXAMPLES = {
 """What may stand where an argument is missing."""
 
 
-def usage_hint(message: str, path: str, known: Collection[str]) -> str:
-    """A hint for what is wrong with a command line of these options, at least its help page."""
+def usage_hint(message: str, path: str, known: Collection[str], words: Sequence[str] = ()) -> str:
+    """A hint for what is wrong with a command line of these options and words, at least its help page."""
     extra, missing = EXTRA.search(message), MISSING.search(message)
     hint = _extra_hint(extra[1].rstrip(")"), known) if extra else ""
-    if missing and missing[1] in EXAMPLES:
+    if missing and missing[1] == "--device":
+        hints = (_extra_hint(word, ["--device"]) for word in words if not word.startswith("-"))
+        hint = next(filter(None, hints), "")
+    if missing and missing[1] in EXAMPLES and not hint:
         hint = f"such as {path} {EXAMPLES[missing[1]]}; "
         return f"{hint}{path} -h describes the arguments"
     return hint or f"{path} -h describes the arguments"

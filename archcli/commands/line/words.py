@@ -90,9 +90,11 @@ def _parameter(stated: inspect.Parameter) -> LineParameter:
     return LineParameter(stated.name, option, stated.annotation, default, required)
 
 
-def usage_error(message: str, path: str = "archcli", known: Collection[str] = ()) -> ArchError:
+def usage_error(
+    message: str, path: str = "archcli", known: Collection[str] = (), words: Sequence[str] = ()
+) -> ArchError:
     """What is wrong with a command line of the `known` options, with what to do."""
-    return ArchError(message.rstrip("."), usage_hint(message, path, known))
+    return ArchError(message.rstrip("."), usage_hint(message, path, known, words))
 
 
 def printable(text: str) -> str:

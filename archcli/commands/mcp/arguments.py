@@ -22,26 +22,21 @@ COUNTS = {"count", "tokens"}
 SIZES = {"bytes"}
 NOTES = {"tokens": tokens_note, "bytes": bytes_note}
 MODEL: Json = {
-    "description": (
-        "The architecture: a preset such as llama-3.1-8b, deepseek-v3 or qwen3-8b, or the content of a "
-        "Hugging Face config.json or of an archcli YAML, as an object or as text. A path only where the "
-        "server was started with --folder."
-    ),
-    "anyOf": [{"type": "string", "minLength": 1}, {"type": "object", "minProperties": 1}],
+    "description": "A preset such as llama-3.1-8b, or the content of a config.json or of an archcli YAML; a "
+    "path only with --folder.",
+    "type": ["string", "object"],
 }
 SET: Json = {
-    "description": "Fields to change, each KEY=VALUE: d_ff=11008, or by a full path such as "
-    "groups.0.layer.ffn.d_ff=11008.",
+    "description": "Fields to change, KEY=VALUE: d_ff=11008, groups.0.layer.ffn.d_ff=11008.",
     "type": "array",
     "items": {"type": "string"},
 }
 SET_ONE: Json = {
     **SET,
-    "description": "Fields to change of all models, KEY=VALUE, or of model N, counted from 1, N:KEY=VALUE.",
+    "description": "Fields to change of all models, KEY=VALUE, or of the second alone, 2:KEY=VALUE.",
 }
 ROWS: Json = {
-    "description": "Whether the answer has every row and figure. Left out, it is at most 4 kB and says "
-    "what it leaves out.",
+    "description": "Every row and figure, in place of at most 4 kB.",
     "type": "boolean",
     "default": False,
 }

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
+import stat
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -44,6 +47,7 @@ READS_ONLY = types.ToolAnnotations(
 
 def serve(folder: Path | None) -> None:
     """Answer until the end of input. Raises ArchError where standard output cannot be written."""
+    _refuse_device()
     # the SDK logs lines that are no messages with their tracebacks; the client hears of them as errors
     logging.getLogger("mcp").addHandler(logging.NullHandler())
     logging.getLogger("mcp").propagate = False
@@ -58,6 +62,18 @@ def serve(folder: Path | None) -> None:
         raise ArchError(
             "cannot write to standard output", "an assistant reads it: start archcli mcp from one"
         )
+
+
+def _refuse_device() -> None:
+    """Raise ArchError where standard input is a device such as /dev/zero: the SDK holds all of its line."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return
+    try:
+        opened = os.fstat(sys.stdin.fileno())
+    except (OSError, ValueError):  # closed, which the SDK finds by itself
+        return
+    if stat.S_ISCHR(opened.st_mode) and opened.st_rdev != Path(os.devnull).stat().st_rdev:
+        raise ArchError("standard input is a device", "an assistant writes to it: start archcli mcp from one")
 
 
 async def _serve(folder: Path | None) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any, NamedTuple
 
+from archcli.api.asking.question import by_field
 from archcli.api.asking.subject import Subject
 from archcli.commands.line.several import assigned
 from archcli.commands.mcp.arguments import (
@@ -34,7 +35,7 @@ from archcli.modules.spec.values import Json
 
 MOST_MODELS = 4
 SVG: Json = {
-    "description": "Whether to give the drawing as an SVG, an embedded resource, in place of text.",
+    "description": "An SVG, as an embedded resource, in place of text.",
     "type": "boolean",
     "default": False,
 }
@@ -124,7 +125,6 @@ class Tool:
         needed += [name for name, known in self.arguments.items() if known.is_required]
         sets = SET_ONE if self.takes_several else SET
         return {
-            "$schema": "https://json-schema.org/draft/2020-12/schema",
             "type": "object",
             "properties": {**first, **options, "set": sets, **last},
             "required": needed,
@@ -133,12 +133,13 @@ class Tool:
 
     def _models(self) -> Json:
         least, most = self.models
-        text = f"{least} to {most} architectures, each as a name, or as the text or object of a config.json."
+        text = f"{least} to {most} models, each a preset or the content of a config.json."
         items = {key: value for key, value in MODEL.items() if key != "description"}
         return {"description": text, "type": "array", "items": items, "minItems": least, "maxItems": most}
 
     def call(self, given: Mapping[str, Any], folder: Path | None, stop: Event) -> StatedCall:
         """The question of these arguments. Raises ArchError with what to ask instead."""
+        given = by_field(self.record, self._by_its_names(given))
         check_names(self.name, given, self.schema)
         stated = {name: value for name, value in given.items() if value is not None}
         overrides = own(self.name, "set", stated.get("set", []), list[str])
@@ -150,6 +151,18 @@ class Tool:
         line = command_line(self.name, [model.word for model in models], words, overrides)
         noted = [note for name in values if (note := self.arguments[name].note(values[name]))]
         return StatedCall(ToolCall(options, models, overrides, stop, svg), line, rows, noted)
+
+    def _by_its_names(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments with `model` for `models` of one, and the reverse, as other tools have them."""
+        several = self.takes_several
+        own, other = ("models", "model") if several else ("model", "models")
+        value = given.get(other)
+        if value is None or given.get(own) is not None:
+            return given
+        if not several and not (isinstance(value, list) and len(value) == 1):
+            return given
+        renamed = value[0] if not several else value if isinstance(value, list) else [value]
+        return {**{name: it for name, it in given.items() if name != other}, own: renamed}
 
     def _in_order(self, values: Mapping[str, Any]) -> list[str]:
         """The options that are given, those without a name first, as they follow MODEL."""

@@ -18,6 +18,8 @@ FORGOT_UNIT = re.compile(r"\d{1,6}(\.\d{1,6})?", re.ASCII)
 """An amount below a million without a unit: nobody means bytes."""
 SIZE_ALONE = re.compile(r"\d{1,6}(?:\.\d+)?\s*(?:[KMGT]i?B|G)|\d{7,15}B", re.ASCII | re.IGNORECASE)
 """A memory in the place of a device: 24GB, but not 5070 Ti."""
+OF_MEMORY = re.compile(r"(?:\s+(?:of|gpu|video|unified))*\s+(?:v?ram|memory)", re.IGNORECASE)
+"""What people say behind it: 16 GB of VRAM."""
 STATED = "as stated"
 OF_DRIVER = "the CUDA driver of this machine"
 OF_SYSTEM = "MemAvailable and the control groups of this machine"
@@ -74,10 +76,21 @@ def is_device(name: str) -> bool:
         return False
 
 
+def _bare_size(text: str) -> str:
+    """16 GB of 16 GB of VRAM; any other text as it is."""
+    return OF_MEMORY.sub("", text) if OF_MEMORY.search(text) else text
+
+
+def size_alone(name: str) -> str:
+    """The size of a memory that stands in the place of a device, such as 16 GB of VRAM; empty for a name."""
+    size = _bare_size(name)
+    return size if SIZE_ALONE.fullmatch(size) else ""
+
+
 def device_note(device: str) -> str:
     """A note on what `[N×]NAME` was taken for; empty where it means one device of one memory, or none."""
     _, name = split_count(device)
-    if SIZE_ALONE.fullmatch(name):
+    if size_alone(name):
         return f"{name} is a memory alone: what speed and which formats its device has is not known"
     if is_file(name) or name.lower() == LOCAL:
         return ""
@@ -97,8 +110,8 @@ def _of_device(count: int, name: str) -> Budget:
         from archcli.recording.cuda_driver import local_gpus  # of this machine alone
 
         return _of_machine(count, local_gpus())
-    if SIZE_ALONE.fullmatch(name):
-        return _of_size(f"{count}x{name}" if count > 1 else name)
+    if alone := size_alone(name):
+        return _of_size(f"{count}x{alone}" if count > 1 else alone)
     sheet = load_datasheet(name)
     size = sheet.figures.get("memory_bytes")
     if size is None:
@@ -138,7 +151,7 @@ def _of_size(memory: str | int) -> Budget:
     if not isinstance(memory, str):
         count, size, name = 1, memory, f"{memory:,} bytes"
     else:
-        count, name = split_count(memory)
+        count, name = split_count(_bare_size(memory))
         if FORGOT_UNIT.fullmatch(name):
             hint = f"write {name}GB (powers of 1,000) or {name}GiB (powers of 1,024)"
             raise ArchError(f"--memory {name} has no unit", hint)

@@ -98,6 +98,10 @@ COUNTED = re.compile(
 IN_WORDS = {"single": 1, "one": 1, "dual": 2, "two": 2, "three": 3, "quad": 4, "four": 4, "eight": 8}
 COUNTED_IN_WORDS = re.compile(rf"\s*({'|'.join(IN_WORDS)})\s+(\S.*)", re.DOTALL | re.IGNORECASE)
 # the plural tells 2 3090s from a name that begins with a number
+# 8 H100, and 2 3090; but 24 GB, 80 GB A100, 16 inch MacBook and 10 core M1 count nothing
+COUNTED_SPACED = re.compile(
+    r"\s*(\d{1,3})\s+((?!(?:[kmgt]i?b|g|inch|cores?)\b)(?=[a-z]|\d{4}\b).*\d.*)", re.DOTALL | re.IGNORECASE
+)
 COUNTED_PLURAL = re.compile(r"\s*(\d{1,3})\s+([a-zA-Z\d][\w -]*\d[sS]\b.*)")
 # the x of RTX 2070 counts nothing
 COUNTED_AFTER = re.compile(r"(.*?[^\s×*:xX])(?:\s+[xX]|(?<=\d)[xX]|\s*[×*:])\s*(\d{1,7})", re.DOTALL)
@@ -116,7 +120,7 @@ def split_count(text: str) -> tuple[int, str]:
     """
     if match := COUNTED_IN_WORDS.fullmatch(text):
         return IN_WORDS[match[1].lower()], match[2].strip()
-    match = COUNTED.fullmatch(text) or COUNTED_PLURAL.fullmatch(text)
+    match = COUNTED.fullmatch(text) or COUNTED_PLURAL.fullmatch(text) or COUNTED_SPACED.fullmatch(text)
     if match is None:
         return 1, text.strip()
     digits, name = match[1].replace("_", "").replace(",", ""), match[2].strip()

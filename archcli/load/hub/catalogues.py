@@ -7,16 +7,18 @@ asked of the network.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from archcli.errors import ArchError, either, quote
+from archcli.load.hub.aliases import CHANGED, FAMILIES, TAGS
 from archcli.load.hub.cache import SCHEME, cached, reference
 from archcli.load.presets import (
     LONGEST_NAME,
     RELEASE,
     SIGNS,
+    STORED,
     VARIANT,
     has_release,
     name_words,
@@ -52,111 +54,27 @@ LEAST_WORDS = 2
 """Fewer words of a preset's name are those of too many."""
 OF_MEDIA = {"vision", "vl", "audio"}
 """Words by which a model with towers differs from its language model."""
-
-FAMILIES = {
-    "deepseek-r1:671b": "deepseek-r1",
-    "deepseek-r1:1.5b": "deepseek-r1-distill-qwen-1.5b",
-    "deepseek-r1:7b": "deepseek-r1-distill-qwen-7b",
-    "deepseek-r1:8b": "qwen3-8b",
-    "deepseek-r1:14b": "qwen2.5-14b",
-    "deepseek-r1:32b": "qwen2.5-32b",
-    "deepseek-r1:70b": "llama-3.3-70b",
-    "deepseek-r1-distill-llama-8b": "llama-3.1-8b",
-    "deepseek-r1-distill-llama-70b": "llama-3.3-70b",
-    "deepseek-r1-distill-qwen-14b": "qwen2.5-14b",
-    "deepseek-r1-distill-qwen-32b": "qwen2.5-32b",
-    "deepseek-r1-0528-qwen3-8b": "qwen3-8b",
-    "deepseek-r1-0528": "deepseek-r1",
-    "deepseek-v3:671b": "deepseek-v3",
-    "deepseek-v3-0324": "deepseek-v3",
-    "deepseek-v3-base": "deepseek-v3",
-    "deepseek-v3.1-terminus": "deepseek-v3.1",
-    "deepseek-v3.1:671b": "deepseek-v3.1",
-    "devstral": "devstral-small-24b",
-    "devstral:24b": "devstral-small-24b",
-    "devstral-small": "devstral-small-24b",
-    "devstral-small-2": "devstral-small-2-24b",
-    "deepseek-v3.2-exp": "deepseek-v3.2",
-    "falcon3": "falcon3-7b",
-    "gemma": "gemma-7b",
-    "gemma2": "gemma-2-9b",
-    "gemma3": "gemma-3-4b",
-    "gemma3n": "gemma-3n-e4b",
-    "gpt-oss": "gpt-oss-20b",
-    "granite4:tiny-h": "granite-4.0-h-tiny",
-    "kimi-k2.6": "kimi-k2.5",
-    "kimi-k2.7-code": "kimi-k2.5",
-    "llama2": "llama-2-7b",
-    "llama3": "llama-3-8b",
-    "llama3.1": "llama-3.1-8b",
-    "llama3.2": "llama-3.2-3b",
-    "llama4": "llama-4-scout",
-    "llama4:16x17b": "llama-4-scout",
-    "llama4:128x17b": "llama-4-maverick",
-    "llama-4-scout-17b-16e-instruct": "llama-4-scout",
-    "llama-4-maverick-17b-128e-instruct": "llama-4-maverick",
-    "minimax-m2.1": "minimax-m2",
-    "mistral": "mistral-7b-v0.3",
-    "mistral:7b": "mistral-7b-v0.3",
-    "mixtral": "mixtral-8x7b",
-    "mixtral-8x7b-v0.1": "mixtral-8x7b",
-    "mixtral-8x22b-v0.1": "mixtral-8x22b",
-    "mistral-large-instruct-2411": "mistral-large-123b",
-    "mistral-small": "mistral-small-24b",
-    "mistral-small3.2": "mistral-small-3.1-24b",
-    "mistral-small3.2:24b": "mistral-small-3.1-24b",
-    "mistral-small-3.2": "mistral-small-3.1-24b",
-    "mistral-small-3.2-24b": "mistral-small-3.1-24b",
-    "mistral-small-3.2-24b-instruct-2506": "mistral-small-3.1-24b",
-    "olmo2": "olmo-2-7b",
-    "olmo-2-0325-32b": "olmo-2-32b",
-    "olmo-2-0425-1b": "olmo-2-1b",
-    "olmo-2-1124-13b": "olmo-2-13b",
-    "olmo-2-1124-7b": "olmo-2-7b",
-    "olmo-3-1025-7b": "olmo-3-7b",
-    "olmo-3-1125-32b": "olmo-3.1-32b",
-    "olmo-3-32b": "olmo-3.1-32b",
-    "olmoe-1b-7b-0924": "olmoe-1b-7b",
-    "phi3": "phi-3-mini-4k",
-    "phi4:14b": "phi-4",
-    "qwen2": "qwen2-7b",
-    "qwen2.5": "qwen2.5-7b",
-    "qwen2.5-coder": "qwen2.5-7b-instruct",
-    "qwen2.5-coder:0.5b": "qwen2.5-0.5b",
-    "qwen2.5-coder:1.5b": "qwen2.5-1.5b-instruct",
-    "qwen2.5-coder:3b": "qwen2.5-3b",
-    "qwen2.5-coder:7b": "qwen2.5-7b-instruct",
-    "qwen2.5-coder:14b": "qwen2.5-14b-instruct",
-    "qwen2.5-coder:32b": "qwen2.5-32b-instruct",
-    "qwen3": "qwen3-8b",
-    "qwen3-30b-a3b-thinking-2507": "qwen3-30b-a3b-2507",
-    "qwen3-235b-a22b-thinking-2507": "qwen3-235b-a22b-2507",
-    "qwen3-4b-thinking-2507": "qwen3-4b-2507",
-    "qwen3-coder": "qwen3-coder-30b-a3b",
-    "qwen3-coder:30b": "qwen3-coder-30b-a3b",
-    "qwen3-coder-next:80b": "qwen3-coder-next",
-    "qwen3-next-80b-a3b-thinking": "qwen3-next-80b-a3b",
-    "qwen3-vl-30b-a3b-thinking": "qwen3-vl-30b-a3b",
-    "qwen3-vl-8b-thinking": "qwen3-vl-8b",
-    "qwq": "qwq-32b",
-    "smollm2": "smollm2-1.7b",
-    "smollm3": "smollm3-3b",
-    "tinyllama": "tinyllama-1.1b",
-    "tinyllama-1.1b-chat-v1.0": "tinyllama-1.1b",
-    "voxtral-mini-3b-2507": "voxtral-mini-3b",
-}
-"""Names of https://ollama.com/library and of the hub, and the preset of the same architecture."""
+UNTOLD = re.compile(rf"\d+(?:\.\d+)*|a\d+(?:\.\d+)?b|{VARIANT.pattern}")
+"""Words of a preset's name that a name may lack: active parameters, numbers. Sizes, kinds, v3 tell others."""
+DATE = re.compile(r"\d{4}")
+TUNED = re.compile(r"instruct|chat|it|pt")
+"""Words of a name in the tables that are no part of the family's."""
+UNQUANTIZED = re.compile(r"-(?:q4_0|int4)-unquantized", re.IGNORECASE)
+QAT_TAG = re.compile(r":.*-it-qat$")
+"""Ollama's tags of weights that were trained for 4 bits: gemma3:27b-it-qat has the size of q4_0."""
 
 
 class CatalogueName(NamedTuple):
     """What a name stands for: a MODEL as `load` takes it, a format, and a note on what was taken for it.
 
-    `dtype` is as `--dtype` takes it, empty where the name states no format.
+    `dtype` is as `--dtype` takes it, empty where the name states no format. `changes` are what the named
+    model has otherwise, as `--set` takes it.
     """
 
     model: str
     dtype: str = ""
     note: str = ""
+    changes: tuple[str, ...] = ()
 
 
 def of_catalogue(name: str) -> CatalogueName:
@@ -185,11 +103,13 @@ def preset_meant(name: str) -> CatalogueName | None:
     if name.startswith(PATHS) or len(name) > LONGEST_NAME:
         return None
     words, dtype, note = _without_format(WEB.sub("", name))
-    preset = _preset_of(words)
-    if preset is None:
+    meant = TAGS.get(name.lower()) or _preset_of(words)
+    if meant is None:
         return None
+    preset, *changes = meant
     said = "" if preset == name else f"{name} is taken as the preset {preset}"
-    return CatalogueName(preset, dtype, "; ".join(filter(None, (said, note))))
+    said += f" with {', '.join(change.replace('=', ' ', 1) for change in changes)}" if changes else ""
+    return CatalogueName(preset, dtype, "; ".join(filter(None, (said, note))), (*changes,))
 
 
 def _exists(path: Path) -> bool:
@@ -208,17 +128,23 @@ def _is_cached(name: str) -> bool:
 def _without_format(name: str) -> tuple[str, str, str]:
     """The name without its format, that by archcli's name (or empty), and a note on it."""
     lower = name.lower()
+    if "unquantized" in lower:  # weights trained for a format that they are not stored in
+        return UNQUANTIZED.sub("", name), "", ""
     if found := re.search(WORD.format(LLAMA_CPP), lower):
         return _cut(name, found), *_of_llama_cpp(found["llama_cpp"].replace("-", "_"))
     for pattern, dtype in OF_PROGRAMS.items():
         if found := re.search(WORD.format(pattern), lower):
             return _cut(name, found), dtype, ""
     if found := re.search(WORD.format(r"([48])-?bit|int4"), lower):
-        bits = found[0].replace("-", "")
-        if bits == "4bit" and "mlx" in lower:
-            return _cut(name, found), "mlx-4bit", ""
-        return _cut(name, found), OF_BITS[bits], f"{found[0]} is taken as {OF_BITS[bits]}"
-    return name, "", ""
+        return _cut(name, found), *_of_bits(found[0].replace("-", ""), found[0], lower)
+    return name, "q4_0" if QAT_TAG.search(lower) else "", ""
+
+
+def _of_bits(bits: str, said: str, name: str) -> tuple[str, str]:
+    """The usual format of so many bits, and a note; that of MLX's files has no choice."""
+    if bits == "4bit" and "mlx" in name:
+        return "mlx-4bit", ""
+    return OF_BITS[bits], f"{said} is taken as {OF_BITS[bits]}"
 
 
 def _cut(name: str, found: re.Match[str]) -> str:
@@ -236,17 +162,31 @@ def _of_llama_cpp(kind: str) -> tuple[str, str]:
     return (kind, "") if is_format(kind) else ("", f"the format {kind} is not known, {near(kind, FORMATS)}")
 
 
-def _preset_of(name: str) -> str | None:
-    """The preset that a name without format stands for; None where it stands for none."""
-    listed = _families().get(_release_name(name), "")
-    same = [listed] if listed else same_release(name) or _in_parts(name)
+def _preset_of(name: str) -> tuple[str, ...] | None:
+    """The preset of a name without format, and what changes in it; None where it stands for none."""
+    if listed := _listed(name):
+        return listed
+    same = same_release(name) or _in_parts(name)
     if len(same) > 1:
         raise ArchError(f"{quote(name)} may be several presets", f"did you mean {either(same)}?")
-    return same[0] if same else None
+    return (same[0],) if same else None
 
 
-def _families() -> Mapping[str, str]:
-    return {_release_name(name): preset for name, preset in FAMILIES.items()}
+def _listed(name: str) -> tuple[str, ...] | None:
+    """What the tables say of a name: as it is, else without the words that say how it was tuned."""
+    tables = {**{listed: (preset,) for listed, preset in FAMILIES.items()}, **CHANGED}
+    by_words = {_letters(listed, STORED): meant for listed, meant in tables.items()}
+    families = {
+        _release_name(listed): meant
+        for listed, meant in tables.items()
+        if not any(map(TUNED.fullmatch, name_words(listed)))
+    }
+    return by_words.get(_letters(name, STORED)) or families.get(_release_name(name))
+
+
+def _letters(name: str, dropped: re.Pattern[str]) -> str:
+    words = SIGNS.split(repository_name(name).lower())
+    return "".join(word for word in words if not dropped.fullmatch(word)).replace(".", "")
 
 
 def _release_name(name: str) -> str:
@@ -267,7 +207,18 @@ def _in_parts(name: str) -> list[str]:
     tag = ":" in name or "/" in name
     found = found or [preset for preset in presets() if _holds(preset, words, exact=tag)]
     found = [preset for preset in found if has_release(preset, words)]
-    return [preset for preset in found if not any(preset.startswith(f"{first}-") for first in found)]
+    first = [preset for preset in found if not any(preset.startswith(f"{begin}-") for begin in found)]
+    dated = any(map(DATE.fullmatch, words))
+    return first if len(first) > 1 or dated else [preset for preset in first if not [*_untold(preset, name)]]
+
+
+def _untold(preset: str, name: str) -> Iterator[str]:
+    """Words of a preset's name that tell a size or a kind, and that a name lacks: moe, for phi3.5."""
+    letters = _release_name(name)
+    for word in preset.split("-"):
+        bare = word.replace(".", "")
+        if not UNTOLD.fullmatch(word) and bare not in letters and bare.rstrip("0123456789") not in letters:
+            yield word
 
 
 def _begins(preset: str, plain: str) -> bool:

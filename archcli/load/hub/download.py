@@ -127,18 +127,22 @@ def _downloaded(wanted: Reference, endpoint: str) -> CachedConfig:
     with explained(wanted, endpoint), _quiet():
         url = hf_hub_url(wanted.repo, CONFIG, revision=wanted.revision)
         known = get_hf_file_metadata(url, timeout=TIMEOUT_S)  # type: ignore[arg-type]
-        if known.commit_hash is None:
-            hint = "HF_ENDPOINT says where the hub is"
+        commit = known.commit_hash or ""
+        if not COMMIT.fullmatch(commit):
+            # it would name a folder of the cache
+            what = f"{quote(commit)}, which is no commit" if commit else "no commit"
+            hint = f"it names {what}; HF_ENDPOINT says where the hub is"
             raise hub_error(wanted, f"{endpoint} does not answer as a hub does", hint)
         if (known.size or 0) > MOST_JSON:
             what = f"its config.json is larger than {MOST_JSON >> 20} MiB"
             raise hub_error(wanted, what, "no config.json is like that")
         path = hf_hub_download(wanted.repo, CONFIG, revision=wanted.revision)
         if QUANTIZED.search(wanted.repo) and b"quantization" not in Path(path).read_bytes():
-            _fetch_beside(wanted, known.commit_hash)
-    return CachedConfig(Path(path), Reference(wanted.repo, known.commit_hash), fetched=True)
+            _fetch_beside(wanted, commit)
+    return CachedConfig(Path(path), Reference(wanted.repo, commit), fetched=True)
 
 
+COMMIT = re.compile(r"[0-9a-f]{40}")
 QUANTIZED = re.compile(r"fp[48]|nvfp|mxfp|int[48]|w[48]a|quant|modelopt", re.IGNORECASE)
 """What names of repositories with quantized weights say."""
 

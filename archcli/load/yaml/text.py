@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from errno import EINVAL
 from pathlib import Path
+from stat import S_ISBLK, S_ISCHR, S_ISFIFO
 from typing import BinaryIO, NamedTuple
 
 from archcli.errors import ArchError, Problem
@@ -20,6 +21,8 @@ MOST_JSON = 8 << 20
 STDIN_NAME = "<stdin>"
 BOM = "\ufeff"
 START = 1000
+HANDED_OVER = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+"""Paths of what is open already."""
 _REACH: ContextVar[tuple[Path, ...] | None] = ContextVar("_REACH", default=None)
 """Folders whose files may be read; None where all may."""
 _OPENED: ContextVar[tuple[Path, ...]] = ContextVar("_OPENED", default=())
@@ -89,10 +92,22 @@ def read_start(path: Path, name: str, most: int = MOST_JSON) -> bytes:
     """The first bytes of a file, just enough to detect a text that is too long."""
     refuse_beyond(path, name)
     try:
+        _refuse_endless(path, name)
         with path.open("rb") as file:
             return file.read(most + 1)
     except OSError as error:
         raise ArchError(Problem(f"cannot be read: {error.strerror}", path=name)) from None
+
+
+def _refuse_endless(path: Path, name: str) -> None:
+    """Raise ArchError for a named pipe, which may have no writer, and for a device such as /dev/zero.
+
+    What a shell hands over under /dev/fd, such as `<(cat config.json)`, is a pipe with a writer.
+    """
+    mode = path.stat().st_mode
+    kind = "a named pipe" if S_ISFIFO(mode) else "a device" if S_ISCHR(mode) or S_ISBLK(mode) else ""
+    if kind and not str(path).startswith(HANDED_OVER):
+        raise ArchError(Problem(f"{kind}, no file", "standard input is read as -", path=name))
 
 
 def open_regular(path: Path) -> BinaryIO:

@@ -5,17 +5,31 @@ A call with anything else raises one ArchError with all that is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import wraps
 from inspect import BoundArguments, Signature, signature
 from typing import Any, ParamSpec, TypeVar
 
 from archcli.errors import ArchError, Problem, either, quote, suggest
 from archcli.modules.spec.request import Request
-from archcli.modules.spec.values import Refusal, ValueType, accepted, bare, hints
+from archcli.modules.spec.values import Refusal, ValueType, accepted, bare, hints, unwrapped
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+SCREEN = 84
+"""Columns of a docstring: help() takes four of them off."""
+MEANINGS = {
+    "model": "A preset or another name, the path of a file or folder, a mapping, or a Model.",
+    "models": "Presets or other names, paths, mappings, or Models.",
+    "values": "Sizes by name, each an array [N]: N shapes that are counted, and not searched.",
+    "request": "A Request, in place of its fields.",
+    "plan": "Degrees by name, in place of dp, tp and the others.",
+    "path": "Of a row, to explain it alone.",
+    "latex": "Write formulas as LaTeX.",
+    "set": 'Changes of the model: {"n_heads": 8}, or ["n_heads=8"] as --set takes them.',
+}
+"""What arguments mean that are no options of a command line."""
 
 
 def accept(name: str, value: Any, known: Mapping[str, ValueType], where: str = "") -> Any:
@@ -37,8 +51,34 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         arguments = bound(function, args, options)
         return function(*arguments.args, **arguments.kwargs)
 
-    call.__dict__["__signature__"] = plain_signature(function, function)  # which help() shows
+    shown = plain_signature(function, function)
+    call.__dict__["__signature__"] = shown  # which help() shows, as the docstring
+    call.__doc__ = with_arguments(call.__doc__, hints(function), shown.parameters)
     return call
+
+
+def with_arguments(doc: str | None, annotations: Mapping[str, Any], names: Iterable[str]) -> str:
+    """A docstring with what each argument means, as the help of the command line says it."""
+    meanings = {name: _meaning(annotations.get(name)) or MEANINGS.get(name, "") for name in names}
+    stated = [line for name, text in meanings.items() if text for line in _filled(f"{name}: {text}")]
+    return "\n".join([(doc or "").rstrip(), "", "    Arguments:", *stated, "    "]) if stated else doc or ""
+
+
+def _meaning(annotation: Any) -> str:
+    """The help of an option, which stands in the metadata of an annotation."""
+    helps = (getattr(entry, "help", "") for entry in unwrapped(annotation)[1])
+    return next(filter(None, helps), "")
+
+
+def _filled(text: str) -> Iterator[str]:
+    """A text in lines of a screen's width. textwrap would cost each start of a command milliseconds."""
+    line = " " * 8
+    for word in text.split():
+        if len(line) + len(word) > SCREEN:
+            yield line.rstrip()
+            line = " " * 12
+        line += f"{word} "
+    yield line.rstrip()
 
 
 def plain_signature(asker: Callable[..., Any], returning: Callable[..., Any]) -> Signature:

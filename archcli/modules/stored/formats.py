@@ -304,7 +304,12 @@ def parse_format(text: str) -> str:
 def parse_weights(text: str) -> str:
     """The same of weights that a pass computes with: int4 is a format, not a dtype of numbers alone."""
     known = (*(name for name in ELEMENT_BITS if name not in {"int4", "fp4"}), *FORMATS)
-    return _parsed(text, known)
+    name = _parsed(text, known)
+    return OF_TORCH.get(name, name)
+
+
+OF_TORCH = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "float64": "fp64"}
+"""Torch's names of the dtypes that a pass computes in."""
 
 
 def _parsed(text: str, known: Sequence[str], *, cache: bool = False) -> str:

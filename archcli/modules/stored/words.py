@@ -38,10 +38,11 @@ OF_PROGRAMS = {
     **dict.fromkeys(("gptq", "gptq4bit", "w4a16"), "gptq-int4"),
     **dict.fromkeys(("bnb", "bnb4bit", "bnbnf4", "bitsandbytes", "qlora"), "nf4"),
     **dict.fromkeys(("bnb8bit", "llmint8", "w8a8", "w8a16", "w8a8int8"), "int8"),
-    **dict.fromkeys(("fp8dynamic", "fp8e4m3", "float8", "e4m3", "f8", "w8a8fp8"), "fp8"),
+    **dict.fromkeys(("fp8dynamic", "fp8e4m3", "float8", "e4m3", "e5m2", "fp8e5m2", "f8", "w8a8fp8"), "fp8"),
     **dict.fromkeys(("mlx", "mlx4"), "mlx-4bit"),
-    **dict.fromkeys(("half", "f16"), "fp16"),
-    **dict.fromkeys(("float", "single", "f32"), "fp32"),
+    **dict.fromkeys(("half", "f16", "torch.float16", "torch.half", "16bit"), "fp16"),
+    **dict.fromkeys(("float", "single", "f32", "torch.float32", "32bit"), "fp32"),
+    "torch.bfloat16": "bf16",
 }
 """What programs call their formats, without the signs in a name."""
 OF_CACHES = {
@@ -55,6 +56,11 @@ OF_CACHES = {
 GGUF = re.compile(r"(?:ud-?)?(i?q[1-8].*)")
 """A type of llama.cpp's; UD is Unsloth's, whose mixtures differ from file to file."""
 LLAMA_CPP = ", llama.cpp's usual"
+OF_BLOCKS = {
+    f"q{bits}_k": tuple(f"q{bits}_k_{size}" for size in sizes)
+    for bits, sizes in ((3, "sml"), (4, "sm"), (5, "sm"))
+}
+"""Types of llama.cpp's that no file of its has alone, and the mixtures that are named after them."""
 USUAL = "such as bf16, fp8, q8_0, q4_k_m, awq-int4 or nf4"
 
 
@@ -85,6 +91,13 @@ def in_engine(dtype: str | None, engine: str | None) -> str | None:
     if usual is None:
         return _taken(dtype.word, OF_BITS[plain(dtype.word)], LLAMA_CPP)
     return _taken(dtype.word, usual, f", the usual of {engine}")
+
+
+def blocks_note(dtype: str) -> str:
+    """A note on a type that no file has alone: a mixture of fewer bits may be larger. Empty for others."""
+    if dtype not in OF_BLOCKS:
+        return ""
+    return f"{dtype} is one type for every matrix; llama.cpp's files are mixtures: {either(OF_BLOCKS[dtype])}"
 
 
 def near(word: str, known: Collection[str]) -> str:

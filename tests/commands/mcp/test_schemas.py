@@ -40,7 +40,8 @@ def test_the_tools_are_listed_as_reading_only(listed):
 def test_a_schema_is_one_of_2020_12_and_closed(listed, name):
     schema = listed[name].input_schema
     Draft202012Validator.check_schema(schema)
-    assert schema["$schema"] == Draft202012Validator.META_SCHEMA["$schema"]
+    # the dialect of a schema of MCP that states none
+    assert "$schema" not in schema
     assert schema["additionalProperties"] is False
     assert set(schema["required"]) <= set(schema["properties"])
     assert all(one["description"] for one in schema["properties"].values())
@@ -78,4 +79,4 @@ def check_argument(schema, default, annotation):
 
 
 def test_no_list_of_tools_is_longer_than_a_context_bears(listed):
-    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in listed.values()) < 40_000
+    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in listed.values()) < 36_000

@@ -126,6 +126,7 @@ def test_an_interrupt_ends_it_quietly(server, when):
     [
         (("<&-",), 0, ""),
         (("</dev/null",), 0, ""),
+        (("</dev/zero",), 2, "error: standard input is a device"),
         ((">/dev/full",), 2, "error: cannot write to standard output"),
         ((">&-",), 2, "error: cannot write to standard output"),
     ],

@@ -141,6 +141,20 @@ def test_an_ambiguous_size_is_noted():
     assert any("80G is 80GB" in note for note in told["notes"])
 
 
+def test_tokens_stand_under_either_name():
+    ours, theirs = answers([("kvcache", {"model": "gpt2", name: 512}) for name in ("context", "seq_len")])
+    assert ours.structured_content["totals"] == theirs.structured_content["totals"]
+    assert ours.structured_content["command"] == theirs.structured_content["command"]
+
+
+def test_one_model_stands_under_either_name():
+    """Tools of several models take `model`, and those of one a list of one."""
+    drawn, counted = answers([("draw", {"model": "gpt2"}), ("params", {"models": ["gpt2"]})])
+    assert "124M parameters" in drawn.structured_content["drawing"]
+    assert counted.structured_content["totals"]["params"] == 124_439_808
+    assert "no preset" in refused("draw", model=["gpt2", "gpt-9"])
+
+
 def test_a_drawing_is_text_or_an_embedded_svg():
     (text, svg) = answers(
         [
@@ -159,7 +173,7 @@ def test_a_drawing_is_text_or_an_embedded_svg():
 
 
 WRONG = [
-    ("params", {}, ["model is missing", "a preset such as"]),
+    ("params", {}, ["model is missing", "A preset such as"]),
     ("params", {"model": "lama-3.1-8b"}, ["no preset 'lama-3.1-8b'", "llama-3.1-8b"]),
     ("params", {"model": "lama"}, ["no preset 'lama'", "llama-3.1-8b"]),
     ("params", {"model": "qwenn-99b"}, ["no preset", "did you mean qwen"]),

@@ -5,7 +5,8 @@ import time
 import pytest
 
 from archcli.errors import ArchError
-from archcli.load.hub.catalogues import FAMILIES, OF_BITS, OF_PROGRAMS, CatalogueName, of_catalogue
+from archcli.load.hub.aliases import CHANGED, FAMILIES, TAGS
+from archcli.load.hub.catalogues import OF_BITS, OF_PROGRAMS, CatalogueName, of_catalogue
 from archcli.load.presets import presets, respelled
 from archcli.load.source import load
 from archcli.modules import settings
@@ -42,7 +43,6 @@ PRESETS = {
     "ggml-org/gpt-oss-20b-GGUF": "gpt-oss-20b",
     "https://huggingface.co/Qwen/Qwen3-8B": "qwen3-8b",
     "google/gemma-3-27b-it": "gemma-3-27b",
-    "gemma3:27b-it-qat": "gemma-3-27b",
     "mistralai/Mistral-7B-Instruct-v0.3": "mistral-7b-v0.3",
     "deepseek-ai/DeepSeek-V3-0324": "deepseek-v3",
     "moonshotai/Kimi-K2-Instruct": "kimi-k2",
@@ -54,7 +54,7 @@ PRESETS = {
     "allenai/OLMo-2-1124-7B-Instruct": "olmo-2-7b",
     "TinyLlama/TinyLlama-1.1B-Chat-v1.0": "tinyllama-1.1b",
     "google-t5/t5-base": "t5-base",
-    "qwen3:30b": "qwen3-30b-a3b",
+    "qwen3:30b": "qwen3-30b-a3b-2507",  # since August 2025
     "qwen3-next:80b": "qwen3-next-80b-a3b",
     "qwen3-coder:480b": "qwen3-coder-480b-a35b",
     "qwen3-30b": "qwen3-30b-a3b",
@@ -86,6 +86,10 @@ PRESETS = {
     "mistral": "mistral-7b-v0.3",
     "mistral:7b": "mistral-7b-v0.3",
     "mistral-nemo": "mistral-nemo-12b",
+    "mistralai/Mistral-Nemo-Base-2407": "mistral-nemo-12b",
+    "mistralai/Pixtral-12B-2409": "pixtral-12b",
+    "bigscience/bloom": "bloom-176b",
+    "nomic-embed-text:latest": "nomic-embed-text-v1.5",
     "mistral-large": "mistral-large-123b",
     "phi4:14b": "phi-4",
     "phi3:mini": "phi-3-mini-4k",
@@ -134,6 +138,51 @@ def test_a_newer_release_has_its_own_context(name):
     assert {value for path, value in settings(model) if path.endswith("position.theta")} == {theta}
 
 
+CONFIGS = {
+    # max_position_embeddings or seq_length, vocab_size, rope_theta (10,000 x rope_ratio), key/value heads of
+    # the config.json; of Phi-3.5-mini as printed by MLC LLM, of GLM by LLaMA-Factory, of the tag qwen3:30b by
+    # its digest, which is that of 30b-a3b-thinking-2507
+    "deepseek-r1:8b": (131_072, 151_936, 1_000_000, 8),
+    "deepseek-ai/DeepSeek-R1-0528-Qwen3-8B": (131_072, 151_936, 1_000_000, 8),
+    "unsloth/DeepSeek-R1-0528-Qwen3-8B-GGUF:Q4_K_M": (131_072, 151_936, 1_000_000, 8),
+    "phi3.5": (131_072, 32_064, 10_000, 32),
+    "microsoft/Phi-3.5-mini-instruct": (131_072, 32_064, 10_000, 32),
+    "microsoft/Phi-3-mini-128k-instruct": (131_072, 32_064, 10_000, 32),
+    "THUDM/glm-4-9b-chat": (131_072, 151_552, 5_000_000, 2),
+    "zai-org/glm-4-9b-chat-hf": (131_072, 151_552, 5_000_000, 2),
+    "glm4:9b": (131_072, 151_552, 5_000_000, 2),
+    "THUDM/glm-4-9b-chat-1m": (1_048_576, 151_552, 100_000_000, 4),
+    "THUDM/glm-4-9b": (8_192, 151_552, 10_000, 2),
+    "Qwen/Qwen2-7B-Instruct": (32_768, 152_064, 1_000_000, 4),
+    "Qwen/Qwen2-7B": (131_072, 152_064, 1_000_000, 4),
+    "qwen2:7b": (32_768, 152_064, 1_000_000, 4),
+    "Qwen/Qwen2-57B-A14B-Instruct": (32_768, 151_936, 1_000_000, 4),
+    "qwen2.5:7b": (32_768, 152_064, 1_000_000, 4),
+    "qwen2.5:72b": (32_768, 152_064, 1_000_000, 8),
+    "qwen3:30b": (262_144, 151_936, 10_000_000, 4),
+    "qwen3:8b": (40_960, 151_936, 1_000_000, 8),
+    "mistralai/Mixtral-8x22B-Instruct-v0.1": (65_536, 32_768, 1_000_000, 8),
+    "meta-llama/Llama-4-Scout-17B-16E": (262_144, 202_048, 500_000, 8),
+    "meta-llama/Llama-4-Scout-17B-16E-Instruct": (10_485_760, 202_048, 500_000, 8),
+}
+
+
+@every_row("name", CONFIGS)
+def test_a_name_hides_nothing_that_its_config_has_otherwise(name):
+    model = load(name).model
+    values = dict(settings(model)).items()
+    theta = next((value for path, value in values if path.endswith("position.theta")), 10_000)
+    heads = next(value for path, value in values if path.endswith(("n_kv_heads", ".n_heads")))
+    kv_heads = next((value for path, value in values if path.endswith("n_kv_heads")), heads)
+    assert (model.max_seq_len, model.vocab_size, theta, kv_heads) == CONFIGS[name]
+
+
+def test_the_note_says_what_changes_and_set_goes_after_it():
+    loaded = load("qwen2:7b", ["max_seq_len=1000"])
+    assert loaded.notes[0] == "qwen2:7b is taken as the preset qwen2-7b with max_seq_len 32768"
+    assert loaded.model.max_seq_len == 1_000
+
+
 OF_ANOTHER_RELEASE = (
     *("Qwen/Qwen3-30B-A3B-Base", "Qwen/Qwen3-8B-Base"),  # 32,768 tokens, not 40,960
     *(
@@ -171,6 +220,8 @@ FORMATS = {
     "TheBloke/Mixtral-8x7B-Instruct-v0.1-GPTQ": ("mixtral-8x7b", "gptq-int4"),
     "unsloth/Llama-3.2-3B-Instruct-bnb-4bit": ("llama-3.2-3b", "nf4"),
     "nvidia/Llama-3.1-405B-Instruct-NVFP4": ("llama-3.1-405b", "nvfp4"),
+    "gemma3:27b-it-qat": ("gemma-3-27b", "q4_0"),
+    "google/gemma-3-27b-it-qat-q4_0-unquantized": ("gemma-3-27b", ""),
     "unsloth/Qwen3-8B-GGUF:UD-Q4_K_XL": ("qwen3-8b", ""),
 }
 
@@ -191,7 +242,19 @@ def test_what_was_taken_for_granted_is_said():
 
 
 UNKNOWN = (
-    *("Qwen3.7-35B-A3B", "llama-3.1-9b", "llama", "8b", "foo-bar", "solar", "codellama:7b", "phi-3.5-mini"),
+    *("Qwen3.7-35B-A3B", "llama-3.1-9b", "llama", "8b", "foo-bar", "solar", "codellama:7b", "phi3.5-vision"),
+    # of which other sizes and kinds are no presets: flan-t5-small, stablelm-2-12b, jamba-1.5-large
+    *(
+        "whisper-large",
+        "bert-base",
+        "flan-t5",
+        "stablelm-2",
+        "jamba-1.5",
+        "deepseek-llm",
+        "nllb-200",
+        "granite-4.0",
+        "exaone-4.0",
+    ),
     *(
         "NousResearch/Hermes-3-Llama-3.1-8B",
         "hf://Qwen/Qwen3-8B",
@@ -240,9 +303,18 @@ def test_files_and_what_is_in_the_hubs_cache_keep_their_meaning(tmp_path):
     assert of_catalogue("llama3.1") == CatalogueName("llama3.1")
 
 
+@pytest.mark.parametrize("name", ["codestral", "codestral:22b", "medgemma:27b", "dolphin-mixtral"])
+def test_a_hint_names_no_other_model(name):
+    with pytest.raises(ArchError) as error:
+        load(name)
+    assert error.value.problems[0].hint == "`archcli list` names the presets"
+
+
 def test_the_tables_lead_to_presets_and_formats():
-    assert set(FAMILIES.values()) <= set(presets())
-    assert not [name for name in FAMILIES if respelled(name)]
+    assert {*FAMILIES.values(), *(preset for preset, *_ in (*CHANGED.values(), *TAGS.values()))} <= {
+        *presets()
+    }
+    assert not [name for name in {*FAMILIES, *CHANGED} if respelled(name)]
     assert all(
         is_format(dtype) or parse_format(dtype) for dtype in {*OF_BITS.values(), *OF_PROGRAMS.values()}
     )

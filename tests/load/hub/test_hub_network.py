@@ -156,6 +156,11 @@ REFUSED = {
     "broken": (500, {}, "answers 500; try again later"),
     "away": (503, {}, "answers 503"),
     "no-hub": (200, {"ETag": '"abc"'}, "does not answer as a hub does"),
+    "no-commit": (
+        200,
+        {**GOOD, "X-Repo-Commit": "../../../out"},
+        "it names '../../../out', which is no commit",
+    ),
     "huge": (200, {**GOOD, "Content-Length": str(9 << 20)}, "its config.json is larger than 8 MiB"),
 }
 

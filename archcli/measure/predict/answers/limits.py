@@ -22,7 +22,7 @@ from archcli.measure.predict.answers.tables import kind_of_figures, to_four
 from archcli.measure.predict.prediction import Prediction
 from archcli.measure.predict.rank.rows import PredictedRow
 from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
-from archcli.units import three_figures
+from archcli.units import three_figures, written_count
 
 DEFAULTS, PREDICT_DEFAULTS = MemorySettings(), PredictSettings()
 
@@ -235,7 +235,7 @@ def headline(question: PredictQuestion, totals: Mapping[str, Any]) -> str:
 
 
 def _whole_training(question: PredictQuestion, training: Mapping[str, Any]) -> str:
-    """`30.2 days (25.4 to 33.6) and 116,100 for 1,000,000,000,000 tokens on 64 x h100-sxm`."""
+    """`30.2 days (25.4 to 33.6) and 116,100 for 1T tokens on 64 x h100-sxm`."""
     days, cost = training["days"], training["cost"]
     known = {name: three_figures(value) for name, value in days.items() if value is not None}
     if "expected" in known:
@@ -246,7 +246,7 @@ def _whole_training(question: PredictQuestion, training: Mapping[str, Any]) -> s
     else:
         time, price = f"at least {known['floor']} days", cost and cost["floor"]
     paid = "" if price is None else f" and {to_four(price):,}"
-    return f"{time}{paid} for {training['tokens']:,} tokens on {_devices(question)}."
+    return f"{time}{paid} for {written_count(training['tokens'])} tokens on {_devices(question)}."
 
 
 def rate_in_words(rates: Mapping[str, float | None]) -> str:

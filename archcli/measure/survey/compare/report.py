@@ -156,7 +156,7 @@ def _main(row: Record) -> Record:
 
 
 def _sentences(names: Sequence[str], main: Record) -> Iterator[str]:
-    """`deepseek-v3: 83.6 x the parameters, 4.68 x active, 0.536 x the cache a token`, but of the first."""
+    """`deepseek-v3 beside gpt2: 83.6 x the parameters, 0.536 x the cache a token`; later the name alone."""
     for i, name in enumerate(names[1:], 1):
         ratios = {words: main[key]["ratios"][i] for key, words in MAIN.items() if key in main}
         known = {words: ratio for words, ratio in ratios.items() if ratio is not None}
@@ -165,7 +165,8 @@ def _sentences(names: Sequence[str], main: Record) -> Iterator[str]:
             for words, ratio in known.items()
         ]
         if parts:
-            yield f"{name}: {'all the same' if set(known.values()) == {1.0} else ', '.join(parts)}"
+            beside = f" beside {names[0]}" if i == 1 else ""
+            yield f"{name}{beside}: {'all the same' if set(known.values()) == {1.0} else ', '.join(parts)}"
 
 
 def _times(ratio: float) -> str:

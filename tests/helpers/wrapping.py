@@ -19,7 +19,9 @@ NAMES = {
 }
 SIGLIP = {"vision_config": {"model_type": "siglip_vision_model", "model_args": {"embed_dim": 8}}}
 VOCABULARY = {"<image>": 1, "IMGIMGA": 2, "<|extra_200|>": 3, "<|image token|>": 4}
+CODES = {"image_token_offset": 16, "audio_token_offset": 32, "vision_config": {"codebook_size": 16}}
 OTHER_PARTS: dict[str, Any] = {
+    "apertus1p5": {**CODES, "audio_config": {"model_type": "wavtokenizer_encoder", "codebook_size": 32}},
     "muse_spark": {"audio_config": {"out_hidden_size": 32}},
     "aya_vision": {"vision_config": {"model_type": "siglip_vision_model", "num_attention_heads": 12}},
     "dots3_note": {f"{part}_config": {"adapter_out_dim": 32} for part in ("vision", "audio")},

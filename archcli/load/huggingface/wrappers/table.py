@@ -80,6 +80,7 @@ DELAY = {"num_delay_tokens": ("", "default_num_delay_tokens", 6)}
 PREFIX = {"use_bidirectional_attention": "tokens before the answer attend both ways; all are counted causal"}
 
 WRAPPERS: Mapping[str, Wrapper] = {
+    "apertus1p5": Wrapper("apertus1p5_text", UNTIED, head=text_head, any_text=False),
     "audioflamingo3": Wrapper("qwen2", never),
     "blip": Wrapper("blip_text_model", either(default=True), head=text_head, any_text=False, taken=BLIP),
     "blip-2": Wrapper("opt", of_text, head=text_head),

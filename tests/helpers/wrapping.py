@@ -52,6 +52,10 @@ REQUIRED = {
     "inkling_text": {"n_routed_experts": 8, "moe_intermediate_size": 24},
     "dots3_note_text": {"num_key_value_heads": 4},
     "gemma3n_text": {"num_kv_shared_layers": 0},
+    "hunyuan_vl_text": {
+        "head_dim": 8,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [1, 1, 1, 1]},
+    },
     "cohere_compass_text": {"rope_parameters": {"full_attention": None}},
     "ernie4_5_vl_moe_text": {
         "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [1, 1, 2]}

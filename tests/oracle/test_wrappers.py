@@ -181,7 +181,7 @@ def test_a_tower_that_is_not_understood_is_not_counted(block):
 def test_of_a_tower_whose_processor_is_wrong_no_image_is_read(folder, name, changes, which):
     read = folder(name, processor={**WRAPPERS[name]["processor"], **changes})
     assert archcli.count_params(read).totals["by_part"] == WRAPPERS[name]["params"]
-    why = f"is not read: by preprocessor_config.json the {which} pixels of an image must be a whole number above"
+    why = f"by preprocessor_config.json the {which} pixels of an image must be a whole number above 0"
     with pytest.raises(ArchError, match=why):
         archcli.count_flops(read, image="480x640")
 

@@ -247,7 +247,7 @@ def _made(source: TowerSource, read: Reader, mapping: Mapped, place: Mapped) -> 
         towers = _placed(replace(source, processor=usual, in_file=False), read, mapping, place)
         # no default of a processor stands in the place of what a file says
         said[notes:] = [note for note in said[notes:] if not isinstance(note, MediaNote)]
-        why = f"by {PROCESSOR} {error.problems[0].what}"
+        why = f"by {PROCESSOR} {error.problems[0].what.removeprefix(f'{PROCESSOR}: ')}"
         return [it if "params" in it else {**it, "sizing": _unread(why)} for it in towers]
 
 

@@ -49,9 +49,11 @@ PROJECTORS = {
     "embed_audio",
     "audio_bos_eos_token",
 }
-HEARING = {"audio_tower", "audio_model", "audio_encoder"}
+HEARING = {"audio_tower", "audio_model", "audio_encoder", "audio_tokenizer"}
 SEEING = {"vision_tower", "vision_model", "vision_encoder", "visual", "image_encoder", "vision_embed_tokens"}
 GENERATING = {"vqmodel", "generation_embeddings", "generation_aligner", "generation_head"}
+CODING = {"vision_tokenizer"}
+"""What makes words of an image, with convolutions of any name."""
 SEEING |= {"img_temporal_embedding", "vision_final_layernorm"}
 SEEING |= {f"high_res_vision_{end}" for end in ("alpha", "model", "neck", "proj")}
 
@@ -71,7 +73,13 @@ def part_of(name: str) -> str:
     path = name.split(".")
     if LANGUAGE in path:
         return LANGUAGE
-    parts = ((GENERATOR, GENERATING), (PROJECTOR, PROJECTORS), (AUDIO, HEARING), (VISION, SEEING))
+    parts = (
+        (GENERATOR, GENERATING),
+        (VISION, CODING),
+        (PROJECTOR, PROJECTORS),
+        (AUDIO, HEARING),
+        (VISION, SEEING),
+    )
     return next((part for part, names in parts if not names.isdisjoint(path)), LANGUAGE)
 
 

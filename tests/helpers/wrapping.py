@@ -19,7 +19,9 @@ NAMES = {
 }
 SIGLIP = {"vision_config": {"model_type": "siglip_vision_model", "model_args": {"embed_dim": 8}}}
 VOCABULARY = {"<image>": 1, "IMGIMGA": 2, "<|extra_200|>": 3, "<|image token|>": 4}
+CODES = {"image_token_offset": 16, "audio_token_offset": 32, "vision_config": {"codebook_size": 16}}
 OTHER_PARTS: dict[str, Any] = {
+    "apertus1p5": {**CODES, "audio_config": {"model_type": "wavtokenizer_encoder", "codebook_size": 32}},
     "muse_spark": {"audio_config": {"out_hidden_size": 32}},
     "aya_vision": {"vision_config": {"model_type": "siglip_vision_model", "num_attention_heads": 12}},
     "dots3_note": {f"{part}_config": {"adapter_out_dim": 32} for part in ("vision", "audio")},
@@ -50,6 +52,10 @@ REQUIRED = {
     "inkling_text": {"n_routed_experts": 8, "moe_intermediate_size": 24},
     "dots3_note_text": {"num_key_value_heads": 4},
     "gemma3n_text": {"num_kv_shared_layers": 0},
+    "hunyuan_vl_text": {
+        "head_dim": 8,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [1, 1, 1, 1]},
+    },
     "cohere_compass_text": {"rope_parameters": {"full_attention": None}},
     "ernie4_5_vl_moe_text": {
         "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [1, 1, 2]}

@@ -14,7 +14,11 @@ LOGITS = {family.config["model_type"] for family in FAMILIES.values()}
 
 def held(kind):
     """The classes of a model_type, and what of theirs archcli's answer equals."""
-    known = {name: theirs for name, theirs in CLASSES.items() if name.split("/")[1] == kind}
+    known = {
+        name: theirs
+        for name, theirs in CLASSES.items()
+        if kind in (name.split("/")[1], name.startswith("published/") and theirs["config"]["model_type"])
+    }
     exact = [
         theirs for name, theirs in known.items() if "config" in theirs and verdict(name).verdict == "exact"
     ]

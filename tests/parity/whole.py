@@ -102,7 +102,7 @@ class Whole(NamedTuple):
     """A config, the class that is made of it, and the sizes of the images or sounds of a prompt.
 
     spread: of the noise on its weights. A delta rule amplifies it: at 0.3 the class in fp32 is 0.9e-5 from
-    itself in fp64.
+    itself in fp64. So does the encoder of 3,000 frames of Voxtral Realtime: 2.4e-5 at 0.3, 1.7e-6 at 0.2.
     """
 
     cls: str
@@ -353,6 +353,7 @@ WHOLES = {
         },
         ((72,),),
         "frames",
+        spread=0.2,
     ),
 }
 """By name."""

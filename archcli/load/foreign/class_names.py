@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -16,13 +15,12 @@ from archcli.load.huggingface.weights.map import Auxiliary, Rule, WeightMap, par
 from archcli.load.loaded import Loaded
 
 PRESETS = Path(__file__).with_name("preset_classes.json")
-"""model_types by patterns of presets' names, of which the longest that fits counts."""
+"""The model_type of each preset; made by `tests/load/foreign/test_preset_classes.py`."""
+APART = Path(__file__).with_name("experts_apart.json")
+"""Types with a layer for each expert in transformers 4; made by `tests/helpers/experts_apart.py`."""
+SAME_CLASS = {"kimi_k2": "deepseek_v3"}
+"""Types whose repositories hold a copy of a class of transformers."""
 NUMBERED = re.compile(r"\.\d+\.")
-OF_4 = """
-    deepseek_v2 deepseek_v3 dots1 ernie4_5_moe flex_olmo glm4_moe glm4v_moe_text hunyuan_v1_moe jamba kimi_k2
-    longcat_flash minimax mixtral nllb-moe olmoe phimoe qwen2_moe qwen3_moe qwen3_next switch_transformers
-"""
-"""Families whose class in transformers 4.57.6 holds experts and router as linear layers."""
 
 
 class ClassNames(NamedTuple):
@@ -40,27 +38,26 @@ def class_names(base: Loaded) -> ClassNames | None:
             weights = weight_map(base.config)
             kind = _innermost(base.config)
         elif kind:
-            weights = _of_all_layers(weight_map({"model_type": kind, "architectures": ["ForCausalLM"]}))
+            named = "ForConditionalGeneration" if hasattr(base.model, "encoder") else "ForCausalLM"
+            weights = _of_all_layers(weight_map({"model_type": kind, "architectures": [named]}))
         else:
             return None
     except ArchError:
         return None
-    return ClassNames(weights, kind in OF_4.split())
+    return ClassNames(weights, SAME_CLASS.get(kind, kind) in _experts_apart())
 
 
 def _of_preset(base: Loaded) -> str:
     """The model_type of a preset; empty for another model."""
     if not base.source.startswith("preset "):
         return ""
-    kinds = _kinds_of_presets()
-    patterns = [pattern for pattern in kinds if fnmatchcase(base.name, pattern)]
-    return kinds[max(patterns, key=len)] if patterns else ""
+    kinds: dict[str, str] = json.loads(PRESETS.read_text(encoding="utf-8"))
+    return kinds.get(base.name, "")
 
 
 @cache
-def _kinds_of_presets() -> dict[str, str]:
-    kinds: dict[str, str] = json.loads(PRESETS.read_text(encoding="utf-8"))
-    return kinds
+def _experts_apart() -> frozenset[str]:
+    return frozenset(json.loads(APART.read_text(encoding="utf-8"))["model_types"])
 
 
 def _innermost(config: dict[str, object]) -> str:
@@ -72,9 +69,12 @@ def _innermost(config: dict[str, object]) -> str:
 def _of_all_layers(weights: WeightMap) -> WeightMap:
     """The names of the layers of a class's default config, for layers of any number."""
     rules: dict[str, Rule] = {}
-    for name, rule in weights.rules.items():
+    for stored, rule in weights.rules.items():
         if isinstance(rule, Auxiliary):
             continue
-        ours = tuple(NUMBERED.sub(".*.", path, count=1) for path in parts_of(rule).ours)
-        rules[NUMBERED.sub(".*.", name, count=1)] = replace(parts_of(rule), ours=ours)
+        parts = parts_of(rule)
+        ours = tuple(NUMBERED.sub(".*.", path, count=1) for path in parts.ours)
+        # a number within a layer, such as that of CTRL's ffn.0, stays
+        name = stored if ours == parts.ours else NUMBERED.sub(".*.", stored, count=1)
+        rules[name] = replace(parts, ours=ours)
     return WeightMap(rules, weights.wrapped)

@@ -20,11 +20,12 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import (
     PlacedWeight,
     Widths,
+    bytes_of_stage,
     gathered,
     local_shapes,
     placed_weights,
     shares,
-    weights_of_stage,
+    stored_weights,
 )
 from archcli.measure.memory.traced import MemoryMoment, TracedModel, TracedPass, highest
 from archcli.measure.passes import shape_pass
@@ -230,7 +231,11 @@ def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, stage: 
         return _single(share, mine)._replace(rank=rank)
     model = inferring(share.model)
     rows = weight_rows(model, share)
-    held = weights_of_stage(model, laid_out(model, rows, settings), settings.dtype, stage)
+    stored_bits = share.once(
+        ("stored bits", settings),
+        lambda: tuple(stored_weights(model, laid_out(model, rows, settings), settings.dtype)),
+    )
+    held = bytes_of_stage(stored_bits, stage)
     if stage.is_first:
         held -= in_ram_bytes(model, settings, share, has_head=stage.is_last)
     # stages of the same layers have the same passes, but for the ends

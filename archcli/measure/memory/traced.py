@@ -72,7 +72,7 @@ def peak_bytes(moments: Iterable[MemoryMoment]) -> Number:
 
 
 T = TypeVar("T")
-MOST_HELD = 16
+MOST_HELD = 64
 """The most results of one model to keep."""
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
+from archcli.errors import ArchError
 from archcli.graph.count_tape import settings_of
 from archcli.graph.op import PLAIN
 from archcli.graph.wired_tape import INPUT, WiredRow, WiredTrace, source_row
@@ -21,8 +22,15 @@ NUMBER, NO_NUMBER = "number", -1
 """What stands for a setting that is the number of its layer; the number outside of layers."""
 
 
+MOST_LAYERS = 100_000
+"""Layers whose numbers are listed."""
+
+
 def folded(trace: WiredTrace, index: LayerIndex) -> WiredTrace:
-    """A trace with each layer once for all like it, and with the numbers of these layers."""
+    """A trace with each layer once for all like it, and with the numbers of these layers.
+
+    Raises ArchError for more layers than can be listed.
+    """
     folding = Folding(trace, index)
     entered, left = (
         {path: folding.read(value) for path, value in values.items()}
@@ -42,6 +50,10 @@ class Folding:
     def __init__(self, trace: WiredTrace, index: LayerIndex) -> None:
         self.trace, self.index = trace, index
         self.layers = index.by_layer(trace.rows)
+        spans = [index.span(rows[0].path) for path, rows in self.layers.items() if path]
+        if sum((span.stop - span.start) // span.step for span in spans) > MOST_LAYERS:
+            what = f"it has more than {MOST_LAYERS:,} layers, whose numbers are not listed"
+            raise ArchError(what, "params, flops and kvcache count any number of layers")
         self.layer_of = {row.id: path for path, rows in self.layers.items() for row in rows}
         self.made = {row.id: _made(row) for row in self.layers.get("", ()) if not row.weights}
         self.firsts: dict[str, str] = {}

@@ -113,3 +113,45 @@ def test_phi_4_has_its_published_parameters():
 def test_what_a_first_olmo_may_say_and_no_release_does_is_refused(key, value):
     with pytest.raises(archcli.ArchError, match=f"{key} .* is not supported"):
         imported({**OLMO_1B, key: value})
+
+
+SECTIONS = {"alpha": 1000.0, "factor": 1.0, "rope_theta": 10000.0, "xdrope_section": [16, 16, 16, 16]}
+OCR = {
+    "hidden_size": 1024,
+    "num_hidden_layers": 24,
+    "intermediate_size": 3584,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "vocab_size": 120818,
+    "tie_word_embeddings": True,
+}
+OCR_LAYER = 2 * 1024 * (16 + 8) * 128 + 2 * 128 + 3 * 1024 * 3584 + 2 * 1024
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_hunyuan_ocr_has_the_parameters_of_its_class(flat):
+    """Its first files are flat and have words of their own; the class, built on meta: 539,010,048."""
+    words = {
+        **OCR,
+        "attention_head_dim": 128,
+        "org_vocab_size": 120818,
+        "rope_scaling": {"type": "xdrope", **SECTIONS},
+    }
+    nested = {"text_config": {**OCR, "head_dim": 128, "rope_parameters": {"rope_type": "xdrope", **SECTIONS}}}
+    loaded = imported({"model_type": "hunyuan_vl", "vision_config": {}, **(words if flat else nested)})
+    assert 120818 * 1024 + 24 * OCR_LAYER + 1024 == 539_010_048
+    assert archcli.count_params(loaded.model).totals["params"] == 539_010_048
+    position = loaded.model.groups[0].blocks[0].attention.position
+    assert position.theta == 10000 * 1000 ** (128 / 126)
+    assert [note for note in loaded.notes if "understood" in note] == []
+
+
+def test_a_pruned_head_is_not_wider_than_the_table():
+    config = {
+        "model_type": "apertus1p5_text",
+        "num_hidden_layers": 1,
+        "vocab_size": 99,
+        "output_vocab_size": 100,
+    }
+    with pytest.raises(archcli.ArchError, match="output_vocab_size 100 is beyond the vocab_size of 99"):
+        imported(config)

@@ -8,6 +8,8 @@ import transformers
 
 import archcli
 from archcli.errors import ArchError
+from archcli.load.huggingface.wrappers.table import WRAPPERS
+from mappings.regenerate_whole import configs
 from table import every_row
 
 VIT = {
@@ -94,3 +96,34 @@ def test_a_hostile_size_is_a_line_of_error(size, folder):
     with pytest.raises(ArchError) as refused:
         archcli.count_flops(folder(VIT, {"size": size}), image="64x64")
     assert len(refused.value.problems) == 1
+
+
+ODD = {
+    "less than a patch": {"size": {"height": 5, "width": 5}, "do_center_crop": False},
+    "a cut less than a patch": {"crop_size": 3, "size": 3},
+    "no pixels": {"size": {"height": 0, "width": 0}},
+    "an edge of one pixel": {"size": {"shortest_edge": 1, "longest_edge": 1}},
+    "a word": {"size": "x"},
+    "tiles of one pixel": {"max_image_size": {"longest_edge": 3}, "tile_size": 1},
+}
+# the default of Qwen3-Omni has heads of 73, which no class rotates
+TOWERS = [kind for kind in configs() if kind in WRAPPERS.keys() - {"qwen3_omni_moe_thinker"}]
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("kind", TOWERS)
+def test_no_size_of_a_processor_takes_a_tower_away(kind, folder):
+    """Weights do not depend on the images that a processor makes; one that is not read is refused alone."""
+    config = configs()[kind]["config"]
+    known = archcli.count_params(folder(config)).totals.get("by_part")
+    for name, settings in ODD.items():
+        assert archcli.count_params(folder(config, settings)).totals.get("by_part") == known, name
+
+
+def test_an_image_of_a_size_that_no_encoder_reads_is_refused_alone(folder):
+    config = configs()["llava"]["config"]
+    read = folder(config, ODD["less than a patch"])
+    assert "vision_tower" in archcli.count_params(read).totals["by_part"]
+    what = r"not read: by preprocessor_config.json an image of 5 x 5 is smaller than a patch"
+    with pytest.raises(ArchError, match=what):
+        archcli.count_flops(read, image="336x336")

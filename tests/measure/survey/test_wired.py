@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from archcli.api.show import show
+from archcli.errors import ArchError
 from archcli.graph import StateKind, Tensor
 from archcli.graph.count_tape import Abstract, ShapeTape
 from archcli.graph.wired_tape import INPUT, CachingTape, WiredTape, source_row, wired
@@ -391,3 +392,9 @@ def test_a_wired_row_is_the_row_that_others_count():
 
 def test_python_shows_the_same():
     assert show("gpt2", BATCH, TOKENS).rows == rows_of("gpt2")
+
+
+def test_numbers_of_layers_beyond_any_list_are_refused():
+    many = load("bloom-560m", ["n_layers=1000000000000000000"]).model
+    with pytest.raises(ArchError, match="more than 100,000 layers, whose numbers are not listed"):
+        list_rows(many)

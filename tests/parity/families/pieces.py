@@ -6,6 +6,10 @@ BASE = {**SIZES, "rms_norm_eps": EPS, "rope_parameters": rope()}
 
 FAMILIES = {
     "apertus": Family({**BASE, "model_type": "apertus", "attention_bias": True}),
+    # a head without the codes of images and sounds
+    "apertus1p5": Family(
+        {**BASE, "model_type": "apertus1p5_text", "output_vocab_size": BASE["vocab_size"] - 3}
+    ),
     "embeddinggemma": Family(
         {
             **BASE,

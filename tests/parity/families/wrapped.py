@@ -1,5 +1,6 @@
 """Language models of wrappers: a tiny text part each, beside a tower that takes no part."""
 
+from parity.families.dense import ALPHA
 from parity.families.latent import QUIET, YARN
 from parity.family import EPS, HEAD_DIM, SIZES, VOCAB, WINDOW, Family, rope
 
@@ -89,6 +90,10 @@ def family(kind, text, *, tower="vision_config", in_memory=False, **outer):
 FAMILIES = {
     "glm4v": family("glm4v", {**BASE, "rope_parameters": axes(8)}),
     "glm_ocr": family("glm_ocr", {**WIDE, "rope_parameters": axes(HEAD_DIM)}),
+    "hunyuan_vl": family(
+        "hunyuan_vl",
+        {**WIDE, "rope_parameters": {**ALPHA, "mrope_section": [1, 1, 1, HEAD_DIM // 2 - 3]}},
+    ),
     "paddleocr_vl": family("paddleocr_vl", {**WIDE, "use_bias": True, "rope_parameters": axes(HEAD_DIM)}),
     "cosmos3_edge": family("cosmos3_edge", {**WIDE, "mlp_bias": True, "rope_parameters": axes(HEAD_DIM)}),
     "emu3": family("emu3", BASE, tower=None, vq_config=TOKENIZER, vocabulary_map={"<image>": 1}),

@@ -94,6 +94,20 @@ def _apertus(config: Config) -> Mapped:
     return llama_like(config, heads={"qk_norm": PER_HEAD}, ffn=ungated(config))
 
 
+def _apertus1p5(config: Config) -> Mapped:
+    """As Apertus. `output_vocab_size` is the rows of a head without the codes of images and sounds."""
+    mapping, rows = _apertus(config), config.optional_size("output_vocab_size")
+    table = config.size("vocab_size")
+    if rows is None or rows.value == table.value:
+        return mapping
+    if rows.value > table.value:
+        what = f"output_vocab_size {rows} is beyond the vocab_size of {table}"
+        raise config.error(what, at=config.place("output_vocab_size"))
+    beyond = table.derive(table.value - rows.value)
+    embedding = {**mapping["embedding"], "extra_rows": beyond}
+    return {**mapping, "vocab_size": rows, "embedding": embedding}
+
+
 BITNET_WEIGHTS = {
     **LLAMA,
     "[model.]layers.*.self_attn.attn_sub_norm.weight": "layers.*.attention.inner_norm.weight",
@@ -229,6 +243,11 @@ FAMILIES = {
     "helium": like_llama("Helium of Kyutai: HeliumConfig and HeliumForCausalLM.", heads=_helium_heads),
     "cwm": Family("Code World Model of Meta: CwmConfig and CwmForCausalLM.", _cwm, LLAMA),
     "apertus": Family("Apertus: ApertusConfig and ApertusForCausalLM.", _apertus, APERTUS_WEIGHTS),
+    "apertus1p5_text": Family(
+        "Apertus 1.5's text part: Apertus1p5TextConfig and Apertus1p5TextForCausalLM.",
+        _apertus1p5,
+        APERTUS_WEIGHTS,
+    ),
     "bitnet": Family("BitNet b1.58: BitNetConfig and BitNetForCausalLM.", _bitnet, BITNET_WEIGHTS),
     "nanochat": Family("nanochat: NanoChatConfig and NanoChatForCausalLM.", _nanochat, NANOCHAT_WEIGHTS),
     "smollm3": Family("SmolLM 3: SmolLM3Config and SmolLM3ForCausalLM.", _smollm3, LLAMA),

@@ -89,12 +89,12 @@ def rope_of_type(
 def stretched_rope(config: Config, head_dim: ConfigValue[int]) -> ConfigValue[Mapped]:
     """RoPE with dynamic scaling, whose base an `alpha` stretches for all lengths alike (Hunyuan).
 
-    The base is theta * alpha^(d / (d - 2)).
+    The base is theta * alpha^(d / (d - 2)). Hunyuan VL's first files call it xdrope.
     """
     known, width = rope_parameters(config), head_dim.value
     kind, alpha = known.get("rope_type", known.get("type")), known.get("alpha")
-    if kind is None or kind.value != "dynamic" or not alpha or width <= PAIR:
-        return position(config, head_dim, known)
+    if kind is None or kind.value not in ("dynamic", "xdrope") or not alpha or width <= PAIR:
+        return position(config, head_dim, known, renamed={"xdrope": "dynamic"})
     base = config.value("rope_theta", default=DEFAULT_THETA)
     theta = _number(config, {"rope_theta": base, **known}, "rope_theta").value
     stretch = _number(config, known, "alpha").value ** (width / (width - PAIR))

@@ -6,7 +6,7 @@ Imported for files with towers alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -25,12 +25,10 @@ from archcli.load.huggingface.parts.processing import (
 from archcli.load.huggingface.registry import family_of
 from archcli.load.huggingface.towers.readers import (
     FLAT,
-    IN_TURN,
     JOINS,
     OPTIONAL,
     READERS,
-    SECTIONS,
-    TOKENS,
+    in_prompt,
 )
 from archcli.load.loaded import MediaNote
 from archcli.load.spec.build import built_part
@@ -149,7 +147,7 @@ class TowerSource:
     def of_videos(self) -> Config:
         """The file on videos, or that on images."""
         own = processor(self.whole, VIDEO_PROCESSOR)
-        return own if own.data else processor(self.whole)
+        return own if own.data or not self.in_file else processor(self.whole)
 
     def longest(self, key: str, default: int) -> int:
         """The longest edge that the processor states at a key, or this one where no file states any."""
@@ -217,13 +215,11 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
         notes = len(whole.notes)
         try:
             source = TowerSource(whole, *image_settings(whole), mapping["d_model"], text)
-            made = read(source)
-            for number, tower in enumerate(made if isinstance(made, list) else [made]):
+            for tower in _made(source, read, mapping, in_prompt(whole, text, key)):
                 if "params" in tower:
                     known.beside[tower["part"]] = tower["params"]
-                    continue
-                prompted = _in_prompt(whole, text, key) if number == 0 else {}
-                known.towers.append(_in_place(whole, _unresized(source, tower), mapping, prompted))
+                else:
+                    known.towers.append(tower)
             known.keys.append(key)
             known.settled.extend(JOINS.get((kind, key), ()))
         except ArchError as error:
@@ -232,6 +228,37 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
             if key == FLAT:  # no key of the file, of which another note would say it
                 whole.note(f"{key} is not counted: {known.reasons[key]}")
     return known
+
+
+def _made(source: TowerSource, read: Reader, mapping: Mapped, place: Mapped) -> list[Mapped]:
+    """What a reader makes of a file, the first tower in its place in the prompt.
+
+    Where the processor's file makes no image of it that the encoder reads, weights are counted all the same.
+    """
+    notes = len(source.whole.notes)
+    try:
+        return _placed(source, read, mapping, place)
+    except ArchError as error:
+        if not source.in_file:
+            raise
+        said = source.whole.notes
+        del said[notes:]
+        usual = Config({}, notes=said, defaults=source.processor.defaults)
+        towers = _placed(replace(source, processor=usual, in_file=False), read, mapping, place)
+        # no default of a processor stands in the place of what a file says
+        said[notes:] = [note for note in said[notes:] if not isinstance(note, MediaNote)]
+        why = f"by {PROCESSOR} {error.problems[0].what.removeprefix(f'{PROCESSOR}: ')}"
+        return [it if "params" in it else {**it, "sizing": _unread(why)} for it in towers]
+
+
+def _placed(source: TowerSource, read: Reader, mapping: Mapped, place: Mapped) -> list[Mapped]:
+    made = read(source)
+    return [
+        tower
+        if "params" in tower
+        else _in_place(source.whole, _unresized(source, tower), mapping, {} if number else place)
+        for number, tower in enumerate(made if isinstance(made, list) else [made])
+    ]
 
 
 OF_WHOLE_TOKENS = {"multiple": "factor", "largest": "factor", "padded": "cell"}
@@ -271,30 +298,6 @@ def _in_place(whole: Config, tower: Mapped, mapping: Mapped, place: Mapped) -> M
     if placed.get("token") is None or width == bare(mapping["d_model"]):
         return placed
     return {key: value for key, value in tower.items() if key != "token"}
-
-
-def _in_prompt(whole: Config, text: Mapping[str, Any], key: str) -> Mapped:
-    """How the vectors of a tower stand in the prompt; empty of a class of which it is not known."""
-    if whole.model_type not in TOKENS:
-        return {}
-    kind = "audio" if key == "audio_config" else "image"
-    named = (whole.get(f"{kind}_token_{end}", default=None) for end in ("id", "index"))
-    token = next((value for value in named if value is not None), TOKENS[whole.model_type])
-    if type(token) is not int or token < 0:
-        return {}
-    return {"token": token, **_turned(whole, text)}
-
-
-def _turned(whole: Config, text: Mapping[str, Any]) -> Mapped:
-    """The sections of rotary heads, as the text part states them or its class has them."""
-    usual = SECTIONS.get(whole.model_type)
-    if usual is None:
-        return {}
-    stated = next((text[key] for key in ("rope_parameters", "rope_scaling") if text.get(key)), None)
-    sections = stated.get("mrope_section", usual) if isinstance(stated, dict) else usual
-    if not isinstance(sections, list | tuple) or len(sections) != len(usual):
-        raise whole.error(f"mrope_section must be three numbers, not {short_repr(sections)}")
-    return {"sections": [*sections], "interleaved": whole.model_type in IN_TURN}
 
 
 def linear(width: Any, *, bias: Any = True) -> Mapped:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import Mapped
 
 FLAT = "vision_embed_tokens"
 """In the place of a key: the class's name of a tower whose keys stand in the file itself (Fuyu)."""
@@ -152,3 +156,27 @@ SECTIONS = {
 """Pairs of rotary heads that turn by time, row and column, by model_type: defaults of the classes."""
 IN_TURN = ("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
 """Classes whose pairs turn by time, row and column in turn."""
+
+
+def in_prompt(whole: Config, text: Mapping[str, Any], key: str) -> Mapped:
+    """How the vectors of a tower stand in the prompt; empty of a class of which it is not known."""
+    if whole.model_type not in TOKENS:
+        return {}
+    kind = "audio" if key == "audio_config" else "image"
+    named = (whole.get(f"{kind}_token_{end}", default=None) for end in ("id", "index"))
+    token = next((value for value in named if value is not None), TOKENS[whole.model_type])
+    if type(token) is not int or token < 0:
+        return {}
+    return {"token": token, **_turned(whole, text)}
+
+
+def _turned(whole: Config, text: Mapping[str, Any]) -> Mapped:
+    """The sections of rotary heads, as the text part states them or its class has them."""
+    usual = SECTIONS.get(whole.model_type)
+    if usual is None:
+        return {}
+    stated = next((text[key] for key in ("rope_parameters", "rope_scaling") if text.get(key)), None)
+    sections = stated.get("mrope_section", usual) if isinstance(stated, dict) else usual
+    if not isinstance(sections, list | tuple) or len(sections) != len(usual):
+        raise whole.error(f"mrope_section must be three numbers, not {short_repr(sections)}")
+    return {"sections": [*sections], "interleaved": whole.model_type in IN_TURN}

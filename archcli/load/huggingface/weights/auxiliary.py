@@ -28,7 +28,7 @@ REASONS: tuple[tuple[str, str], ...] = (
     # MXFP4 of gpt-oss
     (r"\.experts\.\w+_scales$", PACKED),
     (r"(^|\.)(vision_tower|vision_model|visual|audio_tower|image_newline)(\.|$)", TOWER),
-    (r"(^|\.)(multi_modal|mm)_projector(\.|$)", TOWER),
+    (r"(^|\.)((multi_modal|mm)_projector|(vision|audio)_tokenizer)(\.|$)", TOWER),
     # v_head is the value head of TRL
     (r"^(score|classifier|qa_outputs|v_head)\.", CLASSIFIER),
     (r"\.(x_min|x_max|(act|fc|weight)_scaling_factor|(weight|bias)_integer|LayerNorm\.shift)$", WHOLE),

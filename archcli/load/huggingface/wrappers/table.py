@@ -29,6 +29,9 @@ TEXTS: Mapping[str, TextClass] = {
     "glm4v_moe_text": TextClass("glm4_moe", fixed={"use_qk_norm": False}),
     "glm_ocr_text": TextClass("glm4", {**WHOLE_HEADS, "head_dim": None}, {"attention_bias": False}),
     "granite_docling_text": TextClass("granite"),
+    "hunyuan_vl_text": TextClass(
+        "hunyuan_v1_dense", synonyms={"attention_head_dim": "head_dim", "org_vocab_size": "vocab_size"}
+    ),
     "qwen2_vl_text": TextClass("qwen2"),
     "qwen2_5_vl_text": TextClass("qwen2"),
     # to_dict says null, as windows are off by default
@@ -80,6 +83,7 @@ DELAY = {"num_delay_tokens": ("", "default_num_delay_tokens", 6)}
 PREFIX = {"use_bidirectional_attention": "tokens before the answer attend both ways; all are counted causal"}
 
 WRAPPERS: Mapping[str, Wrapper] = {
+    "apertus1p5": Wrapper("apertus1p5_text", UNTIED, head=text_head, any_text=False),
     "audioflamingo3": Wrapper("qwen2", never),
     "blip": Wrapper("blip_text_model", either(default=True), head=text_head, any_text=False, taken=BLIP),
     "blip-2": Wrapper("opt", of_text, head=text_head),
@@ -163,6 +167,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "glm_ocr": Wrapper("glm_ocr_text", EITHER, any_text=False),
     "glmga": Wrapper("glm4v_text", UNTIED),
     "granite_docling": Wrapper("granite_docling_text", TIED, head=text_head, any_text=False),
+    "hunyuan_vl": Wrapper("hunyuan_vl_text", either(default=True), any_text=False),
     "hyperclovax_vision_v2": Wrapper("hyperclovax", TIED, head=text_head),
     "paddleocr_vl": Wrapper("paddleocr_vl_text", either(default=True), any_text=False),
     "aria": Wrapper("aria_text", UNTIED, any_text=False),

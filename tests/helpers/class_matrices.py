@@ -76,7 +76,7 @@ def numbers(model) -> int:
 
 
 def in_files(model):
-    """The tensors of a file by the parameter that each is a part of: {parameter: [(name, shape, parameters)]}.
+    """The tensors of a file by parameters that they hold: {parameter: [(name, shape, parameters)]}.
 
     Each parameter holds its own number throughout, by which the parts of it are found again.
     """

@@ -1,4 +1,4 @@
-"""Names by which files are counted otherwise than the class's matrices are on purpose, each with the reason."""
+"""Names by which files are counted otherwise than the class's matrices, each with the reason."""
 
 SHARED_SINKS = "shared experts are parameters, and files hold a text model's as its wrapper's does"
 UNREAD = "matrices that no pass over words reads are counted as they are in bf16"

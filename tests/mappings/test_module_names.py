@@ -24,7 +24,7 @@ def counted(config):
 
 @cache
 def of_class(name):
-    """The config of a family, its bytes in bf16, its class's matrices, and the names that patterns can have."""
+    """The config of a family, its bytes in bf16, its class's matrices, and the names of patterns."""
     family = FAMILIES[name]
     is_causal = family.cls == "AutoModelForCausalLM"
     config = {"architectures": ["TheirsForCausalLM" if is_causal else family.cls], **family.config}

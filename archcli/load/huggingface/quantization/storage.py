@@ -138,7 +138,7 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
 
 
 def _names(place: str, weights: WeightMap | None, tensor: tuple[str, ...], *, experts: bool) -> list[str]:
-    """The names of a matrix's module, and of those whose matrices lie in its tensor: they are stored alike."""
+    """The names of a matrix's module, and of those whose matrices lie in the same tensor."""
     if len(tensor) == 1:
         return module_names(place, weights, experts=experts)
     parts = (name.removesuffix(".weight") for name in stored_together(place, weights, experts=experts))

@@ -46,7 +46,7 @@ def module_names(path: str, weights: WeightMap | None, *, experts: bool = False)
 
 
 def _stacks(ours: str, weights: WeightMap) -> Iterator[str]:
-    """The names of parameters that hold all experts, such as mlp.experts.gate_up_proj, which are no modules."""
+    """The names of parameters that hold all experts, such as mlp.experts.gate_up_proj: no modules."""
     return (name for name in weights.checkpoint_names(ours) if not name.endswith(".weight"))
 
 
@@ -70,6 +70,15 @@ def stored_together(path: str, weights: WeightMap | None, *, experts: bool = Fal
     together = [target.names for target in targets if not target.parts.in_memory]
     # what a class holds apart, published files may hold as one matrix
     return (min if experts else max)(together, key=len, default=(ours,))
+
+
+def held_together(path: str, weights: WeightMap) -> tuple[str, ...]:
+    """archcli's names of the matrices that the class holds as one with this, in their order."""
+    ours = f"{path}.weight"
+    targets = [target for target in map(weights.find, weights.checkpoint_names(ours)) if target is not None]
+    in_memory = (target.names for target in targets if target.parts.in_memory)
+    apart = min((target.names for target in targets), key=len, default=(ours,))
+    return next(in_memory, apart)
 
 
 def unmatched(lists: Iterable[Patterns], model: Model, weights: WeightMap) -> list[str]:

@@ -17,21 +17,23 @@ from typing import NamedTuple
 import torch
 import transformers
 from torch import nn
-from transformers.conversion_mapping import get_checkpoint_conversion_mapping
+from transformers.conversion_mapping import get_checkpoint_conversion_mapping, get_model_conversion_mapping
 from transformers.core_model_loading import PrefixChange, revert_weight_conversion
 from transformers.pytorch_utils import Conv1D
 
 ROUTER = re.compile(
-    r"(^|\.)(gate|router|wg|router\.classifier|router\.layer|router\.gate|router_mlp.*|gate\.down_proj)$"
+    r"(^|\.)(gate|router|wg|router\.classifier|router\.layer|router\.(gate|proj)|router_mlp.*|gate\.down_proj)$"
 )
 BY_ITSELF = {"w1": "gate_proj", "w3": "up_proj", "v1": "up_proj", "w2": "down_proj"}
 TRANSPOSED = ("AriaExperts", "GptOssExperts", "Llama4TextExperts")
 """Classes that hold stacks of experts as [E, in, out]."""
 WITH_WEIGHT = re.compile(r"_linear$|moe\.\w+_proj$")
 """Stacks that a file holds as the `weight` of a module: Granite's and Step 3's."""
-PREFIXES = {"model", "layers", "language_model"}
+PREFIXES = {"model", "layers", "language_model", "text_model"}
 """Steps that nothing is named by."""
-TOWER = re.compile(r"vi(sion|sual)|audio|image|protein|resampler|multi_modal|multimodal|vqmodel|embed_vision")
+TOWER = re.compile(
+    r"vi(sion|sual)|audio|image|protein|resampler|multi_modal|multimodal|projector|merger|vqmodel|embed_vision"
+)
 """Modules of towers, which are not counted with the language model."""
 
 
@@ -84,12 +86,10 @@ def in_files(model):
     filled = {
         name: torch.full(weight.shape, float(i)) for i, (name, weight) in enumerate(model.named_parameters())
     }
-    kind = model.config.model_type
-    # a language model by itself is stored as its wrapper stores it
-    mapping = get_checkpoint_conversion_mapping(kind) or get_checkpoint_conversion_mapping(
-        kind.removesuffix("_text")
-    )
-    model._weight_conversions = [it for it in mapping or () if not isinstance(it, PrefixChange)] or None
+    if not get_model_conversion_mapping(model, add_legacy=False):
+        # a language model by itself is stored as its wrapper stores it
+        mapping = get_checkpoint_conversion_mapping(model.config.model_type.removesuffix("_text"))
+        model._weight_conversions = [it for it in mapping or () if not isinstance(it, PrefixChange)] or None
     parts = defaultdict(list)
     for name, tensor in revert_weight_conversion(model, filled).items():
         held = [order[int(i)] for i in tensor.unique()]

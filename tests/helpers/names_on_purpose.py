@@ -14,6 +14,8 @@ WHOLE: dict[str, str] = {
     **dict.fromkeys(("esm", "esm-rotary", "esm-classifier"), "the head of contacts is read by no pass"),
     **dict.fromkeys(("mobilebert", "mobilebert-bottlenecked", "mobilebert-wide"), "a head of two tables"),
     **dict.fromkeys(("ultrabert", "modernbert-biased"), OF_OTHERS),
+    **dict.fromkeys(("bert2bert", "roberta2bert", "bert2roberta"), UNREAD),
+    **dict.fromkeys(("blip", "blip-untied", "evolla", "evolla-biased"), UNREAD),
     "ibert": "its layers are of a class of its own, which tools pass over",
     "fsmt": "files tie the head that the class holds apart",
 }
@@ -27,10 +29,13 @@ BASES = {
     "electra-classifier": "electra",
     "deberta-v2": "deberta",
 }
+OF_EITHER = "one table has the names of the encoder's projections and of the decoder's"
 OLDER = "experts go by the names of Granite's older files, too"
 
 NAMES: dict[str, dict[str, str]] = {
     **{family: {base: POOLER} for family, base in BASES.items()},
+    "led": dict.fromkeys(("k_proj", "out_proj", "q_proj", "v_proj"), OF_EITHER),
+    "bigbird-pegasus": dict.fromkeys(("k_proj", "out_proj", "q_proj", "v_proj"), OF_EITHER),
     "granitemoe-swa": dict.fromkeys(("input_linear", "output_linear"), OLDER),
 }
 """Names that mean more matrices than those of the class, by family."""

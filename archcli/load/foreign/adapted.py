@@ -149,10 +149,19 @@ def _rules(every: Sequence[Chosen], usual: Setting) -> Iterator[dict[str, Any]]:
     """The rules of `lora` for layers whose adapters are not the usual ones, or that have none."""
     tails = {it.matrix.tail for it in every if it.matrix.is_linear and it.is_adapted}
     by_setting: dict[tuple[str, Setting | None], list[int | None]] = {}
-    for it in every:
-        for number, setting in it.settings.items() if it.matrix.tail in tails else ():
-            if setting != usual:
-                by_setting.setdefault((it.matrix.tail, setting), []).append(number)
+    settings = [
+        (it.matrix.tail, number, setting)
+        for it in every
+        for number, setting in it.settings.items()
+        if it.matrix.tail in tails
+    ]
+    known: dict[tuple[str, int | None], Setting | None] = {}
+    for tail, number, setting in settings:
+        if known.setdefault((tail, number), setting) != setting:
+            what = f"target_modules choose {tail} in some modules alone"
+            raise TargetError(what, "archcli has one name for several modules of a layer")
+        if setting != usual:
+            by_setting.setdefault((tail, setting), []).append(number)
     for (tail, setting), numbers in by_setting.items():
         where = (
             {}

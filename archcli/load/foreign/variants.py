@@ -1,6 +1,6 @@
 """Settings of an adapter_config.json by which adapters differ: ranks, layers, exclusions.
 
-As peft reads them: `check_target_module_exists` in tuners/tuners_utils.py, `get_pattern_key` in utils/other.py.
+As peft reads them: `check_target_module_exists` of tuners/tuners_utils.py, `get_pattern_key` of other.py.
 """
 
 from __future__ import annotations

@@ -156,6 +156,15 @@ class LoRA(Spec):
                     f"it has {', '.join(projections)}; or all_linear",
                 )
 
+        for i, rule in enumerate(self.rules):
+            if not any(means(rule.match, *name) for name in named):
+                yield Conflict(
+                    "lora-rule-unknown",
+                    f"lora.rules.{i}.match",
+                    f"no projection of this model is called {rule.match!r}",
+                    f"it has {', '.join(projections)}",
+                )
+
     def check_model(self, model: Any) -> Iterator[Conflict]:
         """Conflicts: targets that are no projection of this model."""
         rows = outline(model)

@@ -46,6 +46,8 @@ NAMING = (
     "bits",
 )
 """Keys that tell the forms of a method apart."""
+SINGLE = re.compile(r"experts?\\?[._]\(?\d")
+"""Entries that name an expert by its number."""
 LONGEST_FORM = 120
 OF_WIDTH = re.compile(r"bits|dtype|algo|width|precision|format|group_size")
 """Keys that may say how weights are stored."""
@@ -103,6 +105,9 @@ def _notes(scheme: Scheme, model: Model, weights: WeightMap | None) -> Iterator[
         yield "quantization_config: its module names were not compared, those of this family are not known"
     for entry in scheme.unread[:3]:
         yield f"quantization_config: the pattern {short_repr(entry)} was not understood"
+    single = next((entry for patterns in scheme.patterns for entry in patterns if SINGLE.search(entry)), "")
+    if single and any(row.experts for row in outline(model)):
+        yield f"quantization_config: experts count alike, and {short_repr(single)} names some alone"
     missed = [] if weights is None else unmatched(scheme.patterns, model, weights)
     if missed:
         yield f"quantization_config: no module of the model is called {listed(missed)}"

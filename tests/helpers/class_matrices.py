@@ -1,42 +1,66 @@
-"""The matrices of a class of transformers by the names of its modules, and what quantized files hold of them.
+"""The matrices of a class of transformers by their names, and what quantized files hold of them.
 
-None of our code takes part: names and shapes are the class's on meta, bytes those of each layout's tensors.
+None of our code takes part. Names and shapes are the class's, and those of its files: transformers' own
+conversion, the one that `save_pretrained` runs, gives the tensors that a file has. Bytes are those of each
+layout's tensors.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
+from collections import defaultdict
 from copy import deepcopy
+from math import prod
 from typing import NamedTuple
 
 import torch
 import transformers
 from torch import nn
+from transformers.conversion_mapping import get_checkpoint_conversion_mapping, get_model_conversion_mapping
+from transformers.core_model_loading import PrefixChange, revert_weight_conversion
 from transformers.pytorch_utils import Conv1D
 
-EXPERTS = {"gate_up_proj": ("gate_proj", "up_proj")}
-"""A parameter that stacks two matrices of every expert, and what each expert's are called in a file."""
 ROUTER = re.compile(
-    r"(^|\.)(gate|router|wg|classifier|router\.layer|router\.gate|router_mlp.*|gate\.down_proj)$"
+    r"(^|\.)(gate|router|wg|router\.classifier|router\.layer|router\.(gate|proj)|router_mlp.*|gate\.down_proj)$"
 )
+BY_ITSELF = {"w1": "gate_proj", "w3": "up_proj", "v1": "up_proj", "w2": "down_proj"}
+TRANSPOSED = ("AriaExperts", "GptOssExperts", "Llama4TextExperts")
+"""Classes that hold stacks of experts as [E, in, out]."""
+WITH_WEIGHT = re.compile(r"_linear$|moe\.\w+_proj$")
+"""Stacks that a file holds as the `weight` of a module: Granite's and Step 3's."""
+PREFIXES = {"model", "layers", "language_model", "text_model"}
+"""Steps that nothing is named by."""
+TOWER = re.compile(
+    r"vi(sion|sual)|audio|image|protein|resampler|multi_modal|multimodal|projector|merger|vqmodel|embed_vision"
+)
+"""Modules of towers, which are not counted with the language model."""
 
 
 class Matrix(NamedTuple):
-    """A matrix of a module: its name, outputs and inputs; `kind` linear, experts or table."""
+    """A matrix: its names in the class and in a file, outputs and inputs; `kind` linear, experts or table."""
 
-    name: str
+    names: tuple[str, ...]
     out: int
     inputs: int
     kind: str
+
+    @property
+    def name(self) -> str:
+        """Its name in the class."""
+        return self.names[0]
 
     @property
     def in_layer(self) -> bool:
         return re.search(r"\.\d+\.", self.name) is not None
 
     def has(self, step: str) -> bool:
-        """Whether a step of its name is this."""
-        return step in self.name.split(".")
+        """Whether a step of a name of it is this."""
+        return any(step in name.split(".") for name in self.names)
+
+    def ends(self, text: str) -> bool:
+        """Whether a name of it ends so."""
+        return any(name.endswith(text) for name in self.names)
 
 
 def of_family(family):
@@ -53,39 +77,82 @@ def numbers(model) -> int:
     return sum(weight.numel() for weight in model.parameters())
 
 
+def in_files(model):
+    """The tensors of a file by parameters that they hold: {parameter: [(name, shape, parameters)]}.
+
+    Each parameter holds its own number throughout, by which the parts of it are found again.
+    """
+    order = [name for name, _ in model.named_parameters()]
+    filled = {
+        name: torch.full(weight.shape, float(i)) for i, (name, weight) in enumerate(model.named_parameters())
+    }
+    if not get_model_conversion_mapping(model, add_legacy=False):
+        # a language model by itself is stored as its wrapper stores it
+        mapping = get_checkpoint_conversion_mapping(model.config.model_type.removesuffix("_text"))
+        model._weight_conversions = [it for it in mapping or () if not isinstance(it, PrefixChange)] or None
+    parts = defaultdict(list)
+    for name, tensor in revert_weight_conversion(model, filled).items():
+        held = [order[int(i)] for i in tensor.unique()]
+        for parameter in held:
+            parts[parameter].append((name, tuple(tensor.shape), held))
+    return parts
+
+
 def matrices(model):
-    """The matrices of a model, each stored once, each expert apart."""
-    seen = set()
+    """The matrices of a model's language part, as a file stores them, each once, each expert apart."""
+    seen, tensors = set(), in_files(model)
     for name, module in model.named_modules():
         for key, weight in module._parameters.items():
-            if weight is not None and id(weight) not in seen:
+            if weight is not None and id(weight) not in seen and not TOWER.search(name):
                 seen.add(id(weight))
-                yield from _of(name, module, key, weight)
+                parameter = f"{name}.{key}"
+                for stored, shape, held in tensors[parameter]:
+                    if held[0] == parameter:
+                        # a tensor that holds several parameters goes by the names of all their modules
+                        names = (*(it.rpartition(".")[0] for it in held), stored.removesuffix(".weight"))
+                        yield from _of(module, key, names, shape)
 
 
-def _of(name, module, key, weight):
+def _of(module, key, names, shape):
     if isinstance(module, nn.Linear | Conv1D) and key == "weight":
-        out, inputs = weight.shape if isinstance(module, nn.Linear) else weight.shape[::-1]
-        yield Matrix(name, out, inputs, "linear")
-    elif isinstance(module, nn.Embedding):
-        yield Matrix(name, *weight.shape, "table")
-    elif weight.ndim == 3 and ("experts" in name.lower() or "Experts" in type(module).__name__):
-        n, *sizes = weight.shape
-        parts = EXPERTS.get(key, (key,))
-        for i in range(n):
+        out, inputs = shape if isinstance(module, nn.Linear) else shape[::-1]
+        yield Matrix(names, out, inputs, "linear")
+    elif isinstance(module, nn.Embedding) and len(shape) == 2:
+        yield Matrix(names, *shape, "table")
+    elif "expert" in f"{names[0]}{type(module).__name__}".lower():
+        yield from _experts(module, key, names, shape)
+
+
+def _experts(module, key, names, shape):
+    """The matrices of a parameter of experts: of each in a file by itself, or taken apart by tools.
+
+    Tools call them as classes of transformers 4 do: `mlp.experts.3.gate_proj`.
+    """
+    if hasattr(module, "moe_num_experts"):
+        # DBRX stacks experts below one another, and multiplies by the last matrix from the other side
+        n, *sizes = module.moe_num_experts, shape[0] // module.moe_num_experts, shape[1]
+        shape = (n, *(sizes[::-1] if key == "w2" else sizes))
+    if type(module).__name__ in TRANSPOSED and len(shape) == 3:
+        shape = (shape[0], shape[2], shape[1])
+    *_, name, file = names
+    index, last = re.search(r"experts\.(\d+)\.", file), file.rpartition(".")[2]
+    if index and len(shape) == 2:
+        apart = BY_ITSELF.get(last, last)
+        yield Matrix((name, file, f"{name}.{index[1]}.{apart}"), *shape, "experts")
+    elif len(shape) == 3:
+        whole = module._parameters[key].numel() == prod(shape)
+        fused = whole and (key == "gate_up_proj" or name.endswith("mlp.input_linear"))
+        parts = (
+            ("gate_proj", "up_proj")
+            if fused
+            else (BY_ITSELF.get(key if whole else last, key if whole else last),)
+        )
+        # the stack is a module where classes of transformers 4 have one, else a parameter, which is none
+        file = file if WITH_WEIGHT.search(file) else file.removesuffix(f".{key}").removesuffix(f".{last}")
+        for i in range(shape[0]):
             for part in parts:
-                yield Matrix(f"{name}.{i}.{part}", sizes[0] // len(parts), sizes[1], "experts")
-
-
-def one_matrix_each(held):
-    """The matrices of a class whose files hold gate and up of an expert as one."""
-    gates = {it.name.removesuffix("gate_proj") for it in held if it.name.endswith(".gate_proj")}
-    for it in held:
-        stem = it.name.rpartition(".")[0] + "."
-        if it.kind == "experts" and stem in gates and it.name.endswith(".gate_proj"):
-            yield it._replace(out=2 * it.out)
-        elif not (it.kind == "experts" and stem in gates and it.name.endswith(".up_proj")):
-            yield it
+                by_itself = () if key == "weight" else (f"{name}.{i}.{part}",)
+                yield Matrix((name, file, *by_itself), shape[1] // len(parts), shape[2], "experts")
 
 
 def is_kept(it) -> bool:
@@ -95,9 +162,8 @@ def is_kept(it) -> bool:
 
 def step_names(held):
     """The steps by which a pattern can name linear layers and experts: leaves and parents."""
-    named = [it.name.split(".") for it in held if it.kind == "linear"]
-    named += [it.name.split(".")[:-1] for it in held if it.kind == "experts"]
-    return sorted({step for steps in named for step in steps if not step.isdigit()} - {"model", "layers"})
+    named = [name.split(".") for it in held if it.kind != "table" for name in it.names]
+    return sorted({step for steps in named for step in steps if not step.isdigit()} - PREFIXES)
 
 
 def step(name: str) -> str:
@@ -143,7 +209,7 @@ METHODS = {
             "llm_int8_skip_modules": ["lm_head", name],
         },
         lambda it: it.out * it.inputs + 4 * it.out + 1,
-        lambda it, name: not it.has(name) and not it.name.endswith(name),
+        lambda it, name: not it.has(name) and not it.ends(name),
     ),
     "awq": (
         lambda name: {
@@ -153,7 +219,7 @@ METHODS = {
             "modules_to_not_convert": [name],
         },
         by_row,
-        lambda it, name: it.in_layer and not it.has(name) and not it.name.endswith(name),
+        lambda it, name: it.in_layer and not it.has(name) and not it.ends(name),
     ),
     "gptq-dynamic": (
         lambda name: {**GPTQ, "dynamic": {f"-:{step(name)}": {}}},
@@ -181,14 +247,13 @@ METHODS = {
             "modules_to_not_convert": ["lm_head", name],
         },
         lambda it: it.out * it.inputs + 4 * it.out * -(-it.inputs // 4),
-        lambda it, name: not it.has(name) and not it.name.endswith(name),
+        lambda it, name: not it.has(name) and not it.ends(name),
     ),
 }
 
 
-def stored_bytes(whole, held, method, name):
-    """The bytes of a file: all in bf16, but the matrices that this method packs."""
+def stored_bytes(plain, held, method, name):
+    """The bytes of a file: `plain` ones in bf16, but for the matrices that this method packs."""
     _, size, packs = METHODS[method]
-    return 2 * whole + sum(
-        size(it) - 2 * it.out * it.inputs for it in held if not is_kept(it) and packs(it, name)
-    )
+    packed = (it for it in held if not is_kept(it) and packs(it, name))
+    return plain + sum(size(it) - 2 * it.out * it.inputs for it in packed)

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from archcli.arith import Number
 from archcli.graph import Row
 from archcli.load.foreign.class_names import ClassNames
+from archcli.load.foreign.variants import Setting, Variants, is_meant
 from archcli.load.huggingface.config import short_repr
-from archcli.load.huggingface.weights.bounded import BoundedRegex
 from archcli.load.huggingface.weights.map import WeightMap
-from archcli.load.huggingface.weights.modules import MOST_NUMBERED, is_module, module_names, stored_together
-from archcli.load.huggingface.weights.patterns import below_wrappers, tells_layers_apart
+from archcli.load.huggingface.weights.modules import MOST_NUMBERED, held_together, is_module, module_names
+from archcli.load.huggingface.weights.patterns import tells_layers_apart
 from archcli.modules import Model
 from archcli.modules.adapters.lora import HEAD, ROUTER, TABLE, means, target_of
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.trace import outline
+from archcli.ops import Lookup
 
 ALL = "all-linear"
 """peft's word for every linear layer but the head."""
@@ -54,6 +56,8 @@ class Matrix(NamedTuple):
     names: tuple[tuple[str, ...], ...]
     row: Row
     is_linear: bool
+    outputs: Number
+    inputs: Number
 
     @property
     def can_be_named(self) -> bool:
@@ -62,13 +66,14 @@ class Matrix(NamedTuple):
 
 
 class MeantModules(NamedTuple):
-    """What target_modules mean: `lora.targets`, entries that mean nothing, and what is trained.
+    """What target_modules mean: `lora.targets`, `lora.rules`, entries that mean nothing, what is trained.
 
-    trained: the numbers of all adapters of rank 1. with_experts: those if every expert had its own, too.
+    trained: the numbers of all adapters. with_experts: those if every expert had its own, too.
     without_experts: those beside experts and routers.
     """
 
     targets: list[str]
+    rules: list[dict[str, Any]]
     absent: list[str]
     trained: Number
     with_experts: Number
@@ -80,38 +85,109 @@ class MeantModules(NamedTuple):
         return bool(self.trained != self.without_experts)
 
 
-def adapted_by(stated: str | Sequence[str], model: Model, names: ClassNames) -> MeantModules:
-    """The targets of a model. TargetError where they differ by layer, or mean nothing."""
-    patterns = [stated] if isinstance(stated, str) else stated
-    apart = stated != ALL and any(map(tells_layers_apart, patterns))
-    matrices = [*_matrices(model, names, every_layer=apart)]
-    chosen = [matrix for matrix in matrices if _is_chosen(matrix, stated)]
-    linear = [matrix for matrix in chosen if matrix.is_linear]
-    tails = {matrix.tail for matrix in linear}
-    mixed = next((matrix for matrix in matrices if matrix.tail in tails and matrix not in linear), None)
-    if mixed is not None and mixed.is_linear:
-        what = f"target_modules choose {mixed.tail} in some layers alone"
-        raise TargetError(what, "adapters of all layers alike are counted")
-    absent = [] if isinstance(stated, str) else [name for name in stated if not _means_any(name, matrices)]
+class Chosen(NamedTuple):
+    """A matrix with the setting of its adapters in each layer by number; the number outside is None."""
+
+    matrix: Matrix
+    settings: dict[int | None, Setting | None]
+
+    @property
+    def is_adapted(self) -> bool:
+        """Whether it has adapters in any layer."""
+        return any(setting is not None for setting in self.settings.values())
+
+    def trained(self) -> Number:
+        """The numbers of its adapters: inputs of each A, which is one for several, and all outputs."""
+        matrix = self.matrix
+        width = matrix.inputs if matrix.tail == matrix.together[0] else 0
+        copies = matrix.row.experts.n_experts if matrix.row.experts else 1
+        ranks = sum(setting.rank for setting in self.settings.values() if setting is not None)
+        return ranks * copies * (matrix.outputs + width)
+
+
+def adapted_by(
+    targets: str | Sequence[str], model: Model, names: ClassNames, variants: Variants
+) -> MeantModules:
+    """The adapters of a model. TargetError where the targets mean nothing."""
+    apart = variants.are_any or (targets != ALL and any(map(tells_layers_apart, _listed(targets))))
+    layers = LayerIndex(model)
+    all_matrices = [*_matrices(model, names, layers, every_layer=apart)]
+    every = [_chosen(matrix, targets, variants, layers) for matrix in all_matrices]
+    chosen = [it for it in every if it.is_adapted]
+    linear = [it for it in chosen if it.matrix.is_linear]
+    absent = [] if isinstance(targets, str) else [it for it in targets if not _means_any(it, all_matrices)]
     if not linear:
-        leaves = dict.fromkeys(it.names[0][0].rpartition(".")[2] for it in matrices if it.can_be_named)
-        shown = short_repr(stated if isinstance(stated, str) else (absent or [*stated])[0])
+        leaves = dict.fromkeys(it.names[0][0].rpartition(".")[2] for it in all_matrices if it.can_be_named)
+        shown = short_repr(targets if isinstance(targets, str) else (absent or [*targets])[0])
         raise TargetError(f"{shown} of target_modules is no linear layer", f"it has {', '.join(leaves)}")
-    layers = LayerIndex(model)
-    dense = [matrix for matrix in chosen if not matrix.row.experts and matrix.word != ROUTER]
-    trained = (_trained(some, layers) for some in (linear, chosen, dense))
-    return MeantModules(_targets(linear, matrices), absent, *trained)
+    dense = [it for it in chosen if not it.matrix.row.experts and it.matrix.word != ROUTER]
+    trained = (sum(it.trained() for it in some) for some in (linear, chosen, dense))
+    meant = _targets([it.matrix for it in linear], all_matrices)
+    return MeantModules(meant, [*_rules(every, variants.usual_setting)], absent, *trained)
 
 
-def _matrices(model: Model, names: ClassNames, *, every_layer: bool) -> Iterator[Matrix]:
+def _listed(targets: str | Sequence[str]) -> Sequence[str]:
+    return [targets] if isinstance(targets, str) else targets
+
+
+def _chosen(matrix: Matrix, targets: str | Sequence[str], variants: Variants, layers: LayerIndex) -> Chosen:
+    numbers = [*layers.stored_span(matrix.row)] if _is_in_layer(matrix.row, layers) else [None]
+    called = matrix.names if len(matrix.names) == len(numbers) else matrix.names[:1] * len(numbers)
+    # what is asked of the same names has one answer
+    known: dict[tuple[str, ...], Setting | None] = {}
+    for names in called:
+        if names not in known:
+            known[names] = variants.setting_of(names) if _is_chosen(matrix, names, targets) else None
+    return Chosen(matrix, dict(zip(numbers, (known[names] for names in called), strict=True)))
+
+
+def _is_in_layer(row: Row, layers: LayerIndex) -> bool:
+    return any(row.path.startswith(prefix) for prefix in layers.prefixes)
+
+
+def _rules(every: Sequence[Chosen], usual: Setting) -> Iterator[dict[str, Any]]:
+    """The rules of `lora` for layers whose adapters are not the usual ones, or that have none."""
+    tails = {it.matrix.tail for it in every if it.matrix.is_linear and it.is_adapted}
+    by_setting: dict[tuple[str, Setting | None], list[int | None]] = {}
+    settings = [
+        (it.matrix.tail, number, setting)
+        for it in every
+        for number, setting in it.settings.items()
+        if it.matrix.tail in tails
+    ]
+    known: dict[tuple[str, int | None], Setting | None] = {}
+    for tail, number, setting in settings:
+        if known.setdefault((tail, number), setting) != setting:
+            what = f"target_modules choose {tail} in some modules alone"
+            raise TargetError(what, "archcli has one name for several modules of a layer")
+        if setting != usual:
+            by_setting.setdefault((tail, setting), []).append(number)
+    for (tail, setting), numbers in by_setting.items():
+        where = (
+            {}
+            if None in numbers
+            else {"layers": ",".join(_spans(sorted(n for n in numbers if n is not None)))}
+        )
+        rank, alpha = (0, usual.alpha) if setting is None else setting
+        yield {"match": tail, "rank": rank, **({} if alpha == usual.alpha else {"alpha": alpha}), **where}
+
+
+def _spans(numbers: Sequence[int]) -> Iterator[str]:
+    """Runs of neighbouring layers: 0-3, 7."""
+    for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
+        found = [number for _, number in run]
+        yield str(found[0]) if len(found) == 1 else f"{found[0]}-{found[-1]}"
+
+
+def _matrices(model: Model, names: ClassNames, layers: LayerIndex, *, every_layer: bool) -> Iterator[Matrix]:
     """All matrices that can have adapters, a row of several layers once, with the names of every layer."""
-    layers = LayerIndex(model)
+    tables = [row for row in outline(model) if isinstance(row.op, Lookup) and "weight" in row.weights]
     for row in outline(model):
         word = target_of(row.op)
         if word is None or len(layers.stored_span(row)) > MOST_NUMBERED:
             continue
         experts = bool(row.experts)
-        together = stored_together(row.path, names.weights, experts=experts)
+        together = held_together(row.path, names.weights)
         # of experts that lie in one parameter only adapters of each by itself are asked about
         together = (f"{row.path}.weight",) if experts else together
         paths = layers.stored_paths(row)[: None if every_layer else 1] or [row.path]
@@ -126,7 +202,17 @@ def _matrices(model: Model, names: ClassNames, *, every_layer: bool) -> Iterator
             tuple(called),
             row,
             is_linear,
+            *_sizes(row, tables),
         )
+
+
+def _sizes(row: Row, tables: Sequence[Row]) -> tuple[Number, Number]:
+    """The outputs and inputs of a matrix, that of a tied head being its table's."""
+    if "weight" in row.weights:
+        outputs, *inputs = row.weights["weight"]
+        return outputs, inputs[-1]
+    entries, width = next((table.weights["weight"] for table in tables), (0, 0))
+    return getattr(row.op, "out", entries), width
 
 
 def _called(path: str, row: Row, weights: WeightMap) -> tuple[str, ...]:
@@ -142,27 +228,15 @@ def _tail(path: str) -> str:
     return f"{place}.{word}" if place and word != TABLE else word
 
 
-def _is_chosen(matrix: Matrix, stated: str | Sequence[str]) -> bool:
-    """Whether a matrix is meant in every layer; TargetError where it is in some alone."""
-    if stated in (ALL, [ALL]):
+def _is_chosen(matrix: Matrix, names: Sequence[str], targets: str | Sequence[str]) -> bool:
+    """Whether a matrix is meant by these names."""
+    if targets in (ALL, [ALL]):
         return matrix.word not in (HEAD, TABLE)
-    chosen = {_is_meant(names, stated) for names in matrix.names}
-    if len(chosen) > 1:
-        what = f"target_modules {short_repr(stated)} name some layers alone"
-        raise TargetError(what, "adapters of all layers alike are counted")
-    return chosen == {True}
-
-
-def _is_meant(names: Sequence[str], stated: str | Sequence[str]) -> bool:
-    """peft's rule: a list names the last steps of a module's name, a pattern all of it."""
-    if isinstance(stated, str):
-        expression = BoundedRegex(stated)
-        return any(expression.match(called, whole=True) for name in names for called in below_wrappers(name))
-    return any(name == target or name.endswith(f".{target}") for name in names for target in stated)
+    return is_meant(names, targets)
 
 
 def _means_any(target: str, matrices: Sequence[Matrix]) -> bool:
-    return any(_is_meant(names, [target]) for matrix in matrices for names in matrix.names)
+    return any(is_meant(names, [target]) for matrix in matrices for names in matrix.names)
 
 
 def _targets(linear: Sequence[Matrix], matrices: Sequence[Matrix]) -> list[str]:
@@ -191,14 +265,3 @@ def _refuse_ambiguous(target: str, meant: set[str], matrices: Sequence[Matrix]) 
         if matrix.tail not in meant and means(target, place, matrix.word):
             what = f"adapters of {target} without {matrix.tail} cannot be told apart"
             raise TargetError(what, "state lora.targets of a YAML")
-
-
-def _trained(matrices: Sequence[Matrix], layers: LayerIndex) -> Number:
-    """The numbers of adapters of rank 1: inputs of each A, which is one for several, and all outputs."""
-    total: Number = 0
-    for matrix in matrices:
-        out, *inputs = matrix.row.weights["weight"]
-        width = inputs[-1] if matrix.tail == matrix.together[0] else 0
-        copies = matrix.row.experts.n_experts if matrix.row.experts else 1
-        total += len(layers.stored_span(matrix.row)) * copies * (out + width)
-    return total

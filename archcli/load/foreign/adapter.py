@@ -1,18 +1,19 @@
 """adapter_config.json of peft: the low-rank adapters that it states, in archcli's words.
 
 The base model is named in it and read like any other; no weight of the adapter is. What archcli's `lora` does
-not have (DoRA, ranks that differ, modules trained whole) is refused, as it would be miscounted.
+not have (DoRA, modules trained whole) is refused, as it would be miscounted.
 """
 
 from __future__ import annotations
 
-import math
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from archcli.errors import ArchError, format_value, quote
+from archcli.errors import ArchError, quote
 from archcli.load.foreign.adapted import ALL, TargetError, adapted_by
 from archcli.load.foreign.class_names import ClassNames, class_names
+from archcli.load.foreign.variants import Setting, Variants, read_variants
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigJson, ConfigValue
 from archcli.load.huggingface.weights.modules import listed
@@ -44,28 +45,35 @@ FUSED = frozenset(
 """One matrix for several projections, whose adapter is smaller than theirs; or a name of several matrices."""
 
 REFUSED = (
-    *("use_dora", "rank_pattern", "modules_to_save", "layers_to_transform", "layer_replication"),
-    *("target_parameters", "trainable_token_indices", "exclude_modules", "lora_bias", "use_qalora"),
+    *("use_dora", "modules_to_save", "layer_replication", "target_parameters"),
+    *("trainable_token_indices", "lora_bias", "use_qalora"),
     *("use_bdlora", "monteclora_config", "velora_config", "arrow_config"),
 )
-"""Settings by which other numbers are trained than a matrix A and B of one rank for each target."""
+"""Settings by which other numbers are trained than a matrix A and B for each target."""
 
 IGNORED = """
     peft_type task_type inference_mode revision auto_mapping fan_in_fan_out init_lora_weights loftq_config
-    eva_config corda_config lora_ga_config megatron_config megatron_core layers_pattern runtime_config
-    alpha_pattern use_rslora peft_version qalora_group_size alora_invocation_tokens ensure_weight_tying
+    eva_config corda_config lora_ga_config megatron_config megatron_core runtime_config
+    peft_version qalora_group_size alora_invocation_tokens ensure_weight_tying
 """
 LoadBase = Callable[[Sequence[str]], Loaded]
 """Loads the base model with overrides."""
 
 
 class Adapter(NamedTuple):
-    """The low-rank adapters of a file: the base model's name, `lora` without its targets, and the targets."""
+    """The low-rank adapters of a file: the base model's name, dropout, ranks and scales, and the targets."""
 
     config: Config
     base: ConfigValue[str]
-    lora: Mapping[str, Any]
+    dropout: float
+    variants: Variants
     targets: ConfigValue[Any]
+
+    @property
+    def lora(self) -> dict[str, Any]:
+        """The `lora` of archcli without its targets."""
+        rank, alpha = self.variants.usual_setting
+        return {"rank": rank, "alpha": alpha, "dropout": self.dropout}
 
 
 def is_adapter(data: Mapping[str, Any]) -> bool:
@@ -88,34 +96,38 @@ def read_adapter(file: ConfigJson) -> Adapter:
         what, place = "base_model_name_or_path names no model", config.place("base_model_name_or_path")
         raise config.error(what, "it is a preset or a model of the hub", place)
     config.ignore(*IGNORED.split())
-    return Adapter(config, base, _sizes(config), config.value("target_modules", default=None))
+    dropout, variants = _sizes(config)
+    return Adapter(config, base, dropout, variants, config.value("target_modules", default=None))
 
 
-def _sizes(config: Config) -> dict[str, Any]:
-    """rank, alpha and dropout."""
+def _sizes(config: Config) -> tuple[float, Variants]:
+    """The dropout; ranks and scales."""
     rank = config.size("r").value
     alpha = config.number("lora_alpha", default=8).value
     dropout = config.number("lora_dropout", default=0.0)
     if alpha <= 0 or not 0 <= dropout.value < 1:
         what = f"lora_alpha {alpha:g} and lora_dropout {dropout.value:g} are no scale and share"
         raise config.error(what, "a number above 0, and one from 0 to 1", config.place("lora_alpha", "r"))
-    # rank-stabilized LoRA divides by the root of the rank, arXiv:2312.03732
     stable = config.flag("use_rslora", default=False).value
-    return {"rank": rank, "alpha": alpha * math.sqrt(rank) if stable else alpha, "dropout": dropout.value}
+    return dropout.value, read_variants(config, Setting(rank, alpha), stable=stable)
 
 
 def lora_of(adapter: Adapter, base: Loaded) -> dict[str, Any]:
     """The `lora` of the base model. ArchError for targets that it does not have by itself."""
     names = class_names(base)
-    targets = _by_words(adapter, base) if names is None else _by_modules(adapter, base, names)
-    return {**adapter.lora, "targets": targets}
+    if names is not None:
+        return {**adapter.lora, **_by_modules(adapter, base, names)}
+    if adapter.variants.are_any:
+        what = f"which modules the class of {quote(base.name)} has is not known here"
+        raise _refused(adapter, what, "adapters of all layers alike and of one rank are counted")
+    return {**adapter.lora, "targets": _by_words(adapter, base)}
 
 
-def _by_modules(adapter: Adapter, base: Loaded, names: ClassNames) -> list[str]:
-    """The targets among the modules of the base model's class."""
+def _by_modules(adapter: Adapter, base: Loaded, names: ClassNames) -> dict[str, Any]:
+    """The targets among the modules of the base model's class, and the rules of those that differ."""
     file = adapter.config
     try:
-        adapted = adapted_by(_stated(adapter), base.model, names)
+        adapted = adapted_by(_stated(adapter), base.model, names, adapter.variants)
     except TargetError as error:
         raise _refused(adapter, f"{error.what} of {quote(base.name)}", error.hint) from None
     except ValueError:
@@ -127,14 +139,14 @@ def _by_modules(adapter: Adapter, base: Loaded, names: ClassNames) -> list[str]:
     if of_experts and names.experts_apart and adapted.has_experts:
         file.note(
             "each expert is adapted by itself, as transformers 4's classes hold experts: in transformers 5, "
-            f"where all are one parameter, {adapter.lora['rank'] * adapted.without_experts:,} are trained"
+            f"where all are one parameter, {adapted.without_experts:,} are trained"
         )
     elif of_experts and adapted.with_experts != adapted.trained:
         file.note(
             "experts are one parameter in this class, which peft does not adapt by target_modules: "
-            f"with each by itself {adapter.lora['rank'] * adapted.with_experts:,} would be trained"
+            f"with each by itself {adapted.with_experts:,} would be trained"
         )
-    return adapted.targets
+    return {"targets": adapted.targets, **({"rules": adapted.rules} if adapted.rules else {})}
 
 
 def _stated(adapter: Adapter) -> str | list[str]:
@@ -162,7 +174,7 @@ def adapted(adapter: Adapter, load_base: LoadBase, overrides: Sequence[str]) -> 
         first = error.problems[0]
         what = f"the base model {quote(adapter.base.value)} is not known: {first.what}"
         raise file.error(what, first.hint, adapter.base.place) from None
-    lora = f"lora={format_value(lora_of(adapter, base))}"
+    lora = f"lora={json.dumps(lora_of(adapter, base))}"
     try:
         load_base((lora,))
     except ArchError as error:

@@ -12,11 +12,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from archcli.arith import Number
+from archcli.arith import Number, is_whole
 from archcli.graph import Op, Row, Tape, Tensor, tree_map
 from archcli.graph.count_tape import Abstract
+from archcli.modules.adapters.rule import AdapterRule
 from archcli.modules.networks.activation import dropped
 from archcli.modules.spec.base import Conflict, Module, Positive, Share, Size, Spec
 from archcli.modules.spec.trace import ADAPTERS, outline
@@ -79,19 +80,37 @@ class LoRA(Spec):
     but routers and the head. The last steps of a path name fewer of them: attention.q, shared.up. Matrices
     that a class holds in one share one A: q+k+v. The paper adapts q and v. `rank` is the width between A
     and B. `alpha` left out is the rank, so that the product counts once. `dropout` zeroes that share of what
-    A reads in training. Everything but the adapters is frozen.
+    A reads in training. `rules` give some projections another rank, in all layers or in some. Everything but
+    the adapters is frozen.
     """
 
     rank: Size
     alpha: Positive | None = None
     targets: tuple[str, ...] = ("q", "v")
     dropout: Share = 0.0
+    rules: tuple[AdapterRule, ...] = ()
 
     @property
     def factor(self) -> Number:
         """alpha / rank, by which the adapter's output is multiplied."""
-        # a float power, which numbers, symbols and arrays all have
-        return 1.0 if self.alpha is None else self.alpha * self.rank**-1.0
+        return _factor(self.rank, self.alpha)
+
+    @property
+    def tells_layers_apart(self) -> bool:
+        """Whether a projection may have another adapter in one layer than in the next."""
+        return any(rule.layers is not None for rule in self.rules)
+
+    def adapter(self, op: Op, path: str = "") -> OpAdapter | None:
+        """The adapter of an op of a module at a path; None where it has none."""
+        target = self.target(op, path)
+        if target is None:
+            return None
+        word = target_of(op) or ""
+        named = (rule for rule in self.rules if means(rule.match, path, word) and rule.has_layer(path))
+        rank, alpha = self.rank, self.alpha
+        for rule in named:
+            rank, alpha = rule.rank, self.alpha if rule.alpha is None else rule.alpha
+        return None if is_whole(rank) and rank == 0 else OpAdapter(target, rank, _factor(rank, alpha))
 
     def target(self, op: Op, path: str = "") -> str | None:
         """The first target that means this op of a module at a path; None where it is not adapted."""
@@ -137,6 +156,15 @@ class LoRA(Spec):
                     f"it has {', '.join(projections)}; or all_linear",
                 )
 
+        for i, rule in enumerate(self.rules):
+            if not any(means(rule.match, *name) for name in named):
+                yield Conflict(
+                    "lora-rule-unknown",
+                    f"lora.rules.{i}.match",
+                    f"no projection of this model is called {rule.match!r}",
+                    f"it has {', '.join(projections)}",
+                )
+
     def check_model(self, model: Any) -> Iterator[Conflict]:
         """Conflicts: targets that are no projection of this model."""
         rows = outline(model)
@@ -169,6 +197,19 @@ class LoRA(Spec):
                 "the head cannot be adapted where training reads the table it is tied to",
                 "write tied: false",
             )
+
+
+class OpAdapter(NamedTuple):
+    """The adapter of an op: the target that means it, its rank, and alpha / rank."""
+
+    target: str
+    rank: Number
+    factor: Number
+
+
+def _factor(rank: Number, alpha: Number | None) -> Number:
+    # a float power, which numbers, symbols and arrays all have
+    return 1.0 if alpha is None else alpha * rank**-1.0
 
 
 def means(target: str, path: str, word: str) -> bool:
@@ -204,9 +245,9 @@ class AdaptTape:
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Emit the op with frozen weights, followed by its adapter if it is a target."""
         y = self.inner.emit(op, *xs, group=group, trained=False)
-        target = self.lora.target(op, self.path)
-        if target is not None:
-            y = self._added(op, y, self._low(op, xs[0], target))
+        adapter = self.lora.adapter(op, self.path)
+        if adapter is not None:
+            y = self._added(op, y, self._low(op, xs[0], adapter), adapter)
         return on_tape(self, y)
 
     def weight(
@@ -218,16 +259,16 @@ class AdaptTape:
         prediction. A tied head borrows the table without its adapter, as PEFT does.
         """
         weight = self.inner.weight(op, *xs, group=group, trained=False, which=which)
-        if isinstance(op, Linear) and which == "weight" and self.lora.target(op, self.path):
+        adapter = self.lora.adapter(op, self.path)
+        if isinstance(op, Linear) and which == "weight" and adapter is not None:
             # the merged product reads no token: B needs the width of its input alone
-            low = Tensor(self.inner, Abstract((self.lora.rank,)))
+            low = Tensor(self.inner, Abstract((adapter.rank,)))
             a = self.inner.weight(
-                Linear(f"{op.name}.lora_A", self.lora.rank), Tensor(self.inner, xs[0].value), group=ADAPTERS
+                Linear(f"{op.name}.lora_A", adapter.rank), Tensor(self.inner, xs[0].value), group=ADAPTERS
             )
             b = self.inner.weight(Linear(f"{op.name}.lora_B", op.out, zeroed=True), low, group=ADAPTERS)
-            weight = self._added(
-                op, weight, Einsum(f"{op.name}.lora_merge", "or,ri->oi")(b, a, group=ADAPTERS)
-            )
+            product = Einsum(f"{op.name}.lora_merge", "or,ri->oi")(b, a, group=ADAPTERS)
+            weight = self._added(op, weight, product, adapter)
         merged: Tensor = on_tape(self, weight)
         return merged
 
@@ -259,36 +300,39 @@ class AdaptTape:
         No gradient flows below the first adapter; after a period of layers the stream carries one, or never
         does, so all later layers are alike.
         """
-        yield from self.inner.occurrences(n_layers, period, apart=True)
+        if self.lora.tells_layers_apart and is_whole(n_layers):
+            yield from ((i, 1) for i in range(int(n_layers)))
+        else:
+            yield from self.inner.occurrences(n_layers, period, apart=True)
 
     def _around(self, tape: Tape) -> AdaptTape:
         return AdaptTape(tape, self.lora, self.path, self.lows)
 
-    def _low(self, op: Op, read: Tensor, target: str) -> Tensor:
+    def _low(self, op: Op, read: Tensor, adapter: OpAdapter) -> Tensor:
         """B A x; of a table B a for the row a of A [entries, rank], where A starts as zero."""
         x = Tensor(self.inner, read.value)
         width = op.shape(x.shape)[-1]
         if isinstance(op, Lookup):
             # PEFT starts A of a table at zero and B at random, of a projection the other way round
-            low = Lookup(f"{op.name}.lora_embedding_A", op.entries, self.lora.rank, zeroed=True)(
+            low = Lookup(f"{op.name}.lora_embedding_A", op.entries, adapter.rank, zeroed=True)(
                 x, group=ADAPTERS
             )
             looked_up: Tensor = Linear(f"{op.name}.lora_embedding_B", width)(low, group=ADAPTERS)
             return looked_up
         # behind the branch of tables: ids cannot be dropped
-        shared = self.lows.get((target, id(read.value)))
+        shared = self.lows.get((adapter.target, id(read.value)))
         if shared is None:
             x = dropped(x, self.lora.dropout, f"{op.name}.lora_dropout", ADAPTERS)
-            low = Linear(f"{op.name}.lora_A", self.lora.rank)(x, group=ADAPTERS)
+            low = Linear(f"{op.name}.lora_A", adapter.rank)(x, group=ADAPTERS)
         else:
             low = Tensor(self.inner, shared[1].value)
-        if "+" in target:
+        if "+" in adapter.target:
             # with what it was made of, so that no later tensor has its id
-            self.lows[target, id(read.value)] = (read, low)
+            self.lows[adapter.target, id(read.value)] = (read, low)
         projected: Tensor = Linear(f"{op.name}.lora_B", width, zeroed=True)(low, group=ADAPTERS)
         return projected
 
-    def _added(self, op: Op, y: Tensor, low: Tensor) -> Tensor:
-        scaled = Scale(f"{op.name}.lora_scale", self.lora.factor)(low, group=ADAPTERS)
+    def _added(self, op: Op, y: Tensor, low: Tensor, adapter: OpAdapter) -> Tensor:
+        scaled = Scale(f"{op.name}.lora_scale", adapter.factor)(low, group=ADAPTERS)
         total: Tensor = Add(f"{op.name}.lora_add")(y, scaled, group=ADAPTERS)
         return total

@@ -104,7 +104,8 @@ class BlockwiseAttention(SoftmaxAttention):
         mask = self._mask(blocks)
         mixed = self.attend(context, self.head_dim, q, kv, kv, mask=mask, selected=chosen)
         mixed = self.merge(x, self.position.rotate_back(mixed, table, "mixed_rotate"))
-        grouped = BlockDiagonal("o_a_proj", self.o_groups, self.o_groups * self.o_lora_rank)(mixed)
+        low = BlockDiagonal("o_a_proj", self.o_groups, self.o_groups * self.o_lora_rank, is_matrix=True)
+        grouped = low(mixed)
         out: Tensor = Linear("o_b_proj", context.width_of(x))(grouped)
         return out, None if held is None else (*held, *states)
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from archcli.arith import Number, ceil_div
+from archcli.arith import Number, Shape, ceil_div
 from archcli.graph import Row
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.base import Conflict, Count, Size, Spec
@@ -21,7 +21,7 @@ from archcli.modules.stored.formats import (
     Packing,
     stored_format,
 )
-from archcli.ops import Conv1d, Linear, Lookup
+from archcli.ops import BlockDiagonal, Conv1d, Linear, Lookup
 
 Span = tuple[float, float]
 """The first and the last layer of a range."""
@@ -197,7 +197,19 @@ class Quantization(Format):
 
 def quantizable(row: Row) -> bool:
     """Whether a row's weight is a projection, a convolution or a table, and no adapter."""
-    return isinstance(row.op, Linear | Lookup | Conv1d) and "weight" in row.weights and row.group != ADAPTERS
+    is_matrix = isinstance(row.op, Linear | Lookup | Conv1d) or is_stacked(row)
+    return is_matrix and "weight" in row.weights and row.group != ADAPTERS
+
+
+def is_stacked(row: Row) -> bool:
+    """Whether files hold the blocks of a row's weight as one matrix, one below the other."""
+    return isinstance(row.op, BlockDiagonal) and row.op.is_matrix
+
+
+def matrix_shape(row: Row) -> Shape:
+    """The shape [out, in, …] in which the weight of a row is packed."""
+    shape = row.weights["weight"]
+    return (shape[0] * shape[1], *shape[2:]) if is_stacked(row) else shape
 
 
 def _span(want: str, step: str, *, numbered: bool) -> Span | None:

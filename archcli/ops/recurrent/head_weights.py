@@ -20,6 +20,7 @@ class BlockDiagonal(Op):
     """y_j = W_j x_j + b_j for each of `blocks` equal pieces x_j of the last axis.
 
     Input [..., in], output [..., out]; weight [b, out / b, in / b] for b blocks, bias [b, out / b].
+    `is_matrix`: files hold the blocks as one matrix, one below the other, and pack it as they do others.
     """
 
     follows_run: ClassVar[bool] = True
@@ -27,6 +28,7 @@ class BlockDiagonal(Op):
     blocks: Number
     out: Number
     bias: bool = False
+    is_matrix: bool = False
 
     def shape(self, x: Shape) -> Shape:
         return (*x[:-1], self.out)

@@ -41,6 +41,50 @@ def trained(config):
     return count_params(load_text(json.dumps(config), "f.json").model, "bf16").totals["lora_params"]
 
 
+# as peft's get_pattern_key and check_target_module_exists read them
+VARIED = {
+    "rank-of-one": ({"rank_pattern": {"q_proj": 4}}, 32 * (4 * Q + 16 * K)),
+    "first-rank-that-fits": ({"rank_pattern": {"self_attn.v_proj": 2, "v_proj": 4}}, 32 * (16 * Q + 2 * K)),
+    "rank-of-a-layer": ({"rank_pattern": {r"layers\.0\.self_attn\.q_proj": 8}}, 16 * 32 * (Q + K) - 8 * Q),
+    "rank-of-layers": ({"rank_pattern": {r".*\.[0-9]\..*q_proj": 8}}, 16 * 32 * (Q + K) - 10 * 8 * Q),
+    "rank-no-part-of-a-step": ({"rank_pattern": {"proj": 4}}, 32 * 16 * (Q + K)),
+    "alpha-alone": ({"alpha_pattern": {"q_proj": 4}}, 32 * 16 * (Q + K)),
+    "layers": ({"layers_to_transform": [0, 1, 31]}, 3 * 16 * (Q + K)),
+    "a-layer": ({"layers_to_transform": 5}, 16 * (Q + K)),
+    "no-layers-listed": ({"layers_to_transform": []}, 32 * 16 * (Q + K)),
+    "layers-by-pattern": ({"layers_to_transform": [0], "layers_pattern": "layers"}, 16 * (Q + K)),
+    "layers-pattern-alone": ({"layers_pattern": ["layers"]}, 32 * 16 * (Q + K)),
+    "numbered-target": ({"target_modules": ["0.self_attn.q_proj", "v_proj"]}, 16 * Q + 32 * 16 * K),
+    "excluded": ({"exclude_modules": ["v_proj"]}, 32 * 16 * Q),
+    "excluded-by-pattern": ({"exclude_modules": r".*\.(3|4)\..*v_proj"}, 32 * 16 * Q + 30 * 16 * K),
+    "pattern-of-layers": ({"target_modules": r".*layers\.(0|1)\..*\.(q|v)_proj"}, 2 * 16 * (Q + K)),
+    "all": (
+        {
+            "rank_pattern": {"q_proj": 4},
+            "layers_to_transform": [0, 1],
+            "exclude_modules": ["0.self_attn.v_proj"],
+        },
+        2 * 4 * Q + 16 * K,
+    ),
+}
+
+
+@every_row(("changes", "counted"), VARIED.values(), ids=VARIED)
+def test_ranks_and_layers_by_hand(changes, counted):
+    assert trained({**LORA, **changes}) == counted
+
+
+def test_scales_by_pattern():
+    rules = load_text(json.dumps({**LORA, "alpha_pattern": {"q_proj": 4}}), "f.json").model.lora.rules
+    assert [(rule.match, rule.rank, rule.alpha) for rule in rules] == [("attention.q", 16, 4)]
+
+
+def test_a_tied_head_has_an_adapter_of_its_own():
+    """Gemma 2 2B ties it to its table, of 256,000 words 2304 wide."""
+    asked = {**LORA, "base_model_name_or_path": "gemma-2-2b", "target_modules": ["lm_head"]}
+    assert trained(asked) == 16 * (256000 + 2304)
+
+
 @pytest.mark.long
 @every_row(("changes", "counted"), COUNTED.values(), ids=COUNTED)
 def test_what_is_trained_by_hand(changes, counted):
@@ -192,9 +236,11 @@ def test_an_adapter_of_experts_is_one_for_each():
 REFUSED = {
     "method": ({"peft_type": "IA3"}, "peft_type 'IA3' is not supported; supported: 'LORA'"),
     "dora": ({"use_dora": True}, "use_dora True is not supported"),
-    "ranks": ({"rank_pattern": {"q_proj": 4}}, "rank_pattern {'q_proj': 4} is not supported"),
+    "ranks": ({"rank_pattern": {"q_proj": 0}}, "rank_pattern {'q_proj': 0} is not understood"),
+    "rank-of-a-pattern": ({"rank_pattern": {"(q": 4}}, "rank_pattern {'(q': 4} is not understood"),
     "saved": ({"modules_to_save": ["lm_head"]}, "modules_to_save ['lm_head'] is not supported"),
-    "layers": ({"layers_to_transform": [1]}, "layers_to_transform [1] is not supported"),
+    "layers": ({"layers_to_transform": ["a"]}, "layers_to_transform ['a'] is not understood"),
+    "excluded": ({"exclude_modules": ["q_proj", "v_proj"]}, "'q_proj' of target_modules is no linear layer"),
     "biases": ({"bias": "all"}, "bias 'all' is not supported"),
     "no-base": ({"base_model_name_or_path": None}, "base_model_name_or_path names no model"),
     "base": (
@@ -213,10 +259,6 @@ REFUSED = {
         "'q_prj' of target_modules is no linear layer of 'llama-3.1-8b'",
     ),
     "absent": ({"target_modules": ["q_a_proj"]}, "'q_a_proj' of target_modules is no linear layer"),
-    "numbered": (
-        {"target_modules": ["0.self_attn.q_proj"]},
-        "target_modules ['0.self_attn.q_proj'] name some",
-    ),
     "no-class": (
         {"base_model_name_or_path": "gpt3-175b", "target_modules": "all-linear"},
         "target_modules 'all-linear' is not supported for 'gpt3-175b'",

@@ -169,3 +169,14 @@ def test_a_class_that_fuses_has_a_scale_a_matrix():
     matrices = FULL * len(ATTENTION) + DELTA * len(NET) + (DELTA + FULL) * len(MLP)
     packed = count(lambda *_: True)
     assert totals(stated)["bytes"] == 2 * (WHOLE - packed) + packed + 2 * matrices
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_noted"),
+    [(r"re:.*experts\.(0|1)\..*", True), ("experts.3.down_proj", True), ("experts", False)],
+)
+def test_a_pattern_of_single_experts_is_said_not_to_be_told_apart(pattern, is_noted):
+    routed = {"model_type": "qwen3_moe", "num_experts": 8, "num_experts_per_tok": 2, "num_hidden_layers": 2}
+    config = {**QWEN, **routed, "quantization_config": compressed(pattern)}
+    found = load_text(json.dumps(config), "f").notes
+    assert any("experts count alike" in note for note in found) == is_noted

@@ -8,6 +8,7 @@ import pytest
 
 from archcli.load.huggingface.quantization.rules import Decision, rules
 from archcli.load.huggingface.quantization.scheme import AS_IT_IS
+from archcli.load.huggingface.weights.bounded import BoundedRegex
 from archcli.load.huggingface.weights.patterns import Patterns
 from archcli.load.source import load_text
 from archcli.modules import Quantization, Rule
@@ -108,7 +109,58 @@ def test_a_flood_of_patterns_is_answered_in_time(name):
     assert any("was not understood" in note or "is not known" in note for note in notes)
 
 
+def test_a_long_list_of_patterns_that_match_nothing_is_answered_in_time():
+    """As lists are that name each layer: most of it is known by letters that no name has."""
+    deep = {**LLAMA, "num_hidden_layers": 80}
+    listed = [rf"re:.*layers\.{i}\.mixer\..*" for i in range(500)]
+    start = time.process_time()
+    notes = loaded(
+        {**deep, "quantization_config": compressed("pack-quantized", BY_GROUP, None, listed)}
+    ).notes
+    assert time.process_time() - start < 2
+    assert any("and 497 more" in note for note in notes)
+
+
+LETTERS = {
+    r".*self_attn\.(q|k)_proj": "self_attn.",
+    r"layers\.\d+\.mlp": "layers.",
+    r"ab?cde+": "cd",
+    r"a|b": "",
+    r"[ab]{2}c": "c",
+    r"^.*\.experts\.[0-3]\.w1$": ".experts.",
+    r"(?!x)y.z": "y",
+}
+
+
+@every_row(("pattern", "letters"), LETTERS.items(), ids=LETTERS)
+def test_letters_that_all_it_matches_has(pattern, letters):
+    assert BoundedRegex(pattern).literal == letters
+
+
 # rules
+
+
+def test_a_rule_comes_after_those_that_name_more():
+    """`lm_head` means the whole group, and q_proj what lies below it."""
+    of_8 = Packing(8)
+    decisions = [
+        Decision("lm_head", "lm_head_transform", None, AS_IT_IS),
+        Decision("lm_head", "lm_head", None, of_8),
+        Decision("attention", "layers.*.attention.q_proj.adapter_B", range(2), AS_IT_IS),
+        Decision("attention", "layers.*.attention.q_proj", range(2), of_8),
+        Decision("ffn", "layers.*.ffn.up_proj", range(2), AS_IT_IS),
+        Decision("ffn", "layers.*.ffn.down_proj", range(2), AS_IT_IS),
+        Decision("embedding", "embedding.tokens", None, AS_IT_IS),
+    ]
+    assert rules(decisions) == {
+        "bits": "dtype",
+        "rules": [
+            {"match": "lm_head", "bits": 8},
+            {"match": "lm_head_transform", "bits": "dtype"},
+            {"match": "layers.*.attention.q_proj", "bits": 8},
+            {"match": "layers.*.attention.q_proj.adapter_B", "bits": "dtype"},
+        ],
+    }
 
 
 def rows_of(model):

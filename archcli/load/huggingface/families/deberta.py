@@ -58,33 +58,33 @@ NEW_HEAD: Weights = {
 }
 """The head of files with legacy false."""
 PROJECTIONS = {"query_proj": "q_proj", "key_proj": "k_proj", "value_proj": "v_proj"}
+POSITIONS = {"pos_key_proj": "pos_k_proj", "pos_query_proj": "pos_q_proj"}
 
 
 def _deberta_v2_weights(config: Config) -> Weights:
     """Weight names: BERT's, but for the projections, which the first DeBERTa stores head by head."""
     config = _with_tie(config)
     self_attention = "[deberta.]encoder.layer.*.attention.self"
-    fused = tuple(f"layers.*.attention.{which}_proj.weight" for which in "qkv")
+    is_first = config.data.get("model_type") == "deberta"
+    names = tuple(f"layers.*.attention.{which}_proj.weight" for which in "qkv")
     heads = config.size("num_attention_heads").value
+    fused = {f"{self_attention}.in_proj.weight": Parts(names, groups=heads)} if is_first else {}
+    projections = {} if is_first else PROJECTIONS
     return with_bert_head(
         config,
         {
             **encoder_names("deberta"),
             **{
                 f"{self_attention}.{name}.*": f"layers.*.attention.{ours}.*"
-                for name, ours in {
-                    **PROJECTIONS,
-                    "pos_key_proj": "pos_k_proj",
-                    "pos_query_proj": "pos_q_proj",
-                }.items()
+                for name, ours in {**projections, **POSITIONS}.items()
             },
-            f"{self_attention}.in_proj.weight": Parts(fused, groups=heads),
+            **fused,
             f"{self_attention}.q_bias": "layers.*.attention.q_proj.bias",
             f"{self_attention}.v_bias": "layers.*.attention.v_proj.bias",
             "[deberta.]encoder.rel_embeddings.weight": "relative.weight",
             **norm_names({"[deberta.]encoder": "relative_norm"}),
         },
-        NEW_HEAD,
+        {} if config.flag("legacy") else NEW_HEAD,
     )
 
 

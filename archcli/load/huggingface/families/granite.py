@@ -15,7 +15,7 @@ from archcli.load.huggingface.parts.recurrent import LINEAR, bamba_mixer, kinds_
 from archcli.load.huggingface.parts.rope import position, rope, rope_parameters
 from archcli.load.huggingface.weights.hybrid import INPUT_NORMS, by_kinds
 from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import GRANITE_EXPERTS, LLAMA
+from archcli.load.huggingface.weights.names import GRANITE_EXPERTS, LLAMA, renamed
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 
@@ -153,7 +153,7 @@ HYBRID_EVERYWHERE: Weights = {
 def _hybrid_weights(config: Config) -> Weights:
     """The names of layers of either kind, with experts or without."""
     ffn = GRANITE_EXPERTS if config.count("num_local_experts") else DENSE
-    return {**HYBRID_EVERYWHERE, **ffn, **by_kinds(_hybrid_kinds(config), INPUT_NORMS)}
+    return {**renamed(HYBRID_EVERYWHERE, ffn), **by_kinds(_hybrid_kinds(config), INPUT_NORMS)}
 
 
 HYPERCLOVAX_WEIGHTS = {

@@ -17,7 +17,7 @@ from archcli.load.huggingface.parts.networks import activation, gated, layernorm
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.auxiliary import TOWER
 from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
-from archcli.load.huggingface.weights.names import FUSED, LLAMA, QK_NORM
+from archcli.load.huggingface.weights.names import FUSED, LLAMA, QK_NORM, renamed
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 CHAMELEON_WEIGHTS = {
@@ -61,15 +61,17 @@ def _moshi(config: Config) -> Mapped:
     return llama_like(config, ffn=ffn, slides=lambda _: True, embedding=embedding)
 
 
-LANGUAGE: Weights = {
-    **LLAMA,
-    "[model.]layers.*.self_attn.q_proj.linear.*": "layers.*.attention.q_proj.*",
-    "[model.]layers.*.self_attn.k_proj.linear.*": "layers.*.attention.k_proj.*",
-    "[model.]layers.*.self_attn.v_proj.linear.*": "layers.*.attention.v_proj.*",
-    "[model.]layers.*.self_attn.o_proj.linear.*": "layers.*.attention.o_proj.*",
-    "[model.]layers.*.mlp.fc1.*": Parts(("layers.*.ffn.gate_proj.*", "layers.*.ffn.up_proj.*")),
-    "[model.]layers.*.mlp.fc2.*": "layers.*.ffn.down_proj.*",
-}
+LANGUAGE: Weights = renamed(
+    LLAMA,
+    {
+        "[model.]layers.*.self_attn.q_proj.linear.*": "layers.*.attention.q_proj.*",
+        "[model.]layers.*.self_attn.k_proj.linear.*": "layers.*.attention.k_proj.*",
+        "[model.]layers.*.self_attn.v_proj.linear.*": "layers.*.attention.v_proj.*",
+        "[model.]layers.*.self_attn.o_proj.linear.*": "layers.*.attention.o_proj.*",
+        "[model.]layers.*.mlp.fc1.*": Parts(("layers.*.ffn.gate_proj.*", "layers.*.ffn.up_proj.*")),
+        "[model.]layers.*.mlp.fc2.*": "layers.*.ffn.down_proj.*",
+    },
+)
 MOSHI_WEIGHTS: Weights = {
     **{f"[decoder.]{name}": rule for name, rule in LANGUAGE.items()},
     "embed_tokens.*.weight": Auxiliary(TOWER),

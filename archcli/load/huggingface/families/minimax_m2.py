@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped
@@ -74,14 +75,16 @@ INDEX = {
 ONLY = {"use_sparse_attention": True, "sparse_init_block": 0, "sparse_score_type": "max"}
 """Further keys of sparse_attention_config, with what the class does; it does not read them."""
 
-SHARED_GATE_UP = Parts(("layers.*.ffn.shared.gate_proj.weight", "layers.*.ffn.shared.up_proj.weight"))
+SHARED_GATE_UP = Parts(
+    ("layers.*.ffn.shared.gate_proj.weight", "layers.*.ffn.shared.up_proj.weight"), in_memory=True
+)
 MINIMAX_M3_WEIGHTS = {
     **LLAMA,
     **QK_NORM,
     **EXPERTS,
     **SHARED,
     **CORRECTED,
-    "[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP,
+    "[model.]layers.*.mlp.gate_up_proj.weight": replace(GATE_UP, in_memory=True),
     "[model.]layers.*.mlp.shared_experts.gate_up_proj.weight": SHARED_GATE_UP,
     **MIXTRAL_EXPERTS,
     "[model.]layers.*.block_sparse_moe.e_score_correction_bias": "layers.*.ffn.route.correction_bias",

@@ -63,16 +63,23 @@ def _by_path(group: list[Decision], usual: Packing, *, everything: bool) -> Iter
     paths: dict[str, list[Decision]] = {}
     for decision in group:
         paths.setdefault(decision.path, []).append(decision)
-    for path, matrices in paths.items():
+    # a rule of a path names what is below it, too, and one called as the group all of it (lm_head)
+    shortest = sorted(paths.items(), key=lambda item: (item[0] != item[1][0].group, item[0].count(".")))
+    everything = everything or group[0].group in paths
+    ruled: list[str] = []
+    for path, matrices in shortest:
+        here = everything or any(f"{above}." in f"{path}." for above in ruled)
         packings = {decision.packing for decision in matrices}
         if len(packings) == 1:
             [packing] = packings
-            if packing != usual or everything:
+            if packing != usual or here:
+                ruled.append(path)
                 yield {"match": path, **_settings(packing, usual)}
             continue
+        ruled.append(path)
         formats = {n: decision.packing for decision in matrices for n in decision.layers or ()}
         for packing, first, last in _runs(formats):
-            if packing != usual or everything:
+            if packing != usual or here:
                 span = str(first) if first == last else f"{first}-{last}"
                 yield {"match": path.replace("layers.*", f"layers.{span}"), **_settings(packing, usual)}
 

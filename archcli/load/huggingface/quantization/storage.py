@@ -24,7 +24,7 @@ from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.trace import outline
 from archcli.modules.stored.formats import Packing
-from archcli.modules.stored.quantization import quantizable
+from archcli.modules.stored.quantization import is_stacked, matrix_shape, quantizable
 from archcli.ops import Linear
 
 SIXTEEN = Packing(16, scale_bits=0)
@@ -46,6 +46,8 @@ NAMING = (
     "bits",
 )
 """Keys that tell the forms of a method apart."""
+SINGLE = re.compile(r"experts?\\?[._]\(?\d")
+"""Entries that name an expert by its number."""
 LONGEST_FORM = 120
 OF_WIDTH = re.compile(r"bits|dtype|algo|width|precision|format|group_size")
 """Keys that may say how weights are stored."""
@@ -103,6 +105,9 @@ def _notes(scheme: Scheme, model: Model, weights: WeightMap | None) -> Iterator[
         yield "quantization_config: its module names were not compared, those of this family are not known"
     for entry in scheme.unread[:3]:
         yield f"quantization_config: the pattern {short_repr(entry)} was not understood"
+    single = next((entry for patterns in scheme.patterns for entry in patterns if SINGLE.search(entry)), "")
+    if single and any(row.experts for row in outline(model)):
+        yield f"quantization_config: experts count alike, and {short_repr(single)} names some alone"
     missed = [] if weights is None else unmatched(scheme.patterns, model, weights)
     if missed:
         yield f"quantization_config: no module of the model is called {listed(missed)}"
@@ -112,7 +117,7 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
     """The format of every matrix of every layer, layers together where nothing tells them apart."""
     layers = LayerIndex(model)
     rows = [row for row in outline(model) if quantizable(row)]
-    outputs = {f"{row.path}.weight": row.weights["weight"][0] for row in rows}
+    outputs = {f"{row.path}.weight": matrix_shape(row)[0] for row in rows}
     for row in rows:
         # a weight that is borrowed is stored by its owner
         if row.stored == 0:
@@ -123,17 +128,26 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
         path = re.sub(r"(^|\.)layers\.\d+\.", r"\1layers.*.", row.path) if in_layer else row.path
         tensor = stored_together(row.path, weights, experts=bool(row.experts))
         is_layer = isinstance(row.op, Linear) and (bool(row.experts) or is_module(row.path, weights))
+        is_layer = is_layer or is_stacked(row)
         of_all = sum(outputs.get(name, 0) for name in tensor) or outputs[f"{row.path}.weight"]
         for numbers, place in zip(
             [range(n, n + 1) for n in span] if apart else [span], layers.stored_paths(row), strict=False
         ):
             packing = AS_IT_IS
             if is_layer or (scheme.tables and row.group == "embedding"):
-                names = module_names(place, weights, experts=bool(row.experts))
+                names = _names(place, weights, tensor, experts=bool(row.experts))
                 packing = scheme.packing_of(row.group, names, of_all, in_layer=in_layer)
             is_first = tensor[0] == f"{row.path}.weight"
             packing = packing if is_first else _without_shared(packing)
             yield Decision(row.group, path, numbers if in_layer else None, packing)
+
+
+def _names(place: str, weights: WeightMap | None, tensor: tuple[str, ...], *, experts: bool) -> list[str]:
+    """The names of a matrix's module, and of those whose matrices lie in the same tensor."""
+    if len(tensor) == 1:
+        return module_names(place, weights, experts=experts)
+    parts = (name.removesuffix(".weight") for name in stored_together(place, weights, experts=experts))
+    return [name for part in parts for name in module_names(part, weights, experts=experts)]
 
 
 def of_file(model: Model, packings: Mapping[str, Packing], rest: str) -> dict[str, Any] | None:

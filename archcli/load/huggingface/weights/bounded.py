@@ -21,6 +21,8 @@ REPEAT = re.compile(r"(?:[*+?]|\{(\d+)(,?)(\d*)\})\??")
 UNREAD = re.compile(r"\\[1-9gk]|\(\?[^:=!P]|[*+?}]\+")
 """References to what a group matched, flags, views backwards, and repeats that give nothing back."""
 
+LETTER = re.compile(r"[\w/-]|\\(?P<escaped>[./-])")
+
 Places = frozenset[int]
 Step = Callable[[str, Places], Places]
 """From the places where a part of an expression may begin in a text to those where it may end."""
@@ -29,7 +31,8 @@ Step = Callable[[str, Places], Places]
 class BoundedRegex:
     """A regular expression. ValueError where it is none, too long, or of a kind that is not read.
 
-    `is_quick`: Python's own engine matches it.
+    `is_quick`: Python's own engine matches it. `literal`: letters that every text has that it matches, by
+    which texts can be passed over ten times as quickly.
     """
 
     def __init__(self, text: str) -> None:
@@ -39,7 +42,9 @@ class BoundedRegex:
             self._native = re.compile(text)
         except (re.error, RecursionError, OverflowError) as error:
             raise ValueError(text) from error
-        reader = _Reader(TOKEN.findall(text))
+        tokens = TOKEN.findall(text)
+        self.literal = _literal(tokens)
+        reader = _Reader(tokens)
         self._step = reader.choice()
         self.is_quick = reader.open_repeats <= MOST_OPEN and not reader.nested
 
@@ -49,6 +54,21 @@ class BoundedRegex:
             return (self._native.fullmatch if whole else self._native.match)(text) is not None
         ends = self._step(text, frozenset((0,)))
         return len(text) in ends if whole else bool(ends)
+
+
+def _literal(tokens: Sequence[str]) -> str:
+    r"""The longest run of letters that every match has: `self_attn.` of `.*self_attn\.(q|k)_proj`."""
+    runs, depth = [""], 0
+    for here, after in zip(tokens, [*tokens[1:], ""], strict=True):
+        depth += here.startswith("(") - (here == ")")
+        if here == "|" and depth == 0:
+            return ""
+        letter = LETTER.fullmatch(here)
+        if letter is None or depth or REPEAT.fullmatch(after):
+            runs.append("")
+        else:
+            runs[-1] += letter["escaped"] or here
+    return max(runs, key=len)
 
 
 class _Reader:

@@ -44,6 +44,7 @@ class Parts:
     frames: stored with its second axis as channels and so many frames (patches of Qwen2-VL).
     scalar: stored as a number without an axis (CLIP's temperature).
     blocks: its last axis stored as a number of each of so many patches, not as patches (Mistral 3).
+    in_memory: a class holds it so, and files hold its parts apart (MiniMax-M3's gate_up_proj).
     """
 
     ours: tuple[str, ...]
@@ -60,6 +61,7 @@ class Parts:
     scalar: bool = False
     blocks: int = 0
     folded: tuple[int, ...] = ()
+    in_memory: bool = False
 
 
 @dataclass(frozen=True)

@@ -35,19 +35,28 @@ def module_names(path: str, weights: WeightMap | None, *, experts: bool = False)
         return [path]
     ours = f"{path}.weight"
     apart = [*weights.checkpoint_names(ours, 0)] if experts else []
-    whole = [*weights.checkpoint_names(ours)]
-    # a class's stack is a parameter of `experts`; older files call it by a module of its own, `input_linear`
-    stacks = [name for name in whole if not name.endswith(".weight")] if experts else []
-    names = [name.removesuffix(".weight") for name in (*apart, *(stacks or whole))]
-    # beside experts that files hold apart, the stack of the class is a parameter: `mlp.experts` is its module
-    whole = [name.rpartition(".")[0] for name in names[len(apart) :]] if apart else names
-    return [*names[: len(apart)], *whole] or [path]
+    names = [name.removesuffix(".weight") for name in (*apart, *weights.checkpoint_names(ours))]
+    if experts:
+        stacks = [*_stacks(ours, weights)]
+        # tools that take a stack apart call the matrices of an expert as classes of transformers 4 do
+        names = [name for name in names if name not in stacks]
+        modules = [stack.rpartition(".")[0] for stack in stacks]
+        names += [f"{module}.0.{path.rpartition('.')[2]}" for module in modules] + modules
+    return [*dict.fromkeys(names)] or [path]
+
+
+def _stacks(ours: str, weights: WeightMap) -> Iterator[str]:
+    """The names of parameters that hold all experts, such as mlp.experts.gate_up_proj: no modules."""
+    return (name for name in weights.checkpoint_names(ours) if not name.endswith(".weight"))
 
 
 def is_module(path: str, weights: WeightMap | None) -> bool:
-    """Whether a matrix is the weight of a module, and no parameter by itself, as `attn_hc.fn`."""
+    """Whether a matrix is the weight of a linear module, no parameter (`attn_hc.fn`) and no convolution's."""
     names = [*weights.checkpoint_names(f"{path}.weight")] if weights is not None else []
-    return not names or any(name.endswith(".weight") for name in names)
+    if weights is None or not names:
+        return True
+    targets = (weights.find(name) for name in names if name.endswith(".weight"))
+    return any(target is not None and not target.parts.tapped for target in targets)
 
 
 def stored_together(path: str, weights: WeightMap | None, *, experts: bool = False) -> tuple[str, ...]:
@@ -55,11 +64,21 @@ def stored_together(path: str, weights: WeightMap | None, *, experts: bool = Fal
     ours = f"{path}.weight"
     if weights is None:
         return (ours,)
-    # all experts of a layer are stored alike: the names of the first stand for them
-    apart = [*weights.checkpoint_names(ours, 0)] if experts else []
-    targets = (weights.find(name) for name in apart or weights.checkpoint_names(ours))
-    # old files of a family may hold as one matrix what its class holds apart
-    return min((target.names for target in targets if target is not None), key=len, default=(ours,))
+    # of experts a file holds each by itself, or a tool that packs them takes their stack apart
+    names = weights.checkpoint_names(ours, 0 if experts else None)
+    targets = [target for target in map(weights.find, names) if target is not None]
+    together = [target.names for target in targets if not target.parts.in_memory]
+    # what a class holds apart, published files may hold as one matrix
+    return (min if experts else max)(together, key=len, default=(ours,))
+
+
+def held_together(path: str, weights: WeightMap) -> tuple[str, ...]:
+    """archcli's names of the matrices that the class holds as one with this, in their order."""
+    ours = f"{path}.weight"
+    targets = [target for target in map(weights.find, weights.checkpoint_names(ours)) if target is not None]
+    in_memory = (target.names for target in targets if target.parts.in_memory)
+    apart = min((target.names for target in targets), key=len, default=(ours,))
+    return next(in_memory, apart)
 
 
 def unmatched(lists: Iterable[Patterns], model: Model, weights: WeightMap) -> list[str]:

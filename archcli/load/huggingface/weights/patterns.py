@@ -17,6 +17,7 @@ LONGEST, MOST_EXPRESSIONS, MOST_SLOW = 300, 500, 4
 REGEX = "re:"
 PREFIXES = ("language_model.", "text_model.", "thinker.", "llm.")
 """What wrappers put before a language model's names, or behind their `model.`."""
+NUMBER = re.compile(r"\.\d+\.")
 ANY_NUMBER = re.compile(r"(\\d|\[\\d\]|\[0-9\])(\+|\*|\{1,\})")
 
 
@@ -48,6 +49,9 @@ class Patterns:
     def __bool__(self) -> bool:
         return bool(self.exact or self.expressions)
 
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self.exact.values(), *self.expressions))
+
     @property
     def tells_layers_apart(self) -> bool:
         """Whether any pattern may match one layer and not another."""
@@ -76,8 +80,14 @@ class Patterns:
         for text, entry in self.exact.items():
             if entry not in self._used and text not in meant:
                 yield entry
-        for entry in self.expressions:
-            if entry not in self._used and not any(any(self._matching(name, (entry,))) for name in names):
+        # one layer stands for all where a pattern does not tell them apart
+        every = [called for name in names for called in below_wrappers(name)]
+        alike = [*{NUMBER.sub(".0.", called): called for called in every}.values()]
+        text = "\n".join(every)
+        for entry, expression in self.expressions.items():
+            asked = every if tells_layers_apart(entry) else alike
+            known = entry in self._used or (expression.literal in text and any(map(expression.match, asked)))
+            if not known:
                 yield entry
 
     def _plain_match(self, name: str) -> str | None:
@@ -93,8 +103,10 @@ class Patterns:
     def _matching(self, name: str, entries: Iterable[str]) -> Iterator[str]:
         """The entries whose expressions match a name, as it is or below a wrapper's prefix."""
         names = [*below_wrappers(name)]
+        text = "\n".join(names)
         for entry in entries:
-            if any(map(self.expressions[entry].match, names)):
+            expression = self.expressions[entry]
+            if expression.literal in text and any(map(expression.match, names)):
                 yield entry
 
     def _add(self, entry: str, regex: str) -> bool:

@@ -232,7 +232,7 @@ def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, stage: 
     model = inferring(share.model)
     rows = weight_rows(model, share)
     stored_bits = share.once(
-        ("stored bits", settings),
+        ("stored bits", settings.dtype, settings.engine),
         lambda: tuple(stored_weights(model, laid_out(model, rows, settings), settings.dtype)),
     )
     held = bytes_of_stage(stored_bits, stage)

@@ -70,6 +70,8 @@ PUBLISHED_IN = {
     "minimax-m2.5": FP8,
     "minimax-m2.7": FP8,
     "mimo-v2-flash": FP8,
+    "deepseek-v4-flash": {**FP8, "scale_fmt": "ue8m0"},  # its config.json says expert_dtype, too
+    "deepseek-v4-pro": {**FP8, "scale_fmt": "ue8m0"},
     "kimi-k2.5": {},  # compared in test_multimodal.py, whose config states it
     "kimi-k2-thinking": {},
     "bitnet-b1.58-2b-4t": {"quant_method": "bitnet", "quantization_mode": "offline"},

@@ -29,6 +29,10 @@ def text_notes(notes: Sequence[str]) -> tuple[str, ...]:
     return tuple(note for note in notes if not isinstance(note, MediaNote))
 
 
+TRAINED_BESIDE = ("nf4", "nf4-double")
+"""Formats of bitsandbytes, whose weights adapters are trained beside (QLoRA, arXiv:2305.14314)."""
+
+
 class Loaded(NamedTuple):
     """A model, its name, the file or preset it came from, and its tree.
 
@@ -64,6 +68,12 @@ class Loaded(NamedTuple):
         form = Quantization(format=dtype) if is_format(dtype) else None
         model = self.model.replace(published_in=form)
         said = f"the name says {dtype}: its weights are taken so, unless --dtype says otherwise"
+        # what trains begins in the dtype that it computes in: see `as_asked`
+        said += (
+            f"; training starts from bf16, and as QLoRA with --dtype {dtype} and lora"
+            if dtype in TRAINED_BESIDE
+            else ""
+        )
         return self._replace(model=model, notes=(*notes, said), dtype=dtype)
 
 

@@ -249,6 +249,7 @@ HOMES = {
     ".ends.head": ["OutputHead"],
     ".ends.sampled_heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],
     ".adapters.lora": ["LoRA"],
+    ".adapters.rule": ["AdapterRule"],
     ".ends.loss": ["CrossEntropy", "Loss"],
     ".models.decoder": ["Decoder", "Generator"],
     ".models.encoder": ["Encoder"],

@@ -40,17 +40,10 @@ def test_what_is_refused(rules, message):
 
 @pytest.mark.torch
 def test_the_built_model_has_the_adapters_of_its_layers():
-    small = [
-        "n_layers=3",
-        "n_heads=4",
-        "n_kv_heads=2",
-        "head_dim=8",
-        "d_model=32",
-        "d_ff=48",
-        "vocab_size=53",
-        "lora={rank: 4, targets: [q], rules: [{match: q, rank: 2, layers: '1'}, "
-        "{match: q, rank: 0, layers: '2'}]}",
-    ]
+    rules = "[{match: q, rank: 2, layers: '1'}, {match: q, rank: 0, layers: '2'}]"
+    sizes = {"n_layers": 3, "n_heads": 4, "n_kv_heads": 2, "head_dim": 8, "d_model": 32, "d_ff": 48}
+    small = [f"{name}={size}" for name, size in sizes.items()]
+    small += ["vocab_size=53", f"lora={{rank: 4, targets: [q], rules: {rules}}}"]
     model = load("llama-3.1-8b", small).model
     built = archcli.build(model)
     ranks = [weight.shape[0] for name, weight in built.named_parameters() if name.endswith("lora_A.weight")]

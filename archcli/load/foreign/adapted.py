@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from archcli.arith import Number
 from archcli.graph import Row
 from archcli.load.foreign.class_names import ClassNames
-from archcli.load.foreign.variants import Setting, Variants, is_meant
+from archcli.load.foreign.variants import RankAndScale, Variants, is_meant
 from archcli.load.huggingface.config import short_repr
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.huggingface.weights.modules import MOST_NUMBERED, held_together, is_module, module_names
@@ -89,7 +89,7 @@ class Chosen(NamedTuple):
     """A matrix with the setting of its adapters in each layer by number; the number outside is None."""
 
     matrix: Matrix
-    settings: dict[int | None, Setting | None]
+    settings: dict[int | None, RankAndScale | None]
 
     @property
     def is_adapted(self) -> bool:
@@ -134,7 +134,7 @@ def _chosen(matrix: Matrix, targets: str | Sequence[str], variants: Variants, la
     numbers = [*layers.stored_span(matrix.row)] if _is_in_layer(matrix.row, layers) else [None]
     called = matrix.names if len(matrix.names) == len(numbers) else matrix.names[:1] * len(numbers)
     # what is asked of the same names has one answer
-    known: dict[tuple[str, ...], Setting | None] = {}
+    known: dict[tuple[str, ...], RankAndScale | None] = {}
     for names in called:
         if names not in known:
             known[names] = variants.setting_of(names) if _is_chosen(matrix, names, targets) else None
@@ -145,17 +145,17 @@ def _is_in_layer(row: Row, layers: LayerIndex) -> bool:
     return any(row.path.startswith(prefix) for prefix in layers.prefixes)
 
 
-def _rules(every: Sequence[Chosen], usual: Setting) -> Iterator[dict[str, Any]]:
+def _rules(every: Sequence[Chosen], usual: RankAndScale) -> Iterator[dict[str, Any]]:
     """The rules of `lora` for layers whose adapters are not the usual ones, or that have none."""
     tails = {it.matrix.tail for it in every if it.matrix.is_linear and it.is_adapted}
-    by_setting: dict[tuple[str, Setting | None], list[int | None]] = {}
+    by_setting: dict[tuple[str, RankAndScale | None], list[int | None]] = {}
     settings = [
         (it.matrix.tail, number, setting)
         for it in every
         for number, setting in it.settings.items()
         if it.matrix.tail in tails
     ]
-    known: dict[tuple[str, int | None], Setting | None] = {}
+    known: dict[tuple[str, int | None], RankAndScale | None] = {}
     for tail, number, setting in settings:
         if known.setdefault((tail, number), setting) != setting:
             what = f"target_modules choose {tail} in some modules alone"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from archcli.errors import ArchError, quote
 from archcli.load.foreign.adapted import ALL, TargetError, adapted_by
 from archcli.load.foreign.class_names import ClassNames, class_names
-from archcli.load.foreign.variants import Setting, Variants, read_variants
+from archcli.load.foreign.variants import RankAndScale, Variants, read_variants
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigJson, ConfigValue
 from archcli.load.huggingface.weights.modules import listed
@@ -109,7 +109,7 @@ def _sizes(config: Config) -> tuple[float, Variants]:
         what = f"lora_alpha {alpha:g} and lora_dropout {dropout.value:g} are no scale and share"
         raise config.error(what, "a number above 0, and one from 0 to 1", config.place("lora_alpha", "r"))
     stable = config.flag("use_rslora", default=False).value
-    return dropout.value, read_variants(config, Setting(rank, alpha), stable=stable)
+    return dropout.value, read_variants(config, RankAndScale(rank, alpha), stable=stable)
 
 
 def lora_of(adapter: Adapter, base: Loaded) -> dict[str, Any]:

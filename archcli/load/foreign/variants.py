@@ -20,7 +20,7 @@ NUMBERED = r"[^.]*"
 """What stands before the number of a layer, where no pattern says it."""
 
 
-class Setting(NamedTuple):
+class RankAndScale(NamedTuple):
     """The rank and the scale of the adapters of a module."""
 
     rank: int
@@ -35,7 +35,7 @@ class Variants(NamedTuple):
     excluded: modules that are left out.
     """
 
-    usual: Setting
+    usual: RankAndScale
     stable: bool = False
     ranks: tuple[tuple[BoundedRegex, int], ...] = ()
     alphas: tuple[tuple[BoundedRegex, float], ...] = ()
@@ -44,7 +44,7 @@ class Variants(NamedTuple):
     excluded: str | tuple[str, ...] = ()
 
     @property
-    def usual_setting(self) -> Setting:
+    def usual_setting(self) -> RankAndScale:
         """The setting of modules that no pattern names."""
         return self._stabilized(*self.usual)
 
@@ -53,7 +53,7 @@ class Variants(NamedTuple):
         """Whether any module may be adapted otherwise than another."""
         return bool(self.ranks or self.alphas or self.layers is not None or self.excluded)
 
-    def setting_of(self, names: Sequence[str]) -> Setting | None:
+    def setting_of(self, names: Sequence[str]) -> RankAndScale | None:
         """The setting of a target that goes by these names; None where it is left out."""
         if is_meant(names, self.excluded) or not self._is_in_layers(names):
             return None
@@ -61,9 +61,9 @@ class Variants(NamedTuple):
         alpha = _first(self.alphas, names, self.usual.alpha)
         return self._stabilized(rank, alpha)
 
-    def _stabilized(self, rank: int, alpha: float) -> Setting:
+    def _stabilized(self, rank: int, alpha: float) -> RankAndScale:
         # rank-stabilized LoRA divides by the root of the rank, arXiv:2312.03732
-        return Setting(rank, alpha * math.sqrt(rank) if self.stable else alpha)
+        return RankAndScale(rank, alpha * math.sqrt(rank) if self.stable else alpha)
 
     def _is_in_layers(self, names: Sequence[str]) -> bool:
         if self.layers is None:
@@ -93,7 +93,7 @@ def is_meant(names: Iterable[str], stated: str | Sequence[str]) -> bool:
     return any(name == target or name.endswith(f".{target}") for name in names for target in stated)
 
 
-def read_variants(config: Config, usual: Setting, *, stable: bool) -> Variants:
+def read_variants(config: Config, usual: RankAndScale, *, stable: bool) -> Variants:
     """The settings of a file. ArchError for one that is no pattern, number or list."""
     layers = config.get("layers_to_transform", default=None)
     numbers = None if layers is None or layers == [] else layers if isinstance(layers, list) else [layers]

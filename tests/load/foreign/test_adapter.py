@@ -146,7 +146,8 @@ def test_a_format_in_the_name_of_the_base_is_noted():
     notes = load_text(
         json.dumps({**LORA, "base_model_name_or_path": "unsloth/llama-3-8b-bnb-4bit"}), "f.json"
     ).notes
-    assert "the name says nf4: its weights are taken so, unless --dtype says otherwise" in notes
+    said = "the name says nf4: its weights are taken so, unless --dtype says otherwise"
+    assert f"{said}; training starts from bf16, and as QLoRA with --dtype nf4 and lora" in notes
 
 
 def notes_of(config):

@@ -69,6 +69,7 @@ def test_a_hint_that_installs_a_stranger_is_seen(text, sees):
     assert bool(INSTALLED_BY_NAME.search(text)) == sees
 
 
+@pytest.mark.long
 def test_no_message_and_no_page_installs_archcli_by_name():
     pages = {name(page): page.read_text() for page in [*PAGES, ROOT / "CONTRIBUTING.md"]}
     texts = {**sources("archcli"), **sources("benchmarks"), **pages}

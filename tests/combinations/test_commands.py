@@ -82,7 +82,7 @@ def test_every_kind_and_every_command_is_here():
     assert {asked[0] for asked in (ASKED | PICTURES | TORCH).values()} | OF_NO_MODEL == set(COMMANDS)
 
 
-@pytest.mark.sample(2, second=20)
+@pytest.mark.sample(1, second=20)
 @of_all(ASKED)
 def test_every_command_answers(answered, mixer, asked):
     assert answered(asked, mixer)["command"] == asked[0]

@@ -34,6 +34,7 @@ def test_the_table_and_its_counts(folder, cli):
     assert any(line[:4] == ["buffer:", "stored,", "not", "trained"] for line in lines)
 
 
+@pytest.mark.long
 def test_rows_of_json_fold_layers_and_keep_the_first_name(folder, cli):
     path = folder("gpt2")
     rows = json.loads(cli("params", path, "--against", path, "--json").out)["rows"]

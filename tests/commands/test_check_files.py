@@ -154,7 +154,7 @@ def test_a_patch_keeps_what_it_does_not_change(cli, tmp_path, monkeypatch, writt
     assert cli("check", "m.yaml").code == 0
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("name", ["a b.yaml", 'a"b\\c.yaml', "\u00fc.yaml", "x/../a.yaml", "x/y/a.yaml"])
 def test_a_patch_finds_files_of_any_name(cli, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
@@ -259,7 +259,7 @@ FOREIGN = {
 }
 
 
-@pytest.mark.sample(5, whole=True)
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize("text", FOREIGN.values(), ids=FOREIGN)
 def test_a_config_json_of_no_known_model_is_refused_by_name_and_skipped_in_folders(cli, tmp_path, text):
     path = tmp_path / "config.json"

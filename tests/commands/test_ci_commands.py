@@ -53,7 +53,7 @@ def named(tmp_path):
     return write
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("args", COMMANDS, ids=" ".join)
 def test_no_name_is_a_command(cli, named, args, name):

@@ -333,6 +333,7 @@ WITHOUT_ROWS = {
 }
 
 
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize(("without", "rows"), WITHOUT_ROWS.values(), ids=WITHOUT_ROWS)
 def test_csv_without_rows_has_the_columns_that_it_has_with_rows(cli, without, rows):
     header, *lines = cli(*without, "--format", "csv").out.splitlines()

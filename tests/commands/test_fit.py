@@ -238,7 +238,7 @@ REFUSED = {
 }
 
 
-@every_row("name", REFUSED)
+@sampled_rows("name", REFUSED, 4)
 def test_what_is_refused_in_a_line(cli, tmp_path, name):
     (tmp_path / "home" / "bare.yaml").write_text(
         "name: bare\nkind: gpu\nvendor: own\nsource: none\ncertainty: C\n"

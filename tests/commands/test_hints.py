@@ -180,7 +180,7 @@ HINTS = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("asked", HINTS)
 def test_a_hint_that_is_followed_leads_to_an_answer(asked, cli):
     hint, followed = HINTS[asked]

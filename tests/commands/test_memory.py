@@ -58,7 +58,7 @@ def test_the_moments_end_in_the_optimizers_step(cli):
     assert moments["optimizer step"]["peak_bytes"] == 5 * 2 * PARAMS
 
 
-@pytest.mark.sample(4, whole=True)
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("form", ["plain", "md", "csv", "json", "table"])
 def test_every_format(cli, form):
     done = cli("memory", "gpt2", "-s", "64", "--alternatives", "--format", form)
@@ -132,7 +132,7 @@ def test_a_word_that_states_bits_alone_is_noted_as_the_format_that_is_counted(cl
         ]
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize(
     ("args", "told"),
     [

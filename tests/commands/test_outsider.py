@@ -133,6 +133,7 @@ def test_survey_and_compare_tell_of_it(cli, hybrid):
     assert "layers.*.mixer.d_state" in done.out
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     "command", ["check", "show", "show -b 2", "params --depth 9", "kvcache --memory 1GiB"]

@@ -57,6 +57,7 @@ def test_all_text_is_inside_and_none_covers_another(drawn, name):
     assert not any("e+" in content or "e-" in content for content, *_ in texts)
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("name", ["memory", "serving"])
 def test_the_peaks_stand_on_an_axis_with_amounts(drawn, name):
     """From 0 up, in even steps: as far apart on the page as in bytes."""

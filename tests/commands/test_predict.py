@@ -25,6 +25,7 @@ def predicted(cli):
     return ask
 
 
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize("phase", ["forward", "prefill", "decode", "train", "serve"])
 def test_names_of_the_json(predicted, phase):
     found = predicted(*GPT2, "--phase", phase, "-s", "64")
@@ -79,6 +80,7 @@ def test_a_device_without_constants_has_a_floor_and_says_so(cli, predicted):
     assert "no measurements of this device are known" in " ".join(out.split())
 
 
+@pytest.mark.long
 def test_the_sentence_says_how_many_tokens_and_what_limits(cli, predicted):
     asked = ("predict", "llama-3.1-8b", "--device", "h100-sxm", "-s", "1024", "--engine", "trtllm")
     totals = predicted(*asked)["totals"]
@@ -125,6 +127,7 @@ def test_a_prefill_behind_tokens_in_the_cache(predicted):
     assert later["totals"]["tokens"] == new
 
 
+@pytest.mark.long
 def test_a_recurrent_model_has_a_state_and_no_kv_cache(predicted):
     """Of one sequence the host's launches of a scan take longest, of many the state is read and written."""
     asked = ("predict", "mamba-130m", "--device", "h100-sxm")
@@ -157,6 +160,7 @@ def test_several_devices_share_the_model_as_is_usual(predicted):
     }
 
 
+@pytest.mark.long
 def test_what_does_not_fit_is_marked(cli, predicted):
     assert predicted("predict", "llama-3.1-70b", "--device", "h100-sxm")["totals"]["fits"] is False
     out = cli("predict", "llama-3.1-70b", "--device", "h100-sxm").out

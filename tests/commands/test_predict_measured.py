@@ -40,7 +40,7 @@ def test_mfu_is_the_flops_of_the_architecture_over_the_measured_time(measured, c
     assert measured(STEP, "850ms")["measured"]["mfu"] == pytest.approx(of_all / 0.85 / (8 * DENSE_BF16))
 
 
-@pytest.mark.sample(4, whole=True)
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize("phase", ["forward", "prefill", "decode", "train", "serve"])
 def test_a_rate_is_that_of_all_sequences(measured, phase):
     command = ("predict", "gpt2", "--device", "h100-sxm", "--phase", phase, "-b", "4", "-s", "64")
@@ -109,6 +109,7 @@ def test_another_way_to_run_it_adds_what_its_own_prediction_has_more(measured):
     assert by["--attention eager"] == pytest.approx(eager - times)
 
 
+@pytest.mark.long
 def test_a_way_to_run_it_slower_than_measured_explains_nothing(measured):
     """Eager attention takes longer than what was measured even at the low end of its range."""
     low = measured((*STEP, "--attention", "eager"), "1s")["time_s"]["low"]

@@ -67,6 +67,7 @@ def test_standard_input_reaches_every_process(archcli, tmp_path):
     assert (tmp_path / "p.svg").read_text().startswith("<svg")
 
 
+@pytest.mark.long
 def test_options_are_handed_on_and_what_is_shown_is_not(cli, tiny, one, monkeypatch):
     commands = []
     monkeypatch.setattr(

@@ -47,6 +47,7 @@ def test_the_policy_names_every_style_and_script(page):
         assert f"'sha256-{digest}'" in policy
 
 
+@pytest.mark.long
 def test_the_page_has_the_figures_of_the_commands(page):
     model = data_of(page)["models"][0]
     assert model["values"]["n_layers"] == "12"
@@ -110,7 +111,7 @@ def test_several_models_stand_on_one_page(cli, tmp_path):
     assert len(data["speeds"]) == 2
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -58,6 +58,7 @@ def on_a_terminal(*args, columns=80, **environment):
     return sent.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("columns", [80, 40])
 @pytest.mark.parametrize("command", [name for name in QUICK if name != "schema"])
@@ -167,7 +168,7 @@ def test_the_module_is_the_command(cli):
 
 
 @pytest.mark.usefixtures("interruptible")
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("delay", [i * 0.01 for i in range(30)])
 def test_ctrl_c_while_archcli_is_imported_ends_quietly(delay):
     """From when `main` runs; what Python does before is not archcli's."""
@@ -215,6 +216,7 @@ CLOSED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("streams", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", ">/dev/full"])
 @pytest.mark.parametrize(("args", "code"), CLOSED.values(), ids=CLOSED)

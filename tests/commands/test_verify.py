@@ -104,6 +104,7 @@ T5 = {
 }
 
 
+@pytest.mark.long
 def test_an_encoder_agrees_without_prefill_and_decode(cli, tmp_path):
     path = tmp_path / "encoder.json"
     path.write_text(json.dumps(ENCODER))
@@ -142,6 +143,7 @@ def test_too_large_for_torch_is_bad_input(cli):
     assert done.err.splitlines()[0] == "error: 1,000,000,000 layers are too many to build"
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("package", ["torch", "fvcore"])
 def test_a_missing_package_is_one_line_and_2(package):

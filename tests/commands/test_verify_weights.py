@@ -202,6 +202,7 @@ def test_a_class_that_transformers_does_not_have_is_told(name, folder, cli):
     assert f"transformers has no class {name!r}" in done.err
 
 
+@pytest.mark.long
 def test_kimi_k2_is_run_by_the_class_of_deepseek_v3(folder, cli):
     path = stated(folder("deepseek-v3"), model_type="kimi_k2")
     assert cli("verify", path, "--weights", path, "-s", "9").code == 0
@@ -232,6 +233,7 @@ def test_a_class_without_logits_is_compared_by_its_hidden_states(architectures, 
     assert (done.code, done.err) == (0, "")
 
 
+@pytest.mark.long
 def test_the_language_model_of_a_multimodal_folder_is_compared(cli, tmp_path):
     text = {key: value for key, value in FAMILIES["gemma3"].config.items() if key != "model_type"}
     sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}

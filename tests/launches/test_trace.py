@@ -92,6 +92,7 @@ decoder: {{groups: [{{n_layers: 1, layer: {{{LAYER}, cross_attention: {{n_heads:
 """
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 def test_heads_of_one_number_lie_by_column_and_so_does_their_gradient(attention):
     narrow = load_text(NARROW, "narrow.yaml").model

@@ -77,6 +77,7 @@ HEADERS = {
 }
 
 
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize("name", HEADERS)
 def test_a_safetensors_header_of_too_many_values_is_refused_unparsed(tmp_path, name):
     entry = HEADERS[name]

@@ -129,7 +129,7 @@ ABSENT = {
 }
 
 
-@pytest.mark.sample(14, whole=True)
+@pytest.mark.sample(13, whole=True)
 @pytest.mark.parametrize(("model", "said"), ABSENT.values(), ids=ABSENT)
 def test_what_is_no_model_is_answered(model, said, file, monkeypatch):
     (file.parent / "below").mkdir()

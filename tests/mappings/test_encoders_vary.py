@@ -7,6 +7,7 @@ from mappings.mutate_encoders import ENCODERS, verdicts
 N = 3
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=20)
 @pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 @pytest.mark.parametrize("name", ENCODERS)

@@ -35,11 +35,13 @@ def test_each_part_that_is_not_counted_has_a_reason():
     assert [kind for kind, found in answers().items() if found.verdict == "lacks" and not found.what] == []
 
 
+@pytest.mark.long
 def test_the_share_that_is_exact():
     exact = [kind for kind, found in answers().items() if found.verdict == "exact"]
     assert len(exact) / len(WHOLE) >= LEAST
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", WHOLE)
 def test_transformers_still_says_so(kind):

@@ -229,6 +229,7 @@ def test_a_rule_takes_what_it_leaves_out_from_the_rest():
     assert round((alike["bits_per_weight"] - own["bits_per_weight"]) * PARAMS) == before - after
 
 
+@pytest.mark.sample(6, whole=True)
 @pytest.mark.parametrize("adapted", [None, LoRA(rank=2, targets=("q",))], ids=["plain", "adapted"])
 @pytest.mark.parametrize("n_layers", [1, 2, 3, 4, 7])
 def test_layers_are_counted_by_their_number_in_patterns_and_groups(n_layers, adapted):

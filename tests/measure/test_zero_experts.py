@@ -74,6 +74,7 @@ def test_symbols_and_arrays_count_what_ints_count(beside):
         assert formula.subs({symbols[path]: value for path, value in ints.items()}) == exact
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("taken", ["all", "none"])
 def test_zero_experts_return_the_token(beside, taken):
     """With every choice, or none, on zero experts: the layer as it is without experts, or without zeros."""

@@ -260,6 +260,7 @@ def test_what_cannot_be_built_is_refused():
         archcli.build("gpt2", dtype="q8_0")
 
 
+@pytest.mark.long
 def test_an_engines_cache_has_a_type_of_its_own():
     """Keys and values of Llama 3.1 8B: 34 bytes for 32 numbers in q8_0, one each in fp8."""
     tokens, heads = 2048, 32 * 2 * 8 * 128

@@ -126,7 +126,7 @@ def test_nothing_but_training_knows_of_it(name):
     assert (theirs["mtp_params"], theirs["mtp_active_params"], theirs["mtp_stored_params"]) == (0, 0, 0)
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @EVERY
 def test_its_parameters_are_those_torch_has_beyond_the_model(name):
     spec, made = COUNTED[name], build_model(COUNTED[name], device="meta")

@@ -69,7 +69,7 @@ def test_a_layer_of_one_sublayer(part, wiring):
     assert_close(*steps(built(spec), tokens()))
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("wiring", WIRINGS)
 def test_layers_of_one_sublayer_take_turns_with_whole_ones(wiring):
     make, _ = WIRINGS[wiring]

@@ -66,6 +66,7 @@ def run(op, weights, inputs, states, given=None):
     return out, gradients, given
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, whole=True)
 @every_scan
 @given(size=sizes, started=st.booleans())

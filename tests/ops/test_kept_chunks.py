@@ -98,6 +98,7 @@ def test_a_scan_keeps_what_autograd_saves(make, size, wide, data):
     assert read(op, call, shapes) == saved(op, shapes, setting, needs)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, whole=True)
 @every_scan
 @given(size=sizes.filter(lambda size: min(size) > 1))

@@ -113,6 +113,7 @@ def test_serving_holds_them_in_whole_blocks():
     assert chunked["parts"]["cache"] == parts[(IMAGE,)]["cache"]
 
 
+@pytest.mark.long
 def test_fewer_sequences_fit_beside_each_other_s_images():
     memory, own = 10**6, 2 * (LAYERS - CROSSING) * 2 * KV * 30
     for images in (0, 1, 2):

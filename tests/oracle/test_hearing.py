@@ -23,7 +23,7 @@ def config(name, **more):
     return {**HEARING[name]["config"], "architectures": [HEARING[name]["class"]], **more}
 
 
-@every_row("name", HEARING)
+@sampled_rows("name", HEARING, 4)
 def test_parameters_by_part_are_the_class_s(name):
     totals = archcli.count_params(config(name)).totals
     assert totals["by_part"] == HEARING[name]["params"]
@@ -81,6 +81,7 @@ def test_seconds_of_nemotron_omni_have_a_frame_more():
     assert medium["tokens"] == HEARING["nemotron-omni"]["heard"][1]["features"] == 101
 
 
+@pytest.mark.long
 @every_row(
     ("name", "key", "changed", "said"),
     [

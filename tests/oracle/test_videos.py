@@ -49,6 +49,7 @@ def test_without_a_file_bounds_are_the_class_s(name, tmp_path):
         assert (medium["tokens"], medium["matmul_flops"]) == (seen["features"], seen["flops"])
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("name", STATED)
 def test_without_a_file_of_videos_that_of_images_holds(name, folder):
     entry = VIDEOS[name]

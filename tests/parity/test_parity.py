@@ -50,6 +50,7 @@ def test_every_weight_has_its_name_and_is_random(name):
     assert [key for key, value in ours.items() if value.numel() > 1 and value.min() == value.max()] == []
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", [name for name, family in FAMILIES.items() if not family.in_memory])
 def test_a_checkpoint_holds_the_same_weights(name, tmp_path):

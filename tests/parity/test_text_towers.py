@@ -64,7 +64,7 @@ def vectors(name, model, ids):
     return model.get_text_features(ids).pooler_output if whole else model(ids).pooler_output
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(2, whole=True)
 @NAME
 @torch.inference_mode()
 def test_vectors_are_those_of_the_class(name):

@@ -103,6 +103,7 @@ def test_features_are_those_of_the_class(name, attention):
         assert (model(pixels) - expected).abs().max() <= TOLERANCE * expected.abs().max()
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @NAME
 def test_a_saved_folder_holds_the_same_weights(name, tmp_path):
@@ -115,6 +116,7 @@ def test_a_saved_folder_holds_the_same_weights(name, tmp_path):
     )
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @NAME
 def test_flops_are_those_of_torchs_counter(name):

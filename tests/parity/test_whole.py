@@ -93,6 +93,7 @@ def distance(ours, expected):
     return float((ours - expected).abs().max() / expected.abs().max())
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @NAME
 @torch.inference_mode()
@@ -121,6 +122,7 @@ def test_tokens_behind_an_image_are_decoded_as_the_class_decodes_them(name):
         assert distance(logits, out.logits) <= TOLERANCE
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @NAME
 def test_a_saved_folder_is_read_back_and_verified(name, tmp_path):
@@ -173,6 +175,7 @@ def test_an_image_alone_is_a_tensor():
     assert torch.equal(alone, model(inputs.tokens, media=inputs.media))
 
 
+@pytest.mark.long
 def test_a_prompt_without_a_token_for_each_vector_is_refused():
     inputs, model = prompt("llava"), built("llava")
     with pytest.raises(ArchError, match=f"a prompt has 8 tokens {TOKEN}, and vision_tower gives 9 vectors"):

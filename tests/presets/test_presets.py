@@ -121,6 +121,7 @@ def test_its_sibling_stands_for_its_series(name):
         assert (preset(sibling).series, preset(sibling).sibling_of) == (preset(name).series, "")
 
 
+@pytest.mark.long
 @every_preset
 def test_says_its_name_source_date_and_series(name):
     model = preset(name)

@@ -75,6 +75,7 @@ def test_all_readings_agree_of_what_training_alone_runs(model, batch_size, seq_l
     assert by_symbols(model, batch_size, seq_len, past) == counted(model, batch_size, seq_len, past)
 
 
+@pytest.mark.long
 @given(model=MODELS)
 def test_rows_of_a_pass_have_paths_of_their_own(model):
     for one in (forward_pass(model, 1, 3), prefill_pass(model, 1, 3)):

@@ -65,6 +65,7 @@ def test_a_thread_that_computes_is_seen_in_the_own_time():
     assert 0 < times.own_s <= times.wall_s * 1.1 + 0.02
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="the kernel does not say who waited")  # noqa: PTH110
 def test_threads_that_share_a_processor_are_seen_waiting():
     """Three threads that hash without Python's lock, kept on one processor: two of them wait."""

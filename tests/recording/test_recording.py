@@ -46,6 +46,7 @@ def costing(rows):
     return {row.path: row for row in rows if row.parts and row.times}
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, whole=True)
 def test_the_trace_shows_every_operation_the_census_has(case):
     _, recording = case
@@ -64,6 +65,7 @@ def test_what_ran_is_what_was_counted(case):
     }
 
 
+@pytest.mark.sample(1, whole=True)
 def test_what_ran_costs_what_was_counted(case):
     counted, recording = case
     ran = sum(part.unmasked_flops for each in recording.ran for part in each.op.parts(*each.inputs))

@@ -85,7 +85,7 @@ def test_nothing_of_a_model_is_markup():
     assert "\x1b" not in str(report)
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 def test_a_report_is_copied_and_pickled_whole(report):
     assert pickle.loads(pickle.dumps(report)) == copy.deepcopy(report) == report  # noqa: S301
 
@@ -101,6 +101,7 @@ def test_a_format_that_there_is_not_is_refused():
             format(report, form)
 
 
+@pytest.mark.long
 def test_printing_imports_no_rich():
     program = (
         "import sys, archcli; print(archcli.count_params('gpt2'));"

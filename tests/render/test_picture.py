@@ -157,6 +157,7 @@ def test_a_picture_is_light_and_knows_dark_ground(tmp_path):
     assert "prefers-color-scheme: dark" in text
 
 
+@pytest.mark.long
 def test_the_picture_of_the_documentation_is_what_plot_draws(archcli, tmp_path, renew):
     """`pytest -n0 --renew tests/render/test_picture.py` draws it anew, to be looked at."""
     saved, drawing = PICTURES / "profile.json", PICTURES / "profile.svg"
@@ -261,6 +262,7 @@ def test_text_goes_where_nothing_is_covered():
     assert canvas.first_free(boxes) is None
 
 
+@pytest.mark.long
 def test_a_png_is_one(tmp_path):
     save(DOCUMENT, tmp_path / "p.png")
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")

@@ -30,16 +30,19 @@ def answered(folder, argv, before=""):
     return told["kind"], told["text"]
 
 
+@pytest.mark.long
 def test_a_report_is_its_json(tmp_path):
     kind, text = answered(tmp_path, ["params", "gpt2"])
     assert (kind, json.loads(text)["totals"]["params"]) == ("text", 124_439_808)
 
 
+@pytest.mark.long
 def test_a_wrong_question_is_the_programs_error(tmp_path):
     kind, text = answered(tmp_path, ["params", "gpt-2x"])
     assert (kind, text.splitlines()[0]) == ("error", "error: no file or preset 'gpt-2x'")
 
 
+@pytest.mark.long
 def test_a_package_that_is_not_there_is_asked_for(tmp_path):
     first = "sys.meta_path.insert(0, answer.Later())"  # hides the sympy that is installed here
     assert answered(tmp_path, ["explain", "gpt2"], first) == ("needs", "sympy")

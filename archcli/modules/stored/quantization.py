@@ -21,7 +21,7 @@ from archcli.modules.stored.formats import (
     Packing,
     stored_format,
 )
-from archcli.ops import BlockDiagonal, Conv1d, Linear, Lookup
+from archcli.ops import Conv1d, Linear, Lookup
 
 Span = tuple[float, float]
 """The first and the last layer of a range."""
@@ -203,7 +203,7 @@ def quantizable(row: Row) -> bool:
 
 def is_stacked(row: Row) -> bool:
     """Whether files hold the blocks of a row's weight as one matrix, one below the other."""
-    return isinstance(row.op, BlockDiagonal) and row.op.is_matrix
+    return bool(getattr(row.op, "is_matrix", False))  # of BlockDiagonal, not loaded for it
 
 
 def matrix_shape(row: Row) -> Shape:

@@ -229,6 +229,7 @@ def test_a_question_that_is_cancelled_is_not_answered_and_keeps_nobody_waiting(s
     assert server.end()[0] == 0
 
 
+@pytest.mark.long
 def test_a_cancelled_question_stops_computing():
     stop = threading.Event()
     answers = []

@@ -109,6 +109,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 @every_row(("model",), [(model,) for model in HOSTILE.values()], ids=[*HOSTILE])
 def test_a_hostile_model_is_an_error_line(model):
     for result in answers([("params", {"model": model}), ("params", {"model": "gpt2"})])[:1]:

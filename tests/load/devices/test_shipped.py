@@ -119,6 +119,7 @@ OUT_OF_MEMORY = ("3070 8GB", "3080 10GB", "3080 Ti 12GB", "4070 Ti 12GB", "M1 7-
 """Devices on which that table has the same model run out of memory."""
 
 
+@pytest.mark.long
 def test_measured_speeds_are_below_the_limit_and_near_it():
     """XiongjieDai/GPU-Benchmarks-on-LLM-Inference, README.md at aa72e0e: a wrong bandwidth would show."""
     model = archcli.load("llama-3-8b")

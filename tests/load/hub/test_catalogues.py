@@ -268,7 +268,7 @@ UNKNOWN = (
 )
 
 
-@every_row("name", UNKNOWN)
+@sampled_rows("name", UNKNOWN, 4)
 def test_any_other_name_stays_as_it_is(name):
     assert of_catalogue(name) == CatalogueName(name)
 
@@ -310,6 +310,7 @@ def test_a_hint_names_no_other_model(name):
     assert error.value.problems[0].hint == "`archcli list` names the presets"
 
 
+@pytest.mark.long
 def test_the_tables_lead_to_presets_and_formats():
     assert {*FAMILIES.values(), *(preset for preset, *_ in (*CHANGED.values(), *TAGS.values()))} <= {
         *presets()

@@ -138,7 +138,7 @@ ENVIRONMENTS = [
 ]
 
 
-@pytest.mark.sample(5, whole=True)
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize("variables", ENVIRONMENTS, ids=lambda variables: ",".join(variables) or "none")
 def test_the_cache_is_where_the_library_has_it(variables, monkeypatch):
     for name in ("HF_HOME", "XDG_CACHE_HOME", "HUGGINGFACE_HUB_CACHE", "HF_HUB_CACHE"):

@@ -19,7 +19,7 @@ from parity.witness import TOLERANCE, difference, witness
 NAMES = [name for name, family in FAMILIES.items() if family.config["model_type"] in families()]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @torch.inference_mode()
 @pytest.mark.parametrize("name", NAMES)
 def test_an_imported_config_gives_the_same_logits(name):

@@ -16,6 +16,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(st.dictionaries(st.text(), VALUES, max_size=5), st.sampled_from([None, 0, 1, "\t"]), st.booleans())
 def test_every_key_has_the_place_of_its_value(data, indent, ascii_only):
     text = json.dumps(data, indent=indent, ensure_ascii=ascii_only)

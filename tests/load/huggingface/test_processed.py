@@ -10,7 +10,7 @@ import archcli
 from archcli.errors import ArchError
 from archcli.load.huggingface.wrappers.table import WRAPPERS
 from mappings.regenerate_whole import configs
-from table import every_row
+from table import sampled_rows
 
 VIT = {
     "model_type": "vit",
@@ -61,7 +61,7 @@ def folder(tmp_path):
     return made
 
 
-@every_row("name", SETTINGS)
+@sampled_rows("name", SETTINGS, 4)
 def test_images_have_the_size_that_the_processor_gives_them(name, folder):
     config, processor, settings = SETTINGS[name]
     stated = {key: value for key, value in settings.items() if key != "image_processor_type"}
@@ -110,7 +110,7 @@ ODD = {
 TOWERS = [kind for kind in configs() if kind in WRAPPERS.keys() - {"qwen3_omni_moe_thinker"}]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", TOWERS)
 def test_no_size_of_a_processor_takes_a_tower_away(kind, folder):
     """Weights do not depend on the images that a processor makes; one that is not read is refused alone."""

@@ -109,6 +109,7 @@ def test_a_flood_of_patterns_is_answered_in_time(name):
     assert any("was not understood" in note or "is not known" in note for note in notes)
 
 
+@pytest.mark.long
 def test_a_long_list_of_patterns_that_match_nothing_is_answered_in_time():
     """As lists are that name each layer: most of it is known by letters that no name has."""
     deep = {**LLAMA, "num_hidden_layers": 80}
@@ -167,7 +168,7 @@ def rows_of(model):
     return [row for row in outline(model) if quantizable(row)]
 
 
-@pytest.mark.sample(16, whole=True)
+@pytest.mark.sample(15, whole=True)
 @pytest.mark.parametrize("seed", range(20))
 def test_the_rules_give_every_matrix_its_format(seed):
     """Random formats: for whole groups, for a path, or layer by layer."""

@@ -49,7 +49,7 @@ CONFIGS = {
 }
 
 
-@every_row("kind", families())
+@sampled_rows("kind", families(), 4)
 def test_a_family_states_its_names(kind):
     named = {"model_type": kind, "architectures": [CAUSAL.get(kind, "ForCausalLM")]}
     rules = weight_map({**REQUIRED.get(kind, {}), **named}).rules
@@ -72,7 +72,7 @@ def theirs(config):
     return {"architectures": [type(model).__name__], **config}, model
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", CONFIGS)
 def test_what_their_class_holds_is_what_ours_needs(name):
     config, model = theirs(CONFIGS[name])

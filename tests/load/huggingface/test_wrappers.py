@@ -209,7 +209,7 @@ def test_a_flat_file_states_its_language_model_itself():
     assert import_config(flat).notes[0] == "only the language model is counted (the file itself)"
 
 
-@pytest.mark.sample(6, whole=True)
+@pytest.mark.sample(5, whole=True)
 @pytest.mark.parametrize("nested", [True, False])
 @pytest.mark.parametrize("kind", ["qwen2_vl", "qwen2_5_vl"])
 @pytest.mark.parametrize("tied", [True, False])

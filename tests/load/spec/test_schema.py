@@ -176,6 +176,7 @@ def test_every_key_is_explained():
         assert all(key.get("description") for key in definition.get("properties", {}).values())
 
 
+@pytest.mark.long
 def test_every_size_has_a_short_sentence_of_its_own():
     """What legends show beside a number: no other key's sentence, no condition without a meaning."""
     wrong = []

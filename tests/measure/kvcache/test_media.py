@@ -38,6 +38,7 @@ def test_text_alone_has_no_entry_of_media():
     assert {"media", "prompt_tokens"}.isdisjoint(archcli.count_kv_cache(model, 100).totals)
 
 
+@pytest.mark.long
 def test_towers_are_among_the_weights_that_leave_room_for_a_cache():
     model, _ = small_model("qwen2_vl")
     fits = archcli.count_kv_cache(model, 100, memory="1GiB").totals["fits"]

@@ -59,7 +59,7 @@ def wrong(monkeypatch):
     return found
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", COVERING)
 def test_all_other_kinds_are_stated_as_they_run(name, wrong):
     model = load(name).model

@@ -31,7 +31,7 @@ def test_every_engine_has_a_name_and_a_file():
     assert engine_of("vllm").serves is ANY_ENGINE.serves is True
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     ("engine", "block"), [("vllm", 16), ("sglang", 1), ("trtllm", 32), ("llamacpp", 256)]
 )
@@ -132,6 +132,7 @@ def test_several_devices_of_llama_cpp_are_stages_without_a_communicator():
         assert "NCCL" not in {part["label"] for part in report.totals["beyond"]}
 
 
+@pytest.mark.long
 def test_what_llama_cpp_cannot_cut_takes_one_device():
     report = archcli.count_memory(
         "gemma-3n-e4b", "decode", device="2xh100-sxm", engine="llamacpp", seq_len=64
@@ -187,7 +188,7 @@ def test_the_share_of_a_device_is_the_engines_unless_it_is_stated():
     assert (stated.inputs["memory_bytes"], stated.inputs["utilization"]) == (80 * GIB, 1.0)
 
 
-@pytest.mark.sample(7, whole=True)
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize(
     ("options", "engine"),
     [

@@ -53,6 +53,7 @@ def test_without_gradients_in_fp32_most_are_off(peaks):
     assert less < 0.95 * question.answer().peak_bytes
 
 
+@pytest.mark.long
 def test_the_page_has_each(peaks):
     page = PAGE.read_text()
     for case, (measured, ours) in peaks.items():

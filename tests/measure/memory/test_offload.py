@@ -86,6 +86,7 @@ def test_what_is_not_on_the_device_is_in_ram(model):
         assert less.totals["offload"]["ram_bytes"] >= taken
 
 
+@pytest.mark.long
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("phase", ["serve", "decode", "prefill"])
 @pytest.mark.parametrize("model", MODELS)

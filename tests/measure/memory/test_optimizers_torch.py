@@ -87,7 +87,7 @@ ON_HOST = ("adamw", "adafactor", "muon")
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", THEIRS)
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 def test_state_and_peak_are_those_of_the_real_optimizer(model, name, width):
     assert ours(name, MODELS[model], width) == measured(name, MODELS[model], width, name in ON_HOST)
 
@@ -224,14 +224,14 @@ MUTANTS = [
 ]
 
 
-@pytest.mark.sample(4, whole=True)
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize(("name", "constant", "wrong"), MUTANTS)
 def test_a_wrong_width_is_seen(monkeypatch, name, constant, wrong):
     monkeypatch.setattr(f"{optimizers.__name__}.{constant}", wrong)
     assert ours(name, MODELS["llama"], 2) != measured(name, MODELS["llama"], 2, name in ON_HOST)
 
 
-@pytest.mark.sample(4, whole=True)
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize("name", [name for name in THEIRS if name != "sgd"])
 def test_weights_of_another_width_are_seen(name):
     assert ours(name, MODELS["llama"], 4) != measured(name, MODELS["llama"], 2, name in ON_HOST)

@@ -162,6 +162,7 @@ def test_training_keeps_and_updates_the_tower_beside_the_language_model():
     assert stages == ["vision_tower", "forward", *last]
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=24)
 @pytest.mark.parametrize("name", RUN)
 def test_weights_that_get_a_gradient_are_torch_s(name):

@@ -40,7 +40,7 @@ def device(constants):
     return TimingDevice(KernelClock(rates, Efficiency(constants)), Fabric("ours", 450, 50))
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("phase", ["train", "decode", "prefill"])
 @pytest.mark.parametrize("constants", DEVICES)
 def test_times_are_those_of_the_prediction(constants, phase):

@@ -67,6 +67,7 @@ def test_decoding_runs_no_tower_and_finds_the_image_in_the_cache():
     assert report.totals["needed_bytes"] == text["needed_bytes"]
 
 
+@pytest.mark.long
 def test_serving_runs_the_towers_in_its_prefill():
     served = predicted("qwen2_vl", "serve", seq_len=9, new=4)
     model, _ = small_model("qwen2_vl")

@@ -67,6 +67,7 @@ def test_compute_binds_the_prompt_and_memory_the_rest(reports):
     assert found == ["compute", "memory", "memory", "memory"]
 
 
+@pytest.mark.long
 def test_flops_and_the_floor_of_the_prompt(reports):
     row, times = kernel(reports[0], "attend")
     assert row["flops"] == times * line("FLOPs: 4")

@@ -22,6 +22,7 @@ def size_of(image):
     return "x".join(map(str, image.size))
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", RUN)
 def test_a_profile_of_the_whole_has_the_flops_of_towers_projector_and_language_model(name):

@@ -219,7 +219,7 @@ def test_few_models_are_columns_and_many_are_rows():
     assert [record["model"] for record in many.tables[0].records] == ["m1", "m2", "m3", "m4"]
     assert (few.totals["models"], few.totals["differences"]) == (3, 0)
     assert few.totals["figures"]["params"]["ratios"] == [1.0, 1.0, 1.0]
-    assert few.headline == "m2: all the same; m3: all the same"
+    assert few.headline == "m2 beside m1: all the same; m3: all the same"
 
 
 @pytest.mark.parametrize("n", [0, 1])

@@ -79,7 +79,7 @@ HEADS = {
 }
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("name", HEADS)
 def test_a_head_in_its_own_words(name):
     head, params = HEADS[name]

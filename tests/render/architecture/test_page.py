@@ -16,7 +16,7 @@ from archcli.render.picture.architecture.page.printed import cut, lines_of
 from archcli.render.picture.architecture.page.sheet import kinds_title, sheet
 from archcli.render.picture.architecture.page.thumbnail import thumbnail
 from archcli.render.picture.architecture.style import width_of
-from table import every_row, sampled_rows
+from table import sampled_rows
 
 MODELS = [
     "llama-3.1-8b",
@@ -161,6 +161,6 @@ def test_a_model_of_many_different_layers_is_drawn_as_runs(tmp_path):
     assert max(map(len, str(drawing).splitlines())) <= 100
 
 
-@every_row("name", MODELS)
+@sampled_rows("name", MODELS, 4)
 def test_a_thumbnail_is_small(name):
     assert len(thumbnail(drawn_of(name))) < 9_000

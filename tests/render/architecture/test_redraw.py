@@ -62,7 +62,7 @@ def test_the_script_draws_what_is_drawn(name):
     assert wrong == []
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("name", MODELS)
 def test_other_figures_are_drawn_to_one_scale(name):
     drawing = Drawing(name)

@@ -20,7 +20,7 @@ def test_a_drawing_is_read_in_any_font_size_and_scheme(browser, models):
     assert seen_faults(browser, drawing(*models)) == {}
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("models", SEEN, ids=named)
 def test_a_drawing_says_what_the_commands_count(models):
     assert counted_faults(drawing(*models), *models) == {}

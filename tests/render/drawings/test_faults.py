@@ -82,6 +82,7 @@ def mutated(old, new):
     return SOUND.replace(old, new)
 
 
+@pytest.mark.long
 @pytest.mark.xdist_group("browser")
 def test_each_fault_is_found_and_no_other(browser):
     assert faults(measured(browser, SOUND)) == {}

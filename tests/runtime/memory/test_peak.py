@@ -107,6 +107,7 @@ def test_cuda_on_meta_keeps_less_than_a_cpu():
     assert cuda.bytes < cpu.bytes
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", [name for name in ZOO if name not in MIXTURES])
 def test_fake_tensors_take_what_real_ones_take(name):

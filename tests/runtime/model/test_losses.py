@@ -131,7 +131,7 @@ def test_what_training_shares_cannot_be_adapted(name, tied, target):
         type(spec)(**fields)
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(2, whole=True)
 @every
 def test_an_adapted_model_generates(name):
     made = built(adapted(name)).eval()
@@ -144,6 +144,7 @@ def test_an_adapted_model_generates(name):
     assert_close(torch.cat(steps, dim=1), made(text)[:, 4:], 2e-5)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @every
 def test_dropout_and_batch_statistics_on_the_way_to_a_loss(name):

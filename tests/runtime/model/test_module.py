@@ -126,6 +126,7 @@ def test_hooks_fire_once_on_every_leaf(name):
     assert sorted(fired) == sorted(set(leaves(made)) - borrowed)
 
 
+@pytest.mark.sample(3, whole=True)
 @eight_families
 def test_hooks_fire_on_every_node(name):
     made, fired = built(EVERY[name]), []
@@ -240,7 +241,7 @@ def test_bf16_runs_and_is_near(name):
     assert near < (0.5 if name in MIXTURES else 0.05)
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(2, whole=True)
 @eight_families
 def test_built_in_bf16_is_bf16_throughout(name):
     made = build_model(EVERY[name], dtype=torch.bfloat16)
@@ -256,7 +257,7 @@ def test_fused_and_eager_attention_agree(name):
     assert_close(answer(built(EVERY[name])), answer(built(EVERY[name], attention="eager")))
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("name", MIXTURES)
 def test_both_forms_of_experts_agree(name):
     made, ids = built(EVERY[name]), tokens()

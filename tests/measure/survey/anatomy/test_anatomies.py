@@ -79,6 +79,7 @@ def unlike_show(name):
             yield strip.title, "gaps"
 
 
+@pytest.mark.long
 def test_kinds_are_the_distinct_layers_of_show_and_cells_are_all_layers():
     assert not failing(unlike_show)
 

@@ -1,5 +1,6 @@
 """Formulas worked out by hand from the papers are those that the forward gives, as polynomials."""
 
+import pytest
 import sympy
 
 import archcli
@@ -87,6 +88,7 @@ def test_the_cache_of_mla():
     assert same(traced("deepseek-v3", "kvcache"), LAYERS * B * C * (c + rope))
 
 
+@pytest.mark.long
 def test_mla_decoded_in_both_forms():
     keys = P + 1
     ffn = DENSE * FFN + SPARSE * (K * ROUTED + SHARED + d * E)

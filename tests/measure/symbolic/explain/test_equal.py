@@ -62,6 +62,7 @@ def by_heading(report, heading=lambda name: name):
     return sums
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=70)
 @pytest.mark.parametrize("name", COVERING)
 def test_every_preset_and_quantity(name):
@@ -104,6 +105,7 @@ def test_other_passes(name, phase):
     assert evaluated(report.totals) == report.totals["value"] == flops["matmul_flops"]
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("form", ["naive", "absorbed"])
 def test_both_forms_of_latent_attention(form):
     asked = {"phase": "decode", "past": 999, "mla": form}

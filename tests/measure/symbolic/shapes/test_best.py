@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ def kept(rows, objectives, top, cuts):
     return best.rows()["number"].tolist()
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(values), min_size=1, max_size=20), st.integers(1, 9), st.lists(st.integers(0, 20)))
 def test_one_objective_sorts_and_equals_keep_their_order(rows, top, cuts):
     expected = sorted(range(len(rows)), key=lambda i: (rows[i], i))[:top]

@@ -82,6 +82,7 @@ def test_every_kind_and_every_command_is_here():
     assert {asked[0] for asked in (ASKED | PICTURES | TORCH).values()} | OF_NO_MODEL == set(COMMANDS)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=20)
 @of_all(ASKED)
 def test_every_command_answers(answered, mixer, asked):
@@ -111,7 +112,7 @@ def test_an_encoder_says_that_it_generates_nothing(cli, tmp_path, mixer, name):
     assert "an encoder has no cache to fill and generates nothing" in done.err
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("mixer", EVERY)
 def test_what_is_written_as_yaml_is_the_same_model(cli, tmp_path, mixer):
     path, again = tmp_path / "model.yaml", tmp_path / "again.yaml"
@@ -122,6 +123,7 @@ def test_what_is_written_as_yaml_is_the_same_model(cli, tmp_path, mixer):
     )
 
 
+@pytest.mark.long
 @pytest.mark.torch
 @pytest.mark.sample(1, second=30)
 @of_all(TORCH)

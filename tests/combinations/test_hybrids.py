@@ -39,7 +39,7 @@ def answered(cli, tmp_path):
     return run
 
 
-@pytest.mark.sample(3, second=9)
+@pytest.mark.sample(1, second=9)
 @every_hybrid
 @pytest.mark.parametrize("asked", ASKED)
 def test_every_command_answers(answered, name, asked):
@@ -54,7 +54,7 @@ def test_every_command_that_runs_it_answers(answered, name, asked):
     assert answered(name, TORCH[asked])["command"] == TORCH[asked][0]
 
 
-@pytest.mark.sample(9, whole=True)
+@pytest.mark.sample(6, whole=True)
 @every_hybrid
 def test_what_is_written_as_yaml_is_the_same_model(cli, tmp_path, name):
     path, again = tmp_path / "model.yaml", tmp_path / "again.yaml"
@@ -64,7 +64,7 @@ def test_what_is_written_as_yaml_is_the_same_model(cli, tmp_path, name):
     assert written == loaded(name).replace(source=written.source)
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(5)
 @every_hybrid
 @pytest.mark.parametrize("form", ["auto", "chunked", "recurrent"])
 def test_each_form_of_a_scan_is_counted(answered, name, form):

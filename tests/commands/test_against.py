@@ -66,6 +66,7 @@ def reshape(tensors):
     tensors["transformer.h.1.mlp.c_fc.weight"] = tensors["transformer.h.1.mlp.c_fc.weight"].T
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "told"),
     [

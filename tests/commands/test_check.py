@@ -194,6 +194,7 @@ def test_what_is_set_is_not_held_against_what_was_published(cli):
     assert cli("check", "llama-3.1-8b", "--set", "d_ff=14400").code == 0
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("columns", [80, 40])
 def test_findings_fit_a_terminal(cli, broken, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
@@ -221,6 +222,7 @@ def test_colour_is_for_terminals(cli, broken, monkeypatch, no_color, coloured):
     assert "\x1b" not in plain
 
 
+@pytest.mark.long
 def test_degrees_of_parallelism(cli):
     done = cli("check", "llama-3.1-8b", "--tp", "7", "--pp", "5", "--json")
     assert {row["code"] for row in rows(done)} >= {"HWD010", "HWD011", "HWD013"}

@@ -123,6 +123,7 @@ def test_what_layers_share_is_told_once_and_mended_once(cli, tmp_path, monkeypat
     assert Path("m.yaml").read_text() == text.replace("1400", "1408")
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize(
     "written",
     [
@@ -154,7 +155,7 @@ def test_a_patch_keeps_what_it_does_not_change(cli, tmp_path, monkeypatch, writt
     assert cli("check", "m.yaml").code == 0
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("name", ["a b.yaml", 'a"b\\c.yaml', "\u00fc.yaml", "x/../a.yaml", "x/y/a.yaml"])
 def test_a_patch_finds_files_of_any_name(cli, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
@@ -192,6 +193,7 @@ def test_a_name_with_a_blank_ends_as_git_ends_it(cli, tmp_path, monkeypatch):
     assert cli("check", "a b.yaml", "--suggest").out.startswith("--- a/a b.yaml\t\n+++ b/a b.yaml\t\n")
 
 
+@pytest.mark.long
 def test_control_characters_of_a_name_are_not_printed(cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     name = "a\x1b[31m\n.yaml"
@@ -259,7 +261,7 @@ FOREIGN = {
 }
 
 
-@pytest.mark.sample(4, whole=True)
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("text", FOREIGN.values(), ids=FOREIGN)
 def test_a_config_json_of_no_known_model_is_refused_by_name_and_skipped_in_folders(cli, tmp_path, text):
     path = tmp_path / "config.json"

@@ -106,6 +106,7 @@ def test_no_wrong_option_is_a_command(cli):
 FORMULAS = ["=1+2", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "=HYPERLINK(1)"]
 
 
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize("name", FORMULAS)
 def test_no_cell_is_a_formula(cli, named, name):
     out = cli("survey", "--no-presets", named("x"), "--format", "csv").out

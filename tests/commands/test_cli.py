@@ -14,7 +14,7 @@ from archcli.commands.line.names import COMMANDS, COMMANDS_MEANT, OPTIONS_MEANT
 from archcli.errors import install
 from pages import DOCS
 from quick_commands import QUICK
-from table import every_row
+from table import every_row, sampled_rows
 
 KEYS = {"schema_version", "command", "model", "inputs", "convention", "totals", "rows", "notes"}
 TOTALS = {
@@ -36,7 +36,7 @@ TOTALS = {
 }
 
 
-@every_row("command", TOTALS)
+@sampled_rows("command", TOTALS, 4)
 def test_json_has_the_agreed_names(cli, command):
     document = json.loads(cli(*QUICK[command], "--json").out)
     assert set(document) == KEYS
@@ -194,7 +194,7 @@ def test_the_version_names_what_is_installed(cli, monkeypatch):
     assert re.search(r"\(Python \S+, torch \S+\)\n$", cli("--version").out)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("command", [name for name in QUICK if name != "schema"])
 @pytest.mark.parametrize("suffix", ["json", "csv", "md", "txt"])
 def test_a_file_is_in_the_format_of_its_suffix(cli, tmp_path, command, suffix):
@@ -231,7 +231,7 @@ CONTRADICTIONS = [
 ]
 
 
-@pytest.mark.sample(12, whole=True)
+@pytest.mark.sample(7, whole=True)
 @pytest.mark.parametrize(("args", "said"), CONTRADICTIONS, ids=map(str, range(len(CONTRADICTIONS))))
 def test_options_that_contradict_each_other_are_told_before_anything_is_done(
     cli, args, said, tmp_path, monkeypatch
@@ -333,7 +333,7 @@ WITHOUT_ROWS = {
 }
 
 
-@pytest.mark.sample(4, whole=True)
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize(("without", "rows"), WITHOUT_ROWS.values(), ids=WITHOUT_ROWS)
 def test_csv_without_rows_has_the_columns_that_it_has_with_rows(cli, without, rows):
     header, *lines = cli(*without, "--format", "csv").out.splitlines()

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 
 def rows(done):
     return json.loads(done.out)["rows"]
@@ -41,6 +43,7 @@ def test_a_device_of_the_same_chip_says_whose_constants_it_has(cli):
     assert "80% within" in done.out
 
 
+@pytest.mark.long
 def test_a_device_without_bf16_computes_in_fp16_unless_bf16_is_asked_for(cli):
     assert ", fp16, vllm, on v100-sxm-32gb" in cli("predict", "gpt2", "--device", "v100-sxm-32gb").out
     assert ", bf16, vllm, on a10" in cli("predict", "gpt2", "--device", "a10").out

@@ -75,6 +75,7 @@ def test_bars_are_to_scale():
     assert fitted([("abc", ""), ("def", "bold")], 5, BLOCKS) == [("abc", ""), ("d", "bold"), ("…", "")]
 
 
+@pytest.mark.long
 def test_the_shown_quantity_chooses_the_foot(cli):
     for shown, words in (
         ("params", "Where the parameters are"),

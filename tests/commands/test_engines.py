@@ -60,7 +60,7 @@ def test_the_tables_of_engines_name_engines():
     assert len(words) == len({*words})
 
 
-@pytest.mark.sample(8, whole=True)
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize(
     ("args", "words"),
     [

@@ -38,6 +38,7 @@ def test_the_keys_of_the_json(cli):
     assert norms["share"] == 4 * 768 * 12 / 124_439_808
 
 
+@pytest.mark.long
 def test_layers_alike_are_one_component_and_others_say_where_they_are(cli):
     found = json.loads(cli("explain", "gemma-3-1b", "kvcache", "--context", "32K", "--json").out)["rows"]
     local, full = found
@@ -72,7 +73,7 @@ SIZES = [
 ]
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(("name", "size", "double"), SIZES)
 def test_twice_the_size_is_what_counting_it_gives(cli, name, size, double):
     (growth,) = totals(cli, name, "--at", size)["growth"]
@@ -89,6 +90,7 @@ def test_an_encoder_caches_nothing(cli):
     assert any("caches nothing" in note for note in found["notes"])
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(("context", "grows"), [(100, 1), (4096, 0), (9000, 0)])
 def test_a_full_window_grows_no_more(cli, context, grows):
     (growth,) = totals(cli, "mistral-7b-v0.1", "kvcache", "-c", context, "--at", "context")["growth"]
@@ -105,7 +107,7 @@ def test_a_polynomial_is_not_told_of_what_is_none(cli):
     assert growth["at"] == -heads / 32**2
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     "words", [["gpt2"], ["deepseek-v3"], ["t5-small"], ["gpt2", "flops"], ["jamba-1.5-mini", "kvcache"]]
 )
@@ -119,6 +121,7 @@ def test_steps_lead_to_the_value(cli, words):
         assert len(steps) < 3 or row["value"] >= max(alone)
 
 
+@pytest.mark.long
 def test_which_formula_gave_a_row(cli):
     whole = cli("params", "deepseek-v3", "--explain", "layers.*.ffn", "--json")
     rows = {row["path"]: row for row in archcli.count_params("deepseek-v3").rows}

@@ -11,6 +11,7 @@ def totals(cli, *args):
     return json.loads(cli("explain", *args, "--json").out)["totals"]
 
 
+@pytest.mark.long
 def test_the_textbook_counts_the_layers_that_have_a_component(cli):
     rows = json.loads(cli("explain", "deepseek-v3", "--steps", "--json").out)["rows"]
     first = {row["component"]: row["steps"][0] for row in rows}
@@ -21,6 +22,7 @@ def test_the_textbook_counts_the_layers_that_have_a_component(cli):
     assert scores["formula"] == "3*2*L*d*S*T"
 
 
+@pytest.mark.long
 def test_approximations_by_hand(cli):
     params = totals(cli, "gpt2", "--approx")["approximations"]
     assert params[0]["value"] == 12 * 12 * 768**2
@@ -53,7 +55,7 @@ SCORES = {
 }
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("words", SCORES, ids=" ".join)
 def test_the_textbooks_scores_are_of_what_layers_see(cli, words):
     formula, error = SCORES[words]
@@ -63,6 +65,7 @@ def test_the_textbooks_scores_are_of_what_layers_see(cli, words):
     assert error is None or forward["error"] == pytest.approx(error, abs=5e-5)
 
 
+@pytest.mark.long
 def test_the_textbook_of_a_component_follows_the_mask(cli):
     def textbook(*words):
         rows = json.loads(cli("explain", *words, "--steps", "--json").out)["rows"]
@@ -78,6 +81,7 @@ def test_the_textbook_of_a_component_follows_the_mask(cli):
     }
 
 
+@pytest.mark.long
 def test_only_layers_with_keys_and_values_are_in_the_textbooks_cache(cli):
     def cache(*words):
         return [one["formula"] for one in totals(cli, *words, "--approx")["approximations"]]

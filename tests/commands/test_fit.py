@@ -98,6 +98,7 @@ def test_what_does_not_fit_has_neither_format_nor_context(answer, cli):
     assert "does not fit rtx-4090: as q2_k" in cli("fit", "llama-3.1-405b", "4090").out.splitlines()[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "asked",
     [
@@ -117,6 +118,7 @@ def test_the_change_that_is_named_helps(answer, asked):
     assert not before["fits"] or after["context"] > before["context"]
 
 
+@pytest.mark.long
 def test_a_format_and_a_context_that_are_stated_are_what_is_asked(answer, cli):
     asked = ("llama-3.1-8b", "rtx-4090", "--dtype", "q4_k_m", "--context", "32768")
     totals = answer(*asked)["totals"]
@@ -342,6 +344,7 @@ def test_an_offload_is_of_llama_cpp(cli):
     )
 
 
+@pytest.mark.long
 def test_servers_serve_in_the_formats_of_their_engine(answer):
     """70B: q8_0 of llama.cpp fits two H100, too, and people serve fp8 there."""
     totals = answer("llama-3.1-70b", "2xh100", "-c", "100000")["totals"]

@@ -74,7 +74,7 @@ def test_the_length_of_a_source_that_is_read_is_named(cli):
     )
 
 
-@pytest.mark.sample(7, whole=True)
+@pytest.mark.sample(6, whole=True)
 @pytest.mark.parametrize(
     ("args", "form"),
     [

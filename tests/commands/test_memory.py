@@ -132,7 +132,7 @@ def test_a_word_that_states_bits_alone_is_noted_as_the_format_that_is_counted(cl
         ]
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     ("args", "told"),
     [
@@ -168,6 +168,7 @@ def test_a_device_of_ones_own_with_windows_line_endings(cli, tmp_path):
     assert document["totals"]["fits"] is (1_670_135_496 + document["totals"]["beyond_bytes"] <= 2 * 2**30)
 
 
+@pytest.mark.long
 def test_the_picture_has_every_moment_part_and_device(cli, tmp_path):
     file = tmp_path / "memory.svg"
     assert cli("memory", "gpt2", "-s", "64", "--plot", file).code == 0
@@ -244,6 +245,7 @@ def test_values_of_numpy_are_sizes_too():
     assert asked.totals["peak_bytes"] == count_memory("gpt2", batch_size=2, seq_len=64).totals["peak_bytes"]
 
 
+@pytest.mark.long
 @every_row(
     ("args", "runs"),
     [

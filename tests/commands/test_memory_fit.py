@@ -10,6 +10,7 @@ TOO_SMALL = {"m1", "m1-pro", "m2", "m3-pro"}
 LORA = ("--set", "lora.rank=16", "--set", "lora.targets=[q,v]")
 
 
+@pytest.mark.long
 def test_the_largest_batch_fits_and_one_more_does_not(cli):
     device = ("--memory", "8GiB")
     largest = asked(cli, "gpt2", "-s", "256", *device, "--fit", "batch")["totals"]["fit"]["value"]
@@ -45,6 +46,7 @@ EAGER = ("gemma-2-9b", "-s", "4096", "--optimizer", "sgd", "--loss", "fused", "-
 """Its capped scores have no fused kernel, so that attention keeps most."""
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("memory", "cheapest"),
@@ -94,6 +96,7 @@ def test_the_fewest_devices_train_and_one_fewer_do_not(cli):
     assert found["value"] == 8
 
 
+@pytest.mark.long
 def test_serving_takes_a_tensor_degree_that_divides_heads(cli):
     args = ("llama-3.1-70b", "--phase", "serve", "--device", "h100-sxm")
     found = asked(cli, *args, "--fit", "devices")["totals"]["fit"]
@@ -155,6 +158,7 @@ def test_serving_fits_a_screen_and_the_verdict_stands_first_and_once(cli, monkey
             assert " ".join(out.split()).count(verdict) == 1
 
 
+@pytest.mark.long
 def test_a_table_of_serving_is_left_out_where_nothing_fits(cli):
     args = ("gpt2", "--phase", "serve", "--memory")
     assert "✗" not in cli("memory", *args, "100MB").out
@@ -163,6 +167,7 @@ def test_a_table_of_serving_is_left_out_where_nothing_fits(cli):
     assert "✓" not in ticks[-1]
 
 
+@pytest.mark.long
 def test_a_peak_that_fits_by_itself_is_told_with_what_is_beyond_it(cli):
     totals = asked(cli, "gpt2", "--phase", "serve")["totals"]
     between = totals["peak_bytes"] + totals["beyond_bytes"] // 2
@@ -171,6 +176,7 @@ def test_a_peak_that_fits_by_itself_is_told_with_what_is_beyond_it(cli):
     assert " at the peak and up to " in headline
 
 
+@pytest.mark.long
 def test_a_table_of_batch_and_context_for_serving(cli):
     args = ("--phase", "serve", "--device", "2xh100-sxm", "--tp", "2", "--chunk", "2048", "-s", "32Ki")
     out = cli("memory", "llama-3.1-8b", *args).out

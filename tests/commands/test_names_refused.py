@@ -32,7 +32,7 @@ NAMED = [
 ]
 
 
-@pytest.mark.sample(8, whole=True)
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize("line", NAMED, ids=" ".join)
 def test_a_name_that_the_system_refuses_is_one_error(line, cli):
     done = cli(*(word.format(LONGEST) for word in line))

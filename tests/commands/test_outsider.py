@@ -144,6 +144,7 @@ def test_the_rest_answers(cli, hybrid, command):
     assert (done.code in {0, verb == "check"}, done.err) == (True, "")  # 1: a rule found something
 
 
+@pytest.mark.long
 def test_its_formula_is_its_count(hybrid):
     model = load(str(hybrid)).model
     closed = formula(model)
@@ -176,6 +177,7 @@ def test_every_reference_agrees(hybrid):
     assert failures(ask(load(str(hybrid)).model)) == []
 
 
+@pytest.mark.long
 @pytest.mark.torch
 def test_steps_through_its_states_are_one_pass(hybrid):
     import torch

@@ -271,7 +271,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.sample(15, whole=True)
+@pytest.mark.sample(7, whole=True)
 @pytest.mark.torch
 @pytest.mark.parametrize("words", REFUSED, ids=" ".join)
 def test_bad_input_is_a_line(run, folder, words):

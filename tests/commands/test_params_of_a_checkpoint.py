@@ -16,6 +16,7 @@ def weights(tmp_path):
     return path
 
 
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize("command", ["flops", "kvcache", "memory", "show", "check", "explain"])
 def test_other_commands_say_that_it_is_no_architecture(command, weights, cli):
     for model in (weights, weights / "model.safetensors"):

@@ -87,6 +87,7 @@ def test_what_becomes_of_an_image_is_not_guessed(cli, folder, name):
     assert (done.code, reason in done.err) == (2, True)
 
 
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize(
     "command",
     [

@@ -25,7 +25,7 @@ def predicted(cli):
     return ask
 
 
-@pytest.mark.sample(4, whole=True)
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("phase", ["forward", "prefill", "decode", "train", "serve"])
 def test_names_of_the_json(predicted, phase):
     found = predicted(*GPT2, "--phase", phase, "-s", "64")
@@ -49,6 +49,7 @@ def test_a_range_does_not_go_below_the_floor(predicted):
     assert times["floor"] <= times["low"] < times["expected"] < times["high"]
 
 
+@pytest.mark.long
 def test_tokens_are_those_of_all_sequences_over_the_time(predicted):
     totals = predicted(*GPT2, "-b", "8", "--past", "100")["totals"]
     times, rates = totals["time_s"], totals["tokens_per_s"]
@@ -70,6 +71,7 @@ def test_mfu_is_the_flops_of_the_architecture_over_the_peak(predicted, cli):
     assert totals["mfu"] == pytest.approx(of_model / totals["time_s"]["expected"] / DENSE_BF16)
 
 
+@pytest.mark.long
 def test_a_device_without_constants_has_a_floor_and_says_so(cli, predicted):
     found = predicted("predict", "gpt2", "--device", "mi300x")
     assert found["totals"]["time_s"] | {"floor": None} == dict.fromkeys(FIGURES)
@@ -143,6 +145,7 @@ def test_a_recurrent_model_has_a_state_and_no_kv_cache(predicted):
     assert not any("longer one" in note for note in many["notes"])
 
 
+@pytest.mark.long
 def test_several_devices_share_the_model_as_is_usual(predicted):
     found = predicted("predict", "llama-3.1-70b", "--device", "4xh100-sxm")
     assert found["inputs"]["plan"]["tp"] == found["totals"]["devices"] == 4
@@ -169,7 +172,7 @@ def test_what_does_not_fit_is_marked(cli, predicted):
     assert json.loads(cli("memory", "llama-3.1-70b", *options, "--json").out)["totals"]["fit"]["value"] == 2
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     ("model", "device", "heading"),
     [
@@ -183,6 +186,7 @@ def test_what_does_not_fit_is_said_before_any_time(cli, model, device, heading):
     assert sentence.startswith(f"{model}: {heading}")
 
 
+@pytest.mark.long
 def test_headings_of_figures_and_their_names_in_json(cli, predicted):
     """Of a rate the floor is the highest figure: people read `limit`, JSON keeps `floor`."""
     asked = ("predict", "llama-3.1-8b", "--device", "h100-sxm")
@@ -293,6 +297,7 @@ def test_the_fastest_plan_that_serves_is_that_of_every_plan(predicted):
     assert fit["plan"]["time_s"] == pytest.approx(min(tokens.values()))
 
 
+@pytest.mark.long
 def test_what_a_reader_must_know(predicted):
     long = predicted(*GPT2, "-s", "1024", "--phase", "serve", "--new", "2")
     assert "1,026 tokens are beyond max_seq_len 1,024: counted by shape all the same." in long["notes"]
@@ -303,6 +308,7 @@ def test_what_a_reader_must_know(predicted):
     assert "Uneven routing: tokens are spread evenly over the experts." not in long["not_modelled"]
 
 
+@pytest.mark.long
 def test_what_bounds_a_served_kernel_changes_as_its_cache_grows(predicted):
     rows = predicted(*GPT2, "-s", "8", "--phase", "serve", "--new", "100000")["rows"]
     read = [row for row in rows if row["path"] == "layers.0.attention.attend" and row["stage"] == "decode"]

@@ -40,7 +40,7 @@ def test_mfu_is_the_flops_of_the_architecture_over_the_measured_time(measured, c
     assert measured(STEP, "850ms")["measured"]["mfu"] == pytest.approx(of_all / 0.85 / (8 * DENSE_BF16))
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("phase", ["forward", "prefill", "decode", "train", "serve"])
 def test_a_rate_is_that_of_all_sequences(measured, phase):
     command = ("predict", "gpt2", "--device", "h100-sxm", "--phase", phase, "-b", "4", "-s", "64")
@@ -128,6 +128,7 @@ def test_explanations_come_largest_first_and_a_part_takes_no_more_than_the_gap(m
     assert all(seconds <= gap * (1 + 1e-9) for seconds in stretched)
 
 
+@pytest.mark.long
 def test_a_faster_way_to_run_it_saves_what_its_own_prediction_has_less(measured):
     eager = (*STEP, "--attention", "eager")
     totals, fused = measured(eager, "85ms"), measured(STEP, "85ms")
@@ -155,6 +156,7 @@ def test_an_engine_may_not_have_run(measured):
     assert "archcli profile" in totals["explained"]["lines"][2]
 
 
+@pytest.mark.long
 def test_the_three_lines_are_printed_first(cli, measured):
     out = cli(*STEP, "--measured", "1.2s").out.split(": ", 1)[1].split("\n")
     assert out[:3] == measured(STEP, "1.2s")["explained"]["lines"]

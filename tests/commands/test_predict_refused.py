@@ -73,7 +73,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.sample(6, whole=True)
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused_in_a_line(cli, name):
     args, words = REFUSED[name]

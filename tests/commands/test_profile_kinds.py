@@ -138,6 +138,7 @@ def test_what_contradicts_itself_is_refused(profiled, args, words):
     assert words in err
 
 
+@pytest.mark.long
 def test_an_interrupt_before_every_kind_was_measured_ends_cleanly(profiled, monkeypatch):
     honest, calls = profile.record, []
 

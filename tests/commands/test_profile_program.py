@@ -297,6 +297,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.long
 def test_what_cannot_be_watched_is_told_before_it_starts(cli, subtests):
     for name, (words, what) in REFUSED.items():
         with subtests.test(name):

@@ -106,7 +106,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.sample(6, whole=True)
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize(("options", "words"), REFUSED.values(), ids=REFUSED)
 def test_what_ranks_do_not_run_is_said_by_the_first(cli, tiny, ranked, options, words):
     for rank in (0, 1):
@@ -163,6 +163,7 @@ def test_more_ranks_than_gpus(cli, tiny, ranked, monkeypatch):
         assert f"error: 2 ranks of this machine, a GPU each, and it has {number}\n" in done.err
 
 
+@pytest.mark.long
 @pytest.mark.torch
 def test_a_process_by_itself_is_as_it_was(cli, tiny, ranked):
     """Under a launcher of one process, too."""

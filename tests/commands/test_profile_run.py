@@ -29,6 +29,7 @@ def test_json_has_the_fixed_names(cli, tiny):
     assert {"layers.*.attention.attend", "lm_head"} <= {row["path"] for row in found["rows"]}
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     ("length", "code", "words"),

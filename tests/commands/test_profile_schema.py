@@ -75,6 +75,7 @@ def test_what_is_printed_of_an_interrupted_run_fits(printed, interrupted, args):
     assert first_violation(document) is None
 
 
+@pytest.mark.long
 def test_the_schema_names_every_key_with_a_meaning():
     assert [key for key in keys() if len(key["meaning"]) < 5] == []
     for record in json_schema()["$defs"].values():
@@ -106,6 +107,7 @@ def test_what_the_reports_are_made_of_is_what_is_required(printed):
     )
 
 
+@pytest.mark.long
 def test_a_profile_saved_before_they_were_there_still_fits(printed):
     _, document = printed("--pairs", 1)
     for key in LATER:

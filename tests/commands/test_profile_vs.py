@@ -149,6 +149,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize(("args", "words"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_compared_is_refused(cli, llama, args, words):
     done = cli("profile", llama, *args)

@@ -72,6 +72,7 @@ def test_a_place_in_a_name_is_not_filled():
     assert "<h1>{{data}}{{policy}}</h1>" in text
 
 
+@pytest.mark.long
 def test_an_encoder_has_neither_cache_nor_speed():
     data = data_of(archcli.report("bert-base-uncased").html)
     assert data["speeds"] == []

@@ -27,6 +27,7 @@ def answered(cli):
     return run
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=60)
 @pytest.mark.parametrize("factor", [0.7, 1.9, 10])
 @pytest.mark.parametrize("name", COVERING)
@@ -75,6 +76,7 @@ def test_rows_have_every_size_of_the_base(cli):
     assert d_ff["value"] == document["totals"]["values"]["groups.0.layer.ffn.d_ff"]
 
 
+@pytest.mark.long
 def test_alternatives_are_other_widths(answered):
     totals = answered("gpt2", "--params", "3e9")
     widths = [totals["d_model"], *(one["d_model"] for one in totals["alternatives"])]
@@ -189,6 +191,7 @@ FOUND = re.compile(
 ROWS = FOUND.findall((Path(__file__).parents[2] / "docs" / "commands" / "scale.md").read_text())
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=60)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(row[:2]))
 def test_the_page_says_what_is_found(row):
@@ -228,6 +231,7 @@ def test_a_family_that_keeps_its_kv_heads_says_so(tmp_path):
         assert not any(note.startswith("n_kv_heads is kept") for note in free.notes)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     ("base", "params", "heads"),

@@ -47,6 +47,7 @@ def test_dense_counts_whole_chunks(recurrence):
     assert recurrence("-s", TOKENS, "--mask", "dense") == dense
 
 
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize(
     ("args", "form"),
     [

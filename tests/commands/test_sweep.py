@@ -179,7 +179,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.sample(13, whole=True)
+@pytest.mark.sample(6, whole=True)
 @pytest.mark.parametrize(("args", "what", "hint"), REFUSED, ids=lambda value: str(value)[:40])
 def test_bad_input_is_a_line(cli, llama, args, what, hint):
     done = cli("sweep", llama, *args)

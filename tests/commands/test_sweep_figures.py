@@ -74,6 +74,7 @@ def varied(model, chosen):
     return axes
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=80)
 @pytest.mark.parametrize("name", COVERING)
 def test_each_candidate_is_the_model_that_is_written(name, tmp_path):
@@ -126,7 +127,7 @@ def test_thirty_candidates_by_the_command_line(archcli, tmp_path):
             assert (row["params"], row["flops(seq_len=99)"]) == (params, matmul)
 
 
-@pytest.mark.sample(5, whole=True)
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize(
     ("name", "field", "values"),
     [

@@ -168,7 +168,7 @@ def test_the_module_is_the_command(cli):
 
 
 @pytest.mark.usefixtures("interruptible")
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("delay", [i * 0.01 for i in range(30)])
 def test_ctrl_c_while_archcli_is_imported_ends_quietly(delay):
     """From when `main` runs; what Python does before is not archcli's."""

@@ -256,6 +256,7 @@ ASKED = {
 }
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("tool", ASKED)
 def test_an_assistant_and_the_page_ask_about_images(tool):
     """1,920 x 1,080 becomes 34 x 60 merged patches, 2,040 tokens beside the 2,048 of the text."""
@@ -272,6 +273,7 @@ def test_the_page_shows_the_parts_of_the_whole_model():
     assert r"| vision\_tower | 415,891,440 | 416M |" in text
 
 
+@pytest.mark.long
 def test_what_fits_a_device_is_told_of_towers_where_they_are_asked_for():
     names = {entry.name for entry in _entries(FitOptions(device="rtx-3090"))}
     assert {"qwen3-8b", "gemma-3-4b"} <= names
@@ -280,6 +282,7 @@ def test_what_fits_a_device_is_told_of_towers_where_they_are_asked_for():
     assert asked == {name for name in TOWERS if archcli.load(name).towers[0].part == "vision_tower"}
 
 
+@pytest.mark.long
 def test_windows_of_a_whole_grid_do_not_move_in_a_formula(cli, tmp_path):
     """56 x 56 places become 7 x 7, as large as a window."""
     file = tmp_path / "config.json"

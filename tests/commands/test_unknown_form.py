@@ -30,7 +30,7 @@ def file(tmp_path):
     return path
 
 
-@pytest.mark.sample(4, whole=True)
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_no_verdict_is_given(cli, file, question):
     words = [word.format(file) for word in QUESTIONS[question]]

@@ -37,6 +37,7 @@ ENDS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ENDS)
 def test_a_saved_model_is_explained_and_gives_the_same_logits(name, folder, cli):
@@ -78,6 +79,7 @@ def test_an_encoder_decoder_beside_a_tower_gives_the_same_logits(name, tmp_path,
     assert any("images and sounds stand in the prompt of a decoder alone" in note for note in report["notes"])
 
 
+@pytest.mark.long
 def test_shards_are_read_through_their_index(folder, cli):
     path = folder("llama", max_shard_size="30KB")
     assert (path / "model.safetensors.index.json").is_file()
@@ -85,6 +87,7 @@ def test_shards_are_read_through_their_index(folder, cli):
     assert cli("params", path, "--against", path / "model.safetensors.index.json").code == 0
 
 
+@pytest.mark.long
 def test_copies_of_a_tied_weight_that_differ_are_told(folder, cli):
     def untie(tensors):
         tensors["lm_head.weight"] = tensors["transformer.wte.weight"] + 1
@@ -152,6 +155,7 @@ def test_a_wrong_table_of_names_is_seen(mutant, folder, cli, monkeypatch):
     assert any(line.startswith("✗") and seen in line for line in done.out.splitlines())
 
 
+@pytest.mark.long
 def test_the_correction_of_scores_is_felt(folder, cli, monkeypatch):
     path = folder("deepseek-v3")
     full = family_of("deepseek_v3").weights
@@ -191,6 +195,7 @@ def test_what_is_quantized_is_not_run(folder, cli):
     assert "quantized, as 'model.layers.0.mlp.up_proj.weight_scale_inv' says" in done.err
 
 
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize(
     "name", ["LlamaForCausalLMThatIsNot", "pipeline", "__builtins__", "LlamaConfig", "a b"]
 )

@@ -40,6 +40,7 @@ SAVED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("name", SAVED)
 def test_a_folder_is_its_own_model(name, tmp_path, cli):

@@ -38,6 +38,7 @@ def compared(spec, phase, setting, tokens=64):
     return differences(spec, Request(phase, 2, tokens), SETTINGS[setting])
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=60)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("phase", PHASES)

@@ -113,7 +113,7 @@ WRITTEN = {
 }
 
 
-@every_row("text", WRITTEN)
+@sampled_rows("text", WRITTEN, 4)
 def test_a_device_is_read_as_people_write_it(text):
     count, name = WRITTEN[text]
     memory = load_datasheet(name).figures["memory_bytes"]

@@ -100,6 +100,7 @@ def blocks_run(monkeypatch):
     return calls
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("reading", READINGS)
 def test_a_command_runs_every_layer_a_few_times(blocks_run, reading):
@@ -107,6 +108,7 @@ def test_a_command_runs_every_layer_a_few_times(blocks_run, reading):
     assert 0 < len(blocks_run) <= MOST_TRACES[reading] * MANY
 
 
+@pytest.mark.long
 def test_the_memory_to_fill_changes_nothing_of_that(blocks_run):
     model = different(FEW)
     count_kv_cache(model, 100, memory_bytes=1 << 10)
@@ -190,6 +192,7 @@ def test_equal_operations_on_equal_shapes_are_asked_once(monkeypatch):
 MANY_KINDS = ("granite-4.0-h-tiny", "zamba2-7b", "bamba-9b", "gemma-4-e4b", "kimi-linear-48b-a3b")
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("name", MANY_KINDS)
 def test_a_trace_of_many_layers_calls_13_times_as_much_as_that_of_one_at_most(name):
     one, many = (load(model) for model in ("llama-3.1-8b", name))
@@ -198,7 +201,7 @@ def test_a_trace_of_many_layers_calls_13_times_as_much_as_that_of_one_at_most(na
     assert calls(lambda: forward_pass(many)) <= 13 * calls(lambda: forward_pass(one))
 
 
-@pytest.mark.sample(4, whole=True)
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("context", [1, 3, 17, 1000])
 @pytest.mark.parametrize("batch_size", [1, 3])
 def test_a_cache_of_unknown_length_is_that_of_every_length(context, batch_size):

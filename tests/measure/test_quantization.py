@@ -229,7 +229,7 @@ def test_a_rule_takes_what_it_leaves_out_from_the_rest():
     assert round((alike["bits_per_weight"] - own["bits_per_weight"]) * PARAMS) == before - after
 
 
-@pytest.mark.sample(6, whole=True)
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize("adapted", [None, LoRA(rank=2, targets=("q",))], ids=["plain", "adapted"])
 @pytest.mark.parametrize("n_layers", [1, 2, 3, 4, 7])
 def test_layers_are_counted_by_their_number_in_patterns_and_groups(n_layers, adapted):
@@ -268,6 +268,7 @@ def test_every_expert_is_a_matrix_with_scales_of_its_own():
     )
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("ranks", [4, 8])
 def test_the_part_of_a_rank_stays_packed_where_it_ends_within_a_block(ranks):
     """gpt-oss: the 2,880 hidden channels of an expert are 90 blocks, those of one rank of four 22.5."""

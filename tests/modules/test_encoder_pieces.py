@@ -41,6 +41,7 @@ DISENTANGLED = {
 }
 
 
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize("name", DISENTANGLED)
 def test_disentangled_scores_are_those_of_contents_and_of_positions(name):
     """arXiv:2006.03654 equation 4: q_i k_j + q_i r_(i-j) + k_j s_(i-j), all over the root of so many d."""
@@ -148,6 +149,7 @@ MASKED = {
 }
 
 
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize("name", MASKED)
 def test_a_head_that_guesses_words_transforms_as_its_fields_say(name):
     fields, transform, matrices = MASKED[name]

@@ -219,6 +219,7 @@ def test_rows_of_broken_blocks_have_the_type_that_stands_in():
     assert widths["embedding.tokens"] == 8.5
 
 
+@pytest.mark.long
 @every_row("name", [*MIXES, "fp8", "int8", "nf4-double"])
 def test_a_name_stands_for_a_quantization_in_a_yaml(name):
     model = archcli.load("llama-2-7b", overrides=[f"quantization={name}"])
@@ -240,6 +241,7 @@ def test_a_format_and_its_fields_contradict_each_other():
             archcli.load("llama-2-7b", overrides=[f"quantization={text}"])
 
 
+@pytest.mark.long
 def test_memory_and_predict_take_formats():
     """The weights are as stored, all else as in bf16."""
     plain = archcli.count_memory("llama-2-7b", "decode", engine="none").totals["parts"]
@@ -350,6 +352,7 @@ NAMED = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("model", [name for name in COVERING if name != "llama-3.2-3b-lora-3.7bit"])
 def test_every_preset_takes_every_format(model):

@@ -41,6 +41,7 @@ def test_auto_is_absorbed_where_a_token_is_decoded_and_naive_elsewhere(phase):
         assert forms_of(formed, asked) == {"mla": BY_PHASE[phase]}
 
 
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 @pytest.mark.parametrize("form", ["naive", "absorbed"])
 def test_a_form_asked_for_is_that_of_every_phase(phase, form):

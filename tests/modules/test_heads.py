@@ -224,6 +224,7 @@ def test_a_loss_compiles_whole(name):
     assert_close(compiled(ids, targets=wanted), made(ids, targets=wanted), 1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @EVERY
 def test_every_witness_counts_the_same(name):
@@ -231,7 +232,7 @@ def test_every_witness_counts_the_same(name):
     assert failures(verdict) == []
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @EVERY
 def test_a_run_on_targets_of_the_stated_shares_costs_what_is_expected(name):
     """No meta device: real targets, each routed to its own cluster."""
@@ -242,6 +243,7 @@ def test_a_run_on_targets_of_the_stated_shares_costs_what_is_expected(name):
     assert counter.get_total_flops() == train_pass(spec, 2, 10).flops(unmasked=True)[0]
 
 
+@pytest.mark.long
 def test_the_mean_of_runs_with_those_shares_on_average_is_the_expected_cost():
     """Each run alone has other shares: only together they are half, three tenths, two tenths.
 
@@ -274,7 +276,7 @@ def test_training_lowers_the_loss_and_reaches_every_parameter(name):
     assert losses[-1] < losses[0]
 
 
-@pytest.mark.sample(4, whole=True)
+@pytest.mark.sample(2, whole=True)
 @EVERY
 def test_bf16_trains_and_its_loss_is_fp32(name):
     made, wanted = built(HEADS[name]), targets(HEADS[name])
@@ -287,7 +289,7 @@ def test_bf16_trains_and_its_loss_is_fp32(name):
     assert abs(loss - exact) < 0.05 * exact
 
 
-@pytest.mark.sample(5, whole=True)
+@pytest.mark.sample(4, whole=True)
 @EVERY
 def test_prefill_and_decode_give_what_one_pass_gives(name):
     made, ids = built(HEADS[name]), tokens(2, 10)

@@ -102,6 +102,7 @@ def files(text):
     return {f"archcli.{folder}.{name}" for folder, names in folders for name in names.split()}
 
 
+@pytest.mark.long
 def test_a_llama_loads_no_file_of_a_kind_it_does_not_use():
     done = subprocess.run([sys.executable, "-c", COUNT], capture_output=True, check=True, timeout=300)
     loaded = set(json.loads(done.stdout))

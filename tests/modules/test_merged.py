@@ -58,7 +58,7 @@ def test_the_source_is_cached_once_and_decoding_projects_it_no_more():
     assert decoded == 2 * (QUERIES + KEYS + NETWORK) + scored + 2 * D * VOCAB
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.torch
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 @pytest.mark.parametrize("window", [None, 3])

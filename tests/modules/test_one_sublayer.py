@@ -95,6 +95,7 @@ def test_a_layer_has_one_mixer_and_is_not_empty(parts, what):
         PreNorm(norm=NORM, **parts)
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     "kinds", [("linear", "mha"), ("mha", "linear"), ("ffn", "mha"), ("linear", "ffn", "mha")]
 )

@@ -32,7 +32,7 @@ def test_it_compiles_as_one_graph(name):
         assert_close(torch.compile(made, fullgraph=True, backend="aot_eager")(ids), made(ids))
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(2, whole=True)
 @every_mixer
 def test_a_training_step_reaches_every_parameter(name):
     made, ids = built(spec_of(name), attention="eager"), tokens()
@@ -43,7 +43,7 @@ def test_a_training_step_reaches_every_parameter(name):
     assert all(weight.grad.isfinite().all() for weight in made.parameters())
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @every_mixer
 def test_recomputed_gradients_are_equal(name):
     made, ids = built(spec_of(name), attention="eager"), tokens()

@@ -222,6 +222,7 @@ def test_streams_compile_and_train():
     assert [name for name, weight in made.named_parameters() if weight.grad is None] == []
 
 
+@pytest.mark.long
 @pytest.mark.torch
 def test_a_layer_alone_says_what_it_lacks():
     import torch

@@ -80,6 +80,7 @@ def test_chunks_and_steps_are_equal(name, size, started):
         assert torch.allclose(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.sample(2, whole=True)
 @every_scan
 @given(size=sizes, cut=st.integers(1, 149), form=st.sampled_from(["chunked", "auto"]))
 def test_a_pass_in_pieces_is_the_whole_pass(name, size, cut, form):

@@ -77,12 +77,14 @@ def brute(sees, a, b, new, past):
     return sum(map(sum, seen(sees, a, b, new, past)))
 
 
+@pytest.mark.sample(7, whole=True)
 @every_mask
 @given(new=lengths, past=lengths, **SIZES)
 def test_pairs_are_counted_one_by_one(make, sees, new, past, a, b):
     assert make(a, b).pairs(new, past, new + past) == brute(sees, a, b, new, past)
 
 
+@pytest.mark.sample(7, whole=True)
 @every_mask
 @given(new=st.integers(1, 40), past=lengths, **SIZES)
 def test_the_torch_run_sees_the_same_pairs(make, sees, new, past, a, b):
@@ -90,7 +92,7 @@ def test_the_torch_run_sees_the_same_pairs(make, sees, new, past, a, b):
     assert make(a, b).allows(queries, keys).tolist() == seen(sees, a, b, new, past)
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @every_mask
 @settings(max_examples=settings.default.max_examples // 5)  # sympy takes its time
 @given(new=lengths, past=lengths, **SIZES)
@@ -210,6 +212,7 @@ def pairs(make, new, past, a, b):
     return make(a, b).pairs(new, past, new + past)
 
 
+@pytest.mark.sample(9, whole=True)
 @every_mask
 @given(past=lengths, later=st.integers(0, 40), **SIZES)
 def test_a_cache_keeps_all_that_a_later_query_sees(make, sees, past, later, a, b):
@@ -236,6 +239,7 @@ def test_a_dilated_cache_reaches_to_the_farthest_key_and_no_farther(past, a, b):
     assert mask.allows(past, past - mask.keep(past))
 
 
+@pytest.mark.sample(7, whole=True)
 @every_mask
 @given(new=st.integers(1, 20), past=lengths, **SIZES)
 def test_covers_means_that_only_later_keys_are_forbidden(make, sees, new, past, a, b):
@@ -247,6 +251,7 @@ def test_covers_means_that_only_later_keys_are_forbidden(make, sees, new, past, 
             assert all(sees(a, b, query, key) for key in range(first, last + 1))
 
 
+@pytest.mark.sample(8, whole=True)
 @every_mask
 @given(new=st.integers(1, 20), past=lengths, **SIZES)
 def test_a_causal_mask_sees_nothing_later(make, sees, new, past, a, b):

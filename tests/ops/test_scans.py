@@ -92,7 +92,7 @@ def test_chunks_and_steps_are_equal(name, size, chunk, started):
         assert torch.allclose(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("name", SCANS)
 @given(size=sizes, chunk=st.integers(1, 9), cut=st.integers(1, 22), form=st.sampled_from(["chunked", "auto"]))
 def test_a_pass_in_pieces_is_the_whole_pass(name, size, chunk, cut, form):

@@ -87,6 +87,7 @@ def test_an_image_processor_by_itself_is_overruled_by_none(
 MEGAPIXELS = (3000, 4000)
 
 
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [

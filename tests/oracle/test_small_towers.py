@@ -42,7 +42,7 @@ def test_parameters_tokens_and_flops_are_the_class_s(name, folder):
     assert (medium["tokens"], medium["matmul_flops"]) == (entry["tokens"], entry["flops"])
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", TOWERS)
 def test_transformers_still_says_so(name):
     made = figures(TOWERS[name])

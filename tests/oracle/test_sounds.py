@@ -104,6 +104,7 @@ def test_voxtral_reads_whole_windows_as_many_as_the_sound_fills(extractor, secon
     assert medium["matmul_flops"] == counter.get_total_flops()
 
 
+@pytest.mark.long
 def test_every_command_reads_seconds():
     for config, tokens in ((QWEN2_AUDIO, 250), (VOXTRAL, 375)):
         for answer in (

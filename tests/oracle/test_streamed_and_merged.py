@@ -141,6 +141,7 @@ def test_a_file_without_a_tower_has_that_of_its_class():
     assert archcli.count_params(config).totals["by_part"] == stated["by_part"]
 
 
+@pytest.mark.long
 def test_an_image_of_an_encoder_decoder_stands_in_its_source():
     config = changed(MERGED, {"encoder.vision_config.image_size": 256})
     text = archcli.count_flops(config, seq_len=10, source_len=20 + 256).totals["matmul_flops"]

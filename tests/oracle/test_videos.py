@@ -49,7 +49,7 @@ def test_without_a_file_bounds_are_the_class_s(name, tmp_path):
         assert (medium["tokens"], medium["matmul_flops"]) == (seen["features"], seen["flops"])
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("name", STATED)
 def test_without_a_file_of_videos_that_of_images_holds(name, folder):
     entry = VIDEOS[name]
@@ -80,6 +80,7 @@ def test_8_frames_of_448_through_qwen2_5_vl_7b_by_hand():
     assert totals["prompt_tokens"] == 10 + 4 * 16 * 16
 
 
+@pytest.mark.long
 def test_every_command_reads_videos():
     config = VIDEOS["qwen2.5-vl"]["config"]
     tokens = VIDEOS["qwen2.5-vl"]["seen"][0]["features"]

@@ -7,7 +7,7 @@ import pytest
 import archcli
 from archcli.errors import ArchError
 from oracle.regenerate_wrappers import FIGURES, figures
-from table import every_row
+from table import sampled_rows
 
 WRAPPERS = json.loads(FIGURES.read_text())
 WITH_IMAGES = [name for name, entry in WRAPPERS.items() if entry["images"]]
@@ -25,7 +25,7 @@ def folder(tmp_path):
     return made
 
 
-@every_row("name", WRAPPERS)
+@sampled_rows("name", WRAPPERS, 4)
 def test_parameters_by_part_are_the_class_s(name):
     entry = WRAPPERS[name]
     totals = archcli.count_params(entry["config"]).totals
@@ -44,6 +44,7 @@ def test_tokens_and_flops_of_images_are_the_class_s(name, folder):
         assert sum(medium["by_part"].values()) == seen["flops"]
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_transformers_still_says_so(name):

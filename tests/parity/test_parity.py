@@ -73,6 +73,7 @@ def test_a_checkpoint_holds_the_same_weights(name, tmp_path):
     assert [key for key, value in filled.items() if not torch.equal(value, seen.ours[key])] == []
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @FAMILY
 @ATTENTION
@@ -134,7 +135,7 @@ def test_every_mutant_is_seen(name):
     assert unseen == {"unchanged", *family.inert}
 
 
-@pytest.mark.sample(11)
+@pytest.mark.sample(7)
 @FAMILY
 def test_mutants_change_what_is_easily_mistaken(name):
     labels = [label.split(": ") for label, _ in mutants(FAMILIES[name].spec)]

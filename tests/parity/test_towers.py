@@ -127,6 +127,7 @@ def test_flops_are_those_of_torchs_counter(name):
         assert counted["media"][0]["matmul_flops"] == counted["matmul_flops"]
 
 
+@pytest.mark.long
 def test_a_text_model_loads_no_file_of_images_and_sounds():
     code = (
         "import sys, archcli; archcli.count_flops('gpt2'); archcli.count_params('whisper-small'); "

@@ -105,6 +105,7 @@ def test_logits_are_those_of_the_class(name):
         assert distance(logits, expected) <= TOLERANCE
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", DECODING)
 @torch.inference_mode()
@@ -188,6 +189,7 @@ def test_a_model_without_its_towers_reads_no_image():
         model(inputs.tokens, media=inputs.media)
 
 
+@pytest.mark.long
 def test_images_stand_in_the_prompt_alone():
     inputs, model = prompt("llava"), built("llava")
     _, kept = model.prefill(inputs.tokens, media=inputs.media)
@@ -195,6 +197,7 @@ def test_images_stand_in_the_prompt_alone():
         model.step(inputs.tokens, kept, media=inputs.media)
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

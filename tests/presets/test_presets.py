@@ -131,6 +131,7 @@ def test_says_its_name_source_date_and_series(name):
     assert model.series == model.series.lower() != ""
 
 
+@pytest.mark.long
 @every_preset
 def test_is_short_and_tells_editors_its_schema(name):
     lines = FILES[name].read_text().splitlines()

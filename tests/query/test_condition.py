@@ -6,6 +6,7 @@ from fractions import Fraction
 from operator import eq, ge, gt, le, lt, ne
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -236,6 +237,7 @@ def test_any_chain_holds_where_all_its_comparisons_do(first, chain, candidates):
     assert answers.tolist() == expected
 
 
+@pytest.mark.long
 @given(st.text("xkv1.( )@*/+-=<>!~,'_%eGB±in\n", max_size=30), st.sampled_from([Vocabulary(), Words()]))
 def test_any_text_is_a_condition_or_one_clear_line(text, vocabulary):
     with suppress(ArchError):

@@ -64,6 +64,7 @@ def test_layers_have_paths_of_their_own():
     assert len({row.path for row in rows}) == len(rows)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("n_layers", [(1,), (1, 2)])
 def test_a_stack_shorter_than_its_pattern_has_a_formula(n_layers):

@@ -56,6 +56,7 @@ def test_elsewhere_only_the_own_time_is_known(tmp_path):
     assert times.own_s > 0
 
 
+@pytest.mark.long
 def test_a_thread_that_computes_is_seen_in_the_own_time():
     before, end = processor_times(), time.monotonic() + 0.2
     while time.monotonic() < end:

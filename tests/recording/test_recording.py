@@ -54,6 +54,7 @@ def test_the_trace_shows_every_operation_the_census_has(case):
     assert recording.counted == recording.executed > 0
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, whole=True)
 def test_what_ran_is_what_was_counted(case):
     counted, recording = case
@@ -72,6 +73,7 @@ def test_what_ran_costs_what_was_counted(case):
     assert ran == sum(row.times * part.unmasked_flops for row in counted.rows for part in row.parts) > 0
 
 
+@pytest.mark.sample(1, whole=True)
 def test_every_time_belongs_to_a_row_and_a_class(case):
     _, recording = case
     assert {timed.path for timed in recording.timed} <= {each.path for each in recording.ran} | {""}

@@ -31,6 +31,7 @@ WRITERS = {
 }
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize(("line", "faults"), WRITERS.values(), ids=WRITERS)
 def test_what_nobody_asked_for_is_seen(line, faults, tmp_path, capsys):
     program = tmp_path / "env" / "bin" / "archcli"

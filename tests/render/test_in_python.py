@@ -113,6 +113,7 @@ def test_printing_imports_no_rich():
     assert done.stdout.splitlines()[-1] == "set()"
 
 
+@pytest.mark.long
 def test_threads_count_the_same():
     answers, names = {}, ["gpt2", "deepseek-v3", "t5-base", "mixtral-8x7b"]
 

@@ -274,6 +274,7 @@ def test_another_suffix_is_refused_and_nothing_written(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     ("text", "words"),

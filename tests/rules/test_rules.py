@@ -7,6 +7,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from archcli.load.presets import presets
 from archcli.load.source import load, load_text
 from archcli.rules import all_rules
@@ -37,6 +39,7 @@ def broken_by(name):
     }
 
 
+@pytest.mark.long
 @every_rule
 def test_a_rule_passes_its_valid_examples(rule):
     assert rule.valid

@@ -48,6 +48,7 @@ def test_a_package_that_is_not_there_is_asked_for(tmp_path):
     assert answered(tmp_path, ["explain", "gpt2"], first) == ("needs", "sympy")
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("error", ["MemoryError()", "RecursionError('deep')"])
 def test_more_than_the_page_holds_is_a_line(tmp_path, error):
     kind, text = answered(tmp_path, ["params", "gpt2"], RAISES.format(error))

@@ -271,6 +271,7 @@ def test_questions_at_once_have_each_its_answer(session):
     assert found == expected
 
 
+@pytest.mark.long
 def test_a_folder_is_read_and_nothing_beside_it(tmp_path):
     inside, outside = tmp_path / "models", tmp_path / "secrets"
     inside.mkdir()

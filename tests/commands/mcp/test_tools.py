@@ -115,6 +115,7 @@ def test_a_given_model_may_stand_beside_a_preset():
     assert (rows["params"]["value_1"], rows["params"]["value_2"]) == (PARAMS, half)
 
 
+@pytest.mark.long
 def test_a_model_is_named_as_people_do():
     for name in ("llama3.1:8b", "Llama-3.1-8B"):
         assert answer("params", model=name)["totals"]["params"] == 8_030_261_248

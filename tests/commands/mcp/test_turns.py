@@ -26,6 +26,7 @@ def waits():
     threading.Event().wait(2)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("endless", [computes, computes_and_catches, waits])
 def test_a_question_beyond_the_limit_leaves_the_next_its_turn(endless, monkeypatch):

@@ -62,6 +62,7 @@ def in_layers_fp8(name):
     return "F8_E4M3" if any(part in name for part in MATRICES) else "BF16"
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("dtype_of", [lambda _: "F32", lambda _: "BF16", in_layers_fp8])
 def test_a_folder_takes_the_bytes_of_its_tensors(dtype_of, tmp_path):
     stored = folder(tmp_path, dtype_of)
@@ -79,6 +80,7 @@ def test_a_broken_file_leaves_the_bytes_of_bf16_and_is_named(tmp_path):
     assert any("the weights beside the config.json were not read" in note for note in report.notes)
 
 
+@pytest.mark.long
 def test_a_config_of_any_number_of_layers_has_no_form(tmp_path):
     folder(tmp_path, lambda _: "F32")
     config = {**CONFIG, "num_hidden_layers": 100_000}

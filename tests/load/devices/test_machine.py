@@ -137,6 +137,7 @@ KINDS = {
 }
 
 
+@pytest.mark.long
 @every_row(("answers", "expected"), KINDS.values(), ids=KINDS)
 def test_the_gpus_are_named_as_the_list_names_them(answers, expected, tmp_path):
     devices = list(found(tmp_path, answers).devices)

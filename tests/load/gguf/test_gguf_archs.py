@@ -67,7 +67,7 @@ def file(tmp_path):
     return write
 
 
-@pytest.mark.sample(5, whole=True)
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize("entry", STORED.values(), ids=STORED)
 def test_a_stored_model_is_the_model_of_its_config(entry, file):
     model = made(entry)

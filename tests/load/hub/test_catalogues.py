@@ -167,7 +167,7 @@ CONFIGS = {
 }
 
 
-@every_row("name", CONFIGS)
+@sampled_rows("name", CONFIGS, 4)
 def test_a_name_hides_nothing_that_its_config_has_otherwise(name):
     model = load(name).model
     values = dict(settings(model)).items()

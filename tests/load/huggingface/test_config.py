@@ -276,6 +276,7 @@ def test_an_override_changes_what_a_key_says():
     assert str(loaded.mark("groups.1.layer.ffn.expert.d_ff")) == "--set:1:38"
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("key", ["hidden_size", "extra", "rope_scaling"])
 def test_a_value_nested_as_deep_as_python_reads_is_no_traceback(key):

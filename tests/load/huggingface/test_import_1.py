@@ -49,7 +49,7 @@ def layers(model):
     return [group.blocks[i % len(group.blocks)] for group in model.groups for i in range(group.n_layers)]
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(1, whole=True)
 @EACH_FAMILY
 def test_an_empty_config_is_the_default_of_the_class(model_type):
     config = REQUIRED.get(model_type, {})
@@ -116,7 +116,7 @@ def check_frequencies_of_rope(case):
 CHECKS = (check_parameters, check_flops, check_windows_of_their_cache, check_frequencies_of_rope)
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @every_row("check", CHECKS, ids=[check.__name__ for check in CHECKS])
 def test_a_config_is_the_model_of_their_class(case, check):
     check(case)

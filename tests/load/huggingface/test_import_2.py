@@ -93,7 +93,7 @@ def test_an_empty_config_is_the_default_of_the_class(model_type):
     assert our_total(imported(model_type, config)) == total(theirs(model_type, config))
 
 
-@pytest.mark.sample(7, whole=True)
+@pytest.mark.sample(5, whole=True)
 @CASES
 def test_a_variant_has_as_many_parameters(model_type, config):
     assert our_total(imported(model_type, config)) == total(theirs(model_type, config))
@@ -183,7 +183,7 @@ def test_what_cannot_be_expressed_is_refused_by_name(model_type, config, named):
         imported(model_type, config)
 
 
-@pytest.mark.sample(9, whole=True)
+@pytest.mark.sample(5, whole=True)
 @pytest.mark.parametrize(
     ("name", "config"),
     [

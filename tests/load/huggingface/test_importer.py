@@ -109,6 +109,7 @@ GEMMA3 = {
 }
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize(
     ("outer", "text"),
     [

@@ -54,6 +54,7 @@ LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "decoder_lay
 GPT2 = {"n_embd": 24, "n_head": 3, "n_layer": 2, "n_positions": 40, "vocab_size": 61, "n_ctx": 40}
 
 
+@pytest.mark.long
 @every_row(
     ("architecture", "kind"),
     [

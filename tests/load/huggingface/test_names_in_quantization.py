@@ -125,6 +125,7 @@ def notes(quantization, **changes):
     return [note for note in load_text(json.dumps(config), "f").notes if "no module" in note]
 
 
+@pytest.mark.long
 def test_a_pattern_that_means_nothing_is_noted_once():
     unknown = ["re:.*mixer.*", "block_sparse_moe.gate", "model.layers.64.mlp", "fc1"]
     (note,) = notes(compressed("model.layers.0.linear_attn.conv1d", "model.norm", *unknown))
@@ -145,6 +146,7 @@ def test_a_pattern_of_what_is_not_counted_is_not_noted():
     assert not any("no module" in note for note in load_text(json.dumps(whole), "f").notes)
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("depth", [8, 200])
 def test_layers_are_told_apart_by_their_own_names(depth):

@@ -41,7 +41,7 @@ def totals(config, overrides=()):
     return count_params(loaded(config, overrides).model).totals
 
 
-@pytest.mark.sample(16, whole=True)
+@pytest.mark.sample(7, whole=True)
 @pytest.mark.parametrize("name", CASES)
 def test_bytes_are_those_of_the_stored_tensors(name):
     stated, pack, kept, headed = CASES[name]
@@ -242,6 +242,7 @@ def test_mlx_packs_every_matrix_and_the_table():
     assert totals(tied)["bytes"] == mlx(*HEAD) + L * layer + 2 * (2 * L + 1) * D
 
 
+@pytest.mark.long
 def test_a_setting_for_each_module_is_read_at_once():
     """As mixed quantizations of MLX state it: 100 layers of which every other has 6 bits."""
     names = [f"model.layers.{i}.{name}" for i in range(100) for name in LINEARS]

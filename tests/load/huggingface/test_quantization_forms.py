@@ -161,6 +161,7 @@ FP8_FILE = {
 }
 
 
+@pytest.mark.long
 @every_row(
     ("model", "file", "name", "size"),
     [

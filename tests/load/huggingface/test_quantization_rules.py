@@ -168,7 +168,7 @@ def rows_of(model):
     return [row for row in outline(model) if quantizable(row)]
 
 
-@pytest.mark.sample(15, whole=True)
+@pytest.mark.sample(7, whole=True)
 @pytest.mark.parametrize("seed", range(20))
 def test_the_rules_give_every_matrix_its_format(seed):
     """Random formats: for whole groups, for a path, or layer by layer."""

@@ -44,6 +44,7 @@ def test_every_file_has_a_type():
     assert set(families().values()) == {path.stem for path in FOLDER.glob("[a-z]*.py")}, RENEWAL
 
 
+@pytest.mark.long
 def test_only_the_family_asked_for_is_imported():
     code = (
         "import sys; from archcli.load.huggingface.importer import import_config; "

@@ -37,6 +37,7 @@ def file_of(**text):
     }
 
 
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.torch
 @pytest.mark.parametrize("stated", STATED.values(), ids=STATED)
 def test_heads_are_those_of_the_class(stated):

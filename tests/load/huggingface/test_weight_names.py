@@ -72,7 +72,7 @@ def theirs(config):
     return {"architectures": [type(model).__name__], **config}, model
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", CONFIGS)
 def test_what_their_class_holds_is_what_ours_needs(name):
     config, model = theirs(CONFIGS[name])

@@ -84,7 +84,7 @@ ROPES = {
 EXTREME = (*WRONG, 0, 0.5, 1e308, -1e308, 1e-320, [], [0.0] * 4)
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("scaling", ROPES)
 def test_no_rope_parameter_is_a_traceback(scaling):
     """A context of 0 before scaling, a share of a head that no float holds."""

@@ -236,6 +236,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.sample(15, whole=True)
 @pytest.mark.parametrize(("overrides", "answers"), MISTAKES.values(), ids=MISTAKES)
 def test_a_mistaken_override_is_answered(overrides, answers, refused):
     assert sorted(refused(TWO_GROUPS, *overrides)) == sorted(answers)

@@ -169,6 +169,7 @@ def test_every_reference_is_defined():
     assert {"attention", "norm", "position", "ffn", "block", "activation", "rope_scaling"} <= used
 
 
+@pytest.mark.long
 def test_every_key_is_explained():
     silent = {(row["class"], row["key"]) for row in rows() if not row["meaning"]}
     assert silent == set()
@@ -190,6 +191,7 @@ def test_every_size_has_a_short_sentence_of_its_own():
     assert wrong == []
 
 
+@pytest.mark.long
 def test_heads_of_a_recurrence_are_no_heads_of_queries():
     told = {row["kind"]: row["meaning"] for row in rows() if row["key"] == "n_heads" and row["kind"]}
     assert told["gqa"] == "Heads of queries."

@@ -135,6 +135,7 @@ def test_every_field_agrees_with_its_schema_on_telling_values(field):
         assert accepts(field.type, value) is judge.is_valid(value), value
 
 
+@pytest.mark.long
 @given(st.sampled_from(sorted(VALUES)), ANY)
 @example("RMSNorm.offset", True)
 def test_every_refusal_has_its_words(key, value):

@@ -141,6 +141,7 @@ FILES = {
 }
 
 
+@pytest.mark.long
 @every_row(("text", "answers"), FILES.values(), ids=FILES)
 def test_a_hostile_file_is_answered_at_once(text, answers, refused):
     found = refused(text)

@@ -110,6 +110,7 @@ def test_llama_cpp_counts_the_head_as_a_layer(n_layers, devices, cut):
         assert cut == tuple(on.count(device) for device in range(devices))
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("model", ["llama-3.1-8b", "gpt2", "gemma-2-2b"])
 def test_stages_of_llama_cpp_hold_all_but_the_tables_in_ram(model):
     """A tied table is in RAM, and on the last device as the head."""
@@ -188,7 +189,7 @@ def test_the_share_of_a_device_is_the_engines_unless_it_is_stated():
     assert (stated.inputs["memory_bytes"], stated.inputs["utilization"]) == (80 * GIB, 1.0)
 
 
-@pytest.mark.sample(4, whole=True)
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize(
     ("options", "engine"),
     [

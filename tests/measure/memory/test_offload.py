@@ -133,6 +133,7 @@ def test_auto_leaves_nothing_where_all_fits():
     assert totals["peak_bytes"] == memory("llama-3.1-8b", device="h100-sxm").totals["peak_bytes"]
 
 
+@pytest.mark.long
 def test_where_experts_are_not_enough_layers_lie_in_ram_too():
     asked = {"dtype": "q4_k_m", "memory": "2GiB"}
     offload = memory("mixtral-8x7b", "auto", **asked, utilization=1).totals["offload"]

@@ -107,7 +107,7 @@ WITHOUT_SOME = {
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["adamw", "muon", "sgd", "sgd-momentum"])
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 def test_on_a_cpu_torch_steps_tensor_by_tensor(model, name, width):
     tensors = trained_tensors(train_pass(MODELS[model], 1, 8).rows, width)
     theirs = measured(name, MODELS[model], width, name in ON_HOST, foreach=None)
@@ -175,6 +175,7 @@ def local(tensor):
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
+@pytest.mark.long
 @every_row("rank", [0, 2, 3])
 @every_row("name", SHARDED)
 def test_the_state_of_a_shard_is_that_of_a_tensor_of_its_shape(name, rank):
@@ -231,7 +232,7 @@ def test_a_wrong_width_is_seen(monkeypatch, name, constant, wrong):
     assert ours(name, MODELS["llama"], 2) != measured(name, MODELS["llama"], 2, name in ON_HOST)
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("name", [name for name in THEIRS if name != "sgd"])
 def test_weights_of_another_width_are_seen(name):
     assert ours(name, MODELS["llama"], 4) != measured(name, MODELS["llama"], 2, name in ON_HOST)

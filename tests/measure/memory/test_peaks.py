@@ -57,6 +57,7 @@ def shortened(name, changes=()):
     return load(name, [*MODELS[name], *changes]).model
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=60)
 @pytest.mark.parametrize(("name", "changes", "batch", "seq", "setting"), STEPS)
 def test_the_peak_of_a_training_step(name, changes, batch, seq, setting):
@@ -85,6 +86,7 @@ FEWER_BYTES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "changes", "batch", "seq", "recompute", "loss"), FEWER_BYTES)
 def test_the_peak_with_recomputation_and_a_loss_in_chunks(name, changes, batch, seq, recompute, loss):
@@ -96,6 +98,7 @@ def test_the_peak_with_recomputation_and_a_loss_in_chunks(name, changes, batch, 
 ADAPTED = ["lora.rank=16", "lora.targets=[q, v]"]
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("recompute", "loss"), [("none", "plain"), ("layer", "plain"), ("none", "chunked:4")]
@@ -109,6 +112,7 @@ def test_the_peak_of_training_adapters(name, changes, recompute, loss):
     assert abs(ours - theirs) <= KIB
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("loss", ["plain", "chunked:4"])
 @pytest.mark.parametrize("changes", [[], [SMALL]], ids=["whole", "small"])

@@ -16,6 +16,7 @@ from table import every_row
 SHORTEST = {(run.model, run.seq_len): run for run in RUNS}
 
 
+@pytest.mark.long
 @every_row("run", SHORTEST.values(), ids=str)
 def test_the_parameters_of_a_run_are_those_we_count(run):
     assert count_params(run.mapping).totals["params"] == run.params
@@ -73,7 +74,7 @@ def needed_share(run, loss):
     return question.answer().needed_bytes / run.budget.memory_bytes
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("run", RUNS, ids=str)
 def test_no_run_is_predicted_beyond_its_device(run):
     """Each ran; with mixed precision, a fused loss and full sharding over all devices."""

@@ -67,6 +67,7 @@ def test_a_copy_of_the_matrix_is_alive_while_its_product_runs():
     assert more == pytest.approx(2 * 4096 * 11008, rel=0.05)
 
 
+@pytest.mark.long
 def test_each_product_unpacks_its_matrix_forward_and_backward():
     model = load("llama-1-7b", overrides=ADAPTED)
     rows = predict(model, "h100-sxm", "train", seq_len=64, dtype="nf4-double").rows

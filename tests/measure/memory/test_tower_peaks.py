@@ -51,6 +51,7 @@ def test_the_peak_of_a_forward_is_torch_s(name, setting):
     assert peak == inference_peak(tower, request, SETTINGS[setting])
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=24)
 @pytest.mark.parametrize("setting", ["cuda", "eager"])
 @pytest.mark.parametrize("name", CONFIGS)

@@ -134,7 +134,7 @@ GA10X = ("rtx-3060", "rtx-3070", "rtx-3080-12gb", "rtx-3090", "rtx-3090-ti", "rt
 SERVERS = ("a10", "a10g", "a40")
 
 
-@pytest.mark.sample(4, whole=True)
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize("device", [*GA10X, *SERVERS])
 def test_cards_of_sm_86_have_products_of_an_a40_and_attention_of_an_a100(device):
     found = archcli.predict("llama-3.1-8b", device, engine="vllm")
@@ -203,6 +203,7 @@ def expected(report):
     return report.totals["time_s"]["expected"]
 
 
+@pytest.mark.long
 def test_a_live_token_waits_for_prefills_of_others():
     """7 other prompts: a share runs before the first token, the rest while 64 tokens are made."""
     live = LiveServer.stated(load_engine("sglang")["live"])
@@ -266,6 +267,7 @@ def test_sequences_without_room_in_the_cache_wait_for_those_that_run():
     assert f"{fitted['value']} of 128 sequences run at once" in all_of_them["sentence"]
 
 
+@pytest.mark.long
 def test_a_server_takes_in_as_many_sequences_as_its_engine_schedules():
     asked = {"phase": "serve", "seq_len": 16, "new": 4, "engine": "vllm"}
     found = archcli.predict("gpt2", "h100-sxm", batch_size=2000, **asked).totals

@@ -127,6 +127,7 @@ UNEVEN = decoder(
 """A mixture whose stages differ: the first layer has no experts, and the last stage a wide head."""
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("constants", DEVICES)
 @pytest.mark.parametrize("phase", ["train", "decode", "prefill"])

@@ -75,6 +75,7 @@ def test_flops_and_the_floor_of_the_prompt(reports):
     assert row["floor_s"] / times == pytest.approx(floor, rel=SIX_DIGITS)
 
 
+@pytest.mark.long
 def test_flops_and_bytes_of_the_token(reports):
     row, times = kernel(reports[1], "down_proj")
     assert row["flops"] == times * line("FLOPs of `down_proj`")

@@ -73,6 +73,7 @@ MIXTURE = mixture(5, 2)
 TOKENS = torch.arange(18).view(2, 9)
 
 
+@pytest.mark.long
 def test_experts_that_share_memory_compute_what_equal_experts_compute():
     shared, whole = build_model(MIXTURE, device="meta"), build_model(MIXTURE)
     store_experts(shared, 3)

@@ -182,6 +182,7 @@ def test_the_report_says_that_it_is_extrapolated():
     )
 
 
+@pytest.mark.long
 def test_each_kind_has_its_figures():
     dense, mixed = report().totals["kinds"]
     assert (dense["kind"], dense["what"], dense["layers"]) == ("layers.0", "mla, glu", 6)
@@ -196,7 +197,7 @@ def test_each_kind_has_its_figures():
     assert report().totals["ends"]["wall_s"] == ENDS_S
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(("part", "sound"), [(0.09, True), (-0.09, True), (0.11, False), (-0.11, False)])
 def test_two_estimates_are_told_and_where_they_part_the_headline_says_so(part, sound):
     found = report(extra_s=(WALL / (1 - part) - WALL) / 12)  # operations and framework explain all of WALL
@@ -214,7 +215,7 @@ def test_two_estimates_are_told_and_where_they_part_the_headline_says_so(part, s
     assert not any("plain and traced passes differ" in note for note in found.notes)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("name", "phase"), BY_KIND)
 def test_flops_and_bytes_are_those_of_the_whole_model(name, phase):
     whole = plan(MODELS[name], phase)
@@ -262,12 +263,13 @@ def test_a_cache_that_holds_a_part_of_the_weights_is_told_with_that_part():
     assert "layers like layers.2" in mixed
 
 
+@pytest.mark.long
 def test_a_cache_that_holds_all_of_small_layers_is_told():
     assert len(cache_notes(weights_mib=10, cache_mib=32, whole_mib=320)) == 2
     assert "may hold 100% of the weights" in cache_notes(10, 32, 320)[0]
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(("weights", "cache", "whole"), [(1665, 400, 160_000), (10, 32, 30), (100, 64, 120)])
 def test_a_cache_that_holds_as_much_of_the_whole_model_is_no_matter(weights, cache, whole):
     """Less than a quarter of the stack; all of both; 64 of 100 and 53 of 120 MiB."""

@@ -57,7 +57,7 @@ def cost(rows):
     )
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("name", "phase"), BY_KIND)
 def test_a_layer_of_a_stack_costs_what_it_costs_in_the_model(name, phase):
     whole = checked_pass(MODELS[name], question(phase))
@@ -79,7 +79,7 @@ def inside(row):
     return {"layers", "rotary"} & set(row.path.split("."))
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("name", "phase"), BY_KIND)
 def test_embedding_and_head_cost_what_they_cost_in_the_model(name, phase):
     whole, ends = (
@@ -91,6 +91,7 @@ def test_embedding_and_head_cost_what_they_cost_in_the_model(name, phase):
     )
 
 
+@pytest.mark.long
 def test_embedding_and_head_are_measured_without_layers_where_that_runs():
     alone, shares, pair = (plan(MODELS[name], question("forward")) for name in ("gpt2", "t5", "whisper"))
     assert (len([row for row in alone.ends.counted.rows if inside(row)]), alone.held) == (0, frozenset())

@@ -116,6 +116,7 @@ def test_towers_run_in_the_prompt_and_not_in_decoding(phase):
     assert ("by_part" in totals) == (phase == "prefill")
 
 
+@pytest.mark.long
 def test_without_media_the_language_model_is_profiled_alone():
     model, _ = running_model("llava")
     totals = archcli.profile(model, seq_len=9, **FEW).totals
@@ -164,6 +165,7 @@ def test_pieces_of_several_sizes_are_counted_and_not_run(tmp_path):
         archcli.profile(model, part="vision_tower", image="300x300")
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=30)
 @pytest.mark.parametrize("name", SMALL)
 def test_towers_of_other_families_run_with_their_projector_over_all_pieces(name, tmp_path):
@@ -182,6 +184,7 @@ def test_a_tower_cut_to_some_layers_is_its_encoder():
     assert {row["path"] for row in timed.rows} >= {"front_end.patches", "layers.*.attention.q_proj"}
 
 
+@pytest.mark.sample(7, whole=True)
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -78,6 +78,7 @@ def test_what_a_family_keeps_stays(name, factor):
     assert shape.params == count_params(shape.model).totals["params"]
 
 
+@pytest.mark.long
 def test_the_ratio_of_heads_that_share_keys_stays_where_it_divides():
     found = best("llama-3.1-8b", 60e9)
     heads = {path.rsplit(".", 1)[-1]: value for path, value in found.values.items()}
@@ -183,6 +184,7 @@ def test_kv_heads_are_a_number_that_devices_share_where_the_bases_are():
     assert shared_unit(9, 70) == 1
 
 
+@pytest.mark.long
 def test_heads_that_are_kept_divide_every_width():
     """Without a head_dim of their own they take d_model / n_heads, even as in the base, for RoPE."""
     base = BaseShape(load("gpt2", ["n_heads=3"]), keep=("n_heads",))

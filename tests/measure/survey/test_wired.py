@@ -147,6 +147,7 @@ def test_folded_layers_have_all_parameters():
     assert not failing(moved)
 
 
+@pytest.mark.long
 def test_the_layers_of_a_stack_are_each_in_one_row_of_a_kind():
     def apart(name):
         for prefix, stack in stacks(named(name)):

@@ -50,6 +50,7 @@ DENSE = [name for name in COVERING if splits(name)]
 MIXTURES = ("mixtral-8x7b", "gpt-oss-20b")
 
 
+@pytest.mark.long
 @pytest.mark.sample(1, second=80)
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("name", DENSE)

@@ -33,6 +33,7 @@ def test_what_has_no_share_has_no_tint():
     assert "stronger tint: more cache" in drawn
 
 
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize(
     ("shown", "printed"),
     [("params", "176M"), ("flops", "722 GFLOP"), ("bytes", "10.5 GiB")],

@@ -13,6 +13,7 @@ def named(models):
     return "+".join(models)
 
 
+@pytest.mark.long
 @pytest.mark.xdist_group("browser")
 @pytest.mark.sample(1, second=120)
 @pytest.mark.parametrize("models", SEEN, ids=named)
@@ -26,7 +27,7 @@ def test_a_drawing_says_what_the_commands_count(models):
     assert counted_faults(drawing(*models), *models) == {}
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("shown", ["flops", "bytes", "kv"])
 @pytest.mark.parametrize("name", presets()[::9])
 def test_what_else_is_shown_is_counted(name, shown):

@@ -71,7 +71,7 @@ def test_steps_like_one_pass(kind, mask, position, form):
     assert_steps_like_one_pass(built(spec, attention=form))
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", GENERATORS)
 def test_families_step_like_one_pass(name):
     assert_steps_like_one_pass(built(GENERATORS[name]))
@@ -113,6 +113,7 @@ def test_a_window_keeps_no_more_than_it_sees():
     assert made.spec.d_model == D
 
 
+@pytest.mark.long
 def test_the_source_is_kept_as_it_was_made_and_never_read_again():
     made, ids = built(PAIRS["whisper"]), tokens()
     calls = []

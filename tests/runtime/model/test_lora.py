@@ -108,7 +108,7 @@ def test_a_tied_head_and_its_table_have_an_adapter_each():
     assert_close(logits, expected)
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @every_case
 def test_only_adapters_train(case):
     made = built(adapted(*CASES[case]))
@@ -117,7 +117,7 @@ def test_only_adapters_train(case):
         assert parameter.requires_grad == (parameter.grad is not None) == ("lora_" in name)
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @every_case
 def test_fresh_adapters_change_nothing(case):
     spec = adapted(*CASES[case])

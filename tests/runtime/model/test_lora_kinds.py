@@ -61,6 +61,7 @@ TARGETS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("kind", "target"), [(kind, target) for kind in KINDS for target in [*TARGETS[kind], "all_linear"]]

@@ -108,14 +108,14 @@ def test_state_dict_goes_round(name):
     assert torch.equal(answer(made), answer(other))
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(2, whole=True)
 @eight_families
 def test_parameters_are_named_as_the_rows(name):
     rows = {f"{row.path}.{weight}" for row in forward_pass(EVERY[name], 1, 2).rows for weight in row.weights}
     assert rows <= {parameter for parameter, _ in build_model(EVERY[name], device="meta").named_parameters()}
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(2, whole=True)
 @eight_families
 def test_hooks_fire_once_on_every_leaf(name):
     made, fired = built(EVERY[name]), []
@@ -126,7 +126,7 @@ def test_hooks_fire_once_on_every_leaf(name):
     assert sorted(fired) == sorted(set(leaves(made)) - borrowed)
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(1, whole=True)
 @eight_families
 def test_hooks_fire_on_every_node(name):
     made, fired = built(EVERY[name]), []
@@ -141,7 +141,7 @@ def test_hooks_fire_on_every_node(name):
     assert sorted(fired) == sorted(nodes)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "name", [name for name in EVERY if "t5" not in name]
 )  # a T5 layer's bias is the stack's
@@ -164,7 +164,7 @@ def test_a_layer_that_attends_to_a_source_says_that_it_has_none():
         made(tokens())
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @eight_families
 def test_activation_checkpointing_gives_the_same_gradients(name):
     made, ids = built(EVERY[name]), tokens()
@@ -216,7 +216,7 @@ def test_meta_allocates_nothing_and_runs(name):
     assert [tuple(each.shape) for each in said] == SHAPES.get(name, [(2, 9, V)])
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @eight_families
 def test_bf16_runs_and_is_near(name):
     made, ids = built(EVERY[name]), tokens()
@@ -257,7 +257,7 @@ def test_fused_and_eager_attention_agree(name):
     assert_close(answer(built(EVERY[name])), answer(built(EVERY[name], attention="eager")))
 
 
-@pytest.mark.sample(2, whole=True)
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("name", MIXTURES)
 def test_both_forms_of_experts_agree(name):
     made, ids = built(EVERY[name]), tokens()
@@ -289,7 +289,7 @@ def test_weights_start_such_that_the_model_is_sane():
         assert answer(made).std() < 8, name
 
 
-@pytest.mark.sample(3, whole=True)
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("name", ENCODERS)
 def test_an_encoder_generates_nothing(name):
     made, ids = built(ENCODERS[name]), tokens()
@@ -302,6 +302,7 @@ def test_an_encoder_generates_nothing(name):
             ask()
 
 
+@pytest.mark.long
 def test_a_head_and_a_classifier_answer_as_they_do_alone():
     both = built(ENCODERS["bert-pretraining"])
     logits, classes = both(tokens())

@@ -202,7 +202,7 @@ def test_without_positions_the_last_of_a_causal_layer_does_not_know_the_order():
     assert not torch.allclose(plain[:, order], other, atol=1e-2)  # but the mask tells those before
 
 
-@pytest.mark.sample(4, whole=True)
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("kind", POSITIONS)
 def test_with_positions_the_order_counts(kind):
     for cls, causal in ((Encoder, False), (Decoder, True)):

@@ -1,5 +1,7 @@
 """The built model prints as a nested tree of torch's own modules."""
 
+import pytest
+
 from archcli.runtime.model.build import build_model
 from sources import PAIRS
 from zoo import ZOO
@@ -18,6 +20,7 @@ def test_it_prints_as_a_nested_tree():
         assert line in text
 
 
+@pytest.mark.long
 def test_an_encoder_decoder_prints_both_halves():
     text = str(build_model(PAIRS["whisper"], device="meta"))
     assert text.startswith("EncoderDecoder(\n")

@@ -38,6 +38,7 @@ def test_dropout_is_torchs_own_module_in_its_place():
     }
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 def test_evaluation_drops_nothing_and_training_draws_anew(attention):
     made, plain = built(dropping(**SHARES), attention=attention), built(dropping(), attention=attention)
@@ -47,7 +48,7 @@ def test_evaluation_drops_nothing_and_training_draws_anew(attention):
     assert_close(made.eval()(ids), plain(ids))
 
 
-@pytest.mark.sample(4, whole=True)
+@pytest.mark.sample(2, whole=True)
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("place", SHARES)
 def test_every_place_drops_by_itself(place, attention):
@@ -124,6 +125,7 @@ BATCH_NORMED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("spec", [*BATCH_NORMED.values(), dropping(**SHARES)], ids=[*BATCH_NORMED, "dropout"])
 def test_all_witnesses_agree(spec):

@@ -59,6 +59,7 @@ def test_a_nested_tensor_is_counted_by_its_rows(run_on):
     assert flops(Nested(), *inputs, run_on=run_on)["matmul_flops"] == 2 * (3 + 5) * 8 * 4
 
 
+@pytest.mark.long
 def test_packed_sequences_run_the_steps_that_their_lengths_say():
     class Packed(nn.Module):
         def __init__(self):

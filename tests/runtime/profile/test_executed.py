@@ -72,6 +72,7 @@ def test_products_that_were_executed_are_those_of_the_rows(phase):
     assert sum(each.calls for each in recording.census) == recording.executed
 
 
+@pytest.mark.long
 def test_gradients_that_meet_are_elementwise_in_the_census_too():
     recording = profiled(MODELS["gpt2"], "train", "eager")[1]
     found = {(each.name, each.op_class) for each in recording.census if each.phase == "sums"}

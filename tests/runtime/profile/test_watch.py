@@ -188,6 +188,7 @@ def test_a_module_whose_passes_are_steps_is_copied_and_saved_as_ever():
     assert {it.path for it in recording.placed if it.name == "addmm"} == {"0"}
 
 
+@pytest.mark.long
 def test_hooks_of_a_watched_step_are_no_reason_for_a_warning(watch):
     model = nn.Sequential(torch.compile(nn.Linear(16, 16), backend="eager"))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -73,6 +73,7 @@ def test_an_encoder_decoder_is_asked_about_every_phase(name):
     assert all(finding.ours > 0 for finding in verdict.results if finding.reference != "torch's buffers")
 
 
+@pytest.mark.long
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ENCODERS)
 def test_an_encoder_is_asked_about_forward_and_training_alone(name):

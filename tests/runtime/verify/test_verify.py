@@ -118,6 +118,7 @@ def test_layers_that_read_images_run_where_there_are_some(source):
     assert not any("saw no call" in note for note in verified.notes)
 
 
+@pytest.mark.long
 def test_a_pooling_that_nothing_reads_is_left_out_of_fvcore_s_comparison():
     patches = {"kind": "patches", "image_size": [8, 8], "patch_size": [4, 4], "class_token": False}
     unused = {"kind": "attention", "n_heads": 2}

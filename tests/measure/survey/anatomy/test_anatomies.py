@@ -96,6 +96,7 @@ def lost(name):
                 yield part.title, row.id
 
 
+@pytest.mark.long
 def test_every_product_and_norm_of_a_part_is_drawn():
     found = failing(lost)
     # terms of relative positions in the scores, which have no node

@@ -78,13 +78,13 @@ def uncounted_of(drawn, model):
     ]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_figure_is_that_of_its_command(name):
     assert uncounted(name) == []
 
 
-@pytest.mark.sample(2, second=240)
+@pytest.mark.sample(1, second=240)
 @pytest.mark.parametrize("shown", ["flops", "bytes", "kv"])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_shares_of_other_quantities_are_those_of_their_commands(name, shown):
@@ -145,6 +145,7 @@ def test_parts_that_a_profile_has_as_one_have_no_time():
     ]
 
 
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize("name", ["llama-3.2-3b-lora-3.7bit", "deepseek-v3", "gpt-oss-20b", "gemma-3-1b"])
 def test_rows_of_show_have_the_bytes_and_flops_of_all(name):
     model = model_of(name)

@@ -49,6 +49,7 @@ def stacked(widths):
     ).model
 
 
+@pytest.mark.long
 def test_more_than_110_layers_are_runs():
     (of_runs,) = anatomy(stacked([16] * 60 + [24] * 60)).strips
     assert [(cell.first, cell.count, cell.kind) for cell in of_runs.cells] == [

@@ -41,6 +41,7 @@ def test_gpt2():
 
 # Touvron et al. 2023, arXiv:2302.13971 section 2.2, with grouped queries (arXiv:2305.13245): heads of width
 # d/h, k of keys and values; SwiGLU of three matrices; RMSNorm of one gain; an untied head; no biases.
+@pytest.mark.long
 def test_llama():
     w = d / h
     attention, ffn = d * h * w + 2 * d * k * w + h * w * d, 3 * d * f

@@ -83,7 +83,7 @@ def test_every_preset_and_quantity(name):
     assert components == count_flops(model, Request(seq_len=2048)).totals["by_component"]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("phase", ["train", "prefill", "decode"])
 @pytest.mark.parametrize(
     "name",

@@ -28,6 +28,7 @@ def test_one_objective_sorts_and_equals_keep_their_order(rows, top, cuts):
     assert kept(rows, 1, top, cuts) == expected
 
 
+@pytest.mark.long
 @given(st.integers(1, 20), st.integers(1, 9), st.lists(st.integers(0, 20)))
 def test_without_an_objective_the_first_are_kept(length, top, cuts):
     assert kept([()] * length, 0, top, cuts) == [*range(length)][:top]

@@ -19,6 +19,7 @@ from archcli.measure.memory.plan import OF_WEIGHTS, Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import (
     PlacedWeight,
+    StoredBits,
     Widths,
     bytes_of_stage,
     gathered,
@@ -31,7 +32,6 @@ from archcli.measure.memory.traced import MemoryMoment, TracedModel, TracedPass,
 from archcli.measure.passes import shape_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import layer_count
-from archcli.modules.models.model import inferring
 
 if TYPE_CHECKING:
     from archcli.measure.memory.training.optimizers import OptimizerBytes
@@ -229,12 +229,13 @@ def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, stage: 
     share, mine = known.share(replace(plan, pp=1), rank), plan.of_replica(settings)
     if plan.pp == 1 and settings.offload is None:
         return _single(share, mine)._replace(rank=rank)
-    model = inferring(share.model)
-    rows = weight_rows(model, share)
-    stored_bits = share.once(
-        ("stored bits", settings.dtype, settings.engine),
-        lambda: tuple(stored_weights(model, laid_out(model, rows, settings), settings.dtype)),
-    )
+    model = share.inferring
+
+    def bits() -> StoredBits:
+        rows = laid_out(model, weight_rows(model, share), settings)
+        return tuple(stored_weights(model, rows, settings.dtype))
+
+    stored_bits = share.once(("stored bits", settings.dtype, settings.engine), bits)
     held = bytes_of_stage(stored_bits, stage)
     if stage.is_first:
         held -= in_ram_bytes(model, settings, share, has_head=stage.is_last)
@@ -244,9 +245,9 @@ def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, stage: 
         return _single(of_stage, mine, held)._replace(rank=rank, stage=stage.number)
     from archcli.measure.memory.parts.in_ram import copied_bytes, experts_in_ram  # of an offload alone
 
-    peak = _single(of_stage, mine, held - experts_in_ram(model, rows, settings, stage))
+    peak = _single(of_stage, mine, held - experts_in_ram(share, settings, stage))
     # the first device computes with what is copied
-    copied = 0 if stage.number else copied_bytes(model, rows, mine)
+    copied = 0 if stage.number else copied_bytes(share, mine)
     return peak.with_temporaries(copied)._replace(rank=rank, stage=stage.number)
 
 

@@ -71,13 +71,15 @@ class Widths(NamedTuple):
     gradient: Number
 
 
-def weights_of_stage(model: Model, rows: Iterable[Row], dtype: str, stage: Stage) -> int:
-    """Bytes of a stage's weights as they are stored; of layers in different formats the mean."""
-    return bytes_of_stage(stored_weights(model, rows, dtype), stage)
+StoredBits = tuple[tuple[PlacedWeight, Fraction], ...]
+"""Weights, each with the bits of one layer's."""
 
 
-def bytes_of_stage(stored_bits: Iterable[tuple[PlacedWeight, Fraction]], stage: Stage) -> int:
-    """The bytes of a stage's weights, of all weights of a model with the bits of one layer's."""
+def bytes_of_stage(stored_bits: StoredBits, stage: Stage) -> int:
+    """Bytes of a stage's weights as they are stored; of layers in different formats the mean.
+
+    Of all weights of a model with the bits of one layer's.
+    """
     counts = ((weight.count(stage), of_one) for weight, of_one in stored_bits)
     return ceil(sum((count * of_one for count, of_one in counts if count), start=Fraction(0)) / 8)
 

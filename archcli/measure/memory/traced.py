@@ -16,6 +16,7 @@ from archcli.graph.memory_tape import FilledTape, MemoryTape, Placement
 from archcli.graph.storage import Ledger, Recomputed
 from archcli.launches.memory.op_reader import OpReader
 from archcli.modules import Model
+from archcli.modules.models.model import inferring
 from archcli.modules.spec.forms import formed
 from archcli.modules.spec.request import InputSpec, Request
 from archcli.modules.spec.trace import run_on, trace
@@ -124,6 +125,11 @@ class TracedModel:
         self.passes = _passes_of(model) if passes is None else passes
         self._made: dict[Hashable, Any] = {}
         self.suits: dict[Plan, bool] = {}
+
+    @property
+    def inferring(self) -> Model:
+        """The model as inference has it."""
+        return self.once("inferring", lambda: inferring(self.model))
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result of `make`, kept under a key; made again if the key has no hash or is long unused."""

@@ -5,22 +5,18 @@ Bytes are those of a pipeline's stages; the stage in RAM is no rank of the plan.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
 from typing import Any, NamedTuple
 
 from archcli.arith import Number
-from archcli.graph import Row
 from archcli.measure.memory.inference import in_ram_bytes, serving, weight_rows
 from archcli.measure.memory.offload import MIN_BATCH, Offload
 from archcli.measure.memory.pipeline import Stage, stage_model
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.shares import stored_weights, weights_of_stage
+from archcli.measure.memory.shares import StoredBits, bytes_of_stage, stored_weights
 from archcli.measure.memory.traced import TracedModel, highest
-from archcli.modules import Model
 from archcli.modules.models.layers import layer_count
-from archcli.modules.models.model import inferring
 from archcli.modules.spec.request import Request
 
 FP32 = 4
@@ -39,23 +35,29 @@ def part_in_ram(known: TracedModel, settings: MemorySettings) -> PartInRam:
     offload = settings.offload
     if offload is None:
         return PartInRam(0)
-    model = inferring(known.model)
-    rows = weight_rows(model, known)
-    matrices = sum(_weights(model, rows, settings, offload, routed=routed) for routed in (False, True))
-    tables = in_ram_bytes(model, settings, known, has_head=False)
+    matrices = sum(_weights(known, settings, offload, routed=routed) for routed in (False, True))
+    tables = in_ram_bytes(known.inferring, settings, known, has_head=False)
     return PartInRam(matrices + tables + int(_beside(known, settings, offload)), matrices)
 
 
-def _weights(
-    model: Model, rows: Sequence[Row], settings: MemorySettings, offload: Offload, *, routed: bool
-) -> int:
+def _weights(known: TracedModel, settings: MemorySettings, offload: Offload, *, routed: bool) -> int:
     """Bytes of the layers' weights in RAM: those of routed experts, or all others."""
     layers = Stage(0, (offload.in_ram(routed=routed),), is_first=False, is_last=False)
-    return weights_of_stage(model, _of_kind(rows, routed=routed), settings.dtype, layers)
+    return bytes_of_stage(_of_kind(_stored_bits(known, settings), routed=routed), layers)
 
 
-def _of_kind(rows: Sequence[Row], *, routed: bool) -> list[Row]:
-    return [row for row in rows if (row.experts is not None) is routed]
+def _stored_bits(known: TracedModel, settings: MemorySettings) -> StoredBits:
+    """The weights with the bits of one layer's, whatever lies in RAM: a search asks often."""
+
+    def bits() -> StoredBits:
+        model = known.inferring
+        return tuple(stored_weights(model, weight_rows(model, known), settings.dtype))
+
+    return known.once(("stored bits", settings.dtype), bits)
+
+
+def _of_kind(bits: StoredBits, *, routed: bool) -> StoredBits:
+    return tuple((weight, of_one) for weight, of_one in bits if weight.routed is routed)
 
 
 def _beside(known: TracedModel, settings: MemorySettings, offload: Offload) -> Number:
@@ -67,7 +69,7 @@ def _beside(known: TracedModel, settings: MemorySettings, offload: Offload) -> N
     return highest(serving(layers.model, settings, layers, 0).moments).bytes
 
 
-def experts_in_ram(model: Model, rows: Sequence[Row], settings: MemorySettings, stage: Stage) -> int:
+def experts_in_ram(known: TracedModel, settings: MemorySettings, stage: Stage) -> int:
     """Bytes of the routed experts of a stage that are in RAM although its layers are not."""
     offload = settings.offload
     if offload is None:
@@ -75,17 +77,17 @@ def experts_in_ram(model: Model, rows: Sequence[Row], settings: MemorySettings, 
     there = offload.in_ram(routed=True)
     groups = tuple(range(group.start, min(group.stop, there.stop)) for group in stage.groups)
     part = Stage(stage.number, groups, is_first=False, is_last=False)
-    return weights_of_stage(model, _of_kind(rows, routed=True), settings.dtype, part)
+    return bytes_of_stage(_of_kind(_stored_bits(known, settings), routed=True), part)
 
 
-def copied_bytes(model: Model, rows: Sequence[Row], settings: MemorySettings) -> int:
+def copied_bytes(known: TracedModel, settings: MemorySettings) -> int:
     """Bytes of the largest matrix that is copied from RAM: the device holds one at a time."""
     offload = settings.offload
-    if offload is None or not any(copies(request) for request in settings.requests(model)):
+    if offload is None or not any(copies(request) for request in settings.requests(known.model)):
         return 0
     bits = [
         of_one
-        for weight, of_one in stored_weights(model, rows, settings.dtype)
+        for weight, of_one in _stored_bits(known, settings)
         if any(number in weight.layers for number in offload.in_ram(routed=weight.routed))
     ]
     return ceil(max(bits, default=0) / 8)

@@ -11,6 +11,7 @@ from archcli.arith import is_whole
 from archcli.errors import ArchError, Problem, either
 from archcli.measure.memory.settings import DEFAULT_TOKENS, MemorySettings
 from archcli.modules import Mixer, Model
+from archcli.modules.attention.mixer import READS_LAYER
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.arguments import Schedule, ZeroStage
 from archcli.modules.spec.base import find
@@ -291,10 +292,14 @@ def divisors(number: int) -> list[int]:
 def _across_stages(model: Model) -> Iterator[Problem]:
     """Problems of models whose layers share something across stages."""
     (_, stack), *_ = stacks(model)
+
+    def lent(mixer: Mixer, name: str) -> bool:
+        return getattr(mixer.facts(model.d_model), name) is not None
+
     shared = {
         "shared": bool(stack.shared),
         "tie": any(group.tie for group in stack.groups),
-        "kv_from": any(mixer.facts(model.d_model).kv_from is not None for _, mixer in find(model, Mixer)),
+        **{name: any(lent(mixer, name) for _, mixer in find(model, Mixer)) for name in READS_LAYER},
         "score_bias": stack.score_bias is not None,
         "relative": stack.relative is not None,
         "per_layer_embedding": model.layer_embedding is not None,

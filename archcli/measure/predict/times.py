@@ -135,7 +135,7 @@ def kind_of(op_class: str, name: str) -> str:
 
 def depth_of(kernel: KernelCost) -> float:
     """Length k of the sums of a matrix product: m n k products over m n elements written."""
-    return kernel.flops * WIDTHS[kernel.dtype] / (2 * kernel.written)
+    return kernel.flops * WIDTHS[kernel.dtype] / (2 * kernel.written) if kernel.written else 0.0
 
 
 OF_PRODUCTS: Mapping[str, Callable[[Efficiency, str], KernelConstants | None]] = {

@@ -147,12 +147,21 @@ def _ranks_in_words(degrees: Degrees, degree: int) -> str:
     return f"tp {tp} with ep {degrees.ep}, {degree} ranks for each expert,"
 
 
+STACKED = ("n_experts", "n_shared")
+"""Numbers of experts whose matrices are one stack, which ranks split; others that are shared are networks."""
+
+
 def _experts(model: Model, degrees: Degrees) -> Iterator[Problem]:
     """Experts that ep does not divide."""
     tp, ep = degrees.of_networks, degrees.ep
     if ep == 1:
         return
-    numbers = {path: moe.n_experts for path, moe in find(model, Spec) if hasattr(moe, "n_experts")}
+    numbers = {
+        f"{path}.{name}": getattr(moe, name)
+        for path, moe in find(model, Spec)
+        for name in STACKED
+        if hasattr(moe, name)
+    }
     if not numbers:
         yield Problem(f"ep {ep} splits experts, and the model has none", "leave ep out", path="ep")
         return
@@ -161,9 +170,10 @@ def _experts(model: Model, degrees: Degrees) -> Iterator[Problem]:
         multiple = "" if degrees.groups > 1 else ", and is no multiple of it"
         yield Problem(f"ep {ep} does not divide tp {tp}{multiple}", hint, path="ep")
         return
-    for path, n_experts in numbers.items():
-        if n_experts % ep:
-            yield Problem(f"ep {ep} does not divide n_experts {n_experts}", hint, path=f"{path}.n_experts")
+    for path, number in numbers.items():
+        if number % ep:
+            name = path.rpartition(".")[2]
+            yield Problem(f"ep {ep} does not divide {name} {number}", hint, path=path)
             return
 
 

@@ -142,6 +142,7 @@ def test_experts():
         ("t5-small", "an encoder-decoder is not cut into stages: all of its decoder reads the encoder"),
         ("albert-base-v2", "layers of different stages would share tie"),
         ("gemma-3n-e2b", "layers of different stages would share kv_from"),
+        ("glm-5.2", "layers of different stages would share index_from"),
         ("mt5-base", "an encoder-decoder is not cut into stages: all of its decoder reads the encoder"),
     ],
 )

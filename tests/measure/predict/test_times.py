@@ -70,6 +70,11 @@ def test_the_depth_of_a_batch_of_products_is_that_of_one():
     assert timed(batch).seconds.expected == pytest.approx(4e-6 + 0.5e-9 * K + deeper, rel=1e-12)
 
 
+def test_a_product_of_no_elements_takes_its_launch():
+    """Of a prompt of 2 tokens compressed 3 by 3, no token is read."""
+    assert timed(cost("mm", 0, 0, 0)).seconds.expected == pytest.approx(4e-6)
+
+
 def test_a_thin_product_is_bound_by_memory_and_a_tiny_one_by_its_launch():
     thin = cost("mm", 2 * N * N, 2 * (N * N + N), 2 * N)
     thin = thin._replace(flops=64 * thin.flops, read=64 * thin.read, written=64 * thin.written)

@@ -10,7 +10,17 @@ from archcli.load.source import load
 from archcli.measure.flops import count_flops
 from archcli.measure.passes import cache_pass, decode_pass, forward_pass, prefill_pass, train_pass
 from archcli.measure.symbolic.formula import formula
-from archcli.modules import MLP, Embedding, Group, LayerNorm, Learned, MixtureOfExperts, QKNorm, Router
+from archcli.modules import (
+    MLP,
+    Embedding,
+    Group,
+    LayerNorm,
+    Learned,
+    MixtureOfExperts,
+    QKNorm,
+    Router,
+    SharedSinkExperts,
+)
 from archcli.modules.adapters.lora import LoRA
 from archcli.modules.spec.base import substitute
 from archcli.modules.spec.request import Request
@@ -319,6 +329,12 @@ def test_impossible_experts():
     assert problem(moe(), tp=2, ep=2, groups=5)[1:] == (
         "tp 10 with ep 2, 5 ranks for each expert, does not divide d_ff 12",
         "no tp above 1 would do",
+    )
+    beside = SharedSinkExperts(n_experts=4, n_shared=1, top_k=2, expert=MLP(d_ff=12))
+    assert problem(decoder(Group(n_layers=1, layer=layer(ffn=beside))), ep=2) == (
+        "groups.0.layer.ffn.n_shared",
+        "ep 2 does not divide n_shared 1",
+        "leave ep out",
     )
 
 

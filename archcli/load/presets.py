@@ -90,6 +90,9 @@ def alike(name: str) -> list[str]:
     if near:
         return near
     wanted = repository_name(name).replace(":", "-")
+    begins = [preset for preset in presets() if _letters(wanted).startswith(_letters(preset))]
+    if begins:  # llama-3.1-8b of Llama-3.1-8B-Instruktion
+        return [max(begins, key=len)]
     close = closest(wanted, [*presets(), *workloads()])
     return [preset for preset in close if _numbers_agree(wanted, preset) and _begin_alike(wanted, preset)]
 

@@ -43,7 +43,7 @@ def called(args):
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(4))
 def test_a_question_asked_again_has_the_same_answer(part, archcli):
-    asked, in_python = drawn(part, 25), 0
+    asked, in_python = drawn(part, 12), 0
     together = ARCHIVE["answers"](ROOT, asked, 1)
     for args, answer in zip(asked, together, strict=True):
         done = archcli(*args, "--json")
@@ -52,4 +52,4 @@ def test_a_question_asked_again_has_the_same_answer(part, archcli):
         if args[0] in PYTHON and answer.code == 0:
             in_python += 1
             assert called(args) == answer.read()["out"], args
-    assert in_python > 12
+    assert in_python > 5

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 TESTS = Path(__file__).parents[1]
-MOST_LONG = 4
+MOST_LONG = 2
 """Cases of one test in the second stage; `tests/unsampled.py` runs the others."""
 TORCH = {"torch", "transformers", "fvcore", "safetensors"}
 

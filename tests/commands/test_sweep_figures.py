@@ -111,16 +111,16 @@ def test_memory_and_time_are_those_of_the_model_that_is_written(name, tmp_path):
 
 
 @pytest.mark.long
-def test_thirty_candidates_by_the_command_line(archcli, tmp_path):
-    """Of dense, mixed, latent, windowed, recurrent and encoder-decoder models five each."""
+def test_twelve_candidates_by_the_command_line(archcli, tmp_path):
+    """Of dense, mixed, latent, windowed, recurrent and encoder-decoder models two each."""
     names = ("llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "gemma-2-9b", "jamba-1.5-mini", "t5-small")
     for name in names:
         folder = tmp_path / name
-        vary = ("--vary", "d_model=1024:5120:1024", "--show", "flops(seq_len=99)", "--top", "5")
+        vary = ("--vary", "d_model=1024,2048", "--show", "flops(seq_len=99)", "--top", "2")
         done = archcli("sweep", name, *vary, "--write-yaml", folder, "--json")
         rows = json.loads(done.stdout)["rows"]
         files = sorted(folder.iterdir())
-        assert len(files) == len(rows) == 5
+        assert len(files) == len(rows) == 2
         for row, file in zip(rows, files, strict=True):
             params = json.loads(archcli("params", file, "--json").stdout)["totals"]["params"]
             matmul = json.loads(archcli("flops", file, "-s", "99", "--json").stdout)["totals"]["matmul_flops"]

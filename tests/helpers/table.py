@@ -30,7 +30,7 @@ def every_row(names, rows, ids=None):
     return decorate
 
 
-def sampled_rows(names, rows, quick, lots=2):
+def sampled_rows(names, rows, quick, lots=1):
     """Like `every_row` in `lots` cases of the second stage, and one of the first with so many seeded rows."""
     order = Random(str(names)).sample([*rows], len(rows))  # noqa: S311 - the same rows in every run
     cases = [pytest.param(order[:quick], id="sample")]

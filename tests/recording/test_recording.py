@@ -47,7 +47,7 @@ def costing(rows):
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, whole=True)
+@pytest.mark.sample(1)
 def test_the_trace_shows_every_operation_the_census_has(case):
     _, recording = case
     assert recording.differing == ()
@@ -55,7 +55,7 @@ def test_the_trace_shows_every_operation_the_census_has(case):
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, whole=True)
+@pytest.mark.sample(1)
 def test_what_ran_is_what_was_counted(case):
     counted, recording = case
     ran = {each.path: each for each in recording.ran}
@@ -66,14 +66,14 @@ def test_what_ran_is_what_was_counted(case):
     }
 
 
-@pytest.mark.sample(1, whole=True)
+@pytest.mark.sample(1)
 def test_what_ran_costs_what_was_counted(case):
     counted, recording = case
     ran = sum(part.unmasked_flops for each in recording.ran for part in each.op.parts(*each.inputs))
     assert ran == sum(row.times * part.unmasked_flops for row in counted.rows for part in row.parts) > 0
 
 
-@pytest.mark.sample(1, whole=True)
+@pytest.mark.sample(1)
 def test_every_time_belongs_to_a_row_and_a_class(case):
     _, recording = case
     assert {timed.path for timed in recording.timed} <= {each.path for each in recording.ran} | {""}

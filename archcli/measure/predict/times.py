@@ -135,7 +135,7 @@ def kind_of(op_class: str, name: str) -> str:
 
 def depth_of(kernel: KernelCost) -> float:
     """Length k of the sums of a matrix product: m n k products over m n elements written."""
-    return kernel.flops * WIDTHS[kernel.dtype] / (2 * kernel.written) if kernel.written else 0.0
+    return kernel.flops * WIDTHS[kernel.dtype] / (2 * kernel.written)
 
 
 OF_PRODUCTS: Mapping[str, Callable[[Efficiency, str], KernelConstants | None]] = {
@@ -217,7 +217,7 @@ class KernelClock(NamedTuple):
             expected = constants.terms(bare, 0.0).joined(constants.exponent)
             # a floor of 0: a device's peaks say nothing of its host
             return KernelTime(Seconds.within(0.0, expected, low, high), "launch", kind)
-        depth = depth_of(kernel) if kind == PRODUCTS else 0.0
+        depth = depth_of(kernel) if kind == PRODUCTS and kernel.written else 0.0
         terms = constants.terms(bare, depth).at_least(least)
         seconds = Seconds.within(known.limit, terms.joined(constants.exponent), low, high)
         return KernelTime(seconds, terms.bound_by(is_cached=is_cached), kind)

@@ -1,6 +1,6 @@
-"""2,000 valid questions in odd combinations: answered within 10 s, every figure finite and in order.
+"""Valid questions in odd combinations: answered within 10 s, every figure finite and in order.
 
-`python tests/helpers/fuzz/worker.py COMMAND SEED 1` runs one again; of all a tenth is run here.
+`python tests/helpers/fuzz/worker.py COMMAND SEED 1` runs one again.
 """
 
 import pytest

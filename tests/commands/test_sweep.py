@@ -269,7 +269,7 @@ def _interrupted_after(seconds: float, model) -> dict:
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=60)
     assert child.returncode == 130
-    assert err == "" or re.fullmatch(r"9,000,000,000 candidates, for about \d+ minutes: Ctrl-C .*\n", err)
+    assert err == "" or re.fullmatch(r"9,000,000,000 candidates, for about [\d,]+ minutes: Ctrl-C .*\n", err)
     # a signal during start-up ends without an answer
     return json.loads(out) if out else {"totals": {"seen": 0}}
 

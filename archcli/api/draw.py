@@ -90,6 +90,20 @@ class ArchitectureDrawing:
         save_sheet(self.name, self.svg, Path(path))
         return Path(path)
 
+    def rows(self) -> list[dict[str, Any]]:
+        """The bars at the foot: what is stored of each component of a model, and what a token reads."""
+        return [
+            {
+                "model": anatomy.name,
+                "component": share.name,
+                "quantity": anatomy.shown,
+                "stored": share.stored.value,
+                "read": share.read.value,
+            }
+            for anatomy in self.anatomies
+            for share in anatomy.shares
+        ]
+
     @property
     def name(self) -> str:
         """The models' names."""

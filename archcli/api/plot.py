@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from archcli.api.asking.question import Option, asks
-from archcli.api.profiling.saved_profile import read_profile
+from archcli.api.profiling.saved_profile import read_any_profile
 from archcli.errors import ArchError, Problem
 from archcli.modules.spec.values import Conversion, refused
 from archcli.render.picture import check_picture, save
@@ -24,7 +24,7 @@ Saved = Annotated[
     str | PathLike[str],
     Conversion("a path", _path),
     Option(
-        "A file written by `archcli profile MODEL --json -o PROFILE.json`.",
+        "A file that `archcli profile --json -o PROFILE.json` wrote, of a model or a program.",
         metavar="PROFILE.json",
         reads="text",
         argument=True,
@@ -49,14 +49,15 @@ class PlotOptions:
 def plot(options: PlotOptions) -> Path:
     """Draw a saved profile as SVG, HTML or PNG: `archcli plot`. Returns the file.
 
-    The picture shows the shares of FLOPs, bytes and time by class of operation, and a roofline of the
-    operators. ArchError for a file that no `archcli profile --json` wrote, and for one with variants.
+    Of a model it shows the shares of FLOPs, bytes and time by class of operation, and a roofline of the
+    operators; of a program or module the time by class and by module. ArchError for a file that no
+    `archcli profile --json` wrote, and for one with variants.
     """
     from archcli.measure.profile.schema import is_comparison
 
     profile, output = Path(options.profile), Path(options.output)
     check_picture(output)
-    document = read_profile(profile)
+    document = read_any_profile(profile)
     if is_comparison(document):
         what = "a profile with --vs compares: there is no picture of it"
         raise ArchError(Problem(what, "draw one of a single model", path=str(profile)))

@@ -9,10 +9,10 @@ from typing import Annotated
 from archcli.api.asking.question import Option
 from archcli.api.asking.subject import subjects
 from archcli.api.draw import SCREEN, ArchitectureDrawing, DrawOptions, check_count, drawing_of
-from archcli.commands.line.options import asking
+from archcli.commands.line.options import Json, asking
 from archcli.commands.line.several import SetOne, assigned, models_argument
-from archcli.errors import sanitize
-from archcli.render.write import descriptor, tell, write
+from archcli.commands.line.written import check_apart, say_written
+from archcli.render.write import write
 
 Models = Annotated[list[str] | None, models_argument("One to four")]
 PictureFile = Annotated[
@@ -33,6 +33,7 @@ def run(
     models: Models = None,
     overrides: SetOne = None,
     output: PictureFile = None,
+    as_json: Json = False,
 ) -> None:
     """Draw architectures to scale: every layer, and what it is made of.
 
@@ -43,16 +44,17 @@ def run(
     """
     given = models or []
     check_count(len(given))
+    check_apart(output, as_json=as_json)
     loaded = subjects(given, assigned(overrides or (), len(given)))
     drawing = drawing_of(loaded, options)
-    for note in (note for model in loaded for note in model.name_notes):
-        tell(f"note: {sanitize(note)}")
-    if output is None:
+    if output is not None:
+        drawing.save(output)
+    inputs = {"models": given, "show": options.show, "profile": options.profile}
+    notes = [note for model in loaded for note in model.name_notes]
+    names = [model.name for model in loaded]
+    say_written("draw", names, inputs, output, as_json=as_json, notes=notes, rows=drawing.rows())
+    if output is None and not as_json:
         write(_text(drawing), None)
-        return
-    drawing.save(output)
-    if descriptor(output) is None:
-        tell(sanitize(str(output)))
 
 
 def _text(drawing: ArchitectureDrawing) -> str:

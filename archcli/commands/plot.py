@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from archcli.api.plot import PlotOptions, plot
-from archcli.commands.line.options import asking
-from archcli.errors import sanitize
-from archcli.render.write import descriptor, tell
+from archcli.commands.line.options import Json, asking
+from archcli.commands.line.written import check_apart, say_written
 
 
 @asking(PlotOptions)
-def run(options: PlotOptions) -> None:
+def run(options: PlotOptions, *, as_json: Json = False) -> None:
     """Draw a saved profile as SVG, HTML or PNG.
 
-    The picture shows the shares of FLOPs, bytes and time by class of operation, and a roofline of the
-    operators.
+    Of a model the picture shows the shares of FLOPs, bytes and time by class of operation, and a roofline of
+    the operators. Of a program or a module it shows the time by class of operation and by module.
     """
+    check_apart(Path(options.output), as_json=as_json)
     output = plot(options.profile, options.output)
-    if descriptor(output) is None:
-        tell(sanitize(str(output)))
+    say_written("plot", [Path(options.profile).name], {"profile": options.profile}, output, as_json=as_json)

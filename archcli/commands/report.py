@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -11,16 +12,17 @@ from archcli.api.draw import check_count
 from archcli.api.report import report_of
 from archcli.api.reporting.options import ReportOptions
 from archcli.api.reporting.subjects import ReportedModel
-from archcli.commands.line.options import asking
+from archcli.commands.line.options import Json, asking
 from archcli.commands.line.several import SetOne, assigned, models_argument
-from archcli.errors import ArchError, sanitize
+from archcli.commands.line.written import check_apart, say_written
 from archcli.render.report.files import check_page
-from archcli.render.write import descriptor, tell
+from archcli.render.write import descriptor
 
 Models = Annotated[list[str] | None, models_argument("One to four")]
 PageFile = Annotated[
-    Path | None, Option("The .html file to write; - prints it.", "-o", metavar="FILE", reads="picture")
+    Path, Option("The .html file to write; - prints it.", "-o", metavar="FILE", reads="picture")
 ]
+USUAL = Path("report.html")
 Open = Annotated[bool, Option("Open the page in the browser.", name="open")]
 
 
@@ -30,8 +32,9 @@ def run(
     *,
     models: Models = None,
     overrides: SetOne = None,
-    output: PageFile = None,
+    output: PageFile = USUAL,
     opened: Open = False,
+    as_json: Json = False,
 ) -> None:
     """Write a page on one to four models that calculates.
 
@@ -41,17 +44,15 @@ def run(
     """
     given = models or []
     check_count(len(given), "report")
-    if output is None:
-        raise ArchError("report needs a file to write", "-o report.html")
+    check_apart(output, as_json=as_json)
     check_page(output)
     loaded = subjects(given, assigned(overrides or (), len(given)))
     page = report_of([ReportedModel(*pair) for pair in zip(loaded, given, strict=True)], options)
     page.save(output)
-    for note in (*page.left_out, *page.taken):
-        tell(f"note: {sanitize(note)}")
-    if descriptor(output) is None:
-        tell(sanitize(str(output)))
-        if opened:
-            import typer  # a page is opened by the program alone
+    inputs = {"models": given, **asdict(options)}
+    notes, names = (*page.left_out, *page.taken), [model.name for model in loaded]
+    say_written("report", names, inputs, output, as_json=as_json, notes=notes)
+    if opened and descriptor(output) is None:
+        import typer  # a page is opened by the program alone
 
-            typer.launch(output.resolve().as_uri())
+        typer.launch(output.resolve().as_uri())

@@ -44,6 +44,19 @@ def test_without_a_file_it_is_text(cli):
     assert done.out.startswith("gpt2\n")
 
 
+def test_json_says_what_is_drawn_and_written(cli, tmp_path):
+    """Of gpt2's 124,439,808 parameters the tables have (50,257 + 1,024) x 768."""
+    file = tmp_path / "drawn.svg"
+    answer = json.loads(cli("draw", "gpt2", "-o", file, "--json").out)
+    assert answer["totals"] == {"file": str(file)}
+    stored = {row["component"]: row["stored"] for row in answer["rows"]}
+    assert stored["embedding, head"] == (50_257 + 1_024) * 768
+    assert sum(stored.values()) == 124_439_808
+    refused = cli("draw", "gpt2", "-o", "-", "--json")
+    assert (refused.code, refused.out) == (2, "")
+    assert "--json and the file would both go to standard output" in refused.err
+
+
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "model", ["gpt2", "deepseek-v3", "qwen3-next-80b-a3b", "t5-base", "gemma-3n-e2b", "nemotron-h-8b"]

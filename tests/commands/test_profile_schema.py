@@ -152,9 +152,18 @@ def test_the_report_of_a_module_fits(module_profile):
     assert module_profile["rows"][0]["op"] == "Linear"
 
 
-def test_plot_takes_the_profile_of_an_architecture_alone(module_profile, cli, tmp_path):
+def test_plot_draws_the_profile_of_a_module(module_profile, cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "m.json").write_text(json.dumps(module_profile))
-    done = cli("plot", tmp_path / "m.json", "-o", tmp_path / "m.svg")
+    done = cli("plot", "m.json", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["totals"] == {"file": "profile.svg"}
+    assert "Linear: where the time goes" in (tmp_path / "profile.svg").read_text()
+
+
+def test_a_drawing_takes_the_profile_of_an_architecture_alone(module_profile, cli, tmp_path):
+    (tmp_path / "m.json").write_text(json.dumps(module_profile))
+    done = cli("draw", "gpt2", "--show", "time", "--profile", tmp_path / "m.json")
     assert (done.code, done.out) == (2, "")
     assert "a profile of Linear, and not of an architecture" in done.err
 

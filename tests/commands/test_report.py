@@ -112,12 +112,21 @@ def test_several_models_stand_on_one_page(cli, tmp_path):
     assert len(data["speeds"]) == 2
 
 
+@pytest.mark.long
+def test_without_a_name_the_page_is_report_html_and_json_says_so(archcli, tmp_path):
+    done = archcli("report", "gpt2", "--device", "rtx-4090", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert (answer["command"], answer["model"]["name"]) == ("report", "gpt2")
+    assert answer["totals"] == {"file": "report.html"}
+    assert data_of((tmp_path / "report.html").read_text())["models"][0]["name"] == "gpt2"
+
+
 @pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["-o", "x.html"], "report needs a model"),
-        (["gpt2"], "report needs a file to write"),
         (["gpt2", "-o", "{}/x.svg"], "x.svg does not end in .html"),
         (["gpt2", "-o", "{}/none/x.html"], "none"),
         (["gpt2"] * 5 + ["-o", "{}/x.html"], "report takes up to 4 models"),

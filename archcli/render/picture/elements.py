@@ -19,6 +19,7 @@ COLOURS = {
     "movement": "#009e73",
     "routing": "#cc79a7",
     "random": "#b2a400",
+    "waiting": "#4d4d4d",
     "framework": "#8a8a8a",
     "unattributed": "#c4c4c4",
 }

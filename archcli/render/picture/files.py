@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from archcli.errors import ArchError, Problem, install
 from archcli.render.picture.elements import escaped
 from archcli.render.write import check_writable, descriptor, write, write_data
+
+if TYPE_CHECKING:
+    from archcli.render.picture.profile.drawing import Picture
 
 SVG = ".svg"
 SUFFIXES = (SVG, ".html", ".png")
@@ -69,19 +72,27 @@ svg {{ display: block; margin: 0 auto; min-width: 700px; width: 100%; max-width:
 
 
 def save(document: Mapping[str, Any], output: Path) -> None:
-    """Write the picture of a profile's document.
+    """Write the picture of a profile's document, of an architecture or of a program or module.
 
     Raises ArchError for an unknown suffix, a document without figures, and a PNG without resvg-py.
     """
-    from archcli.render.picture.drawing import svg  # of profiles alone
-    from archcli.render.picture.page import page
+    from archcli.render.picture.profile.drawing import svg  # of profiles alone
+    from archcli.render.picture.profile.page import page
 
     try:
-        draw(output, lambda: svg(document), lambda: page(document))
+        picture = _picture(document)
+        draw(output, lambda: svg(picture), lambda: page(picture, document))
     except (KeyError, TypeError, ValueError, AttributeError):  # as in a document that was edited by hand
         raise ArchError(
             Problem("this profile holds no figures by class and operator, or not as archcli writes them")
         ) from None
+
+
+def _picture(document: Mapping[str, Any]) -> Picture:
+    from archcli.render.picture.profile.model import picture_of_model
+    from archcli.render.picture.profile.own import is_of_own, picture_of_own
+
+    return picture_of_own(document) if is_of_own(document) else picture_of_model(document)
 
 
 def save_drawing(title: str, drawing: Callable[[float], str], width: float, output: Path) -> None:

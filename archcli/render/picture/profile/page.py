@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from archcli.recording.classes import label_of
-from archcli.render.picture.bars import by_time
-from archcli.render.picture.drawing import figure, headline, lead, settings, warnings
 from archcli.render.picture.elements import STYLE as DRAWING_STYLE
 from archcli.render.picture.elements import escaped
+from archcli.render.picture.profile.drawing import FigureTable, Picture, figure
 
 WIDE, NARROW = 736, 340
 """Pixels of the drawing on a screen, and on a phone."""
@@ -43,29 +41,21 @@ th:first-child, td:first-child { text-align: left; padding-left: 0 }
   .screen { display: none } .phone { display: block } th, td { padding-left: 12px; font-size: 13px }
 }
 """
-HEADS = ("FLOPs", "bytes", "time", "ms")
-MOST_OPERATORS = 40
-"""Rows of the table by operator, the slowest first."""
-Entry = tuple[str, Mapping[str, Any]]
 
 
-def page(document: Mapping[str, Any]) -> str:
-    """The page: warnings, the drawing, a table by class, a table by operator, and the notes."""
-    by_class = document["totals"]["by_class"]
-    classes = [(label_of(name), by_class[name]) for name in by_time(by_class)]
-    operators = [(row["path"], row) for row in document["rows"]]
-    notes = [note for note in document["notes"] if note not in warnings(document)]
+def page(picture: Picture, document: Mapping[str, Any]) -> str:
+    """The page: warnings, the drawing, its tables, and the document's notes."""
+    notes = [note for note in document["notes"] if note not in picture.warnings]
     return "\n".join(
         [
-            *_head(headline(document)),
-            f"<h1>{escaped(headline(document))}</h1>",
-            *_paragraphs([lead(document)] if lead(document) else [], ""),
-            *_warnings(document),
-            *_paragraphs([settings(document)], "soft"),
-            f'<div class="screen">{figure(document, WIDE)}</div>',
-            f'<div class="phone">{figure(document, NARROW)}</div>',
-            *_table("By class", "classes", classes, len(classes)),
-            *_table("By operator", "operators", operators, MOST_OPERATORS),
+            *_head(picture.title),
+            f"<h1>{escaped(picture.title)}</h1>",
+            *_paragraphs([picture.lead] if picture.lead else [], ""),
+            *_warnings(picture),
+            *_paragraphs([picture.settings], "soft"),
+            f'<div class="screen">{figure(picture, WIDE)}</div>',
+            f'<div class="phone">{figure(picture, NARROW)}</div>',
+            *(line for table in picture.tables for line in _table(table)),
             "<h2>Notes</h2>",
             *_paragraphs([document["convention"], *notes], "soft"),
             "</body>\n</html>\n",
@@ -79,38 +69,34 @@ def _head(title: str) -> Iterator[str]:
     yield f"<title>{escaped(title)}</title>\n<style>{STYLE}{DRAWING_STYLE}</style>\n</head>\n<body>"
 
 
-def _warnings(document: Mapping[str, Any]) -> Iterator[str]:
+def _warnings(picture: Picture) -> Iterator[str]:
     """A frame with all warnings, where there are any."""
-    if warnings(document):
+    if picture.warnings:
         yield '<div class="warnings" role="alert">'
-        yield from _paragraphs(warnings(document), "")
+        yield from _paragraphs(picture.warnings, "")
         yield "</div>"
 
 
-def _paragraphs(texts: list[str], class_: str) -> Iterator[str]:
+def _paragraphs(texts: Iterable[str], class_: str) -> Iterator[str]:
     for text in texts:
         yield f'<p class="{class_}">{escaped(text)}</p>' if class_ else f"<p>{escaped(text)}</p>"
 
 
-def _table(title: str, what: str, entries: list[Entry], most: int) -> Iterator[str]:
+def _table(table: FigureTable) -> Iterator[str]:
     """A table that scrolls within itself; lines without a share are left out."""
-    lines = [(name, figures) for name, figures in entries if any(map(_shows, _shares(figures)))][:most]
-    heads = "".join(f"<th>{head}</th>" for head in HEADS)
-    yield f'<h2>{title}</h2>\n<div class="scroll" role="region" aria-label="{title}" tabindex="0"><table>'
+    shown = [line for line in table.lines if any(map(_shows, line))][: table.most]
+    heads = "".join(f"<th>{head}</th>" for head in table.heads)
+    yield f"<h2>{table.title}</h2>"
+    yield f'<div class="scroll" role="region" aria-label="{table.title}" tabindex="0"><table>'
     yield f"<tr><th></th>{heads}</tr>"
-    for name, figures in lines:
-        cells = [escaped(name), *_shares(figures), f"{figures['seconds'] * 1e3:,.3f}"]
-        yield f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+    for line in shown:
+        yield f"<tr>{''.join(f'<td>{escaped(cell)}</td>' for cell in line)}</tr>"
     yield "</table></div>"
-    if len(lines) < len(entries):
-        left_out = f"{len(entries) - len(lines)} of {len(entries)} {what}"
+    if len(shown) < len(table.lines):
+        left_out = f"{len(table.lines) - len(shown)} of {len(table.lines)} {table.what}"
         yield from _paragraphs([f"Not shown: {left_out}, with a smaller share or none."], "soft")
 
 
-def _shares(figures: Mapping[str, Any]) -> list[str]:
-    return [f"{figures[f'{kind}_share']:.2%}" for kind in ("flop", "byte", "time")]
-
-
-def _shows(share: str) -> bool:
-    """Whether a share as shown has a digit other than zero."""
-    return any(digit in share for digit in "123456789")
+def _shows(cell: str) -> bool:
+    """Whether a cell is a share that has a digit other than zero as shown."""
+    return cell.endswith("%") and any(digit in cell for digit in "123456789")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 from typing import Any
 
@@ -25,11 +25,20 @@ def bars(by_class: Classes, top: float, width: float) -> Iterator[str]:
     for i, (key, name) in enumerate(BARS):
         y = top + i * STEP
         yield text(0, y + 12, name, "name")
-        yield from _bar({op_class: by_class[op_class][key] for op_class in order}, y + NAME, width)
-    below = top + len(BARS) * STEP
-    for name, x, y in _legend(by_class, width):
-        yield element("rect", x=x, y=below + y, width=SWATCH, height=SWATCH, rx=2, fill=colour(name))
-        yield text(x + 18, below + y + 10, label_of(name))
+        yield from bar({op_class: by_class[op_class][key] for op_class in order}, y + NAME, width)
+    yield from legend(_shown(by_class), top + len(BARS) * STEP, width)
+
+
+def legend(classes: Sequence[str], top: float, width: float) -> Iterator[str]:
+    """The colours of classes from `top` down."""
+    for name, x, y in _places(classes, width):
+        yield element("rect", x=x, y=top + y, width=SWATCH, height=SWATCH, rx=2, fill=colour(name))
+        yield text(x + 18, top + y + 10, label_of(name))
+
+
+def legend_height(classes: Sequence[str], width: float) -> float:
+    """Pixels that the legend takes."""
+    return max((y for _, _, y in _places(classes, width)), default=0.0) + LEGEND_STEP
 
 
 def by_time(by_class: Classes) -> list[str]:
@@ -41,11 +50,10 @@ def by_time(by_class: Classes) -> list[str]:
 
 def height(by_class: Classes, width: float) -> float:
     """Pixels that the bars and their legend take."""
-    lowest = max((y for _, _, y in _legend(by_class, width)), default=0.0)
-    return len(BARS) * STEP + lowest + LEGEND_STEP
+    return len(BARS) * STEP + legend_height(_shown(by_class), width)
 
 
-def _bar(shares: Mapping[str, float], y: float, whole: float) -> Iterator[str]:
+def bar(shares: Mapping[str, float], y: float, whole: float) -> Iterator[str]:
     """One bar of shares by class. A negative share, of unattributed time, is left out; a line marks 100%."""
     drawn = {name: share for name, share in shares.items() if share > 0}
     # beyond 1 where a traced pass took longer than the plain one that shares are of
@@ -72,12 +80,15 @@ def _segment_text(name: str, share: float, x: float, y: float, width: float) -> 
     return ""
 
 
-def _legend(by_class: Classes, width: float) -> Iterator[tuple[str, float, float]]:
-    """(class, x, y) of the classes that have a share, the slowest first."""
+def _shown(by_class: Classes) -> list[str]:
+    """The classes that have a share, the slowest first."""
+    return [name for name in by_time(by_class) if any(by_class[name][key] > 0 for key, _ in BARS)]
+
+
+def _places(classes: Sequence[str], width: float) -> Iterator[tuple[str, float, float]]:
+    """(class, x, y) in the legend."""
     x, y = 0.0, 0.0
-    for name in by_time(by_class):
-        if not any(by_class[name][key] > 0 for key, _ in BARS):
-            continue
+    for name in classes:
         wide = 18 + text_width(label_of(name))
         if x and x + wide > width:
             x, y = 0.0, y + LEGEND_STEP

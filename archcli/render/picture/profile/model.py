@@ -1,40 +1,40 @@
-"""The SVG of a profile: a heading, bars of the shares by class, and a roofline of the operators."""
+"""The picture of an architecture's profile: shares by class, and a roofline of the operators."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from archcli.recording.classes import label_of
-from archcli.render.picture import bars, roofline
-from archcli.render.picture.elements import LINE, drawing, sheet, text
+from archcli.render.picture import roofline
+from archcli.render.picture.elements import LINE, text
 from archcli.render.picture.labels import wrapped
+from archcli.render.picture.profile import bars
+from archcli.render.picture.profile.drawing import GAP, FigureTable, Picture
 
-WIDTH, GAP = 912, 28
 TITLE = "Roofline: how fast each operator computes; the area of a mark is its share of the time"
+HEADS = ("FLOPs", "bytes", "time", "ms")
+MOST_OPERATORS = 40
+"""Rows of the table by operator, the slowest first."""
 Document = Mapping[str, Any]
 
 
-def svg(document: Document) -> str:
-    """The picture as one SVG file, for light and dark backgrounds."""
-    heading, top = _heading(document)
-    inside, height = _figure(document, top + GAP - LINE, WIDTH)
-    return sheet([*heading, *inside], WIDTH, height) + "\n"
-
-
-def figure(document: Document, width: float) -> str:
-    """Bars and roofline alone, for a page that has the heading and `elements.STYLE`."""
-    inside, height = _figure(document, 0.0, width)
-    return drawing(inside, 0, width, height)
-
-
-def headline(document: Document) -> str:
-    """The model's name, and whether its times are extrapolated."""
+def picture_of_model(document: Document) -> Picture:
+    """What is drawn of the document that `archcli profile MODEL --json` prints."""
     suffix = ", extrapolated" if document["totals"].get("extrapolated") else ""
-    return f"{document['model']['name']}: where the time goes{suffix}"
+    return Picture(
+        f"{document['model']['name']}: where the time goes{suffix}",
+        _lead(document),
+        _warnings(document),
+        document["totals"].get("reliable", True),
+        _settings(document),
+        partial(_figure, document),
+        _tables(document),
+    )
 
 
-def lead(document: Document) -> str:
+def _lead(document: Document) -> str:
     """The shares of the class that has most FLOPs, in a sentence; empty where nothing computes."""
     by_class = document["totals"]["by_class"]
     name = max(by_class, key=lambda name: by_class[name]["flop_share"])
@@ -44,7 +44,7 @@ def lead(document: Document) -> str:
     return f"{label[:1].upper()}{label[1:]}: {shares}." if flops else ""
 
 
-def settings(document: Document) -> str:
+def _settings(document: Document) -> str:
     """How and on what the model was run, and how long a pass took."""
     inputs, totals = document["inputs"], document["totals"]
     details = [
@@ -57,27 +57,13 @@ def settings(document: Document) -> str:
     return f"{', '.join(details)}; {totals['wall_s'] * 1e3:,.1f} ms a pass"
 
 
-def warnings(document: Document) -> list[str]:
+def _warnings(document: Document) -> list[str]:
     """The warnings; of a document saved before they were kept apart, those notes that begin as one."""
     totals = document["totals"]
     if totals.get("reliable", True):
         return list(totals.get("warnings", ()))
     early = [note for note in document["notes"] if "NOT RELIABLE" in note]
     return list(totals.get("warnings", early)) or ["NOT RELIABLE, see the notes."]
-
-
-def _heading(document: Document) -> tuple[list[str], float]:
-    """The lines above the figure, and the y of its top."""
-    lines, y = list[str](), 0.0
-    unreliable = [] if document["totals"].get("reliable", True) else warnings(document)
-    paragraphs = [(headline(document), "title", 18), (lead(document), "lead", 14)]
-    paragraphs += [(warning, "warning", 12) for warning in unreliable]
-    paragraphs.append((settings(document), "soft", 12))
-    for content, class_, size in paragraphs:
-        for line in wrapped(content, WIDTH, size, bold=class_ != "soft") if content else ():
-            y += LINE * max(1.0, size / 13)
-            lines.append(text(0, y - 4, line, class_))
-    return lines, y + LINE
 
 
 def _figure(document: Document, top: float, width: float) -> tuple[list[str], float]:
@@ -90,3 +76,24 @@ def _figure(document: Document, top: float, width: float) -> tuple[list[str], fl
         y += LINE
     shapes += roofline.roofline(document["rows"], totals.get("ceilings"), y + LINE, width)
     return shapes, y + LINE + roofline.HEIGHT + roofline.BELOW
+
+
+def _tables(document: Document) -> list[FigureTable]:
+    by_class = document["totals"]["by_class"]
+    classes = _lines((label_of(name), by_class[name]) for name in bars.by_time(by_class))
+    operators = _lines((row["path"], row) for row in document["rows"])
+    return [
+        FigureTable("By class", "classes", HEADS, classes, len(classes)),
+        FigureTable("By operator", "operators", HEADS, operators, MOST_OPERATORS),
+    ]
+
+
+def _lines(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> list[list[str]]:
+    return [
+        [
+            name,
+            *(f"{figures[f'{kind}_share']:.2%}" for kind in ("flop", "byte", "time")),
+            f"{figures['seconds'] * 1e3:,.3f}",
+        ]
+        for name, figures in entries
+    ]

@@ -190,6 +190,14 @@ SENTENCES = {
 }
 
 
+@pytest.mark.long
+def test_what_does_not_fit_is_said_before_its_days(cli):
+    line = first_line(cli, "predict llama-3.1-70b --phase train --device h100-sxm --tokens 1T")
+    assert line.startswith("llama-3.1-70b: Does not fit into h100-sxm (needs ")
+    assert line.count("Does not fit") == 1
+    assert line.index("Does not fit") < line.index(" days (") < line.index("A training step")
+
+
 @every_row("command", SENTENCES)
 def test_every_command_answers_in_its_first_line(cli, command):
     assert SENTENCES[command] in first_line(cli, command)

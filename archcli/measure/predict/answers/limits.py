@@ -227,11 +227,13 @@ def headline(question: PredictQuestion, totals: Mapping[str, Any]) -> str:
     if totals.get("fit") and totals["fit"]["plan"]:
         parts.insert(0, f"{totals['fit']['plan']['options']} is the fastest plan that fits.")
     if "training" in totals:
-        parts.insert(0, _whole_training(question, totals["training"]))
+        first = " ".join(misfit(question, totals))
+        step = totals["sentence"].removeprefix(first).lstrip()
+        parts = [first, _whole_training(question, totals["training"]), *parts[:-1], step]
     elif "cost" in totals:
         price = totals["cost"]["per_million_tokens"][kind_of_figures(totals)]
         parts.append(f"A million tokens cost {three_figures(price)}.")
-    return " ".join(parts)
+    return " ".join(filter(None, parts))
 
 
 def _whole_training(question: PredictQuestion, training: Mapping[str, Any]) -> str:

@@ -42,7 +42,7 @@ class Results:
 def main(arguments):
     """Run pytest on the unsampled cases, and renew the lines of the tables that ran whole."""
     results = Results()
-    code = pytest.main(["-q", "-m", "", "--unsampled", *arguments], plugins=[results])
+    code = pytest.main(["-q", "-m", "unsampled", "--unsampled", *arguments], plugins=[results])
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     whole = {} if "-k" in arguments else results.lines()
     RESULTS.write_text(json.dumps(dict(sorted({**kept, **whole}.items())), indent=1) + "\n")

@@ -83,13 +83,13 @@ def test_every_kind_and_every_command_is_here():
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=20)
+@pytest.mark.sample(1)
 @of_all(ASKED)
 def test_every_command_answers(answered, mixer, asked):
     assert answered(asked, mixer)["command"] == asked[0]
 
 
-@pytest.mark.sample(1, second=20)
+@pytest.mark.sample(1)
 @of_all(PICTURES)
 def test_every_picture_is_drawn(cli, tmp_path, mixer, asked):
     path = tmp_path / "model.yaml"
@@ -100,7 +100,7 @@ def test_every_picture_is_drawn(cli, tmp_path, mixer, asked):
     assert "<svg" in done.out
 
 
-@pytest.mark.sample(4, second=40)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("mixer", ENCODING | GATED | OF_IMAGES | OF_SOUNDS | OF_SUMS)
 @pytest.mark.parametrize("name", sorted(GENERATES & set(ASKED)))
 def test_an_encoder_says_that_it_generates_nothing(cli, tmp_path, mixer, name):
@@ -125,7 +125,7 @@ def test_what_is_written_as_yaml_is_the_same_model(cli, tmp_path, mixer):
 
 @pytest.mark.long
 @pytest.mark.torch
-@pytest.mark.sample(1, second=30)
+@pytest.mark.sample(1)
 @of_all(TORCH)
 def test_every_command_that_runs_it_answers(answered, mixer, asked):
     assert answered(asked, mixer)["command"] == asked[0]

@@ -40,7 +40,7 @@ def answers(model, asked):
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=60)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(200))
 def test_memory_and_predict_agree_about_what_fits(seed):
     model, asked = question(seed)

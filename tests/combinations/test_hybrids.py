@@ -39,7 +39,7 @@ def answered(cli, tmp_path):
     return run
 
 
-@pytest.mark.sample(1, second=9)
+@pytest.mark.sample(1)
 @every_hybrid
 @pytest.mark.parametrize("asked", ASKED)
 def test_every_command_answers(answered, name, asked):

@@ -55,7 +55,7 @@ def combined(first, second, bias):
     return load_text(model(first, second, bias=bias), "pair.yaml").model
 
 
-@pytest.mark.sample(1, second=90)
+@pytest.mark.sample(1)
 @every_pair
 def test_a_pair_decodes_like_its_full_pass(pair, bias):
     """On tokens of which none comes twice: a gate on values may choose any of equal ones."""
@@ -67,7 +67,7 @@ def test_a_pair_decodes_like_its_full_pass(pair, bias):
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=30)
+@pytest.mark.sample(1)
 @every_pair
 def test_all_witnesses_count_a_pair_alike(pair, bias):
     assert failures(ask(combined(*pair, bias))) == []

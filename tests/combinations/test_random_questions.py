@@ -94,7 +94,7 @@ def check(report, memory):
             assert report.inputs[name] == memory.inputs[name], name
 
 
-@pytest.mark.sample(1, second=60)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(300))
 def test_a_question_is_answered_in_order_and_in_agreement(seed):
     found = answer(seed)
@@ -121,7 +121,7 @@ def _is_refused(seed):
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=20)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("device", [*devices(), "2xm3-ultra", "2xryzen-ai-max-395", "3xjetson-orin-32gb"])
 def test_every_format_is_answered_on_every_device(device):
     refused = []

@@ -28,7 +28,7 @@ def answered(cli):
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=60)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("factor", [0.7, 1.9, 10])
 @pytest.mark.parametrize("name", COVERING)
 def test_the_yaml_has_the_parameters_that_are_reported(name, factor, tmp_path):
@@ -192,7 +192,7 @@ ROWS = FOUND.findall((Path(__file__).parents[2] / "docs" / "commands" / "scale.m
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=60)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(row[:2]))
 def test_the_page_says_what_is_found(row):
     base, params, layers, d_model, d_ff, heads, kv_heads = row

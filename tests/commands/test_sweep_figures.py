@@ -75,7 +75,7 @@ def varied(model, chosen):
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=80)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", COVERING)
 def test_each_candidate_is_the_model_that_is_written(name, tmp_path):
     chosen = random.Random(name)  # noqa: S311
@@ -100,7 +100,7 @@ def test_each_candidate_is_the_model_that_is_written(name, tmp_path):
             archcli.load(name, [f"{field}={value}" for field, value in row.items()])
 
 
-@pytest.mark.sample(1, second=30)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", [one["name"] for one in presets_index() if one["kind"] != "encoder"])
 def test_memory_and_time_are_those_of_the_model_that_is_written(name, tmp_path):
     model = archcli.load(name)

@@ -16,7 +16,7 @@ TORCH = {"torch", "transformers", "fvcore", "safetensors"}
 
 
 def stage_of(config):
-    """The stage that pytest runs: quick, long or whole by its -m; rest with --unsampled."""
+    """The stage that pytest runs: quick, long or whole by its -m; with --unsampled rest, which holds all cases."""
     stages = {"not long": "quick", "fast": "quick", "long": "long"}
     return "rest" if config.option.unsampled else stages.get(config.option.markexpr, "whole")
 
@@ -66,12 +66,12 @@ def staged(items, stage):
 
     What lies beyond the samples of a stage is not even collected in it.
     """
-    for item, later in beyond_samples(items):
-        item.add_marker(later)
-    for item in beyond_second_stage(items) if stage in {"long", "rest"} else ():
+    for item in beyond_samples(items):
+        item.add_marker("long")
+    for item in beyond_second_stage(items) if stage != "quick" else ():
         item.add_marker("unsampled")
     if stage == "rest":
-        return [item for item in items if has(item, "unsampled")]
+        return items
     items = [item for item in items if not has(item, "unsampled")]
     return [item for item in items if not has(item, "long")] if stage == "quick" else items
 
@@ -135,10 +135,7 @@ def has(item, mark):
 
 
 def beyond_samples(items):
-    """Yield (case, its stage) of a table marked `sample(n, per=key, second=m)` beyond a seeded n a key.
-
-    `m` of them are `long` (all, if it is not given; all of a `whole` table), the others `unsampled`.
-    """
+    """Yield the cases of a table marked `sample(n, per=key)` beyond a seeded n a key."""
     tables = defaultdict(list)
     for item in items:
         if mark := item.get_closest_marker("sample"):
@@ -146,12 +143,9 @@ def beyond_samples(items):
             tables[key].append(item)
     for key, cases in tables.items():
         seed = Random(f"{cases[0].path.name} {key}")  # noqa: S311 - tests of one table choose the same cases
-        mark = cases[0].get_closest_marker("sample")
-        [count] = mark.args
+        [count] = cases[0].get_closest_marker("sample").args
         quick = set(seed.sample(cases, min(count, len(cases))))
-        rest = [case for case in cases if case not in quick]
-        long = set(seed.sample(rest, min(mark.kwargs.get("second", len(rest)), len(rest))))
-        yield from ((case, "long" if case in long else "unsampled") for case in rest)
+        yield from (case for case in cases if case not in quick)
 
 
 def family(item):

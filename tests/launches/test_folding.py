@@ -46,7 +46,7 @@ def both(model, request, execution=None):
     return launches(model, request, execution, FoldedLayers()), launches(model, request, execution)
 
 
-@pytest.mark.sample(2, second=8)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("phase", ["train", "forward", "prefill", "decode"])
 @pytest.mark.parametrize("name", ALIKE)
 def test_one_period_launches_what_three_do(name, phase):

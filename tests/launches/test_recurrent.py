@@ -17,7 +17,7 @@ SETTINGS = settings_of("cuda", "cpu", "real")
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=80)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("sizes", [(2, 80), (1, 1), (1, 33), (3, 257)], ids=str)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("phase", PHASES)
@@ -28,7 +28,7 @@ def test_kernels_of_a_mixer_are_those_that_torch_dispatches(name, phase, setting
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=20)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("setting", ["cuda-bf16-sdpa", "real-fp32-sdpa"])
 @pytest.mark.parametrize(
     "request_",
@@ -46,7 +46,7 @@ def test_kernels_of_every_form_are_those_that_torch_dispatches(name, request_, s
     assert differences(mixing(name, tmp_path), request_, SETTINGS[setting]) == {}
 
 
-@pytest.mark.sample(1, second=30)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("setting", [name for name in SETTINGS if "real" not in name])
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("name", PRESETS)
@@ -63,7 +63,7 @@ def launched(model, request):
     return total
 
 
-@pytest.mark.sample(2, second=60)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("tokens", [130, 159, 160, 161, 225, 450])
 @pytest.mark.parametrize("phase", ["train", "prefill"])
 @pytest.mark.parametrize("name", MIXERS)

@@ -39,7 +39,7 @@ def compared(spec, phase, setting, tokens=64):
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=60)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("name", [name for name in COVERING if name not in RECURRENT])
@@ -48,7 +48,7 @@ def test_kernels_are_those_that_torch_dispatches(name, phase, setting):
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=20)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("name", WITH_WINDOWS)
@@ -64,7 +64,7 @@ def test_kernels_of_all_layers(name):
     assert compared(load(name).model, phase, setting) == {}
 
 
-@pytest.mark.sample(1, second=40)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("mixer", MIXERS | ENCODING)

@@ -8,7 +8,7 @@ N = 3
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=20)
+@pytest.mark.sample(1)
 @pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 @pytest.mark.parametrize("name", ENCODERS)
 def test_a_variation_is_exact_or_has_a_reason(name):

@@ -41,7 +41,7 @@ def off(name, method, steps):
     return {step: (found[step], expected[step]) for step in steps if found[step] != expected[step]}
 
 
-@pytest.mark.sample(1, second=4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "method"), CASES)
 def test_each_leaf_and_parent_named_by_itself(name, method):
     steps = [step for step in (*of_class(name)[3], NONE) if step not in NAMES.get(name, {})]

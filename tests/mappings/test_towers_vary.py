@@ -10,7 +10,7 @@ CLASSES = classes()
 N = 4
 
 
-@pytest.mark.sample(0, second=20)
+@pytest.mark.sample(0)
 @pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 @pytest.mark.parametrize("kind", CLASSES)
 def test_a_variation_is_exact_or_has_a_reason(kind):

@@ -9,7 +9,7 @@ CLASSES = known_classes()
 N = 6
 
 
-@pytest.mark.sample(0, second=80)
+@pytest.mark.sample(0)
 @pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 @pytest.mark.parametrize("name", CLASSES)
 def test_a_variation_is_exact_or_refused(name):

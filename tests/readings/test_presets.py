@@ -13,7 +13,7 @@ from readings.readings import by_torch
 torch.set_num_threads(1)
 
 
-@pytest.mark.sample(0, second=24)
+@pytest.mark.sample(0)
 @pytest.mark.parametrize("name", COVERING)
 def test_training_costs_what_torch_counts(name):
     model = load(name).model

@@ -30,7 +30,7 @@ CASES += [(name, "prefill", "sdpa") for name in ("gemma2", "deepseek", "t5")] + 
 ]
 
 
-ONE_A_PHASE = pytest.mark.sample(1, per=lambda case: case[1], second=2)
+ONE_A_PHASE = pytest.mark.sample(1, per=lambda case: case[1])
 
 
 @pytest.fixture(

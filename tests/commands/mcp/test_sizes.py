@@ -42,7 +42,7 @@ def of_preset(name):
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", COVERING)
-@pytest.mark.sample(1, second=24)
+@pytest.mark.sample(1)
 def test_every_answer_on_a_preset_fits_a_context(name):
     asked = [*of_preset(name)]
     long = {}

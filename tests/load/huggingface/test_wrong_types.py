@@ -57,7 +57,7 @@ def keys_of(config, monkeypatch):
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=24)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", [*families(), *WRAPPERS])
 def test_no_wrong_type_is_a_traceback(kind, monkeypatch):
     monkeypatch.setattr(importer, "_is_sized", lambda *_: True)  # so that every other key is looked at

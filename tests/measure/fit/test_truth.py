@@ -9,7 +9,7 @@ A_CASE = 2
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=60)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(250))
 def test_fit_says_what_memory_and_predict_say(seed):
     wrong = {str(question): [*agreement(question)] for question in questions(seed, A_CASE)}

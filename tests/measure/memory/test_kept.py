@@ -69,7 +69,7 @@ SHAPES = ((2, 64), (3, 80))
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=61)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", MODELS)
 def test_kept_bytes_are_those_that_autograd_saves(name, setting):
@@ -109,7 +109,7 @@ def test_kept_bytes_on_a_cpu(name, dtype):
         assert differences(model, *shape, WitnessSetting(dtype, backend="cpu")) == {}
 
 
-@pytest.mark.sample(0, second=1, per=lambda name, **_: name)
+@pytest.mark.sample(0, per=lambda name, **_: name)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", COVERING)
 def test_kept_bytes_of_every_preset(name, setting):

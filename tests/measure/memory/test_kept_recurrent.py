@@ -22,7 +22,7 @@ def compare(model, setting, sizes):
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=41)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", MIXERS)
 def test_a_mixer_keeps_what_autograd_saves(name, setting, tmp_path):

@@ -148,7 +148,7 @@ def test_states_lie_where_torch_allocates_them_for_cuda_weights(name, width):
 
 @pytest.mark.long
 @pytest.mark.parametrize("preset", COVERING)
-@pytest.mark.sample(1, second=20)
+@pytest.mark.sample(1)
 def test_a_preset_s_rows_count_as_the_parameters_of_the_built_model(preset):
     """In order: what Adafactor's step holds at once depends on which tensors are neighbours."""
     spec = load(preset)

@@ -58,7 +58,7 @@ def shortened(name, changes=()):
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=60)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "changes", "batch", "seq", "setting"), STEPS)
 def test_the_peak_of_a_training_step(name, changes, batch, seq, setting):
     ours, theirs = training_peaks(shortened(name, changes), batch, seq, setting)
@@ -140,7 +140,7 @@ PASSES = [
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=50)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "phase", "chunk"), PASSES)
 def test_the_peak_of_a_prefill_and_a_decode(name, phase, chunk):
     """600 tokens, in pieces that divide them and in pieces that leave a rest."""

@@ -42,7 +42,7 @@ NAMES = [path.stem for path in sorted(PRESETS.glob("*.yaml")) if is_counted(path
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=51)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("rank", [0, 2])
 @pytest.mark.parametrize("name", NAMES)
 def test_fsdp_on_three_ranks(name, rank):

@@ -21,7 +21,7 @@ def traced(name, **settings):
     return model, asked, trace_memory(model, asked.request(model), asked.execution())
 
 
-@pytest.mark.sample(4, second=50)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("phase", ["train", "prefill", "decode", "serve"])
 @pytest.mark.parametrize("name", COVERING)
 def test_every_preset_has_an_answer(name, phase):

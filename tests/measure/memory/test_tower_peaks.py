@@ -41,7 +41,7 @@ def traced(name, phase, setting, batch_size=2):
     return tower, request, trace_memory(tower, request, execution)
 
 
-@pytest.mark.sample(1, second=24)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", CONFIGS)
 def test_the_peak_of_a_forward_is_torch_s(name, setting):
@@ -52,7 +52,7 @@ def test_the_peak_of_a_forward_is_torch_s(name, setting):
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=24)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("setting", ["cuda", "eager"])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_what_a_forward_keeps_is_what_autograd_keeps(name, setting):
@@ -62,7 +62,7 @@ def test_what_a_forward_keeps_is_what_autograd_keeps(name, setting):
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=24)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", CONFIGS)
 def test_the_peak_of_a_backward_is_torch_s(name):
     tower, request, ours = traced(name, "train", SETTINGS["cuda"])
@@ -164,7 +164,7 @@ def test_training_keeps_and_updates_the_tower_beside_the_language_model():
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=24)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", RUN)
 def test_weights_that_get_a_gradient_are_torch_s(name):
     """All but those of a layer behind the vectors that are taken (LLaVA) and of a head that nothing reads."""

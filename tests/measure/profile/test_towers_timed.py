@@ -166,7 +166,7 @@ def test_pieces_of_several_sizes_are_counted_and_not_run(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=30)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", SMALL)
 def test_towers_of_other_families_run_with_their_projector_over_all_pieces(name, tmp_path):
     entry, model = SMALL[name], saved(SMALL[name], tmp_path)

@@ -63,7 +63,7 @@ def test_llama_scaled_is_near_the_published_llama(base, params, published):
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=9)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("factor", [0.5, 3])
 @pytest.mark.parametrize("name", [*HYBRIDS, *WIDE])
 def test_what_a_family_keeps_stays(name, factor):
@@ -168,7 +168,7 @@ def test_a_size_below_what_the_vocabulary_takes_is_refused():
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=50)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", COVERING)
 def test_every_preset_has_a_shape_near_twice_its_size(name):
     base = BaseShape(load(name))

@@ -31,14 +31,14 @@ SETTINGS = 20
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=11)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_random_settings_give_the_json_of_the_commands(name):
     wrong = [words for seed in range(SETTINGS) for words in disagreement(name, seed)]
     assert wrong == []
 
 
-@pytest.mark.sample(1, second=40)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("record", preset_records(), ids=lambda record: record["name"])
 def test_every_preset_has_closed_forms(record):
     assert [words for seed in range(3) for words in disagreement(record["name"], seed)] == []

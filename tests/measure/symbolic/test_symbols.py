@@ -33,7 +33,7 @@ def test_numbers_of_layers_are_never_shared():
     assert [names[f"groups.{i}.n_layers"] for i in range(3)] == [f"groups_{i}_n_layers" for i in range(3)]
 
 
-@pytest.mark.sample(6, second=80)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", COVERING)
 def test_each_symbol_stands_for_one_value_and_is_an_identifier(name):
     model = load(name).model

@@ -51,7 +51,7 @@ MIXTURES = ("mixtral-8x7b", "gpt-oss-20b")
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=80)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("name", DENSE)
 def test_dense(name, rank):

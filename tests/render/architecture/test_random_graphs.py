@@ -44,7 +44,7 @@ def forged(seed):
     return (*nodes, node("y", "output", "", nodes[-1].id, 4096))
 
 
-@pytest.mark.sample(4, second=160)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(400))
 def test_nothing_overlaps_in_a_random_graph(seed):
     nodes, chance = forged(seed), random.Random(seed)  # noqa: S311 no secret hangs on it

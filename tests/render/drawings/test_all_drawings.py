@@ -15,7 +15,7 @@ def named(models):
 
 @pytest.mark.long
 @pytest.mark.xdist_group("browser")
-@pytest.mark.sample(1, second=120)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("models", SEEN, ids=named)
 def test_a_drawing_is_read_in_any_font_size_and_scheme(browser, models):
     assert seen_faults(browser, drawing(*models)) == {}

@@ -27,7 +27,7 @@ def inputs_of(model, request):
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=30)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", COVERING)
 def test_a_built_preset_counts_as_any_module(name):
     model = shortened(name, WINDOW)
@@ -52,7 +52,7 @@ WITH_A_SCALAR = {"nllb-200-600m", "pegasus-large", "transformer-base", "transfor
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=60)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", sorted({*COVERING} - LABELLED_WHOLE - QUANTIZED))
 def test_the_memory_of_a_built_preset_is_that_of_its_step(name):
     model = shortened(name, WINDOW)
@@ -108,7 +108,7 @@ STEP_BY_STEP = {
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=30)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", THEIRS)
 def test_a_class_of_transformers_counts_as_its_config(name):
     config = transformers.AutoConfig.for_model(name, **THEIRS[name])

@@ -26,7 +26,7 @@ def work_of(name):
     return prepare(MODELS[name], counted.request)
 
 
-@pytest.mark.sample(1, second=10)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_every_row_that_ran_is_timed_as_often_within_the_pass(name):
     work = work_of(name)

@@ -79,7 +79,7 @@ def peak(path, phase, attention):
     return int(done.stdout)
 
 
-@pytest.mark.sample(0, second=24)
+@pytest.mark.sample(0)
 @pytest.mark.parametrize("phase", ["forward", "prefill", "train"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_pass_needs_what_a_process_takes(kind, phase, tmp_path):

@@ -84,7 +84,7 @@ def test_every_figure_is_that_of_its_command(name):
     assert uncounted(name) == []
 
 
-@pytest.mark.sample(1, second=240)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("shown", ["flops", "bytes", "kv"])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_shares_of_other_quantities_are_those_of_their_commands(name, shown):

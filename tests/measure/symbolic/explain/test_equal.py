@@ -63,7 +63,7 @@ def by_heading(report, heading=lambda name: name):
 
 
 @pytest.mark.long
-@pytest.mark.sample(1, second=70)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", COVERING)
 def test_every_preset_and_quantity(name):
     model, took = load(name).model, {}

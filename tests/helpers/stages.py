@@ -16,7 +16,7 @@ TORCH = {"torch", "transformers", "fvcore", "safetensors"}
 
 
 def stage_of(config):
-    """The stage that pytest runs: quick, long or whole by its -m; with --unsampled rest, which holds all cases."""
+    """The stage that pytest runs: quick, long or whole by its -m; rest, of all cases, by --unsampled."""
     stages = {"not long": "quick", "fast": "quick", "long": "long"}
     return "rest" if config.option.unsampled else stages.get(config.option.markexpr, "whole")
 

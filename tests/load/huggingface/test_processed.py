@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 import transformers
 
 import archcli
@@ -127,3 +128,38 @@ def test_an_image_of_a_size_that_no_encoder_reads_is_refused_alone(folder):
     what = r"not read: by preprocessor_config.json an image of 5 x 5 is smaller than a patch"
     with pytest.raises(ArchError, match=what):
         archcli.count_flops(read, image="336x336")
+
+
+TINY = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+OF_ONE_SIZE = {
+    "llava": {
+        "vision_config": {"model_type": "clip_vision_model", "image_size": 56, "patch_size": 14, **TINY},
+        "vision_feature_layer": -1,
+    },
+    "paligemma": {
+        "vision_config": {"model_type": "siglip_vision_model", "image_size": 56, "patch_size": 14, **TINY},
+        "projection_dim": 32,
+    },
+}
+
+
+OF_TEXT = {"llava": "llama", "paligemma": "gemma"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", OF_ONE_SIZE)
+def test_an_encoder_of_one_size_refuses_what_its_class_refuses(kind, folder):
+    """CLIP and SigLIP read another size with interpolate_pos_encoding alone, which no class passes."""
+    text = {"model_type": OF_TEXT[kind], "vocab_size": 64, "num_key_value_heads": 4, "head_dim": 8, **TINY}
+    config = {"model_type": kind, "text_config": text, "image_token_index": 9, **OF_ONE_SIZE[kind]}
+    model = transformers.AutoModelForImageTextToText.from_config(transformers.AutoConfig.for_model(**config))
+    model(input_ids=torch.full((1, 16), 9), pixel_values=torch.zeros(1, 3, 56, 56))
+    with pytest.raises((ValueError, RuntimeError), match="match"):
+        model(input_ids=torch.full((1, 4), 9), pixel_values=torch.zeros(1, 3, 28, 28))
+    sides = {"do_center_crop": False, "image_processor_type": "CLIPImageProcessor"}
+    read = folder(config, {"size": {"height": 56, "width": 56}, **sides})
+    assert archcli.count_flops(read, image="40x40").totals["media"][0]["tokens"] == 4 * 4
+    read = folder(config, {"size": {"height": 28, "width": 28}, **sides})
+    assert "vision_tower" in archcli.count_params(read).totals["by_part"]
+    with pytest.raises(ArchError, match="an image of 28 x 28 is not read: positions are those of 56 x 56"):
+        archcli.count_flops(read, image="40x40")

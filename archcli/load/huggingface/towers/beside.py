@@ -81,6 +81,11 @@ class TowerSource:
         inner = Config(data, config.places, config.read, self.whole.notes, reader=config.reader)
         mapping = family.mapping(family.of_class(inner))
         inner.report_unread_keys()
+        front_end = mapping["front_end"]
+        size = bare(front_end["image_size"])
+        if kind in OF_ONE_SIZE and self.in_file and bare(self.size(size)) != size:
+            # no class that holds it passes interpolate_pos_encoding
+            return {**mapping, "front_end": {**front_end, "resize": None}}
         return mapping
 
     def size(self, fallback: Any) -> Any:
@@ -178,6 +183,8 @@ OF_QWEN = {"num_attention_heads": "num_heads", "num_hidden_layers": "depth"}
 ROTARY = {"kind": "grid_rope"}
 ENCODERS = {"clip_vision_model", "siglip_vision_model", "siglip2_vision_model"}
 """Model types of encoders that are families by themselves."""
+OF_ONE_SIZE = ENCODERS - {"siglip2_vision_model"}
+"""Those whose classes read images of the size of training alone."""
 
 Reader = Callable[[TowerSource], Mapped | list[Mapped]]
 

@@ -125,7 +125,7 @@ HOMES = {
         "ProjectedHeads",
     ],
     ".attention.linear": ["LinearAttention"],
-    ".attention.indexer": ["Indexer", "KeyBlockIndexer", "KeyIndex"],
+    ".attention.indexer": ["Indexer", "KeyBlockIndexer", "KeyIndex", "KeyPoolIndexer"],
     ".attention.latent": ["MultiHeadLatentAttention"],
     ".blocks.crossed": ["GatedPreNorm", "PerceiverBlock", "TileEmbedding"],
     ".blocks.windows": ["AxisAttention", "ChannelAttention", "GridWindowAttention", "PatchWindowAttention"],

@@ -123,6 +123,8 @@ SIZES: Mapping[str, str] = {
     "KeyBlockIndexer.top_k": "Blocks that each head of the indexer chooses for a query.",
     "KeyBlockIndexer.block": "Tokens of a block.",
     "KeyBlockIndexer.local": "Blocks up to the query's own that are always chosen.",
+    "KeyPoolIndexer.top_k": "Pools that the indexer chooses for each query.",
+    "KeyPoolIndexer.pool": "Tokens of a pool.",
     "HyperConnected.sinkhorn": "Iterations that balance the matrix that mixes streams; left out, no matrix.",
     "Block.nth_branch": "Number of the mixer's branch among all; each has an equal share of the stream.",
     "CarriedExperts.router_width": "Width of what routers pass from layer to layer.",

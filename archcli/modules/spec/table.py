@@ -165,6 +165,7 @@ TABLE: dict[str, dict[str, str]] = {
     "index": {
         "tokens": "archcli.modules.attention.indexer:Indexer",
         "blocks": "archcli.modules.attention.indexer:KeyBlockIndexer",
+        "pools": "archcli.modules.attention.indexer:KeyPoolIndexer",
     },
     "loss": {"cross_entropy": "archcli.modules.ends.loss:CrossEntropy"},
     "model": {

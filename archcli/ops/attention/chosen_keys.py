@@ -218,7 +218,7 @@ class IndexBlocks(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PoolsAndTail(Mask):
-    """The keys of `top_k` closed pools of `pool` tokens that an indexer chooses, and those of the open pool.
+    """The keys of the `top_k` closed pools of `pool` tokens that an index chooses, and of the open pool.
 
     GLM-5.3. A pool is closed for a query that sees its last token. Of 7 tokens in pools of 4 the last query
     sees one closed pool, if it is chosen, and the 3 tokens behind it. Which pools are chosen depends on the

@@ -1,4 +1,4 @@
-"""GLM-5.3: Kimi delta attention, sparse latent attention with pooled index keys, several residual streams."""
+"""GLM-5.3: Kimi delta attention, latent attention to chosen pools of tokens, several residual streams."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ HOMES = {
     ],
     ".networks.grid_joins": ["DenseStep", "FillStep", "JoinedStep", "PlacedStep", "SequenceStep"],
     ".images.focal": ["FocalModulation"],
-    ".images.mergers": ["JoinTilesStep", "StepsBlock", "WindowMergerStep"],
+    ".images.mergers": ["FramedStep", "JoinTilesStep", "RowEndsStep", "StepsBlock", "WindowMergerStep"],
     ".images.sequences": ["GridSequence"],
     ".images.additive": ["AdditiveAttention"],
     ".images.cosine_windows": ["CosineWindowAttention"],

@@ -213,6 +213,8 @@ TABLE: dict[str, dict[str, str]] = {
         "network": "archcli.modules.ends.projectors:NetworkStep",
         "convolve": "archcli.modules.ends.projectors:ConvolveStep",
         "join_tiles": "archcli.modules.images.mergers:JoinTilesStep",
+        "row_ends": "archcli.modules.images.mergers:RowEndsStep",
+        "framed": "archcli.modules.images.mergers:FramedStep",
         "repeat": "archcli.modules.ends.projectors:RepeatStep",
         "merge": "archcli.modules.ends.projectors:MergeStep",
         "pool": "archcli.modules.ends.projectors:PoolStep",

@@ -46,6 +46,7 @@ READERS: Mapping[tuple[str, str], str] = {
     ("got_ocr2", "vision_config"): "documents:got_ocr2",
     ("pp_chart2table", "vision_config"): "documents:got_ocr2",
     ("granite_docling", "vision_config"): "documents:granite_docling",
+    ("hunyuan_vl", "vision_config"): "documents:hunyuan_vl",
     ("hyperclovax_vision_v2", "vision_config"): "qwen:hyperclovax",
     ("instructblip", "vision_config"): "queried:instructblip",
     ("instructblipvideo", "vision_config"): "queried:instructblip",

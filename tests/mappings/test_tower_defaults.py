@@ -54,6 +54,7 @@ OWN: dict[str, tuple[str, str]] = {
     "qwen.QWEN3": ("qwen3_vl", VISION),
     "qwen.QWEN3_5": ("qwen3_5", VISION),
     "documents.GRANITE": ("granite_docling", VISION),
+    "documents.HUNYUAN": ("hunyuan_vl", VISION),
     "documents.MINICPM": ("minicpm_ocr", VISION),
     "documents.SAM": ("got_ocr2", VISION),
     "tiles.INTERNVL": ("internvl", VISION),

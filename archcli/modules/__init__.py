@@ -233,7 +233,7 @@ HOMES = {
         "SplitLongest",
     ],
     ".images.convolved": ["GridConvolution"],
-    ".images.canvases": ["CoveringTiles", "PaddedGrid"],
+    ".images.canvases": ["CoveringTiles", "PaddedGrid", "TokenBudget"],
     ".images.tilings": [
         "BetweenSides",
         "UnknownSizing",

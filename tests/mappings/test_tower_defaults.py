@@ -40,6 +40,7 @@ OWN: dict[str, tuple[str, str]] = {
     "queried.QFORMER": ("blip-2", "qformer_config"),
     "qwen.EXAONE": ("exaone4_5", VISION),
     "qwen.GLM": ("glm4v", VISION),
+    "qwen.GLM5": ("glm5_next", VISION),
     "qwen.GLM_OCR": ("glm_ocr", VISION),
     "qwen.KIMI": ("kimi_k25", VISION),
     "qwen.LFM3": ("lfm3_vl", VISION),

@@ -159,6 +159,7 @@ TABLE: dict[str, dict[str, str]] = {
         "grid_budget": "archcli.modules.images.tilings:GridBudget",
         "crops": "archcli.modules.images.tilings:CroppedTiles",
         "padded": "archcli.modules.images.canvases:PaddedGrid",
+        "budget": "archcli.modules.images.canvases:TokenBudget",
         "covering": "archcli.modules.images.canvases:CoveringTiles",
         "largest": "archcli.modules.images.sizings:LargestMultiple",
     },

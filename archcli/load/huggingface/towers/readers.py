@@ -69,6 +69,7 @@ READERS: Mapping[tuple[str, str], str] = {
     ("glm4v_moe", "vision_config"): "qwen:glm4v",
     ("glm46v", "vision_config"): "qwen:glm4v",
     ("glmga", "vision_config"): "qwen:glm4v",
+    ("glm5_next", "vision_config"): "qwen:glm5_next",
     ("glm_ocr", "vision_config"): "qwen:glm_ocr",
     ("exaone4_5", "vision_config"): "qwen:exaone4_5",
     ("ernie4_5_vl_moe", "vision_config"): "vision:ernie4_5_vl",

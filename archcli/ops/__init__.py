@@ -147,7 +147,7 @@ HOMES = {
         "ScaleParts",
         "Softcap",
     ],
-    ".attention.chosen_keys": ["GateKeys", "IndexBlocks", "IndexTopK", "TopBlocks"],
+    ".attention.chosen_keys": ["GateKeys", "IndexBlocks", "IndexTopK", "PoolsAndTail", "TopBlocks"],
     ".attention.block_sums": ["BlockBias", "NearAndSums", "SumBlocks"],
     ".attention.blocks": [
         "BlockPositions",

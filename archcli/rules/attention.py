@@ -240,7 +240,7 @@ class LatentRanks(DesignRule):
             if not least <= kv < most:
                 message = f"kv_lora_rank {kv:,}; a head has {least:,} elements, keys and values {most:,}"
                 yield Finding(f"{path}.kv_lora_rank", message, kv, _range(least, most))
-            least, most = mla.qk_nope_head_dim + mla.qk_rope_head_dim, case.model.d_model
+            least, most = mla.qk_nope_head_dim + (mla.qk_rope_head_dim or 0), case.model.d_model
             if q is not None and not least <= q < most:
                 message = f"q_lora_rank {q:,}; a query head has {least:,} elements, d_model is {most:,}"
                 help_ = "" if q < least else "leave q_lora_rank out"

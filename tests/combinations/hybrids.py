@@ -30,6 +30,10 @@ GATED = (
     "index: {top_k: 3, n_heads: 16, head_dim: 6}"
 )
 STREAMS = "kind: hyper, n_streams: 3, magnitude: 1.5"
+POOLED = (
+    "{kind: mla, n_heads: 4, q_lora_rank: 6, kv_lora_rank: 8, qk_nope_head_dim: 5, v_head_dim: 6, "
+    "index: {kind: pools, top_k: 2, pool: 3, n_heads: 16, head_dim: 8}}"
+)
 
 CCA = "{kind: cca, n_heads: 4, n_kv_heads: 2, head_dim: 6, position: rope}"
 CARRIED = "{kind: carried_moe, n_experts: 4, router_width: 6, expert: {kind: glu, d_ff: 10}}"
@@ -55,6 +59,10 @@ HYBRIDS = {
     "hy4": (
         f"{STREAMS}, attention: {GATED}}}, {GLU}",
         f"{STREAMS}, attention: {GATED}, index_from: 0}}, {MOE}",
+    ),
+    "glm5.3": (
+        f"{STREAMS}, sinkhorn: 2, last: mean, mixer: {LINEAR}, {GLU}",
+        f"{STREAMS}, sinkhorn: 2, last: mean, attention: {POOLED}, {MOE}",
     ),
     "streams": (f"{STREAMS}, mixer: {SSD}, {GLU}", f"{STREAMS}, {GLU}", f"{STREAMS}, attention: {WINDOWED}"),
     "networks-alone": (f"mixer: {LINEAR}", GLU),

@@ -17,6 +17,8 @@ MIXERS = {
     "mla-gated": f"{{kind: mla, q_lora_rank: 6, query_gate: true, {LATENT}}}",
     "mla-indexed-absorbed": f"{{kind: mla, form: absorbed, {INDEXED}, {LATENT}}}",
     "gqa-indexed": f"{{kind: gqa, n_heads: 4, n_kv_heads: 2, head_dim: 6, position: rope, {INDEXED}}}",
+    "mla-pools": "{kind: mla, n_heads: 4, q_lora_rank: 6, kv_lora_rank: 8, qk_nope_head_dim: 5, "
+    "v_head_dim: 6, index: {kind: pools, top_k: 2, pool: 3, n_heads: 16, head_dim: 8}}",
     "gqa-blocks": "{kind: gqa, n_heads: 4, n_kv_heads: 2, head_dim: 6, position: rope, "
     "index: {kind: blocks, top_k: 2, block: 3, n_heads: 2, head_dim: 8}}",
     "value-gated": "{kind: gqa, n_heads: 4, n_kv_heads: 2, position: rope, value_gate: {top_k: 3}}",

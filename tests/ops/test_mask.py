@@ -24,6 +24,7 @@ from archcli.ops import (
     NearAndSource,
     NearAndSums,
     PatchWindows,
+    PoolsAndTail,
     SlidingWindow,
     Strided,
     TopBlocks,
@@ -63,7 +64,16 @@ MASKS = {
     ),
 }
 # which keys, the tokens say; or keys of blocks
-OTHERS = {TopBlocks, TopK, ClosedBlocks, NearAndBlocks, NearAndSource, NearAndSums, PatchWindows}
+OTHERS = {
+    PoolsAndTail,
+    TopBlocks,
+    TopK,
+    ClosedBlocks,
+    NearAndBlocks,
+    NearAndSource,
+    NearAndSums,
+    PatchWindows,
+}
 every_mask = pytest.mark.parametrize(("make", "sees"), MASKS.values(), ids=MASKS)
 lengths = st.integers(0, 40)
 SIZES = {"a": st.integers(1, 20), "b": st.integers(0, 7)}
@@ -121,6 +131,27 @@ def test_of_chosen_blocks_all_are_whole_but_the_own(new, past, a, b):
     assert TopBlocks(a, block).pairs(new, past, new + past) == chosen
     assert TopBlocks(a, block).keep(past) == past
     assert TopBlocks(a, block).covers(new, past + new) is (past + new <= a * block)
+
+
+@given(new=lengths, past=lengths, **SIZES)
+def test_of_chosen_pools_all_are_whole_and_the_open_one_is_seen_too(new, past, a, b):
+    pool = b + 1
+    chosen = sum(pool * min((query + 1) // pool, a) + (query + 1) % pool for query in range(past, past + new))
+    assert PoolsAndTail(a, pool).pairs(new, past, new + past) == chosen
+    assert PoolsAndTail(a, pool).keep(past) == past
+    assert PoolsAndTail(a, pool).covers(new, past + new) is (past + new < (a + 1) * pool)
+
+
+def test_a_query_sees_the_pools_that_it_is_given_and_the_open_one():
+    """Pools of 2 tokens, one for each query; the first query is given one that is not closed yet."""
+    given_pool = [1, 0, 0, 1, 0, 2, 1]
+    selected = torch.tensor(given_pool).view(1, 7, 1)
+    seen = PoolsAndTail(1, 2).sees(torch, torch.arange(7), 7, selected)
+    visible = [[key for key, sees in enumerate(row) if sees] for row in seen[0, 0].tolist()]
+    assert visible == [[0], [0, 1], [0, 1, 2], [2, 3], [0, 1, 4], [4, 5], [2, 3, 6]]
+    # decoding one token behind six: the same last row
+    last = PoolsAndTail(1, 2).sees(torch, torch.tensor([6]), 7, selected[:, -1:])
+    assert last[0, 0].tolist() == seen[0, 0, -1:].tolist()
 
 
 @pytest.mark.long

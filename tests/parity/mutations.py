@@ -188,6 +188,9 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.ValueGate: {"top_k": plus(-1, 1), "bias": off},
     m.KeyIndex: {"top_k": plus(-1, 1), "pairing": to("half", "interleaved")},
     m.KeyBlockIndexer: {"block": plus(-1, 1), "local": plus(-1, 1)},
+    m.KeyPoolIndexer: {"pool": plus(-1, 1)},
+    # computed, and the class has no weights for gates
+    m.HyperConnected: {"last": nothing},
     m.ProjectedHeads: {
         "bias": each_bias,
         "clip": both(times(1.5), dropped, filled(0.5)),

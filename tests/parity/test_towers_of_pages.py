@@ -1,7 +1,8 @@
 """Towers that read pages give the vectors of their classes in transformers on equal weights.
 
 Of MiniCPM-V a merger stands between layers, and positions are the nearest of a table; Granite Docling takes
-the coarse or the fine path of its projector, with vectors of three layers beside.
+the coarse or the fine path of its projector, with vectors of three layers beside; HunyuanOCR marks the ends
+of rows and of the image.
 """
 
 import json
@@ -10,7 +11,9 @@ import re
 import pytest
 import torch
 import transformers
+from torch.utils.flop_counter import FlopCounterMode
 
+import archcli
 from archcli.load.source import load, load_given
 from archcli.runtime.model.build import build_model
 
@@ -53,6 +56,32 @@ GRANITE = {
         "deepstack_visual_indexes": [0, 2, 3],
     },
     "text_config": TEXT,
+}
+HUNYUAN = {
+    "model_type": "hunyuan_vl",
+    "architectures": ["HunYuanVLForConditionalGeneration"],
+    "vision_config": {
+        **{key: value for key, value in VISION.items() if key != "image_size"},
+        "patch_size": 4,
+        "max_image_size": 32,
+        "text_hidden_size": 32,
+        "rms_norm_eps": 0.01,
+    },
+    "text_config": {
+        **TEXT,
+        "head_dim": 8,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [1, 1, 1, 1]},
+    },
+}
+MERGER = {
+    "before_rms": "projector.0.norm",
+    "proj_conv": "projector.2.linear",
+    "proj_out": "projector.4.linear",
+    "image_newline": "projector.5.end.weight",
+    "mlp": "projector.6.linear",
+    "image_begin": "projector.7.begin.weight",
+    "image_end": "projector.7.end.weight",
+    "after_rms": "projector.8.norm",
 }
 LAYER = {
     "layer_norm1": "attention_norm",
@@ -189,3 +218,46 @@ def test_both_paths_are_those_of_granite_docling(path, tmp_path):
     assert differ(found[0], wanted.pooler_output) < TOLERANCE
     assert len(deep) == len(wanted.deepstack_features) == len(taps)
     assert max(differ(a[0], b) for a, b in zip(deep, wanted.deepstack_features, strict=True)) < TOLERANCE
+
+
+def of_hunyuan(state):
+    """Their tensors by our names: a convolution is a matrix of what it merges, row by row."""
+    named = {}
+    for whole, tensor in state.items():
+        _, _, key = whole.partition(".")
+        if key.startswith("layers."):
+            _, number, rest = key.split(".", 2)
+            named[f"tower.layers.{number}.{renamed(rest, LAYER)}"] = tensor
+        elif key == "embeddings.position_embedding.weight":
+            named["tower.front_end.positions.weight"] = tensor[1:]
+        elif key.startswith("patch_merger.") and not key.endswith("image_sep"):
+            flat = tensor.permute(0, 2, 3, 1).flatten(1) if tensor.dim() > 2 else tensor
+            named[renamed(key.removeprefix("patch_merger."), MERGER)] = flat
+        elif key.startswith("embeddings."):
+            named[renamed(key, TOWER)] = tensor
+    return named
+
+
+@pytest.mark.parametrize("size", [(32, 32), (16, 40)])
+def test_ends_of_rows_and_of_the_image_are_those_of_hunyuan(size, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(HUNYUAN))
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps({"min_pixels": 64, "patch_size": 4}))
+    model, whole = theirs(HUNYUAN), load(str(tmp_path / "config.json")).model
+    built, (height, width) = build_model(whole.towers[0]).eval(), size
+    seen = {key: value for key, value in model.state_dict().items() if not key.startswith("lang")}
+    missing = built.load_state_dict(of_hunyuan(seen), strict=False)
+    assert missing.unexpected_keys == []
+    # the place of a class token, and a vector that separates images, are in no pass of theirs either
+    assert missing.missing_keys == ["class_place.weight", "image_sep.weight"]
+    assert sum(p.numel() for p in built.parameters()) == sum(tensor.numel() for tensor in seen.values())
+    pixels, grid = image(height, width), torch.tensor([[1, height // 4, width // 4]])
+    patches = torch.nn.functional.unfold(pixels, 4, stride=4)[0].T
+    with torch.no_grad():
+        with FlopCounterMode(display=False) as counter:
+            wanted = model.get_image_features(patches, grid).pooler_output
+        found = built(pixels)
+    rows, columns = height // 8, width // 8
+    assert found.shape == (1, rows * (columns + 1) + 2, 32)
+    assert differ(found[0], torch.cat([*wanted]).view(-1, 32)) < TOLERANCE
+    counted = archcli.count_flops(whole, seq_len=99, image=[f"{height}x{width}"], mask="dense")
+    assert counted.totals["media"][0]["matmul_flops"] == counter.get_total_flops()

@@ -15,6 +15,7 @@ from archcli.modules import (
     GroupedQueryAttention,
     Indexer,
     KeyBlockIndexer,
+    KeyPoolIndexer,
     LayerNorm,
     LengthTemperature,
     LinearAttention,
@@ -130,6 +131,7 @@ WIDE = {"head_dim": st.sampled_from([64, 65]), "norm": NORMS}
 # one head, which any number of query heads share
 BLOCK_INDEXES = st.builds(KeyBlockIndexer, top_k=SIZES, block=SIZES, n_heads=st.just(1), **WIDE)
 INDEXES = st.builds(Indexer, top_k=SIZES, n_heads=SIZES, **WIDE) | BLOCK_INDEXES
+POOL_INDEXES = st.builds(KeyPoolIndexer, top_k=SIZES, pool=SIZES, n_heads=SIZES, **WIDE)
 
 
 @st.composite
@@ -262,11 +264,15 @@ def mixture_of_heads(draw):
 
 @st.composite
 def latent(draw):
-    """MLA, naive or absorbed, with and without a compressed query.
+    """MLA, naive or absorbed, with and without a compressed query and rotary dims.
 
     torch's einsum over an axis of 1 multiplies, and counts nothing.
     """
-    turned, rank = draw(st.sampled_from([2, 4])), draw(maybe(SIZES))
+    turned, rank = draw(st.sampled_from([2, 4, None])), draw(maybe(SIZES))
+    if turned is None:
+        places = draw(chosen() | st.builds(dict, index=POOL_INDEXES))
+    else:
+        places = {"position": draw(positions(turned)), "k_pe_norm": draw(maybe(NORMS)), **draw(chosen())}
     return MultiHeadLatentAttention(
         n_heads=draw(st.integers(1, 3)),
         q_lora_rank=rank,
@@ -275,14 +281,12 @@ def latent(draw):
         qk_nope_head_dim=draw(st.integers(2, 5)),
         qk_rope_head_dim=turned,
         v_head_dim=draw(SIZES),
-        position=draw(positions(turned)),
         bias=draw(BOOL),
         latent_norm=draw(NORMS),
-        k_pe_norm=draw(maybe(NORMS)),
         form=draw(st.sampled_from(["naive", "absorbed"])),
         scale=draw(maybe(NUMBERS)),
         softcap=draw(maybe(NUMBERS)),
         sinks=draw(BOOL),
         **draw(gates()),
-        **draw(chosen()),
+        **places,
     )

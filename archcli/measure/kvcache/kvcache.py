@@ -50,8 +50,8 @@ CONVENTION = (
 )
 CONSTANT = "Constant: the states of recurrent layers, and all K inputs of a convolution of K taps."
 OF_BLOCKS = (
-    "Blocks of tokens: one key, which is the value too, for each closed block; of the open one the keys and "
-    "gates of its tokens."
+    "Blocks of tokens: one key for each closed block, which attention reads as the value too; of the open "
+    "one the keys and gates of its tokens."
 )
 DEFAULT_CONTEXT = 2048
 KEYS = (

@@ -1,6 +1,7 @@
-"""Indexers: small scorers that choose which keys, or blocks of keys, attention reads.
+"""Indexers: small scorers that choose which keys, blocks of keys or pools of keys attention reads.
 
-B batch, T new tokens, S visible tokens, D d_model, I index heads, d width of an index head, r rotary dims.
+B batch, T new tokens, S visible tokens, D d_model, I index heads, d width of an index head, r rotary dims, M
+closed pools.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from archcli.modules.spec.base import Conflict, Inherit, Module, Size
 from archcli.modules.spec.context import Context
 from archcli.ops import (
     Causal,
+    ClosedBlocks,
+    CompressTokens,
+    ExtendBlocks,
     ExtendCache,
     IndexBlocks,
     IndexTopK,
     Linear,
     Mask,
+    PoolsAndTail,
     Scale,
     SplitHeads,
     TopBlocks,
@@ -86,6 +91,13 @@ class KeyIndex(Module):
         key = self.norm(Linear("key_proj", self.head_dim)(x), name="key_norm", group=self.group)
         return position.rotate(Unsqueeze("key_head")(key), table, "key_rotate")
 
+    def _weights(self, x: Tensor) -> Tensor:
+        """The weights [B, T, I] of the heads' scores, of tokens x."""
+        w = Linear("weight_proj", self.n_heads)(x)
+        # I^-0.5 of the weights and d^-0.5 of the scores at once: max(s, 0) lets a positive factor through
+        scaled: Tensor = Scale("weight_scale", (self.n_heads * self.head_dim) ** -0.5)(w)
+        return scaled
+
     def _extend(self, key: Tensor, context: Context) -> Chosen:
         """All keys [B, S, 1, d], and what the cache keeps."""
         if context.cache is None:
@@ -133,9 +145,7 @@ class Indexer(KeyIndex):
         position = self._turned(position)
         q = position.rotate(self._queries(c), table, "query_rotate")
         keys = self._keys(x, position, table)
-        w = Linear("weight_proj", self.n_heads)(x)
-        # I^-0.5 of the weights and d^-0.5 of the scores at once: max(s, 0) lets a positive factor through
-        w = Scale("weight_scale", (self.n_heads * self.head_dim) ** -0.5)(w)
+        w = self._weights(x)
         keys, kept = self._extend(keys, context)
         chosen = IndexTopK("top_k", self.top_k, context.past)(q, keys, w, context.positions)
         return chosen, kept
@@ -189,3 +199,59 @@ class KeyBlockIndexer(KeyIndex):
         if n_heads % self.n_heads:
             what = f"{self.n_heads} index heads do not divide n_heads {n_heads}"
             yield Conflict("index-heads-divide", "index.n_heads", what, "each chooses for as many heads")
+
+
+class KeyPoolIndexer(KeyIndex):
+    """The `top_k` pools i of `pool` tokens with the largest I_ti = sum_j w_tj max(q_tj c_i, 0).
+
+    GLM-5.3. Attention reads the tokens of those pools, and those of the pool that is still open.
+
+        q = Wq c  [I, d],  k_s = norm(Wk x_s)  [d],  g_s = Wg x_s + p_(s mod pool)  [d]
+        c_i = sum over s in pool i of softmax(g)_s k_s          a softmax for each channel
+
+    w and c are those of DeepSeek-V3.2's indexer; keys have no positions. Caches d elements for each closed
+    pool, and k and g of the tokens of the open one, as vLLM and SGLang do; transformers' class keeps k and g
+    of all tokens and pools them anew in every pass.
+    """
+
+    kind: Literal["pools"] = "pools"
+    pool: Size
+    norm: Norm = LayerNorm(eps=1e-6)
+
+    @property
+    def n_keys(self) -> Number:
+        """Keys of all chosen pools, and of the longest open one."""
+        return self.top_k * self.pool + self.pool - 1
+
+    @property
+    def pattern(self) -> str:
+        """Pools and their size."""
+        return f"top_k {self.top_k} pools of {self.pool}"
+
+    def mask(self, n_heads: Number) -> Mask:
+        """The keys of the chosen pools and of the open one, the same for all heads."""
+        return PoolsAndTail(self.top_k, self.pool)
+
+    def forward(self, x: Tensor, c: Tensor, context: Context, position: Position, table: Table) -> Chosen:
+        """Chosen pools [B, T, k] of x [B, T, D], queries from c; the cache: open pool, keys [B, M, 1, d]."""
+        q, w, cache = self._queries(c), self._weights(x), context.cache
+        k = self.norm(Linear("key_proj", self.head_dim)(x), name="key_norm", group=self.group)
+        gate = Linear("gate_proj", self.head_dim)(x)
+        compress = CompressTokens("compress", self.pool, overlaps=False, keep=cache is not None)
+        pooled, *kept = compress(k, gate, *(cache or ())[:-1])
+        pooled = Unsqueeze("pool_head")(pooled)
+        if cache is not None:
+            seen = context.past + context.positions.shape[0]
+            content = StateContent.INDEX_KEYS
+            append = ExtendBlocks("pool_cache", Causal(), content=content, rate=self.pool, seen=seen)
+            pooled, held = append(pooled, *cache[-1:])
+            kept.append(held)
+        choose = IndexTopK("top_k", self.top_k, context.past, ClosedBlocks(self.pool))
+        return choose(q, pooled, w, context.positions), None if cache is None else tuple(kept)
+
+    def conflicts_in(self, pattern: str | None, position: Position, n_heads: int) -> Iterator[Conflict]:
+        """Conflicts with an attention: also a position, which a pool of several tokens does not have."""
+        yield from super().conflicts_in(pattern, position, n_heads)
+        if position.acts_on == "heads":
+            what = "an index of pools has no positions, and the attention's turns its keys"
+            yield Conflict("index-pools-position", "index", what, "state position: none")

@@ -40,8 +40,8 @@ class MultiHeadLatentAttention(IndexedAttention):
     serves every phase is naive. `bias` biases Wqa, Wkva and Wo. `q_multiplier` and `kv_multiplier` scale the
     normalized latents (LongCat-Flash sqrt(D / rank), arXiv:2509.01322 section 2.3). `k_pe_norm` normalizes
     k_pe before RoPE turns it. `kv_from` n reads the latents of layer n, counted from 0, and caches none.
-    `query_gate` makes the queries, and a gate of the result, of their latent after its norm and before it
-    (A.X K2):
+    `qk_rope_head_dim` left out, r is 0 and there is no k_pe (GLM-5.3). `query_gate` makes the queries, and a
+    gate of the result, of their latent after its norm and before it (A.X K2):
 
         q, g = split(Wqg [norm(Wqa x) | Wqa x])  [H, n + r], [H, v]
         o = Wo (sigmoid(g) softmax(...) v)
@@ -58,7 +58,7 @@ class MultiHeadLatentAttention(IndexedAttention):
     q_lora_rank: Size | None = None
     kv_lora_rank: Size
     qk_nope_head_dim: Size
-    qk_rope_head_dim: Size
+    qk_rope_head_dim: Size | None = None
     v_head_dim: Size
     bias: bool = False
     latent_norm: Annotated[Norm, Inherit("norm")]
@@ -77,13 +77,15 @@ class MultiHeadLatentAttention(IndexedAttention):
             head_dim=self._d_query,
             v_head_dim=self.v_head_dim,
             content_dim=self.qk_nope_head_dim,
-            rotary_dim=self.qk_rope_head_dim,
+            rotary_dim=self._turned,
         )
 
     def table(
         self, positions: Tensor, d_model: Number, name: str, like: Tensor | None = None
     ) -> tuple[Tensor, Tensor] | None:
         """The rotary table of the r rotary dims."""
+        if self.qk_rope_head_dim is None:
+            return None
         return self.position.table(positions, self.qk_rope_head_dim, name, like)
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
@@ -91,24 +93,27 @@ class MultiHeadLatentAttention(IndexedAttention):
         context = or_default(x, context)
         table = context.rotary or self.table(context.positions, x.shape[-1], "rotary", x)
         q, source, *gate = self._queries(x)
-        q_nope, q_pe = Split("q_split", (self.qk_nope_head_dim, self.qk_rope_head_dim))(q)
-        q_pe = self.position.rotate(q_pe, table, "q_rotate")
+        queries = self._split_queries(q, table)
         if self.kv_from is None:
-            (latent, k_pe), kept = self.extend(context, **self._latents(x, table))
+            entries, kept = self.extend(context, **self._latents(x, table))
         else:
-            (latent, k_pe), kept = borrowed(context)
+            entries, kept = borrowed(context)
+        # what a layer lends may end in the choice of its index
+        latent, *k_pe = entries[: len(queries)]
         chosen, index_keys = self.select(x, source, context, table, held=len(kept or ()))
         mix = self._absorbed if self.form == "absorbed" else self._naive
-        mixed = mix(context, q_nope, q_pe, latent, k_pe, chosen)
+        mixed = mix(context, queries, latent, k_pe, chosen)
         for values in gate:
             mixed = Multiply("query_gated")(mixed, Activate("query_gate", "sigmoid")(values))
         mixed = self.merge(x, mixed)
         out = Linear("o_proj", context.width_of(x), self.bias)(mixed)
-        return out, lent(context, None if kept is None else (*kept, *index_keys), (latent, k_pe), chosen)
+        return out, lent(context, None if kept is None else (*kept, *index_keys), (latent, *k_pe), chosen)
 
     def _latents(self, x: Tensor, table: tuple[Tensor, Tensor] | None) -> dict[str, Tensor]:
-        """The latent [B, T, c] of tokens x, and their rotary key [B, T, 1, r]."""
-        compressed = Linear("kv_a_proj", self.kv_lora_rank + self.qk_rope_head_dim, self.bias)(x)
+        """The latent [B, T, c] of tokens x, and their rotary key [B, T, 1, r] if they have one."""
+        compressed = Linear("kv_a_proj", self.kv_lora_rank + self._turned, self.bias)(x)
+        if self.qk_rope_head_dim is None:
+            return {"latent": self._normed(compressed, "kv_a", self.kv_multiplier)}
         latent, k_pe = Split("kv_a_split", (self.kv_lora_rank, self.qk_rope_head_dim))(compressed)
         latent = self._normed(latent, "kv_a", self.kv_multiplier)
         if self.k_pe_norm is not None:
@@ -127,6 +132,13 @@ class MultiHeadLatentAttention(IndexedAttention):
         q = Linear(name, self.n_heads * self._d_query)(source)
         return SplitHeads("q_heads", self.n_heads)(q), source
 
+    def _split_queries(self, q: Tensor, table: tuple[Tensor, Tensor] | None) -> tuple[Tensor, ...]:
+        """Queries [B, T, H, n], and behind them their rotary dims [B, T, H, r] if they have some."""
+        if self.qk_rope_head_dim is None:
+            return (q,)
+        q_nope, q_pe = Split("q_split", (self.qk_nope_head_dim, self.qk_rope_head_dim))(q)
+        return q_nope, self.position.rotate(q_pe, table, "q_rotate")
+
     def _gated_queries(self, source: Tensor, compressed: Tensor) -> tuple[Tensor, ...]:
         """Queries, the normalized latent, and the gate, by one projection of both latents [B, T, q]."""
         width = self._d_query + self.v_head_dim
@@ -144,34 +156,33 @@ class MultiHeadLatentAttention(IndexedAttention):
     def _naive(
         self,
         context: Context,
-        q_nope: Tensor,
-        q_pe: Tensor,
+        queries: tuple[Tensor, ...],
         latent: Tensor,
-        k_pe: Tensor,
+        k_pe: list[Tensor],
         chosen: Tensor | None,
     ) -> Tensor:
         """Rebuild H keys and values per visible token, then attend as MHA does."""
         rebuilt = SplitHeads("kv_b_heads", self.n_heads)(self._kv_b(latent))
         k_nope, v = Split("kv_b_split", (self.qk_nope_head_dim, self.v_head_dim))(rebuilt)
-        q, k = Concat("q")(q_nope, q_pe), Concat("k")(k_nope, k_pe)
+        q, k = joined(Concat("q"), *queries), joined(Concat("k"), k_nope, *k_pe)
         return self.attend(context, self._d_query, q, k, v, selected=chosen)
 
     def _absorbed(
         self,
         context: Context,
-        q_nope: Tensor,
-        q_pe: Tensor,
+        queries: tuple[Tensor, ...],
         latent: Tensor,
-        k_pe: Tensor,
+        k_pe: list[Tensor],
         chosen: Tensor | None,
     ) -> Tensor:
         """Carry the queries into the latent space, attend there as MQA does, carry the result out."""
         # Wkvb [H (n + v), c] as [H, n + v, c], which both products share
         weight = SplitHeads("kv_b_heads", self.n_heads, axis=0)(latent.tape.weight(self._kv_b, latent))
         w_k, w_v = Split("kv_b_split", (self.qk_nope_head_dim, self.v_head_dim), axis=1)(weight)
+        q_nope, *q_pe = queries
         q_latent = Einsum("q_absorb", "bthn,hnc->bthc")(q_nope, w_k)
         head = Unsqueeze("latent_head")(latent)
-        q, k = Concat("q")(q_latent, q_pe), Concat("k", in_cache=True)(head, k_pe)
+        q, k = joined(Concat("q"), q_latent, *q_pe), joined(Concat("k", in_cache=True), head, *k_pe)
         # the scale stays (n + r)^-0.5 though queries are c + r wide: the scores are those of naive
         mixed = self.attend(context, self._d_query, q, k, head, selected=chosen)
         out: Tensor = Einsum("v_absorb", "bthc,hvc->bthv")(mixed, w_v)
@@ -183,18 +194,28 @@ class MultiHeadLatentAttention(IndexedAttention):
 
     @property
     def _d_query(self) -> Number:
-        return self.qk_nope_head_dim + self.qk_rope_head_dim
+        return self.qk_nope_head_dim + self._turned
+
+    @property
+    def _turned(self) -> Number:
+        """r, 0 without rotary dims."""
+        return 0 if self.qk_rope_head_dim is None else self.qk_rope_head_dim
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts of the position with the r rotary dims, where `check` has not called r odd."""
         yield from super().check_width(d_model)
-        if self.qk_rope_head_dim % 2 == 0:
+        if self.qk_rope_head_dim is not None and self.qk_rope_head_dim % 2 == 0:
             yield from self.position.check_width(self.qk_rope_head_dim)
 
     def check(self) -> Iterator[Conflict]:
-        """Conflict: an odd number r of rotary dims."""
+        """Conflicts: an odd number r of rotary dims, or none beside what turns or normalizes them."""
         yield from super().check()
-        if self.qk_rope_head_dim % 2:
+        if self.qk_rope_head_dim is None:
+            of_dims = {"position": self.position.acts_on == "heads", "k_pe_norm": self.k_pe_norm is not None}
+            for name in (field for field, present in of_dims.items() if present):
+                what = f"{name} is of rotary dims, and there is no qk_rope_head_dim"
+                yield Conflict("no-rotary-dims", name, what, "state qk_rope_head_dim, or leave it out")
+        elif self.qk_rope_head_dim % 2:
             yield Conflict(
                 "rotary-dims-even",
                 "qk_rope_head_dim",
@@ -218,3 +239,10 @@ class MultiHeadLatentAttention(IndexedAttention):
                 "relative keys are not defined for latent attention",
                 "use kind rope",
             )
+
+
+def joined(concat: Concat, *parts: Tensor) -> Tensor:
+    """The parts side by side; one alone as it is."""
+    first, *others = parts
+    whole: Tensor = concat(*parts) if others else first
+    return whole

@@ -167,7 +167,8 @@ class HyperConnected(Block):
     streams). With `sinkhorn` iterations a matrix M with rows and columns that sum to 1 mixes them, x_i =
     sum_j M_ji x_j + c_i y, W is [(2 + n) n, n D], and c has no eps (manifold-constrained hyper-connections,
     arXiv:2512.24880; DeepSeek-V4). `n_streams` is n, `stream_norm` the norm of all streams together. Before
-    the first layer each stream is the embedding; behind the last, gates of their own gather them.
+    the first layer each stream is the embedding; behind the last, gates of their own gather them, or with
+    `last` mean they are averaged (GLM-5.3).
     """
 
     kind: Literal["hyper"] = "hyper"
@@ -176,6 +177,7 @@ class HyperConnected(Block):
     eps: Annotated[float, Interval(ge=0)] = 1e-6
     stream_norm: Norm = RMSNorm(weight=False)
     sinkhorn: Size | None = None
+    last: Literal["gates", "mean"] = "gates"
 
     @property
     def streams(self) -> Number:
@@ -189,6 +191,9 @@ class HyperConnected(Block):
 
     def leave(self, x: Tensor) -> Tensor:
         """Streams [B, T, n, D] to vectors [B, T, D]."""
+        if self.last == "mean":
+            mean: Tensor = MeanStreams("hyper_last")(x, group=HYPER)
+            return mean
         gathered: Tensor = CollapseStreams("hyper_last")(x, self._gates(x, "hyper_head", 1.0), group=HYPER)
         return gathered
 

@@ -1,11 +1,11 @@
-"""Sizings with a rule of one family: padding to whole tokens (Kimi), tiles that keep an area (Ovis2).
+"""Sizings of one family: padding to whole tokens (Kimi, GLM-5.3), tiles that keep an area (Ovis2).
 
 H and W height and width in pixels.
 """
 
 from __future__ import annotations
 
-from math import ceil, sqrt
+from math import ceil, prod, sqrt
 from typing import Literal
 
 from archcli.modules.images.sizings import CanvasTiles, ImageSizing, Pieces
@@ -35,6 +35,45 @@ class PaddedGrid(ImageSizing):
         shrunk = (min(max(1, int(side * scale)), bound) for side in (height, width))
         height, width = (ceil(side / self.cell) * self.cell for side in shrunk)
         return Pieces(1, (height, width))
+
+
+class TokenBudget(ImageSizing):
+    """Images are padded to a `cell`; those of under `least` or over `most` cells grow or shrink (GLM-5.3).
+
+    A cell is the side of a token in pixels. One that shrinks has the greatest height whose cells are not too
+    many, the width in proportion.
+    """
+
+    kind: Literal["budget"] = "budget"
+    cell: Size
+    least: Size
+    most: Size
+
+    def pieces(self, height: int, width: int) -> Pieces:
+        """One piece."""
+        cells = self._cells(height, width)
+        if prod(cells) < self.least:
+            scale = sqrt(self.least * self.cell**2 / (height * width))
+            cells = self._cells(ceil(height * scale), ceil(width * scale))
+        if prod(cells) > self.most:
+            cells = self._shrunk(height, width)
+        return Pieces(1, (cells[0] * self.cell, cells[1] * self.cell))
+
+    def _cells(self, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns that hold so many pixels."""
+        return ceil(height / self.cell), ceil(width / self.cell)
+
+    def _shrunk(self, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns of the image as high as may be; one cell where it never fits."""
+        best, low, high = (1, 1), 1, height
+        while low <= high:
+            middle = (low + high) // 2
+            cells = self._cells(middle, max(1, width * middle // height))
+            if prod(cells) <= self.most:
+                best, low = cells, middle + 1
+            else:
+                high = middle - 1
+        return best
 
 
 class CoveringTiles(CanvasTiles):

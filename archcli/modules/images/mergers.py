@@ -1,4 +1,4 @@
-"""Mergers between layers, of windows of patches; and the step that makes tiles one sequence.
+"""Mergers between layers, of windows of patches; steps that make tiles one sequence, or mark its rows.
 
 B batch, T tokens, N tiles and an overview, h and w rows and columns of patches or vectors, D width.
 """
@@ -25,12 +25,15 @@ from archcli.ops import (
     Add,
     Attend,
     Bidirectional,
+    CutSpans,
+    JoinSpans,
     JoinTiles,
     Linear,
     MeanTokens,
     MergeBlocks,
     MergeHeads,
     Positions,
+    PrependTokens,
     Regroup,
     SplitHeads,
 )
@@ -139,4 +142,45 @@ class JoinTilesStep(ProjectorStep):
         return joined
 
 
-__all__ = ["JoinTilesStep", "StepsBlock", "WindowMergerStep"]
+class RowEndsStep(ProjectorStep):
+    """Put a trained vector behind each row of tokens (HunyuanOCR)."""
+
+    kind: Literal["row_ends"] = "row_ends"
+
+    def places_after(self, places: Places) -> Places:
+        """A column more."""
+        return places[0], places[1] + 1
+
+    def tokens_after(self, tokens: int, places: Places) -> int:
+        """A token for each place, and each row's end."""
+        return places[0] * places[1]
+
+    def forward(self, x: Tensor, places: Places) -> Tensor:
+        """[B, h w, D] to [B, h (w + 1), D]."""
+        rows, columns = places
+        ended = PrependTokens("end", after=columns)(CutSpans("rows", columns)(x))
+        joined: Tensor = JoinSpans("joined", rows * (columns + 1))(ended)
+        return joined
+
+
+class FramedStep(ProjectorStep):
+    """Put a trained vector before all tokens and another behind them (HunyuanOCR)."""
+
+    kind: Literal["framed"] = "framed"
+
+    def places_after(self, places: Places) -> Places:
+        """A column of all tokens."""
+        return places[0] * places[1] + 2, 1
+
+    def tokens_after(self, tokens: int, places: Places) -> int:
+        """T + 2."""
+        return tokens + 2
+
+    def forward(self, x: Tensor, places: Places) -> Tensor:
+        """[B, T, D] to [B, T + 2, D]."""
+        begun = PrependTokens("begin")(x)
+        framed: Tensor = PrependTokens("end", after=begun.shape[1])(begun)
+        return framed
+
+
+__all__ = ["FramedStep", "JoinTilesStep", "RowEndsStep", "StepsBlock", "WindowMergerStep"]

@@ -159,12 +159,14 @@ TABLE: dict[str, dict[str, str]] = {
         "grid_budget": "archcli.modules.images.tilings:GridBudget",
         "crops": "archcli.modules.images.tilings:CroppedTiles",
         "padded": "archcli.modules.images.canvases:PaddedGrid",
+        "budget": "archcli.modules.images.canvases:TokenBudget",
         "covering": "archcli.modules.images.canvases:CoveringTiles",
         "largest": "archcli.modules.images.sizings:LargestMultiple",
     },
     "index": {
         "tokens": "archcli.modules.attention.indexer:Indexer",
         "blocks": "archcli.modules.attention.indexer:KeyBlockIndexer",
+        "pools": "archcli.modules.attention.indexer:KeyPoolIndexer",
     },
     "loss": {"cross_entropy": "archcli.modules.ends.loss:CrossEntropy"},
     "model": {
@@ -212,6 +214,8 @@ TABLE: dict[str, dict[str, str]] = {
         "network": "archcli.modules.ends.projectors:NetworkStep",
         "convolve": "archcli.modules.ends.projectors:ConvolveStep",
         "join_tiles": "archcli.modules.images.mergers:JoinTilesStep",
+        "row_ends": "archcli.modules.images.mergers:RowEndsStep",
+        "framed": "archcli.modules.images.mergers:FramedStep",
         "repeat": "archcli.modules.ends.projectors:RepeatStep",
         "merge": "archcli.modules.ends.projectors:MergeStep",
         "pool": "archcli.modules.ends.projectors:PoolStep",

@@ -1,4 +1,4 @@
-"""Ops that choose which keys attention reads: gates on keys, an indexer's top k keys or blocks.
+"""Ops that choose which keys attention reads: gates on keys, an indexer's top k keys, blocks or pools.
 
 B batch, T new tokens, S visible tokens, H query heads, K kv heads, I index heads, d width of an index head,
 b tokens of a block, M blocks.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, at_most, ceil_div, floor_sum, minimum, prod
+from archcli.arith import Number, Shape, at_most, ceil_div, floor_sum, minimum, prod, triangle
 from archcli.graph import Op, OpClass, Part, Workspace
 from archcli.ops.attention.mask import Causal, Chunked, Mask, TopK, chosen_keys, visibility
 
@@ -214,3 +214,49 @@ class IndexBlocks(Op):
         near = ((distance >= 0) & (distance < self.local)).unsqueeze(1)
         largest = largest.masked_fill(near, float("inf"))
         return largest.topk(min(self.top_k, blocks), dim=-1).indices
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PoolsAndTail(Mask):
+    """The keys of the `top_k` closed pools of `pool` tokens that an index chooses, and of the open pool.
+
+    GLM-5.3. A pool is closed for a query that sees its last token. Of 7 tokens in pools of 4 the last query
+    sees one closed pool, if it is chosen, and the 3 tokens behind it. Which pools are chosen depends on the
+    tokens: `allows` is true of every key that may be.
+    """
+
+    kind: ClassVar[str] = "pools"
+    top_k: Number
+    pool: Number
+
+    @property
+    def extent(self) -> Number:
+        return self.top_k * self.pool
+
+    def pairs(self, new: Number, past: Number, visible: Number) -> Number:
+        return self._upto(past + new) - self._upto(past)
+
+    def _upto(self, n: Number) -> Number:
+        """Keys of the first n queries: of q + 1 tokens those in up to `top_k` closed pools, and the rest."""
+        inside = minimum(n + 1, self.top_k * self.pool)
+        chosen = floor_sum(inside, self.pool) + (n + 1 - inside) * self.top_k
+        return triangle(n) - self.pool * (floor_sum(n + 1, self.pool) - chosen)
+
+    def allows(self, query: Any, key: Any) -> Any:
+        return key <= query
+
+    def covers(self, new: int, visible: int) -> bool:
+        return at_most(visible, (self.top_k + 1) * self.pool - 1)
+
+    def sees(self, torch: Any, positions: Any, visible: int, selected: Any = None) -> Any:
+        """Whether a query sees a key: [T, S], or [B, 1, T, S] by the pools `selected` [B, T, k]."""
+        # a dataclass with slots is made anew, so that super() without arguments would name the old class
+        allowed = Mask.sees(self, torch, positions, visible)
+        if selected is None:
+            return allowed
+        chosen = chosen_keys(torch, selected, visible // self.pool).repeat_interleave(self.pool, dim=-1)
+        chosen = torch.nn.functional.pad(chosen, (0, visible - chosen.shape[-1]))
+        pool_of = torch.arange(visible, device=positions.device) // self.pool
+        # a query with fewer closed pools than top_k is given later ones, which end behind it
+        ends = (pool_of + 1) * self.pool <= positions[:, None] + 1
+        return (allowed & (chosen | ~ends)).unsqueeze(1)

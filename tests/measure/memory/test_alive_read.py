@@ -21,7 +21,10 @@ SCANS = {
     *("DeltaScan", "DiagonalScan", "GatedDecay", "LinearAttend", "MLSTMScan", "SelectiveScan", "StateScan"),
     "WKV",
 }
-WITHOUT_KEPT = {"ActivateXIELU", "L2Normalize", "LogDecay", "Normalize", "Route", "RouteByToken", "StepSize"}
+WITHOUT_KEPT = {
+    *("ActivateXIELU", "BoundedLogDecay", "L2Normalize", "LogDecay", "Normalize", "Route", "RouteByToken"),
+    "StepSize",
+}
 """Kinds whose statement leaves out, in training, what is kept until the backward."""
 NOTHING_STATED = {
     *("Add", "AddToLater", "CollectHeads", "CombineReal", "DisentangledBias", "DispatchReal", "GatherLast"),

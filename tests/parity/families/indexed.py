@@ -107,7 +107,41 @@ V4 = {
     "rope_scaling": {"type": "yarn", "original_max_position_embeddings": 16, **TURNS},
 }
 
+POOLED = {
+    **{key: value for key, value in BASE.items() if key not in {"first_k_dense_replace", "rope_parameters"}},
+    "num_hidden_layers": 5,
+    "layer_types": ["linear_attention", "indexed_attention", "indexed_attention"] + ["linear_attention"] * 2,
+    "indexer_types": ["full", "full", "shared", "full", "full"],
+    "mlp_layer_types": ["dense", "sparse", "sparse", "dense", "sparse"],
+    "qk_rope_head_dim": 0,
+    "index_topk": 6,
+    "index_kpool": 3,
+    "linear_head_dim": 6,
+    "linear_num_heads": 3,
+    "linear_conv_kernel_dim": 3,
+    "swiglu_limit": 0.5,
+    "hc_mult": 3,
+    "hc_sinkhorn_iters": 2,
+    "hc_eps": 0.1,
+}
+
+
+def glm5_next(text, **options):
+    """GLM-5.3's wrapper around a text part, beside a tower of one layer."""
+    tower = {
+        "depth": 1,
+        "hidden_size": 16,
+        "intermediate_size": 16,
+        "num_heads": 2,
+        "out_hidden_size": 32,
+        "projection_intermediate_size": 16,
+    }
+    config = {"model_type": "glm5_next", "text_config": text, "vision_config": tower}
+    return Family(config, cls="AutoModelForImageTextToText", **options)
+
+
 FAMILIES = {
+    "glm5-next": glm5_next(POOLED, quiet=SMALL_INDEX_KEYS),
     "deepseek-v4": Family(V4),
     "deepseek-v4-plain": Family(
         {

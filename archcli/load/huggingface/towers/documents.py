@@ -1,4 +1,4 @@
-"""Towers that read pages: GOT-OCR 2 and PP-Chart2Table (SAM's encoder), MiniCPM-V, Granite Docling."""
+"""Towers that read pages: GOT-OCR 2 and PP-Chart2Table (SAM's), MiniCPM-V, Granite Docling, HunyuanOCR."""
 
 from __future__ import annotations
 
@@ -7,8 +7,18 @@ from typing import Any
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
 from archcli.load.huggingface.parts.decoder import groups
-from archcli.load.huggingface.parts.networks import layernorm, mlp
-from archcli.load.huggingface.towers.beside import TowerSource, linear, merged, merger, taps_of, tiled
+from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
+from archcli.load.huggingface.towers.beside import (
+    NO_FIGURE,
+    TowerSource,
+    linear,
+    merged,
+    merger,
+    multiples,
+    still_patches,
+    taps_of,
+    tiled,
+)
 from archcli.load.huggingface.whole.vit_like import patches, sides, vit_like
 
 SAM: dict[str, Any] = {
@@ -54,6 +64,21 @@ GRANITE: dict[str, Any] = {
     "scale_factor": 4,
     "deepstack_visual_indexes": [3, 7, 10],
     "use_fine_route": True,
+}
+HUNYUAN = {
+    "hidden_size": 1152,
+    "intermediate_size": 4304,
+    "num_hidden_layers": 27,
+    "num_attention_heads": 16,
+    "num_channels": 3,
+    "patch_size": 16,
+    "hidden_act": "gelu",
+    "interpolate_mode": "bilinear",
+    "rms_norm_eps": 1e-5,
+    "spatial_merge_size": 2,
+    "temporal_patch_size": 1,
+    "max_image_size": 2048,
+    "text_hidden_size": 3072,
 }
 MOST_SIDE = 16
 """Tiles in a row or a column of a page: the tokenizer has no names of further ones."""
@@ -316,3 +341,43 @@ def _page(source: TowerSource, encoder: Mapped) -> Mapped:
         return {"kind": "fixed", "size": tile}
     counts = {"least": stated.size("min_patches"), "most": stated.size("max_patches")}
     return {"kind": "canvas", "tile": tile, **counts, "most_side": MOST_SIDE}
+
+
+UNREAD_BY_HUNYUAN = """
+    num_key_value_heads out_hidden_size img_max_token_num min_image_size max_vit_seq_len
+"""
+"""Keys that the class does not read."""
+
+
+def hunyuan_vl(source: TowerSource) -> Mapped:
+    """Hunyuan VL: a table of places that is resized, two convolutions, ends of rows, and of the image."""
+    config = source.part("vision_config", HUNYUAN)
+    config.ignore(*NO_FIGURE, *UNREAD_BY_HUNYUAN.split())
+    config.only("temporal_patch_size", 1)
+    config.only("interpolate_mode", "bilinear", "bicubic")
+    width, patch = config.size("hidden_size").value, config.size("patch_size").value
+    rows, out = config.size("max_image_size").value // patch, config.size("text_hidden_size")
+    front_end = still_patches(config, position="learned", coordinates="order")
+    front_end |= {"image_size": [rows * patch] * 2, "resize": config.value("interpolate_mode")}
+    eps = config.number("rms_norm_eps")
+    encoder = vit_like(config, front_end, norm=layernorm(eps), final_norm=False)
+    normed = {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": eps}}
+    steps = [
+        normed,
+        merged(config.size("spatial_merge_size").value),
+        linear(2 * width),
+        {"kind": "activation", "activation": activation(config, "hidden_act")},
+        linear(4 * width),
+        {"kind": "row_ends"},
+        linear(out),
+        {"kind": "framed"},
+        normed,
+    ]
+    config.report_unread_keys()
+    return {
+        "model": encoder,
+        "sizing": multiples(source, config, 512 * 512, 2048 * 2048),
+        "projector": steps,
+        # the place of a class token, and a vector that would separate images
+        "unread": {"class_place": width, "image_sep": out},
+    }

@@ -96,6 +96,7 @@ GLM_OCR = {
     "out_hidden_size": 1536,
     "intermediate_size": 4096,
 }
+GLM5 = {**GLM_OCR, "projection_intermediate_size": 10240, "swiglu_limit": 10.0}
 EXAONE = {**QWEN2_5, "hidden_size": 3584, "num_key_value_heads": 8}
 KIMI = {
     "patch_size": 14,
@@ -234,10 +235,20 @@ def qwen3_5(source: TowerSource) -> Mapped:
 
 
 def _glm(source: TowerSource, config: Config, encoder: Mapped, network: Mapped) -> Mapped:
-    """The tower of this encoder: a convolution merges patches before a gated network."""
-    out, n = config.size("out_hidden_size"), config.size("spatial_merge_size").value
-    steps = [
-        merged(n),
+    """The tower of this encoder, for images between two areas."""
+    video = _video(source, config, 112 * 112, 28 * 28 * 2 * 30000, of_all=True)
+    config.report_unread_keys()
+    # bounds are of all pixels of the frames that a still image is repeated for
+    frames = config.size("temporal_patch_size").value
+    sizing = multiples(source, config, 112 * 112, 28 * 28 * 15000, frames, grown="floor")
+    return {"model": encoder, "sizing": sizing, "video": video, "projector": _glm_steps(config, network)}
+
+
+def _glm_steps(config: Config, network: Mapped) -> list[Mapped]:
+    """A convolution merges patches before a gated network."""
+    out = config.size("out_hidden_size")
+    return [
+        merged(config.size("spatial_merge_size").value),
         linear(out),
         linear(out, bias=False),
         {"kind": "norm", "norm": layernorm(1e-5)},
@@ -247,12 +258,6 @@ def _glm(source: TowerSource, config: Config, encoder: Mapped, network: Mapped) 
             "ffn": {"kind": "glu", "activation": activation(config, "hidden_act"), **network},
         },
     ]
-    video = _video(source, config, 112 * 112, 28 * 28 * 2 * 30000, of_all=True)
-    config.report_unread_keys()
-    # bounds are of all pixels of the frames that a still image is repeated for
-    frames = config.size("temporal_patch_size").value
-    sizing = multiples(source, config, 112 * 112, 28 * 28 * 15000, frames, grown="floor")
-    return {"model": encoder, "sizing": sizing, "video": video, "projector": steps}
 
 
 def glm4v(source: TowerSource) -> Mapped:
@@ -276,17 +281,34 @@ def glm4v(source: TowerSource) -> Mapped:
 def glm_ocr(source: TowerSource) -> Mapped:
     """GLM-OCR: rotary positions alone, queries and keys normalized, no norm on patches."""
     config = _tower(source, GLM_OCR)
+    encoder, out = _normed_glm(config), config.size("out_hidden_size")
+    return _glm(source, config, encoder, {"d_ff": out.derive(out.value * config.size("in_channels").value)})
+
+
+def _normed_glm(config: Config, **network: Any) -> Mapped:
     norm = {"kind": "rmsnorm", "eps": config.number("rms_norm_eps")}
     bias = config.flag("attention_bias").value
-    encoder = vit_like(
+    return vit_like(
         config,
         still_patches(config),
         attention={"position": ROTARY, "bias": bias, "qk_norm": {"norm": norm, "per": "head"}},
         norm=norm,
-        ffn=gated(config, bias=bias),
+        ffn={**gated(config, bias=bias), **network},
     )
-    out = config.size("out_hidden_size")
-    return _glm(source, config, encoder, {"d_ff": out.derive(out.value * config.size("in_channels").value)})
+
+
+def glm5_next(source: TowerSource) -> Mapped:
+    """GLM-5.3: GLM-OCR's encoder, clipped networks, images padded to whole tokens between two numbers."""
+    config, stated = _tower(source, GLM5), source.processor
+    limit = {"limit": config.number("swiglu_limit")}
+    steps = _glm_steps(config, {"d_ff": config.size("projection_intermediate_size"), **limit})
+    least, most = (stated.size(f"{which}_image_tokens") for which in ("min", "max"))
+    if not source.in_file:
+        source.note(f"it has {least} to {most} tokens")
+    cell = config.size("patch_size").value * config.size("spatial_merge_size").value
+    config.report_unread_keys()
+    sizing = {"kind": "budget", "cell": cell, "least": least, "most": most}
+    return {"model": _normed_glm(config, **limit), "sizing": sizing, "projector": steps}
 
 
 def kimi(source: TowerSource) -> Mapped:

@@ -164,6 +164,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "glm4v": Wrapper("glm4v_text", EITHER, any_text=False),
     "glm46v": Wrapper("glm4v_text", UNTIED),
     "glm4v_moe": Wrapper("glm4v_moe_text", EITHER, any_text=False),
+    "glm5_next": Wrapper("glm5_next_text", UNTIED, any_text=False),
     "glm_ocr": Wrapper("glm_ocr_text", EITHER, any_text=False),
     "glmga": Wrapper("glm4v_text", UNTIED),
     "granite_docling": Wrapper("granite_docling_text", TIED, head=text_head, any_text=False),

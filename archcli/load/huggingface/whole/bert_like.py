@@ -148,6 +148,12 @@ def heads_of(
     return {**fields, **({"n_labels": numbers[0]} if numbers else {})}
 
 
+def is_wrapped(config: Config, prefix: str) -> bool:
+    """Whether the file is a wrapper's around this class, by its architecture or for want of one."""
+    name = config.architecture
+    return name == "ForConditionalGeneration" or name.startswith(WRAPPED.get(prefix, prefix))
+
+
 def after_padding(config: Config, fixed: int | None = None) -> Mapped:
     """Learned positions of which the first follows the padding token's id, as fairseq numbers them.
 

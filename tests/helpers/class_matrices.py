@@ -33,7 +33,7 @@ NAMED = ("linear", "experts")
 PREFIXES = {"model", "layers", "language_model", "text_model"}
 """Steps that nothing is named by."""
 TOWER = re.compile(
-    r"vi(sion|sual)|audio|image|protein|resampler|multi_modal|multimodal|projector|merger|vqmodel|embed_vision"
+    r"vi(sion|sual)|audio|image|protein_encoder|resampler|multi_modal|multimodal|projector|merger|vqmodel|embed_vision"
 )
 """Modules of towers, which are not counted with the language model."""
 
@@ -143,6 +143,8 @@ def _experts(module, key, names, shape):
         apart = BY_ITSELF.get(last, last)
         yield Matrix((name, file, f"{name}.{index[1]}.{apart}"), *shape, "experts")
     elif len(shape) == 3:
+        # LongCat's class has entries for experts that compute nothing, which no file has
+        numbered = min(shape[0], getattr(module, "down_proj", module._parameters[key]).shape[0])
         whole = module._parameters[key].numel() == prod(shape)
         fused = whole and (key == "gate_up_proj" or name.endswith("mlp.input_linear"))
         parts = (
@@ -152,7 +154,7 @@ def _experts(module, key, names, shape):
         )
         # the stack is a module where classes of transformers 4 have one, else a parameter, which is none
         file = file if WITH_WEIGHT.search(file) else file.removesuffix(f".{key}").removesuffix(f".{last}")
-        for i in range(shape[0]):
+        for i in range(numbered):
             for part in parts:
                 by_itself = () if key == "weight" else (f"{name}.{i}.{part}",)
                 yield Matrix((name, file, *by_itself), shape[1] // len(parts), shape[2], "experts")

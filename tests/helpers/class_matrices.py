@@ -39,12 +39,16 @@ TOWER = re.compile(
 
 
 class Matrix(NamedTuple):
-    """A matrix: its names in the class and in a file, outputs and inputs; `kind` linear, experts, router, table."""
+    """A matrix: its names in the class and in a file, outputs and inputs.
+
+    `kind`: linear, experts, router, table. `of_head`: it stands beside the base model, in the head of words.
+    """
 
     names: tuple[str, ...]
     out: int
     inputs: int
     kind: str
+    of_head: bool = False
 
     @property
     def name(self) -> str:
@@ -102,6 +106,7 @@ def in_files(model):
 def matrices(model):
     """The matrices of a model's language part, as a file stores them, each once, each expert apart."""
     seen, tensors = set(), in_files(model)
+    base, has_head = f"{model.base_model_prefix}.", model.get_output_embeddings() is not None
     for name, module in model.named_modules():
         for key, weight in module._parameters.items():
             if weight is not None and id(weight) not in seen and not TOWER.search(name):
@@ -111,7 +116,8 @@ def matrices(model):
                     if held[0] == parameter:
                         # a tensor that holds several parameters goes by the names of all their modules
                         names = (*(it.rpartition(".")[0] for it in held), stored.removesuffix(".weight"))
-                        yield from _of(module, key, names, shape)
+                        for it in _of(module, key, names, shape):
+                            yield it._replace(of_head=has_head and not it.name.startswith(base))
 
 
 def _of(module, key, names, shape):

@@ -18,6 +18,11 @@ ROWS_OF_8 = {"weight_quant_params": {"nbits": 8, "group_size": None, "axis": 1}}
 INT8 = {"_type": "Int8WeightOnlyConfig", "_version": 2, "_data": {}}
 
 
+def keeps_head(it) -> bool:
+    """Whether engines leave a matrix as it is, whatever a list says: the head of words as well."""
+    return is_kept(it) or it.of_head
+
+
 class Method(NamedTuple):
     """A method that names a step.
 
@@ -183,10 +188,12 @@ METHODS = {
         has,
         lambda it: it.kind == "table",  # a head and routers as well, where they are listed
     ),
-    "fp8": Method(skipping("fp8", weight_block_size=[1, 16]), in_groups(16, 4), lacks_ending),
-    "mxfp8": Method(skipping("mxfp8", weight_block_size=[1, 32]), in_groups(32, 1), lacks_ending),
+    "fp8": Method(skipping("fp8", weight_block_size=[1, 16]), in_groups(16, 4), lacks_ending, keeps_head),
+    "mxfp8": Method(
+        skipping("mxfp8", weight_block_size=[1, 32]), in_groups(32, 1), lacks_ending, keeps_head
+    ),
     "fbgemm": Method(skipping("fbgemm_fp8"), of_row(4), lacks_ending),
-    "w8a8": Method(skipping("w8a8_fp8"), of_row(4), lacks_ending),
+    "w8a8": Method(skipping("w8a8_fp8"), of_row(4), lacks_ending, keeps_head),
     "mxfp4": Method(
         skipping("mxfp4"),
         halved(32, 1),
@@ -240,7 +247,7 @@ METHODS = {
     "bitnet": Method(skipping("bitnet"), lambda it: it.out * it.inputs / 4 + 2, lacks_ending),
     # a codebook of 256 values of 16 bits
     "aqlm": Method(
-        lambda name, held: {
+        lambda _, held: {
             "quant_method": "aqlm",
             "in_group_size": 1,
             "num_codebooks": 1,
@@ -252,7 +259,7 @@ METHODS = {
     ),
     # MLX packs tables, heads and routers too, and states false for what stays as it is
     "mlx": Method(
-        lambda name, held: {"quant_method": "mlx", "bits": 8, "group_size": 16, **dict.fromkeys([name, *in_full(held)], False)},
+        lambda _, held: {"quant_method": "mlx", "bits": 8, "group_size": 16, **dict.fromkeys(in_full(held), False)},
         in_groups(16, 2 + 2),
         lacks,
         lambda it: False,  # noqa: ARG005

@@ -8,7 +8,6 @@ from archcli.graph import Tensor
 from archcli.modules.spec.base import Conflict, Module
 from archcli.ops import Parameter
 
-
 UNREAD = "unread"
 """Their group of rows."""
 

@@ -137,7 +137,7 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
             [range(n, n + 1) for n in span] if apart else [span], layers.stored_paths(row), strict=False
         ):
             packing = AS_IT_IS
-            if is_layer or (scheme.tables and row.group == "embedding"):
+            if is_layer or row.group in scheme.tables:
                 names = _names(place, weights, tensor, experts=bool(row.experts))
                 packing = scheme.packing_of(row.group, names, of_all, in_layer=in_layer)
             is_first = tensor[0] == f"{row.path}.weight"

@@ -1,8 +1,7 @@
-"""The matrices of a class of transformers by their names, and what quantized files hold of them.
+"""The matrices of a class of transformers by their names, and those of the files that it writes.
 
-None of our code takes part. Names and shapes are the class's, and those of its files: transformers' own
-conversion, the one that `save_pretrained` runs, gives the tensors that a file has. Bytes are those of each
-layout's tensors.
+None of our code takes part: transformers' own conversion, the one that `save_pretrained` runs, gives the
+tensors that a file has.
 """
 
 from __future__ import annotations
@@ -29,21 +28,27 @@ TRANSPOSED = ("AriaExperts", "GptOssExperts", "Llama4TextExperts")
 """Classes that hold stacks of experts as [E, in, out]."""
 WITH_WEIGHT = re.compile(r"_linear$|moe\.\w+_proj$")
 """Stacks that a file holds as the `weight` of a module: Granite's and Step 3's."""
+NAMED = ("linear", "experts")
+"""Kinds whose names patterns are made of."""
 PREFIXES = {"model", "layers", "language_model", "text_model"}
 """Steps that nothing is named by."""
 TOWER = re.compile(
-    r"vi(sion|sual)|audio|image|protein|resampler|multi_modal|multimodal|projector|merger|vqmodel|embed_vision"
+    r"vi(sion|sual)|audio|image|protein_encoder|resampler|multi_modal|multimodal|projector|merger|vqmodel|embed_vision"
 )
 """Modules of towers, which are not counted with the language model."""
 
 
 class Matrix(NamedTuple):
-    """A matrix: its names in the class and in a file, outputs and inputs; `kind` linear, experts or table."""
+    """A matrix: its names in the class and in a file, outputs and inputs.
+
+    `kind`: linear, experts, router, table. `of_head`: it stands beside the base model, in the head of words.
+    """
 
     names: tuple[str, ...]
     out: int
     inputs: int
     kind: str
+    of_head: bool = False
 
     @property
     def name(self) -> str:
@@ -101,6 +106,7 @@ def in_files(model):
 def matrices(model):
     """The matrices of a model's language part, as a file stores them, each once, each expert apart."""
     seen, tensors = set(), in_files(model)
+    base, has_head = f"{model.base_model_prefix}.", model.get_output_embeddings() is not None
     for name, module in model.named_modules():
         for key, weight in module._parameters.items():
             if weight is not None and id(weight) not in seen and not TOWER.search(name):
@@ -110,7 +116,8 @@ def matrices(model):
                     if held[0] == parameter:
                         # a tensor that holds several parameters goes by the names of all their modules
                         names = (*(it.rpartition(".")[0] for it in held), stored.removesuffix(".weight"))
-                        yield from _of(module, key, names, shape)
+                        for it in _of(module, key, names, shape):
+                            yield it._replace(of_head=has_head and not it.name.startswith(base))
 
 
 def _of(module, key, names, shape):
@@ -119,6 +126,8 @@ def _of(module, key, names, shape):
         yield Matrix(names, out, inputs, "linear")
     elif isinstance(module, nn.Embedding) and len(shape) == 2:
         yield Matrix(names, *shape, "table")
+    elif ROUTER.search(names[0]) and key == "weight" and len(shape) == 2:
+        yield Matrix(names, *shape, "router")
     elif "expert" in f"{names[0]}{type(module).__name__}".lower():
         yield from _experts(module, key, names, shape)
 
@@ -140,6 +149,8 @@ def _experts(module, key, names, shape):
         apart = BY_ITSELF.get(last, last)
         yield Matrix((name, file, f"{name}.{index[1]}.{apart}"), *shape, "experts")
     elif len(shape) == 3:
+        # LongCat's class has entries for experts that compute nothing, which no file has
+        numbered = min(shape[0], getattr(module, "down_proj", module._parameters[key]).shape[0])
         whole = module._parameters[key].numel() == prod(shape)
         fused = whole and (key == "gate_up_proj" or name.endswith("mlp.input_linear"))
         parts = (
@@ -149,7 +160,7 @@ def _experts(module, key, names, shape):
         )
         # the stack is a module where classes of transformers 4 have one, else a parameter, which is none
         file = file if WITH_WEIGHT.search(file) else file.removesuffix(f".{key}").removesuffix(f".{last}")
-        for i in range(shape[0]):
+        for i in range(numbered):
             for part in parts:
                 by_itself = () if key == "weight" else (f"{name}.{i}.{part}",)
                 yield Matrix((name, file, *by_itself), shape[1] // len(parts), shape[2], "experts")
@@ -162,98 +173,5 @@ def is_kept(it) -> bool:
 
 def step_names(held):
     """The steps by which a pattern can name linear layers and experts: leaves and parents."""
-    named = [name.split(".") for it in held if it.kind != "table" for name in it.names]
+    named = [name.split(".") for it in held if it.kind in NAMED for name in it.names]
     return sorted({step for steps in named for step in steps if not step.isdigit()} - PREFIXES)
-
-
-def step(name: str) -> str:
-    """A regular expression of the modules with a step of this name."""
-    return rf"(.*\.)?{name}(\..*)?$"
-
-
-def compressed(ignore, targets=("Linear",)):
-    weights = {"num_bits": 8, "type": "float", "symmetric": True, "strategy": "tensor"}
-    groups = {"group_0": {"targets": [*targets], "weights": weights}}
-    return {
-        "quant_method": "compressed-tensors",
-        "format": "float-quantized",
-        "config_groups": groups,
-        "ignore": [*ignore, "lm_head"],
-    }
-
-
-def by_row(it, *more):
-    """4 bits, a scale of fp16 and a zero point a row; as it is where zero points fill no whole words."""
-    if it.out % 8:
-        return 2 * it.out * it.inputs
-    return -(-it.out * it.inputs // 2) + 2 * it.out + it.out // 2 + sum(more)
-
-
-GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": -1}
-METHODS = {
-    # name: quantization_config that names a step, bytes of a matrix, and which are packed
-    "compressed-ignore": (
-        lambda name: compressed([f"re:{step(name)}"]),
-        lambda it: it.out * it.inputs + 2,
-        lambda it, name: not it.has(name),
-    ),
-    "compressed-target": (
-        lambda name: compressed([], [f"re:{step(name)}"]),
-        lambda it: it.out * it.inputs + 2,
-        lambda it, name: it.has(name),
-    ),
-    "bitsandbytes": (
-        lambda name: {
-            "quant_method": "bitsandbytes",
-            "load_in_8bit": True,
-            "llm_int8_skip_modules": ["lm_head", name],
-        },
-        lambda it: it.out * it.inputs + 4 * it.out + 1,
-        lambda it, name: not it.has(name) and not it.ends(name),
-    ),
-    "awq": (
-        lambda name: {
-            "quant_method": "awq",
-            "bits": 4,
-            "group_size": -1,
-            "modules_to_not_convert": [name],
-        },
-        by_row,
-        lambda it, name: it.in_layer and not it.has(name) and not it.ends(name),
-    ),
-    "gptq-dynamic": (
-        lambda name: {**GPTQ, "dynamic": {f"-:{step(name)}": {}}},
-        lambda it: by_row(it, 4 * it.inputs),
-        lambda it, name: it.in_layer and not it.has(name),
-    ),
-    "gptq-only": (
-        lambda name: {**GPTQ, "modules_in_block_to_quantize": [[name]]},
-        lambda it: by_row(it, 4 * it.inputs),
-        lambda it, name: it.in_layer and it.has(name),
-    ),
-    "modelopt": (
-        lambda name: {
-            "quant_method": "modelopt",
-            "quant_algo": "FP8",
-            "ignore": ["lm_head", f"*.{name}", f"*.{name}.*", f"{name}.*"],
-        },
-        lambda it: it.out * it.inputs + 4 + 4,
-        lambda it, name: not it.has(name),
-    ),
-    "fp8": (
-        lambda name: {
-            "quant_method": "fp8",
-            "weight_block_size": [1, 4],
-            "modules_to_not_convert": ["lm_head", name],
-        },
-        lambda it: it.out * it.inputs + 4 * it.out * -(-it.inputs // 4),
-        lambda it, name: not it.has(name) and not it.ends(name),
-    ),
-}
-
-
-def stored_bytes(plain, held, method, name):
-    """The bytes of a file: `plain` ones in bf16, but for the matrices that this method packs."""
-    _, size, packs = METHODS[method]
-    packed = (it for it in held if not is_kept(it) and packs(it, name))
-    return plain + sum(size(it) - 2 * it.out * it.inputs for it in packed)

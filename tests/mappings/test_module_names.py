@@ -7,7 +7,8 @@ import pytest
 
 from archcli.load.source import load_text
 from archcli.measure.params import count_params
-from class_matrices import METHODS, matrices, of_family, step_names, stored_bytes
+from class_matrices import matrices, of_family, step_names
+from named_methods import METHODS, stored_bytes
 from names_on_purpose import NAMES, WHOLE
 from parity.families import FAMILIES
 
@@ -35,8 +36,9 @@ def of_class(name):
 def off(name, method, steps):
     """The names that are counted otherwise than the class's matrices are: {name: (counted, expected)}."""
     config, plain, held, _ = of_class(name)
-    config_of = METHODS[method][0]
-    found = {step: counted({**config, "quantization_config": config_of(step)}) for step in steps}
+    named = {step: [it for it in held if it.has(step)] for step in steps}
+    stated = {step: METHODS[method].config(step, named[step]) for step in steps}
+    found = {step: counted({**config, "quantization_config": stated[step]}) for step in steps}
     expected = {step: stored_bytes(plain, held, method, step) for step in steps}
     return {step: (found[step], expected[step]) for step in steps if found[step] != expected[step]}
 

@@ -17,7 +17,7 @@ from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex, folded_path
 from archcli.modules.spec.trace import ADAPTERS, outline
 from archcli.modules.stored.formats import StoredFormat, is_format, stored_format
-from archcli.modules.stored.quantization import Quantization, matrix_shape, quantizable
+from archcli.modules.stored.quantization import Quantization, matrix_count, matrix_shape, quantizable
 
 
 def tensors(model: Model) -> tuple[dict[str, Shape], dict[str, Shape]]:
@@ -198,7 +198,7 @@ def _forms(model: Model, dtype: str) -> Callable[[Row], Iterator[FormBits]]:
     def of_row(row: Row) -> Iterator[FormBits]:
         packed_params = 0
         for packing, n in packings(row) if packings is not None else ():
-            shape, many = matrix_shape(row), n * (row.experts.n_experts if row.experts else 1)
+            shape, many = matrix_shape(row), n * matrix_count(row)
             values, scales = packing.bits_of(shape, width)
             params, name = prod(shape) * many, dtype if packing.bits == "dtype" else str(packing.bits)
             packed_params += params

@@ -8,6 +8,9 @@ from archcli.graph import Tensor
 from archcli.modules.spec.base import Conflict, Module
 from archcli.ops import Parameter
 
+UNREAD = "unread"
+"""Their group of rows."""
+
 
 class Holder(Module):
     """Base of modules that may hold parameters besides those that a pass reads.
@@ -27,7 +30,7 @@ class Holder(Module):
         for name, size in self.unread.items():
             shape = (size,) if isinstance(size, int) else tuple(size)
             trained = name not in self.unread_frozen
-            tape.weight(Parameter(name, shape), Tensor(tape, x.value), group="unread", trained=trained)
+            tape.weight(Parameter(name, shape), Tensor(tape, x.value), group=UNREAD, trained=trained)
 
     def check(self) -> Iterator[Conflict]:
         """Conflicts: unread parameters without a size, or without a plain name."""

@@ -13,6 +13,7 @@ from archcli.arith import ELEMENT_BITS, Number, Shape, ceil_div, is_whole, prod,
 from archcli.errors import ArchError
 from archcli.graph import Row, StateContent
 from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.unread import UNREAD
 from archcli.modules.stored.mixes import BLOCK, MIXES, SUPER_BLOCK, MixedModel
 
 POSITIONS = ("position_embedding", "token_type_embedding", "frozen_positional", "relative_attention_bias")
@@ -151,7 +152,7 @@ class StoredFormat(NamedTuple):
         return row.group == only if only else not self._keeps(row)
 
     def _keeps(self, row: Row) -> bool:
-        return row.group in self.keeps
+        return row.group == UNREAD or row.group in self.keeps
 
     def _is_broken(self, row: Row, ranks: int) -> bool:
         length = prod(row.weights["weight"][1:])

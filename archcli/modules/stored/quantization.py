@@ -8,15 +8,17 @@ from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from archcli.arith import Number, Shape, ceil_div
+from archcli.arith import Number, Shape, ceil_div, prod
 from archcli.graph import Row
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.base import Conflict, Count, Size, Spec
 from archcli.modules.spec.trace import ADAPTERS, outline
+from archcli.modules.spec.unread import UNREAD
 from archcli.modules.stored.formats import (
     DTYPE_FORMATS,
     FORMATS,
     NATIVE,
+    UNPACKED,
     NativeProduct,
     Packing,
     stored_format,
@@ -151,7 +153,8 @@ class Quantization(Format):
     def _in_ranges(self, row: Row, numbers: range) -> Iterator[tuple[Packing, Number]]:
         """Packings by ranges of layers: one holds between the bounds that rules set."""
         usual, at = self.packing({}), _number_at(row.path)
-        named = [(usual, EVERYWHERE)]
+        # what no pass reads may be a table as well: it is packed where a rule names it
+        named = [(UNPACKED if row.group == UNREAD else usual, EVERYWHERE)]
         named += [
             (rule.packing(usual._asdict()), span) for rule in self.rules for span in rule.spans(row, at)
         ]
@@ -196,7 +199,9 @@ class Quantization(Format):
 
 
 def quantizable(row: Row) -> bool:
-    """Whether a row's weight is a projection, a convolution or a table, and no adapter."""
+    """Whether a row's weight is a projection, a convolution, a table or an unread matrix, and no adapter."""
+    if row.group == UNREAD:
+        return len(row.weights.get("weight", ())) > 1
     is_matrix = isinstance(row.op, Linear | Lookup | Conv1d) or is_stacked(row)
     return is_matrix and "weight" in row.weights and row.group != ADAPTERS
 
@@ -209,7 +214,16 @@ def is_stacked(row: Row) -> bool:
 def matrix_shape(row: Row) -> Shape:
     """The shape [out, in, …] in which the weight of a row is packed."""
     shape = row.weights["weight"]
+    if row.group == UNREAD:
+        return shape[-2:]
     return (shape[0] * shape[1], *shape[2:]) if is_stacked(row) else shape
+
+
+def matrix_count(row: Row) -> Number:
+    """How many such matrices a row has: its experts, those that no pass reads among them."""
+    if row.group == UNREAD:
+        return prod(row.weights["weight"][:-2])
+    return row.experts.n_experts if row.experts else 1
 
 
 def _span(want: str, step: str, *, numbered: bool) -> Span | None:

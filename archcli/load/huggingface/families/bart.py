@@ -11,6 +11,7 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import all_pairs_for_blocks
 from archcli.load.huggingface.weights.map import Auxiliary, Weights
+from archcli.load.huggingface.weights.names import renamed
 from archcli.load.huggingface.whole.bart_like import (
     LEARNED,
     Wiring,
@@ -79,15 +80,15 @@ def _bigbird_weights(config: Config) -> Weights:
     """Weight names of both halves, or of the decoder."""
     config = _with_own_head(config)
     below = "" if is_decoder_alone(config) else "decoder."
-    return {
-        **bart_weights(config),
+    norms = {
         "[model.]decoder.layernorm_embedding.*": f"{below}final_norm.*",
         "[model.]encoder.layernorm_embedding.*": "encoder.final_norm.*",
-        **{
-            f"[model.]encoder.layers.*.self_attn.{theirs}.*": f"encoder.layers.*.attention.{ours}.*"
-            for theirs, ours in ENCODER.items()
-        },
     }
+    of_attention = {
+        f"[model.]encoder.layers.*.self_attn.{theirs}.*": f"encoder.layers.*.attention.{ours}.*"
+        for theirs, ours in ENCODER.items()
+    }
+    return renamed(bart_weights(config), {**norms, **of_attention})
 
 
 def _m2m_100(config: Config) -> Mapped:
@@ -164,8 +165,7 @@ def _fsmt(config: Config) -> Mapped:
 
 def _fsmt_weights(config: Config) -> Weights:
     """Weight names of both halves."""
-    names = bart_weights(config)
-    return {**names, "[model.]decoder.output_projection.weight": "lm_head.weight"}
+    return renamed(bart_weights(config), {"[model.]decoder.output_projection.weight": "lm_head.weight"})
 
 
 FAMILIES = {

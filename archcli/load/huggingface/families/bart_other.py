@@ -10,6 +10,7 @@ from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import seen_near, two_sided_windows
 from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.weights.map import Auxiliary, Rule, Weights
+from archcli.load.huggingface.weights.names import renamed
 from archcli.load.huggingface.whole.bart_like import Wiring, bart_like, bart_weights, fairseq_sinusoid
 
 LED = Wiring("post_norm", {"kind": "learned"})
@@ -37,7 +38,7 @@ def _led_weights(config: Config) -> Weights:
         for name in ("query", "key", "value")
         for many, ours in (("", ""), ("_global", "_global"))
     }
-    return {**names, **of_attention, f"{place}.output.*": "encoder.layers.*.attention.o_proj.*"}
+    return renamed(names, {**of_attention, f"{place}.output.*": "encoder.layers.*.attention.o_proj.*"})
 
 
 UNTRAINED = (

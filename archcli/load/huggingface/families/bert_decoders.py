@@ -8,7 +8,7 @@ from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
 from archcli.load.huggingface.weights.auxiliary import TOWER
 from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
-from archcli.load.huggingface.weights.names import encoder_names, tied_names
+from archcli.load.huggingface.weights.names import encoder_names, idle, tied_names
 from archcli.load.huggingface.whole.bert_like import bert_like, with_bert_head, with_second_bias
 from archcli.load.huggingface.whole.gpt_like import post_norm_decoder
 
@@ -87,7 +87,7 @@ def _blip(config: Config) -> Mapped:
 def _blip_weights(config: Config) -> Weights:
     """Weight names: BERT's, and those of cross-attention to an image."""
     cross_attention: dict[str, Rule] = {
-        f"[bert.]encoder.layer.*.crossattention.{theirs}": f"layers.*.{ours}.weight"
+        f"[bert.]encoder.layer.*.crossattention.{theirs}": idle(f"layers.*.{ours}.weight")
         for ours, theirs in BLIP_HELD.items()
     }
     names = with_bert_head(config, {**encoder_names("bert"), **cross_attention})

@@ -118,7 +118,8 @@ def _electra(config: Config) -> Mapped:
 
 
 ELECTRA_WEIGHTS: Weights = {
-    **encoder_names("electra"),
+    # the base model has no pooler
+    **{name: rule for name, rule in encoder_names("electra").items() if rule != "pooler.*"},
     "[electra.]embeddings_project.*": "embedding.project_in.*",
     "generator_predictions.dense.*": "lm_head_transform.*",
     **norm_names({"generator_predictions": "lm_head_norm"}),

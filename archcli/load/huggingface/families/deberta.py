@@ -73,7 +73,9 @@ def _deberta_v2_weights(config: Config) -> Weights:
     return with_bert_head(
         config,
         {
-            **encoder_names("deberta"),
+            # the pooler is the classifier's, not the base model's
+            **{name: rule for name, rule in encoder_names("deberta").items() if rule != "pooler.*"},
+            "pooler.dense.*": "pooler.*",
             **{
                 f"{self_attention}.{name}.*": f"layers.*.attention.{ours}.*"
                 for name, ours in {**projections, **POSITIONS}.items()

@@ -171,11 +171,18 @@ def _hyperclovax(config: Config) -> Mapped:
     return _granite_like(config, heads={"scale": scale}, block={"kind": kind}, head=head)
 
 
-def _with_experts(mapping: Reader) -> Family:
+FILES_OF_4 = ("block_sparse_moe.router.layer", "block_sparse_moe.input_", "block_sparse_moe.output_")
+"""Names in files of transformers 4, which the variants with windows never had."""
+LATER_EXPERTS: Weights = {
+    name: rule for name, rule in GRANITE_EXPERTS.items() if not any(old in name for old in FILES_OF_4)
+}
+
+
+def _with_experts(mapping: Reader, weights: Weights = GRANITE_EXPERTS) -> Family:
     return Family(
         "Granite 3 with experts: GraniteMoeConfig, its Shared and SWA variants, and their ForCausalLM.",
         mapping,
-        {**LLAMA, **GRANITE_EXPERTS, **SINKS},
+        {**LLAMA, **weights},
         aliases={"num_experts": "num_local_experts"},
         defaults={"mlp_bias": False},
     )
@@ -190,7 +197,7 @@ FAMILIES = {
     ),
     "granitemoe": _with_experts(_granitemoe),
     "granitemoeshared": _with_experts(_granitemoe),
-    "granitemoe_swa": _with_experts(_granitemoe_swa),
+    "granitemoe_swa": _with_experts(_granitemoe_swa, {**LATER_EXPERTS, **SINKS}),
     "granitemoehybrid": Family(
         "Granite 4: GraniteMoeHybridConfig and GraniteMoeHybridForCausalLM.",
         _hybrid,

@@ -18,7 +18,7 @@ from archcli.load.huggingface.parts.networks import gated, layernorm, rmsnorm
 from archcli.load.huggingface.parts.rope import parameters, position
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA, QK_NORM
-from archcli.load.huggingface.whole.bert_like import heads_of
+from archcli.load.huggingface.whole.bert_like import heads_of, is_wrapped
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 EUROBERT_HEADS = {"Model": (), "ForMaskedLM": ("words",), "ForTokenClassification": ("labels",)}
@@ -70,18 +70,18 @@ def _ultrabert_layer(config: Config, kind: str) -> Mapped:
     return {"kind": "pre_norm", "attention": heads, "ffn": gated(config, bias=config.flag("mlp_bias"))}
 
 
-ULTRABERT_WEIGHTS: Weights = {
-    **{name: rule for name, rule in LLAMA.items() if name != "lm_head.*"},
-    **{name.replace("[model.]", "ultrabert."): rule for name, rule in LLAMA.items() if "[" in name},
-    "cls.weight": "lm_head.weight",
-    "head.linear1.weight": "lm_head_transform.weight",
-    "head.linear2.weight": "lm_head_transform_back.weight",
-    "head.decoder.weight": "lm_head.weight",
-    "lm_head.weight": "lm_head.weight",
-    "projection_head.linear1.weight": "lm_head_transform.weight",
-    "projection_head.linear2.weight": "lm_head_transform_back.weight",
-    "classifier.*": "classifier.*",
-}
+def _ultrabert_weights(config: Config) -> Weights:
+    """The names of files of words alone, or of UltraVBERT's, whose head is called otherwise."""
+    wrapped = is_wrapped(config, "Ultrabert")
+    transform, heads = ("projection_head", ("lm_head",)) if wrapped else ("head", ("cls", "head.decoder"))
+    return {
+        **{name: rule for name, rule in LLAMA.items() if name != "lm_head.*"},
+        **{name.replace("[model.]", "ultrabert."): rule for name, rule in LLAMA.items() if "[" in name},
+        f"{transform}.linear1.weight": "lm_head_transform.weight",
+        f"{transform}.linear2.weight": "lm_head_transform_back.weight",
+        **{f"{head}.weight": "lm_head.weight" for head in heads},
+        "classifier.*": "classifier.*",
+    }
 
 
 ESMC_DEFAULTS = {"rms_norm_eps": 1e-06}
@@ -129,7 +129,7 @@ FAMILIES = {
     "eurobert": Family(
         "EuroBERT: EuroBertConfig, EuroBertForMaskedLM.", _eurobert, {**LLAMA, "classifier.*": "classifier.*"}
     ),
-    "ultrabert": Family("UltraBERT: UltrabertConfig, UltrabertForMaskedLM.", _ultrabert, ULTRABERT_WEIGHTS),
+    "ultrabert": Family("UltraBERT: UltrabertConfig, UltrabertForMaskedLM.", _ultrabert, _ultrabert_weights),
     "esmc": Family(
         "ESM Cambrian, of proteins: EsmcConfig, EsmcForMaskedLM.", _esmc, ESMC_WEIGHTS, defaults=ESMC_DEFAULTS
     ),

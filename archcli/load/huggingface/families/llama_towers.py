@@ -17,7 +17,7 @@ from archcli.load.huggingface.parts.networks import activation, gated, layernorm
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.auxiliary import TOWER
 from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
-from archcli.load.huggingface.weights.names import FUSED, LLAMA, QK_NORM, renamed
+from archcli.load.huggingface.weights.names import FUSED, LLAMA, QK_NORM, idle, renamed
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 CHAMELEON_WEIGHTS = {
@@ -256,7 +256,7 @@ def _evolla_unread(config: Config) -> Mapped:
 EVOLLA_WEIGHTS: Weights = {
     **LLAMA,
     **{
-        f"[model.]layers.*.adapter.{theirs}": f"layers.*.{ours}.weight"
+        f"[model.]layers.*.adapter.{theirs}": idle(f"layers.*.{ours}.weight")
         for ours, theirs in EVOLLA_UNREAD.items()
     },
     "[model.]protein_encoder.**": Auxiliary(TOWER),

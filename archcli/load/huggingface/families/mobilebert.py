@@ -7,7 +7,7 @@ from archcli.load.huggingface.config_json import ConfigValue, Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.networks import layernorm, mlp
 from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
-from archcli.load.huggingface.weights.names import MODULES, TABLES, UNREAD
+from archcli.load.huggingface.weights.names import MODULES, TABLES, UNREAD, idle
 from archcli.load.huggingface.whole.bert_like import BERT_HEADS, bert_like, with_bert_head, with_second_bias
 
 HEADS = {name: parts for name, parts in BERT_HEADS.items() if name != "ForCausalLM"}
@@ -163,7 +163,7 @@ def _mobilebert_weights(config: Config) -> Weights:
         names[f"{transformation}.*"] = "embedding.project_in.*"
     else:
         names |= {
-            f"{transformation}.weight": "embedding_transformation.weight",
+            f"{transformation}.weight": idle("embedding_transformation.weight"),
             f"{transformation}.bias": "embedding_transformation_bias.weight",
         }
     ours = {f"[mobilebert.]{name}": rule for name, rule in names.items()}
@@ -184,7 +184,7 @@ def _unread_names() -> dict[str, Rule]:
     ours = {"dense": "qk_bottleneck", "LayerNorm": "qk_bottleneck_norm"}
     names: dict[str, Rule] = {}
     for theirs, name in ours.items():
-        names[f"{QK}.{theirs}.weight"] = f"layers.*.{name}.weight"
+        names[f"{QK}.{theirs}.weight"] = idle(f"layers.*.{name}.weight")
         names[f"{QK}.{theirs}.bias"] = f"layers.*.{name}_bias.weight"
     return names
 

@@ -11,7 +11,7 @@ from archcli.load.huggingface.parts.networks import activation, gated, layernorm
 from archcli.load.huggingface.parts.rope import parameters, position
 from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import FUSED
-from archcli.load.huggingface.whole.bert_like import heads_of
+from archcli.load.huggingface.whole.bert_like import heads_of, is_wrapped
 
 MODERNBERT_THETA = {FULL: ("global_rope_theta", 160000.0), SLIDING: ("local_rope_theta", 10000.0)}
 MODERNBERT_HEADS = {"Model": (), "ForMaskedLM": ("words",)}
@@ -75,7 +75,7 @@ def _modernbert_layer(config: Config, kind: str) -> Mapped:
     return {"kind": "pre_norm", "attention": without_none(attention), "ffn": ffn}
 
 
-MODERNBERT_WEIGHTS: Weights = {
+LAYERS: Weights = {
     "[model.]embeddings.tok_embeddings.weight": "embedding.tokens.weight",
     "[model.]embeddings.norm.*": "embedding.norm.*",
     "[model.]layers.*.attn_norm.*": "layers.*.attention_norm.*",
@@ -85,13 +85,19 @@ MODERNBERT_WEIGHTS: Weights = {
     "[model.]layers.*.mlp.Wi.*": Parts(("layers.*.ffn.gate_proj.*", "layers.*.ffn.up_proj.*")),
     "[model.]layers.*.mlp.Wo.*": "layers.*.ffn.down_proj.*",
     "[model.]final_norm.*": "final_norm.*",
-    "head.dense.*": "lm_head_transform.*",
-    "head.norm.*": "lm_head_norm.*",
-    "decoder.*": "lm_head.*",
-    "projection_head.dense.*": "lm_head_transform.*",
-    "projection_head.norm.*": "lm_head_norm.*",
-    "lm_head.*": "lm_head.*",
 }
+
+
+def _modernbert_weights(config: Config) -> Weights:
+    """The names of files of words alone, or of ModernVBERT's, whose head is called otherwise."""
+    wrapped = is_wrapped(config, "ModernBert")
+    transform, head = ("projection_head", "lm_head") if wrapped else ("head", "decoder")
+    return {
+        **LAYERS,
+        f"{transform}.dense.*": "lm_head_transform.*",
+        f"{transform}.norm.*": "lm_head_norm.*",
+        f"{head}.*": "lm_head.*",
+    }
 
 
 ETTIN_DEFAULTS = {"global_attn_every_n_layers": 3, "global_rope_theta": 160000.0, "local_rope_theta": 10000.0}
@@ -170,7 +176,7 @@ FAMILIES = {
     "modernbert": Family(
         "ModernBERT: ModernBertConfig, ModernBertForMaskedLM.",
         _modernbert,
-        MODERNBERT_WEIGHTS,
+        _modernbert_weights,
         defaults={"global_attn_every_n_layers": 3},
     ),
     "modernbert-decoder": Family(

@@ -12,7 +12,7 @@ from archcli.load.huggingface.config_json import Mapped, without_none
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.registry import family_of
 from archcli.load.huggingface.weights.map import Parts, Rule, Weights
-from archcli.load.huggingface.weights.names import norm_names
+from archcli.load.huggingface.weights.names import idle, norm_names
 
 KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -141,12 +141,12 @@ def _pair_weights(config: Config) -> Weights:
             names[f"encoder.{theirs.partition(']')[2]}"] = _moved(rule, ("embedding.", "layers."))
     names = {theirs: rule for theirs, rule in names.items() if "pooler." not in theirs}
     names |= {
-        "encoder.pooler.dense.weight": "pooler.weight",
+        "encoder.pooler.dense.weight": idle("pooler.weight"),
         "encoder.pooler.dense.bias": "pooler_bias.weight",
     }
     inner, family = _half(config, "decoder")
     for theirs, rule in (family.names(inner) or {}).items():
-        if ".pooler." not in theirs and not theirs.startswith(("[bert.]pooler", "classifier", "qa_outputs")):
+        if "pooler." not in theirs and not theirs.startswith(("classifier", "qa_outputs")):
             names[f"decoder.{theirs.replace('[', '').replace(']', '')}"] = _moved(
                 rule, ("layers.",), "decoder."
             )

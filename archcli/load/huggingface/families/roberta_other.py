@@ -10,13 +10,14 @@ from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.parts.networks import mlp
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
-from archcli.load.huggingface.weights.names import ROBERTA_HEAD, encoder_names, norm_names, tied_names
+from archcli.load.huggingface.weights.names import ROBERTA_HEAD, encoder_names, idle, norm_names, tied_names
 from archcli.load.huggingface.whole.bert_like import (
     LABELLED,
     MASKED,
     after_padding,
     bert_like,
     roberta_like,
+    with_own_pooler,
     with_roberta_head,
     with_second_bias,
 )
@@ -77,10 +78,11 @@ def _xmod_weights(config: Config) -> Weights:
             unread = f"layers.*.adapter_{index}_{ours}"
             running = f"layers.*.adapter.{ours}_proj"
             for kind, end in (("weight", ""), ("bias", "_bias")):
-                rule = f"{running}.{kind}" if language == runs else f"{unread}{end}.weight"
+                runs_here = language == runs
+                rule = f"{running}.{kind}" if runs_here else idle(f"{unread}{end}.weight")
                 adapters[f"{place}.{theirs}.{kind}"] = rule
     tied = tied_names("lm_head.decoder.weight", "lm_head.bias", bool(config.flag("tie_word_embeddings")))
-    return {**encoder_names("roberta"), **adapters, **ROBERTA_HEAD, **tied}
+    return {**with_own_pooler(config, {**encoder_names("roberta"), **ROBERTA_HEAD}), **adapters, **tied}
 
 
 def _longformer(config: Config) -> Mapped:
@@ -177,16 +179,18 @@ def _luke_weights(config: Config) -> Weights:
     tied = bool(config.flag("tie_word_embeddings"))
     table, again = "entity_predictions.decoder.weight", Parts(("entity_tokens.weight",), again=True)
     names: dict[str, Rule] = {f"[luke.]{theirs}": f"{ours}.weight" for ours, theirs in EMBEDDINGS.items()}
-    names |= {f"entity_predictions.{theirs}": f"{ours}.weight" for ours, theirs in PREDICTIONS.items()}
+    names["[luke.]entity_embeddings.entity_embedding_dense.weight"] = idle("entity_dense.weight")
+    names |= {f"entity_predictions.{theirs}": idle(f"{ours}.weight") for ours, theirs in PREDICTIONS.items()}
     for name in QUERIES:
         place = f"[luke.]encoder.layer.*.attention.self.{name}"
         names |= {
-            f"{place}.weight": f"layers.*.{name}.weight",
+            f"{place}.weight": idle(f"layers.*.{name}.weight"),
             f"{place}.bias": f"layers.*.{name}_bias.weight",
         }
     head = tied_names("lm_head.decoder.weight", "lm_head.bias", tied)
     head["lm_head.decoder.weight"] = "lm_head.weight"
-    return {**encoder_names("luke"), **ROBERTA_HEAD, **names, **head, **({table: again} if tied else {})}
+    of_words = {name: rule for name, rule in ROBERTA_HEAD.items() if not name.startswith("classifier.dense")}
+    return {**encoder_names("luke"), **of_words, **names, **head, **({table: again} if tied else {})}
 
 
 ESM_HEADS = {
@@ -237,7 +241,7 @@ def _esm_weights(config: Config) -> Weights:
     table = Parts(("embedding.tokens.weight",), again=True)
     frequencies = Auxiliary("frequencies of RoPE: computed, not trained")
     return {
-        **encoder_names("esm", post_norm=False),
+        **with_own_pooler(config, {**encoder_names("esm", post_norm=False), **ROBERTA_HEAD}),
         **norm_names(
             {
                 "[esm.]encoder.layer.*.attention": "layers.*.attention_norm",
@@ -248,9 +252,8 @@ def _esm_weights(config: Config) -> Weights:
         "[esm.]embeddings.layer_norm.*": "embedding.norm.*",
         "[esm.]rotary_embeddings.inv_freq": frequencies,
         "[esm.]encoder.layer.*.attention.self.rotary_embeddings.inv_freq": frequencies,
-        "[esm.]contact_head.regression.weight": "contacts.weight",
+        "[esm.]contact_head.regression.weight": idle("contacts.weight"),
         "[esm.]contact_head.regression.bias": "contacts_bias.weight",
-        **ROBERTA_HEAD,
         "lm_head.decoder.weight": table if tied else "lm_head.weight",
         "lm_head.bias": "lm_head.bias",
     }

@@ -16,6 +16,7 @@ from archcli.load.huggingface.quantization.scheme import (
     block_size,
     entries,
     grouped,
+    kept_or_head,
 )
 from archcli.load.huggingface.weights.patterns import Patterns
 from archcli.modules.stored.formats import Packing
@@ -84,8 +85,7 @@ def w8a8(config: Config) -> Scheme:
 
 def fbgemm_fp8(config: Config) -> Scheme:
     """8 bits with a scale of fp32 a row."""
-    kept = Patterns(entries(config, "modules_to_not_convert"), endings=True)
-    return Scheme("FP8 with a scale a row", Packing(8, "row", FP32), kept, native="fp8")
+    return Scheme("FP8 with a scale a row", Packing(8, "row", FP32), *kept_or_head(config), native="fp8")
 
 
 def mxfp4(config: Config) -> Scheme:

@@ -9,13 +9,16 @@ from archcli.load.huggingface.quantization.scheme import (
     AS_IT_IS,
     FP16,
     FP32,
+    HEAD,
     MXFP4,
     NVFP4,
+    TABLES,
     Scheme,
     averaging,
     by_module,
     entries,
     grouped,
+    kept_or_head,
 )
 from archcli.load.huggingface.weights.patterns import Patterns
 from archcli.modules.stored.formats import FLATTENED, Packing
@@ -35,7 +38,7 @@ def bitsandbytes(config: Config) -> Scheme | None:
     skipped = config.get("llm_int8_skip_modules", default=None)
     kept = Patterns(entries(config, "llm_int8_skip_modules"), endings=True)
     # classes of transformers 5 hold a router as a parameter, which is not converted
-    keeps = ("router",) if skipped else ("lm_head", "router")
+    keeps = ("router",) if skipped else HEAD
     # BitsAndBytesConfig of transformers writes its properties with an underscore
     if config.get("load_in_8bit", "_load_in_8bit", default=False) is True:
         # SCB, a scale of fp32 for each row, and a byte of weight_format
@@ -45,10 +48,11 @@ def bitsandbytes(config: Config) -> Scheme | None:
     if config.get("load_in_4bit", "_load_in_4bit", default=False) is not True or kind not in ("nf4", "fp4"):
         return None
     # the block sizes of bitsandbytes' quantize_4bit, 64 and 256, which no config.json states
-    packing = Packing(4, 64, FP32, matrix_bits=NF4_TABLE)
+    packing = Packing(4, 64, FP32, group_rows=FLATTENED, matrix_bits=NF4_TABLE)
     about = f"bitsandbytes, {kind} in blocks of 64"
     if config.get("bnb_4bit_use_double_quant", default=False) is True:
-        packing = Packing(4, 64, 8, 0, 256, FP32, matrix_bits=NF4_TABLE + NESTED_TABLE)
+        packing = packing._replace(scale_bits=8, second_group_size=256, second_scale_bits=FP32)
+        packing = packing._replace(matrix_bits=NF4_TABLE + NESTED_TABLE)
         about += ", scales quantized again"
     return Scheme(about, packing, kept, keeps)
 
@@ -57,8 +61,7 @@ def bitnet(config: Config) -> Scheme:
     """2 bits a value, a scale of bf16 a matrix; in online mode the files hold plain weights."""
     if config.get("quantization_mode", default="offline") != "offline":
         return Scheme("BitNet in online mode, whose files hold plain weights", AS_IT_IS)
-    kept = Patterns(entries(config, "modules_to_not_convert"), endings=True)
-    return Scheme("BitNet, 2 bits with a scale a matrix", Packing(2, "tensor", 16), kept)
+    return Scheme("BitNet, 2 bits with a scale a matrix", Packing(2, "tensor", 16), *kept_or_head(config))
 
 
 def mlx(config: Config) -> Scheme | None:
@@ -77,7 +80,7 @@ def mlx(config: Config) -> Scheme | None:
     # MLX states false for a module that stays as it is
     kept = Patterns([name for name, value in config.data.items() if value is False])
     about = f"MLX, {usual.bits} bits {grouped(usual.group_size)}"
-    return Scheme(about, usual, kept, (), overrides=overrides, tables=True)
+    return Scheme(about, usual, kept, (), overrides=overrides, tables=TABLES)
 
 
 def _mlx_packing(config: Config) -> Packing | None:
@@ -99,8 +102,8 @@ def mlc(config: Config) -> Scheme | None:
         return None
     scale = FP32 if match["of"] == "32" else FP16
     layouts = {"3": Packing(3, 40, 8 + scale), "4": Packing(4, 32, scale)}
-    tables = match["number"] != "2"
-    keeps = ("router",) if tables else ("lm_head", "router")
+    tables = () if match["number"] == "2" else TABLES
+    keeps = ("router",) if tables else HEAD
     return Scheme(f"MLC, {match[0]}", layouts[match["bits"]], keeps=keeps, tables=tables)
 
 
@@ -127,7 +130,7 @@ def hqq(config: Config) -> Scheme | None:
         return None
     kept = Patterns(entries(config, "skip_modules"), endings=True)
     widths = " and ".join(dict.fromkeys(str(it.bits) for it in packings.values() or (usual,)))
-    keeps = ("lm_head", "router") if config.get("skip_modules", default=None) is None else ("router",)
+    keeps = HEAD if config.get("skip_modules", default=None) is None else ("router",)
     return Scheme(f"HQQ, {widths} bits", usual, kept, keeps, overrides=by_module(packings))
 
 
@@ -147,7 +150,7 @@ def _hqq_packing(config: Config) -> Packing:
 
 def quanto(config: Config) -> Scheme | None:
     """Optimum-quanto: 8 bits with a scale a row; 4 and 2 with a scale and a shift for 128 values."""
-    kept, keeps = _kept_or_head(config)
+    kept, keeps = kept_or_head(config)
     config.ignore("activations")
     # input_scale and output_scale, of 16 bits each
     of_matrix = 2 * FP16
@@ -163,14 +166,14 @@ def quanto(config: Config) -> Scheme | None:
 
 def eetq(config: Config) -> Scheme:
     """EETQ: 8 bits with a scale of fp16 a row (transformers/integrations/eetq.py)."""
-    kept, keeps = _kept_or_head(config)
+    kept, keeps = kept_or_head(config)
     config.ignore("weights")
     return Scheme("EETQ, 8 bits with a scale a row", Packing(8, "row", FP16), kept, keeps)
 
 
 def higgs(config: Config) -> Scheme:
     """HIGGS: codes of `bits`, a scale a group, tables of 2^bits and of 2 x 4^bits values of 16 bits."""
-    kept, keeps = _kept_or_head(config)
+    kept, keeps = kept_or_head(config)
     bits, group = config.size("bits", default=4).value, config.size("group_size", default=256).value
     tables = FP16 * (2**bits + 2 * 4**bits)
     return Scheme(
@@ -180,7 +183,7 @@ def higgs(config: Config) -> Scheme:
 
 def metal(config: Config) -> Scheme:
     """MLX's affine layout in transformers: a scale and a bias of 16 bits a group."""
-    kept, keeps = _kept_or_head(config)
+    kept, keeps = kept_or_head(config)
     bits, group = config.size("bits", default=4).value, config.size("group_size", default=64).value
     return Scheme(f"Metal, {bits} bits {grouped(group)}", Packing(bits, group, FP16, FP16), kept, keeps)
 
@@ -195,7 +198,7 @@ def gemma(config: Config) -> Scheme:
         for name in modules.data
     }
     kept = Patterns(entries(config, "modules_to_not_convert"), endings=True)
-    tables = config.get("quantize_embeddings", default=False) is True
+    tables = ("embedding",) if config.get("quantize_embeddings", default=False) is True else ()
     about = f"Gemma, {bits} bits with a scale a row"
     return Scheme(about, usual, kept, overrides=by_module(settings), tables=tables)
 
@@ -217,12 +220,13 @@ def aqlm(config: Config) -> Scheme:
     kept = Patterns(
         str(name).removesuffix(".weight") for name in entries(config, "linear_weights_not_to_quantize")
     )
-    return Scheme(f"AQLM, {books} x {bits} bits for {values} values", packing, kept)
+    keeps = ("router",) if kept else HEAD
+    return Scheme(f"AQLM, {books} x {bits} bits for {values} values", packing, kept, keeps)
 
 
 def fp_quant(config: Config) -> Scheme | None:
     """FP-Quant: MXFP4 or NVFP4, two scales of fp32 and two Hadamard matrices of 16 bits a matrix."""
-    kept, keeps = _kept_or_head(config)
+    kept, keeps = kept_or_head(config)
     if config.get("pseudoquantization", default=False) or config.get("store_master_weights", default=False):
         return None
     kind = config.get("forward_dtype", default="nvfp4")
@@ -232,10 +236,3 @@ def fp_quant(config: Config) -> Scheme | None:
     size = config.size("hadamard_group_size", default=usual.group_size).value
     config.ignore("backward_dtype", "forward_method", "transform_init")
     return Scheme(f"FP-Quant, {kind}", usual._replace(matrix_bits=2 * FP32 + 2 * FP16 * size**2), kept, keeps)
-
-
-def _kept_or_head(config: Config) -> tuple[Patterns, tuple[str, ...]]:
-    """The modules that are left out, and the groups: the head where no list says otherwise."""
-    setting = config.get("modules_to_not_convert", default=None)
-    kept = Patterns(entries(config, "modules_to_not_convert"), endings=True)
-    return kept, ("router",) if setting else ("lm_head", "router")

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from archcli.load.huggingface.quantization.scheme import AS_IT_IS
+from archcli.modules.spec.unread import UNREAD
 from archcli.modules.stored.formats import Packing
 
 
@@ -43,13 +44,14 @@ def _exceptions(decisions: list[Decision], usual: Packing) -> Iterator[dict[str,
     for decision in decisions:
         groups.setdefault(decision.group, []).append(decision)
         steps.setdefault(decision.group, set()).update(decision.path.split("."))
+    # what no pass reads keeps its dtype where no rule names it, and its group has tables as well
     # the last rule that names a matrix decides, so a group within another comes after it
     broad = {name for name in groups if any(name in steps[group] for group in groups if group != name)}
     narrow: list[str] = []
     named: set[str] = set()
     for group in sorted(groups, key=lambda name: name not in broad):
         packings = {decision.packing for decision in groups[group]}
-        if len(packings) > 1:
+        if len(packings) > 1 or group == UNREAD:
             narrow.append(group)
         elif packings != {usual} or named & steps[group]:
             named.add(group)
@@ -70,16 +72,17 @@ def _by_path(group: list[Decision], usual: Packing, *, everything: bool) -> Iter
     for path, matrices in shortest:
         here = everything or any(f"{above}." in f"{path}." for above in ruled)
         packings = {decision.packing for decision in matrices}
+        unruled = AS_IT_IS if matrices[0].group == UNREAD else usual
         if len(packings) == 1:
             [packing] = packings
-            if packing != usual or here:
+            if packing != unruled or here:
                 ruled.append(path)
                 yield {"match": path, **_settings(packing, usual)}
             continue
         ruled.append(path)
         formats = {n: decision.packing for decision in matrices for n in decision.layers or ()}
         for packing, first, last in _runs(formats):
-            if packing != usual or here:
+            if packing != unruled or here:
                 span = str(first) if first == last else f"{first}-{last}"
                 yield {"match": path.replace("layers.*", f"layers.{span}"), **_settings(packing, usual)}
 

@@ -54,6 +54,12 @@ WORD_BITS = 32
 """What GPTQ and AWQ pack values into."""
 
 
+HEAD = ("lm_head", "router")
+"""Groups that most methods leave as they are."""
+TABLES = ("embedding", "position_embedding", "token_type_embedding")
+"""Groups of tables, which are modules of their own."""
+
+
 class Scheme(NamedTuple):
     """Which matrices are packed, and how.
 
@@ -64,7 +70,7 @@ class Scheme(NamedTuple):
     overrides: other formats of some modules; the first that matches a module decides.
     layers_only: nothing outside of the layers is packed.
     in_words: a matrix is packed only if its outputs fill whole words of 32 bits.
-    tables: the table of tokens is packed too.
+    tables: groups of tables that are packed too.
     of_groups: the formats of groups of rows that differ, such as experts; patterns decide before them.
     native: what some devices multiply as it is, by archcli's name.
     """
@@ -72,12 +78,12 @@ class Scheme(NamedTuple):
     about: str
     packing: Packing
     kept: Patterns = Patterns()
-    keeps: tuple[str, ...] = ("lm_head", "router")
+    keeps: tuple[str, ...] = HEAD
     only: tuple[str, ...] = ()
     overrides: tuple[tuple[Patterns, Packing], ...] = ()
     layers_only: bool = False
     in_words: bool = False
-    tables: bool = False
+    tables: tuple[str, ...] = ()
     native: str = ""
     of_groups: Mapping[str, Packing] = MappingProxyType({})
 
@@ -120,6 +126,13 @@ def entries(config: Config, *names: str) -> list[object]:
     if not isinstance(value, list):
         raise config.error(f"{names[0]} must be a list", at=config.place(*names))
     return value
+
+
+def kept_or_head(config: Config) -> tuple[Patterns, tuple[str, ...]]:
+    """The modules that are left out, and the groups: the head where no list says otherwise."""
+    setting = config.get("modules_to_not_convert", default=None)
+    kept = Patterns(entries(config, "modules_to_not_convert"), endings=True)
+    return kept, ("router",) if setting else HEAD
 
 
 def group_of(config: Config, *names: str, default: Any = 128) -> int | str:

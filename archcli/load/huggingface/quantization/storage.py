@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, shorten
+from archcli.graph import Row
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.quantization.methods import METHODS, method_of
 from archcli.load.huggingface.quantization.rules import Decision, rules
@@ -14,6 +15,7 @@ from archcli.load.huggingface.quantization.scheme import AS_IT_IS, Scheme
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.huggingface.weights.modules import (
     MOST_NUMBERED,
+    is_idle_linear,
     is_module,
     listed,
     module_names,
@@ -23,6 +25,7 @@ from archcli.load.huggingface.weights.modules import (
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.trace import outline
+from archcli.modules.spec.unread import UNREAD
 from archcli.modules.stored.formats import Packing
 from archcli.modules.stored.quantization import is_stacked, matrix_shape, quantizable
 from archcli.ops import Linear
@@ -30,7 +33,7 @@ from archcli.ops import Linear
 SIXTEEN = Packing(16, scale_bits=0)
 """Plain numbers of fp16 or bf16, of which a form says nothing."""
 MOST_RULES = 2000
-UNREAD = "parameters are counted, and bytes are not known: --dtype states a form"
+NOT_KNOWN = "parameters are counted, and bytes are not known: --dtype states a form"
 NAMING = (
     "quant_algo",
     "moe_quant_algo",
@@ -96,7 +99,7 @@ def _unknown(config: Config, reason: str) -> Storage:
     settings = [f"{name} {value}" for name, value in stated if isinstance(value, str | int)]
     form = ", ".join([method_of(config.data) or "a quant_method without a name", *settings])
     quantization = {"bits": "dtype", "unknown": shorten(form, LONGEST_FORM)}
-    return Storage(quantization, (f"quantization_config: {reason}: {UNREAD}",))
+    return Storage(quantization, (f"quantization_config: {reason}: {NOT_KNOWN}",))
 
 
 def _notes(scheme: Scheme, model: Model, weights: WeightMap | None) -> Iterator[str]:
@@ -116,7 +119,7 @@ def _notes(scheme: Scheme, model: Model, weights: WeightMap | None) -> Iterator[
 def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Iterator[Decision]:
     """The format of every matrix of every layer, layers together where nothing tells them apart."""
     layers = LayerIndex(model)
-    rows = [row for row in outline(model) if quantizable(row)]
+    rows = [row for row in outline(model) if _is_decided(row, weights)]
     outputs = {f"{row.path}.weight": matrix_shape(row)[0] for row in rows}
     for row in rows:
         # a weight that is borrowed is stored by its owner
@@ -128,18 +131,23 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
         path = re.sub(r"(^|\.)layers\.\d+\.", r"\1layers.*.", row.path) if in_layer else row.path
         tensor = stored_together(row.path, weights, experts=bool(row.experts))
         is_layer = isinstance(row.op, Linear) and (bool(row.experts) or is_module(row.path, weights))
-        is_layer = is_layer or is_stacked(row)
+        is_layer = is_layer or is_stacked(row) or row.group == UNREAD
         of_all = sum(outputs.get(name, 0) for name in tensor) or outputs[f"{row.path}.weight"]
         for numbers, place in zip(
             [range(n, n + 1) for n in span] if apart else [span], layers.stored_paths(row), strict=False
         ):
             packing = AS_IT_IS
-            if is_layer or (scheme.tables and row.group == "embedding"):
+            if is_layer or row.group in scheme.tables:
                 names = _names(place, weights, tensor, experts=bool(row.experts))
                 packing = scheme.packing_of(row.group, names, of_all, in_layer=in_layer)
             is_first = tensor[0] == f"{row.path}.weight"
             packing = packing if is_first else _without_shared(packing)
             yield Decision(row.group, path, numbers if in_layer else None, packing)
+
+
+def _is_decided(row: Row, weights: WeightMap | None) -> bool:
+    """Whether methods decide on a row: on all that may be packed, of what no pass reads on linear layers."""
+    return quantizable(row) and (row.group != UNREAD or is_idle_linear(row.path, weights))
 
 
 def _names(place: str, weights: WeightMap | None, tensor: tuple[str, ...], *, experts: bool) -> list[str]:
@@ -157,7 +165,7 @@ def of_file(model: Model, packings: Mapping[str, Packing], rest: str) -> dict[st
     """
     layers, decisions = LayerIndex(model), []
     for row in outline(model):
-        if not quantizable(row) or row.stored == 0:
+        if not quantizable(row) or row.group == UNREAD or row.stored == 0:
             continue
         span = layers.stored_span(row)
         if len(span) > MOST_NUMBERED:  # a stranger's config may state any number of layers

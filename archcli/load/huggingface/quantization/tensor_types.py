@@ -12,10 +12,12 @@ from archcli.load.huggingface.quantization.scheme import (
     MXFP4,
     MXFP8,
     NVFP4,
+    TABLES,
     Scheme,
     block_size,
     by_module,
     entries,
+    kept_or_head,
 )
 from archcli.load.huggingface.weights.patterns import Patterns
 from archcli.modules.stored.formats import Packing
@@ -33,13 +35,13 @@ def torchao(config: Config) -> Scheme | None:
     else:
         settings, kind = _of_config(config.inner("quant_type", {}).inner("default", {}))
     config.ignore("untie_embedding_weights", "quant_type", "quant_type_kwargs")
-    kept = Patterns(entries(config, "modules_to_not_convert"), endings=True)
-    tables = config.get("include_input_output_embeddings", default=False) is True
+    kept, keeps = kept_or_head(config)
+    tables = ("embedding",) if config.get("include_input_output_embeddings", default=False) is True else ()
     modules = next((settings.inner(key, {}) for key in MODULES if key in settings.data), None)
     if modules is None:
         usual = _torchao_packing(kind, settings)
         about = f"torchao, {kind}"
-        return usual and Scheme(about, usual, kept, ("router",) if tables else HEAD, tables=tables)
+        return usual and Scheme(about, usual, kept, ("router",) if tables else keeps, tables=tables)
     packings = {name: _of_module(modules, name) for name in modules.data}
     if None in packings.values():
         return None
@@ -47,12 +49,9 @@ def torchao(config: Config) -> Scheme | None:
     usual = known.pop(EVERY, AS_IT_IS)
     widths = dict.fromkeys(str(it.bits) for it in (usual, *known.values()) if it != AS_IT_IS)
     about = f"torchao, {' and '.join(widths)} bits"
-    # the usual config is of linear layers; a table is packed where it is named
-    plain = {} if tables else {"embedding": AS_IT_IS}
-    return Scheme(about, usual, kept, (), overrides=by_module(known), tables=True, of_groups=plain)
-
-
-HEAD = ("lm_head", "router")
+    # the usual config is of linear layers, which routers are none of; a table is packed where it is named
+    plain = dict.fromkeys(({*TABLES} - {*tables}) | {"router"}, AS_IT_IS)
+    return Scheme(about, usual, kept, (), overrides=by_module(known), tables=TABLES, of_groups=plain)
 
 
 def _of_config(config: Config) -> tuple[Config, str]:

@@ -59,6 +59,13 @@ def is_module(path: str, weights: WeightMap | None) -> bool:
     return any(target is not None and not target.parts.tapped for target in targets)
 
 
+def is_idle_linear(path: str, weights: WeightMap | None) -> bool:
+    """Whether a matrix that no pass reads is that of a linear layer, no table's and no parameter."""
+    names = [] if weights is None else [*weights.checkpoint_names(f"{path}.weight")]
+    targets = [] if weights is None else map(weights.find, names)
+    return any(target is not None and target.parts.linear for target in targets)
+
+
 def stored_together(path: str, weights: WeightMap | None, *, experts: bool = False) -> tuple[str, ...]:
     """archcli's names of the matrices that lie in the same tensor of a file, in their order."""
     ours = f"{path}.weight"

@@ -162,6 +162,13 @@ def fairseq_layers(theirs: str, ours: str = "layers.*") -> dict[str, Rule]:
 
 
 UNREAD = "read by no pass: the class holds it and does not use it"
+
+
+def idle(ours: str) -> Parts:
+    """The rule of what a linear layer holds and no pass reads."""
+    return Parts((ours,), linear=True)
+
+
 PREDICTION = "multi-token prediction: a layer after the last, which no class of transformers holds"
 
 

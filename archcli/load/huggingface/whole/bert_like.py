@@ -148,6 +148,12 @@ def heads_of(
     return {**fields, **({"n_labels": numbers[0]} if numbers else {})}
 
 
+def is_wrapped(config: Config, prefix: str) -> bool:
+    """Whether the file is a wrapper's around this class, by its architecture or for want of one."""
+    name = config.architecture
+    return name == "ForConditionalGeneration" or name.startswith(WRAPPED[prefix])
+
+
 def after_padding(config: Config, fixed: int | None = None) -> Mapped:
     """Learned positions of which the first follows the padding token's id, as fairseq numbers them.
 
@@ -203,4 +209,15 @@ def with_bert_head(config: Config, encoder: Weights, more: Weights = NOTHING) ->
 def with_roberta_head(config: Config, encoder: Weights) -> Weights:
     """The names of an encoder, and those of RoBERTa's heads."""
     tied = bool(config.flag("tie_word_embeddings"))
-    return {**encoder, **ROBERTA_HEAD, **tied_names("lm_head.decoder.weight", "lm_head.bias", tied)}
+    table = tied_names("lm_head.decoder.weight", "lm_head.bias", tied)
+    return {**with_own_pooler(config, {**encoder, **ROBERTA_HEAD}), **table}
+
+
+def with_own_pooler(config: Config, names: Weights) -> Weights:
+    """The names without the base model's pooler, of a class whose classifier has one; else without that."""
+    is_own = config.architecture.endswith("ForSequenceClassification")
+    return {
+        name: rule
+        for name, rule in names.items()
+        if rule != "pooler.*" or name.startswith("classifier.") == is_own
+    }

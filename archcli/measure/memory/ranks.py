@@ -13,20 +13,19 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from archcli.arith import Number
 from archcli.errors import ArchError
-from archcli.measure.memory.inference import in_ram_bytes, inference_pass, laid_out, serving, weight_rows
+from archcli.measure.memory.engine import ANY_ENGINE
+from archcli.measure.memory.inference import in_ram_bytes, inference_pass, serving, stored_bits
 from archcli.measure.memory.pipeline import Stage, in_flight, stage_model, stages_of
 from archcli.measure.memory.plan import OF_WEIGHTS, Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import (
     PlacedWeight,
-    StoredBits,
     Widths,
     bytes_of_stage,
     gathered,
     local_shapes,
     placed_weights,
     shares,
-    stored_weights,
 )
 from archcli.measure.memory.traced import MemoryMoment, TracedModel, TracedPass, highest
 from archcli.measure.passes import shape_pass
@@ -230,13 +229,7 @@ def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, stage: 
     if plan.pp == 1 and settings.offload is None:
         return _single(share, mine)._replace(rank=rank)
     model = share.inferring
-
-    def bits() -> StoredBits:
-        rows = laid_out(model, weight_rows(model, share), settings)
-        return tuple(stored_weights(model, rows, settings.dtype))
-
-    stored_bits = share.once(("stored bits", settings.dtype, settings.engine), bits)
-    held = bytes_of_stage(stored_bits, stage)
+    held = bytes_of_stage(stored_bits(share, settings.dtype, settings.engine or ANY_ENGINE), stage)
     if stage.is_first:
         held -= in_ram_bytes(model, settings, share, has_head=stage.is_last)
     # stages of the same layers have the same passes, but for the ends

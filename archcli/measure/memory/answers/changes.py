@@ -11,8 +11,8 @@ from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.answers.recomputations import recomputations
 from archcli.measure.memory.engine import CACHING
-from archcli.measure.memory.training.optimizers import OPTIMIZERS
 from archcli.measure.memory.ranks import least_trained_bytes
+from archcli.measure.memory.training.optimizers import OPTIMIZERS
 from archcli.measure.passes import shape_pass
 from archcli.measure.report import Column, Table
 from archcli.measure.weights.stored_bytes import weight_bytes

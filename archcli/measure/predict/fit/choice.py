@@ -269,11 +269,13 @@ class Formats:
 
     @cached_property
     def _most_bytes(self) -> float:
-        """Bytes that no weights have which fit, in whatever engine: all of the devices, of RAM, and tables."""
+        """The most bytes of weights that may fit in any engine: all devices, RAM, and tables beside them."""
         device, model = self.first.device, self.own.model
         rows = (row for row in weight_rows(model, self.own.traced) if row.group in IN_RAM.values())
         tables = sum(int(row.params) for row in rows) * WIDEST
-        return 1 + device.n_devices * (device.memory_bytes + 1) / device.utilization + self.asked.ram_bytes + tables
+        # the part of a memory that an engine takes was rounded down
+        there = device.n_devices * (device.memory_bytes + 1) / device.utilization
+        return there + self.asked.ram_bytes + tables
 
     def best(self) -> Choice | None:
         """The largest format that holds the context and is fast enough; of one that is asked for itself."""

@@ -23,7 +23,15 @@ from archcli.measure.kvcache.tables import (
     state_notes,
     tables_of,
 )
-from archcli.measure.kvcache.variants import attention_only, expanded, to_gqa, to_mha, to_mla, to_mqa
+from archcli.measure.kvcache.variants import (
+    attention_only,
+    caching_alike,
+    expanded,
+    to_gqa,
+    to_mha,
+    to_mla,
+    to_mqa,
+)
 from archcli.measure.memory.engine import ANY_ENGINE, InferenceEngine
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.notes import (
@@ -172,6 +180,7 @@ def _convention(model: Model, totals: Record) -> str:
 
 def _alternatives(model: Model, plan: Plan, context: int, batch_size: int, dtypes: CacheDtypes) -> Record:
     """The cache as some engines store it, and with other kinds of attention, as far as ranks can share it."""
+    model = caching_alike(model)
     # causal layers of an encoder cache nothing, as CLIP's of texts
     converted = kinds_of(model) if model.caches else ()
     variants = {"held_by_engines": _engines(model), "as_kind": converted}

@@ -14,6 +14,7 @@ from archcli.modules.attention.grouped import GroupedQueryAttention, MultiHeadAt
 from archcli.modules.attention.latent import MultiHeadLatentAttention
 from archcli.modules.attention.mixer import MixerFacts
 from archcli.modules.models.layers import LayerIndex
+from archcli.modules.models.stack import Group, Stack
 from archcli.modules.networks.norm import Norm
 
 DEFAULT_KV_HEADS = 8
@@ -68,6 +69,37 @@ def _heads(mixer: MixerFacts) -> dict[str, Number]:
         "chunk": mixer.chunk,
         "kv_from": mixer.kv_from,
     }
+
+
+def caching_alike(model: Model) -> Model:
+    """The model with successive layers that cache alike as one group, where totals alone are asked for.
+
+    A network without a state changes no cache: 700 layers, each with a wider network than the one before,
+    become one group of 700.
+    """
+    groups: list[Group] = []
+    for group in model.groups if isinstance(model, Stack) and not _is_numbered(model) else ():
+        before = groups[-1] if groups else None
+        if before is not None and _caches_alike(before, group):
+            groups[-1] = before.replace(n_layers=before.n_layers + group.n_layers)
+        else:
+            groups.append(group)
+    return model.replace(groups=tuple(groups)) if groups else model
+
+
+def _is_numbered(model: Stack) -> bool:
+    """Whether layers name others, by number or as shared blocks, or are named by adapters."""
+    return model.lends or model.shares_blocks or getattr(model, "lora", None) is not None
+
+
+def _caches_alike(before: Group, group: Group) -> bool:
+    """Whether each layer of two groups caches the same: layers equal but for a network without a state."""
+    blocks = [before.layer, group.layer]
+    networks = [network for block in blocks if block is not None for network in block.all_networks]
+    if None in blocks or before.tie or group.tie or any(network.keeps_state for network in networks):
+        return False
+    first, second = (block.replace(ffn=None) for block in blocks if block is not None)
+    return bool(first == second)
 
 
 def attention_only(model: Model) -> Model | None:

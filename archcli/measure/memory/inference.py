@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from archcli.arith import Number, Shape, ceil_div
 from archcli.graph import Row
-from archcli.measure.memory.engine import ANY_ENGINE
+from archcli.measure.memory.engine import ANY_ENGINE, InferenceEngine
 from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.shares import StoredBits, stored_weights
 from archcli.measure.memory.traced import (
     MemoryMoment,
     TracedModel,
@@ -59,14 +60,28 @@ def inference_pass(
 
 def _weights(model: Model, settings: MemorySettings, known: TracedModel) -> Number:
     def count() -> Number:
-        return weight_bytes(model, laid_out(model, weight_rows(model, known), settings), settings.dtype)
+        engine = settings.engine or ANY_ENGINE
+        return weight_bytes(model, _laid_out(model, weight_rows(model, known), engine), settings.dtype)
 
     return known.once(("weights", settings.dtype, settings.engine), count)
 
 
-def laid_out(model: Model, rows: Sequence[Row], settings: MemorySettings) -> Sequence[Row]:
+def stored_bits(known: TracedModel, dtype: str, engine: InferenceEngine = ANY_ENGINE) -> StoredBits:
+    """The weights as an engine lays them out, with the bits of one layer's.
+
+    They are the same whatever lies in RAM and on which stage: a search asks often.
+    """
+
+    def bits() -> StoredBits:
+        model = known.inferring
+        return tuple(stored_weights(model, _laid_out(model, weight_rows(model, known), engine), dtype))
+
+    return known.once(("stored bits", dtype, engine), bits)
+
+
+def _laid_out(model: Model, rows: Sequence[Row], engine: InferenceEngine) -> Sequence[Row]:
     """The rows with the matrices of experts in mxfp4 as large as the engine's kernels need them."""
-    multiples = (settings.engine or ANY_ENGINE).mxfp4_experts
+    multiples = engine.mxfp4_experts
     if not multiples or model.quantization is None:
         return rows
     packings = model.quantization.packings(LayerIndex(model))

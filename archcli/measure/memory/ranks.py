@@ -13,20 +13,19 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from archcli.arith import Number
 from archcli.errors import ArchError
-from archcli.measure.memory.inference import in_ram_bytes, inference_pass, laid_out, serving, weight_rows
+from archcli.measure.memory.engine import ANY_ENGINE
+from archcli.measure.memory.inference import in_ram_bytes, inference_pass, serving, stored_bits
 from archcli.measure.memory.pipeline import Stage, in_flight, stage_model, stages_of
 from archcli.measure.memory.plan import OF_WEIGHTS, Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import (
     PlacedWeight,
-    StoredBits,
     Widths,
     bytes_of_stage,
     gathered,
     local_shapes,
     placed_weights,
     shares,
-    stored_weights,
 )
 from archcli.measure.memory.traced import MemoryMoment, TracedModel, TracedPass, highest
 from archcli.measure.passes import shape_pass
@@ -230,13 +229,7 @@ def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, stage: 
     if plan.pp == 1 and settings.offload is None:
         return _single(share, mine)._replace(rank=rank)
     model = share.inferring
-
-    def bits() -> StoredBits:
-        rows = laid_out(model, weight_rows(model, share), settings)
-        return tuple(stored_weights(model, rows, settings.dtype))
-
-    stored_bits = share.once(("stored bits", settings.dtype, settings.engine), bits)
-    held = bytes_of_stage(stored_bits, stage)
+    held = bytes_of_stage(stored_bits(share, settings.dtype, settings.engine or ANY_ENGINE), stage)
     if stage.is_first:
         held -= in_ram_bytes(model, settings, share, has_head=stage.is_last)
     # stages of the same layers have the same passes, but for the ends
@@ -263,15 +256,19 @@ class _TrainedRanks:
         """The peak of a rank of a stage."""
         from archcli.measure.memory.training.step import training_step  # of training alone
 
-        replica, tensor = divmod(rank, self.plan.tp)
         mine = self.settings.of_length(self.model, self.settings.tokens(self.model) // self.plan.cp)
-        held = held_bytes(self._weights_of(tensor), self.settings, self.plan, stage, replica)
-        layers = stage_model(self.model, stage), tensor
+        held = self.held(stage, rank)
+        layers = stage_model(self.model, stage), rank % self.plan.tp
         traced = next((traced for alike, traced in self._traced if alike == layers), None)
         step = training_step(self.plan.share(*layers), mine, held, traced)
         if traced is None:
             self._traced.append((layers, step.traced))
         return RankPeak(rank, stage.number, highest(step.moments), step.traced, step.moments)
+
+    def held(self, stage: Stage, rank: int) -> Held:
+        """The bytes that a rank of a stage holds all through the step."""
+        replica, tensor = divmod(rank, self.plan.tp)
+        return held_bytes(self._weights_of(tensor), self.settings, self.plan, stage, replica)
 
     def _weights_of(self, tensor: int) -> tuple[PlacedWeight, ...]:
         """The weights of a rank's share of the whole model, by its rank of the tensor-parallel group."""
@@ -280,6 +277,20 @@ class _TrainedRanks:
             rows = shape_pass(share, self.settings.request(self.model)).rows
             self._weights[tensor] = tuple(placed_weights(share, rows, self.settings.width))
         return self._weights[tensor]
+
+
+def least_trained_bytes(known: TracedModel, settings: MemorySettings, plan: Plan) -> Number:
+    """Bytes on the first rank while the optimizer runs: the least of a peak, without a trace of the pass.
+
+    Raises ArchError for a plan that the model cannot have.
+    """
+    from archcli.measure.memory.training.step import held_alone, optimizer_moment  # of training alone
+
+    plan.check(known.model, settings)
+    if plan.devices == 1:
+        return optimizer_moment(held_alone(known.model, settings, known)).bytes
+    stage, *_ = stages_of(plan, layer_count(known.model), with_head=settings.splits_layers)
+    return optimizer_moment(_TrainedRanks(known.model, settings, plan).held(stage, 0)).bytes
 
 
 def held_bytes(

@@ -196,11 +196,16 @@ class Stack(Module):
     def _layers(self) -> list[tuple[Number, tuple[Block, ...]]]:
         return [(group.n_layers, group.blocks) for group in self.groups]
 
-    def _lent(self) -> LentEntries | None:
-        """The entries that layers lend to each other; None if no layer reads another's."""
+    @property
+    def lends(self) -> bool:
+        """Whether some layer reads the keys, values or choice of another, which it names by number."""
         pairs = filter(None, [block.mixing for group in self.groups for block in group.blocks])
         members = (member for key, mixer in pairs for _, member in mixer.members(key))
-        if all(getattr(member, field, None) is None for member in members for field in READS_LAYER):
+        return any(getattr(member, field, None) is not None for member in members for field in READS_LAYER)
+
+    def _lent(self) -> LentEntries | None:
+        """The entries that layers lend to each other; None if no layer reads another's."""
+        if not self.lends:
             return None
         from archcli.modules.blocks.reused_keys import LentEntries  # rare
 

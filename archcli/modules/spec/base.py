@@ -252,24 +252,26 @@ def substitute(spec: M, values: Mapping[str, Any]) -> M:
 
     Symbols and arrays enter a spec by this function alone.
     """
-    return _substituted(spec, values, "")
+    above = {path[:i] for path in values for i, sign in enumerate(path) if sign == "."}
+    return _substituted(spec, values, "", {"", *above})
 
 
-def _substituted(value: Any, values: Mapping[str, Any], path: str) -> Any:
+def _substituted(value: Any, values: Mapping[str, Any], path: str, above: set[str]) -> Any:
+    """The value with those below its path replaced; itself unless its path is `above` one of them."""
     # before any test of types: what is replaced may be a whole module
     if path in values:
         return values[path]
-    if value is None or isinstance(value, PLAIN):
+    if path not in above:
         return value
     if isinstance(value, tuple):
-        return tuple(_substituted(item, values, f"{path}.{i}") for i, item in enumerate(value))
+        return tuple(_substituted(item, values, f"{path}.{i}", above) for i, item in enumerate(value))
     if isinstance(value, Mapping) and any(isinstance(item, Spec) for item in value.values()):
-        return {name: _substituted(item, values, f"{path}.{name}") for name, item in value.items()}
+        return {name: _substituted(item, values, f"{path}.{name}", above) for name, item in value.items()}
     if not isinstance(value, Spec):
         return value
     stem = f"{path}." if path else ""
     return type(value).unchecked(
-        **{field: _substituted(getattr(value, field), values, stem + field) for field in value.fields}
+        **{field: _substituted(getattr(value, field), values, stem + field, above) for field in value.fields}
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 import archcli
 from archcli.errors import ArchError
 from archcli.load.source import load
-from archcli.measure.memory import ranks
+from archcli.measure.memory import inference
 from archcli.measure.memory.answers.fit import usual_plan
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.pipeline import in_flight, live_groups, stages_of
@@ -339,8 +339,8 @@ def test_plans_of_inference_are_checked_once_for_all_tokens(monkeypatch):
 def test_stages_share_what_is_known_of_a_ranks_weights(monkeypatch):
     """Plans of 2 and 4 stages have 6 stages; the bits of each weight are asked of the model once."""
     asked_of = []
-    bits = ranks.stored_weights
-    monkeypatch.setattr(ranks, "stored_weights", lambda *of: asked_of.append(of) or bits(*of))
+    bits = inference.stored_weights
+    monkeypatch.setattr(inference, "stored_weights", lambda *of: asked_of.append(of) or bits(*of))
     question = asked(load("gpt2").model, phase="prefill")
     for stages in (2, 4):
         replace(question, plan=Plan(pp=stages)).answer()

@@ -11,6 +11,7 @@ from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.answers.recomputations import recomputations
 from archcli.measure.memory.engine import CACHING
+from archcli.measure.memory.ranks import least_trained_bytes
 from archcli.measure.memory.training.optimizers import OPTIMIZERS
 from archcli.measure.passes import shape_pass
 from archcli.measure.report import Column, Table
@@ -70,10 +71,21 @@ def cheapest_change(question: MemoryQuestion) -> Record | None:
     if question.device is None:
         return None
     for option, changed in _changed(question):
-        answer = peak_with(changed)
+        answer = peak_with(changed) if _may_fit(changed) else None
         if answer is not None and _fits(changed, answer["needed_bytes"]):
             return _largest_batch(question) if option == ONE else {"change": option, **answer}
     return None
+
+
+def _may_fit(question: MemoryQuestion) -> bool:
+    """Whether a step may fit by what it holds without a pass; else none of its passes is worth a trace."""
+    if question.settings.phase != "train" or question.device is None:
+        return True
+    try:
+        least = least_trained_bytes(question.traced, question.settings, question.plan)
+    except ArchError:  # of a plan that the model cannot have
+        return False
+    return bool(least <= question.device.memory_bytes)
 
 
 def _largest_batch(question: MemoryQuestion) -> Record:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from archcli.errors import ArchError
+from archcli.measure.memory.answers.fit import narrowed
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.answers.tables import bytes_in_words
 from archcli.measure.memory.offload import GIB, HostMemory, Offload
@@ -89,31 +90,31 @@ def fewest(question: MemoryQuestion, host: HostMemory) -> Offload:
         raise ArchError("--offload auto needs a device to fit into", "--device rtx-4090, or --memory 24GiB")
     memory_bytes, n_layers = device.memory_bytes, layer_count(model)
 
-    def fits(tried: Offload) -> bool:
-        settings = replace(question.settings, offload=tried)
-        return replace(question, settings=settings).answer().needed_bytes <= memory_bytes
+    def lacking(tried: Offload) -> int:
+        ranks = replace(question, settings=replace(question.settings, offload=tried)).ranks()
+        # the question itself leaves nothing in RAM: what lies there is traced of the answer alone
+        return question.answer_with(ranks).needed_bytes - memory_bytes
 
-    if fits(offload):
+    if lacking(offload) <= 0:
         return offload
     if has_experts(model):
-        number = _least(lambda n: fits(replace(offload, expert_layers=n)), n_layers)
+        number = _least(lambda n: lacking(replace(offload, expert_layers=n)), n_layers)
         offload = replace(offload, expert_layers=number or n_layers)
         if number is not None:
             return offload
     check_offload(model, replace(offload, layers=1))
-    number = _least(lambda n: fits(replace(offload, layers=n)), n_layers)
+    number = _least(lambda n: lacking(replace(offload, layers=n)), n_layers)
     if number is None:
         what = f"{model.name} does not fit into {device.name}, not with all layers in RAM either"
         raise ArchError(what, "a shorter context, fewer sequences, or fewer bits (--dtype)")
     return replace(offload, layers=number)
 
 
-def _least(fits: Callable[[int], bool], most: int) -> int | None:
-    """The least number from 1 that fits, by halving: more in RAM never needs more of the device."""
-    if not fits(most):
+def _least(lacking: Callable[[int], int], most: int) -> int | None:
+    """The least number in RAM with which the device lacks nothing, where it does with 0; None for no number.
+
+    Bytes on the device fall with it in nearly straight lines: those of layers that are alike.
+    """
+    if lacking(most) > 0:
         return None
-    low, high = 0, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return high
+    return most - narrowed(lambda n: lacking(most - n), 0, most)

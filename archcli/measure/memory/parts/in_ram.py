@@ -10,11 +10,11 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from archcli.arith import Number
-from archcli.measure.memory.inference import in_ram_bytes, serving, weight_rows
+from archcli.measure.memory.inference import in_ram_bytes, serving, stored_bits
 from archcli.measure.memory.offload import MIN_BATCH, Offload
 from archcli.measure.memory.pipeline import Stage, stage_model
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.shares import StoredBits, bytes_of_stage, stored_weights
+from archcli.measure.memory.shares import StoredBits, bytes_of_stage
 from archcli.measure.memory.traced import TracedModel, highest
 from archcli.modules.models.layers import layer_count
 from archcli.modules.spec.request import Request
@@ -43,17 +43,7 @@ def part_in_ram(known: TracedModel, settings: MemorySettings) -> PartInRam:
 def _weights(known: TracedModel, settings: MemorySettings, offload: Offload, *, routed: bool) -> int:
     """Bytes of the layers' weights in RAM: those of routed experts, or all others."""
     layers = Stage(0, (offload.in_ram(routed=routed),), is_first=False, is_last=False)
-    return bytes_of_stage(_of_kind(_stored_bits(known, settings), routed=routed), layers)
-
-
-def _stored_bits(known: TracedModel, settings: MemorySettings) -> StoredBits:
-    """The weights with the bits of one layer's, whatever lies in RAM: a search asks often."""
-
-    def bits() -> StoredBits:
-        model = known.inferring
-        return tuple(stored_weights(model, weight_rows(model, known), settings.dtype))
-
-    return known.once(("stored bits", settings.dtype), bits)
+    return bytes_of_stage(_of_kind(stored_bits(known, settings.dtype), routed=routed), layers)
 
 
 def _of_kind(bits: StoredBits, *, routed: bool) -> StoredBits:
@@ -77,7 +67,7 @@ def experts_in_ram(known: TracedModel, settings: MemorySettings, stage: Stage) -
     there = offload.in_ram(routed=True)
     groups = tuple(range(group.start, min(group.stop, there.stop)) for group in stage.groups)
     part = Stage(stage.number, groups, is_first=False, is_last=False)
-    return bytes_of_stage(_of_kind(_stored_bits(known, settings), routed=True), part)
+    return bytes_of_stage(_of_kind(stored_bits(known, settings.dtype), routed=True), part)
 
 
 def copied_bytes(known: TracedModel, settings: MemorySettings) -> int:
@@ -87,7 +77,7 @@ def copied_bytes(known: TracedModel, settings: MemorySettings) -> int:
         return 0
     bits = [
         of_one
-        for weight, of_one in _stored_bits(known, settings)
+        for weight, of_one in stored_bits(known, settings.dtype)
         if any(number in weight.layers for number in offload.in_ram(routed=weight.routed))
     ]
     return ceil(max(bits, default=0) / 8)

@@ -127,9 +127,14 @@ def held_alone(model: Model, settings: MemorySettings, known: TracedModel | None
 
 def _moments(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Iterator[MemoryMoment]:
     """The moments of forward, loss, backward and the optimizer's step."""
-    state = held.optimizer
     yield from _passes(model, traced, form, held)
-    yield MemoryMoment(
+    yield optimizer_moment(held)
+
+
+def optimizer_moment(held: Held) -> MemoryMoment:
+    """The moment of the optimizer's step, beside which nothing of the pass is alive."""
+    state = held.optimizer
+    return MemoryMoment(
         "optimizer step", "", held.weights, held.gradients, state.device, temporaries=state.temporaries
     )
 

@@ -6,7 +6,7 @@ Bytes are those of `archcli memory --phase serve`, speeds those of `archcli pred
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -17,7 +17,7 @@ from archcli.measure.memory.answers.changes import formats_by_bytes, whole_bytes
 from archcli.measure.memory.answers.fit import narrowed, usual_plan
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.engine import NO_ENGINE
-from archcli.measure.memory.inference import in_ram_bytes
+from archcli.measure.memory.inference import IN_RAM, in_ram_bytes, weight_rows
 from archcli.measure.memory.offload import HostMemory
 from archcli.measure.predict.answers.question import PredictQuestion
 from archcli.measure.predict.answers.tables import totals_of
@@ -34,6 +34,8 @@ RARE = {"fp8-block", "nf4", "nf4-double", "nvfp4", "mxfp4"}
 """Formats that few models are published in: chosen only where a model is, or where they are asked for."""
 PUBLISHED = "published"
 """How the name of a form begins that a file states itself: it is asked for without --dtype."""
+WIDEST = 4
+"""Bytes of an element of a table in the widest form, fp32."""
 NEAR = 0.05
 """How far below such a form in bytes another is at least, to be offered as a smaller one."""
 
@@ -255,12 +257,25 @@ class Formats:
             return Choice(self.asked, None if is_published(name) else name, **options)
         return None
 
-    def _within(self, least: float, most: float) -> Iterator[Choice]:
-        """The choices with so many bytes, the largest first."""
-        for size, name in self.by_bytes:
-            choice = self.choice(name) if least < size < most else None
-            if choice is not None:
-                yield choice
+    def _within(self, least: float, most: float) -> list[str]:
+        """The formats with so many bytes that may fit, the largest first."""
+        # of what is larger than all memory no question is worth a search for its part in RAM
+        most = min(most, self._most_bytes)
+        return [name for size, name in self.by_bytes if least < size < most]
+
+    def _in_formats(self, names: Iterable[str]) -> Iterator[Choice]:
+        """The choices of these formats, without those that no engine reads; each is made when it is due."""
+        return filter(None, map(self.choice, names))
+
+    @cached_property
+    def _most_bytes(self) -> float:
+        """The most bytes of weights that may fit in any engine: all devices, RAM, and tables beside them."""
+        device, model = self.first.device, self.own.model
+        rows = (row for row in weight_rows(model, self.own.traced) if row.group in IN_RAM.values())
+        tables = sum(int(row.params) for row in rows) * WIDEST
+        # the part of a memory that an engine takes was rounded down
+        there = device.n_devices * (device.memory_bytes + 1) / device.utilization
+        return there + self.asked.ram_bytes + tables
 
     def best(self) -> Choice | None:
         """The largest format that holds the context and is fast enough; of one that is asked for itself."""
@@ -280,7 +295,7 @@ class Formats:
 
         On devices of servers those of the usual engine come first: few serve there with llama.cpp.
         """
-        known = filter(self._may_fit, self._within(0, math.inf))
+        known = filter(self._may_fit, self._in_formats(self._within(0, math.inf)))
         if not self.first.device.of_servers:
             return known
         return iter(sorted(known, key=lambda it: it.engine.name != self.first.engine.name))
@@ -300,13 +315,13 @@ class Formats:
 
     def better(self, choice: Choice) -> Choice | None:
         """The next format of more bytes that fits with some context."""
-        larger = [*self._of_same_engine(choice, self._within(self._size(choice), math.inf))]
-        return next((it for it in reversed(larger) if self._fits(it)), None)
+        larger = self._in_formats(reversed(self._within(self._size(choice), math.inf)))
+        return next(filter(self._fits, self._of_same_engine(choice, larger)), None)
 
     def smaller(self, choice: Choice) -> Choice | None:
         """The next format of fewer bytes that fits."""
-        fewer = self._of_same_engine(choice, self._within(0, self._size(choice)))
-        return next(filter(self._fits, fewer), None)
+        fewer = self._in_formats(self._within(0, self._size(choice)))
+        return next(filter(self._fits, self._of_same_engine(choice, fewer)), None)
 
     def _fits(self, choice: Choice) -> bool:
         """Whether a format holds the least context that is asked for."""
@@ -318,11 +333,11 @@ class Formats:
 
     def below(self, choice: Choice) -> Iterator[Choice]:
         """The formats of fewer bytes, the largest first."""
-        return self._within(0, self._size(choice))
+        return self._in_formats(self._within(0, self._size(choice)))
 
     def least(self) -> Choice:
         """The smallest format that an engine reads."""
-        return [self.first, *self._within(0, math.inf)][-1]
+        return next(self._in_formats(name for _, name in reversed(self.by_bytes)), self.first)
 
     def fitting(self) -> Iterator[Choice]:
         """All formats that fit, the largest first."""

@@ -83,8 +83,8 @@ class TowerSource:
         inner.report_unread_keys()
         front_end = mapping["front_end"]
         size = bare(front_end["image_size"])
-        if kind in OF_ONE_SIZE and self.in_file and bare(self.size(size)) != size:
-            # no class that holds it passes interpolate_pos_encoding
+        if kind != "siglip2_vision_model" and self.in_file and bare(self.size(size)) != size:
+            # no class passes interpolate_pos_encoding, so it reads the size of training alone
             return {**mapping, "front_end": {**front_end, "resize": None}}
         return mapping
 
@@ -183,8 +183,6 @@ OF_QWEN = {"num_attention_heads": "num_heads", "num_hidden_layers": "depth"}
 ROTARY = {"kind": "grid_rope"}
 ENCODERS = {"clip_vision_model", "siglip_vision_model", "siglip2_vision_model"}
 """Model types of encoders that are families by themselves."""
-OF_ONE_SIZE = ENCODERS - {"siglip2_vision_model"}
-"""Those whose classes read images of the size of training alone."""
 
 Reader = Callable[[TowerSource], Mapped | list[Mapped]]
 

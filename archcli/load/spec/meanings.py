@@ -34,7 +34,7 @@ MEANINGS = {
     ),
     "kv_lora_rank": "Width of the latent that keys and values are rebuilt from.",
     "qk_nope_head_dim": "Width of a query or key head that is not rotated.",
-    "qk_rope_head_dim": "Width of a query or key head that is rotated; even.",
+    "qk_rope_head_dim": "Width of a query or key head that is rotated, even; left out, none is.",
     "v_head_dim": "Width of a value head.",
     "head_dim": "Width of a head.",
     "key_head_dim": "Width of a head of queries and keys.",

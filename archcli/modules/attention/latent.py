@@ -40,8 +40,8 @@ class MultiHeadLatentAttention(IndexedAttention):
     serves every phase is naive. `bias` biases Wqa, Wkva and Wo. `q_multiplier` and `kv_multiplier` scale the
     normalized latents (LongCat-Flash sqrt(D / rank), arXiv:2509.01322 section 2.3). `k_pe_norm` normalizes
     k_pe before RoPE turns it. `kv_from` n reads the latents of layer n, counted from 0, and caches none.
-    `qk_rope_head_dim` left out, r is 0 and there is no k_pe (GLM-5.3). `query_gate` makes the queries, and a
-    gate of the result, of their latent after its norm and before it (A.X K2):
+    r left out is 0, and there is no k_pe (GLM-5.3). `query_gate` makes the queries, and a gate of the result,
+    of their latent after its norm and before it (A.X K2):
 
         q, g = split(Wqg [norm(Wqa x) | Wqa x])  [H, n + r], [H, v]
         o = Wo (sigmoid(g) softmax(...) v)

@@ -98,7 +98,7 @@ class Lent(NamedTuple):
     entries: tuple[Tensor, ...]
 
 
-def lent(context: Context, kept: Any, entries: tuple[Tensor, Tensor], chosen: Tensor | None = None) -> Any:
+def lent(context: Context, kept: Any, entries: tuple[Tensor, ...], chosen: Tensor | None = None) -> Any:
     """A mixer's cache, with the entries that it lends if later layers read them."""
     return Lent(kept, entries if chosen is None else (*entries, chosen)) if context.lends else kept
 

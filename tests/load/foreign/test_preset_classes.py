@@ -154,7 +154,11 @@ def test_every_pattern_is_of_a_preset_without_a_stored_file():
 
 WITHOUT_DEFAULTS = {"minimax-text-01"}
 """Presets whose class has no default config, by which the names of its layers are known."""
-ALIKE = {"kimi-linear-48b-a3b": {"mixer.q_proj"}}
+ALIKE = {
+    "kimi-linear-48b-a3b": {"mixer.q_proj"},
+    # attn_hc of either kind of layer: parameters, no modules that a list could name
+    "glm-5.3-flash": {"mixer_hyper", "mixer_hyper_gates.base", "mixer_hyper_gates.scale"},
+}
 """Matrices that layers of two kinds call alike."""
 
 

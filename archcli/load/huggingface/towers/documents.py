@@ -1,4 +1,4 @@
-"""Towers that read pages: GOT-OCR 2 and PP-Chart2Table (SAM's), MiniCPM-V, Granite Docling, HunyuanOCR."""
+"""Towers that read pages: GOT-OCR 2 and PP-Chart2Table (SAM), MiniCPM-V, Granite Docling, HunyuanOCR."""
 
 from __future__ import annotations
 

@@ -118,7 +118,9 @@ def matrices(model):
                         names = (*(it.rpartition(".")[0] for it in held), stored.removesuffix(".weight"))
                         leaves = [it.rpartition(".")[2] for it in held]
                         for it in _of(module, leaves, names, shape):
-                            yield it._replace(of_head=has_head and not it.name.startswith(base))
+                            yield it._replace(
+                                of_head=has_head and not it.in_layer and not it.name.startswith(base)
+                            )
 
 
 def _of(module, keys, names, shape):

@@ -98,7 +98,7 @@ def unmatched(lists: Iterable[Patterns], model: Model, weights: WeightMap) -> li
     entries = (entry for patterns in lists for entry in patterns.unused(names))
     predicted = _predicted(weights)
     # lists name buffers as well, such as a router's e_score_correction_bias
-    leaves = {name.rpartition(".")[2] for name in weights.rules}
+    leaves = {name.rpartition(".")[2] for name in weights.rules} - {"weight", "bias", *"*#", "**"}
     return [
         entry
         for entry in dict.fromkeys(entries)

@@ -7,6 +7,7 @@ own libraries write; of each method a form is asked whose bytes differ from thos
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil
 from typing import NamedTuple
 
 from class_matrices import is_kept
@@ -20,7 +21,7 @@ INT8 = {"_type": "Int8WeightOnlyConfig", "_version": 2, "_data": {}}
 
 def keeps_head(it) -> bool:
     """Whether engines leave a matrix as it is, whatever a list says: the head of words as well."""
-    return is_kept(it) or it.of_head
+    return is_kept(it) or (it.of_head and "entity" not in it.name) or it.has("output_projection")
 
 
 class Method(NamedTuple):
@@ -281,4 +282,4 @@ def stored_bytes(plain, held, method, name):
     """The bytes of a file: `plain` ones in bf16, but for the matrices that this method packs."""
     _, size, packs, keeps = METHODS[method]
     packed = (it for it in held if not keeps(it) and packs(it, name))
-    return plain + sum(size(it) - 2 * it.out * it.inputs for it in packed)
+    return ceil(plain + sum(size(it) - 2 * it.out * it.inputs for it in packed))

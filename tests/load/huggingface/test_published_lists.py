@@ -7,6 +7,8 @@ language model's tensors in their files, and are worked out here.
 import json
 import time
 
+import pytest
+
 from archcli.load.source import load, load_text
 from archcli.measure.params import count_params
 from stored_layouts import nvfp4, plain
@@ -79,6 +81,7 @@ DEEPSEEK_PACKED = packed(
 )
 
 
+@pytest.mark.long
 @every_row(
     ("config", "left_out", "params", "saved", "size"),
     [
@@ -125,6 +128,7 @@ def mixture(layers, experts):
     }
 
 
+@pytest.mark.long
 def test_a_list_of_all_experts_is_read_in_time_and_names_no_single_ones():
     config = mixture(layers=30, experts=128)
     start = time.process_time()
@@ -143,6 +147,7 @@ def test_a_list_without_some_experts_is_said_not_to_be_told_apart(left_out):
     assert any("experts count alike" in note for note in load_text(json.dumps(config), "f").notes)
 
 
+@pytest.mark.long
 @every_row(
     "entry",
     ["model.layers.61*", "e_score_correction_bias", "model.layers.4.mlp.gate.e_score_correction_bias"],

@@ -116,11 +116,16 @@ def matrices(model):
                     if held[0] == parameter:
                         # a tensor that holds several parameters goes by the names of all their modules
                         names = (*(it.rpartition(".")[0] for it in held), stored.removesuffix(".weight"))
-                        for it in _of(module, key, names, shape):
-                            yield it._replace(of_head=has_head and not it.name.startswith(base))
+                        leaves = [it.rpartition(".")[2] for it in held]
+                        for it in _of(module, leaves, names, shape):
+                            yield it._replace(
+                                of_head=has_head and not it.in_layer and not it.name.startswith(base)
+                            )
 
 
-def _of(module, key, names, shape):
+def _of(module, keys, names, shape):
+    """The matrices of a tensor that holds a module's parameters of these names, one or several."""
+    key, *_ = keys
     if isinstance(module, nn.Linear | Conv1D) and key == "weight":
         out, inputs = shape if isinstance(module, nn.Linear) else shape[::-1]
         yield Matrix(names, out, inputs, "linear")
@@ -129,14 +134,15 @@ def _of(module, key, names, shape):
     elif ROUTER.search(names[0]) and key == "weight" and len(shape) == 2:
         yield Matrix(names, *shape, "router")
     elif "expert" in f"{names[0]}{type(module).__name__}".lower():
-        yield from _experts(module, key, names, shape)
+        yield from _experts(module, keys, names, shape)
 
 
-def _experts(module, key, names, shape):
+def _experts(module, keys, names, shape):
     """The matrices of a parameter of experts: of each in a file by itself, or taken apart by tools.
 
     Tools call them as classes of transformers 4 do: `mlp.experts.3.gate_proj`.
     """
+    key, *_ = keys
     if hasattr(module, "moe_num_experts"):
         # DBRX stacks experts below one another, and multiplies by the last matrix from the other side
         n, *sizes = module.moe_num_experts, shape[0] // module.moe_num_experts, shape[1]
@@ -144,23 +150,25 @@ def _experts(module, key, names, shape):
     if type(module).__name__ in TRANSPOSED and len(shape) == 3:
         shape = (shape[0], shape[2], shape[1])
     *_, name, file = names
+    # LongCat's class has entries for experts that compute nothing, which no file has
+    numbered = getattr(module, "down_proj", module._parameters[key]).shape[0]
     index, last = re.search(r"experts\.(\d+)\.", file), file.rpartition(".")[2]
-    if index and len(shape) == 2:
+    if index and len(shape) == 2 and int(index[1]) < numbered:
         apart = BY_ITSELF.get(last, last)
         yield Matrix((name, file, f"{name}.{index[1]}.{apart}"), *shape, "experts")
     elif len(shape) == 3:
-        # LongCat's class has entries for experts that compute nothing, which no file has
-        numbered = min(shape[0], getattr(module, "down_proj", module._parameters[key]).shape[0])
         whole = module._parameters[key].numel() == prod(shape)
         fused = whole and (key == "gate_up_proj" or name.endswith("mlp.input_linear"))
         parts = (
             ("gate_proj", "up_proj")
             if fused
+            else keys
+            if len(keys) > 1
             else (BY_ITSELF.get(key if whole else last, key if whole else last),)
         )
         # the stack is a module where classes of transformers 4 have one, else a parameter, which is none
         file = file if WITH_WEIGHT.search(file) else file.removesuffix(f".{key}").removesuffix(f".{last}")
-        for i in range(numbered):
+        for i in range(min(shape[0], numbered)):
             for part in parts:
                 by_itself = () if key == "weight" else (f"{name}.{i}.{part}",)
                 yield Matrix((name, file, *by_itself), shape[1] // len(parts), shape[2], "experts")

@@ -7,6 +7,7 @@ own libraries write; of each method a form is asked whose bytes differ from thos
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil
 from typing import NamedTuple
 
 from class_matrices import is_kept
@@ -20,7 +21,7 @@ INT8 = {"_type": "Int8WeightOnlyConfig", "_version": 2, "_data": {}}
 
 def keeps_head(it) -> bool:
     """Whether engines leave a matrix as it is, whatever a list says: the head of words as well."""
-    return is_kept(it) or it.of_head
+    return is_kept(it) or (it.of_head and "entity" not in it.name) or it.has("output_projection")
 
 
 class Method(NamedTuple):
@@ -189,15 +190,13 @@ METHODS = {
         lambda it: it.kind == "table",  # a head and routers as well, where they are listed
     ),
     "fp8": Method(skipping("fp8", weight_block_size=[1, 16]), in_groups(16, 4), lacks_ending, keeps_head),
-    "mxfp8": Method(
-        skipping("mxfp8", weight_block_size=[1, 32]), in_groups(32, 1), lacks_ending, keeps_head
-    ),
+    "mxfp8": Method(skipping("mxfp8", weight_block_size=[1, 32]), in_groups(32, 1), lacks_ending, keeps_head),
     "fbgemm": Method(skipping("fbgemm_fp8"), of_row(4), lacks_ending),
     "w8a8": Method(skipping("w8a8_fp8"), of_row(4), lacks_ending, keeps_head),
     "mxfp4": Method(
         skipping("mxfp4"),
         halved(32, 1),
-        lambda it, name: it.kind == "experts" and lacks_ending(it, name),
+        lambda it, name: it.kind == "experts" and "shared" not in it.name and lacks_ending(it, name),
     ),
     "hqq": Method(skipping("hqq", "skip_modules", quant_config=ROWS_OF_8), of_row(2 + 2), lacks_ending),
     "torchao": Method(skipping("torchao", quant_type="int8_weight_only"), of_row(2), lacks_ending),
@@ -207,7 +206,12 @@ METHODS = {
             "quant_type": {
                 "default": {
                     "_type": "ModuleFqnToConfig",
-                    "_data": {"module_fqn_to_config": {"_default": INT8, **dict.fromkeys(in_full(held, ["lm_head"]))}},
+                    "_data": {
+                        "module_fqn_to_config": {
+                            "_default": INT8,
+                            **dict.fromkeys(in_full(held, ["lm_head"])),
+                        }
+                    },
                 }
             },
         },
@@ -237,7 +241,9 @@ METHODS = {
     "quanto": Method(skipping("quanto", weights="int8"), of_row(2, 2 + 2), lacks_ending),
     "metal": Method(skipping("metal", bits=8, group_size=16), in_groups(16, 2 + 2), lacks_ending),
     # tables of 2^4 values, and of 4^4 pairs of them
-    "higgs": Method(skipping("higgs", bits=4, group_size=256), halved(256, 2, 2 * 16 + 4 * 256), lacks_ending),
+    "higgs": Method(
+        skipping("higgs", bits=4, group_size=256), halved(256, 2, 2 * 16 + 4 * 256), lacks_ending
+    ),
     # two Hadamard matrices of 16 x 16, and two scales of fp32
     "fp_quant": Method(
         skipping("fp_quant", forward_dtype="nvfp4"),
@@ -259,10 +265,15 @@ METHODS = {
     ),
     # MLX packs tables, heads and routers too, and states false for what stays as it is
     "mlx": Method(
-        lambda _, held: {"quant_method": "mlx", "bits": 8, "group_size": 16, **dict.fromkeys(in_full(held), False)},
+        lambda _, held: {
+            "quant_method": "mlx",
+            "bits": 8,
+            "group_size": 16,
+            **dict.fromkeys(in_full(held), False),
+        },
         in_groups(16, 2 + 2),
         lacks,
-        lambda it: False,  # noqa: ARG005
+        lambda it: False,
     ),
 }
 
@@ -271,4 +282,4 @@ def stored_bytes(plain, held, method, name):
     """The bytes of a file: `plain` ones in bf16, but for the matrices that this method packs."""
     _, size, packs, keeps = METHODS[method]
     packed = (it for it in held if not keeps(it) and packs(it, name))
-    return plain + sum(size(it) - 2 * it.out * it.inputs for it in packed)
+    return ceil(plain + sum(size(it) - 2 * it.out * it.inputs for it in packed))

@@ -1,42 +1,29 @@
 """Names by which files are counted otherwise than the class's matrices, each with the reason."""
 
-SHARED_SINKS = "shared experts are parameters, and files hold a text model's as its wrapper's does"
-UNREAD = "matrices that no pass over words reads are counted as they are in bf16"
-OF_OTHERS = "the table of names is that of several classes: the head goes by lm_head in one of them"
+WHOLE: dict[str, str] = {"ibert": "its layers are of a class of its own, which tools pass over"}
+"""Families that differ by every name."""
 
-WHOLE: dict[str, str] = {
-    **dict.fromkeys(
-        ("longcat-flash", "longcat-flash-uneven"), "experts that compute nothing are not counted"
+KEPT: dict[str, tuple[tuple[str, ...], str]] = dict.fromkeys(
+    ("mobilebert", "mobilebert-bottlenecked"),
+    (
+        ("cls.predictions.dense", "cls.predictions.decoder"),
+        "the head joins both matrices as they are, and cannot read them packed",
     ),
-    **dict.fromkeys(("inkling", "inkling-alike", "inkling_mm_model"), SHARED_SINKS),
-    **dict.fromkeys(("luke", "luke-untied", "luke-base", "luke-classifier"), UNREAD),
-    "xmod": "of the adapters of several languages a pass runs one",
-    **dict.fromkeys(("esm", "esm-rotary", "esm-classifier"), "the head of contacts is read by no pass"),
-    **dict.fromkeys(("mobilebert", "mobilebert-bottlenecked", "mobilebert-wide"), "a head of two tables"),
-    **dict.fromkeys(("ultrabert", "modernbert-biased"), OF_OTHERS),
-    **dict.fromkeys(("bert2bert", "roberta2bert", "bert2roberta"), UNREAD),
-    **dict.fromkeys(("blip", "blip-untied", "evolla", "evolla-biased"), UNREAD),
-    "ibert": "its layers are of a class of its own, which tools pass over",
-    "fsmt": "files tie the head that the class holds apart",
-}
-"""Families by name that differ by every name."""
-
-POOLER = "the base class's pooler is in the table of names, and goes by the base's name"
-BASES = {
-    "roberta-classifier": "roberta",
-    "xmod-one-language": "roberta",
-    "electra-discriminator": "electra",
-    "electra-classifier": "electra",
-    "deberta-v2": "deberta",
-}
-OF_EITHER = "one table has the names of the encoder's projections and of the decoder's"
-OLDER = "experts go by the names of Granite's older files, too"
+)
+"""Matrices by the end of their names that are left as they are, by family."""
 
 NAMES: dict[str, dict[str, str]] = {
-    **{family: {base: POOLER} for family, base in BASES.items()},
     "switch": {f"expert_{i}": "experts of a layer count alike, with a note" for i in range(8)},
-    "led": dict.fromkeys(("k_proj", "out_proj", "q_proj", "v_proj"), OF_EITHER),
-    "bigbird-pegasus": dict.fromkeys(("k_proj", "out_proj", "q_proj", "v_proj"), OF_EITHER),
-    "granitemoe-swa": dict.fromkeys(("input_linear", "output_linear"), OLDER),
 }
 """Names that mean more matrices than those of the class, by family."""
+
+HEAD_ALONE = "the head that is listed by itself is not that of the file's architecture, or is not read so yet"
+BLOCKS = "matrices that share a stored tensor begin a block of 64 values each"
+BY_METHOD: dict[tuple[str, str], str] = {
+    **{
+        (family, "modelopt-mixed"): HEAD_ALONE
+        for family in ("jina-embeddings-v3", "xlm-roberta", "qwen3_vl_moe", "molmo2", "mllama")
+    },
+    **{(family, "bitsandbytes-4"): BLOCKS for family in ("zamba2", "zamba2-one-block", "zamba2-adapted")},
+}
+"""Families that differ in one method alone."""

@@ -9,14 +9,23 @@ from archcli.load.source import load_text
 from archcli.measure.params import count_params
 from class_matrices import matrices, of_family, step_names
 from named_methods import METHODS, stored_bytes
-from names_on_purpose import NAMES, WHOLE
+from names_on_purpose import BY_METHOD, KEPT, NAMES, WHOLE
 from parity.families import FAMILIES
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
 NONE = "no_such_module"
-CASES = [(name, method) for name in FAMILIES if name not in WHOLE for method in METHODS]
-"""Every family of the parity table, but those of `names_on_purpose.py` that differ in all names."""
+DECODER = "AutoModelForCausalLM"
+CASES = [
+    (name, method)
+    for name, family in FAMILIES.items()
+    for method in METHODS
+    if name not in WHOLE and (name, method) not in BY_METHOD and (method != "mlx" or family.cls == DECODER)
+]
+"""Every family of the parity table and every method, of MLX decoders alone, which it has.
+
+Families of `names_on_purpose.py` that differ in all names are left out.
+"""
 
 
 def counted(config):
@@ -27,9 +36,10 @@ def counted(config):
 def of_class(name):
     """The config of a family, its bytes in bf16, its class's matrices, and the names of patterns."""
     family = FAMILIES[name]
-    is_causal = family.cls == "AutoModelForCausalLM"
-    config = {"architectures": ["TheirsForCausalLM" if is_causal else family.cls], **family.config}
-    held = [*matrices(of_family(family))]
+    architecture = "TheirsForCausalLM" if family.cls == DECODER else family.cls
+    config = {"architectures": [architecture], **family.config}
+    kept, _ = KEPT.get(name, (None, ""))
+    held = [it for it in matrices(of_family(family)) if kept is None or not it.ends(kept)]
     return config, counted(config), held, step_names(held)
 
 

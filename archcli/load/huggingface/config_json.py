@@ -110,7 +110,8 @@ class KeyPlaces(NamedTuple):
         offset = self.offsets.get(key)
         if offset is None or self.content[offset] != "{":
             return KeyPlaces(self.source)
-        return object_places(self.source, self.content, offset)
+        place = self.places[key]
+        return object_places(self.source, self.content, offset, (place.line, offset - place.column))
 
     def report(self, problem: Problem) -> Problem:
         """The problem for the user, without a caret where its place is the file as a whole."""
@@ -124,11 +125,16 @@ def unplaced(file: str) -> KeyPlaces:
     return KeyPlaces(Source(file, ()))
 
 
-def object_places(source: Source, content: str, start: int) -> KeyPlaces:
-    """The places of the values of the JSON object that begins at `start` of a text that is valid JSON."""
+def object_places(
+    source: Source, content: str, start: int, line_at: tuple[int, int] | None = None
+) -> KeyPlaces:
+    """The places of the values of the JSON object that begins at `start` of a text that is valid JSON.
+
+    `line_at` is the number of its line and where that begins, which are counted where they are not known.
+    """
     places: dict[str, Place] = {}
     offsets: dict[str, int] = {}
-    line, line_start = content.count("\n", 0, start), content.rfind("\n", 0, start) + 1
+    line, line_start = line_at or (content.count("\n", 0, start), content.rfind("\n", 0, start) + 1)
     counted = start
     for key, offset, end in _members(content, start):
         newlines = content.count("\n", counted, offset)

@@ -182,3 +182,15 @@ def test_a_pattern_of_single_experts_is_said_not_to_be_told_apart(pattern, is_no
     config = {**QWEN, **routed, "quantization_config": compressed(pattern)}
     found = load_text(json.dumps(config), "f").notes
     assert any("experts count alike" in note for note in found) == is_noted
+
+
+def test_a_listed_parent_means_no_module_inside_of_it():
+    """fantasylord/Qwen36: its list has linear_attn, and its index a weight_shape of in_proj_qkv."""
+    listed = [
+        f"model.language_model.layers.{layer}.linear_attn{inside}"
+        for layer in range(DELTA + FULL)
+        if layer % 4 != 3
+        for inside in ("", ".norm", ".in_proj_b", ".in_proj_a")
+    ]
+    expected = four_bits(lambda _, name: name not in ("in_proj_a", "in_proj_b"))
+    assert totals(compressed(*listed))["bytes"] == expected

@@ -183,7 +183,7 @@ def test_the_key_that_is_left_out_on_the_command_line():
 
 def test_the_text_part_of_a_wrapper_may_state_it():
     text = {**LLAMA, "quantization_config": compressed("pack-quantized", BY_GROUP, None, ["lm_head"])}
-    names = [f"language_model.model.layers.{i}.self_attn" for i in range(L)]
+    names = [f"language_model.model.layers.{i}.self_attn.{which}_proj" for i in range(L) for which in "qkvo"]
     for inner in ("language_model.lm_head", *names):
         text["quantization_config"]["ignore"].append(inner)
     whole = totals({"model_type": "llava", "text_config": text, "tie_word_embeddings": False})

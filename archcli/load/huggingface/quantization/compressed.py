@@ -52,8 +52,9 @@ def compressed_tensors(config: Config) -> Scheme | None:
         if LINEAR in targets:
             usual = packing
         named = [target for target in targets if target != LINEAR]
-        overrides += [(Patterns(named), packing)] if named else []
-    kept = Patterns(entries(config, "ignore"))
+        overrides += [(Patterns(named, whole=True), packing)] if named else []
+    # exports list modules around packed ones as well: `layers.0.linear_attn` beside its in_proj_a
+    kept = Patterns(entries(config, "ignore"), whole=True)
     sparse = config.inner("sparsity_config", {}).get("format", default="dense")
     if not about or sparse != "dense" or len(groups.data) > MOST_SETTINGS:
         return None

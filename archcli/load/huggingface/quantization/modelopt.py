@@ -91,18 +91,21 @@ def _mixed(config: Config) -> Scheme | None:
     """The scheme of `quantized_layers`, which name each module that is packed; all else stays as it is."""
     layers = config.inner("quantized_layers", {})
     config.ignore("ignore", "exclude_modules", "group_size")
-    settings, natives, about = {}, set(), []
-    for name in layers.data:
+    # a file names each of ten thousand experts, and states a few different settings
+    alike = {repr(stated): name for name, stated in layers.data.items()}
+    formats, natives, about = {}, set(), []
+    for stated, name in alike.items():
         of_module = layers.inner(name, {})
         algorithm = _named(of_module)
         packing = _packing(of_module, algorithm, config.data.get("group_size"))
         if packing is None:
             return None
-        settings[name] = packing
+        formats[stated] = packing
         natives.add(ALGORITHMS[algorithm][0])
         about.append(_in_words(algorithm, packing))
-    if not settings:
+    if not formats:
         return None
+    settings = {name: formats[repr(stated)] for name, stated in layers.data.items()}
     native = natives.pop() if len(natives) == 1 else ""
     words = " and ".join(dict.fromkeys(about))
     return Scheme(f"ModelOpt {words}", AS_IT_IS, keeps=(), overrides=by_module(settings), native=native)

@@ -164,14 +164,20 @@ def averaging(bits: float) -> Packing:
     return Packing(whole, 100, hundredths, group_rows=FLATTENED)
 
 
-def by_module(settings: Mapping[str, Packing], **how: bool) -> tuple[tuple[Patterns, Packing], ...]:
+def by_module(settings: Mapping[str, Packing], **how: Any) -> tuple[tuple[Patterns, Packing], ...]:
     """The overrides of modules by name or pattern, those of one format in one list.
 
     All experts of a layer are stored alike: an entry of the first stands for those of the others.
     """
     by_packing: dict[Packing, list[str]] = {}
+    of_all = set()
     for name, packing in settings.items():
         first = EXPERT.sub(r"\g<1>0.", name)
         if first == name or first not in settings:
             by_packing.setdefault(packing, []).append(name)
-    return tuple((Patterns(names, **how), packing) for packing, names in by_packing.items())
+        elif settings[first] == packing:
+            of_all.add(first)
+    return tuple(
+        (Patterns(names, of_all_experts=of_all.intersection(names), **how), packing)
+        for packing, names in by_packing.items()
+    )

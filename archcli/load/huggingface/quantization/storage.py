@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from archcli.graph import Row
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.quantization.methods import METHODS, method_of
 from archcli.load.huggingface.quantization.rules import Decision, rules
-from archcli.load.huggingface.quantization.scheme import AS_IT_IS, Scheme
+from archcli.load.huggingface.quantization.scheme import AS_IT_IS, EXPERT, Scheme
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.huggingface.weights.modules import (
     MOST_NUMBERED,
@@ -108,12 +109,21 @@ def _notes(scheme: Scheme, model: Model, weights: WeightMap | None) -> Iterator[
         yield "quantization_config: its module names were not compared, those of this family are not known"
     for entry in scheme.unread[:3]:
         yield f"quantization_config: the pattern {short_repr(entry)} was not understood"
-    single = next((entry for patterns in scheme.patterns for entry in patterns if SINGLE.search(entry)), "")
-    if single and any(row.experts for row in outline(model)):
+    single = next(_of_single_experts(scheme, model), "")
+    if single:
         yield f"quantization_config: experts count alike, and {short_repr(single)} names some alone"
     missed = [] if weights is None else unmatched(scheme.patterns, model, weights)
     if missed:
         yield f"quantization_config: no module of the model is called {listed(missed)}"
+
+
+def _of_single_experts(scheme: Scheme, model: Model) -> Iterator[str]:
+    """The entries that name some experts of a layer and not all, as `experts.3.up_proj` by itself does."""
+    numbers = [row.experts.n_experts for row in outline(model) if row.experts]
+    for patterns in scheme.patterns if numbers else ():
+        named = [entry for entry in patterns if SINGLE.search(entry) and entry not in patterns.of_all_experts]
+        alike = Counter(EXPERT.sub(r"\1", entry) for entry in named)
+        yield from (entry for entry in named if alike[EXPERT.sub(r"\1", entry)] < min(numbers))
 
 
 def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Iterator[Decision]:

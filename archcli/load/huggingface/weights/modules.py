@@ -97,7 +97,13 @@ def unmatched(lists: Iterable[Patterns], model: Model, weights: WeightMap) -> li
     names = {HEAD, *_all_names(model, weights)} if lists else set()
     entries = (entry for patterns in lists for entry in patterns.unused(names))
     predicted = _predicted(weights)
-    return [entry for entry in dict.fromkeys(entries) if not _is_elsewhere(entry, weights, predicted)]
+    # lists name buffers as well, such as a router's e_score_correction_bias
+    leaves = {name.rpartition(".")[2] for name in weights.rules} - {"weight", "bias", *"*#", "**"}
+    return [
+        entry
+        for entry in dict.fromkeys(entries)
+        if entry.rpartition(".")[2] not in leaves and not _is_elsewhere(entry, weights, predicted)
+    ]
 
 
 def _all_names(model: Model, weights: WeightMap) -> Iterator[str]:
@@ -130,7 +136,7 @@ def _is_elsewhere(entry: str, weights: WeightMap, predicted: list[str]) -> bool:
     """Whether an entry is about a tower, or a layer of multi-token prediction, that the file has."""
     if WITHOUT_WEIGHTS.search(entry) or (weights.wrapped and OF_TOWERS.search(entry)):
         return True
-    bare = f"{entry.replace(chr(92), '')}."
+    bare = f"{entry.replace(chr(92), '').rstrip('.*$')}."
     below = (name.removesuffix("**") for name in predicted if name.endswith("**"))
     return any(step in bare for step in below) or bool(predicted and OF_PREDICTION.search(entry))
 

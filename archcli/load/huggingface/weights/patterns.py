@@ -7,7 +7,7 @@ expressions of a stranger, so their number and the time that each takes are boun
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from archcli.load.huggingface.weights.bounded import BoundedRegex
 from archcli.load.huggingface.weights.map import plain
@@ -27,16 +27,27 @@ class Patterns:
         Patterns(["lm_head", "mlp.gate", "re:.*self_attn.*"]).match("model.layers.3.mlp.gate")
 
     A plain entry names consecutive steps of a module's name (`lm_head`, `mlp.gate`, model.layers.0); with
-    `endings` also how a name ends (`_proj`), as transformers reads it. `re:` is a regular expression from the
+    `endings` also how a name ends (`_proj`), as transformers reads it; with `whole` it is all of a name, and
+    means no module inside of that one. `re:` is a regular expression from the
     name's start on. With `globs`, * stands for any text; otherwise an entry with other characters is an
-    expression up to the end of a step (`model.layers.*.mlp`). `unread` are those that are not understood.
+    expression up to the end of a step (`model.layers.*.mlp`). `unread` are those that are not understood,
+    `of_all_experts` those of a first expert (`experts.0.up_proj`) that stand for all experts of their layer.
     """
 
-    def __init__(self, entries: Iterable[object] = (), *, globs: bool = False, endings: bool = False) -> None:
+    def __init__(
+        self,
+        entries: Iterable[object] = (),
+        *,
+        globs: bool = False,
+        endings: bool = False,
+        whole: bool = False,
+        of_all_experts: Collection[str] = (),
+    ) -> None:
+        self.of_all_experts = of_all_experts
         self.exact: dict[str, str] = {}
         self.expressions: dict[str, BoundedRegex] = {}
         self.unread: list[str] = []
-        self.endings = endings
+        self.endings, self.whole = endings, whole
         self._used: set[str] = set()
         for entry in entries:
             if not isinstance(entry, str) or len(entry) > LONGEST:
@@ -96,6 +107,9 @@ class Patterns:
 
     def _parts(self, name: str) -> Iterator[str]:
         """What a plain entry may say of a name: a run of its steps, and with `endings` how it ends."""
+        if self.whole:
+            yield name
+            return
         yield from _spans(name)
         if self.endings:
             yield from (name[start:] for start in range(len(name) + 1))

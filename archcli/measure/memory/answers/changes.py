@@ -11,7 +11,7 @@ from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.answers.recomputations import recomputations
 from archcli.measure.memory.engine import CACHING
-from archcli.measure.memory.ranks import least_trained_bytes
+from archcli.measure.memory.ranks import least_bytes
 from archcli.measure.memory.training.optimizers import OPTIMIZERS
 from archcli.measure.passes import shape_pass
 from archcli.measure.report import Column, Table
@@ -78,11 +78,11 @@ def cheapest_change(question: MemoryQuestion) -> Record | None:
 
 
 def _may_fit(question: MemoryQuestion) -> bool:
-    """Whether a step may fit by what it holds without a pass; else none of its passes is worth a trace."""
-    if question.settings.phase != "train" or question.device is None:
+    """Whether a pass may fit by what is held all through it; else none is worth a trace."""
+    if question.device is None:
         return True
     try:
-        least = least_trained_bytes(question.traced, question.settings, question.plan)
+        least = least_bytes(question.traced, question.settings, question.plan)
     except ArchError:  # of a plan that the model cannot have
         return False
     return bool(least <= question.device.memory_bytes)

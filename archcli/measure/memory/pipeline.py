@@ -97,23 +97,22 @@ def _group(step: int, p: int, v: int) -> int:
     return step % (p * v) // p
 
 
-def stage_model(model: Model, stage: Stage) -> Model:
+def stage_model(model: Any, stage: Stage) -> Model:
     """The layers of a stage, in one piece.
 
     The first has the embedding. In a later one the embedding's result stands for the hidden states that it
     receives; all but the last end with hidden states.
     """
+    whole: Model = model
     if stage.is_first and stage.is_last:
-        return model
-    changes: dict[str, Any] = {
-        "groups": tuple(_cut_group(model.groups[i], *at) for i, *at in pieces(model, stage))
-    }
+        return whole
+    groups = tuple(_cut_group(model.groups[i], *at) for i, *at in pieces(model, stage))
+    changes: dict[str, Any] = {"groups": groups}
     if not stage.is_last:
         changes |= {"head": None, "final_norm": False}
         if "mtp" in model.fields:
             changes["mtp"] = None
-    cut: Model = substitute(model, {name: value for name, value in changes.items() if name in model.fields})
-    return cut
+    return substitute(whole, {name: value for name, value in changes.items() if name in whole.fields})
 
 
 def pieces(model: Any, stage: Stage) -> tuple[tuple[int, int, int], ...]:

@@ -101,7 +101,7 @@ def usual_plan(question: MemoryQuestion, n_devices: int) -> Plan:
     least = {plan: least_bytes(known, settings, plan) for plan in plans}
     needed: dict[Plan, int] = {}
     # plans whose weights alone are too much come last, and are traced where they may be those that need least
-    for plan in sorted(plans, key=lambda plan: least[plan] > memory_bytes):
+    for plan in sorted(plans, key=lambda plan: max(least[plan], memory_bytes)):
         if least[plan] > min([*needed.values(), least[plan]]):
             continue
         with suppress(ArchError):  # of settings that are refused with any plan

@@ -12,6 +12,7 @@ from archcli.load.yaml.writer import to_mapping
 from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.cache_size import CacheSize
 from archcli.measure.kvcache.kvcache import count_kv_cache
+from archcli.measure.memory.answers.changes import formats_by_bytes
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.answers.report import count_memory
 from archcli.measure.memory.settings import MemorySettings
@@ -22,7 +23,7 @@ from archcli.measure.survey.compare.report import Compared, compare_models
 from archcli.measure.survey.show import list_rows
 from archcli.modules import GLU, Group
 from archcli.modules.blocks.block import Block
-from archcli.modules.models.layers import LayerIndex
+from archcli.modules.models.layers import DistinctLayer, LayerIndex
 from archcli.modules.spec.request import Request
 from archcli.ops import Linear
 from archcli.render.plain import plain
@@ -73,8 +74,8 @@ MOST_TRACES = {
     "decode": 2,
     "kvcache": 7,
     "memory": 8 + 16,
-    "serve": 2 + 3 + 6,
-    "train": 1 + 8,
+    "serve": 4,
+    "train": 2,
     "show": 2,
     "survey": 1,
     "compare": 10,
@@ -82,8 +83,8 @@ MOST_TRACES = {
 """How often a command runs the forward: `kvcache` once for the model, and once for each alternative, `show`
 once more for what a prefill caches.
 
-What fits beside a prefill is searched for along a line. A table of serving has a prefill for each of six
-contexts, whatever the number of sequences; optimizers and losses are tried on one training step.
+What fits beside a prefill is searched for along a line. Where weights alone, or the states of an optimizer,
+are too much, no change is traced: a step is its rows and one pass, serving also its cache and all weights.
 """
 
 
@@ -106,6 +107,20 @@ def blocks_run(monkeypatch):
 def test_a_command_runs_every_layer_a_few_times(blocks_run, reading):
     READINGS[reading](different(MANY))
     assert 0 < len(blocks_run) <= MOST_TRACES[reading] * MANY
+
+
+def test_alternatives_of_a_cache_run_one_layer_of_all_that_cache_alike(blocks_run):
+    groups = (Group(n_layers=1, layer=layer(attention(), GLU(d_ff=8 + i))) for i in range(MANY))
+    count_kv_cache(decoder(*groups), 100)
+    assert len(blocks_run) == MANY + 4  # of the model each, and one as MHA, GQA, MQA and MLA
+
+
+def test_sizes_in_all_formats_ask_each_layer_for_its_facts_once(monkeypatch):
+    asked_of, facts = [], DistinctLayer.facts
+    monkeypatch.setattr(DistinctLayer, "facts", lambda it, *of: asked_of.append(it.path) or facts(it, *of))
+    sizes = formats_by_bytes(MemoryQuestion(different(MANY), MemorySettings("serve", 1, 64)))
+    assert len(sizes) > 12
+    assert len(asked_of) == len(set(asked_of)) == MANY
 
 
 @pytest.mark.long

@@ -14,7 +14,7 @@ from archcli.modules.attention.grouped import GroupedQueryAttention, MultiHeadAt
 from archcli.modules.attention.latent import MultiHeadLatentAttention
 from archcli.modules.attention.mixer import MixerFacts
 from archcli.modules.models.layers import LayerIndex
-from archcli.modules.models.stack import Group, Stack
+from archcli.modules.models.stack import Group, Stack, stacks
 from archcli.modules.networks.norm import Norm
 
 DEFAULT_KV_HEADS = 8
@@ -78,7 +78,9 @@ def caching_alike(model: Model) -> Model:
     become one group of 700.
     """
     groups: list[Group] = []
-    for group in model.groups if isinstance(model, Stack) and not _is_numbered(model) else ():
+    # layers are named by adapters, and stacks below the model are those of an encoder-decoder
+    whole = () if model.lora else (stack for prefix, stack in stacks(model) if not prefix)
+    for group in (group for stack in whole if not _is_numbered(stack) for group in stack.groups):
         before = groups[-1] if groups else None
         if before is not None and _caches_alike(before, group):
             groups[-1] = before.replace(n_layers=before.n_layers + group.n_layers)
@@ -87,9 +89,9 @@ def caching_alike(model: Model) -> Model:
     return model.replace(groups=tuple(groups)) if groups else model
 
 
-def _is_numbered(model: Stack) -> bool:
-    """Whether layers name others, by number or as shared blocks, or are named by adapters."""
-    return model.lends or model.shares_blocks or getattr(model, "lora", None) is not None
+def _is_numbered(stack: Stack) -> bool:
+    """Whether layers name others, by number or as shared blocks."""
+    return stack.lends or stack.shares_blocks
 
 
 def _caches_alike(before: Group, group: Group) -> bool:

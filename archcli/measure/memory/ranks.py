@@ -15,7 +15,7 @@ from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.measure.memory.engine import ANY_ENGINE
 from archcli.measure.memory.inference import in_ram_bytes, inference_pass, serving, stored_bits
-from archcli.measure.memory.pipeline import Stage, in_flight, stage_model, stages_of
+from archcli.measure.memory.pipeline import Stage, in_flight, pieces, stage_model, stages_of
 from archcli.measure.memory.plan import OF_WEIGHTS, Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import (
@@ -232,8 +232,9 @@ def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, stage: 
     held = bytes_of_stage(stored_bits(share, settings.dtype, settings.engine or ANY_ENGINE), stage)
     if stage.is_first:
         held -= in_ram_bytes(model, settings, share, has_head=stage.is_last)
-    # stages of the same layers have the same passes, but for the ends
-    of_stage = share.part(("stage", stage), lambda: stage_model(model, stage))
+    # stages of equal layers have the same passes, but for what is behind the last
+    key = "stage", stage if stage.is_first and stage.is_last else (stage.is_last, pieces(model, stage))
+    of_stage = share.part(key, lambda: stage_model(model, stage))
     if settings.offload is None:
         return _single(of_stage, mine, held)._replace(rank=rank, stage=stage.number)
     from archcli.measure.memory.parts.in_ram import copied_bytes, experts_in_ram  # of an offload alone
@@ -279,14 +280,27 @@ class _TrainedRanks:
         return self._weights[tensor]
 
 
-def least_trained_bytes(known: TracedModel, settings: MemorySettings, plan: Plan) -> Number:
-    """Bytes on the first rank while the optimizer runs: the least of a peak, without a trace of the pass.
+def least_bytes(known: TracedModel, settings: MemorySettings, plan: Plan) -> Number:
+    """Bytes that the largest rank needs at least, without a trace of any pass.
 
-    Raises ArchError for a plan that the model cannot have.
+    In training those of the first while the optimizer runs, else the weights of a stage. Raises ArchError for
+    a plan that the model cannot have.
     """
+    plan.check(known.model, settings)
+    if settings.phase == "train":
+        return _least_trained(known, settings, plan)
+    if settings.offload is not None:
+        return 0
+    share = known.share(replace(plan, pp=1), 0)
+    bits = stored_bits(share, settings.dtype, settings.engine or ANY_ENGINE)
+    stages = stages_of(plan, layer_count(known.model), with_head=settings.splits_layers)
+    in_ram = in_ram_bytes(share.inferring, settings, share, has_head=False)
+    return max(bytes_of_stage(bits, stage) for stage in stages) - in_ram
+
+
+def _least_trained(known: TracedModel, settings: MemorySettings, plan: Plan) -> Number:
     from archcli.measure.memory.training.step import held_alone, optimizer_moment  # of training alone
 
-    plan.check(known.model, settings)
     if plan.devices == 1:
         return optimizer_moment(held_alone(known.model, settings, known)).bytes
     stage, *_ = stages_of(plan, layer_count(known.model), with_head=settings.splits_layers)

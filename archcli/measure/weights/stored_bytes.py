@@ -187,12 +187,12 @@ class FormBits(NamedTuple):
     scales: int
 
 
-def _forms(model: Model, dtype: str) -> Callable[[Row], Iterator[FormBits]]:
+def _forms(model: Model, dtype: str, layers: LayerIndex | None = None) -> Callable[[Row], Iterator[FormBits]]:
     """A function of a row: the forms in which its weights are stored."""
     model, dtype = in_format(model, dtype)
     packed, packings = model.quantization, None
     if packed is not None:
-        dtype, packings = packed.unpacked or dtype, packed.packings(_layers(model))
+        dtype, packings = packed.unpacked or dtype, packed.packings(layers or _layers(model))
     width = ELEMENT_BITS[dtype]
 
     def of_row(row: Row) -> Iterator[FormBits]:
@@ -238,9 +238,9 @@ def packed_parts(model: Model, rows: Iterable[Row], width: Number) -> dict[str, 
     return {path: part for path, part in parts.items() if part != 1}
 
 
-def weight_bytes(model: Model, rows: Iterable[Row], dtype: str) -> int:
-    """Bytes of all weights as they are stored."""
-    of_row = _forms(model, dtype)
+def weight_bytes(model: Model, rows: Iterable[Row], dtype: str, layers: LayerIndex | None = None) -> int:
+    """Bytes of all weights as they are stored; `layers` are the model's where they are known already."""
+    of_row = _forms(model, dtype, layers)
     bits = sum(form.values + form.scales for row in rows if row.weights for form in of_row(row))
     whole: int = ceil_div(bits, 8)
     return whole

@@ -72,6 +72,11 @@ class LayerIndex:
         self.model = model
 
     @cached_property
+    def facts(self) -> tuple[MixerFacts, ...]:
+        """The facts of each distinct layer, in the order of the model: each mixture of formats asks."""
+        return tuple(layer.facts() for layer in self)
+
+    @cached_property
     def _spans(self) -> dict[str, range]:
         by_path: dict[str, range] = {}
         for stem, groups in self._groups.items():

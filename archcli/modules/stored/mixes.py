@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from archcli.arith import prod
 from archcli.graph import Row
-from archcli.modules.models.layers import DistinctLayer, LayerIndex
+from archcli.modules.attention.mixer import MixerFacts
+from archcli.modules.models.layers import LayerIndex
 
 Choice = tuple[str, str]
 """(condition, type): the type of a tensor where the condition holds."""
@@ -117,8 +118,7 @@ class MixedModel:
         # Any: the index knows its model as a Spec
         embedding: Any = vars(layers.model)["embedding"]
         self.is_tied: bool = embedding.tied
-        facts = [layer.facts() for layer in layers]
-        grouped = [int(it.n_heads // it.n_kv_heads) for it in facts if it.n_heads and it.n_kv_heads]
+        grouped = [int(it.n_heads // it.n_kv_heads) for it in layers.facts if it.n_heads and it.n_kv_heads]
         self.heads_per_key = max(grouped, default=1)
         experts = [layer.ffn.expert_counts[0] or 0 for layer in layers if layer.ffn is not None]
         self.is_of_eight = max(experts, default=0) == EIGHT
@@ -187,14 +187,13 @@ def _whole(name: str, length: int) -> str:
 
 
 def _stacked(layers: LayerIndex, prefix: str) -> Stacked:
-    mine = [layer for layer in layers if layer.path.startswith(prefix)]
-    spans = [layers.span(layer.path) for layer in mine if _has_values(layer)]
+    mine = [pair for pair in zip(layers, layers.facts, strict=True) if pair[0].path.startswith(prefix)]
+    spans = [layers.span(layer.path) for layer, facts in mine if _has_values(facts)]
     holding = sorted(number for span in spans for number in span)
-    n_layers = sum(len(layers.span(layer.path)) for layer in mine)
+    n_layers = sum(len(layers.span(layer.path)) for layer, _ in mine)
     return Stacked(n_layers, {number: i for i, number in enumerate(holding)})
 
 
-def _has_values(layer: DistinctLayer) -> bool:
+def _has_values(facts: MixerFacts) -> bool:
     """Whether a layer has a projection to values: attention, or a delta net."""
-    facts = layer.facts()
     return facts.has_scores or facts.recurrence is not None

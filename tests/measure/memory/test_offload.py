@@ -3,6 +3,9 @@
 import pytest
 
 import archcli
+from archcli.measure.memory.answers import offloading
+from archcli.measure.memory.answers.question import MemoryQuestion
+from archcli.measure.memory.parts import in_ram
 from table import every_row
 
 GIB = 2**30
@@ -125,6 +128,35 @@ def test_auto_is_the_least_that_fits(model, device, kind):
     same = memory(model, f"{kind}:{number}", **asked).totals
     assert (same["fits"], same["peak_bytes"]) == (True, found["peak_bytes"])
     assert not memory(model, f"{kind}:{number - 1}", **asked).totals["fits"]
+
+
+def test_auto_asks_what_the_device_lacks_alone(monkeypatch):
+    """The line between none and all of 32 layers in RAM leads to the least; halving would try seven."""
+    counted, tried = set(), set()
+    part, ranks = in_ram.part_in_ram, MemoryQuestion.ranks
+
+    def part_counted(known, settings):
+        counted.add(settings.offload)
+        return part(known, settings)
+
+    def ranks_tried(question):
+        tried.add(question.settings.offload)
+        return ranks(question)
+
+    monkeypatch.setattr(in_ram, "part_in_ram", part_counted)
+    monkeypatch.setattr(MemoryQuestion, "ranks", ranks_tried)
+    least = memory("llama-3.1-8b", "auto", memory="11GiB").totals["offload"]["layers"]
+    assert 0 < least < 32
+    assert {offload.layers for offload in counted} == {least}
+    assert len(tried) <= 6
+
+
+def test_formats_larger_than_device_and_ram_are_not_searched(monkeypatch):
+    """540 B weights take 177 GB in 2.6 bits: no format fits 24 GiB and the 64 GiB of RAM that are offered."""
+    searched, search = [], offloading.fewest
+    monkeypatch.setattr(offloading, "fewest", lambda *of: searched.append(of) or search(*of))
+    assert not archcli.fit("palm-540b", memory="24GiB").totals["fits"]
+    assert len(searched) <= 1  # for the form that is published
 
 
 def test_auto_leaves_nothing_where_all_fits():

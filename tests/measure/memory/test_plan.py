@@ -345,3 +345,28 @@ def test_stages_share_what_is_known_of_a_ranks_weights(monkeypatch):
     for stages in (2, 4):
         replace(question, plan=Plan(pp=stages)).answer()
     assert len(asked_of) == 1
+
+
+def traces_of(monkeypatch, question):
+    """How many passes an answer traces."""
+    traced, trace = [], inference.trace_memory
+    monkeypatch.setattr(inference, "trace_memory", lambda *of: traced.append(of) or trace(*of))
+    question.answer()
+    return len(traced)
+
+
+def test_stages_of_equal_layers_are_traced_once(monkeypatch):
+    """12 layers on 4 devices: the first three stages are 3 equal layers each, behind the last is the head."""
+    question = replace(asked(load("gpt2").model, phase="prefill"), plan=Plan(pp=4))
+    assert traces_of(monkeypatch, question) == 2
+
+
+def test_no_pass_is_traced_of_a_plan_whose_weights_alone_are_too_much(monkeypatch):
+    """8 B weights whole are 16 GB, in two stages 8: more than all that one of 8 stages needs."""
+    question = asked(load(LLAMA).model, phase="serve")
+    device = DeviceMemory("small", 10**9, 8, per_node=1)
+    tried, ranks = [], MemoryQuestion.ranks
+    monkeypatch.setattr(MemoryQuestion, "ranks", lambda it: tried.append(it.plan) or ranks(it))
+    assert usual_plan(replace(question, device=device), 8) == Plan(pp=8)
+    assert tried[0] == Plan(pp=8)
+    assert {Plan(dp=8), Plan(dp=4, pp=2)}.isdisjoint(tried)

@@ -8,14 +8,16 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
+from archcli.graph import Row
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.answers.recomputations import recomputations
 from archcli.measure.memory.engine import CACHING
-from archcli.measure.memory.ranks import least_trained_bytes
+from archcli.measure.memory.ranks import least_bytes
 from archcli.measure.memory.training.optimizers import OPTIMIZERS
 from archcli.measure.passes import shape_pass
 from archcli.measure.report import Column, Table
 from archcli.measure.weights.stored_bytes import weight_bytes
+from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.arguments import ZeroStage
 
 Record = dict[str, Any]
@@ -78,11 +80,11 @@ def cheapest_change(question: MemoryQuestion) -> Record | None:
 
 
 def _may_fit(question: MemoryQuestion) -> bool:
-    """Whether a step may fit by what it holds without a pass; else none of its passes is worth a trace."""
-    if question.settings.phase != "train" or question.device is None:
+    """Whether a pass may fit by what is held all through it; else none is worth a trace."""
+    if question.device is None:
         return True
     try:
-        least = least_trained_bytes(question.traced, question.settings, question.plan)
+        least = least_bytes(question.traced, question.settings, question.plan)
     except ArchError:  # of a plan that the model cannot have
         return False
     return bool(least <= question.device.memory_bytes)
@@ -138,7 +140,12 @@ def _in_fewer_bits(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuesti
 
 def whole_bytes(question: MemoryQuestion) -> int:
     """Bytes of all weights of the question's model."""
-    return weight_bytes(question.model, shape_pass(question.model).rows, question.settings.dtype)
+    return weight_bytes(question.model, _rows(question), question.settings.dtype)
+
+
+def _rows(question: MemoryQuestion) -> tuple[Row, ...]:
+    """The rows of one token, which are the same in every format of the weights."""
+    return question.traced.passed("shapes", lambda: shape_pass(question.model).rows)
 
 
 def formats_by_bytes(question: MemoryQuestion) -> list[tuple[int, str, MemoryQuestion]]:
@@ -149,9 +156,9 @@ def formats_by_bytes(question: MemoryQuestion) -> list[tuple[int, str, MemoryQue
     model = question.model
     if not (model.quantization is None or model.stored_as or model.is_as_published):
         return []
-    rows = shape_pass(model).rows
+    rows, layers = _rows(question), LayerIndex(model)
     sized = (
-        (weight_bytes(stored.model, rows, stored.settings.dtype), name, stored)
+        (weight_bytes(stored.model, rows, stored.settings.dtype, layers), name, stored)
         for name, stored in _stored(question)
     )
     return sorted(sized, key=lambda it: -it[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isqrt
@@ -14,7 +15,7 @@ from archcli.measure.memory.answers.recomputations import cheapest
 from archcli.measure.memory.answers.tables import plan_options
 from archcli.measure.memory.inference import in_ram_bytes
 from archcli.measure.memory.plan import DEVICES_PER_NODE, ONE_DEVICE, Plan, divisors, n_stacked_layers
-from archcli.measure.memory.ranks import RankPeak
+from archcli.measure.memory.ranks import RankPeak, least_bytes
 from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules.models.model import inferring
@@ -96,15 +97,18 @@ def usual_plan(question: MemoryQuestion, n_devices: int) -> Plan:
     plans = UsualPlans(question, per_node).of(n_devices)
     if len(plans) == 1 or question.device is None:
         return plans[0]
+    known, settings, memory_bytes = question.traced, question.settings, question.device.memory_bytes
+    least = {plan: least_bytes(known, settings, plan) for plan in plans}
     needed: dict[Plan, int] = {}
-    for plan in plans:
-        try:
-            needed[plan] = replace(question, plan=plan).answer().needed_bytes
-        except ArchError:  # of settings that are refused with any plan
+    # plans whose weights alone are too much come last, and are traced where they may be those that need least
+    for plan in sorted(plans, key=lambda plan: max(least[plan], memory_bytes)):
+        if least[plan] > min([*needed.values(), least[plan]]):
             continue
-        if needed[plan] <= question.device.memory_bytes:
-            return plan
-    return min(needed, key=lambda plan: needed[plan], default=plans[0])
+        with suppress(ArchError):  # of settings that are refused with any plan
+            needed[plan] = replace(question, plan=plan).answer().needed_bytes
+            if needed[plan] <= memory_bytes:
+                return plan
+    return min((plan for plan in plans if plan in needed), key=lambda plan: needed[plan], default=plans[0])
 
 
 @dataclass

@@ -111,9 +111,9 @@ def fewest(question: MemoryQuestion, host: HostMemory) -> Offload:
 
 
 def _least(lacking: Callable[[int], int], most: int) -> int | None:
-    """The least number in RAM with which the device lacks nothing, where it does with 0; None for no number.
+    """The least number in RAM with which the device lacks nothing; None where no number is enough.
 
-    Bytes on the device fall with it in nearly straight lines: those of layers that are alike.
+    0 is not. Bytes on the device fall with it in nearly straight lines: those of layers that are alike.
     """
     if lacking(most) > 0:
         return None

@@ -134,8 +134,22 @@ class Choice:
         least = next((n for n in known if n and self.holds(n * block)), None)
         if least is None:
             return None
-        blocks = -(-longest // block)
-        return block * narrowed(lambda n: self.lacking(n * block), least, blocks)
+        return block * self._most_blocks(least, -(-longest // block))
+
+    def _most_blocks(self, least: int, most: int) -> int:
+        """The most blocks of the engine's cache that fit, where `least` do and `most` do not.
+
+        They are searched for with the plan of the most: bytes jump where another plan takes over.
+        """
+        block, plan = self.engine.cache_block, self.at(self.asked.longest).plan
+
+        def lacking(n: int) -> int:
+            return replace(self.question.changed(seq_len=n * block), plan=plan).lacking()
+
+        blocks = narrowed(lacking, least, most) if lacking(least) <= 0 else least
+        if blocks + 1 < most and self.holds((blocks + 1) * block):
+            return narrowed(lambda n: self.lacking(n * block), blocks + 1, most)
+        return blocks
 
     @cached_property
     def peak_bytes(self) -> int:

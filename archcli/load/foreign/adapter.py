@@ -127,7 +127,7 @@ def _by_modules(adapter: Adapter, base: Loaded, names: ClassNames) -> dict[str, 
     """The targets among the modules of the base model's class, and the rules of those that differ."""
     file = adapter.config
     try:
-        adapted = adapted_by(_stated(adapter), base.model, names, adapter.variants)
+        adapted = adapted_by(_stated(adapter), base.model, names, adapter.variants, adapter.dropout)
     except TargetError as error:
         raise _refused(adapter, f"{error.what} of {quote(base.name)}", error.hint) from None
     except ValueError:
@@ -135,16 +135,15 @@ def _by_modules(adapter: Adapter, base: Loaded, names: ClassNames) -> dict[str, 
         raise _refused(adapter, what, "state names, such as [q_proj, v_proj]") from None
     if adapted.absent:
         file.note(f"no module of {base.name} is called {listed(adapted.absent)} of target_modules")
-    of_experts = [row for row in outline(base.model) if row.experts is not None]
-    if of_experts and names.experts_apart and adapted.has_experts:
+    if adapted.refusal:
         file.note(
-            "each expert is adapted by itself, as transformers 4's classes hold experts: in transformers 5, "
-            f"where all are one parameter, {adapted.without_experts:,} are trained"
+            "each expert is adapted by itself, as transformers 4's class holds experts; of transformers 5's, "
+            f"which holds them as one parameter, {adapted.refusal}"
         )
-    elif of_experts and adapted.with_experts != adapted.trained:
+    elif adapted.apart is not None:
         file.note(
-            "experts are one parameter in this class, which peft does not adapt by target_modules: "
-            f"with each by itself {adapted.with_experts:,} would be trained"
+            "experts are one parameter in transformers 5's class, and are adapted as peft adapts that: with "
+            f"each by itself {adapted.apart:,} would be trained"
         )
     return {"targets": adapted.targets, **({"rules": adapted.rules} if adapted.rules else {})}
 

@@ -21,7 +21,7 @@ from archcli.modules.adapters.rule import AdapterRule
 from archcli.modules.networks.activation import dropped
 from archcli.modules.spec.base import Conflict, Module, Positive, Share, Size, Spec
 from archcli.modules.spec.trace import ADAPTERS, outline
-from archcli.ops import Add, Einsum, Linear, Lookup, Scale
+from archcli.ops import Add, BlockDiagonal, Einsum, Gather, Linear, Lookup, MergeHeads, Scale, SplitHeads
 
 
 class Adapted:
@@ -62,12 +62,14 @@ def on_tape(tape: Tape, tree: Any) -> Any:
 
 
 EVERY = "all_linear"
+USE = "shared"
+"""The step of the paths within a block that a layer calls, and other layers too."""
 HEAD, ROUTER, TABLE = "lm_head", "router", "embedding"
 # as PEFT's all-linear leaves the output layer out; a head of classes or clusters is one too
-NOT_IN_EVERY = re.compile(rf"({HEAD}(_classes|_tail_\d+_(down|up))?|{ROUTER}|{TABLE})")
-"""Projections that `all_linear` leaves out."""
+NOT_IN_EVERY = re.compile(rf"{HEAD}(_classes|_tail_\d+_(down|up))?|{ROUTER}")
+"""Projections that `all_linear` leaves out, as it does all tables."""
 TABLES = {"tokens": TABLE, "source": TABLE}
-"""The token tables, by the names of their ops."""
+"""The token tables, by the names of their ops; others go by those: positions, token_types."""
 
 
 class LoRA(Spec):
@@ -76,12 +78,12 @@ class LoRA(Spec):
     B starts as zero. Hu et al. 2021, arXiv:2106.09685 section 4.1.
 
     `targets` names the projections that are adapted, in the words of this file's other keys: q, k, v, o,
-    gate, up, down, of MLA q_a, q_b, kv_a, kv_b; router, lm_head, embedding; all_linear is every projection
-    but routers and the head. The last steps of a path name fewer of them: attention.q, shared.up. Matrices
-    that a class holds in one share one A: q+k+v. The paper adapts q and v. `rank` is the width between A
-    and B. `alpha` left out is the rank, so that the product counts once. `dropout` zeroes that share of what
-    A reads in training. `rules` give some projections another rank, in all layers or in some. Everything but
-    the adapters is frozen.
+    gate, up, down, of MLA q_a, q_b, kv_a, kv_b; router, lm_head, embedding, positions; all_linear is every
+    projection but routers and the head. The last steps of a path name fewer of them: attention.q, shared.up.
+    Matrices that a class holds in one share one A: q+k+v. The paper adapts q and v. `rank` is the width
+    between A and B. `alpha` left out is the rank, so that the product counts once. `dropout` zeroes that
+    share of what A reads in training. `rules` give some projections another rank, in all layers or in some.
+    Everything but the adapters is frozen.
     """
 
     rank: Size
@@ -117,7 +119,7 @@ class LoRA(Spec):
         word = target_of(op)
         if word is None:
             return None
-        is_every = not NOT_IN_EVERY.fullmatch(word)
+        is_every = isinstance(op, Linear | BlockDiagonal) and not NOT_IN_EVERY.fullmatch(word)
         return next(
             (
                 target
@@ -167,22 +169,7 @@ class LoRA(Spec):
 
     def check_model(self, model: Any) -> Iterator[Conflict]:
         """Conflicts: targets that are no projection of this model."""
-        rows = outline(model)
-        yield from self._unknown(rows)
-        if TABLE in self.targets and any(row.op.name == "source" and not row.weights for row in rows):
-            yield Conflict(
-                "lora-shared-embedding",
-                "lora.targets",
-                "the embedding cannot be adapted where source and target share it",
-                "leave embedding out of the targets",
-            )
-        if any(row.stored is not None for row in rows):
-            yield Conflict(
-                "lora-tied-layers",
-                "lora",
-                "adapters of layers that share weights are not defined",
-                "leave lora out",
-            )
+        yield from self._unknown(outline(model))
         if TABLE in self.targets and model.mtp_depth:
             yield Conflict(
                 "lora-mtp-embedding",
@@ -224,9 +211,14 @@ def means(target: str, path: str, word: str) -> bool:
 def target_of(op: Op) -> str | None:
     """The name of an op in `targets`, such as `q` for q_proj; None where it cannot be adapted."""
     # a tied head borrows its matrix and is a target; other borrowed matrices are another op's
+    if isinstance(op, BlockDiagonal):
+        return op.name.removesuffix("_proj") if op.is_matrix else None
     if isinstance(op, Linear) and (op.name == HEAD or not op.borrowed):
         return op.name.removesuffix("_proj")
-    return TABLES.get(op.name) if isinstance(op, Lookup) else None
+    if isinstance(op, Gather):
+        # the source's vectors by the table of the target; each has an adapter of its own
+        return TABLES.get(op.name)
+    return TABLES.get(op.name, op.name) if isinstance(op, Lookup) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +226,9 @@ class AdaptTape:
     """A tape around another: freezes all weights and adds adapters.
 
     `path` is that of the module whose ops it emits, `lows` holds A x of targets that share an A: of q+k+v
-    what q has computed stands ready for k and v.
+    what q has computed stands ready for k and v. Adapters of a layer whose weights others share are shared
+    with them, as they are parts of one module in PEFT; those of a block that several layers call are each
+    caller's own (Zamba).
     """
 
     inner: Tape
@@ -247,7 +241,7 @@ class AdaptTape:
         y = self.inner.emit(op, *xs, group=group, trained=False)
         adapter = self.lora.adapter(op, self.path)
         if adapter is not None:
-            y = self._added(op, y, self._low(op, xs[0], adapter), adapter)
+            y = self._added(op, y, self._low(op, xs, adapter), adapter)
         return on_tape(self, y)
 
     def weight(
@@ -308,31 +302,46 @@ class AdaptTape:
     def _around(self, tape: Tape) -> AdaptTape:
         return AdaptTape(tape, self.lora, self.path, self.lows)
 
-    def _low(self, op: Op, read: Tensor, adapter: OpAdapter) -> Tensor:
+    def _low(self, op: Op, xs: tuple[Tensor, ...], adapter: OpAdapter) -> Tensor:
         """B A x; of a table B a for the row a of A [entries, rank], where A starts as zero."""
-        x = Tensor(self.inner, read.value)
-        width = op.shape(x.shape)[-1]
-        if isinstance(op, Lookup):
+        own = self.inner.own() if USE in self.path.split(".") else self.inner
+        read, x = xs[0], Tensor(own, xs[0].value)
+        width = op.shape(*(x.shape for x in xs))[-1]
+        if isinstance(op, Lookup | Gather):
             # PEFT starts A of a table at zero and B at random, of a projection the other way round
-            low = Lookup(f"{op.name}.lora_embedding_A", op.entries, adapter.rank, zeroed=True)(
-                x, group=ADAPTERS
-            )
+            entries = op.entries if isinstance(op, Lookup) else xs[1].shape[0]
+            low = Lookup(f"{op.name}.lora_embedding_A", entries, adapter.rank, zeroed=True)(x, group=ADAPTERS)
             looked_up: Tensor = Linear(f"{op.name}.lora_embedding_B", width)(low, group=ADAPTERS)
             return looked_up
         # behind the branch of tables: ids cannot be dropped
         shared = self.lows.get((adapter.target, id(read.value)))
         if shared is None:
             x = dropped(x, self.lora.dropout, f"{op.name}.lora_dropout", ADAPTERS)
-            low = Linear(f"{op.name}.lora_A", adapter.rank)(x, group=ADAPTERS)
+            low = self._narrowed(op, x, adapter)
         else:
-            low = Tensor(self.inner, shared[1].value)
+            low = Tensor(own, shared[1].value)
         if "+" in adapter.target:
             # with what it was made of, so that no later tensor has its id
             self.lows[adapter.target, id(read.value)] = (read, low)
-        projected: Tensor = Linear(f"{op.name}.lora_B", width, zeroed=True)(low, group=ADAPTERS)
+        name = f"{op.name}.lora_B"
+        if isinstance(op, BlockDiagonal):
+            blocks: Tensor = BlockDiagonal(name, op.blocks, width, zeroed=True)(low, group=ADAPTERS)
+            return blocks
+        projected: Tensor = Linear(name, width, zeroed=True)(low, group=ADAPTERS)
         return projected
 
+    def _narrowed(self, op: Op, x: Tensor, adapter: OpAdapter) -> Tensor:
+        """A x; of blocks one A for all of them, as PEFT has it of a matrix that holds them."""
+        a = Linear(f"{op.name}.lora_A", adapter.rank)
+        if not isinstance(op, BlockDiagonal):
+            low: Tensor = a(x, group=ADAPTERS)
+            return low
+        low = a(SplitHeads(f"{op.name}.lora_blocks", op.blocks)(x, group=ADAPTERS), group=ADAPTERS)
+        joined: Tensor = MergeHeads(f"{op.name}.lora_joined")(low, group=ADAPTERS)
+        return joined
+
     def _added(self, op: Op, y: Tensor, low: Tensor, adapter: OpAdapter) -> Tensor:
+        low = Tensor(self.inner, low.value)
         scaled = Scale(f"{op.name}.lora_scale", adapter.factor)(low, group=ADAPTERS)
         total: Tensor = Add(f"{op.name}.lora_add")(y, scaled, group=ADAPTERS)
         return total

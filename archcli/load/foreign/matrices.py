@@ -1,0 +1,152 @@
+"""The matrices of a model that adapters may stand beside, by the names of their modules in the class."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from archcli.arith import Number
+from archcli.graph import Row
+from archcli.load.foreign.class_names import ClassNames
+from archcli.load.huggingface.weights.map import WeightMap
+from archcli.load.huggingface.weights.modules import MOST_NUMBERED, held_together, is_module, module_names
+from archcli.modules import Model
+from archcli.modules.adapters.lora import HEAD, ROUTER, TABLES, USE, target_of
+from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.trace import outline
+from archcli.ops import Gather, Lookup
+
+LAYER = re.compile(r"^(.*\.)?layers\.\d+\.")
+OF_ENCODER = re.compile(r"(^|\.)encoder\.")
+OF_TABLE = re.compile(r"embed|wte|tokens|shared")
+"""Last steps of a table's names; a tied head's, such as cls.predictions.decoder, are the others."""
+PARAMETERS = ("gate", "router")
+"""Routers that are a module with a parameter in transformers 5: mlp.gate; a layer within them is linear."""
+LINEAR_ROUTERS = ("llama4", "llama4_text")
+"""Types whose router by such a name is a linear layer."""
+
+
+class Matrix(NamedTuple):
+    """A matrix that adapters may stand beside.
+
+    tail: its path below its layer, as a target names it (`mixer.q`).
+    together: the tails of all matrices that lie in one with it, in their order.
+    names: those of its module in the class, of each layer.
+    is_linear: transformers 5 has it as a linear layer or a table, which peft can adapt.
+    was_linear: transformers 4 had it so.
+    numbers: its layers that have adapters of their own, [None] outside of layers.
+    """
+
+    tail: str
+    word: str
+    together: tuple[str, ...]
+    names: tuple[tuple[str, ...], ...]
+    row: Row
+    is_linear: bool
+    was_linear: bool
+    numbers: tuple[int | None, ...]
+    outputs: Number
+    inputs: Number
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a table of vectors."""
+        return isinstance(self.row.op, Lookup | Gather)
+
+    @property
+    def is_routed(self) -> bool:
+        """Whether it is of experts, or of a router."""
+        return bool(self.row.experts) or self.word == ROUTER
+
+
+def all_matrices(
+    model: Model, names: ClassNames, layers: LayerIndex, *, every_layer: bool
+) -> Iterator[Matrix]:
+    """All matrices that can have adapters, a row of several layers once, with the names of every layer."""
+    rows = outline(model)
+    tables = [row for row in rows if isinstance(row.op, Lookup) and "weight" in row.weights]
+    first: dict[str, tuple[tuple[str, ...], ...]] = {}
+    for row in rows:
+        word = target_of(row.op)
+        if word is None or len(layers.stored_span(row)) > MOST_NUMBERED:
+            continue
+        paths = layers.stored_paths(row)[: None if every_layer else 1] or [row.path]
+        called = tuple(_called(path, row, word, tables, names.weights) for path in paths)
+        tail = tail_of(row.path)
+        # a later use of a shared block goes by the names of its first
+        called = first.get(tail, called) if row.stored == 0 else called
+        first.setdefault(tail, called)
+        is_linear = isinstance(row.op, Lookup | Gather) or is_module(row.path, names.weights)
+        is_routed = bool(row.experts) or word == ROUTER
+        yield Matrix(
+            tail,
+            word,
+            _together(row, names.weights),
+            called,
+            row,
+            is_linear and (not is_routed or _is_linear_router(row, called, names)),
+            is_linear and (not is_routed or names.experts_apart),
+            _numbers(row, layers),
+            *_sizes(row, tables),
+        )
+
+
+def tail_of(path: str) -> str:
+    """The path of a matrix below its layer, in the words of `lora.targets`."""
+    place, _, name = LAYER.sub("", path).rpartition(".")
+    word = TABLES.get(name, name.removesuffix("_proj"))
+    return f"{place}.{word}" if place else word
+
+
+def _numbers(row: Row, layers: LayerIndex) -> tuple[int | None, ...]:
+    if not any(row.path.startswith(prefix) for prefix in layers.prefixes):
+        return (None,)
+    is_use = USE in row.path.split(".")
+    return (*(layers.span(row.path) if is_use else layers.stored_span(row)),)
+
+
+def _together(row: Row, weights: WeightMap) -> tuple[str, ...]:
+    # of experts that lie in one parameter only adapters of each by itself are asked about
+    paths = (f"{row.path}.weight",) if row.experts else held_together(row.path, weights)
+    return tuple(tail_of(path.removesuffix(".weight")) for path in paths)
+
+
+def _is_linear_router(row: Row, called: Sequence[tuple[str, ...]], names: ClassNames) -> bool:
+    lasts = {name.rpartition(".")[2] for name in called[0]}
+    return not row.experts and (names.kind in LINEAR_ROUTERS or lasts.isdisjoint(PARAMETERS))
+
+
+def _sizes(row: Row, tables: Sequence[Row]) -> tuple[Number, Number]:
+    """The outputs and inputs of a matrix, those of a tied head and of the source being its table's."""
+    if "weight" in row.weights:
+        # of blocks, one below the other in a matrix, the inputs of one
+        *outputs, inputs = row.weights["weight"]
+        return outputs[-1] * (outputs[0] if len(outputs) > 1 else 1), inputs
+    entries, width = next((table.weights["weight"] for table in tables), (0, 0))
+    return getattr(row.op, "out", entries), width
+
+
+def _called(path: str, row: Row, word: str, tables: Sequence[Row], weights: WeightMap) -> tuple[str, ...]:
+    """The names of a matrix's module; of experts in one parameter those that each by itself would have."""
+    lends = (
+        tables[0].path if tables and "weight" not in row.weights and word in (HEAD, *TABLES.values()) else ""
+    )
+    names = module_names(lends or path, weights, experts=bool(row.experts))
+    if isinstance(row.op, Lookup | Gather) or lends:
+        names = _of_table(names, row, word)
+    names += [f"{name.rpartition('.')[0]}.0.{row.op.name}" for name in names if row.experts]
+    # a stack of experts, or the module of a router, is no matrix
+    return (*(name for name in dict.fromkeys(names) if not any(it.startswith(f"{name}.") for it in names)),)
+
+
+def _of_table(names: list[str], row: Row, word: str) -> list[str]:
+    """Those names of a table that are a tied head's, the encoder's, or the table's own."""
+    heads = [name for name in names if not OF_TABLE.search(name.rpartition(".")[2])]
+    if word == HEAD:
+        return heads or [HEAD]
+    own = [name for name in names if name not in heads] or names
+    # no pass reads the module `shared`: encoder and decoder have tables tied to it
+    own = [name for name in own if not name.endswith("shared")] or own
+    of_source = row.op.name == "source"
+    return [name for name in own if bool(OF_ENCODER.search(name)) == of_source] or own

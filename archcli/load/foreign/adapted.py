@@ -176,6 +176,15 @@ def _apart(question: Question) -> Number:
 
 def _check_modules(question: Question) -> None:
     """TargetError for what peft refuses: a module of several layers, or a matrix read past its adapter."""
+    if question.names.kind in OF_MAMBA and any(
+        name.endswith("out_proj")
+        and question.is_meant(matrix, [name])
+        and question.variants.setting_of([name])
+        for matrix in question.matrices
+        for name in matrix.names[0]
+    ):
+        what = "peft refuses out_proj of a Mamba layer, whose fast pass reads the weight past an adapter,"
+        raise TargetError(what, "leave it out of target_modules")
     if question.is_every:
         return
     own = {name for matrix in question.matrices for names in matrix.names for name in names}
@@ -183,8 +192,7 @@ def _check_modules(question: Question) -> None:
     for target in [question.targets] if isinstance(question.targets, str) else question.targets:
         stated = target if isinstance(question.targets, str) else [target]
         meant = [name for name in parents if not name[-1].isdigit() and is_meant([name], stated)]
-        is_both = not isinstance(stated, str) and is_meant(own, stated)
-        if meant and not is_both:
+        if meant:
             what = f"{short_repr(target)} of target_modules means the module {min(meant)}, which peft refuses"
             raise TargetError(what, question.hint)
 

@@ -23,7 +23,7 @@ OF_TABLE = re.compile(r"embed|wte|tokens|shared")
 """Last steps of a table's names; a tied head's, such as cls.predictions.decoder, are the others."""
 PARAMETERS = ("gate", "router")
 """Routers that are a module with a parameter in transformers 5: mlp.gate; a layer within them is linear."""
-LINEAR_ROUTERS = ("llama4", "llama4_text")
+LINEAR_ROUTERS = ("llama4", "llama4_text", "phimoe")
 """Types whose router by such a name is a linear layer."""
 
 
@@ -136,8 +136,10 @@ def _called(path: str, row: Row, word: str, tables: Sequence[Row], weights: Weig
     if isinstance(row.op, Lookup | Gather) or lends:
         names = _of_table(names, row, word)
     names += [f"{name.rpartition('.')[0]}.0.{row.op.name}" for name in names if row.experts]
-    # a stack of experts, or the module of a router, is no matrix
-    return (*(name for name in dict.fromkeys(names) if not any(it.startswith(f"{name}.") for it in names)),)
+    if row.experts or word == ROUTER:
+        # a stack of experts, or the module of a router, is no matrix
+        names = [name for name in names if not any(it.startswith(f"{name}.") for it in names)]
+    return (*dict.fromkeys(names),)
 
 
 def _of_table(names: list[str], row: Row, word: str) -> list[str]:

@@ -189,7 +189,7 @@ def _big_bird_weights(config: Config) -> Weights:
     return with_bert_head(
         config,
         {
-            **encoder_names("bert"),
+            **{name: rule for name, rule in encoder_names("bert").items() if "pooler" not in name},
             "[bert.]pooler.*": "pooler.*",
         },
     )

@@ -29,14 +29,11 @@ BASES = {
     "electra-classifier": "electra",
     "deberta-v2": "deberta",
 }
-OF_EITHER = "one table has the names of the encoder's projections and of the decoder's"
 OLDER = "experts go by the names of Granite's older files, too"
 
 NAMES: dict[str, dict[str, str]] = {
     **{family: {base: POOLER} for family, base in BASES.items()},
     "switch": {f"expert_{i}": "experts of a layer count alike, with a note" for i in range(8)},
-    "led": dict.fromkeys(("k_proj", "out_proj", "q_proj", "v_proj"), OF_EITHER),
-    "bigbird-pegasus": dict.fromkeys(("k_proj", "out_proj", "q_proj", "v_proj"), OF_EITHER),
     "granitemoe-swa": dict.fromkeys(("input_linear", "output_linear"), OLDER),
 }
 """Names that mean more matrices than those of the class, by family."""

@@ -56,6 +56,11 @@ IGNORED = """
     eva_config corda_config lora_ga_config megatron_config megatron_core runtime_config
     peft_version qalora_group_size alora_invocation_tokens ensure_weight_tying
 """
+PARTLY = frozenset(
+    ["blip", "encoder-decoder", "esm", "evolla", "fsmt", "ibert", "longcat_flash", "luke", "mobilebert", "molmo2", "xmod", "zamba2"]
+)
+"""Types whose class has linear layers that no pass over text reads, such as LUKE's queries of entities."""
+
 LoadBase = Callable[[Sequence[str]], Loaded]
 """Loads the base model with overrides."""
 
@@ -135,6 +140,11 @@ def _by_modules(adapter: Adapter, base: Loaded, names: ClassNames) -> dict[str, 
         raise _refused(adapter, what, "state names, such as [q_proj, v_proj]") from None
     if adapted.absent:
         file.note(f"no module of {base.name} is called {listed(adapted.absent)} of target_modules")
+    if names.kind in PARTLY:
+        file.note(
+            f"the class of {names.kind} has more modules than a pass over text reads: where target_modules "
+            "name them too, peft trains adapters of theirs, which are not counted"
+        )
     if adapted.refusal:
         file.note(
             "each expert is adapted by itself, as transformers 4's class holds experts; of transformers 5's, "

@@ -12,12 +12,11 @@ from archcli.load.foreign.class_names import ClassNames
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.huggingface.weights.modules import MOST_NUMBERED, held_together, is_module, module_names
 from archcli.modules import Model
-from archcli.modules.adapters.lora import HEAD, ROUTER, TABLES, USE, target_of
+from archcli.modules.adapters.lora import HEAD, IN_LAYER, ROUTER, TABLES, USE, target_of
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.trace import outline
 from archcli.ops import Gather, Lookup
 
-LAYER = re.compile(r"^(.*\.)?layers\.\d+\.")
 OF_ENCODER = re.compile(r"(^|\.)encoder\.")
 OF_TABLE = re.compile(r"embed|wte|tokens|shared")
 """Last steps of a table's names; a tied head's, such as cls.predictions.decoder, are the others."""
@@ -30,7 +29,7 @@ LINEAR_ROUTERS = ("llama4", "llama4_text", "phimoe")
 class Matrix(NamedTuple):
     """A matrix that adapters may stand beside.
 
-    tail: its path below its layer, as a target names it (`mixer.q`).
+    tail: its path without its layer's number, as a target names it (`mixer.q`, `decoder.attention.q`).
     together: the tails of all matrices that lie in one with it, in their order.
     names: those of its module in the class, of each layer.
     is_linear: transformers 5 has it as a linear layer or a table, which peft can adapt.
@@ -65,7 +64,7 @@ def all_matrices(
 ) -> Iterator[Matrix]:
     """All matrices that can have adapters, a row of several layers once, with the names of every layer."""
     rows = outline(model)
-    tables = [row for row in rows if isinstance(row.op, Lookup) and "weight" in row.weights]
+    tables = [row for row in rows if isinstance(row.op, Lookup) and row.op.name in TABLES]
     first: dict[str, tuple[tuple[str, ...], ...]] = {}
     for row in rows:
         word = target_of(row.op)
@@ -93,8 +92,8 @@ def all_matrices(
 
 
 def tail_of(path: str) -> str:
-    """The path of a matrix below its layer, in the words of `lora.targets`."""
-    place, _, name = LAYER.sub("", path).rpartition(".")
+    """The path of a matrix without its layer's number, in the words of `lora.targets`."""
+    place, _, name = IN_LAYER.sub("", path).rpartition(".")
     word = TABLES.get(name, name.removesuffix("_proj"))
     return f"{place}.{word}" if place else word
 

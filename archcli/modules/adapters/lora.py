@@ -61,6 +61,7 @@ def on_tape(tape: Tape, tree: Any) -> Any:
     return tree_map(lambda x: Tensor(tape, x.value), Tensor, tree)
 
 
+IN_LAYER = re.compile(r"\blayers\.[^.]+\.")
 EVERY = "all_linear"
 USE = "shared"
 """The step of the paths within a block that a layer calls, and other layers too."""
@@ -202,10 +203,17 @@ def _factor(rank: Number, alpha: Number | None) -> Number:
 def means(target: str, path: str, word: str) -> bool:
     """Whether a target, or a part of it between `+`, means the projection `word` of a module at a path.
 
-    `q` and `attention.q` both mean q of layers.0.attention.
+    `q`, `attention.q` and `decoder.attention.q` all mean q of decoder.layers.0.attention.
     """
     name = f"{path}.{word}" if path else word
-    return any(part in (word, name) or name.endswith(f".{part}") for part in target.split("+"))
+    return any(
+        part == word or f".{name}".endswith(f".{part}") or _ends(name, part) for part in target.split("+")
+    )
+
+
+def _ends(name: str, part: str) -> bool:
+    """Whether a name without the number of its layer ends so."""
+    return "." in part and f".{IN_LAYER.sub('', name)}".endswith(f".{part}")
 
 
 def target_of(op: Op) -> str | None:

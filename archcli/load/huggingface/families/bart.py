@@ -13,6 +13,7 @@ from archcli.load.huggingface.parts.attention import all_pairs_for_blocks
 from archcli.load.huggingface.weights.map import Auxiliary, Weights
 from archcli.load.huggingface.whole.bart_like import (
     LEARNED,
+    OF_ENCODER,
     Wiring,
     bart_like,
     bart_weights,
@@ -80,7 +81,7 @@ def _bigbird_weights(config: Config) -> Weights:
     config = _with_own_head(config)
     below = "" if is_decoder_alone(config) else "decoder."
     return {
-        **bart_weights(config),
+        **{name: rule for name, rule in bart_weights(config).items() if OF_ENCODER not in name},
         "[model.]decoder.layernorm_embedding.*": f"{below}final_norm.*",
         "[model.]encoder.layernorm_embedding.*": "encoder.final_norm.*",
         **{

@@ -10,7 +10,13 @@ from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import seen_near, two_sided_windows
 from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.weights.map import Auxiliary, Rule, Weights
-from archcli.load.huggingface.whole.bart_like import Wiring, bart_like, bart_weights, fairseq_sinusoid
+from archcli.load.huggingface.whole.bart_like import (
+    OF_ENCODER,
+    Wiring,
+    bart_like,
+    bart_weights,
+    fairseq_sinusoid,
+)
 
 LED = Wiring("post_norm", {"kind": "learned"})
 
@@ -31,7 +37,11 @@ def _led(config: Config) -> Mapped:
 def _led_weights(config: Config) -> Weights:
     """BART's names, but for the encoder's attention, which has Longformer's."""
     place = "[led.]encoder.layers.*.self_attn"
-    names = {name.replace("[model.]", "[led.]"): rule for name, rule in bart_weights(config).items()}
+    names = {
+        name.replace("[model.]", "[led.]"): rule
+        for name, rule in bart_weights(config).items()
+        if OF_ENCODER not in name
+    }
     of_attention = {
         f"{place}.longformer_self_attn.{name}{many}.*": f"encoder.layers.*.attention.{name[0]}{ours}_proj.*"
         for name in ("query", "key", "value")

@@ -161,6 +161,10 @@ def note_unread_table(config: Config, vocab: ConfigValue[int]) -> None:
     config.note(f"model.shared, a table of {size:,} parameters, is counted, and read by no pass")
 
 
+OF_ENCODER = "encoder.layers.*.self_attn."
+"""Names that encoders whose attention has names of its own do not have: LED, BigBird-Pegasus."""
+
+
 def bart_weights(
     config: Config, *, positions: bool = True, frozen: str = "sinusoid: computed, not trained"
 ) -> Weights:

@@ -128,11 +128,11 @@ def _sizes(row: Row, tables: Sequence[Row]) -> tuple[Number, Number]:
 
 def _called(path: str, row: Row, word: str, tables: Sequence[Row], weights: WeightMap) -> tuple[str, ...]:
     """The names of a matrix's module; of experts in one parameter those that each by itself would have."""
-    lends = (
-        tables[0].path if tables and "weight" not in row.weights and word in (HEAD, *TABLES.values()) else ""
-    )
-    names = module_names(lends or path, weights, experts=bool(row.experts))
-    if isinstance(row.op, Lookup | Gather) or lends:
+    names = module_names(path, weights, experts=bool(row.experts))
+    if tables and names == [path] and word in (HEAD, *TABLES.values()):
+        # a tied head without a name of its own, or the source, goes by those of the table
+        names = _of_table(module_names(tables[0].path, weights), row, word)
+    elif isinstance(row.op, Lookup | Gather):
         names = _of_table(names, row, word)
     names += [f"{name.rpartition('.')[0]}.0.{row.op.name}" for name in names if row.experts]
     if row.experts or word == ROUTER:

@@ -37,3 +37,26 @@ NAMES: dict[str, dict[str, str]] = {
     "granitemoe-swa": dict.fromkeys(("input_linear", "output_linear"), OLDER),
 }
 """Names that mean more matrices than those of the class, by family."""
+
+REFUSED_TABLES: dict[str, str] = {
+    "shared": "no pass reads this module: encoder and decoder have tables tied to it",
+    **dict.fromkeys(("conv1", "conv2"), "adapters of convolutions are not counted"),
+    **dict.fromkeys(
+        ("relative_attention_bias", "global_relative_attention_bias", "rel_embeddings"),
+        "adapters of a table of distances are not counted",
+    ),
+    "embed_positions": "sinusoids are computed, which classes hold as a frozen table",
+    **dict.fromkeys(("lang_embeddings", "shape_embed"), "a table that no pass over text reads"),
+}
+"""Targets that are refused where peft adapts them, each with the reason."""
+
+OF_ALL_USES = "each use of a block holds the adapters of all uses, and reads its own"
+OF_IMAGES = "a table has the rows of images, which are a tower's"
+UNREAD_TARGETS: dict[str, dict[str, str]] = {
+    "zamba2": {"all-linear": OF_ALL_USES},
+    "zamba2-adapted": {"all-linear": OF_ALL_USES},
+    "zamba2-one-block": {"all-linear": OF_ALL_USES},
+    "molmo2": {"embed_tokens": OF_IMAGES},
+    "molmo2_olmo": {"embed_tokens": OF_IMAGES},
+}
+"""Targets by family whose adapters in modules that no pass reads are not counted, with a note."""

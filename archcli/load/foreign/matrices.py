@@ -13,6 +13,7 @@ from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.huggingface.weights.modules import MOST_NUMBERED, held_together, is_module, module_names
 from archcli.modules import Model
 from archcli.modules.adapters.lora import HEAD, IN_LAYER, ROUTER, TABLES, USE, target_of
+from archcli.modules.adapters.saved import can_be_saved
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.trace import outline
 from archcli.ops import Gather, Lookup
@@ -84,11 +85,41 @@ def all_matrices(
             _together(row, names.weights),
             called,
             row,
-            is_linear and (not is_routed or _is_linear_router(row, called, names)),
-            is_linear and (not is_routed or names.experts_apart),
+            _is_linear_router(row, called, names) if is_routed else is_linear,
+            names.experts_apart if is_routed else is_linear,
             _numbers(row, layers),
             *_sizes(row, tables),
         )
+
+
+def saved_by(stated: Sequence[str], model: Model, names: ClassNames) -> tuple[list[str], list[str]]:
+    """The words of `lora.saved` for peft's modules_to_save, and the entries that mean nothing.
+
+    An entry means every module whose name ends so, with all in it. ValueError for one with a weight of which
+    no copy can be trained, and for layers by number.
+    """
+    rows = [row for row in outline(model) if row.weights or target_of(row.op) is not None]
+    tables = [row for row in rows if isinstance(row.op, Lookup) and row.op.name in TABLES]
+    words, meant = [], set()
+    for row in rows:
+        called = _called(row.path, row, target_of(row.op) or "", tables, names.weights)
+        modules = {name[:end] for name in called for end in (*_ends(name), len(name))}
+        found = {entry for entry in stated for module in modules if module.endswith(entry)}
+        is_parameter = row.experts or (
+            target_of(row.op) == ROUTER and not _is_linear_router(row, [called], names)
+        )
+        if found and (is_parameter or not can_be_saved(row.op)):
+            raise ValueError(f"{min(found)} holds {row.op.name}, which is no layer, table or norm by itself")
+        meant |= found
+        words += [tail_of(row.path)] if found else []
+    numbered = next((entry for entry in stated if re.search(r"\.\d+\.", f".{entry}.")), None)
+    if numbered is not None:
+        raise ValueError(f"{numbered} names a layer by number")
+    return [*dict.fromkeys(words)], [entry for entry in stated if entry not in meant]
+
+
+def _ends(name: str) -> Iterator[int]:
+    return (i for i, letter in enumerate(name) if letter == ".")
 
 
 def tail_of(path: str) -> str:

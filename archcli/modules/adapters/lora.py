@@ -9,7 +9,7 @@ B batch, T new tokens, r rank.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from archcli.arith import Number, is_whole
 from archcli.graph import Op, Row, Tape, Tensor, tree_map
 from archcli.graph.count_tape import Abstract
 from archcli.modules.adapters.rule import AdapterRule
+from archcli.modules.adapters.saved import can_be_saved, copy_of
 from archcli.modules.networks.activation import dropped
 from archcli.modules.spec.base import Conflict, Module, Positive, Share, Size, Spec
 from archcli.modules.spec.trace import ADAPTERS, outline
@@ -84,7 +85,8 @@ class LoRA(Spec):
     Matrices that a class holds in one share one A: q+k+v. The paper adapts q and v. `rank` is the width
     between A and B. `alpha` left out is the rank, so that the product counts once. `dropout` zeroes that
     share of what A reads in training. `rules` give some projections another rank, in all layers or in some.
-    Everything but the adapters is frozen.
+    `saved` names projections, tables and norms that are trained whole, as copies beside frozen ones: PEFT's
+    modules_to_save. All other weights are frozen.
     """
 
     rank: Size
@@ -92,6 +94,7 @@ class LoRA(Spec):
     targets: tuple[str, ...] = ("q", "v")
     dropout: Share = 0.0
     rules: tuple[AdapterRule, ...] = ()
+    saved: tuple[str, ...] = ()
 
     @property
     def factor(self) -> Number:
@@ -106,7 +109,7 @@ class LoRA(Spec):
     def adapter(self, op: Op, path: str = "") -> OpAdapter | None:
         """The adapter of an op of a module at a path; None where it has none."""
         target = self.target(op, path)
-        if target is None:
+        if target is None or self.is_saved(op, path):
             return None
         word = target_of(op) or ""
         named = (rule for rule in self.rules if means(rule.match, path, word) and rule.has_layer(path))
@@ -114,6 +117,11 @@ class LoRA(Spec):
         for rule in named:
             rank, alpha = rule.rank, self.alpha if rule.alpha is None else rule.alpha
         return None if is_whole(rank) and rank == 0 else OpAdapter(target, rank, _factor(rank, alpha))
+
+    def is_saved(self, op: Op, path: str = "") -> bool:
+        """Whether a copy of the op of a module at a path is trained whole."""
+        word = (target_of(op) or op.name) if self.saved and can_be_saved(op) else None
+        return word is not None and any(means(name, path, word) for name in self.saved)
 
     def target(self, op: Op, path: str = "") -> str | None:
         """The first target that means this op of a module at a path; None where it is not adapted."""
@@ -144,7 +152,7 @@ class LoRA(Spec):
         """The model wrapped to run its forward with these adapters."""
         return Adapted(model, partial(AdaptTape, lora=self))
 
-    def _unknown(self, rows: Iterable[Row]) -> Iterator[Conflict]:
+    def _unknown(self, rows: Sequence[Row]) -> Iterator[Conflict]:
         """Conflicts: targets that mean none of these operations."""
         named = [
             (row.path.rpartition(".")[0], name) for row in rows if (name := target_of(row.op)) is not None
@@ -159,6 +167,13 @@ class LoRA(Spec):
                     f"it has {', '.join(projections)}; or all_linear",
                 )
 
+        for i, saved in enumerate(self.saved):
+            if not any(
+                self.replace(saved=(saved,)).is_saved(row.op, row.path.rpartition(".")[0]) for row in rows
+            ):
+                what = f"no projection, table or norm of this model is called {saved!r}"
+                hint = f"it has {', '.join(projections)}"
+                yield Conflict("lora-saved-unknown", f"lora.saved.{i}", what, hint)
         for i, rule in enumerate(self.rules):
             if not any(means(rule.match, *name) for name in named):
                 yield Conflict(
@@ -171,14 +186,18 @@ class LoRA(Spec):
     def check_model(self, model: Any) -> Iterator[Conflict]:
         """Conflicts: targets that are no projection of this model."""
         yield from self._unknown(outline(model))
-        if TABLE in self.targets and model.mtp_depth:
+        if TABLE in (*self.targets, *self.saved) and model.mtp_depth:
             yield Conflict(
                 "lora-mtp-embedding",
                 "lora.targets",
                 "the embedding cannot be adapted where mtp shares it",
                 "leave embedding out of the targets, or mtp out",
             )
-        if HEAD in self.targets and model.embedding.tied and (model.mtp_depth or model.trains_on_rows):
+        if (
+            HEAD in (*self.targets, *self.saved)
+            and model.embedding.tied
+            and (model.mtp_depth or model.trains_on_rows)
+        ):
             yield Conflict(
                 "lora-tied-head",
                 "lora.targets",
@@ -245,7 +264,12 @@ class AdaptTape:
     lows: dict[tuple[str, int], tuple[Tensor, Tensor]] = field(default_factory=dict, compare=False)
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
-        """Emit the op with frozen weights, followed by its adapter if it is a target."""
+        """Emit the op with frozen weights, followed by its adapter if it is a target; or its copy."""
+        if self.lora.is_saved(op, self.path):
+            if op.weights(*(x.shape for x in xs)):
+                self.inner.weight(op, *xs, group=group, trained=False)
+            copy, read = copy_of(op, xs)
+            return on_tape(self, self.inner.emit(copy, *on_tape(self.inner, read), group=ADAPTERS))
         y = self.inner.emit(op, *xs, group=group, trained=False)
         adapter = self.lora.adapter(op, self.path)
         if adapter is not None:
@@ -261,6 +285,11 @@ class AdaptTape:
         prediction. A tied head borrows the table without its adapter, as PEFT does.
         """
         weight = self.inner.weight(op, *xs, group=group, trained=False, which=which)
+        if isinstance(op, Linear) and self.lora.is_saved(op, self.path):
+            copy, read = copy_of(op, xs)
+            return on_tape(
+                self, self.inner.weight(copy, *on_tape(self.inner, read), group=ADAPTERS, which=which)
+            )
         adapter = self.lora.adapter(op, self.path)
         if isinstance(op, Linear) and which == "weight" and adapter is not None:
             # the merged product reads no token: B needs the width of its input alone

@@ -146,7 +146,7 @@ def _newer(question: Question, dropout: float) -> MeantModules:
 
     def choice(matrix: Matrix, names: Sequence[str]) -> RankAndScale | None:
         is_taken = any(name.rpartition(".")[2] in fused.taken for name in names)
-        if is_taken or matrix.row.experts:
+        if is_taken or (matrix.row.experts and not matrix.is_linear):
             return fused.setting(matrix, names, variants)
         return variants.setting_of(names) if matrix.is_linear and question.is_meant(matrix, names) else None
 
@@ -188,7 +188,9 @@ def _check_modules(question: Question) -> None:
     if question.is_every:
         return
     own = {name for matrix in question.matrices for names in matrix.names for name in names}
-    parents = {name[:end] for name in own for end in range(len(name)) if name[end] == "."} - own
+    # a router may go by the name of the module that it is in
+    routed = {name for it in question.matrices if it.is_routed for names in it.names for name in names}
+    parents = {name[:end] for name in own for end in range(len(name)) if name[end] == "."} - routed
     for target in [question.targets] if isinstance(question.targets, str) else question.targets:
         stated = target if isinstance(question.targets, str) else [target]
         meant = [name for name in parents if not name[-1].isdigit() and is_meant([name], stated)]

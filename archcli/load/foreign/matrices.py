@@ -20,11 +20,16 @@ from archcli.ops import Gather, Lookup
 
 OF_ENCODER = re.compile(r"(^|\.)encoder\.")
 OF_TABLE = re.compile(r"embed|wte|tokens|shared")
-"""Last steps of a table's names; a tied head's, such as cls.predictions.decoder, are the others."""
+OF_HEAD = re.compile(r"head|pred|cls|proj")
+"""Steps of a tied head's names among those of its table, such as cls.predictions.decoder."""
 PARAMETERS = ("gate", "router")
 """Routers that are a module with a parameter in transformers 5: mlp.gate; a layer within them is linear."""
-LINEAR_ROUTERS = ("llama4", "llama4_text", "phimoe")
+LINEAR_ROUTERS = ("hunyuan_v1_moe", "llama4", "llama4_text", "phimoe")
 """Types whose router by such a name is a linear layer."""
+
+
+LINEAR_EXPERTS = ("nllb-moe", "switch_transformers")
+"""Types whose experts are modules of linear layers in transformers 5, too."""
 
 
 class Matrix(NamedTuple):
@@ -85,7 +90,7 @@ def all_matrices(
             _together(row, names.weights),
             called,
             row,
-            _is_linear_router(row, called, names) if is_routed else is_linear,
+            _is_linear_within(row, names) if is_routed else is_linear,
             names.experts_apart if is_routed else is_linear,
             _numbers(row, layers),
             *_sizes(row, tables),
@@ -105,9 +110,7 @@ def saved_by(stated: Sequence[str], model: Model, names: ClassNames) -> tuple[li
         called = _called(row.path, row, target_of(row.op) or "", tables, names.weights)
         modules = {name[:end] for name in called for end in (*_ends(name), len(name))}
         found = {entry for entry in stated for module in modules if module.endswith(entry)}
-        is_parameter = row.experts or (
-            target_of(row.op) == ROUTER and not _is_linear_router(row, [called], names)
-        )
+        is_parameter = (row.experts or target_of(row.op) == ROUTER) and not _is_linear_within(row, names)
         if found and (is_parameter or not can_be_saved(row.op)):
             raise ValueError(f"{min(found)} holds {row.op.name}, which is no layer, table or norm by itself")
         meant |= found
@@ -142,9 +145,12 @@ def _together(row: Row, weights: WeightMap) -> tuple[str, ...]:
     return tuple(tail_of(path.removesuffix(".weight")) for path in paths)
 
 
-def _is_linear_router(row: Row, called: Sequence[tuple[str, ...]], names: ClassNames) -> bool:
-    lasts = {name.rpartition(".")[2] for name in called[0]}
-    return not row.experts and (names.kind in LINEAR_ROUTERS or lasts.isdisjoint(PARAMETERS))
+def _is_linear_within(row: Row, names: ClassNames) -> bool:
+    """Whether experts, or a router, are linear layers in transformers 5."""
+    if row.experts:
+        return names.kind in LINEAR_EXPERTS
+    lasts = {name.rpartition(".")[2] for name in module_names(row.path, names.weights)}
+    return names.kind in LINEAR_ROUTERS or lasts.isdisjoint(PARAMETERS)
 
 
 def _sizes(row: Row, tables: Sequence[Row]) -> tuple[Number, Number]:
@@ -174,7 +180,7 @@ def _called(path: str, row: Row, word: str, tables: Sequence[Row], weights: Weig
 
 def _of_table(names: list[str], row: Row, word: str) -> list[str]:
     """Those names of a table that are a tied head's, the encoder's, or the table's own."""
-    heads = [name for name in names if not OF_TABLE.search(name.rpartition(".")[2])]
+    heads = [it for it in names if OF_HEAD.search(it) and not OF_TABLE.search(it.rpartition(".")[2])]
     if word == HEAD:
         return heads or [HEAD]
     own = [name for name in names if name not in heads] or names

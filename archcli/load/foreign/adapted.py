@@ -75,7 +75,7 @@ class Chosen(NamedTuple):
         return ranks * copies * (matrix.outputs + width)
 
 
-class Question(NamedTuple):
+class TargetQuestion(NamedTuple):
     """Targets with the settings of their adapters, and the matrices that they are asked of."""
 
     targets: str | Sequence[str]
@@ -124,7 +124,7 @@ def adapted_by(
     """The adapters of a model. TargetError where the targets mean nothing, or peft refuses them."""
     apart = variants.are_any or (targets != ALL and any(map(tells_layers_apart, _listed(targets))))
     matrices = [*all_matrices(model, names, LayerIndex(model), every_layer=apart)]
-    question = Question(targets, variants, matrices, names)
+    question = TargetQuestion(targets, variants, matrices, names)
     _check_modules(question)
     older = _older(question)
     try:
@@ -137,7 +137,7 @@ def adapted_by(
     return newer if others == newer.trained else newer._replace(apart=others)
 
 
-def _newer(question: Question, dropout: float) -> MeantModules:
+def _newer(question: TargetQuestion, dropout: float) -> MeantModules:
     """The adapters of transformers 5's class. TargetError where peft refuses."""
     matrices, variants = question.matrices, question.variants
     fused = fused_targets(question.targets, question.names.kind, matrices, dropout, every=question.is_every)
@@ -153,7 +153,7 @@ def _newer(question: Question, dropout: float) -> MeantModules:
     return question.answer(choice, [fused.held(matrix, matrices) for matrix in matrices])
 
 
-def _older(question: Question) -> MeantModules | None:
+def _older(question: TargetQuestion) -> MeantModules | None:
     """The adapters of transformers 4's class, where each expert has its own; None without any."""
 
     def choice(matrix: Matrix, names: Sequence[str]) -> RankAndScale | None:
@@ -164,7 +164,7 @@ def _older(question: Question) -> MeantModules | None:
     return question.answer(choice, question.matrices) if question.names.experts_apart and is_routed else None
 
 
-def _apart(question: Question) -> Number:
+def _apart(question: TargetQuestion) -> Number:
     """What would be trained if every expert and router had adapters of its own."""
 
     def choice(matrix: Matrix, names: Sequence[str]) -> RankAndScale | None:
@@ -174,7 +174,7 @@ def _apart(question: Question) -> Number:
     return sum(_chosen(matrix, choice).trained() for matrix in question.matrices)
 
 
-def _check_modules(question: Question) -> None:
+def _check_modules(question: TargetQuestion) -> None:
     """TargetError for what peft refuses: a module of several layers, or a matrix read past its adapter."""
     if question.names.kind in OF_MAMBA and any(
         name.endswith("out_proj")

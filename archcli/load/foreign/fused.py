@@ -1,4 +1,4 @@
-"""Experts and routers that peft adapts as parameters, though target_modules name them as linear layers.
+"""Experts and routers that peft adapts as parameters, where target_modules name linear layers.
 
 Transformers 5 holds the experts of a layer as two parameters, gate_up_proj and down_proj. For some classes
 peft takes gate_proj, up_proj, down_proj and gate of target_modules to mean these and the router's weight:

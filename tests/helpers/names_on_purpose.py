@@ -27,3 +27,31 @@ BY_METHOD: dict[tuple[str, str], str] = {
     **{(family, "bitsandbytes-4"): BLOCKS for family in ("zamba2", "zamba2-one-block", "zamba2-adapted")},
 }
 """Families that differ in one method alone."""
+
+REFUSED_TABLES: dict[str, str] = {
+    "shared": "no pass reads this module: encoder and decoder have tables tied to it",
+    **dict.fromkeys(("conv1", "conv2"), "adapters of convolutions are not counted"),
+    **dict.fromkeys(
+        ("relative_attention_bias", "global_relative_attention_bias", "rel_embeddings"),
+        "adapters of a table of distances are not counted",
+    ),
+    "embed_positions": "sinusoids are computed, which classes hold as a frozen table",
+    **dict.fromkeys(("lang_embeddings", "shape_embed"), "a table that no pass over text reads"),
+}
+"""Targets that are refused where peft adapts them, each with the reason."""
+
+OF_ALL_USES = "each use of a block holds the adapters of all uses, and reads its own"
+OF_IMAGES = "a table has the rows of images, which are a tower's"
+OF_TRANSFORM = "peft leaves out the class's output embeddings, which are its head's transform here"
+OF_SEQUENCES = "the table of names has the classifier of sequences too, a module of two layers: refused"
+UNREAD_TARGETS: dict[str, dict[str, str]] = {
+    "deberta-new-head": {"all-linear": OF_TRANSFORM},
+    "deberta-v3-new-head": {"all-linear": OF_TRANSFORM},
+    "camembert": {"classifier": OF_SEQUENCES},
+    "zamba2": {"all-linear": OF_ALL_USES},
+    "zamba2-adapted": {"all-linear": OF_ALL_USES},
+    "zamba2-one-block": {"all-linear": OF_ALL_USES},
+    "molmo2": {"embed_tokens": OF_IMAGES},
+    "molmo2_olmo": {"embed_tokens": OF_IMAGES},
+}
+"""Targets by family that are counted otherwise than peft adapts them, or refused."""

@@ -142,7 +142,6 @@ WRONG = {
         "groups.0.pattern.0.adapter_targets.2",
     ),
     "mtp-shared": (of({"use": "a"}, mtp={"depth": 1}), "mtp"),
-    "lora-tied-layers": (of({"use": "a"}, lora={"rank": 2}), "lora"),
 }
 
 
@@ -152,6 +151,15 @@ def test_what_contradicts_itself_is_refused_at_its_place(code):
     with pytest.raises(ArchError) as caught:
         archcli.load(given)
     assert [(problem.code, problem.path) for problem in caught.value.problems] == [(code, path)]
+
+
+@pytest.mark.torch
+def test_each_use_of_a_block_has_adapters_of_its_own():
+    """As transformers' Zamba has a module for each use; layers 1, 3 and 5 use the block, q is 32 by 32."""
+    adapted = archcli.load({**ZAMBA, "lora": {"rank": 2, "targets": ["q", "shared.ffn.down"]}})
+    expected = 3 * 2 * (WIDE + 32 + 24 + D)
+    assert archcli.count_params(adapted).totals["lora_params"] == expected
+    assert sum(p.numel() for p in archcli.build(adapted).parameters() if p.requires_grad) == expected
 
 
 def test_adapters_of_tied_layers_are_refused():

@@ -3,7 +3,6 @@
 import pytest
 
 import archcli
-from archcli.errors import ArchError
 from archcli.modules import MLP, Decoder, Group, LayerNorm, LoRA, MultiHeadAttention, PreNorm
 
 NORM = LayerNorm()
@@ -50,9 +49,13 @@ def test_what_is_built_has_one_set_of_weights_and_runs_it_again(pattern):
     torch.testing.assert_close(model(tokens), plain(tokens))
 
 
-def test_adapters_of_shared_layers_are_refused():
-    with pytest.raises(ArchError, match="share weights"):
-        decoder(Group(n_layers=6, layer=BLOCK, tie=True), lora=LoRA(rank=2, targets=("q",)))
+@pytest.mark.torch
+def test_layers_that_share_their_weights_share_their_adapters():
+    """As the one module that they are in transformers (ALBERT): A [2, 8] and B [8, 2] once."""
+    tied = decoder(Group(n_layers=6, layer=BLOCK, tie=True), lora=LoRA(rank=2, targets=("q",)))
+    assert archcli.count_params(tied).totals["lora_params"] == 2 * (8 + 8)
+    trained = [p.numel() for p in archcli.build(tied).parameters() if p.requires_grad]
+    assert sum(trained) == 2 * (8 + 8)
 
 
 @pytest.mark.long

@@ -1,36 +1,31 @@
 """Targets of peft's target_modules: matched against the modules of the base model's class.
 
-A matrix that the class holds for several projections has one A (`mixer.q+mixer.k+mixer.v`). Experts that it
-holds as one parameter are no linear layers, which peft does not adapt by name.
+A matrix that the class holds for several projections has one A (`mixer.q+mixer.k+mixer.v`). Experts are one
+parameter in transformers 5, and a linear layer each in classes of transformers 4; what is counted is what
+peft makes of transformers 5's class, and of the older class only where peft refuses the newer one.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from archcli.arith import Number
-from archcli.graph import Row
 from archcli.load.foreign.class_names import ClassNames
+from archcli.load.foreign.fused import fused_targets
+from archcli.load.foreign.matrices import Matrix, all_matrices
 from archcli.load.foreign.variants import RankAndScale, Variants, is_meant
 from archcli.load.huggingface.config import short_repr
-from archcli.load.huggingface.weights.map import WeightMap
-from archcli.load.huggingface.weights.modules import MOST_NUMBERED, held_together, is_module, module_names
 from archcli.load.huggingface.weights.patterns import tells_layers_apart
 from archcli.modules import Model
-from archcli.modules.adapters.lora import HEAD, ROUTER, TABLE, means, target_of
+from archcli.modules.adapters.lora import HEAD, means
 from archcli.modules.models.layers import LayerIndex
-from archcli.modules.spec.trace import outline
-from archcli.ops import Lookup
 
 ALL = "all-linear"
 """peft's word for every linear layer but the head."""
-LAYER = re.compile(r"^(.*\.)?layers\.\d+\.")
-
-IN_ROUTER = re.compile(r"\.(router|gate)\.(proj|layer|wg|gate|classifier)$")
-"""Routers that are a linear layer within a module: Gemma 4's; others are a module with a parameter."""
+OF_MAMBA = ("mamba", "mamba2", "falcon_mamba", "falcon_h1", "nemotron_h")
+"""Types of which peft refuses out_proj: their fast pass reads the weight past an adapter."""
 
 
 class TargetError(Exception):
@@ -41,48 +36,23 @@ class TargetError(Exception):
         self.what, self.hint = what, hint
 
 
-class Matrix(NamedTuple):
-    """A matrix that adapters may stand beside.
-
-    tail: its path below its layer, as a target names it (`mixer.q`).
-    together: the tails of all matrices that lie in one with it, in their order.
-    names: those of its module in the class, of each layer.
-    is_linear: the class has it as a linear layer, which peft can adapt.
-    """
-
-    tail: str
-    word: str
-    together: tuple[str, ...]
-    names: tuple[tuple[str, ...], ...]
-    row: Row
-    is_linear: bool
-    outputs: Number
-    inputs: Number
-
-    @property
-    def can_be_named(self) -> bool:
-        """Whether it is a linear layer, and no table."""
-        return self.is_linear and self.word != TABLE
-
-
 class MeantModules(NamedTuple):
     """What target_modules mean: `lora.targets`, `lora.rules`, entries that mean nothing, what is trained.
 
-    trained: the numbers of all adapters. with_experts: those if every expert had its own, too.
-    without_experts: those beside experts and routers.
+    trained: the numbers of all adapters. apart: those if each expert had its own, None where it makes no
+    difference. refusal: why they are those of transformers 4's class, empty where they are not.
     """
 
     targets: list[str]
     rules: list[dict[str, Any]]
     absent: list[str]
     trained: Number
-    with_experts: Number
-    without_experts: Number
+    apart: Number | None = None
+    refusal: str = ""
 
-    @property
-    def has_experts(self) -> bool:
-        """Whether experts or routers are among what is trained."""
-        return bool(self.trained != self.without_experts)
+
+Choice = Callable[[Matrix, Sequence[str]], RankAndScale | None]
+"""The setting of the adapter of a matrix by its names in a layer; None where it has none."""
 
 
 class Chosen(NamedTuple):
@@ -105,55 +75,151 @@ class Chosen(NamedTuple):
         return ranks * copies * (matrix.outputs + width)
 
 
+class TargetQuestion(NamedTuple):
+    """Targets with the settings of their adapters, and the matrices that they are asked of."""
+
+    targets: str | Sequence[str]
+    variants: Variants
+    matrices: Sequence[Matrix]
+    names: ClassNames
+
+    @property
+    def is_every(self) -> bool:
+        """Whether the targets are peft's word for every linear layer."""
+        return self.targets in (ALL, [ALL])
+
+    def is_meant(self, matrix: Matrix, names: Sequence[str]) -> bool:
+        """Whether a matrix is meant by these names."""
+        if self.is_every:
+            return matrix.word != HEAD and not matrix.is_table
+        return is_meant(names, self.targets)
+
+    def answer(self, choice: Choice, matrices: Sequence[Matrix]) -> MeantModules:
+        """The adapters of the matrices that are chosen. TargetError where none is."""
+        every = [_chosen(matrix, choice) for matrix in matrices]
+        linear = [it for it in every if it.is_adapted]
+        absent = [] if isinstance(self.targets, str) else [it for it in self.targets if self._is_absent(it)]
+        if not linear:
+            shown = short_repr(
+                self.targets if isinstance(self.targets, str) else (absent or [*self.targets])[0]
+            )
+            raise TargetError(f"{shown} of target_modules is no linear layer", self.hint)
+        meant = _targets([it.matrix for it in linear], matrices)
+        rules = [*_rules(every, self.variants.usual_setting)]
+        return MeantModules(meant, rules, absent, sum(it.trained() for it in linear))
+
+    @property
+    def hint(self) -> str:
+        """The linear layers that there are."""
+        can_be_named = (it for it in self.matrices if not it.is_table and (it.is_linear or it.was_linear))
+        return f"it has {', '.join(dict.fromkeys(it.names[0][0].rpartition('.')[2] for it in can_be_named))}"
+
+    def _is_absent(self, target: str) -> bool:
+        return not any(is_meant(names, [target]) for matrix in self.matrices for names in matrix.names)
+
+
 def adapted_by(
-    targets: str | Sequence[str], model: Model, names: ClassNames, variants: Variants
+    targets: str | Sequence[str], model: Model, names: ClassNames, variants: Variants, dropout: float = 0.0
 ) -> MeantModules:
-    """The adapters of a model. TargetError where the targets mean nothing."""
+    """The adapters of a model. TargetError where the targets mean nothing, or peft refuses them."""
     apart = variants.are_any or (targets != ALL and any(map(tells_layers_apart, _listed(targets))))
-    layers = LayerIndex(model)
-    all_matrices = [*_matrices(model, names, layers, every_layer=apart)]
-    every = [_chosen(matrix, targets, variants, layers) for matrix in all_matrices]
-    chosen = [it for it in every if it.is_adapted]
-    linear = [it for it in chosen if it.matrix.is_linear]
-    absent = [] if isinstance(targets, str) else [it for it in targets if not _means_any(it, all_matrices)]
-    if not linear:
-        leaves = dict.fromkeys(it.names[0][0].rpartition(".")[2] for it in all_matrices if it.can_be_named)
-        shown = short_repr(targets if isinstance(targets, str) else (absent or [*targets])[0])
-        raise TargetError(f"{shown} of target_modules is no linear layer", f"it has {', '.join(leaves)}")
-    dense = [it for it in chosen if not it.matrix.row.experts and it.matrix.word != ROUTER]
-    trained = (sum(it.trained() for it in some) for some in (linear, chosen, dense))
-    meant = _targets([it.matrix for it in linear], all_matrices)
-    return MeantModules(meant, [*_rules(every, variants.usual_setting)], absent, *trained)
+    matrices = [*all_matrices(model, names, LayerIndex(model), every_layer=apart)]
+    question = TargetQuestion(targets, variants, matrices, names)
+    _check_modules(question)
+    older = _older(question)
+    try:
+        newer = _newer(question, dropout)
+    except TargetError as error:
+        if older is None:
+            raise
+        return older._replace(refusal=error.what)
+    others = older.trained if older is not None else _apart(question)
+    return newer if others == newer.trained else newer._replace(apart=others)
+
+
+def _newer(question: TargetQuestion, dropout: float) -> MeantModules:
+    """The adapters of transformers 5's class. TargetError where peft refuses."""
+    matrices, variants = question.matrices, question.variants
+    fused = fused_targets(question.targets, question.names.kind, matrices, dropout, every=question.is_every)
+    if fused.refusal:
+        raise TargetError(f"peft refuses {fused.refusal}", question.hint)
+
+    def choice(matrix: Matrix, names: Sequence[str]) -> RankAndScale | None:
+        is_taken = any(name.rpartition(".")[2] in fused.taken for name in names)
+        if is_taken or (matrix.row.experts and not matrix.is_linear):
+            return fused.setting(matrix, names, variants)
+        return variants.setting_of(names) if matrix.is_linear and question.is_meant(matrix, names) else None
+
+    return question.answer(choice, [fused.held(matrix, matrices) for matrix in matrices])
+
+
+def _older(question: TargetQuestion) -> MeantModules | None:
+    """The adapters of transformers 4's class, where each expert has its own; None without any."""
+
+    def choice(matrix: Matrix, names: Sequence[str]) -> RankAndScale | None:
+        is_linear = matrix.is_linear or matrix.was_linear
+        return question.variants.setting_of(names) if is_linear and question.is_meant(matrix, names) else None
+
+    is_routed = any(it.is_routed and it.was_linear and choice(it, it.names[0]) for it in question.matrices)
+    return question.answer(choice, question.matrices) if question.names.experts_apart and is_routed else None
+
+
+def _apart(question: TargetQuestion) -> Number:
+    """What would be trained if every expert and router had adapters of its own."""
+
+    def choice(matrix: Matrix, names: Sequence[str]) -> RankAndScale | None:
+        can_be = matrix.is_linear or matrix.is_routed
+        return question.variants.setting_of(names) if can_be and question.is_meant(matrix, names) else None
+
+    return sum(_chosen(matrix, choice).trained() for matrix in question.matrices)
+
+
+def _check_modules(question: TargetQuestion) -> None:
+    """TargetError for what peft refuses: a module of several layers, or a matrix read past its adapter."""
+    if question.names.kind in OF_MAMBA and any(
+        name.endswith("out_proj")
+        and question.is_meant(matrix, [name])
+        and question.variants.setting_of([name])
+        for matrix in question.matrices
+        for name in matrix.names[0]
+    ):
+        what = "peft refuses out_proj of a Mamba layer, whose fast pass reads the weight past an adapter,"
+        raise TargetError(what, "leave it out of target_modules")
+    if question.is_every:
+        return
+    own = {name for matrix in question.matrices for names in matrix.names for name in names}
+    # a router may go by the name of the module that it is in
+    routed = {name for it in question.matrices if it.is_routed for names in it.names for name in names}
+    parents = {name[:end] for name in own for end in range(len(name)) if name[end] == "."} - routed
+    for target in [question.targets] if isinstance(question.targets, str) else question.targets:
+        stated = target if isinstance(question.targets, str) else [target]
+        meant = [name for name in parents if not name[-1].isdigit() and is_meant([name], stated)]
+        if meant:
+            what = f"{short_repr(target)} of target_modules means the module {min(meant)}, which peft refuses"
+            raise TargetError(what, question.hint)
 
 
 def _listed(targets: str | Sequence[str]) -> Sequence[str]:
     return [targets] if isinstance(targets, str) else targets
 
 
-def _chosen(matrix: Matrix, targets: str | Sequence[str], variants: Variants, layers: LayerIndex) -> Chosen:
-    numbers = [*layers.stored_span(matrix.row)] if _is_in_layer(matrix.row, layers) else [None]
+def _chosen(matrix: Matrix, choice: Choice) -> Chosen:
+    numbers = matrix.numbers
     called = matrix.names if len(matrix.names) == len(numbers) else matrix.names[:1] * len(numbers)
     # what is asked of the same names has one answer
-    known: dict[tuple[str, ...], RankAndScale | None] = {}
-    for names in called:
-        if names not in known:
-            known[names] = variants.setting_of(names) if _is_chosen(matrix, names, targets) else None
+    known = {names: choice(matrix, names) for names in dict.fromkeys(called)}
     return Chosen(matrix, dict(zip(numbers, (known[names] for names in called), strict=True)))
-
-
-def _is_in_layer(row: Row, layers: LayerIndex) -> bool:
-    return any(row.path.startswith(prefix) for prefix in layers.prefixes)
 
 
 def _rules(every: Sequence[Chosen], usual: RankAndScale) -> Iterator[dict[str, Any]]:
     """The rules of `lora` for layers whose adapters are not the usual ones, or that have none."""
-    tails = {it.matrix.tail for it in every if it.matrix.is_linear and it.is_adapted}
+    tails = {it.matrix.tail for it in every if it.is_adapted}
     by_setting: dict[tuple[str, RankAndScale | None], list[int | None]] = {}
     settings = [
         (it.matrix.tail, number, setting)
         for it in every
-        for number, setting in it.settings.items()
         if it.matrix.tail in tails
+        for number, setting in it.settings.items()
     ]
     known: dict[tuple[str, int | None], RankAndScale | None] = {}
     for tail, number, setting in settings:
@@ -177,66 +243,6 @@ def _spans(numbers: Sequence[int]) -> Iterator[str]:
     for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
         found = [number for _, number in run]
         yield str(found[0]) if len(found) == 1 else f"{found[0]}-{found[-1]}"
-
-
-def _matrices(model: Model, names: ClassNames, layers: LayerIndex, *, every_layer: bool) -> Iterator[Matrix]:
-    """All matrices that can have adapters, a row of several layers once, with the names of every layer."""
-    tables = [row for row in outline(model) if isinstance(row.op, Lookup) and "weight" in row.weights]
-    for row in outline(model):
-        word = target_of(row.op)
-        if word is None or len(layers.stored_span(row)) > MOST_NUMBERED:
-            continue
-        experts = bool(row.experts)
-        together = held_together(row.path, names.weights)
-        # of experts that lie in one parameter only adapters of each by itself are asked about
-        together = (f"{row.path}.weight",) if experts else together
-        paths = layers.stored_paths(row)[: None if every_layer else 1] or [row.path]
-        called = [_called(path, row, names.weights) for path in paths]
-        is_linear = word == TABLE or is_module(row.path, names.weights)
-        if experts or word == ROUTER:
-            is_linear = names.experts_apart or all(IN_ROUTER.search(name) for of in called for name in of)
-        yield Matrix(
-            _tail(row.path),
-            word,
-            tuple(_tail(path.removesuffix(".weight")) for path in together),
-            tuple(called),
-            row,
-            is_linear,
-            *_sizes(row, tables),
-        )
-
-
-def _sizes(row: Row, tables: Sequence[Row]) -> tuple[Number, Number]:
-    """The outputs and inputs of a matrix, that of a tied head being its table's."""
-    if "weight" in row.weights:
-        outputs, *inputs = row.weights["weight"]
-        return outputs, inputs[-1]
-    entries, width = next((table.weights["weight"] for table in tables), (0, 0))
-    return getattr(row.op, "out", entries), width
-
-
-def _called(path: str, row: Row, weights: WeightMap) -> tuple[str, ...]:
-    """The names of a matrix's module; of experts in one parameter also what each by itself would have."""
-    names = module_names(path, weights, experts=bool(row.experts))
-    return (*names, *(f"{name.rpartition('.')[0]}.0.{row.op.name}" for name in names if row.experts))
-
-
-def _tail(path: str) -> str:
-    """The path of a matrix below its layer, in the words of `lora.targets`."""
-    place, _, name = LAYER.sub("", path).rpartition(".")
-    word = {"tokens": TABLE}.get(name, name.removesuffix("_proj"))
-    return f"{place}.{word}" if place and word != TABLE else word
-
-
-def _is_chosen(matrix: Matrix, names: Sequence[str], targets: str | Sequence[str]) -> bool:
-    """Whether a matrix is meant by these names."""
-    if targets in (ALL, [ALL]):
-        return matrix.word not in (HEAD, TABLE)
-    return is_meant(names, targets)
-
-
-def _means_any(target: str, matrices: Sequence[Matrix]) -> bool:
-    return any(is_meant(names, [target]) for matrix in matrices for names in matrix.names)
 
 
 def _targets(linear: Sequence[Matrix], matrices: Sequence[Matrix]) -> list[str]:

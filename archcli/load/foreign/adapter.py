@@ -1,7 +1,7 @@
 """adapter_config.json of peft: the low-rank adapters that it states, in archcli's words.
 
 The base model is named in it and read like any other; no weight of the adapter is. What archcli's `lora` does
-not have (DoRA, modules trained whole) is refused, as it would be miscounted.
+not have (DoRA, trained biases) is refused, as it would be miscounted.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from archcli.errors import ArchError, quote
 from archcli.load.foreign.adapted import ALL, TargetError, adapted_by
 from archcli.load.foreign.class_names import ClassNames, class_names
+from archcli.load.foreign.matrices import saved_by
 from archcli.load.foreign.variants import RankAndScale, Variants, read_variants
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigJson, ConfigValue
@@ -45,7 +46,7 @@ FUSED = frozenset(
 """One matrix for several projections, whose adapter is smaller than theirs; or a name of several matrices."""
 
 REFUSED = (
-    *("use_dora", "modules_to_save", "layer_replication", "target_parameters"),
+    *("use_dora", "layer_replication", "target_parameters"),
     *("trainable_token_indices", "lora_bias", "use_qalora"),
     *("use_bdlora", "monteclora_config", "velora_config", "arrow_config"),
 )
@@ -56,18 +57,28 @@ IGNORED = """
     eva_config corda_config lora_ga_config megatron_config megatron_core runtime_config
     peft_version qalora_group_size alora_invocation_tokens ensure_weight_tying
 """
+PARTLY = (
+    *("blip", "encoder-decoder", "esm", "evolla", "fsmt", "ibert"),
+    *("longcat_flash", "luke", "mobilebert", "molmo2", "xmod", "zamba2"),
+)
+"""Types whose class has linear layers that no pass over text reads, such as LUKE's queries of entities."""
+
 LoadBase = Callable[[Sequence[str]], Loaded]
 """Loads the base model with overrides."""
 
 
 class Adapter(NamedTuple):
-    """The low-rank adapters of a file: the base model's name, dropout, ranks and scales, and the targets."""
+    """The low-rank adapters of a file: the base model's name, dropout, ranks and scales, and the targets.
+
+    saved: modules that are trained whole.
+    """
 
     config: Config
     base: ConfigValue[str]
     dropout: float
     variants: Variants
     targets: ConfigValue[Any]
+    saved: ConfigValue[Any]
 
     @property
     def lora(self) -> dict[str, Any]:
@@ -97,7 +108,8 @@ def read_adapter(file: ConfigJson) -> Adapter:
         raise config.error(what, "it is a preset or a model of the hub", place)
     config.ignore(*IGNORED.split())
     dropout, variants = _sizes(config)
-    return Adapter(config, base, dropout, variants, config.value("target_modules", default=None))
+    targets, saved = (config.value(key, default=None) for key in ("target_modules", "modules_to_save"))
+    return Adapter(config, base, dropout, variants, targets, saved)
 
 
 def _sizes(config: Config) -> tuple[float, Variants]:
@@ -115,19 +127,39 @@ def _sizes(config: Config) -> tuple[float, Variants]:
 def lora_of(adapter: Adapter, base: Loaded) -> dict[str, Any]:
     """The `lora` of the base model. ArchError for targets that it does not have by itself."""
     names = class_names(base)
+    saved = _saved(adapter, base, names)
     if names is not None:
-        return {**adapter.lora, **_by_modules(adapter, base, names)}
+        return {**adapter.lora, **_by_modules(adapter, base, names), **saved}
     if adapter.variants.are_any:
         what = f"which modules the class of {quote(base.name)} has is not known here"
         raise _refused(adapter, what, "adapters of all layers alike and of one rank are counted")
-    return {**adapter.lora, "targets": _by_words(adapter, base)}
+    return {**adapter.lora, "targets": _by_words(adapter, base), **saved}
+
+
+def _saved(adapter: Adapter, base: Loaded, names: ClassNames | None) -> dict[str, Any]:
+    """What is trained whole. ArchError for what no copy can be trained of."""
+    file, stated = adapter.config, adapter.saved.value
+    if not stated:
+        return {}
+    is_list = isinstance(stated, list) and all(isinstance(name, str) and name for name in stated)
+    if not is_list or names is None:
+        what = f"modules_to_save {short_repr(stated)} is not supported"
+        hint = "names, such as [lm_head]" if not is_list else f"the class of {base.name} is not known here"
+        raise file.error(what, hint, adapter.saved.place)
+    try:
+        words, absent = saved_by(stated, base.model, names)
+    except ValueError as error:
+        raise file.error(f"modules_to_save: {error}", "such as lm_head", adapter.saved.place) from None
+    if absent:
+        file.note(f"no module of {base.name} is called {listed(absent)} of modules_to_save")
+    return {"saved": words} if words else {}
 
 
 def _by_modules(adapter: Adapter, base: Loaded, names: ClassNames) -> dict[str, Any]:
     """The targets among the modules of the base model's class, and the rules of those that differ."""
     file = adapter.config
     try:
-        adapted = adapted_by(_stated(adapter), base.model, names, adapter.variants)
+        adapted = adapted_by(_stated(adapter), base.model, names, adapter.variants, adapter.dropout)
     except TargetError as error:
         raise _refused(adapter, f"{error.what} of {quote(base.name)}", error.hint) from None
     except ValueError:
@@ -135,16 +167,20 @@ def _by_modules(adapter: Adapter, base: Loaded, names: ClassNames) -> dict[str, 
         raise _refused(adapter, what, "state names, such as [q_proj, v_proj]") from None
     if adapted.absent:
         file.note(f"no module of {base.name} is called {listed(adapted.absent)} of target_modules")
-    of_experts = [row for row in outline(base.model) if row.experts is not None]
-    if of_experts and names.experts_apart and adapted.has_experts:
+    if names.kind in PARTLY:
         file.note(
-            "each expert is adapted by itself, as transformers 4's classes hold experts: in transformers 5, "
-            f"where all are one parameter, {adapted.without_experts:,} are trained"
+            f"the class of {names.kind} has more modules than a pass over text reads: where target_modules "
+            "name them too, peft trains adapters of theirs, which are not counted"
         )
-    elif of_experts and adapted.with_experts != adapted.trained:
+    if adapted.refusal:
         file.note(
-            "experts are one parameter in this class, which peft does not adapt by target_modules: "
-            f"with each by itself {adapted.with_experts:,} would be trained"
+            "each expert is adapted by itself, as transformers 4's class holds experts; of transformers 5's, "
+            f"which holds them as one parameter, {adapted.refusal}"
+        )
+    elif adapted.apart is not None:
+        file.note(
+            "experts are one parameter in transformers 5's class, and are adapted as peft adapts that: with "
+            f"each by itself {adapted.apart:,} would be trained"
         )
     return {"targets": adapted.targets, **({"rules": adapted.rules} if adapted.rules else {})}
 

@@ -24,19 +24,23 @@ NUMBERED = re.compile(r"\.\d+\.")
 
 
 class ClassNames(NamedTuple):
-    """The names of a class's modules; whether transformers 4 has held its experts as linear layers."""
+    """The names of a class's modules.
+
+    kind: its model_type. experts_apart: transformers 4 has held its experts as linear layers.
+    """
 
     weights: WeightMap
+    kind: str
     experts_apart: bool
 
 
 def class_names(base: Loaded) -> ClassNames | None:
     """The names of a base model; None where its class is not known."""
-    kind = "" if base.config is not None else _of_preset(base)
+    kind = inner = "" if base.config is not None else _of_preset(base)
     try:
         if base.config is not None:
             weights = weight_map(base.config)
-            kind = _innermost(base.config)
+            kind, inner = str(base.config.get("model_type")), _innermost(base.config)
         elif kind:
             named = "ForConditionalGeneration" if hasattr(base.model, "encoder") else "ForCausalLM"
             weights = _of_all_layers(weight_map({"model_type": kind, "architectures": [named]}))
@@ -44,7 +48,7 @@ def class_names(base: Loaded) -> ClassNames | None:
             return None
     except ArchError:
         return None
-    return ClassNames(weights, SAME_CLASS.get(kind, kind) in _experts_apart())
+    return ClassNames(weights, SAME_CLASS.get(kind, kind), SAME_CLASS.get(inner, inner) in _experts_apart())
 
 
 def _of_preset(base: Loaded) -> str:

@@ -57,8 +57,12 @@ class Variants(NamedTuple):
         """The setting of a target that goes by these names; None where it is left out."""
         if is_meant(names, self.excluded) or not self._is_in_layers(names):
             return None
-        rank = _first(self.ranks, names, self.usual.rank)
-        alpha = _first(self.alphas, names, self.usual.alpha)
+        return self.size_of(names)
+
+    def size_of(self, names: Sequence[str], times: int = 1) -> RankAndScale:
+        """The rank and scale of what goes by these names, so many times the usual ones by default."""
+        rank = _first(self.ranks, names, self.usual.rank * times)
+        alpha = _first(self.alphas, names, self.usual.alpha * times)
         return self._stabilized(rank, alpha)
 
     def _stabilized(self, rank: int, alpha: float) -> RankAndScale:

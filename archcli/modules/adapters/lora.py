@@ -9,7 +9,7 @@ B batch, T new tokens, r rank.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,10 +18,11 @@ from archcli.arith import Number, is_whole
 from archcli.graph import Op, Row, Tape, Tensor, tree_map
 from archcli.graph.count_tape import Abstract
 from archcli.modules.adapters.rule import AdapterRule
+from archcli.modules.adapters.saved import can_be_saved, copy_of
 from archcli.modules.networks.activation import dropped
 from archcli.modules.spec.base import Conflict, Module, Positive, Share, Size, Spec
 from archcli.modules.spec.trace import ADAPTERS, outline
-from archcli.ops import Add, Einsum, Linear, Lookup, Scale
+from archcli.ops import Add, BlockDiagonal, Einsum, Gather, Linear, Lookup, MergeHeads, Scale, SplitHeads
 
 
 class Adapted:
@@ -61,13 +62,16 @@ def on_tape(tape: Tape, tree: Any) -> Any:
     return tree_map(lambda x: Tensor(tape, x.value), Tensor, tree)
 
 
+IN_LAYER = re.compile(r"\blayers\.[^.]+\.")
 EVERY = "all_linear"
+USE = "shared"
+"""The step of the paths within a block that a layer calls, and other layers too."""
 HEAD, ROUTER, TABLE = "lm_head", "router", "embedding"
 # as PEFT's all-linear leaves the output layer out; a head of classes or clusters is one too
-NOT_IN_EVERY = re.compile(rf"({HEAD}(_classes|_tail_\d+_(down|up))?|{ROUTER}|{TABLE})")
-"""Projections that `all_linear` leaves out."""
+NOT_IN_EVERY = re.compile(rf"{HEAD}(_classes|_tail_\d+_(down|up))?|{ROUTER}")
+"""Projections that `all_linear` leaves out, as it does all tables."""
 TABLES = {"tokens": TABLE, "source": TABLE}
-"""The token tables, by the names of their ops."""
+"""The token tables, by the names of their ops; others go by those: positions, token_types."""
 
 
 class LoRA(Spec):
@@ -76,12 +80,13 @@ class LoRA(Spec):
     B starts as zero. Hu et al. 2021, arXiv:2106.09685 section 4.1.
 
     `targets` names the projections that are adapted, in the words of this file's other keys: q, k, v, o,
-    gate, up, down, of MLA q_a, q_b, kv_a, kv_b; router, lm_head, embedding; all_linear is every projection
-    but routers and the head. The last steps of a path name fewer of them: attention.q, shared.up. Matrices
-    that a class holds in one share one A: q+k+v. The paper adapts q and v. `rank` is the width between A
-    and B. `alpha` left out is the rank, so that the product counts once. `dropout` zeroes that share of what
-    A reads in training. `rules` give some projections another rank, in all layers or in some. Everything but
-    the adapters is frozen.
+    gate, up, down, of MLA q_a, q_b, kv_a, kv_b; router, lm_head, embedding, positions; all_linear is every
+    projection but routers and the head. The last steps of a path name fewer of them: attention.q, shared.up.
+    Matrices that a class holds in one share one A: q+k+v. The paper adapts q and v. `rank` is the width
+    between A and B. `alpha` left out is the rank, so that the product counts once. `dropout` zeroes that
+    share of what A reads in training. `rules` give some projections another rank, in all layers or in some.
+    `saved` names projections, tables and norms that are trained whole, as copies beside frozen ones: PEFT's
+    modules_to_save. All other weights are frozen.
     """
 
     rank: Size
@@ -89,6 +94,7 @@ class LoRA(Spec):
     targets: tuple[str, ...] = ("q", "v")
     dropout: Share = 0.0
     rules: tuple[AdapterRule, ...] = ()
+    saved: tuple[str, ...] = ()
 
     @property
     def factor(self) -> Number:
@@ -103,7 +109,7 @@ class LoRA(Spec):
     def adapter(self, op: Op, path: str = "") -> OpAdapter | None:
         """The adapter of an op of a module at a path; None where it has none."""
         target = self.target(op, path)
-        if target is None:
+        if target is None or self.is_saved(op, path):
             return None
         word = target_of(op) or ""
         named = (rule for rule in self.rules if means(rule.match, path, word) and rule.has_layer(path))
@@ -112,12 +118,17 @@ class LoRA(Spec):
             rank, alpha = rule.rank, self.alpha if rule.alpha is None else rule.alpha
         return None if is_whole(rank) and rank == 0 else OpAdapter(target, rank, _factor(rank, alpha))
 
+    def is_saved(self, op: Op, path: str = "") -> bool:
+        """Whether a copy of the op of a module at a path is trained whole."""
+        word = (target_of(op) or op.name) if self.saved and can_be_saved(op) else None
+        return word is not None and any(means(name, path, word) for name in self.saved)
+
     def target(self, op: Op, path: str = "") -> str | None:
         """The first target that means this op of a module at a path; None where it is not adapted."""
         word = target_of(op)
         if word is None:
             return None
-        is_every = not NOT_IN_EVERY.fullmatch(word)
+        is_every = isinstance(op, Linear | BlockDiagonal) and not NOT_IN_EVERY.fullmatch(word)
         return next(
             (
                 target
@@ -141,7 +152,7 @@ class LoRA(Spec):
         """The model wrapped to run its forward with these adapters."""
         return Adapted(model, partial(AdaptTape, lora=self))
 
-    def _unknown(self, rows: Iterable[Row]) -> Iterator[Conflict]:
+    def _unknown(self, rows: Sequence[Row]) -> Iterator[Conflict]:
         """Conflicts: targets that mean none of these operations."""
         named = [
             (row.path.rpartition(".")[0], name) for row in rows if (name := target_of(row.op)) is not None
@@ -156,6 +167,13 @@ class LoRA(Spec):
                     f"it has {', '.join(projections)}; or all_linear",
                 )
 
+        for i, saved in enumerate(self.saved):
+            if not any(
+                self.replace(saved=(saved,)).is_saved(row.op, row.path.rpartition(".")[0]) for row in rows
+            ):
+                what = f"no projection, table or norm of this model is called {saved!r}"
+                hint = f"it has {', '.join(projections)}"
+                yield Conflict("lora-saved-unknown", f"lora.saved.{i}", what, hint)
         for i, rule in enumerate(self.rules):
             if not any(means(rule.match, *name) for name in named):
                 yield Conflict(
@@ -167,30 +185,19 @@ class LoRA(Spec):
 
     def check_model(self, model: Any) -> Iterator[Conflict]:
         """Conflicts: targets that are no projection of this model."""
-        rows = outline(model)
-        yield from self._unknown(rows)
-        if TABLE in self.targets and any(row.op.name == "source" and not row.weights for row in rows):
-            yield Conflict(
-                "lora-shared-embedding",
-                "lora.targets",
-                "the embedding cannot be adapted where source and target share it",
-                "leave embedding out of the targets",
-            )
-        if any(row.stored is not None for row in rows):
-            yield Conflict(
-                "lora-tied-layers",
-                "lora",
-                "adapters of layers that share weights are not defined",
-                "leave lora out",
-            )
-        if TABLE in self.targets and model.mtp_depth:
+        yield from self._unknown(outline(model))
+        if TABLE in (*self.targets, *self.saved) and model.mtp_depth:
             yield Conflict(
                 "lora-mtp-embedding",
                 "lora.targets",
                 "the embedding cannot be adapted where mtp shares it",
                 "leave embedding out of the targets, or mtp out",
             )
-        if HEAD in self.targets and model.embedding.tied and (model.mtp_depth or model.trains_on_rows):
+        if (
+            HEAD in (*self.targets, *self.saved)
+            and model.embedding.tied
+            and (model.mtp_depth or model.trains_on_rows)
+        ):
             yield Conflict(
                 "lora-tied-head",
                 "lora.targets",
@@ -215,18 +222,30 @@ def _factor(rank: Number, alpha: Number | None) -> Number:
 def means(target: str, path: str, word: str) -> bool:
     """Whether a target, or a part of it between `+`, means the projection `word` of a module at a path.
 
-    `q` and `attention.q` both mean q of layers.0.attention.
+    `q`, `attention.q` and `decoder.attention.q` all mean q of decoder.layers.0.attention.
     """
     name = f"{path}.{word}" if path else word
-    return any(part in (word, name) or name.endswith(f".{part}") for part in target.split("+"))
+    return any(
+        part == word or f".{name}".endswith(f".{part}") or _ends(name, part) for part in target.split("+")
+    )
+
+
+def _ends(name: str, part: str) -> bool:
+    """Whether a name without the number of its layer ends so."""
+    return "." in part and f".{IN_LAYER.sub('', name)}".endswith(f".{part}")
 
 
 def target_of(op: Op) -> str | None:
     """The name of an op in `targets`, such as `q` for q_proj; None where it cannot be adapted."""
     # a tied head borrows its matrix and is a target; other borrowed matrices are another op's
+    if isinstance(op, BlockDiagonal):
+        return op.name.removesuffix("_proj") if op.is_matrix else None
     if isinstance(op, Linear) and (op.name == HEAD or not op.borrowed):
         return op.name.removesuffix("_proj")
-    return TABLES.get(op.name) if isinstance(op, Lookup) else None
+    if isinstance(op, Gather):
+        # the source's vectors by the table of the target; each has an adapter of its own
+        return TABLES.get(op.name)
+    return TABLES.get(op.name, op.name) if isinstance(op, Lookup) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +253,9 @@ class AdaptTape:
     """A tape around another: freezes all weights and adds adapters.
 
     `path` is that of the module whose ops it emits, `lows` holds A x of targets that share an A: of q+k+v
-    what q has computed stands ready for k and v.
+    what q has computed stands ready for k and v. Adapters of a layer whose weights others share are shared
+    with them, as they are parts of one module in PEFT; those of a block that several layers call are each
+    caller's own (Zamba).
     """
 
     inner: Tape
@@ -243,11 +264,16 @@ class AdaptTape:
     lows: dict[tuple[str, int], tuple[Tensor, Tensor]] = field(default_factory=dict, compare=False)
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
-        """Emit the op with frozen weights, followed by its adapter if it is a target."""
+        """Emit the op with frozen weights, followed by its adapter if it is a target; or its copy."""
+        if self.lora.is_saved(op, self.path):
+            if op.weights(*(x.shape for x in xs)):
+                self.inner.weight(op, *xs, group=group, trained=False)
+            copy, read = copy_of(op, xs)
+            return on_tape(self, self.inner.emit(copy, *on_tape(self.inner, read), group=ADAPTERS))
         y = self.inner.emit(op, *xs, group=group, trained=False)
         adapter = self.lora.adapter(op, self.path)
         if adapter is not None:
-            y = self._added(op, y, self._low(op, xs[0], adapter), adapter)
+            y = self._added(op, y, self._low(op, xs, adapter), adapter)
         return on_tape(self, y)
 
     def weight(
@@ -259,6 +285,11 @@ class AdaptTape:
         prediction. A tied head borrows the table without its adapter, as PEFT does.
         """
         weight = self.inner.weight(op, *xs, group=group, trained=False, which=which)
+        if isinstance(op, Linear) and self.lora.is_saved(op, self.path):
+            copy, read = copy_of(op, xs)
+            return on_tape(
+                self, self.inner.weight(copy, *on_tape(self.inner, read), group=ADAPTERS, which=which)
+            )
         adapter = self.lora.adapter(op, self.path)
         if isinstance(op, Linear) and which == "weight" and adapter is not None:
             # the merged product reads no token: B needs the width of its input alone
@@ -308,31 +339,46 @@ class AdaptTape:
     def _around(self, tape: Tape) -> AdaptTape:
         return AdaptTape(tape, self.lora, self.path, self.lows)
 
-    def _low(self, op: Op, read: Tensor, adapter: OpAdapter) -> Tensor:
+    def _low(self, op: Op, xs: tuple[Tensor, ...], adapter: OpAdapter) -> Tensor:
         """B A x; of a table B a for the row a of A [entries, rank], where A starts as zero."""
-        x = Tensor(self.inner, read.value)
-        width = op.shape(x.shape)[-1]
-        if isinstance(op, Lookup):
+        own = self.inner.own() if USE in self.path.split(".") else self.inner
+        read, x = xs[0], Tensor(own, xs[0].value)
+        width = op.shape(*(x.shape for x in xs))[-1]
+        if isinstance(op, Lookup | Gather):
             # PEFT starts A of a table at zero and B at random, of a projection the other way round
-            low = Lookup(f"{op.name}.lora_embedding_A", op.entries, adapter.rank, zeroed=True)(
-                x, group=ADAPTERS
-            )
+            entries = op.entries if isinstance(op, Lookup) else xs[1].shape[0]
+            low = Lookup(f"{op.name}.lora_embedding_A", entries, adapter.rank, zeroed=True)(x, group=ADAPTERS)
             looked_up: Tensor = Linear(f"{op.name}.lora_embedding_B", width)(low, group=ADAPTERS)
             return looked_up
         # behind the branch of tables: ids cannot be dropped
         shared = self.lows.get((adapter.target, id(read.value)))
         if shared is None:
             x = dropped(x, self.lora.dropout, f"{op.name}.lora_dropout", ADAPTERS)
-            low = Linear(f"{op.name}.lora_A", adapter.rank)(x, group=ADAPTERS)
+            low = self._narrowed(op, x, adapter)
         else:
-            low = Tensor(self.inner, shared[1].value)
+            low = Tensor(own, shared[1].value)
         if "+" in adapter.target:
             # with what it was made of, so that no later tensor has its id
             self.lows[adapter.target, id(read.value)] = (read, low)
-        projected: Tensor = Linear(f"{op.name}.lora_B", width, zeroed=True)(low, group=ADAPTERS)
+        name = f"{op.name}.lora_B"
+        if isinstance(op, BlockDiagonal):
+            blocks: Tensor = BlockDiagonal(name, op.blocks, width, zeroed=True)(low, group=ADAPTERS)
+            return blocks
+        projected: Tensor = Linear(name, width, zeroed=True)(low, group=ADAPTERS)
         return projected
 
+    def _narrowed(self, op: Op, x: Tensor, adapter: OpAdapter) -> Tensor:
+        """A x; of blocks one A for all of them, as PEFT has it of a matrix that holds them."""
+        a = Linear(f"{op.name}.lora_A", adapter.rank)
+        if not isinstance(op, BlockDiagonal):
+            low: Tensor = a(x, group=ADAPTERS)
+            return low
+        low = a(SplitHeads(f"{op.name}.lora_blocks", op.blocks)(x, group=ADAPTERS), group=ADAPTERS)
+        joined: Tensor = MergeHeads(f"{op.name}.lora_joined")(low, group=ADAPTERS)
+        return joined
+
     def _added(self, op: Op, y: Tensor, low: Tensor, adapter: OpAdapter) -> Tensor:
+        low = Tensor(self.inner, low.value)
         scaled = Scale(f"{op.name}.lora_scale", adapter.factor)(low, group=ADAPTERS)
         total: Tensor = Add(f"{op.name}.lora_add")(y, scaled, group=ADAPTERS)
         return total

@@ -21,6 +21,7 @@ class BlockDiagonal(Op):
 
     Input [..., in], output [..., out]; weight [b, out / b, in / b] for b blocks, bias [b, out / b].
     `is_matrix`: files hold the blocks as one matrix, one below the other, and pack it as they do others.
+    A `zeroed` one starts as zero.
     """
 
     follows_run: ClassVar[bool] = True
@@ -29,6 +30,7 @@ class BlockDiagonal(Op):
     out: Number
     bias: bool = False
     is_matrix: bool = False
+    zeroed: bool = False
 
     def shape(self, x: Shape) -> Shape:
         return (*x[:-1], self.out)
@@ -49,6 +51,9 @@ class BlockDiagonal(Op):
         y = (pieces @ weights["weight"].transpose(1, 2)).transpose(0, 1)
         y = y + weights["bias"] if self.bias else y
         return y.reshape(*x.shape[:-1], self.out)
+
+    def initial(self, weight: str) -> float | None:
+        return 0.0 if self.zeroed or weight != "weight" else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -226,12 +226,55 @@ def test_a_name_of_no_module_is_noted_beside_others():
     assert "no module of llama-3.1-8b is called 'in_proj_qkv' of target_modules" in notes_of(asked)
 
 
-def test_an_adapter_of_experts_is_one_for_each():
-    """As transformers 4 holds them: Mixtral has 8 experts of 14336 in each of 32 layers."""
-    asked = {**LORA, "base_model_name_or_path": "mixtral-8x7b", "target_modules": ["w1", "q_proj"]}
-    assert trained(asked) == 32 * 16 * (8 * (4096 + 14336) + Q)
+EXPERTS = 32 * 8
+"""Of Mixtral 8x7B, 4096 wide, with 14336 within each expert."""
+
+
+def test_experts_in_one_parameter_are_adapted_as_peft_adapts_it():
+    """w1 and w3 lie in gate_up_proj: its adapter has twice the rank, and one A for both."""
+    named = ["w1", "w2", "w3", "q_proj"]
+    asked = {**LORA, "base_model_name_or_path": "mixtral-8x7b", "target_modules": named, "lora_dropout": 0}
+    counted = EXPERTS * (32 * (4096 + 2 * 14336) + 16 * (14336 + 4096)) + 32 * 16 * Q
+    assert trained(asked) == counted
+    apart = EXPERTS * 3 * 16 * (4096 + 14336) + 32 * 16 * Q
+    (note,) = (note for note in notes_of(asked) if "experts" in note)
+    assert note.endswith(f"with each by itself {apart:,} would be trained")
+
+
+# peft adapts w1 with w3 alone, and no parameter beside a dropout
+OF_4 = {
+    "w1": ({"lora_dropout": 0}, "peft refuses w1 without w3, which lies in the same parameter"),
+    "dropout": ({"target_modules": ["w2", "q_proj"]}, "peft refuses lora_dropout 0.05 beside a parameter"),
+}
+
+
+@every_row(("changes", "said"), OF_4.values(), ids=OF_4)
+def test_what_peft_refuses_is_counted_as_transformers_4_holds_experts(changes, said):
+    asked = {**LORA, "base_model_name_or_path": "mixtral-8x7b", "target_modules": ["w1", "q_proj"], **changes}
+    assert trained(asked) == EXPERTS * 16 * (4096 + 14336) + 32 * 16 * Q
     (note,) = (note for note in notes_of(asked) if "each expert is adapted" in note)
-    assert note.endswith(f"where all are one parameter, {32 * 16 * Q:,} are trained")
+    assert note.endswith(said)
+
+
+WHOLE = 32 * 16 * (Q + K)
+SAVED = {
+    "head": (["lm_head"], 128256 * 4096),
+    "both-ends": (["embed_tokens", "lm_head"], 2 * 128256 * 4096),
+    # peft looks how names end: input_layernorm, post_attention_layernorm, norm
+    "norms": (["norm"], (2 * 32 + 1) * 4096),
+    # an adapted module that is saved has no adapter
+    "target": (["v_proj"], 32 * 1024 * 4096 - 32 * 16 * K),
+    "module": (["mlp"], 32 * 3 * 4096 * 14336),
+    "of-no-base": (["classifier", "score"], 0),
+}
+
+
+@every_row(("names", "more"), SAVED.values(), ids=SAVED)
+def test_modules_to_save_are_trained_as_copies(names, more):
+    """Beside the frozen ones, as print_trainable_parameters() of peft counts them."""
+    totals = count_params(load_text(json.dumps({**LORA, "modules_to_save": names}), "f.json").model).totals
+    assert totals["trainable_params"] == WHOLE + more
+    assert totals["params"] == 8_030_261_248 + WHOLE + more
 
 
 REFUSED = {
@@ -239,7 +282,17 @@ REFUSED = {
     "dora": ({"use_dora": True}, "use_dora True is not supported"),
     "ranks": ({"rank_pattern": {"q_proj": 0}}, "rank_pattern {'q_proj': 0} is not understood"),
     "rank-of-a-pattern": ({"rank_pattern": {"(q": 4}}, "rank_pattern {'(q': 4} is not understood"),
-    "saved": ({"modules_to_save": ["lm_head"]}, "modules_to_save ['lm_head'] is not supported"),
+    "saved": ({"modules_to_save": "lm_head"}, "modules_to_save 'lm_head' is not supported"),
+    "saved-layer": ({"modules_to_save": ["layers.0.mlp"]}, "layers.0.mlp names a layer by number"),
+    "saved-experts": (
+        {"base_model_name_or_path": "qwen3-30b-a3b", "modules_to_save": ["mlp"]},
+        "mlp holds router, which is no layer, table or norm by itself",
+    ),
+    "module": (
+        {"target_modules": ["self_attn"]},
+        "'self_attn' of target_modules means the module layers.0.self",
+    ),
+    "module-by-pattern": ({"target_modules": ".*self_attn.*"}, ".self_attn, which peft refuses"),
     "layers": ({"layers_to_transform": ["a"]}, "layers_to_transform ['a'] is not understood"),
     "excluded": ({"exclude_modules": ["q_proj", "v_proj"]}, "'q_proj' of target_modules is no linear layer"),
     "biases": ({"bias": "all"}, "bias 'all' is not supported"),

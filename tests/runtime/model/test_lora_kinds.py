@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from archcli.errors import ArchError
+from archcli.measure.params import count_params
 from archcli.measure.passes import train_pass
 from archcli.modules import (
     MLP,
@@ -56,7 +56,7 @@ KINDS = {
 }
 TARGETS = {
     "encoder": ["q", "k", "v", "up", "pooler", "embedding"],
-    "encoder-decoder": ["q", "k", "lm_head"],
+    "encoder-decoder": ["q", "k", "lm_head", "embedding"],
     "two-tables": ["embedding"],
 }
 
@@ -77,6 +77,18 @@ def test_training_costs_what_torch_counts(kind, target):
     assert train_pass(spec, 2, 5).params() == sum(parameter.numel() for parameter in made.parameters())
 
 
-def test_a_table_that_source_and_target_share_is_refused():
-    with pytest.raises(ArchError, match="the embedding cannot be adapted where source and target share it"):
-        encoder_decoder(LoRA(rank=3, targets=("embedding",)))
+@pytest.mark.parametrize(
+    "saved", [("lm_head",), ("embedding",), ("final_norm", "up", "lm_head", "embedding")]
+)
+def test_copies_that_are_trained_whole_are_built_and_counted(saved):
+    spec = encoder_decoder(LoRA(rank=3, targets=("q",), saved=saved))
+    made = build_model(spec, device="meta", attention="eager")
+    tokens = torch.zeros(2, 5, dtype=torch.int64, device="meta")
+    with FlopCounterMode(display=False) as counter:
+        out = made(tokens, tokens)
+        out.backward(torch.empty_like(out))
+    assert train_pass(spec, 2, 5).flops(unmasked=True)[0] == counter.get_total_flops()
+    counted = count_params(spec).totals
+    assert counted["params"] == sum(parameter.numel() for parameter in made.parameters())
+    trained = (parameter.numel() for parameter in made.parameters() if parameter.requires_grad)
+    assert counted["trainable_params"] == sum(trained)

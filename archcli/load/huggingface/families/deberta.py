@@ -57,6 +57,7 @@ NEW_HEAD: Weights = {
     "lm_predictions.lm_head.bias": "lm_head.bias",
 }
 """The head of files with legacy false."""
+SELF = ".attention.self."
 PROJECTIONS = {"query_proj": "q_proj", "key_proj": "k_proj", "value_proj": "v_proj"}
 POSITIONS = {"pos_key_proj": "pos_k_proj", "pos_query_proj": "pos_q_proj"}
 
@@ -64,7 +65,7 @@ POSITIONS = {"pos_key_proj": "pos_k_proj", "pos_query_proj": "pos_q_proj"}
 def _deberta_v2_weights(config: Config) -> Weights:
     """Weight names: BERT's, but for the projections, which the first DeBERTa stores head by head."""
     config = _with_tie(config)
-    self_attention = "[deberta.]encoder.layer.*.attention.self"
+    self_attention = f"[deberta.]encoder.layer.*{SELF.rstrip('.')}"
     is_first = config.data.get("model_type") == "deberta"
     names = tuple(f"layers.*.attention.{which}_proj.weight" for which in "qkv")
     heads = config.size("num_attention_heads").value
@@ -73,8 +74,12 @@ def _deberta_v2_weights(config: Config) -> Weights:
     return with_bert_head(
         config,
         {
-            # the pooler is the classifier's, not the base model's
-            **{name: rule for name, rule in encoder_names("deberta").items() if rule != "pooler.*"},
+            # the pooler is the classifier's, not the base model's; the first one's class has in_proj alone
+            **{
+                it: rule
+                for it, rule in encoder_names("deberta").items()
+                if rule != "pooler.*" and not (is_first and SELF in it)
+            },
             "pooler.dense.*": "pooler.*",
             **{
                 f"{self_attention}.{name}.*": f"layers.*.attention.{ours}.*"

@@ -272,6 +272,7 @@ def _without_head(model: Model) -> Model:
 def _ends_in_one_matrix(model: Model) -> bool:
     """Whether one matrix is all that training runs after the hidden states."""
     head = model.output_head
-    is_adapted = model.lora is not None and not {"lm_head", "embedding"}.isdisjoint(model.lora.targets)
+    lora = model.lora
+    is_adapted = lora is not None and not {"lm_head", "embedding"}.isdisjoint((*lora.targets, *lora.saved))
     is_linear = head is not None and (kind_of(head) or "linear") == "linear"
     return is_linear and not model.trains_on_targets and not is_adapted

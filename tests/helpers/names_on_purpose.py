@@ -55,3 +55,18 @@ UNREAD_TARGETS: dict[str, dict[str, str]] = {
     "molmo2_olmo": {"embed_tokens": OF_IMAGES},
 }
 """Targets by family that are counted otherwise than peft adapts them, or refused."""
+
+UNREAD = "adapters of modules that no pass over text reads are not counted"
+HEADS = "a head of two tables, or of another table than the class's"
+NOT_ADAPTED: dict[str, str] = {
+    **dict.fromkeys(("luke", "luke-untied", "luke-base", "luke-classifier"), UNREAD),
+    **dict.fromkeys(("blip", "blip-untied", "evolla", "evolla-biased", "xmod"), UNREAD),
+    **dict.fromkeys(("esm", "esm-rotary", "esm-classifier"), UNREAD),
+    **dict.fromkeys(("bert2bert", "roberta2bert", "bert2roberta"), UNREAD),
+    **dict.fromkeys(("mobilebert", "mobilebert-bottlenecked", "mobilebert-wide"), HEADS),
+    **dict.fromkeys(("fsmt", "ultrabert"), HEADS),
+    **dict.fromkeys(
+        ("longcat-flash", "longcat-flash-uneven"), "routers have columns for experts that compute nothing"
+    ),
+}
+"""Families whose adapters are counted otherwise than peft makes them by one of their names."""

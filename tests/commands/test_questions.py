@@ -33,7 +33,7 @@ LINE_ALONE = {
     "devices": {"this"},
     "fit": {"on", "plot"},
     "memory": {"plot"},
-    "plot": set(),
+    "plot": {"as_json"},
     "predict": {"plot"},
     "report": {"opened"},
     "profile": {"context", "repeat_process", "allocator", "tp", "dp", "plot", "trace"},

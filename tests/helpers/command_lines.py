@@ -257,7 +257,7 @@ explain
 show tiny.yaml --format tex
 show tiny.yaml --phase decode
 draw
-draw gpt2 --json
+draw gpt2 --csv
 draw tiny.yaml tiny.yaml tiny.yaml tiny.yaml tiny.yaml
 list gpt2
 list --where 'params>'

@@ -80,7 +80,8 @@ def run_line(argv: Sequence[str], *, as_json: bool = False) -> int:
             [name for it in parameters for name in it.names],
         )
     _refuse_files(parameters, values)
-    if as_json and "as_json" in values and values.get("form") is None:
+    drawn = any(it.option.reads == "picture" and values.get(it.name) is not None for it in parameters)
+    if as_json and "as_json" in values and values.get("form") is None and not drawn:
         values["as_json"] |= not any(values.get(switch) for switch in OF_THEIR_OWN)
     return run(**values) or 0
 

@@ -334,6 +334,9 @@ def _kept(states: list[State], batch_size: int) -> Record:
     }
 
 
+OF_ROTARY_DIMS = {"qk_rope_head_dim"}
+
+
 def needed_sizes(model: Model, name: str, kind: str) -> dict[str, int]:
     """The sizes, by full path, that a change of every `kind` of this name to another attention must state.
 
@@ -348,6 +351,8 @@ def needed_sizes(model: Model, name: str, kind: str) -> dict[str, int]:
     for path, spec in changed.items():
         variant = CONVERSIONS[kind](heads[path], model.norm)
         for field, declared in variant.fields.items():
-            if declared.required and not declared.inherits and getattr(spec, field, None) is None:
+            # rotary dims may be left out, and are none then: positions that turn them need a width
+            is_size = declared.required or field in OF_ROTARY_DIMS
+            if is_size and not declared.inherits and getattr(spec, field, None) is None:
                 needed[f"{path}.{field}"] = getattr(variant, field)
     return needed

@@ -190,7 +190,7 @@ OF_ANOTHER_RELEASE = (
         "smollm:1.7b",
         "HuggingFaceTB/SmolLM-1.7B",
     ),  # 32,768, not 40,960; 2,048, not 8,192
-    *("Qwen/Qwen2.5-7B-Instruct-1M", "01-ai/Yi-34B-200K", "mistralai/Mistral-7B-Instruct-v0.2"),
+    *("Qwen/Qwen2.5-7B-Instruct-1M", "01-ai/Yi-34B-200K"),
     *("Qwen/Qwen3-14B-2707", "meta-llama/Llama-3.1-8B-Instruct-2512"),  # dates of nothing known
 )
 
@@ -252,7 +252,6 @@ UNKNOWN = (
         "jamba-1.5",
         "deepseek-llm",
         "nllb-200",
-        "granite-4.0",
         "exaone-4.0",
     ),
     *(
@@ -280,6 +279,7 @@ def test_every_preset_is_itself():
 SEVERAL = {
     "llama 70b": "did you mean llama-2-70b, llama-3-70b, llama-3.1-70b or llama-3.3-70b?",
     "gemma 27b": "did you mean gemma-2-27b or gemma-3-27b?",
+    "granite-4.0": "did you mean granite-4.0-h-tiny or granite-4.0-micro?",
     "command-r": "did you mean command-r-plus or command-r-v01?",
     "llama 70b q4_k_m": "did you mean llama-2-70b, llama-3-70b, ",
 }
@@ -303,7 +303,7 @@ def test_files_and_what_is_in_the_hubs_cache_keep_their_meaning(tmp_path):
     assert of_catalogue("llama3.1") == CatalogueName("llama3.1")
 
 
-@pytest.mark.parametrize("name", ["codestral", "codestral:22b", "medgemma:27b", "dolphin-mixtral"])
+@pytest.mark.parametrize("name", ["codegemma", "codegemma:7b", "medgemma:27b", "dolphin-mixtral"])
 def test_a_hint_names_no_other_model(name):
     with pytest.raises(ArchError) as error:
         load(name)

@@ -51,6 +51,7 @@ OPT = {**TINY, "ffn_dim": 48, "word_embed_proj_dim": 32}
 REQUIRED = {
     "inkling_text": {"n_routed_experts": 8, "moe_intermediate_size": 24},
     "dots3_note_text": {"num_key_value_heads": 4},
+    "glm5_next_text": {"num_key_value_heads": 4},
     "gemma3n_text": {"num_kv_shared_layers": 0},
     "hunyuan_vl_text": {
         "head_dim": 8,

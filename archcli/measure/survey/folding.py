@@ -22,7 +22,7 @@ NUMBER, NO_NUMBER = "number", -1
 """What stands for a setting that is the number of its layer; the number outside of layers."""
 
 
-MOST_LAYERS = 100_000
+MOST_LAYERS = 30_000
 """Layers whose numbers are listed."""
 
 

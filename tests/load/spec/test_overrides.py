@@ -199,7 +199,7 @@ MISTAKES = {
         ["embedding.position.offset=1", "groups.0.layer.attention={kind: mla}"],
         [
             f"--set:1:7: missing key {key}"
-            for key in ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "n_heads")
+            for key in ("kv_lora_rank", "qk_nope_head_dim", "v_head_dim", "n_heads")
         ],
     ),
     "inherited-part-of-a-layer": (

@@ -373,7 +373,12 @@ def _expected(
     others take what a ring reaches, less the compute that may cover it.
     """
     step, fabric, by_ring = times.step, times.device.fabric, []
+    collectives = list(collectives)
+    of_replicas = timed([it for it in collectives if it.purpose in OF_REPLICAS], fabric)
+    # no more is hidden than the computing takes
+    least = iter(exposed(of_replicas, covers))
     for collective in collectives:
+        uncovered_s = next(least).least_s if collective.purpose in OF_REPLICAS else 0.0
         measured = _of_engine(collective, times)
         if measured is not None:
             yield measured
@@ -385,7 +390,7 @@ def _expected(
             by_ring.append((timed([collective], fabric, pace)[0], share))
             continue
         (on_paper,) = timed([collective], fabric)
-        seconds, origin = on_paper.time_s / step.communication, step.origin
+        seconds, origin = max(on_paper.time_s / step.communication, uncovered_s), step.origin
         low, high = origin.low * seconds, origin.high * seconds
         # a constant below 1 says that links are slower than on paper: what is exposed is under way
         taken = max(seconds, on_paper.time_s)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from archcli import predict
 from archcli.graph.kept import Execution
 from archcli.launches.trace import trace_kernels
 from archcli.load import load
@@ -140,3 +141,14 @@ def test_a_floor_hides_communication_behind_compute_or_compute_behind_it():
     known = work.seconds(None).record()
     assert [*known.values()] == [9.0, None, None, None]
     assert (work.bound_by(None), work.bound_by(CONSTANTS)) == ("link", "compute")
+
+
+@pytest.mark.parametrize("zero", [0, 1, 2, 3])
+@pytest.mark.parametrize("ranks", [8, 64])
+def test_an_exchange_longer_than_the_computing_is_not_hidden(ranks, zero):
+    """A step of one short sequence a rank: 16 GB of gradients, 1,024 tokens at most to hide them."""
+    for tokens in (16, 1024):
+        sequence = {"phase": "train", "batch_size": 1, "seq_len": tokens}
+        report = predict("llama-3.1-8b", device=f"{ranks}xa100-sxm-40gb", dp=ranks, zero=zero, **sequence)
+        time = report.totals["time_s"]
+        assert time["floor"] <= time["low"] <= time["expected"] <= time["high"]

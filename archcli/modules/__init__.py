@@ -72,6 +72,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.networks.ffn import *
     from archcli.modules.networks.grid_norms import *
     from archcli.modules.networks.grid_steps import *
+    from archcli.modules.networks.ngrams import *
     from archcli.modules.networks.norm import *
     from archcli.modules.positions.grid import *
     from archcli.modules.positions.position import *
@@ -91,7 +92,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.stored.quantization import *
 
 HOMES = {
-    ".blocks.streams": ["AltUp", "HyperConnected"],
+    ".blocks.streams": ["AltUp", "HyperConnected", "LowRankHyperConnected", "StreamBlock"],
     ".networks.activation": [
         "GELU",
         "Activation",
@@ -125,7 +126,14 @@ HOMES = {
         "ProjectedHeads",
     ],
     ".attention.linear": ["LinearAttention"],
-    ".attention.indexer": ["Indexer", "KeyBlockIndexer", "KeyIndex", "KeyPoolIndexer"],
+    ".attention.indexer": [
+        "Indexer",
+        "KeyBlockIndexer",
+        "KeyIndex",
+        "KeyPoolIndexer",
+        "MeanPoolIndexer",
+        "PoolIndex",
+    ],
     ".attention.latent": ["MultiHeadLatentAttention"],
     ".blocks.crossed": ["GatedPreNorm", "PerceiverBlock", "TileEmbedding"],
     ".blocks.windows": ["AxisAttention", "ChannelAttention", "GridWindowAttention", "PatchWindowAttention"],
@@ -167,6 +175,7 @@ HOMES = {
     ".networks.carried": ["CarriedExperts", "CarriedRouting"],
     ".spec.context": ["Context", "LayerCache"],
     ".networks.convolved": ["ConvolvedNetwork"],
+    ".networks.ngrams": ["NGramStreams"],
     ".networks.ffn": ["GLU", "MLP", "FeedForward"],
     ".ends.embedding": ["Embedding", "Head", "JoinedTable", "LogitHead", "MaskedHead", "TransformedHead"],
     ".models.encoder_decoder": ["DecoderStack", "EncoderDecoder", "EncoderStack"],

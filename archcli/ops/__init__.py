@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.losses.targets import *
     from archcli.ops.mixtures.route import *
     from archcli.ops.mixtures.route_variants import *
+    from archcli.ops.ngrams import *
     from archcli.ops.normalize import *
     from archcli.ops.pointwise import *
     from archcli.ops.recurrent.causal_conv import *
@@ -147,9 +148,17 @@ HOMES = {
         "ScaleParts",
         "Softcap",
     ],
-    ".attention.chosen_keys": ["GateKeys", "IndexBlocks", "IndexTopK", "PoolsAndTail", "TopBlocks"],
+    ".attention.chosen_keys": [
+        "GateKeys",
+        "IndexBlocks",
+        "IndexEvenTopK",
+        "IndexTopK",
+        "PoolsAndTail",
+        "TopBlocks",
+    ],
     ".attention.block_sums": ["BlockBias", "NearAndSums", "SumBlocks"],
     ".attention.blocks": [
+        "AverageBlocks",
         "BlockPositions",
         "ClosedBlocks",
         "CompressTokens",
@@ -226,6 +235,7 @@ HOMES = {
         "CombineReal",
         "DispatchReal",
     ],
+    ".ngrams": ["DilatedConv1d", "HashNGrams", "ShareOut", "SimilarityGates"],
     ".streams": [
         "CollapseStreams",
         "StreamGates",

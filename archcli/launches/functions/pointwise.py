@@ -233,6 +233,7 @@ for _name in (
     "bitwise_not",
     "bitwise_and",
     "bitwise_or",
+    "bitwise_xor",
     "floor_divide",
     "remainder",
     "floor",

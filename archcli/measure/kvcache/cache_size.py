@@ -99,6 +99,10 @@ EXACT = "fp32"
 """The dtype of recurrent states in transformers, and of all states in llama.cpp, whatever the cache's."""
 
 
+AS_WIDE_AS_IDS = "fp64"
+"""A dtype of 8 bytes, as many as an id has in transformers."""
+
+
 UNPACKED_STATES = {"nvfp4": "bf16", FP8_OF_LATENTS: "bf16"}
 """The dtype of all states beside keys and values that engines keep in these formats."""
 
@@ -121,6 +125,8 @@ class CacheDtypes(NamedTuple):
             return self.state_dtype or plain
         if content is StateContent.CONVOLUTION:
             return self.convolution_dtype or plain
+        if content is StateContent.TOKEN_IDS:
+            return AS_WIDE_AS_IDS
         if content is StateContent.OPEN_BLOCK:
             return plain
         return self.dtype

@@ -16,12 +16,15 @@ from archcli.modules.positions.position import Position
 from archcli.modules.spec.base import Conflict, Inherit, Module, Size
 from archcli.modules.spec.context import Context
 from archcli.ops import (
+    AverageBlocks,
+    BlockPositions,
     Causal,
     ClosedBlocks,
     CompressTokens,
     ExtendBlocks,
     ExtendCache,
     IndexBlocks,
+    IndexEvenTopK,
     IndexTopK,
     Linear,
     Mask,
@@ -201,22 +204,14 @@ class KeyBlockIndexer(KeyIndex):
             yield Conflict("index-heads-divide", "index.n_heads", what, "each chooses for as many heads")
 
 
-class KeyPoolIndexer(KeyIndex):
-    """The `top_k` pools i of `pool` tokens with the largest I_ti = sum_j w_tj max(q_tj c_i, 0).
+class PoolIndex(KeyIndex):
+    """Base of indexers of pools: attention reads the tokens of chosen pools, and of the pool still open.
 
-    GLM-5.3. Attention reads the tokens of those pools, and those of the pool that is still open.
-
-        q = Wq c  [I, d],  k_s = norm(Wk x_s)  [d],  g_s = Wg x_s + p_(s mod pool)  [d]
-        c_i = sum over s in pool i of softmax(g)_s k_s          a softmax for each channel
-
-    w and c are those of DeepSeek-V3.2's indexer; keys have no positions. Caches d elements for each closed
-    pool, and k and g of the tokens of the open one, as vLLM and SGLang do; transformers' class keeps k and g
-    of all tokens and pools them anew in every pass.
+    Caches d elements for each closed pool, and what the open one is made of, as vLLM and SGLang do; classes
+    of transformers keep what all tokens have and pool it anew in every pass.
     """
 
-    kind: Literal["pools"] = "pools"
     pool: Size
-    norm: Norm = LayerNorm(eps=1e-6)
 
     @property
     def n_keys(self) -> Number:
@@ -232,22 +227,43 @@ class KeyPoolIndexer(KeyIndex):
         """The keys of the chosen pools and of the open one, the same for all heads."""
         return PoolsAndTail(self.top_k, self.pool)
 
+    def _all_pools(self, pooled: Tensor, kept: list[Tensor], context: Context) -> Chosen:
+        """Keys [B, M, 1, d] of all closed pools, and the cache: `kept` of the open one, then these keys."""
+        if context.cache is None:
+            return pooled, None
+        seen = context.past + context.positions.shape[0]
+        content = StateContent.INDEX_KEYS
+        append = ExtendBlocks("pool_cache", Causal(), content=content, rate=self.pool, seen=seen)
+        every, held = append(pooled, *context.cache[-1:])
+        return every, (*kept, held)
+
+
+class KeyPoolIndexer(PoolIndex):
+    """The `top_k` pools i of `pool` tokens with the largest I_ti = sum_j w_tj max(q_tj c_i, 0).
+
+    GLM-5.3. Attention reads the tokens of those pools, and those of the pool that is still open.
+
+        q = Wq c  [I, d],  k_s = norm(Wk x_s)  [d],  g_s = Wg x_s + p_(s mod pool)  [d]
+        c_i = sum over s in pool i of softmax(g)_s k_s          a softmax for each channel
+
+    w and c are those of DeepSeek-V3.2's indexer; keys have no positions. Caches d elements for each closed
+    pool, and k and g of the tokens of the open one, as vLLM and SGLang do; transformers' class keeps k and g
+    of all tokens and pools them anew in every pass.
+    """
+
+    kind: Literal["pools"] = "pools"
+    norm: Norm = LayerNorm(eps=1e-6)
+
     def forward(self, x: Tensor, c: Tensor, context: Context, position: Position, table: Table) -> Chosen:
         """Chosen pools [B, T, k] of x [B, T, D], queries from c; the cache: open pool, keys [B, M, 1, d]."""
         q, w, cache = self._queries(c), self._weights(x), context.cache
         k = self.norm(Linear("key_proj", self.head_dim)(x), name="key_norm", group=self.group)
         gate = Linear("gate_proj", self.head_dim)(x)
         compress = CompressTokens("compress", self.pool, overlaps=False, keep=cache is not None)
-        pooled, *kept = compress(k, gate, *(cache or ())[:-1])
-        pooled = Unsqueeze("pool_head")(pooled)
-        if cache is not None:
-            seen = context.past + context.positions.shape[0]
-            content = StateContent.INDEX_KEYS
-            append = ExtendBlocks("pool_cache", Causal(), content=content, rate=self.pool, seen=seen)
-            pooled, held = append(pooled, *cache[-1:])
-            kept.append(held)
+        pooled, *open_pool = compress(k, gate, *(cache or ())[:-1])
+        pools, kept = self._all_pools(Unsqueeze("pool_head")(pooled), open_pool, context)
         choose = IndexTopK("top_k", self.top_k, context.past, ClosedBlocks(self.pool))
-        return choose(q, pooled, w, context.positions), None if cache is None else tuple(kept)
+        return choose(q, pools, w, context.positions), kept
 
     def conflicts_in(self, pattern: str | None, position: Position, n_heads: int) -> Iterator[Conflict]:
         """Conflicts with an attention: also a position, which a pool of several tokens does not have."""
@@ -255,3 +271,35 @@ class KeyPoolIndexer(KeyIndex):
         if position.acts_on == "heads":
             what = "an index of pools has no positions, and the attention's turns its keys"
             yield Conflict("index-pools-position", "index", what, "state position: none")
+
+
+class MeanPoolIndexer(PoolIndex):
+    """The `top_k` pools i of `pool` tokens with the largest I_ti = sum_j max(q_tj c_i, 0).
+
+    Qwen4-Exp. Attention reads the tokens of those pools, and those of the pool that is still open.
+
+        q = turned(norm(Wq x))  [I, d],  k_s = Wk x_s  [d],  c_i = turned(norm(mean of k_s, s in pool i))
+
+    A position turns c_i by that of the pool's first token. Caches d elements for each closed pool, and k of
+    the tokens of the open one.
+    """
+
+    kind: Literal["mean_pools"] = "mean_pools"
+    norm: Annotated[Norm, Inherit("norm")]
+
+    def forward(self, x: Tensor, c: Tensor, context: Context, position: Position, table: Table) -> Chosen:
+        """Chosen pools [B, T, k] of x [B, T, D], queries from c; the cache: open pool, keys [B, M, 1, d]."""
+        position, cache = self._turned(position), context.cache
+        q = self.norm(self._queries(c), name="query_norm", group=self.group)
+        q = position.rotate(q, table, "query_rotate")
+        average = AverageBlocks("average", self.pool, cache is not None)
+        means, *open_pool = average(Linear("key_proj", self.head_dim)(x), *(cache or ())[:-1])
+        pooled = Unsqueeze("pool_head")(self.norm(means, name="key_norm", group=self.group))
+        if table is not None:
+            first = BlockPositions("pool_positions", self.pool, means.shape[1])(context.positions)
+            # as many dims as of the attention's heads, which may be wider
+            turns = position.table(first, 2 * table[0].shape[-1], "pool_rotary", x)
+            pooled = position.rotate(pooled, turns, "pool_rotate")
+        pools, kept = self._all_pools(pooled, open_pool, context)
+        choose = IndexEvenTopK("top_k", self.top_k, ClosedBlocks(self.pool), context.past)
+        return choose(q, pools, context.positions), kept

@@ -88,6 +88,11 @@ class Block(Holder):
         return self.mixing is None and cross is not None and not cross.idle
 
     @property
+    def reads_ids(self) -> bool:
+        """Whether the layer reads the ids of the tokens, beside what its network does."""
+        return False
+
+    @property
     def all_networks(self) -> tuple[FeedForward, ...]:
         """The feed-forward network, and the mixture that some kinds of block have beside it."""
         return tuple(network for network in (self.ffn, getattr(self, "beside", None)) if network is not None)

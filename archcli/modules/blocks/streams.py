@@ -15,9 +15,11 @@ from archcli.modules.blocks.block import RESIDUAL, Block, SerialBlock
 from archcli.modules.blocks.per_layer import gated_by_layer
 from archcli.modules.blocks.wirings import DoubleNorm
 from archcli.modules.networks.ffn import caches, feed
+from archcli.modules.networks.ngrams import KEPT_OF_NGRAMS, NGramStreams
 from archcli.modules.networks.norm import Norm, RMSNorm, again
 from archcli.modules.spec.base import Conflict, Count, Positive, Size
 from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.kinds import kind_of
 from archcli.modules.spec.values import Interval
 from archcli.ops import (
     Activate,
@@ -156,7 +158,57 @@ HYPER = "hyper_connections"
 """The heading of the parameters that gather and return streams."""
 
 
-class HyperConnected(Block):
+class StreamBlock(Block):
+    """Base of blocks on n residual streams, which each sublayer gathers and to which it returns its output.
+
+    `n_streams` is n. Before the first layer each stream is the embedding.
+    """
+
+    n_streams: Annotated[int, Interval(ge=2)] = 4
+
+    @property
+    def streams(self) -> Number:
+        """n."""
+        return self.n_streams
+
+    def enter(self, x: Tensor) -> Tensor:
+        """Embeddings [B, T, D] to streams [B, T, n, D]."""
+        streams: Tensor = StackStreams("hyper_streams")(*[x] * self.n_streams, group=HYPER)
+        return streams
+
+    def gathered(self, x: Tensor, step: str) -> tuple[Tensor, ...]:
+        """What a sublayer reads [B, T, D], and by what its output returns: gates [B, T, n], …."""
+        raise NotImplementedError
+
+    def returned(self, x: Tensor, y: Tensor, back: list[Tensor], step: str) -> Tensor:
+        """The streams with their shares of a sublayer's output y."""
+        streams: Tensor = SpreadStreams(f"{step}{RESIDUAL}", meets=True)(x, y, back[0], group=HYPER)
+        return streams
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
+        """Gather, run the mixer and return its output; gather, run the network and return its output."""
+        context = or_default(x, context)
+        self.hold(x)
+        cache, fed = caches(self.ffn, context.cache)
+        kept: Kept = None if cache is None else ()
+        if self.mixing is not None:
+            step, mixer = self.mixing
+            read, *back = self.gathered(x, step)
+            y, kept = mixer(read, context._replace(cache=cache), name=step)
+            x = self.returned(x, y, back, step)
+        if self.ffn is not None:
+            read, *back = self.gathered(x, "ffn")
+            y, kept = feed(self.ffn, read, fed, kept, context.ids)
+            x = self.returned(x, y, back, "ffn")
+        return x, kept
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflicts: fields that are defined for a single residual stream."""
+        yield from super().check()
+        yield from self.check_plain("several streams")
+
+
+class HyperConnected(StreamBlock):
     """n residual streams x_1 … x_n, which each sublayer F gathers and to which it returns.
 
         a, c = gates(W norm([x_1 … x_n]))    W [2 n, n D], a stream's own numbers
@@ -172,22 +224,11 @@ class HyperConnected(Block):
     """
 
     kind: Literal["hyper"] = "hyper"
-    n_streams: Annotated[int, Interval(ge=2)] = 4
     magnitude: Positive = 2.0
     eps: Annotated[float, Interval(ge=0)] = 1e-6
     stream_norm: Norm = RMSNorm(weight=False)
     sinkhorn: Size | None = None
     last: Literal["gates", "mean"] = "gates"
-
-    @property
-    def streams(self) -> Number:
-        """n."""
-        return self.n_streams
-
-    def enter(self, x: Tensor) -> Tensor:
-        """Embeddings [B, T, D] to streams [B, T, n, D]."""
-        streams: Tensor = StackStreams("hyper_streams")(*[x] * self.n_streams, group=HYPER)
-        return streams
 
     def leave(self, x: Tensor) -> Tensor:
         """Streams [B, T, n, D] to vectors [B, T, D]."""
@@ -197,24 +238,7 @@ class HyperConnected(Block):
         gathered: Tensor = CollapseStreams("hyper_last")(x, self._gates(x, "hyper_head", 1.0), group=HYPER)
         return gathered
 
-    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
-        """Gather, run the mixer and return its output; gather, run the network and return its output."""
-        context = or_default(x, context)
-        self.hold(x)
-        cache, fed = caches(self.ffn, context.cache)
-        kept: Kept = None if cache is None else ()
-        if self.mixing is not None:
-            step, mixer = self.mixing
-            read, *back = self._gathered(x, step)
-            y, kept = mixer(read, context._replace(cache=cache), name=step)
-            x = self._returned(x, y, back, step)
-        if self.ffn is not None:
-            read, *back = self._gathered(x, "ffn")
-            y, kept = feed(self.ffn, read, fed, kept, context.ids)
-            x = self._returned(x, y, back, "ffn")
-        return x, kept
-
-    def _gathered(self, x: Tensor, step: str) -> tuple[Tensor, ...]:
+    def gathered(self, x: Tensor, step: str) -> tuple[Tensor, ...]:
         """What a sublayer reads [B, T, D], the gates of its output [B, T, n], and M [B, T, n, n] if any."""
         name = f"{step}_hyper"
         if self.sinkhorn is None:
@@ -239,15 +263,75 @@ class HyperConnected(Block):
         logits: Tensor = Linear(name, number)(joined, group=HYPER)
         return logits
 
-    def _returned(self, x: Tensor, y: Tensor, back: list[Tensor], step: str) -> Tensor:
+    def returned(self, x: Tensor, y: Tensor, back: list[Tensor], step: str) -> Tensor:
         """The streams, mixed where they are, with their shares of a sublayer's output."""
         gates, *mix = back
         if mix:
             x = Einsum(f"{step}_hyper_mix", "btjk,btjd->btkd")(mix[0], x, group=HYPER)
-        streams: Tensor = SpreadStreams(f"{step}{RESIDUAL}", meets=True)(x, y, gates, group=HYPER)
-        return streams
+        return super().returned(x, y, [gates], step)
+
+
+class LowRankHyperConnected(StreamBlock):
+    """n residual streams, which each sublayer F gathers channel by channel, by gates of low rank.
+
+        h_i = N x_i,  h = [h_1 … h_n]                                   a gain for each stream and channel
+        y = F(mean_i a_i h_i),  [a_1 … a_n] = sigmoid(W_up silu(W_down h / n))     W_down [r, n D], a_i [D]
+        x_i = x_i + c_i y,  c = 2 sigmoid(W_c h / n)                                           W_c [n, n D]
+
+    Qwen4-Exp. Differs from `hyper` in its gates, one for each channel in place of one for a stream, and in
+    having no norm behind them. `rank` is r. Behind the last layer streams are gathered once more alike.
+    `ngrams` are added to the streams before the mixer (Qwen4-Exp's per-layer embedding).
+    """
+
+    kind: Literal["low_rank_hyper"] = "low_rank_hyper"
+    rank: Size
+    ngrams: NGramStreams | None = None
+
+    @property
+    def reads_ids(self) -> bool:
+        """Whether it reads the ids of the tokens."""
+        return self.ngrams is not None
+
+    def leave(self, x: Tensor) -> Tensor:
+        """Streams [B, T, n, D] to vectors [B, T, D]."""
+        return self._read(x, "hyper_last")[0]
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
+        """Add the n-grams' vectors; then as any block on streams."""
+        context = or_default(x, context)
+        if self.ngrams is None:
+            return super().forward(x, context)
+        cache = context.cache
+        own, others = (cache[:KEPT_OF_NGRAMS], cache[KEPT_OF_NGRAMS:]) if cache else (cache, cache)
+        added, first = self.ngrams(x, context.ids, own, name="ngrams")
+        x = Add(f"ngrams{RESIDUAL}")(x, added, group=self.ngrams.group)
+        x, kept = super().forward(x, context._replace(cache=others))
+        return x, None if kept is None else (*first, *kept)
+
+    def gathered(self, x: Tensor, step: str) -> tuple[Tensor, ...]:
+        """What a sublayer reads [B, T, D], and the gates of its output [B, T, n]."""
+        name = f"{step}_hyper"
+        read, joined = self._read(x, name)
+        logits = Linear(f"{name}_inject", self.n_streams)(joined, group=HYPER)
+        logits = Scale(f"{name}_inject_scale", 1 / self.n_streams)(logits, group=HYPER)
+        gates = Activate(f"{name}_inject_gate", "sigmoid")(logits, group=HYPER)
+        return read, Scale(f"{name}_inject_twice", 2.0)(gates, group=HYPER)
+
+    def _read(self, x: Tensor, name: str) -> tuple[Tensor, Tensor]:
+        """The gathered streams [B, T, D], and all streams as they are normalized [B, T, n D]."""
+        normed = self.norm(x, name=f"{name}_norm", axes=2)
+        joined = MergeHeads(f"{name}_join")(normed)
+        low = Linear(f"{name}_down", self.rank)(joined, group=HYPER)
+        low = Scale(f"{name}_down_scale", 1 / self.n_streams)(low, group=HYPER)
+        low = Activate(f"{name}_down_act", "silu")(low, group=HYPER)
+        gates = Linear(f"{name}_up", joined.shape[-1])(low, group=HYPER)
+        gates = Activate(f"{name}_gate", "sigmoid")(gates, group=HYPER)
+        gated = Multiply(f"{name}_gated")(normed, SplitHeads(f"{name}_split", self.n_streams)(gates))
+        return MeanStreams(f"{name}_mean")(gated, group=HYPER), joined
 
     def check(self) -> Iterator[Conflict]:
-        """Conflicts: fields that are defined for a single residual stream."""
+        """Conflict: a norm that has no gain for every stream and channel."""
         yield from super().check()
-        yield from self.check_plain("several streams")
+        if not self.norm.per_head:
+            what = f"{kind_of(self.norm)} has no gain for every stream and channel"
+            yield Conflict("streams-norm", "norm", what, "use kind rmsnorm or layernorm")

@@ -126,6 +126,10 @@ class Router(Inline):
         return weights, index
 
 
+HAND_IDS_ON = ("hyper", "low_rank_hyper")
+"""Kinds of blocks that give the ids of tokens to their network."""
+
+
 class MixtureOfExperts(FeedForward):
     """sum over the chosen k experts of weight * expert(x), plus shared(x) for every token.
 
@@ -246,8 +250,8 @@ class MixtureOfExperts(FeedForward):
 
     def check_in(self, block: str) -> Iterator[Conflict]:
         """Conflict: a router that reads ids, in a kind of block that has none."""
-        if self.reads_ids and block != "hyper":
-            what = "a token_table is read by the ids of tokens, which blocks of kind hyper alone hand on"
+        if self.reads_ids and block not in HAND_IDS_ON:
+            what = "a token_table is read by the ids of tokens, which blocks on streams alone hand on"
             yield Conflict("token-table-block", "ffn.router.token_table", what, "leave it out")
 
     def _check_routing(self) -> Iterator[Conflict]:

@@ -73,6 +73,7 @@ TABLE: dict[str, dict[str, str]] = {
         "concat": "archcli.modules.blocks.repeated:ConcatBlock",
         "shared": "archcli.modules.blocks.repeated:SharedLayer",
         "hyper": "archcli.modules.blocks.streams:HyperConnected",
+        "low_rank_hyper": "archcli.modules.blocks.streams:LowRankHyperConnected",
         "carried": "archcli.modules.networks.carried:CarriedRouting",
         "convolved": "archcli.modules.blocks.grid:ConvolvedBlock",
         "convolutions": "archcli.modules.blocks.grid:Convolutions",
@@ -167,6 +168,7 @@ TABLE: dict[str, dict[str, str]] = {
         "tokens": "archcli.modules.attention.indexer:Indexer",
         "blocks": "archcli.modules.attention.indexer:KeyBlockIndexer",
         "pools": "archcli.modules.attention.indexer:KeyPoolIndexer",
+        "mean_pools": "archcli.modules.attention.indexer:MeanPoolIndexer",
     },
     "loss": {"cross_entropy": "archcli.modules.ends.loss:CrossEntropy"},
     "model": {

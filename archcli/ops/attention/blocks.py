@@ -1,6 +1,6 @@
 """Ops and masks of keys that are compressed over tokens: blocks of tokens, each with one key.
 
-DeepSeek-V4. B batch, T new tokens, S tokens in a window, r tokens of a block, M blocks, d width of a key.
+DeepSeek-V4, Qwen4-Exp. B batch, T new tokens, S tokens in a window, r tokens of a block, M blocks, d width of a key.
 """
 
 from __future__ import annotations
@@ -99,6 +99,47 @@ class CompressTokens(Op):
         earlier, own = x.chunk(2, dim=-1)
         before = torch.cat([first.unsqueeze(1), earlier], dim=1)
         return torch.cat([before[:, : x.shape[1]], own], dim=2), before[:, -1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AverageBlocks(Op):
+    """The mean of each block of `rate` tokens: x [B, T, d] to [B, M, d], M = (o + T) // r.
+
+    Inputs x, then where a cache is continued the tokens of the open block [B, o, d]. With `keep` also the
+    tokens left. Qwen4-Exp.
+    """
+
+    sign: ClassVar[str] = "mean"
+    name: str
+    rate: Number
+    keep: bool
+
+    def shape(self, x: Shape, *kept: Shape) -> Any:
+        batch, new, width = x
+        seen = new + kept[0][1] if kept else new
+        closed = seen // self.rate
+        means = (batch, closed, width)
+        return (means, (batch, seen - closed * self.rate, width)) if self.keep else (means,)
+
+    def parts(self, x: Shape, *kept: Shape) -> tuple[Part, ...]:
+        means, *left = self.shape(x, *kept)
+        out, moved = prod(means), sum(prod(shape) for shape in left)
+        n = out * self.rate
+        gradient = Part("d_0", OpClass.ELEMENTWISE, out, out, n, wrt=0)
+        mean = Part("mean", OpClass.ELEMENTWISE, n, n, out, (gradient,))
+        return (mean, *((movement("left", moved, moved, ()),) if left else ()))
+
+    def states(self, x: Shape, *kept: Shape) -> tuple[State, ...]:
+        elements = sum(prod(shape) for shape in self.shape(x, *kept)[1:])
+        return (State(elements, StateKind.FIXED, content=StateContent.OPEN_BLOCK),) if self.keep else ()
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any, *kept: Any) -> Any:
+        x = torch.cat([kept[0], x], dim=1) if kept else x
+        closed = x.shape[1] // self.rate
+        end = closed * self.rate
+        means = x[:, :end].unflatten(1, (closed, self.rate)).mean(2)
+        # a copy, so that the cache does not hold the tokens of all blocks
+        return (means, x[:, end:].clone()) if self.keep else (means,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

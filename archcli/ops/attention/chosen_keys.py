@@ -118,6 +118,51 @@ class IndexTopK(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class IndexEvenTopK(Op):
+    """The `top_k` pools s of largest I_ts = sum_j max(q_tj k_s, 0) / sqrt(d) for each query t.
+
+    Qwen4-Exp. As `IndexTopK` without weights of heads, of keys of pools that `mask` shows. Inputs q [B, T, I,
+    d], keys [B, M, 1, d], positions [T]. Output [B, T, min(k, M)].
+    """
+
+    drawn: ClassVar[str] = "core"
+    sign: ClassVar[str] = "top k"
+    component: ClassVar[str] = "indexer"
+    follows_run: ClassVar[bool] = True
+    name: str
+    top_k: Number
+    mask: Mask
+    past: Number = 0
+
+    def shape(self, q: Shape, keys: Shape, positions: Shape) -> Shape:
+        return (*q[:2], minimum(self.top_k, keys[1]))
+
+    def trained(self, grads: list[bool], *xs: Shape) -> bool:
+        return False
+
+    def parts(self, q: Shape, keys: Shape, positions: Shape) -> tuple[Part, ...]:
+        batch, new, heads, width = q
+        exact, every = (batch * n for n in (self.mask.pairs(new, self.past, keys[1]), new * keys[1]))
+        of_heads, of_scores, chosen = heads * every, 2 * heads * width, prod(self.shape(q, keys, positions))
+        read = prod(q) + prod(keys)
+        return (
+            Part("scores", OpClass.CONTRACTION, of_scores * exact, read, of_heads, (), of_scores * every),
+            Part("relu", OpClass.ELEMENTWISE, 0, of_heads, of_heads),  # a maximum
+            # a sum over heads, divided
+            Part("total", OpClass.ELEMENTWISE, heads * exact, of_heads, every, (), heads * every),
+            Part("top_k", OpClass.ROUTING, 0, every, chosen),
+        )
+
+    def run(self, torch: Any, weights: dict[str, Any], q: Any, keys: Any, positions: Any) -> Any:
+        pools = keys.shape[1]
+        q, keys = q.detach(), keys.detach()  # a choice has no gradient: nothing is kept
+        scores = torch.relu(q.flatten(1, 2) @ keys.squeeze(2).transpose(1, 2)).view(*q.shape[:3], pools)
+        total = scores.sum(-2) * q.shape[3] ** -0.5
+        total = total.masked_fill(~visibility(torch, self.mask, positions, pools), float("-inf"))
+        return total.topk(min(self.top_k, pools), dim=-1).indices
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TopBlocks(Mask):
     """The `top_k` blocks of `block` tokens that an indexer chooses of those up to the query's own.
 

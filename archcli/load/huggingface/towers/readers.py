@@ -65,6 +65,7 @@ READERS: Mapping[tuple[str, str], str] = {
     ("qwen3_vl_moe", "vision_config"): "qwen:qwen3_vl",
     ("qwen3_5", "vision_config"): "qwen:qwen3_5",
     ("qwen3_5_moe", "vision_config"): "qwen:qwen3_5",
+    ("qwen4_exp", "vision_config"): "qwen:qwen3_5",
     ("glm4v", "vision_config"): "qwen:glm4v",
     ("glm4v_moe", "vision_config"): "qwen:glm4v",
     ("glm46v", "vision_config"): "qwen:glm4v",

@@ -135,6 +135,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "qwen3_vl": Wrapper("qwen3_vl_text", UNTIED, any_text=False),
     "qwen3_5": Wrapper("qwen3_5_text", UNTIED, any_text=False),
     "qwen3_5_moe": Wrapper("qwen3_5_moe_text", UNTIED, any_text=False),
+    "qwen4_exp": Wrapper("qwen4_exp_text", UNTIED, any_text=False),
     "minicpmv4_6": Wrapper("qwen3_5_text", UNTIED),
     "minicpmv4_7": Wrapper("qwen3_5_text", UNTIED),
     "minicpm_ocr": Wrapper("qwen3_5_text", TIED),

@@ -48,7 +48,17 @@ TINY = {
     "pad_token_id": 0,
 }
 OPT = {**TINY, "ffn_dim": 48, "word_embed_proj_dim": 32}
+POOLS = {
+    "indexer_n_heads": 2,
+    "indexer_kv_heads": 1,
+    "indexer_head_dim": 256,
+    "indexer_budget": 8,
+    "indexer_compress_ratio": 4,
+}
+"""The index of Qwen4-Exp, which its class has no default for."""
+NGRAMS = {"ple_layer_ids": [1], "eos_token_id": 2, "ngram_vocab_size_base": 50, "split_ngram_parts": 4}
 REQUIRED = {
+    "qwen4_exp_text": {**POOLS, **NGRAMS, "layer_types": ["linear_attention", "indexed_attention"]},
     "inkling_text": {"n_routed_experts": 8, "moe_intermediate_size": 24},
     "dots3_note_text": {"num_key_value_heads": 4},
     "glm5_next_text": {"num_key_value_heads": 4},

@@ -98,6 +98,11 @@ def nothing(spec: Spec, field: str) -> Iterator[tuple[str, Spec]]:
     yield from ()
 
 
+def backwards(spec: Spec, field: str) -> Iterator[tuple[str, Spec]]:
+    """The values in the other order."""
+    yield f"{field} backwards", altered(spec, **{field: getattr(spec, field)[::-1]})
+
+
 def table_offset(spec: Any, field: str) -> Iterator[tuple[str, Spec]]:
     """The same table, read from another row on."""
     if spec.offset:

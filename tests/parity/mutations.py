@@ -17,6 +17,7 @@ from parity.alterations import (
     SINUSOID,
     TEMPERATURE,
     Alteration,
+    backwards,
     both,
     dropped,
     filled,
@@ -188,7 +189,14 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.ValueGate: {"top_k": plus(-1, 1), "bias": off},
     m.KeyIndex: {"top_k": plus(-1, 1), "pairing": to("half", "interleaved")},
     m.KeyBlockIndexer: {"block": plus(-1, 1), "local": plus(-1, 1)},
-    m.KeyPoolIndexer: {"pool": plus(-1, 1)},
+    m.PoolIndex: {"pool": plus(-1, 1)},
+    m.LowRankHyperConnected: {"ngrams": dropped},
+    m.NGramStreams: {
+        "tables": backwards,
+        "multipliers": both(times(3), backwards),
+        "boundary": plus(-1, 1),
+        "pad_to": nothing,
+    },
     # computed, and the class has no weights for gates
     m.HyperConnected: {"last": nothing},
     m.ProjectedHeads: {

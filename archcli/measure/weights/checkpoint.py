@@ -150,9 +150,12 @@ def _missing(ours: Mapping[str, Shape], holders: Holders, weights: WeightMap) ->
         if not members:
             yield Line("missing", weights.checkpoint_name(name) or name, name, None, shape)
         elif None not in members:
-            for nth in (nth for nth in range(shape[0]) if nth not in members):
-                theirs = weights.checkpoint_name(name, nth) or name
-                yield Line("missing", theirs, f"{name}[{nth}]", None, shape[1:])
+            holder, _ = next(iter(members.values()))
+            place = weights.find(holder)
+            for nth, of_member in () if place is None else place.members(shape):
+                if nth not in members:
+                    theirs = weights.checkpoint_name(name, nth) or name
+                    yield Line("missing", theirs, f"{name}[{nth}]", None, of_member)
 
 
 def compare_sums(model: Model, stored: Mapping[str, Shape | None], weights: WeightMap) -> Comparison:

@@ -85,4 +85,6 @@ class NGramStreams(Module):
             what = f"width {self.width} is not divided by the {len(self.tables)} tables"
             yield Conflict("ngram-width", "width", what, "each has as many columns")
         if self.conv_kernel == 1:
-            yield Conflict("ngram-taps", "conv_kernel", "a convolution of one tap keeps nothing", "use 2 or more")
+            yield Conflict(
+                "ngram-taps", "conv_kernel", "a convolution of one tap keeps nothing", "use 2 or more"
+            )

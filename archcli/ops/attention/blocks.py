@@ -1,6 +1,7 @@
 """Ops and masks of keys that are compressed over tokens: blocks of tokens, each with one key.
 
-DeepSeek-V4, Qwen4-Exp. B batch, T new tokens, S tokens in a window, r tokens of a block, M blocks, d width of a key.
+DeepSeek-V4, Qwen4-Exp. B batch, T new tokens, S tokens in a window, r tokens of a block, M blocks, d width of
+a key.
 """
 
 from __future__ import annotations

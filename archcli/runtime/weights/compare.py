@@ -83,6 +83,7 @@ def translate(
     Raises KeyError for an unknown or repeated tensor.
     """
     parts: dict[str, dict[int | None, torch.Tensor]] = {}
+    sliced: set[str] = set()
     for name, tensor in stored.items():
         place = weights.find(name)
         if place is None and weights.reason(name, tuple(tensor.shape)):
@@ -94,9 +95,11 @@ def translate(
             if place.nth in of_name:
                 raise KeyError(f"{ours} is written twice, the second time by {name}")
             of_name[place.nth] = piece
+            sliced.update(place.names if place.parts.slices else ())
     return {
-        name: stack[None] if None in stack else torch.stack([stack[i] for i in range(len(stack))])
+        name: stack[None] if None in stack else join([stack[i] for i in range(len(stack))])
         for name, stack in parts.items()
+        for join in (torch.cat if name in sliced else torch.stack,)
     }
 
 
@@ -108,7 +111,7 @@ def fill(model: nn.Module, stored: Iterable[tuple[WeightTarget, torch.Tensor]]) 
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     for place, tensor in stored:
         for name, piece in pieces(tensor, place, shapes):
-            (tensors[name] if place.nth is None else tensors[name][place.nth]).copy_(piece)
+            place.member(tensors[name]).copy_(piece)
 
 
 Tell = Callable[[str, int, int], Any]

@@ -12,7 +12,7 @@ from archcli.load.huggingface.wrappers.table import WRAPPERS
 from drawing import cases
 from import_variants import VARIANTS
 from table import every_row, sampled_rows
-from wrapping import NAMES, OTHER_PARTS, tiny_text
+from wrapping import NAMES, OTHER_PARTS, POOLS, tiny_text
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
@@ -31,6 +31,7 @@ REQUIRED = {
     "dots1": {"n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2},
     "lfm2_moe": {"layer_types": ["conv"] * 31 + ["full_attention"]},
     "nemotron": {"num_key_value_heads": 48},
+    "qwen4_exp_text": POOLS,
 }
 CONFIGS = {
     **{(kind, "default"): REQUIRED.get(kind, {}) for kind in families() if kind not in OWN_CODE},

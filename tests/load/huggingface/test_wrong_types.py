@@ -12,12 +12,14 @@ from archcli.load.huggingface.importer import weight_map
 from archcli.load.huggingface.registry import families
 from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.source import load_text
+from wrapping import NGRAMS, POOLS
 
 REQUIRED = {
     "clip": {"architectures": ["CLIPForImageClassification"]},
     "metaclip_2": {"architectures": ["MetaClip2ForImageClassification"]},
     "siglip": {"architectures": ["SiglipForImageClassification"]},
     "siglip2": {"architectures": ["Siglip2ForImageClassification"]},
+    "qwen4_exp_text": {**POOLS, **NGRAMS},
     "qwen3_omni_moe_text": {"head_dim": 128},
     "qwen3_omni_moe_thinker": {"text_config": {"head_dim": 128}},
     "cohere_compass_text": {"rope_parameters": {"full_attention": None}},

@@ -140,7 +140,62 @@ def glm5_next(text, **options):
     return Family(config, cls="AutoModelForImageTextToText", **options)
 
 
+def pairs_as_attention(*groups):
+    """What changes nothing in the layers of these groups, as the attention pairs halves."""
+    return {f"groups.{i}.layer.attention.index: pairing=half": "as the attention pairs" for i in groups}
+
+
+MEANS = {
+    "model_type": "qwen4_exp_text",
+    **{key: value for key, value in SIZES.items() if key != "intermediate_size"},
+    "rms_norm_eps": EPS,
+    "num_hidden_layers": 5,
+    "layer_types": ["linear_attention"] * 2 + ["indexed_attention", "linear_attention", "full_attention"],
+    "head_dim": 12,
+    "rope_parameters": rope(50.0, partial_rotary_factor=0.5),
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 6,
+    "linear_value_head_dim": 5,
+    "linear_conv_kernel_dim": 3,
+    "output_gate_type": "sigmoid",
+    "moe_intermediate_size": 20,
+    "shared_expert_intermediate_size": 12,
+    "num_experts": 8,
+    "num_experts_per_tok": 3,
+    "hc_count": 3,
+    "hc_lowrank": 7,
+    "ple_layer_ids": [4, 2],
+    "ple_embed_dim": 24,
+    "ple_conv_kernel_size": 3,
+    "ngram_size": 3,
+    "heads_per_ngram": 2,
+    "ngram_vocab_size_base": 90,
+    "make_ngram_vocab_size_divisible_by": 16,
+    "split_ngram_parts": 3,
+    "eos_token_id": [3, 5],
+    "indexer_n_heads": 16,
+    "indexer_kv_heads": 1,
+    "indexer_head_dim": 10,
+    "indexer_budget": 6,
+    "indexer_compress_ratio": 3,
+}
+
 FAMILIES = {
+    "qwen4-exp": Family(MEANS, inert=pairs_as_attention(2, 4)),
+    "qwen4-exp-plain": Family(
+        {
+            **{key: value for key, value in MEANS.items() if "ple" not in key and key != "layer_types"},
+            "num_hidden_layers": 4,
+            "output_gate_type": None,
+            "attention_bias": True,
+            "norm_topk_prob": False,
+            "rope_parameters": rope(),
+            "indexer_head_dim": 14,
+            "tie_word_embeddings": True,
+        },
+        inert=pairs_as_attention(1),
+    ),
     "glm5-next": glm5_next(POOLED, quiet=SMALL_INDEX_KEYS),
     "deepseek-v4": Family(V4),
     "deepseek-v4-plain": Family(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count, islice
 
-from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import FULL, PER_HEAD, attention, head_dim
@@ -77,9 +77,11 @@ def _kinds(config: Config) -> list[str]:
 def _delta_net(config: Config) -> Mapped:
     """A gated delta net; the function of its output's gate is hidden_act unless it is stated."""
     mixer = delta_net(config, config.number("rms_norm_eps"))
-    config.only("output_gate_type", "sigmoid", "silu", None)
     stated = config.value("output_gate_type", default=None)
-    gate = mixer["activation"] if stated.value is None else stated
+    gate = config.value("hidden_act") if stated.value is None else stated
+    if gate.value not in ("sigmoid", "silu"):
+        what = f"output_gate_type {short_repr(gate.value)} is not supported"
+        raise config.error(what, "known: sigmoid, silu; left out, hidden_act", gate.place)
     return {"mixer": {**mixer, "norm": {**mixer["norm"], "activation": gate}}}
 
 
@@ -141,7 +143,9 @@ def _ngrams(config: Config, kinds: list[str]) -> Iterator[tuple[int, Mapped]]:
             {
                 "width": width,
                 "tables": [base.derive(size) for size in primes[nth * tables : (nth + 1) * tables]],
-                "multipliers": [longest.derive(number) for number in _multipliers(config, longest.value, nth)],
+                "multipliers": [
+                    longest.derive(number) for number in _multipliers(config, longest.value, nth)
+                ],
                 "boundary": _boundary(config),
                 "pad_to": config.size("make_ngram_vocab_size_divisible_by"),
                 "conv_kernel": config.size("ple_conv_kernel_size"),
@@ -149,10 +153,15 @@ def _ngrams(config: Config, kinds: list[str]) -> Iterator[tuple[int, Mapped]]:
         )
 
 
-NGRAM_KEYS = """
-    ple_embed_dim ple_conv_kernel_size ngram_size heads_per_ngram ngram_vocab_size_base seed
-    make_ngram_vocab_size_divisible_by
-""".split()
+NGRAM_KEYS = [
+    "ple_embed_dim",
+    "ple_conv_kernel_size",
+    "ngram_size",
+    "heads_per_ngram",
+    "ngram_vocab_size_base",
+    "seed",
+    "make_ngram_vocab_size_divisible_by",
+]
 
 
 def _layers_with_ngrams(config: Config, kinds: list[str]) -> list[int]:
@@ -219,7 +228,7 @@ APART = 10007
 
 
 def _multipliers(config: Config, longest: int, nth: int) -> list[int]:
-    """The odd numbers by which the nth layer with n-grams hashes them; a product with an id stays below 2^63."""
+    """The odd numbers by which the nth layer of n-grams hashes them; a product with an id is below 2^63."""
     half = max(1, LARGEST // config.size("vocab_size").value // 2)
     seed = config.value("seed", default=None)
     if type(seed.value) is not int:
@@ -238,8 +247,9 @@ def _mixed(state: int) -> int:
 
 WITHIN = f"{LAYER}.self_attn"
 HASH = "numbers by which n-grams are hashed: computed, not trained"
+TABLE = f"{LAYER}.ple.ple_embedding.ngram_embedding"
 NGRAMS: Weights = {
-    f"{LAYER}.ple.ple_embedding.ngram_embedding.weight": "layers.*.ngrams.table.weight",
+    f"{TABLE}.weight": "layers.*.ngrams.table.weight",
     **{
         f"{LAYER}.ple.ple_embedding.{name}": Auxiliary(HASH)
         for name in ("layer_multipliers", "ngram_heads_vocab_sizes", "ngram_heads_offsets")
@@ -301,8 +311,10 @@ def _weights(config: Config) -> Weights:
     """Names of mixers by the kind of layer; the gates of attention lie behind the queries of each head."""
     gates = tuple(f"layers.*.attention.{name}_proj.*" for name in ("q", "gate"))
     queries: Weights = {f"{WITHIN}.q_proj.*": Parts(gates, groups=config.size("num_attention_heads").value)}
+    slices = Parts(("layers.*.ngrams.table.weight",), slices=config.size("split_ngram_parts").value)
+    linear: Weights = {**LINEAR_LAYERS, f"{TABLE}.shard_#.weight": slices}
     kinds = [FULL if kind == INDEXED else kind for kind in _kinds(config)]
-    return {**EVERYWHERE, **by_kind(kinds, LINEAR_LAYERS, {**INDEXED_LAYERS, **queries})}
+    return {**EVERYWHERE, **by_kind(kinds, linear, {**INDEXED_LAYERS, **queries})}
 
 
 FAMILIES = {

@@ -45,6 +45,7 @@ class Parts:
     scalar: stored as a number without an axis (CLIP's temperature).
     blocks: its last axis stored as a number of each of so many patches, not as patches (Mistral 3).
     in_memory: a class holds it so, and files hold its parts apart (MiniMax-M3's gate_up_proj).
+    slices: its rows are stored in so many tensors, a `#` each, equal but the last (Qwen4-Exp's n-grams).
     linear: the matrix of a linear layer, of a weight that no pass reads and whose op does not say so (LUKE).
     """
 
@@ -63,6 +64,7 @@ class Parts:
     blocks: int = 0
     folded: tuple[int, ...] = ()
     in_memory: bool = False
+    slices: int = 0
     linear: bool = False
 
 
@@ -121,6 +123,9 @@ class WeightTarget(NamedTuple):
     def stored_shape(self, shapes: Mapping[str, Shape]) -> Shape | None:
         """The shape the stored tensor must have; None where the shapes of its parts do not fit together."""
         ours = [shapes[name] for name in self.names]
+        if self.parts.slices:
+            rows = self._rows(ours[0][0], self.nth or 0)
+            return (len(rows), *ours[0][1:]) if rows else None
         if self.nth is not None:
             if any(not shape or self.nth >= shape[0] for shape in ours):
                 return None
@@ -137,6 +142,24 @@ class WeightTarget(NamedTuple):
         if self.nth is None and self.parts.unread:
             whole[0] += self.parts.unread
         return self._laid_out(whole)
+
+    def _rows(self, rows: int, nth: int) -> range:
+        """The rows that the nth slice of a table of so many holds."""
+        each = -(-rows // self.parts.slices)
+        return range(rows)[nth * each : (nth + 1) * each]
+
+    def member(self, weight: Any) -> Any:
+        """What the stored tensor holds of archcli's: all of it, a member of a stack, or some rows."""
+        if self.nth is None:
+            return weight
+        rows = self._rows(len(weight), self.nth) if self.parts.slices else None
+        return weight[self.nth] if rows is None else weight[rows.start : rows.stop]
+
+    def members(self, shape: Shape) -> Iterator[tuple[int, Shape]]:
+        """(number, shape) of each tensor that holds a member of a stack, or a slice of a table, of this shape."""
+        for nth in range(self.parts.slices or shape[0]):
+            of_slice = (len(self._rows(shape[0], nth)),) if self.parts.slices else ()
+            yield nth, (*of_slice, *shape[1:])
 
     def _laid_out(self, whole: list[int]) -> Shape:
         """The shape with its axes split, joined or added as they are stored."""

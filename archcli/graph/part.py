@@ -112,7 +112,7 @@ class StateContent(StrEnum):
     """The last inputs of a convolution or of a token shift."""
     OPEN_BLOCK = "open block"
     """Tokens of a block that is not compressed yet, and what the next block reads of the one before."""
-    TOKEN_IDS = "token ids"
+    IDS = "token ids"
     """The last ids, of which n-grams are made; numbers of 8 bytes, whatever the cache's dtype."""
     RECURRENT = "recurrent state"
     """Sums that every token updates; transformers keeps them in fp32."""

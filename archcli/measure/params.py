@@ -26,13 +26,13 @@ from archcli.units import both_bytes, short_count
 
 CONVENTION = (
     "Tied weights count once; buffers do not count. Active: routed experts count k of E. Total: token "
-    "embedding + head + other tables (position, token type, per layer) + non-embedding; a tied head is the "
+    "embedding + head + other tables (position, token type, per layer, n-gram) + non-embedding; a tied head is the "
     "token embedding."
 )
 PLAIN = "bf16"
 STORED = "Bits per weight are those of all weights but the adapters, divided by their number."
 EMBEDDING, HEAD = "embedding", "lm_head"
-OTHER_TABLES = ("position_embedding", "token_type_embedding", "per_layer_embedding")
+OTHER_TABLES = ("position_embedding", "token_type_embedding", "per_layer_embedding", "ngram_embedding")
 """Groups that `non_embedding_params` leaves out, beside the token embedding and the head."""
 
 Totals = dict[str, Any]

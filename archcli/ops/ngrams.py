@@ -46,7 +46,7 @@ class HashNGrams(Op):
         return False
 
     def states(self, ids: Shape, *before: Shape) -> tuple[State, ...]:
-        kept = State(ids[0] * self.reach, StateKind.FIXED, content=StateContent.TOKEN_IDS)
+        kept = State(ids[0] * self.reach, StateKind.FIXED, content=StateContent.IDS)
         return (kept,) if self.keep else ()
 
     def run(self, torch: Any, weights: dict[str, Any], ids: Any, *before: Any) -> Any:

@@ -125,7 +125,7 @@ class CacheDtypes(NamedTuple):
             return self.state_dtype or plain
         if content is StateContent.CONVOLUTION:
             return self.convolution_dtype or plain
-        if content is StateContent.TOKEN_IDS:
+        if content is StateContent.IDS:
             return AS_WIDE_AS_IDS
         if content is StateContent.OPEN_BLOCK:
             return plain

@@ -27,6 +27,8 @@ from archcli.ops import (
     SplitHeads,
 )
 
+TABLE = "ngram_embedding"
+"""The heading of the table."""
 KEPT_OF_NGRAMS = 2
 """What it caches: the last ids, and the last inputs of the convolution."""
 
@@ -45,7 +47,7 @@ class NGramStreams(Module):
     1 ids and the last N (K - 1) inputs of the convolution.
     """
 
-    group: ClassVar[str] = "ngram_embedding"
+    group: ClassVar[str] = "ngrams"
     width: Size
     tables: tuple[Size, ...]
     multipliers: tuple[Size, ...]
@@ -60,7 +62,8 @@ class NGramStreams(Module):
         hashed = HashNGrams("hash", self.multipliers, self.tables, self.boundary, keep)
         rows, *last = hashed(ids, *(cache or ())[:1])
         padded = ceil_div(sum(self.tables), self.pad_to) * self.pad_to
-        vectors = Lookup("table", padded, self.width // len(self.tables))(rows)
+        lookup = Lookup("table", padded, self.width // len(self.tables))
+        vectors = lookup(rows, group=TABLE)
         e = MergeHeads("join")(vectors)
         keys = SplitHeads("key_streams", streams)(Linear("key_proj", streams * x.shape[-1])(e))
         keys, queries = (

@@ -166,7 +166,7 @@ MEANS = {
     "hc_count": 3,
     "hc_lowrank": 7,
     "ple_layer_ids": [4, 2],
-    "ple_embed_dim": 24,
+    "ple_embed_dim": 64,
     "ple_conv_kernel_size": 3,
     "ngram_size": 3,
     "heads_per_ngram": 2,

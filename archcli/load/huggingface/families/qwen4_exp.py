@@ -66,7 +66,7 @@ def _qwen4_exp(config: Config) -> Mapped:
 
 
 def _kinds(config: Config) -> list[str]:
-    """The mixer of each layer: `layer_types`, else every fourth attends; full attention is indexed as well."""
+    """The mixer of each layer: `layer_types`, else every fourth attends; full attention is indexed, too."""
     stated = config.get("layer_types", default=None) is not None
     period = config.size("full_attention_interval", default=PERIOD).value
     default = [LINEAR if stated or (index + 1) % period else INDEXED for index in range(config.layers())]
@@ -153,15 +153,10 @@ def _ngrams(config: Config, kinds: list[str]) -> Iterator[tuple[int, Mapped]]:
         )
 
 
-NGRAM_KEYS = [
-    "ple_embed_dim",
-    "ple_conv_kernel_size",
-    "ngram_size",
-    "heads_per_ngram",
-    "ngram_vocab_size_base",
-    "seed",
-    "make_ngram_vocab_size_divisible_by",
-]
+NGRAM_KEYS = (
+    *("ple_embed_dim", "ple_conv_kernel_size", "ngram_size", "heads_per_ngram", "ngram_vocab_size_base"),
+    *("seed", "make_ngram_vocab_size_divisible_by"),
+)
 
 
 def _layers_with_ngrams(config: Config, kinds: list[str]) -> list[int]:

@@ -156,7 +156,7 @@ class WeightTarget(NamedTuple):
         return weight[self.nth] if rows is None else weight[rows.start : rows.stop]
 
     def members(self, shape: Shape) -> Iterator[tuple[int, Shape]]:
-        """(number, shape) of each tensor that holds a member of a stack, or a slice of a table, of this shape."""
+        """(number, shape) of each tensor that holds a member of a stack, or some rows, of this shape."""
         for nth in range(self.parts.slices or shape[0]):
             of_slice = (len(self._rows(shape[0], nth)),) if self.parts.slices else ()
             yield nth, (*of_slice, *shape[1:])
@@ -250,7 +250,9 @@ class WeightMap:
             yield from self.towers.checkpoint_names(ours, nth)
         index = "*" if nth is None else str(nth)
         for (_, name), matches in sorted(_templates(self._by_ours, ours.split("."))):
-            if len(matches) == name.count("*") and (nth is None or "#" in name):
+            is_slice = not isinstance(rule := self.rules[name], Auxiliary) and parts_of(rule).slices
+            # the slices of a table are no modules of their own
+            if len(matches) == name.count("*") and (not is_slice if nth is None else "#" in name):
                 yield fill_in(name, list(matches)).replace("#", index)
 
     @cached_property

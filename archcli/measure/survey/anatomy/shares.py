@@ -22,7 +22,10 @@ NAMES: Mapping[Hue, str] = {
     "shared": "shared experts",
 }
 TABLES, REST = "embedding, head", "norms and more"
-TABLE_GROUPS = ("embedding", "lm_head", "position_embedding", "token_type_embedding", "per_layer_embedding")
+TABLE_GROUPS = (
+    *("embedding", "lm_head", "position_embedding", "token_type_embedding", "per_layer_embedding"),
+    "ngram_embedding",
+)
 SCORES = "attention_scores"
 LETTERS = 4
 """Kinds of attention with as many letters are abbreviations."""

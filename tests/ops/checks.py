@@ -11,6 +11,7 @@ from ops import (
     block_cases,
     communicate_cases,
     head_cases,
+    ngram_cases,
     placing_cases,
     scan_cases,
     stream_cases,
@@ -119,10 +120,15 @@ def count_up(shape, generator):
     return torch.arange(shape[0])
 
 
+def last_of_seven(shape, generator):
+    return torch.arange(7 - shape[0], 7)
+
+
 def shuffled(shape, generator):
     return torch.randperm(shape[0], generator=generator)
 
 
+SHAPED = scan_cases.SHAPED | block_cases.ARGUMENTS | ngram_cases.ARGUMENTS
 ARGUMENTS = {
     ("Lookup", 0): ids,
     ("Dispatch", 1): ids,
@@ -130,11 +136,11 @@ ARGUMENTS = {
     ("CollectHeads", 2): shuffled,
     ("SpreadHeads", 2): shuffled,
     ("Attend", 3): lambda shape, generator: torch.arange(shape[0]) if shape[0] > 1 else torch.tensor([3]),
-    ("IndexTopK", 3): lambda shape, generator: torch.arange(7 - shape[0], 7),
-    ("IndexBlocks", 2): lambda shape, generator: torch.arange(7 - shape[0], 7),
+    ("IndexTopK", 3): last_of_seven,
+    ("IndexBlocks", 2): last_of_seven,
     ("GridBias", 0): count_up,
     ("PairPadding", 0): count_up,
-    ("GateKeys", 1): lambda shape, generator: torch.arange(7 - shape[0], 7),
+    ("GateKeys", 1): last_of_seven,
     ("Attend", "selected"): own_and_others,
     ("Positions", 0): ids,
     ("Zeros", 0): ids,
@@ -157,7 +163,7 @@ ARGUMENTS = {
     **head_cases.ARGUMENTS,
     **zero_cases.ARGUMENTS,
     **placing_cases.ARGUMENTS,
-    **{place: globals()[name] for place, name in (scan_cases.SHAPED | block_cases.ARGUMENTS).items()},
+    **{place: globals()[name] for place, name in SHAPED.items()},
 }
 
 
@@ -215,7 +221,7 @@ def check_gradients(case):
 def untrained(case):
     """Inputs that are numbers of positions, or what a cache holds: nothing is trained through them."""
     own = {"Rotate": {1, 2}, "GridRotaryTable": {0}, "ExtendCache": {1}, **scan_cases.UNTRAINED}
-    own |= block_cases.UNTRAINED
+    own |= block_cases.UNTRAINED | ngram_cases.UNTRAINED
     return own.get(type(case.op).__name__, set())
 
 

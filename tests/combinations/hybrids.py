@@ -30,6 +30,12 @@ GATED = (
     "index: {top_k: 3, n_heads: 16, head_dim: 6}"
 )
 STREAMS = "kind: hyper, n_streams: 3, magnitude: 1.5"
+LOW_RANK = "kind: low_rank_hyper, n_streams: 3, rank: 5"
+NGRAMS = "ngrams: {width: 12, tables: [5, 7, 11, 13], multipliers: [3, 5, 7], boundary: 1, pad_to: 8, conv_kernel: 3}"
+MEANS = (
+    "{kind: gqa, n_heads: 4, n_kv_heads: 2, head_dim: 6, position: rope, output_gate: {}, "
+    "index: {kind: mean_pools, top_k: 2, pool: 3, n_heads: 16, head_dim: 8}}"
+)
 POOLED = (
     "{kind: mla, n_heads: 4, q_lora_rank: 6, kv_lora_rank: 8, qk_nope_head_dim: 5, v_head_dim: 6, "
     "index: {kind: pools, top_k: 2, pool: 3, n_heads: 16, head_dim: 8}}"
@@ -56,6 +62,11 @@ HYBRIDS = {
     "lfm2": (f"mixer: {CONV}, {GLU}", f"mixer: {CONV}, {GLU}", f"attention: {GQA}, {MOE}"),
     "falcon-h1": (f"mixer: {BRANCHES}, {GLU}",),
     "nemotron-3": (f"mixer: {SSD}", NARROW, f"attention: {GQA}", NARROW, GLU),
+    "qwen4-exp": (
+        f"{LOW_RANK}, mixer: {LINEAR}, {MOE}",
+        f"{LOW_RANK}, {NGRAMS}, mixer: {LINEAR}, {MOE}",
+        f"{LOW_RANK}, attention: {MEANS}, {MOE}",
+    ),
     "hy4": (
         f"{STREAMS}, attention: {GATED}}}, {GLU}",
         f"{STREAMS}, attention: {GATED}, index_from: 0}}, {MOE}",

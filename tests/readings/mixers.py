@@ -22,6 +22,7 @@ from archcli.modules import (
     LinearScaling,
     Llama3Scaling,
     LongRopeScaling,
+    MeanPoolIndexer,
     MixtureOfHeads,
     MultiHeadAttention,
     MultiHeadLatentAttention,
@@ -128,9 +129,10 @@ def masks(draw):
 
 GATED_KEYS = st.builds(dict, value_gate=st.builds(ValueGate, top_k=SIZES, bias=BOOL))
 WIDE = {"head_dim": st.sampled_from([64, 65]), "norm": NORMS}
+MEAN_INDEXES = st.builds(MeanPoolIndexer, top_k=SIZES, pool=SIZES, n_heads=SIZES, **WIDE)
 # one head, which any number of query heads share
 BLOCK_INDEXES = st.builds(KeyBlockIndexer, top_k=SIZES, block=SIZES, n_heads=st.just(1), **WIDE)
-INDEXES = st.builds(Indexer, top_k=SIZES, n_heads=SIZES, **WIDE) | BLOCK_INDEXES
+INDEXES = st.builds(Indexer, top_k=SIZES, n_heads=SIZES, **WIDE) | BLOCK_INDEXES | MEAN_INDEXES
 POOL_INDEXES = st.builds(KeyPoolIndexer, top_k=SIZES, pool=SIZES, n_heads=SIZES, **WIDE)
 
 

@@ -12,8 +12,10 @@ from archcli.modules import (
     GroupedQueryAttention,
     HyperConnected,
     Indexer,
+    LowRankHyperConnected,
     MixtureOfExperts,
     MultiHeadLatentAttention,
+    NGramStreams,
     PerLayerEmbedding,
     PreNorm,
     RMSNorm,
@@ -86,10 +88,30 @@ SIZES = st.integers(1, 4)
 
 
 @st.composite
+def of_ngrams(draw):
+    """N-grams of two or three tokens that are added to streams."""
+    longest, hashes = draw(st.integers(2, 3)), draw(st.integers(1, 2))
+    number = hashes * (longest - 1)
+    return NGramStreams(
+        width=number * draw(SIZES),
+        tables=tuple(draw(st.lists(st.integers(1, 9), min_size=number, max_size=number))),
+        multipliers=(3, 5, 7)[:longest],
+        boundary=draw(st.integers(0, 2)),
+        pad_to=draw(SIZES),
+        conv_kernel=draw(st.integers(2, 3)),
+        norm=NORM,
+    )
+
+
+@st.composite
 def of_streams(draw):
     """A function from a layer's fields to one on several streams, or on one."""
     if draw(BOOL):
         return lambda **fields: PreNorm(norm=NORM, **fields)
+    if draw(BOOL):
+        low = {"n_streams": draw(st.integers(2, 3)), "rank": draw(SIZES)}
+        ngrams = draw(st.none() | of_ngrams())
+        return lambda **fields: LowRankHyperConnected(norm=NORM, ngrams=ngrams, **low, **fields)
     given = {"n_streams": draw(st.integers(2, 3)), "magnitude": draw(st.sampled_from([1.0, 1.5]))}
     bare = draw(st.sampled_from([BARE, NORM]))
     return lambda **fields: HyperConnected(norm=NORM, stream_norm=bare, **given, **fields)

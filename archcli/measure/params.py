@@ -26,7 +26,7 @@ from archcli.units import both_bytes, short_count
 
 CONVENTION = (
     "Tied weights count once; buffers do not count. Active: routed experts count k of E. Total: token "
-    "embedding + head + other tables (position, token type, per layer, n-gram) + non-embedding; a tied head is the "
+    "embedding + head + other tables (position, token type, per layer) + non-embedding; a tied head is the "
     "token embedding."
 )
 PLAIN = "bf16"

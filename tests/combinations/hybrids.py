@@ -31,7 +31,10 @@ GATED = (
 )
 STREAMS = "kind: hyper, n_streams: 3, magnitude: 1.5"
 LOW_RANK = "kind: low_rank_hyper, n_streams: 3, rank: 5"
-NGRAMS = "ngrams: {width: 12, tables: [5, 7, 11, 13], multipliers: [3, 5, 7], boundary: 1, pad_to: 8, conv_kernel: 3}"
+NGRAMS = (
+    "ngrams: {width: 12, tables: [5, 7, 11, 13], multipliers: [3, 5, 7], boundary: 1, pad_to: 8, "
+    "conv_kernel: 3}"
+)
 MEANS = (
     "{kind: gqa, n_heads: 4, n_kv_heads: 2, head_dim: 6, position: rope, output_gate: {}, "
     "index: {kind: mean_pools, top_k: 2, pool: 3, n_heads: 16, head_dim: 8}}"

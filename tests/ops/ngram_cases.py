@@ -27,7 +27,7 @@ CASES = {
     "hash-ngrams-keep": Case(
         HashNGrams("y", **HASH, keep=True), ((2, 1), (2, 2)), ((2, 1, 4), (2, 2)), cached=2 * 2
     ),
-    # 4 products and 3 sums a gate, then four steps of a number; backward these, and a product each for k and q
+    # 4 products and 3 sums a gate, then four steps of a number; backward these, and a product for k and for q
     "similarity-gates": ledger(
         SimilarityGates("y"),
         (S, S),

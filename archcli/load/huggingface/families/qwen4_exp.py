@@ -134,8 +134,6 @@ def _ngrams(config: Config, kinds: list[str]) -> Iterator[tuple[int, Mapped]]:
         what = f"ple_embed_dim {width} is not divided by {tables} tables, heads_per_ngram of each length"
         raise config.error(what, at=width.place)
     base = config.size("ngram_vocab_size_base")
-    if base.value > LARGEST // 2:
-        raise config.error(f"ngram_vocab_size_base {base} is not supported", at=base.place)
     primes = list(islice(_primes(base.value), tables * len(layers)))
     for nth, layer in enumerate(layers):
         yield (

@@ -36,7 +36,6 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.losses.targets import *
     from archcli.ops.mixtures.route import *
     from archcli.ops.mixtures.route_variants import *
-    from archcli.ops.ngrams import *
     from archcli.ops.normalize import *
     from archcli.ops.pointwise import *
     from archcli.ops.recurrent.causal_conv import *
@@ -45,6 +44,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.recurrent.diagonal_scan import *
     from archcli.ops.recurrent.head_weights import *
     from archcli.ops.recurrent.mlstm_scan import *
+    from archcli.ops.recurrent.ngrams import *
     from archcli.ops.recurrent.selective_scan import *
     from archcli.ops.recurrent.state_scan import *
     from archcli.ops.recurrent.wkv import *
@@ -235,7 +235,7 @@ HOMES = {
         "CombineReal",
         "DispatchReal",
     ],
-    ".ngrams": ["DilatedConv1d", "HashNGrams", "ShareOut", "SimilarityGates"],
+    ".recurrent.ngrams": ["DilatedConv1d", "HashNGrams", "ShareOut", "SimilarityGates"],
     ".streams": [
         "CollapseStreams",
         "StreamGates",

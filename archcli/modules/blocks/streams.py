@@ -159,7 +159,7 @@ HYPER = "hyper_connections"
 
 
 class StreamBlock(Block):
-    """Base of blocks on n residual streams, which each sublayer gathers and to which it returns its output.
+    """Base of blocks on n residual streams, gathered by each sublayer, whose output they share.
 
     `n_streams` is n. Before the first layer each stream is the embedding.
     """

@@ -1,4 +1,4 @@
-"""Qwen3.8-Flash-Next: gated delta nets, attention to chosen pools, streams, and vectors of hashed n-grams."""
+"""Qwen3.8-Flash-Next: gated delta nets, attention to chosen pools, streams, hashed n-grams."""
 
 from __future__ import annotations
 

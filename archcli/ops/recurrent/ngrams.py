@@ -1,4 +1,4 @@
-"""Ops of hashed n-grams: their ids, gates by how alike two sets of streams are, and a convolution with gaps.
+"""Ops of hashed n-grams: their rows, gates of streams by likeness, a convolution with gaps.
 
 Qwen4-Exp. B batch, T new tokens, N tokens of the longest n-gram, h hash functions of a length, n streams, D
 width, C channels, K taps.

@@ -50,7 +50,7 @@ class HashNGrams(Op):
         return (kept,) if self.keep else ()
 
     def run(self, torch: Any, weights: dict[str, Any], ids: Any, *before: Any) -> Any:
-        start = before[0] if before else torch.full_like(ids[:, :1], self.boundary).repeat(1, self.reach)
+        start = before[0] if before else ids.new_full((ids.shape[0], self.reach), self.boundary)
         history, tokens = torch.cat([start, ids], dim=1), ids.shape[1]
         each, rows, first = len(self.tables) // self.reach, [], 0
         token, mixed = ids, ids * self.multipliers[0]

@@ -206,3 +206,9 @@ def test_the_released_sizes_are_those_of_the_class():
     assert totals["params"] == 177_392_830_576 - 448_931_056
     # 16 primes from 20,000,000 on, in rows of 128, of 2560 / 16 columns
     assert totals["by_group"]["ngram_embedding"] == 2_500_012 * 128 * 160
+
+
+@pytest.mark.parametrize("phase", ["train", "forward", "prefill", "decode"])
+def test_the_memory_of_every_phase_is_read(phase):
+    weights = archcli.count_params(ours()).totals["bytes"]
+    assert archcli.memory(ours(), phase, seq_len=16).totals["peak_bytes"] > weights

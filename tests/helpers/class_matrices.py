@@ -107,6 +107,7 @@ def matrices(model):
     """The matrices of a model's language part, as a file stores them, each once, each expert apart."""
     seen, tensors = set(), in_files(model)
     base, has_head = f"{model.base_model_prefix}.", model.get_output_embeddings() is not None
+    tables = {id(it.weight) for it in model.modules() if isinstance(it, nn.Embedding)}
     for name, module in model.named_modules():
         for key, weight in module._parameters.items():
             if weight is not None and id(weight) not in seen and not TOWER.search(name):
@@ -119,7 +120,9 @@ def matrices(model):
                         leaves = [it.rpartition(".")[2] for it in held]
                         for it in _of(module, leaves, names, shape):
                             yield it._replace(
-                                of_head=has_head and not it.in_layer and not it.name.startswith(base)
+                                # a tied head is the table, whichever of the two the class has first
+                                kind="table" if id(weight) in tables else it.kind,
+                                of_head=has_head and not it.in_layer and not it.name.startswith(base),
                             )
 
 

@@ -17,13 +17,8 @@ NAMES: dict[str, dict[str, str]] = {
 }
 """Names that mean more matrices than those of the class, by family."""
 
-HEAD_ALONE = "the head that is listed by itself is not that of the file's architecture, or is not read so yet"
 BLOCKS = "matrices that share a stored tensor begin a block of 64 values each"
 BY_METHOD: dict[tuple[str, str], str] = {
-    **{
-        (family, "modelopt-mixed"): HEAD_ALONE
-        for family in ("jina-embeddings-v3", "xlm-roberta", "qwen3_vl_moe", "molmo2", "mllama")
-    },
     **{(family, "bitsandbytes-4"): BLOCKS for family in ("zamba2", "zamba2-one-block", "zamba2-adapted")},
 }
 """Families that differ in one method alone."""

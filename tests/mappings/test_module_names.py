@@ -36,10 +36,12 @@ def counted(config):
 def of_class(name):
     """The config of a family, its bytes in bf16, its class's matrices, and the names of patterns."""
     family = FAMILIES[name]
-    architecture = "TheirsForCausalLM" if family.cls == DECODER else family.cls
+    model = of_family(family)
+    # a file names the class, not how it was found
+    architecture = "TheirsForCausalLM" if family.cls == DECODER else type(model).__name__
     config = {"architectures": [architecture], **family.config}
     kept, _ = KEPT.get(name, (None, ""))
-    held = [it for it in matrices(of_family(family)) if kept is None or not it.ends(kept)]
+    held = [it for it in matrices(model) if kept is None or not it.ends(kept)]
     return config, counted(config), held, step_names(held)
 
 

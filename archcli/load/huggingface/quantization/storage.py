@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from archcli.arith import Shape
 from archcli.errors import ArchError, shorten
 from archcli.graph import Row
 from archcli.load.huggingface.config import Config, short_repr
@@ -130,7 +131,7 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
     """The format of every matrix of every layer, layers together where nothing tells them apart."""
     layers = LayerIndex(model)
     rows = [row for row in outline(model) if _is_decided(row, weights)]
-    outputs = {f"{row.path}.weight": matrix_shape(row)[0] for row in rows}
+    shapes = {f"{row.path}.weight": matrix_shape(row) for row in rows}
     for row in rows:
         # a weight that is borrowed is stored by its owner
         if row.stored == 0:
@@ -142,7 +143,9 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
         tensor = stored_together(row.path, weights, experts=bool(row.experts))
         is_layer = isinstance(row.op, Linear) and (bool(row.experts) or is_module(row.path, weights))
         is_layer = is_layer or is_stacked(row) or row.group == UNREAD
-        of_all = sum(outputs.get(name, 0) for name in tensor) or outputs[f"{row.path}.weight"]
+        ours = f"{row.path}.weight"
+        together = [shapes[name] for name in tensor if name in shapes] or [shapes[ours]]
+        of_all = sum(shape[0] for shape in together)
         for numbers, place in zip(
             [range(n, n + 1) for n in span] if apart else [span], layers.stored_paths(row), strict=False
         ):
@@ -150,8 +153,7 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
             if is_layer or row.group in scheme.tables:
                 names = _names(place, weights, tensor, experts=bool(row.experts))
                 packing = scheme.packing_of(row.group, names, of_all, in_layer=in_layer)
-            is_first = tensor[0] == f"{row.path}.weight"
-            packing = packing if is_first else _without_shared(packing)
+            packing = _in_tensor(packing, together, is_first=tensor[0] == ours)
             yield Decision(row.group, path, numbers if in_layer else None, packing)
 
 
@@ -196,7 +198,26 @@ def of_file(model: Model, packings: Mapping[str, Packing], rest: str) -> dict[st
     return {**quantization, "rest": rest}
 
 
+def _in_tensor(packing: Packing, together: list[Shape], *, is_first: bool) -> Packing:
+    """The format of one of the matrices of a tensor, whose common numbers are counted with the first.
+
+    Groups that begin in one matrix and end in the next are common as well: two of 200 values are 7 blocks
+    of 64, not 8.
+    """
+    first, later = packing, _without_shared(packing)
+    whole = (sum(shape[0] for shape in together), *together[0][1:])
+    of_whole = packing.bits_of(whole, 0).scales
+    of_parts = [(later if i else first).bits_of(shape, 0).scales for i, shape in enumerate(together)]
+    if packing != AS_IT_IS and sum(of_parts) != of_whole:
+        later = Packing(packing.bits, "tensor", scale_bits=0)
+        first = later._replace(matrix_bits=of_whole)
+    return first if is_first else later
+
+
 def _without_shared(packing: Packing) -> Packing:
-    """The format of a later matrix of a tensor, whose common numbers are counted with the first."""
+    """The format of a later matrix of a tensor, without what one number of it stands for."""
+    if packing == AS_IT_IS:
+        return packing
     scale = 0 if packing.group_size == "tensor" else packing.scale_bits
-    return packing._replace(scale_bits=scale, input_bits=0, matrix_bits=0) if packing != AS_IT_IS else packing
+    second = 0 if packing.second_group_size == "tensor" else packing.second_scale_bits
+    return packing._replace(scale_bits=scale, second_scale_bits=second, input_bits=0, matrix_bits=0)

@@ -1,8 +1,5 @@
 """Names by which files are counted otherwise than the class's matrices, each with the reason."""
 
-WHOLE: dict[str, str] = {"ibert": "its layers are of a class of its own, which tools pass over"}
-"""Families that differ by every name."""
-
 KEPT: dict[str, tuple[tuple[str, ...], str]] = dict.fromkeys(
     ("mobilebert", "mobilebert-bottlenecked"),
     (

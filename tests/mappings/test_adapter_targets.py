@@ -9,7 +9,7 @@ from archcli.errors import ArchError
 from archcli.load.source import load_text
 from archcli.measure.params import count_params
 from class_matrices import of_family
-from names_on_purpose import NOT_ADAPTED, REFUSED_TABLES, UNREAD_TARGETS, WHOLE
+from names_on_purpose import NOT_ADAPTED, REFUSED_TABLES, UNREAD_TARGETS
 from parity.families import FAMILIES
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
@@ -80,7 +80,7 @@ def test_what_peft_itself_trains(family, architecture, target, counted, base):
     assert answer(base(family, architecture), target)[0] == counted
 
 
-CASES = [name for name in FAMILIES if name not in WHOLE | NOT_ADAPTED]
+CASES = [name for name in FAMILIES if name not in NOT_ADAPTED]
 
 
 @pytest.mark.long

@@ -45,7 +45,8 @@ class Parts:
     scalar: stored as a number without an axis (CLIP's temperature).
     blocks: its last axis stored as a number of each of so many patches, not as patches (Mistral 3).
     in_memory: a class holds it so, and files hold its parts apart (MiniMax-M3's gate_up_proj).
-    linear: the matrix of a linear layer, of a weight that no pass reads and whose op does not say so (LUKE).
+    linear: whether the module is torch's linear layer or table, where the op does not say so: true of a
+        weight that no pass reads (LUKE), false of a class of its own (I-BERT's QuantLinear).
     """
 
     ours: tuple[str, ...]
@@ -63,7 +64,7 @@ class Parts:
     blocks: int = 0
     folded: tuple[int, ...] = ()
     in_memory: bool = False
-    linear: bool = False
+    linear: bool | None = None
 
 
 @dataclass(frozen=True)

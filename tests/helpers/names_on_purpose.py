@@ -35,11 +35,9 @@ REFUSED_TABLES: dict[str, str] = {
 OF_ALL_USES = "each use of a block holds the adapters of all uses, and reads its own"
 OF_IMAGES = "a table has the rows of images, which are a tower's"
 OF_TRANSFORM = "peft leaves out the class's output embeddings, which are its head's transform here"
-OF_SEQUENCES = "the table of names has the classifier of sequences too, a module of two layers: refused"
 UNREAD_TARGETS: dict[str, dict[str, str]] = {
     "deberta-new-head": {"all-linear": OF_TRANSFORM},
     "deberta-v3-new-head": {"all-linear": OF_TRANSFORM},
-    "camembert": {"classifier": OF_SEQUENCES},
     "zamba2": {"all-linear": OF_ALL_USES},
     "zamba2-adapted": {"all-linear": OF_ALL_USES},
     "zamba2-one-block": {"all-linear": OF_ALL_USES},

@@ -70,7 +70,10 @@ OF_PEFT = {
     "two-ties": ("marian", "MarianMTModel", "embed_tokens", 510),
     "blocks-of-a-matrix": ("deepseek-v4", "DeepseekV4ForCausalLM", "o_a_proj", 630),
     "linear-router": ("llama-4", "Llama4ForCausalLM", "router", 228),
+    # 5 labels of 32: a layer of tokens' classifier, which sequences have a module of two layers for
+    "classifier-of-tokens": ("camembert", "CamembertForTokenClassification", "classifier", 111),
     "module": ("llama", "LlamaForCausalLM", "self_attn", None),
+    "layers-of-own-class": ("ibert", "IBertForMaskedLM", "query", None),
     "of-mamba": ("mamba", "MambaForCausalLM", "out_proj", None),
 }
 

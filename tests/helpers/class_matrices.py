@@ -33,7 +33,7 @@ NAMED = ("linear", "experts")
 PREFIXES = {"model", "layers", "language_model", "text_model"}
 """Steps that nothing is named by."""
 TOWER = re.compile(
-    r"vi(sion|sual)|audio|image|protein_encoder|resampler|multi_modal|multimodal|projector|merger|vqmodel|embed_vision"
+    r"vi(sion(?!_moe)|sual)|audio|image|protein_encoder|resampler|multi_modal|multimodal|projector|merger|vqmodel|embed_vision"
 )
 """Modules of towers, which are not counted with the language model."""
 
@@ -118,7 +118,8 @@ def matrices(model):
                         # a tensor that holds several parameters goes by the names of all their modules
                         names = (*(it.rpartition(".")[0] for it in held), stored.removesuffix(".weight"))
                         leaves = [it.rpartition(".")[2] for it in held]
-                        for it in _of(module, leaves, names, shape):
+                        first = min((n for it, _, _ in tensors[parameter] for n in numbers_of(it)), default=0)
+                        for it in _of(module, leaves, names, shape, first):
                             yield it._replace(
                                 # a tied head is the table, whichever of the two the class has first
                                 kind="table" if id(weight) in tables else it.kind,
@@ -126,8 +127,16 @@ def matrices(model):
                             )
 
 
-def _of(module, keys, names, shape):
-    """The matrices of a tensor that holds a module's parameters of these names, one or several."""
+def numbers_of(name) -> list[int]:
+    """The number of the expert that a tensor's name has, if any."""
+    return [int(it) for it in re.findall(r"experts\.(\d+)\.", name)]
+
+
+def _of(module, keys, names, shape, first):
+    """The matrices of a tensor that holds a module's parameters of these names, one or several.
+
+    first: the number of the stack's first expert in files (ERNIE 4.5 VL's of images follow those of text).
+    """
     key, *_ = keys
     if isinstance(module, nn.Linear | Conv1D) and key == "weight":
         out, inputs = shape if isinstance(module, nn.Linear) else shape[::-1]
@@ -135,12 +144,13 @@ def _of(module, keys, names, shape):
     elif isinstance(module, nn.Embedding) and len(shape) == 2:
         yield Matrix(names, *shape, "table")
     elif ROUTER.search(names[0]) and key == "weight" and len(shape) == 2:
-        yield Matrix(names, *shape, "router")
+        # a second parameter of a module in a file (ERNIE 4.5 VL's gate.weight_1) goes by the class's name
+        yield Matrix(tuple(it for it in names if not it.endswith(".weight_1")), *shape, "router")
     elif "expert" in f"{names[0]}{type(module).__name__}".lower():
-        yield from _experts(module, keys, names, shape)
+        yield from _experts(module, keys, names, shape, first)
 
 
-def _experts(module, keys, names, shape):
+def _experts(module, keys, names, shape, first):
     """The matrices of a parameter of experts: of each in a file by itself, or taken apart by tools.
 
     Tools call them as classes of transformers 4 do: `mlp.experts.3.gate_proj`.
@@ -155,10 +165,10 @@ def _experts(module, keys, names, shape):
     *_, name, file = names
     # LongCat's class has entries for experts that compute nothing, which no file has
     numbered = getattr(module, "down_proj", module._parameters[key]).shape[0]
-    index, last = re.search(r"experts\.(\d+)\.", file), file.rpartition(".")[2]
-    if index and len(shape) == 2 and int(index[1]) < numbered:
+    index, last = [it - first for it in numbers_of(file)], file.rpartition(".")[2]
+    if index and len(shape) == 2 and index[0] < numbered:
         apart = BY_ITSELF.get(last, last)
-        yield Matrix((name, file, f"{name}.{index[1]}.{apart}"), *shape, "experts")
+        yield Matrix((name, file, f"{name}.{index[0]}.{apart}"), *shape, "experts")
     elif len(shape) == 3:
         whole = module._parameters[key].numel() == prod(shape)
         fused = whole and (key == "gate_up_proj" or name.endswith("mlp.input_linear"))

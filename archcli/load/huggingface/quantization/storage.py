@@ -29,7 +29,7 @@ from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.trace import outline
 from archcli.modules.spec.unread import UNREAD
 from archcli.modules.stored.formats import Packing
-from archcli.modules.stored.quantization import is_stacked, matrix_shape, quantizable
+from archcli.modules.stored.quantization import is_expert, is_stacked, matrix_shape, quantizable
 from archcli.ops import Linear
 
 SIXTEEN = Packing(16, scale_bits=0)
@@ -140,8 +140,9 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
         in_layer = any(row.path.startswith(prefix) for prefix in layers.prefixes)
         apart = scheme.tells_layers_apart and in_layer and len(span) <= MOST_NUMBERED
         path = re.sub(r"(^|\.)layers\.\d+\.", r"\1layers.*.", row.path) if in_layer else row.path
-        tensor = stored_together(row.path, weights, experts=bool(row.experts))
-        is_layer = isinstance(row.op, Linear) and (bool(row.experts) or is_module(row.path, weights))
+        experts = is_expert(row)
+        tensor = stored_together(row.path, weights, experts=experts)
+        is_layer = isinstance(row.op, Linear) and (experts or is_module(row.path, weights))
         is_layer = is_layer or is_stacked(row) or row.group == UNREAD
         ours = f"{row.path}.weight"
         together = [shapes[name] for name in tensor if name in shapes] or [shapes[ours]]
@@ -151,8 +152,8 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
         ):
             packing = AS_IT_IS
             if is_layer or row.group in scheme.tables:
-                names = _names(place, weights, tensor, experts=bool(row.experts))
-                packing = scheme.packing_of(row.group, names, of_all, in_layer=in_layer)
+                names = _names(place, weights, tensor, experts=experts)
+                packing = scheme.packing_of(_group(row), names, of_all, in_layer=in_layer)
             packing = _in_tensor(packing, together, is_first=tensor[0] == ours)
             yield Decision(row.group, path, numbers if in_layer else None, packing)
 
@@ -160,6 +161,13 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
 def _is_decided(row: Row, weights: WeightMap | None) -> bool:
     """Whether methods decide on a row: on all that may be packed, of what no pass reads on linear layers."""
     return quantizable(row) and (row.group != UNREAD or is_idle_linear(row.path, weights))
+
+
+def _group(row: Row) -> str:
+    """The group by which a scheme decides on a row, for experts and routers that no pass reads theirs."""
+    if row.group != UNREAD:
+        return row.group
+    return "experts" if is_expert(row) else "router" if row.path.endswith("router") else UNREAD
 
 
 def _names(place: str, weights: WeightMap | None, tensor: tuple[str, ...], *, experts: bool) -> list[str]:

@@ -41,7 +41,9 @@ def module_names(path: str, weights: WeightMap | None, *, experts: bool = False)
         # tools that take a stack apart call the matrices of an expert as classes of transformers 4 do
         names = [name for name in names if name not in stacks]
         modules = [stack.rpartition(".")[0] for stack in stacks]
-        names += [f"{module}.0.{path.rpartition('.')[2]}" for module in modules] + modules
+        # experts that no pass reads have a word before the name: image_gate_proj
+        last = re.sub(r"^\w+_(?=(gate|up|down)_proj$)", "", path.rpartition(".")[2])
+        names += [f"{module}.0.{last}" for module in modules] + modules
     return [*dict.fromkeys(names)] or [path]
 
 

@@ -59,6 +59,11 @@ class Matrix(NamedTuple):
     def in_layer(self) -> bool:
         return re.search(r"\.\d+\.", self.name) is not None
 
+    @property
+    def of_experts(self) -> bool:
+        """Whether it is of experts that are chosen: a stack, or linear layers (Switch's)."""
+        return (self.kind == "experts" or ".experts." in self.name) and "shared" not in self.name
+
     def has(self, step: str) -> bool:
         """Whether a step of a name of it is this."""
         return any(step in name.split(".") for name in self.names)
@@ -106,7 +111,7 @@ def in_files(model):
 def matrices(model):
     """The matrices of a model's language part, as a file stores them, each once, each expert apart."""
     seen, tensors = set(), in_files(model)
-    base, has_head = f"{model.base_model_prefix}.", model.get_output_embeddings() is not None
+    in_head = head_of(model)
     tables = {id(it.weight) for it in model.modules() if isinstance(it, nn.Embedding)}
     for name, module in model.named_modules():
         for key, weight in module._parameters.items():
@@ -123,8 +128,25 @@ def matrices(model):
                             yield it._replace(
                                 # a tied head is the table, whichever of the two the class has first
                                 kind="table" if id(weight) in tables else it.kind,
-                                of_head=has_head and not it.in_layer and not it.name.startswith(base),
+                                of_head=not it.in_layer and in_head(it.name),
                             )
+
+
+def head_of(model):
+    """Whether a module, by its name, stands in the head: beside the base model, in the part with the head."""
+    head = model.get_output_embeddings()
+    if head is None:
+        return lambda name: False
+    parts = [
+        (name, it)
+        for name, it in model.named_modules()
+        if isinstance(it, transformers.PreTrainedModel) and it.get_output_embeddings() is head
+    ]
+    # of an encoder and a decoder of other classes the decoder has it
+    part, owner = parts[-1]
+    inside = f"{part}." if part else ""
+    base = f"{inside}{owner.base_model_prefix}."
+    return lambda name: name.startswith(inside) and not name.startswith(base)
 
 
 def numbers_of(name) -> list[int]:

@@ -204,7 +204,7 @@ METHODS = {
     "mxfp4": Method(
         skipping("mxfp4"),
         halved(32, 1),
-        lambda it, name: it.kind == "experts" and "shared" not in it.name and lacks_ending(it, name),
+        lambda it, name: it.of_experts and lacks_ending(it, name),
     ),
     "hqq": Method(skipping("hqq", "skip_modules", quant_config=ROWS_OF_8), of_row(2 + 2), lacks_ending),
     "torchao": Method(skipping("torchao", quant_type="int8_weight_only"), of_row(2), lacks_ending),

@@ -14,12 +14,6 @@ NAMES: dict[str, dict[str, str]] = {
 }
 """Names that mean more matrices than those of the class, by family."""
 
-BLOCKS = "matrices that share a stored tensor begin a block of 64 values each"
-BY_METHOD: dict[tuple[str, str], str] = {
-    **{(family, "bitsandbytes-4"): BLOCKS for family in ("zamba2", "zamba2-one-block", "zamba2-adapted")},
-}
-"""Families that differ in one method alone."""
-
 REFUSED_TABLES: dict[str, str] = {
     "shared": "no pass reads this module: encoder and decoder have tables tied to it",
     **dict.fromkeys(("conv1", "conv2"), "adapters of convolutions are not counted"),

@@ -9,7 +9,7 @@ from archcli.load.source import load_text
 from archcli.measure.params import count_params
 from class_matrices import matrices, of_family, step_names
 from named_methods import METHODS, stored_bytes
-from names_on_purpose import BY_METHOD, KEPT, NAMES
+from names_on_purpose import KEPT, NAMES
 from parity.families import FAMILIES
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
@@ -20,7 +20,7 @@ CASES = [
     (name, method)
     for name, family in FAMILIES.items()
     for method in METHODS
-    if (name, method) not in BY_METHOD and (method != "mlx" or family.cls == DECODER)
+    if method != "mlx" or family.cls == DECODER
 ]
 """Every family of the parity table and every method, of MLX decoders alone, which it has."""
 

@@ -196,11 +196,6 @@ def test_blocks_go_on_from_one_matrix_of_a_tensor_to_the_next():
     }
     stated = {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
     matrices = {"qkv": (40, width), "o_proj": (width, width), "gate_up": (20, width), "down": (width, 10)}
-        "qkv_proj": (40, width),
-        "o_proj": (width, width),
-        "gate_up": (20, width),
-        "down": (width, 10),
-    }
     values = [out * inputs for out, inputs in matrices.values()]
     # tables of tokens and the head, three norms; 4 bits, a scale of fp32 a block, a table of 16 of fp32
     as_it_is = 2 * (2 * entries * width + 3 * width)

@@ -239,6 +239,20 @@ def test_a_pattern_of_single_experts_is_said_not_to_be_told_apart(pattern, is_no
     assert any("experts count alike" in note for note in found) == is_noted
 
 
+def test_a_single_expert_of_a_number_above_0_is_a_module():
+    """Switch's expert_3, of 4 in each other layer."""
+    stated = {"quant_method": "bitsandbytes", "load_in_8bit": True, "llm_int8_skip_modules": ["expert_3"]}
+    config = {
+        "model_type": "switch_transformers",
+        "architectures": ["SwitchTransformersForConditionalGeneration"],
+        "num_layers": 4,
+        "num_experts": 4,
+        "quantization_config": stated,
+    }
+    found = [note for note in load_text(json.dumps(config), "f").notes if "expert_3" in note]
+    assert found == ["quantization_config: experts count alike, and 'expert_3' names some alone"]
+
+
 def test_a_listed_parent_means_no_module_inside_of_it():
     """fantasylord/Qwen36: its list has linear_attn, and its index a weight_shape of in_proj_qkv."""
     listed = [

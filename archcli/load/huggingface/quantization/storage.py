@@ -110,10 +110,12 @@ def _notes(scheme: Scheme, model: Model, weights: WeightMap | None) -> Iterator[
         yield "quantization_config: its module names were not compared, those of this family are not known"
     for entry in scheme.unread[:3]:
         yield f"quantization_config: the pattern {short_repr(entry)} was not understood"
-    single = next(_of_single_experts(scheme, model), "")
+    single = [*_of_single_experts(scheme, model)]
     if single:
-        yield f"quantization_config: experts count alike, and {short_repr(single)} names some alone"
+        yield f"quantization_config: experts count alike, and {short_repr(single[0])} names some alone"
     missed = [] if weights is None else unmatched(scheme.patterns, model, weights)
+    # of the experts of a layer the first alone has names here
+    missed = [entry for entry in missed if entry not in {*single}]
     if missed:
         yield f"quantization_config: no module of the model is called {listed(missed)}"
 

@@ -33,7 +33,7 @@ NAMED = ("linear", "experts")
 PREFIXES = {"model", "layers", "language_model", "text_model"}
 """Steps that nothing is named by."""
 TOWER = re.compile(
-    r"vi(sion|sual)|audio|image|protein_encoder|resampler|multi_modal|multimodal|projector|merger|vqmodel|embed_vision"
+    r"vi(sion(?!_moe)|sual)|audio|image|protein_encoder|resampler|multi_modal|multimodal|projector|merger|vqmodel|embed_vision"
 )
 """Modules of towers, which are not counted with the language model."""
 
@@ -58,6 +58,11 @@ class Matrix(NamedTuple):
     @property
     def in_layer(self) -> bool:
         return re.search(r"\.\d+\.", self.name) is not None
+
+    @property
+    def of_experts(self) -> bool:
+        """Whether it is of experts that are chosen: a stack, or linear layers (Switch's)."""
+        return (self.kind == "experts" or ".experts." in self.name) and "shared" not in self.name
 
     def has(self, step: str) -> bool:
         """Whether a step of a name of it is this."""
@@ -106,7 +111,8 @@ def in_files(model):
 def matrices(model):
     """The matrices of a model's language part, as a file stores them, each once, each expert apart."""
     seen, tensors = set(), in_files(model)
-    base, has_head = f"{model.base_model_prefix}.", model.get_output_embeddings() is not None
+    in_head = head_of(model)
+    tables = {id(it.weight) for it in model.modules() if isinstance(it, nn.Embedding)}
     for name, module in model.named_modules():
         for key, weight in module._parameters.items():
             if weight is not None and id(weight) not in seen and not TOWER.search(name):
@@ -117,14 +123,42 @@ def matrices(model):
                         # a tensor that holds several parameters goes by the names of all their modules
                         names = (*(it.rpartition(".")[0] for it in held), stored.removesuffix(".weight"))
                         leaves = [it.rpartition(".")[2] for it in held]
-                        for it in _of(module, leaves, names, shape):
+                        first = min((n for it, _, _ in tensors[parameter] for n in numbers_of(it)), default=0)
+                        for it in _of(module, leaves, names, shape, first):
                             yield it._replace(
-                                of_head=has_head and not it.in_layer and not it.name.startswith(base)
+                                # a tied head is the table, whichever of the two the class has first
+                                kind="table" if id(weight) in tables else it.kind,
+                                of_head=not it.in_layer and in_head(it.name),
                             )
 
 
-def _of(module, keys, names, shape):
-    """The matrices of a tensor that holds a module's parameters of these names, one or several."""
+def head_of(model):
+    """Whether a module, by its name, stands in the head: beside the base model, in the part with the head."""
+    head = model.get_output_embeddings()
+    if head is None:
+        return lambda name: False
+    parts = [
+        (name, it)
+        for name, it in model.named_modules()
+        if isinstance(it, transformers.PreTrainedModel) and it.get_output_embeddings() is head
+    ]
+    # of an encoder and a decoder of other classes the decoder has it
+    part, owner = parts[-1]
+    inside = f"{part}." if part else ""
+    base = f"{inside}{owner.base_model_prefix}."
+    return lambda name: name.startswith(inside) and not name.startswith(base)
+
+
+def numbers_of(name) -> list[int]:
+    """The number of the expert that a tensor's name has, if any."""
+    return [int(it) for it in re.findall(r"experts\.(\d+)\.", name)]
+
+
+def _of(module, keys, names, shape, first):
+    """The matrices of a tensor that holds a module's parameters of these names, one or several.
+
+    first: the number of the stack's first expert in files (ERNIE 4.5 VL's of images follow those of text).
+    """
     key, *_ = keys
     if isinstance(module, nn.Linear | Conv1D) and key == "weight":
         out, inputs = shape if isinstance(module, nn.Linear) else shape[::-1]
@@ -132,12 +166,13 @@ def _of(module, keys, names, shape):
     elif isinstance(module, nn.Embedding) and len(shape) == 2:
         yield Matrix(names, *shape, "table")
     elif ROUTER.search(names[0]) and key == "weight" and len(shape) == 2:
-        yield Matrix(names, *shape, "router")
+        # a second parameter of a module in a file (ERNIE 4.5 VL's gate.weight_1) goes by the class's name
+        yield Matrix(tuple(it for it in names if not it.endswith(".weight_1")), *shape, "router")
     elif "expert" in f"{names[0]}{type(module).__name__}".lower():
-        yield from _experts(module, keys, names, shape)
+        yield from _experts(module, keys, names, shape, first)
 
 
-def _experts(module, keys, names, shape):
+def _experts(module, keys, names, shape, first):
     """The matrices of a parameter of experts: of each in a file by itself, or taken apart by tools.
 
     Tools call them as classes of transformers 4 do: `mlp.experts.3.gate_proj`.
@@ -152,10 +187,10 @@ def _experts(module, keys, names, shape):
     *_, name, file = names
     # LongCat's class has entries for experts that compute nothing, which no file has
     numbered = getattr(module, "down_proj", module._parameters[key]).shape[0]
-    index, last = re.search(r"experts\.(\d+)\.", file), file.rpartition(".")[2]
-    if index and len(shape) == 2 and int(index[1]) < numbered:
+    index, last = [it - first for it in numbers_of(file)], file.rpartition(".")[2]
+    if index and len(shape) == 2 and index[0] < numbered:
         apart = BY_ITSELF.get(last, last)
-        yield Matrix((name, file, f"{name}.{index[1]}.{apart}"), *shape, "experts")
+        yield Matrix((name, file, f"{name}.{index[0]}.{apart}"), *shape, "experts")
     elif len(shape) == 3:
         whole = module._parameters[key].numel() == prod(shape)
         fused = whole and (key == "gate_up_proj" or name.endswith("mlp.input_linear"))

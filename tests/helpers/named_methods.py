@@ -10,7 +10,7 @@ from collections.abc import Callable
 from math import ceil
 from typing import NamedTuple
 
-from class_matrices import is_kept
+from class_matrices import ROUTER, is_kept
 
 COMPRESSED = {"num_bits": 8, "type": "float", "symmetric": True, "strategy": "tensor"}
 GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": -1}
@@ -22,6 +22,11 @@ INT8 = {"_type": "Int8WeightOnlyConfig", "_version": 2, "_data": {}}
 def keeps_head(it) -> bool:
     """Whether engines leave a matrix as it is, whatever a list says: the head of words as well."""
     return is_kept(it) or (it.of_head and "entity" not in it.name) or it.has("output_projection")
+
+
+def keeps_listed_head(it) -> bool:
+    """Whether a list with `lm_head` leaves a matrix as it is: that module alone, none inside of it."""
+    return it.kind == "table" or "lm_head" in it.names or bool(ROUTER.search(it.name))
 
 
 class Method(NamedTuple):
@@ -116,16 +121,19 @@ METHODS = {
         lambda name, _: compressed([f"re:{step(name)}"]),
         of_matrix(2),
         lacks,
+        keeps_listed_head,
     ),
     "compressed-target": Method(
         lambda name, _: compressed([], [f"re:{step(name)}"]),
         of_matrix(2),
         has,
+        keeps_listed_head,
     ),
     "compressed-in-full": Method(
         lambda _, held: compressed(in_full(held)),
         of_matrix(2),
         lacks,
+        keeps_listed_head,
     ),
     "bitsandbytes": Method(
         skipping("bitsandbytes", "llm_int8_skip_modules", load_in_8bit=True),
@@ -196,7 +204,7 @@ METHODS = {
     "mxfp4": Method(
         skipping("mxfp4"),
         halved(32, 1),
-        lambda it, name: it.kind == "experts" and "shared" not in it.name and lacks_ending(it, name),
+        lambda it, name: it.of_experts and lacks_ending(it, name),
     ),
     "hqq": Method(skipping("hqq", "skip_modules", quant_config=ROWS_OF_8), of_row(2 + 2), lacks_ending),
     "torchao": Method(skipping("torchao", quant_type="int8_weight_only"), of_row(2), lacks_ending),

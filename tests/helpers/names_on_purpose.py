@@ -1,8 +1,5 @@
 """Names by which files are counted otherwise than the class's matrices, each with the reason."""
 
-WHOLE: dict[str, str] = {"ibert": "its layers are of a class of its own, which tools pass over"}
-"""Families that differ by every name."""
-
 KEPT: dict[str, tuple[tuple[str, ...], str]] = dict.fromkeys(
     ("mobilebert", "mobilebert-bottlenecked"),
     (
@@ -14,20 +11,9 @@ KEPT: dict[str, tuple[tuple[str, ...], str]] = dict.fromkeys(
 
 NAMES: dict[str, dict[str, str]] = {
     "switch": {f"expert_{i}": "experts of a layer count alike, with a note" for i in range(8)},
+    "qwen4-exp-mlx": {"ple": "its list names slices of a table, which are one module here and in the class"},
 }
-"""Names that mean more matrices than those of the class, by family."""
-
-HEAD_ALONE = "the head that is listed by itself is not that of the file's architecture, or is not read so yet"
-BLOCKS = "matrices that share a stored tensor begin a block of 64 values each"
-BY_METHOD: dict[tuple[str, str], str] = {
-    **{
-        (family, "modelopt-mixed"): HEAD_ALONE
-        for family in ("jina-embeddings-v3", "xlm-roberta", "qwen3_vl_moe", "molmo2", "mllama")
-    },
-    ("qwen4-exp", "mlx"): "its list names slices of a table, which are one module here and in the class",
-    **{(family, "bitsandbytes-4"): BLOCKS for family in ("zamba2", "zamba2-one-block", "zamba2-adapted")},
-}
-"""Families that differ in one method alone."""
+"""Names that mean more matrices than those of the class, by family, or by family and method."""
 
 REFUSED_TABLES: dict[str, str] = {
     "shared": "no pass reads this module: encoder and decoder have tables tied to it",
@@ -44,11 +30,9 @@ REFUSED_TABLES: dict[str, str] = {
 OF_ALL_USES = "each use of a block holds the adapters of all uses, and reads its own"
 OF_IMAGES = "a table has the rows of images, which are a tower's"
 OF_TRANSFORM = "peft leaves out the class's output embeddings, which are its head's transform here"
-OF_SEQUENCES = "the table of names has the classifier of sequences too, a module of two layers: refused"
 UNREAD_TARGETS: dict[str, dict[str, str]] = {
     "deberta-new-head": {"all-linear": OF_TRANSFORM},
     "deberta-v3-new-head": {"all-linear": OF_TRANSFORM},
-    "camembert": {"classifier": OF_SEQUENCES},
     "zamba2": {"all-linear": OF_ALL_USES},
     "zamba2-adapted": {"all-linear": OF_ALL_USES},
     "zamba2-one-block": {"all-linear": OF_ALL_USES},

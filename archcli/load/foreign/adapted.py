@@ -187,6 +187,12 @@ def _check_modules(question: TargetQuestion) -> None:
         raise TargetError(what, "leave it out of target_modules")
     if question.is_every:
         return
+    foreign = (
+        (it, name) for it in question.matrices if it.is_foreign for names in it.names for name in names
+    )
+    refused = next((name for matrix, name in foreign if question.is_meant(matrix, [name])), None)
+    if refused is not None:
+        raise TargetError(f"peft refuses {refused}, which is of a class of its own,", question.hint)
     own = {name for matrix in question.matrices for names in matrix.names for name in names}
     # a router may go by the name of the module that it is in
     routed = {name for it in question.matrices if it.is_routed for names in it.names for name in names}

@@ -58,7 +58,7 @@ IGNORED = """
     peft_version qalora_group_size alora_invocation_tokens ensure_weight_tying
 """
 PARTLY = (
-    *("blip", "encoder-decoder", "esm", "evolla", "fsmt", "ibert"),
+    *("blip", "encoder-decoder", "esm", "evolla", "fsmt"),
     *("longcat_flash", "luke", "mobilebert", "molmo2", "xmod", "zamba2"),
 )
 """Types whose class has linear layers that no pass over text reads, such as LUKE's queries of entities."""

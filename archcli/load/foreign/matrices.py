@@ -10,7 +10,13 @@ from archcli.arith import Number
 from archcli.graph import Row
 from archcli.load.foreign.class_names import ClassNames
 from archcli.load.huggingface.weights.map import WeightMap
-from archcli.load.huggingface.weights.modules import MOST_NUMBERED, held_together, is_module, module_names
+from archcli.load.huggingface.weights.modules import (
+    MOST_NUMBERED,
+    held_together,
+    is_module,
+    is_of_own_class,
+    module_names,
+)
 from archcli.modules import Model
 from archcli.modules.adapters.lora import HEAD, IN_LAYER, ROUTER, TABLES, USE, target_of
 from archcli.modules.adapters.saved import can_be_saved
@@ -41,6 +47,7 @@ class Matrix(NamedTuple):
     is_linear: transformers 5 has it as a linear layer or a table, which peft can adapt.
     was_linear: transformers 4 had it so.
     numbers: its layers that have adapters of their own, [None] outside of layers.
+    is_foreign: its module is of a class that peft refuses, neither torch's linear layer nor its table.
     """
 
     tail: str
@@ -53,6 +60,7 @@ class Matrix(NamedTuple):
     numbers: tuple[int | None, ...]
     outputs: Number
     inputs: Number
+    is_foreign: bool
 
     @property
     def is_table(self) -> bool:
@@ -82,6 +90,7 @@ def all_matrices(
         # a later use of a shared block goes by the names of its first
         called = first.get(tail, called) if row.stored == 0 else called
         first.setdefault(tail, called)
+        is_foreign = is_of_own_class(row.path, names.weights)
         is_linear = isinstance(row.op, Lookup | Gather) or is_module(row.path, names.weights)
         is_routed = bool(row.experts) or word == ROUTER
         yield Matrix(
@@ -90,10 +99,11 @@ def all_matrices(
             _together(row, names.weights),
             called,
             row,
-            _is_linear_within(row, names) if is_routed else is_linear,
+            _is_linear_within(row, names) if is_routed else is_linear and not is_foreign,
             names.experts_apart if is_routed else is_linear,
             _numbers(row, layers),
             *_sizes(row, tables),
+            is_foreign,
         )
 
 

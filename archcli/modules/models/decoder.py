@@ -192,9 +192,10 @@ class Decoder(Generator, Stack):
     @property
     def _reads_ids(self) -> bool:
         """Whether a layer, or its network, is given the ids of the tokens."""
-        blocks = [block for _, block in self.layers()]
-        networks = [network for block in blocks for network in block.all_networks]
-        return any(reader.reads_ids for reader in (*blocks, *networks))
+        return any(
+            block.reads_ids or any(network.reads_ids for network in block.all_networks)
+            for _, block in self.layers()
+        )
 
     def _per_layer(self, tokens: Tensor, x: Tensor) -> Tensor | None:
         """The vectors [B, T, L, w] of the per-layer embedding, if there is one."""

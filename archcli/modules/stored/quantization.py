@@ -211,6 +211,11 @@ def is_stacked(row: Row) -> bool:
     return bool(getattr(row.op, "is_matrix", False))  # of BlockDiagonal, not loaded for it
 
 
+def is_expert(row: Row) -> bool:
+    """Whether a row's weight is a stack of experts, those that no pass over text reads among them."""
+    return bool(row.experts) or (row.group == UNREAD and len(row.weights["weight"]) > len(("out", "in")))
+
+
 def matrix_shape(row: Row) -> Shape:
     """The shape [out, in, …] in which the weight of a row is packed."""
     shape = row.weights["weight"]

@@ -1,6 +1,7 @@
 """Names in a quantization_config are those of the file's own modules: fused, in hybrids, and of experts."""
 
 import json
+from math import ceil
 
 import pytest
 
@@ -38,6 +39,18 @@ NET = {
 MLP = {"gate_proj": (F, D), "up_proj": (F, D), "down_proj": (D, F)}
 LAYERS = {"self_attn": (FULL, ATTENTION), "linear_attn": (DELTA, NET), "mlp": (DELTA + FULL, MLP)}
 WHOLE = 26_895_998_464
+TENSORS = {
+    "quant_method": "compressed-tensors",
+    "format": "float-quantized",
+    "config_groups": {
+        "group_0": {
+            "targets": ["Linear"],
+            "weights": {"num_bits": 8, "type": "float", "symmetric": True, "strategy": "tensor"},
+        }
+    },
+    "ignore": ["lm_head"],
+}
+"""FP8 with a scale a matrix."""
 """Parameters, as the index of Qwen/Qwen3.5-27B adds up to beside its tower and prediction."""
 
 
@@ -160,17 +173,59 @@ def test_layers_are_told_apart_by_their_own_names(depth):
 
 
 def test_a_class_that_fuses_has_a_scale_a_matrix():
-    """A weight_shape of two integers for in_proj_qkv, not three of them."""
-    tensor = {"num_bits": 8, "type": "float", "symmetric": True, "strategy": "tensor"}
-    stated = {
-        "quant_method": "compressed-tensors",
-        "format": "float-quantized",
-        "config_groups": {"group_0": {"targets": ["Linear"], "weights": tensor}},
-        "ignore": ["lm_head"],
-    }
+    """A scale for in_proj_qkv, not three of them."""
     matrices = FULL * len(ATTENTION) + DELTA * len(NET) + (DELTA + FULL) * len(MLP)
     packed = count(lambda *_: True)
-    assert totals(stated)["bytes"] == 2 * (WHOLE - packed) + packed + 2 * matrices
+    assert totals(TENSORS)["bytes"] == 2 * (WHOLE - packed) + packed + 2 * matrices
+
+
+def test_blocks_go_on_from_one_matrix_of_a_tensor_to_the_next():
+    """Phi-3's qkv_proj of 40 x 20 values is 13 blocks of 64; of q, k and v by themselves there were 15."""
+    width, entries = 20, 60
+    config = {
+        "model_type": "phi3",
+        "architectures": ["Phi3ForCausalLM"],
+        "hidden_size": width,
+        "intermediate_size": 10,
+        "vocab_size": entries,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "tie_word_embeddings": False,
+        "pad_token_id": 0,
+    }
+    stated = {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
+    matrices = {"qkv": (40, width), "o_proj": (width, width), "gate_up": (20, width), "down": (width, 10)}
+    values = [out * inputs for out, inputs in matrices.values()]
+    # tables of tokens and the head, three norms; 4 bits, a scale of fp32 a block, a table of 16 of fp32
+    as_it_is = 2 * (2 * entries * width + 3 * width)
+    packed = sum(n // 2 + 4 * ceil(n / 64) + 4 * 16 for n in values)
+    assert totals(stated, config)["bytes"] == as_it_is + packed
+
+
+def test_experts_for_images_are_packed_as_those_for_text():
+    """ERNIE 4.5 VL: 4 experts of 20 for text and 4 of 12 for images in each of 2 of its 3 layers."""
+    width, text, images = 32, 20, 12
+    config = {
+        "model_type": "ernie4_5_vl_moe_text",
+        "hidden_size": width,
+        "intermediate_size": 40,
+        "vocab_size": 53,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "moe_num_experts": 4,
+        "moe_k": 2,
+        "moe_num_shared_experts": 1,
+        "moe_intermediate_size": [text, images],
+    }
+    attention = 2 * width * width + 2 * width * 16
+    experts = 4 * 3 * width * text + 4 * 3 * width * images + 3 * width * text
+    packed = 3 * attention + 3 * width * 40 + 2 * experts
+    matrices = 3 * 4 + 3 + 2 * (4 * 3 + 4 * 3 + 3)
+    plain = count_params(load_text(json.dumps(config), "f").model).totals["bytes"]
+    # a byte for two, and a scale of 16 bits a matrix
+    assert plain - totals(TENSORS, config)["bytes"] == packed - 2 * matrices
 
 
 @pytest.mark.parametrize(
@@ -182,6 +237,20 @@ def test_a_pattern_of_single_experts_is_said_not_to_be_told_apart(pattern, is_no
     config = {**QWEN, **routed, "quantization_config": compressed(pattern)}
     found = load_text(json.dumps(config), "f").notes
     assert any("experts count alike" in note for note in found) == is_noted
+
+
+def test_a_single_expert_of_a_number_above_0_is_a_module():
+    """Switch's expert_3, of 4 in each other layer."""
+    stated = {"quant_method": "bitsandbytes", "load_in_8bit": True, "llm_int8_skip_modules": ["expert_3"]}
+    config = {
+        "model_type": "switch_transformers",
+        "architectures": ["SwitchTransformersForConditionalGeneration"],
+        "num_layers": 4,
+        "num_experts": 4,
+        "quantization_config": stated,
+    }
+    found = [note for note in load_text(json.dumps(config), "f").notes if "expert_3" in note]
+    assert found == ["quantization_config: experts count alike, and 'expert_3' names some alone"]
 
 
 def test_a_listed_parent_means_no_module_inside_of_it():

@@ -11,7 +11,7 @@ from archcli.load.huggingface.parts.experts import by_types, experts, shared_exp
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, SHARED
+from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, SHARED, idle
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 
@@ -70,7 +70,13 @@ ERNIE_MOE_WEIGHTS: Weights = {
 }
 
 
-ERNIE_VL_UNREAD = ("image_router", "image_gate_up", "image_down", "image_correction")
+ERNIE_VL_UNREAD = (
+    "image_router",
+    "image_gate_proj",
+    "image_up_proj",
+    "image_down_proj",
+    "image_correction",
+)
 """Weights of a layer for the tokens of images: a router, its experts, and its correction, which is frozen."""
 
 
@@ -112,7 +118,7 @@ def _ernie_vl_widths(config: Config) -> tuple[ConfigValue[int], ConfigValue[int]
 def _ernie_vl_unread(config: Config, d_ff: int) -> Mapped:
     """The shapes of a layer's weights for the tokens of images."""
     n, d_model = config.size("num_experts").value, config.size("hidden_size").value
-    shapes = ([n, d_model], [n, 2 * d_ff, d_model], [n, d_model, d_ff], n)
+    shapes = ([n, d_model], [n, d_ff, d_model], [n, d_ff, d_model], [n, d_model, d_ff], n)
     return {
         "unread": dict(zip(ERNIE_VL_UNREAD, shapes, strict=True)),
         "unread_frozen": [ERNIE_VL_UNREAD[-1]],
@@ -126,14 +132,18 @@ ERNIE_VL_WEIGHTS: Weights = {
     "[model.]layers.*.mlp.text_moe.gate.moe_statics.e_score_correction_bias": Parts(
         ("layers.*.ffn.correction.weight",), flat=1
     ),
-    "[model.]layers.*.mlp.vision_moe.gate.weight": "layers.*.image_router.weight",
-    "[model.]layers.*.mlp.vision_moe.experts.gate_up_proj": "layers.*.image_gate_up.weight",
-    "[model.]layers.*.mlp.vision_moe.experts.down_proj": "layers.*.image_down.weight",
+    "[model.]layers.*.mlp.vision_moe.gate.weight": idle("layers.*.image_router.weight"),
+    "[model.]layers.*.mlp.vision_moe.experts.gate_up_proj": Parts(
+        ("layers.*.image_gate_proj.weight", "layers.*.image_up_proj.weight"), axis=1, linear=True
+    ),
+    "[model.]layers.*.mlp.vision_moe.experts.down_proj": idle("layers.*.image_down_proj.weight"),
     "[model.]layers.*.mlp.vision_moe.gate.moe_statics.e_score_correction_bias": Parts(
         ("layers.*.image_correction.weight",), flat=1
     ),
+    # files hold routers as [in, out], that of images as weight_1 of the same module
+    "[model.]layers.*.mlp.gate.weight": Parts(("layers.*.ffn.router.weight",), transposed=True),
 }
-"""Names in memory: files number the experts of text and of images as one, and stack their biases."""
+"""Names in memory, but of routers: files number the experts of all tokens as one, and stack their biases."""
 
 
 FAMILIES = {

@@ -8,7 +8,7 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import even_split
-from archcli.load.huggingface.weights.map import Weights
+from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import encoder_names, norm_names, pre_norm_names
 from archcli.load.huggingface.whole.bert_like import (
     MASKED,
@@ -62,14 +62,19 @@ def _ibert(config: Config) -> Mapped:
 
 
 def _ibert_weights(config: Config) -> Weights:
-    """Weight names: RoBERTa's, without the copies in whole numbers beside them."""
+    """Weight names: RoBERTa's, without the copies in whole numbers beside them.
+
+    Layers and tables are QuantLinear and QuantEmbedding, the pooler alone is torch's linear layer.
+    """
     encoder: dict[str, Any] = {}
     for name, rule in encoder_names("ibert").items():
+        if rule == "pooler.*":
+            encoder[name] = rule
+            continue
         # a trailing * would also take weight_integer and weight_scaling_factor
-        kinds = ("weight", "bias") if name.endswith("*") else ("",)
-        encoder |= {
-            f"{name.removesuffix('*')}{kind}": f"{str(rule).removesuffix('*')}{kind}" for kind in kinds
-        }
+        for kind in ("weight", "bias") if name.endswith("*") else ("",):
+            ours = f"{str(rule).removesuffix('*')}{kind}"
+            encoder[f"{name.removesuffix('*')}{kind}"] = Parts((ours,), linear=False)
     return with_roberta_head(config, encoder)
 
 

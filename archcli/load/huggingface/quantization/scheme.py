@@ -56,7 +56,13 @@ WORD_BITS = 32
 
 HEAD = ("lm_head", "router")
 """Groups that most methods leave as they are."""
-TABLES = ("embedding", "position_embedding", "token_type_embedding", "ngram_embedding")
+TABLES = (
+    "embedding",
+    "position_embedding",
+    "token_type_embedding",
+    "per_layer_embedding",
+    "ngram_embedding",
+)
 """Groups of tables, which are modules of their own."""
 
 

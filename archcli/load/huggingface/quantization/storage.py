@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from archcli.arith import Shape
 from archcli.errors import ArchError, shorten
 from archcli.graph import Row
 from archcli.load.huggingface.config import Config, short_repr
@@ -28,7 +29,7 @@ from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.trace import outline
 from archcli.modules.spec.unread import UNREAD
 from archcli.modules.stored.formats import Packing
-from archcli.modules.stored.quantization import is_stacked, matrix_shape, quantizable
+from archcli.modules.stored.quantization import is_expert, is_stacked, matrix_shape, quantizable
 from archcli.ops import Linear
 
 SIXTEEN = Packing(16, scale_bits=0)
@@ -109,10 +110,12 @@ def _notes(scheme: Scheme, model: Model, weights: WeightMap | None) -> Iterator[
         yield "quantization_config: its module names were not compared, those of this family are not known"
     for entry in scheme.unread[:3]:
         yield f"quantization_config: the pattern {short_repr(entry)} was not understood"
-    single = next(_of_single_experts(scheme, model), "")
+    single = [*_of_single_experts(scheme, model)]
     if single:
-        yield f"quantization_config: experts count alike, and {short_repr(single)} names some alone"
+        yield f"quantization_config: experts count alike, and {short_repr(single[0])} names some alone"
     missed = [] if weights is None else unmatched(scheme.patterns, model, weights)
+    # of the experts of a layer the first alone has names here
+    missed = [entry for entry in missed if entry not in {*single}]
     if missed:
         yield f"quantization_config: no module of the model is called {listed(missed)}"
 
@@ -130,7 +133,7 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
     """The format of every matrix of every layer, layers together where nothing tells them apart."""
     layers = LayerIndex(model)
     rows = [row for row in outline(model) if _is_decided(row, weights)]
-    outputs = {f"{row.path}.weight": matrix_shape(row)[0] for row in rows}
+    shapes = {f"{row.path}.weight": matrix_shape(row) for row in rows}
     for row in rows:
         # a weight that is borrowed is stored by its owner
         if row.stored == 0:
@@ -139,25 +142,34 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
         in_layer = any(row.path.startswith(prefix) for prefix in layers.prefixes)
         apart = scheme.tells_layers_apart and in_layer and len(span) <= MOST_NUMBERED
         path = re.sub(r"(^|\.)layers\.\d+\.", r"\1layers.*.", row.path) if in_layer else row.path
-        tensor = stored_together(row.path, weights, experts=bool(row.experts))
-        is_layer = isinstance(row.op, Linear) and (bool(row.experts) or is_module(row.path, weights))
+        experts = is_expert(row)
+        tensor = stored_together(row.path, weights, experts=experts)
+        is_layer = isinstance(row.op, Linear) and (experts or is_module(row.path, weights))
         is_layer = is_layer or is_stacked(row) or row.group == UNREAD
-        of_all = sum(outputs.get(name, 0) for name in tensor) or outputs[f"{row.path}.weight"]
+        ours = f"{row.path}.weight"
+        together = [shapes[name] for name in tensor if name in shapes] or [shapes[ours]]
+        of_all = sum(shape[0] for shape in together)
         for numbers, place in zip(
             [range(n, n + 1) for n in span] if apart else [span], layers.stored_paths(row), strict=False
         ):
             packing = AS_IT_IS
             if is_layer or row.group in scheme.tables:
-                names = _names(place, weights, tensor, experts=bool(row.experts))
-                packing = scheme.packing_of(row.group, names, of_all, in_layer=in_layer)
-            is_first = tensor[0] == f"{row.path}.weight"
-            packing = packing if is_first else _without_shared(packing)
+                names = _names(place, weights, tensor, experts=experts)
+                packing = scheme.packing_of(_group(row), names, of_all, in_layer=in_layer)
+            packing = _in_tensor(packing, together, is_first=tensor[0] == ours)
             yield Decision(row.group, path, numbers if in_layer else None, packing)
 
 
 def _is_decided(row: Row, weights: WeightMap | None) -> bool:
     """Whether methods decide on a row: on all that may be packed, of what no pass reads on linear layers."""
     return quantizable(row) and (row.group != UNREAD or is_idle_linear(row.path, weights))
+
+
+def _group(row: Row) -> str:
+    """The group by which a scheme decides on a row, for experts and routers that no pass reads theirs."""
+    if row.group != UNREAD:
+        return row.group
+    return "experts" if is_expert(row) else "router" if row.path.endswith("router") else UNREAD
 
 
 def _names(place: str, weights: WeightMap | None, tensor: tuple[str, ...], *, experts: bool) -> list[str]:
@@ -196,7 +208,26 @@ def of_file(model: Model, packings: Mapping[str, Packing], rest: str) -> dict[st
     return {**quantization, "rest": rest}
 
 
+def _in_tensor(packing: Packing, together: list[Shape], *, is_first: bool) -> Packing:
+    """The format of one of the matrices of a tensor, whose common numbers are counted with the first.
+
+    Groups that begin in one matrix and end in the next are common as well: two of 200 values are 7 blocks
+    of 64, not 8.
+    """
+    first, later = packing, _without_shared(packing)
+    whole = (sum(shape[0] for shape in together), *together[0][1:])
+    of_whole = packing.bits_of(whole, 0).scales
+    of_parts = [(later if i else first).bits_of(shape, 0).scales for i, shape in enumerate(together)]
+    if packing != AS_IT_IS and sum(of_parts) != of_whole:
+        later = Packing(packing.bits, "tensor", scale_bits=0)
+        first = later._replace(matrix_bits=of_whole)
+    return first if is_first else later
+
+
 def _without_shared(packing: Packing) -> Packing:
-    """The format of a later matrix of a tensor, whose common numbers are counted with the first."""
+    """The format of a later matrix of a tensor, without what one number of it stands for."""
+    if packing == AS_IT_IS:
+        return packing
     scale = 0 if packing.group_size == "tensor" else packing.scale_bits
-    return packing._replace(scale_bits=scale, input_bits=0, matrix_bits=0) if packing != AS_IT_IS else packing
+    second = 0 if packing.second_group_size == "tensor" else packing.second_scale_bits
+    return packing._replace(scale_bits=scale, second_scale_bits=second, input_bits=0, matrix_bits=0)

@@ -46,7 +46,8 @@ class Parts:
     blocks: its last axis stored as a number of each of so many patches, not as patches (Mistral 3).
     in_memory: a class holds it so, and files hold its parts apart (MiniMax-M3's gate_up_proj).
     slices: its rows are stored in so many tensors, a `#` each, equal but the last (Qwen4-Exp's n-grams).
-    linear: the matrix of a linear layer, of a weight that no pass reads and whose op does not say so (LUKE).
+    linear: whether the module is torch's linear layer or table, where the op does not say so: true of a
+        weight that no pass reads (LUKE), false of a class of its own (I-BERT's QuantLinear).
     """
 
     ours: tuple[str, ...]
@@ -65,7 +66,7 @@ class Parts:
     folded: tuple[int, ...] = ()
     in_memory: bool = False
     slices: int = 0
-    linear: bool = False
+    linear: bool | None = None
 
 
 @dataclass(frozen=True)

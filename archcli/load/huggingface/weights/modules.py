@@ -41,7 +41,9 @@ def module_names(path: str, weights: WeightMap | None, *, experts: bool = False)
         # tools that take a stack apart call the matrices of an expert as classes of transformers 4 do
         names = [name for name in names if name not in stacks]
         modules = [stack.rpartition(".")[0] for stack in stacks]
-        names += [f"{module}.0.{path.rpartition('.')[2]}" for module in modules] + modules
+        # experts that no pass reads have a word before the name: image_gate_proj
+        last = re.sub(r"^\w+_(?=(gate|up|down)_proj$)", "", path.rpartition(".")[2])
+        names += [f"{module}.0.{last}" for module in modules] + modules
     return [*dict.fromkeys(names)] or [path]
 
 
@@ -51,19 +53,30 @@ def _stacks(ours: str, weights: WeightMap) -> Iterator[str]:
 
 
 def is_module(path: str, weights: WeightMap | None) -> bool:
-    """Whether a matrix is the weight of a linear module, no parameter (`attn_hc.fn`) and no convolution's."""
+    """Whether a matrix is the weight of torch's linear layer or table.
+
+    False of a parameter (`attn_hc.fn`), of a convolution's, and of a module of a class of its own.
+    """
     names = [*weights.checkpoint_names(f"{path}.weight")] if weights is not None else []
     if weights is None or not names:
         return True
     targets = (weights.find(name) for name in names if name.endswith(".weight"))
-    return any(target is not None and not target.parts.tapped for target in targets)
+    is_plain = any(target is not None and not target.parts.tapped for target in targets)
+    return is_plain and not is_of_own_class(path, weights)
+
+
+def is_of_own_class(path: str, weights: WeightMap | None) -> bool:
+    """Whether the module of a matrix is neither torch's linear layer nor its table (I-BERT's QuantLinear)."""
+    names = [] if weights is None else [*weights.checkpoint_names(f"{path}.weight")]
+    targets = [] if weights is None else map(weights.find, names)
+    return any(target is not None and target.parts.linear is False for target in targets)
 
 
 def is_idle_linear(path: str, weights: WeightMap | None) -> bool:
     """Whether a matrix that no pass reads is that of a linear layer, no table's and no parameter."""
     names = [] if weights is None else [*weights.checkpoint_names(f"{path}.weight")]
     targets = [] if weights is None else map(weights.find, names)
-    return any(target is not None and target.parts.linear for target in targets)
+    return any(target is not None and target.parts.linear is True for target in targets)
 
 
 def stored_together(path: str, weights: WeightMap | None, *, experts: bool = False) -> tuple[str, ...]:

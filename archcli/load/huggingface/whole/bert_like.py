@@ -214,10 +214,14 @@ def with_roberta_head(config: Config, encoder: Weights) -> Weights:
 
 
 def with_own_pooler(config: Config, names: Weights) -> Weights:
-    """The names without the base model's pooler, of a class whose classifier has one; else without that."""
+    """The names without the base model's pooler, of a class whose classifier has one; else without that.
+
+    A classifier of sequences is a module of two layers, and any other of the file's class is one layer.
+    """
     is_own = config.architecture.endswith("ForSequenceClassification")
+    left_out = {"classifier.*"} if is_own else {"classifier.dense.*", "classifier.out_proj.*"}
     return {
         name: rule
         for name, rule in names.items()
-        if rule != "pooler.*" or name.startswith("classifier.") == is_own
+        if name not in left_out and (rule != "pooler.*" or name.startswith("classifier.") == is_own)
     }

@@ -299,7 +299,9 @@ def stage_step(times: RankTimes, plan: Plan, stage: Stage, grad_accum: int) -> S
     recomputed = micro_batch.recomputed.scaled(number)
     collectives = tuple(times.rank.planned.collectives(plan, stage, grad_accum))
     sent = sending(collectives, times, micro_batch, number) if collectives else Sending()
+    sent = sent.not_below(sent.seconds.floor + computing.floor - computing.expected)
     busy = computing.plus(sent.seconds)
+    busy = busy.beside(Seconds.at_limit(busy.floor))
     # the host goes on to launch while a rank computes and sends
     hosted = busy.beside(micro_batch.launching.scaled(number))
     total, communication = hosted.plus(waiting), sent.communication
@@ -315,6 +317,21 @@ class Sending(NamedTuple):
 
     seconds: Seconds = Seconds()
     communication: tuple[Exposed, ...] = ()
+
+    def not_below(self, least_s: float) -> Sending:
+        """The same, longer in proportion where less than so many seconds are expected to be exposed.
+
+        Constants that were fitted to steps of more computing may hide more than there is to hide it behind.
+        """
+        seconds = self.seconds
+        if not 0 < seconds.expected < least_s:
+            return self
+        times = least_s / seconds.expected
+        longer = (
+            part._replace(least_s=times * part.least_s, most_s=max(part.most_s, times * part.least_s))
+            for part in self.communication
+        )
+        return Sending(seconds.scaled(times)._replace(floor=seconds.floor), tuple(longer))
 
 
 def sending(
@@ -373,12 +390,7 @@ def _expected(
     others take what a ring reaches, less the compute that may cover it.
     """
     step, fabric, by_ring = times.step, times.device.fabric, []
-    collectives = list(collectives)
-    of_replicas = timed([it for it in collectives if it.purpose in OF_REPLICAS], fabric)
-    # no more is hidden than the computing takes
-    least = iter(exposed(of_replicas, covers))
     for collective in collectives:
-        uncovered_s = next(least).least_s if collective.purpose in OF_REPLICAS else 0.0
         measured = _of_engine(collective, times)
         if measured is not None:
             yield measured
@@ -390,7 +402,7 @@ def _expected(
             by_ring.append((timed([collective], fabric, pace)[0], share))
             continue
         (on_paper,) = timed([collective], fabric)
-        seconds, origin = max(on_paper.time_s / step.communication, uncovered_s), step.origin
+        seconds, origin = on_paper.time_s / step.communication, step.origin
         low, high = origin.low * seconds, origin.high * seconds
         # a constant below 1 says that links are slower than on paper: what is exposed is under way
         taken = max(seconds, on_paper.time_s)

@@ -299,8 +299,8 @@ def stage_step(times: RankTimes, plan: Plan, stage: Stage, grad_accum: int) -> S
     recomputed = micro_batch.recomputed.scaled(number)
     collectives = tuple(times.rank.planned.collectives(plan, stage, grad_accum))
     sent = sending(collectives, times, micro_batch, number) if collectives else Sending()
-    sent = sent.not_below(sent.seconds.floor + computing.floor - computing.expected)
     busy = computing.plus(sent.seconds)
+    # constants of steps with more computing may hide more of an exchange than there is to hide it behind
     busy = busy.beside(Seconds.at_limit(busy.floor))
     # the host goes on to launch while a rank computes and sends
     hosted = busy.beside(micro_batch.launching.scaled(number))
@@ -317,21 +317,6 @@ class Sending(NamedTuple):
 
     seconds: Seconds = Seconds()
     communication: tuple[Exposed, ...] = ()
-
-    def not_below(self, least_s: float) -> Sending:
-        """The same, longer in proportion where less than so many seconds are expected to be exposed.
-
-        Constants that were fitted to steps of more computing may hide more than there is to hide it behind.
-        """
-        seconds = self.seconds
-        if not 0 < seconds.expected < least_s:
-            return self
-        times = least_s / seconds.expected
-        longer = (
-            part._replace(least_s=times * part.least_s, most_s=max(part.most_s, times * part.least_s))
-            for part in self.communication
-        )
-        return Sending(seconds.scaled(times)._replace(floor=seconds.floor), tuple(longer))
 
 
 def sending(

@@ -204,6 +204,10 @@ class Exposed(NamedTuple):
         often = sent._replace(collective=sent.collective.scaled(times), time_s=times * sent.time_s)
         return Exposed(often, times * self.least_s, times * self.most_s)
 
+    def not_below(self, least_s: float) -> Exposed:
+        """The same, with so many seconds at least that no computing hides."""
+        return self._replace(least_s=max(self.least_s, least_s), most_s=max(self.most_s, least_s))
+
     def plus(self, further: Exposed) -> Exposed:
         """Both together, of one kind."""
         ours, theirs = self.timed.collective, further.timed.collective

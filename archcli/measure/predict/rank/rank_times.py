@@ -298,10 +298,8 @@ def stage_step(times: RankTimes, plan: Plan, stage: Stage, grad_accum: int) -> S
         waiting = micro_batch.all.scaled(plan.waited * grad_accum)
     recomputed = micro_batch.recomputed.scaled(number)
     collectives = tuple(times.rank.planned.collectives(plan, stage, grad_accum))
-    sent = sending(collectives, times, micro_batch, number) if collectives else Sending()
-    busy = computing.plus(sent.seconds)
-    # constants of steps with more computing may hide more of an exchange than there is to hide it behind
-    busy = busy.beside(Seconds.at_limit(busy.floor))
+    sent = sending(collectives, times, micro_batch, number, computing) if collectives else Sending()
+    busy = computing.plus(sent.seconds).beside(Seconds.at_limit(computing.floor + sent.seconds.floor))
     # the host goes on to launch while a rank computes and sends
     hosted = busy.beside(micro_batch.launching.scaled(number))
     total, communication = hosted.plus(waiting), sent.communication
@@ -320,7 +318,7 @@ class Sending(NamedTuple):
 
 
 def sending(
-    collectives: Sequence[Collective], times: RankTimes, micro_batch: StageTimes, number: int
+    collectives: Sequence[Collective], times: RankTimes, micro_batch: StageTimes, number: int, busy: Seconds
 ) -> Sending:
     """The exposed time of a rank's collectives, beside the compute of so many micro batches."""
     device = times.device
@@ -329,10 +327,15 @@ def sending(
     if not device.has_constants(times.settings.dtype):
         return Sending(Seconds(least, least, least, fsum(sent.most_s for sent in floor)), tuple(floor))
     exposures = list(_expected(collectives, times, _covers(micro_batch, number, "expected")))
-    expected = fsum(sent.least_s for sent, _ in exposures)
     low = fsum(seconds.low for _, seconds in exposures)
     high = fsum(seconds.high for _, seconds in exposures)
-    return Sending(Seconds(least, expected, low, high), tuple(sent for sent, _ in exposures))
+    communication = tuple(sent for sent, _ in exposures)
+    if busy.expected + fsum(sent.least_s for sent in communication) < busy.floor + least:
+        # constants fitted to steps of more computing hide more than there is to hide it behind
+        at_limit = {sent.timed.collective: sent.least_s for sent in floor}
+        communication = tuple(sent.not_below(at_limit[sent.timed.collective]) for sent in communication)
+    expected = fsum(sent.least_s for sent in communication)
+    return Sending(Seconds(least, expected, low, max(high, expected)), communication)
 
 
 def _covers(

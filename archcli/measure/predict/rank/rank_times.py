@@ -327,12 +327,12 @@ def sending(
     if not device.has_constants(times.settings.dtype):
         return Sending(Seconds(least, least, least, fsum(sent.most_s for sent in floor)), tuple(floor))
     exposures = list(_expected(collectives, times, _covers(micro_batch, number, "expected")))
-    low = fsum(seconds.low for _, seconds in exposures)
-    high = fsum(seconds.high for _, seconds in exposures)
+    low, high = (fsum(getattr(seconds, end) for _, seconds in exposures) for end in ("low", "high"))
     communication = tuple(sent for sent, _ in exposures)
     if busy.expected + fsum(sent.least_s for sent in communication) < busy.floor + least:
         # constants fitted to steps of more computing hide more than there is to hide it behind
-        at_limit = {sent.timed.collective: sent.least_s for sent in floor}
+        paper = exposed(timed(collectives, device.fabric), _covers(micro_batch, number, "expected"))
+        at_limit = {sent.timed.collective: sent.least_s for sent in paper}
         communication = tuple(sent.not_below(at_limit[sent.timed.collective]) for sent in communication)
     expected = fsum(sent.least_s for sent in communication)
     return Sending(Seconds(least, expected, low, max(high, expected)), communication)

@@ -40,11 +40,12 @@ class NGramStreams(Module):
         g_i = sigmoid(root(norm(W_k e)_i norm(x)_i / sqrt(D))),  root(z) = sign(z) sqrt(|z|)
         v_i = g_i W_v e,  added: v_i + silu(conv(norm(v)_i))
 
-    Bigrams to n-grams of N tokens have h hash functions each. `tables` are the sizes of their tables, which
-    lie in one of `width` / ((N - 1) h) columns, with rows up to a multiple of `pad_to`. `multipliers` are the
-    N odd numbers of the hash; no n-gram reaches back over a token `boundary`, the end of a text. The causal
-    convolution of `conv_kernel` taps, of each channel by itself, reads every N-th token. Caches the last N -
-    1 ids and the last N (K - 1) inputs of the convolution.
+    Bigrams to n-grams of N tokens have h hash functions each, with a table for each function. `tables` are
+    the rows of each table. `width` is that of a token's vectors, one of each table, side by side. All tables
+    lie in one of equal columns. `pad_to` is what the rows of all tables are rounded up to a multiple of.
+    `multipliers` are the N odd numbers of the hash. No n-gram reaches back over a token `boundary`, the end
+    of a text. The causal convolution of `conv_kernel` taps, of each channel by itself, reads every N-th
+    token. Caches the last N - 1 ids and the last N (K - 1) inputs of the convolution.
     """
 
     group: ClassVar[str] = "ngrams"

@@ -212,3 +212,47 @@ def test_the_released_sizes_are_those_of_the_class():
 def test_the_memory_of_every_phase_is_read(phase):
     weights = archcli.count_params(ours()).totals["bytes"]
     assert archcli.memory(ours(), phase, seq_len=16).totals["peak_bytes"] > weights
+
+
+def streams_with_n_grams(**more):
+    """A layer of the kind, with an index of tokens; D 8."""
+    index = {"kind": "tokens", "top_k": 2, "n_heads": 1, "head_dim": 8}
+    attention = {
+        "kind": "gqa",
+        "n_heads": 2,
+        "n_kv_heads": 1,
+        "head_dim": 4,
+        "position": "rope",
+        "index": index,
+    }
+    return {
+        "kind": "low_rank_hyper",
+        "n_streams": 2,
+        "rank": 1,
+        "attention": {**attention, **more},
+        "ffn": {"kind": "mlp", "d_ff": 8, "activation": "gelu"},
+        "ngrams": {"width": 2, "tables": [7, 11], "multipliers": [3, 5, 7], "boundary": 0},
+    }
+
+
+def test_a_layer_with_n_grams_lends_the_choice_of_its_index():
+    """The second layer reads what the first has chosen: keys of one index, of 8 tokens and 8 elements."""
+    model = {
+        "vocab_size": 16,
+        "d_model": 8,
+        "norm": {"kind": "rmsnorm", "eps": 1e-6},
+        "embedding": {"tied": True},
+        "groups": [
+            {"n_layers": 1, "layer": streams_with_n_grams()},
+            {"n_layers": 1, "layer": streams_with_n_grams(index_from=0)},
+        ],
+    }
+    kept = archcli.kvcache(model, context=8).totals["by_content"]
+    assert kept["index keys"] == 8 * 8
+    # 4 taps read every third token, of 2 streams of 8 channels in 2 layers
+    assert kept["convolution"] == 2 * (3 * 3) * 2 * 8
+    forward, train = (
+        archcli.count_flops(model, phase=phase, seq_len=8).totals["matmul_flops"]
+        for phase in ("forward", "train")
+    )
+    assert 2 * forward < train < 3 * forward

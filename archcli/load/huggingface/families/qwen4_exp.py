@@ -32,7 +32,7 @@ PERIOD = 4
 
 UNREAD = """
     mamba_ssm_dtype mtp_use_dedicated_embeddings intermediate_size decoder_sparse_step mlp_only_layers
-    attn_output_gate split_ngram_parts
+    attn_output_gate split_ngram_parts number_of_conv_states
 """
 """Keys that say nothing of the architecture: the class does not read them, or reads them for files alone."""
 

@@ -240,7 +240,8 @@ const read = async () => {
   const { problem, ...next } = await questionOf(location.hash, tabs, (key) => kept.get(key) ?? null);
   const file = next.file && (next.file.key ? next.file : keep(next.file.name, next.file.content, { pasted: true }));
   if (mine !== asked) return;
-  Object.assign(question, next, { file, values: { ...question.values, ...next.values } });
+  // the address is the whole question: options of an earlier one are no part of it
+  Object.assign(question, next, { file });
   if (!file && !next.model && !problem) question.model = "gpt2";
   showModel();
   show();

@@ -59,6 +59,14 @@ def test_the_keyboard_alone_does_everything(ready):
     assert said == json.loads(program(["kvcache", "mixtral-8x7b", "-c", "8k", "--json"], ".").out)
 
 
+def test_an_address_is_the_whole_question(ready):
+    """Options of the question before are no part of it."""
+    pose(ready, Question("gpt2", "cache", {"device": "h100-sxm"}))
+    assert shown(ready)["command"] == "archcli kvcache gpt2 --device h100-sxm"
+    go(ready, "model=gpt2&tab=cache")
+    assert shown(ready)["command"] == "archcli kvcache gpt2"
+
+
 UNTIL_JSON = """
 const done = arguments[0];
 const wait = () => document.getElementById("json-text").textContent ? done() : setTimeout(wait, 20);

@@ -26,8 +26,8 @@ from archcli.units import both_bytes, short_count
 
 CONVENTION = (
     "Tied weights count once; buffers do not count. Active: routed experts count k of E. Total: token "
-    "embedding + head + other tables (position, token type, per layer) + non-embedding; a tied head is the "
-    "token embedding."
+    "embedding + head + other tables (position, token type, per layer, n-grams) + non-embedding; a tied head "
+    "is the token embedding."
 )
 PLAIN = "bf16"
 STORED = "Bits per weight are those of all weights but the adapters, divided by their number."

@@ -22,7 +22,7 @@ from archcli.measure.passes import GROWING, cache_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.request import Request
-from archcli.modules.stored.formats import CACHED, FP8_OF_LATENTS, OF_LATENTS, cache_bytes
+from archcli.modules.stored.formats import CACHED, FP8_OF_LATENTS, OF_IDS, OF_LATENTS, cache_bytes
 
 
 class Deferred:
@@ -99,10 +99,6 @@ EXACT = "fp32"
 """The dtype of recurrent states in transformers, and of all states in llama.cpp, whatever the cache's."""
 
 
-AS_WIDE_AS_IDS = "fp64"
-"""A dtype of 8 bytes, as many as an id has in transformers."""
-
-
 UNPACKED_STATES = {"nvfp4": "bf16", FP8_OF_LATENTS: "bf16"}
 """The dtype of all states beside keys and values that engines keep in these formats."""
 
@@ -126,7 +122,7 @@ class CacheDtypes(NamedTuple):
         if content is StateContent.CONVOLUTION:
             return self.convolution_dtype or plain
         if content is StateContent.IDS:
-            return AS_WIDE_AS_IDS
+            return OF_IDS
         if content is StateContent.OPEN_BLOCK:
             return plain
         return self.dtype

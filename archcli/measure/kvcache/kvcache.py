@@ -59,7 +59,7 @@ CONVENTION = (
 CONSTANT = "Constant: the states of recurrent layers, and all K inputs of a convolution of K taps."
 OF_BLOCKS = (
     "Blocks of tokens: one key for each closed block, which attention reads as the value too; of the open "
-    "one the keys and gates of its tokens."
+    "one the keys of its tokens, and their gates if it has some."
 )
 DEFAULT_CONTEXT = 2048
 KEYS = (

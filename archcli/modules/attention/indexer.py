@@ -241,8 +241,7 @@ class PoolIndex(KeyIndex):
 class KeyPoolIndexer(PoolIndex):
     """The K pools i of P tokens with the largest I_ti = sum_j w_tj max(q_tj c_i, 0).
 
-    GLM-5.3. `top_k` is K, pools that a token reads. `pool` is P, tokens of a pool. Attention reads the tokens
-    of those pools, and those of the pool that is still open.
+    GLM-5.3. Attention reads the tokens of those pools, and those of the pool that is still open.
 
         q = Wq c  [I, d],  k_s = norm(Wk x_s)  [d],  g_s = Wg x_s + p_(s mod pool)  [d]
         c_i = sum over s in pool i of softmax(g)_s k_s          a softmax for each channel
@@ -277,8 +276,7 @@ class KeyPoolIndexer(PoolIndex):
 class MeanPoolIndexer(PoolIndex):
     """The K pools i of P tokens with the largest I_ti = sum_j max(q_tj c_i, 0).
 
-    Qwen4-Exp. `top_k` is K, pools that a token reads. `pool` is P, tokens of a pool. Attention reads the
-    tokens of those pools, and those of the pool that is still open.
+    Qwen4-Exp. Attention reads the tokens of those pools, and those of the pool that is still open.
 
         q = turned(norm(Wq x))  [I, d],  k_s = Wk x_s  [d],  c_i = turned(norm(mean of k_s, s in pool i))
 

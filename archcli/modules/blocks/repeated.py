@@ -16,7 +16,7 @@ from archcli.modules.adapters.shared_block import AdapterTape, Target
 from archcli.modules.attention.mixer import Kept
 from archcli.modules.blocks.block import Block
 from archcli.modules.spec.base import Conflict, Size
-from archcli.modules.spec.context import Context, Lent, SharedBlocks, or_default
+from archcli.modules.spec.context import Context, SharedBlocks, changed, or_default
 from archcli.ops import Add, Concat, Linear
 
 
@@ -130,7 +130,8 @@ class SharedLayer(Block):
                 self.norm(read, name=f"{step}_norm"), context._replace(cache=of_mixer), name=step
             )
             x = read = self._add(x, mixed, step)
-            kept = _joined(kept, states)
+            of_block = kept
+            kept = changed(states, lambda own: None if own is None else (of_block, own))
         if self.ffn is not None:
             x = self._add(x, self.ffn(self.norm(read, name="ffn_norm"), name="ffn"), "ffn")
         return x, kept
@@ -148,10 +149,3 @@ class SharedLayer(Block):
 
     def _key(self, shared: SharedBlocks) -> str:
         return f"{shared.stack}.shared.{self.use}"
-
-
-def _joined(of_block: Kept, states: Any) -> Any:
-    """The caches of the block and the layer's mixer as a pair, with the entries that the mixer lends."""
-    if isinstance(states, Lent):
-        return states._replace(kept=_joined(of_block, states.kept))
-    return None if states is None else (of_block, states)

@@ -6,7 +6,7 @@ B batch, T new tokens, n streams, D d_model.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
@@ -18,7 +18,7 @@ from archcli.modules.networks.ffn import caches, feed
 from archcli.modules.networks.ngrams import KEPT_OF_NGRAMS, NGramStreams
 from archcli.modules.networks.norm import Norm, RMSNorm, again
 from archcli.modules.spec.base import Conflict, Count, Positive, Size
-from archcli.modules.spec.context import Context, Lent, or_default
+from archcli.modules.spec.context import Context, changed, or_default
 from archcli.modules.spec.kinds import kind_of
 from archcli.modules.spec.values import Interval
 from archcli.ops import (
@@ -306,7 +306,7 @@ class LowRankHyperConnected(StreamBlock):
         added, first = self.ngrams(x, context.ids, own, name="ngrams")
         x = Add(f"ngrams{RESIDUAL}")(x, added, group=self.ngrams.group)
         x, kept = super().forward(x, context._replace(cache=others))
-        return x, _joined(first, kept)
+        return x, changed(kept, lambda rest: (*first, *(rest or ())) if first else rest)
 
     def gathered(self, x: Tensor, step: str) -> tuple[Tensor, ...]:
         """What a sublayer reads [B, T, D], and the gates of its output [B, T, n]."""
@@ -335,10 +335,3 @@ class LowRankHyperConnected(StreamBlock):
         if not self.norm.per_head:
             what = f"{kind_of(self.norm)} has no gain for every stream and channel"
             yield Conflict("streams-norm", "norm", what, "use kind rmsnorm or layernorm")
-
-
-def _joined(first: Kept, rest: Any) -> Any:
-    """What n-grams keep before what the rest of a block does, with the entries that its mixer lends."""
-    if isinstance(rest, Lent):
-        return rest._replace(kept=_joined(first, rest.kept))
-    return None if first is None and rest is None else (*(first or ()), *(rest or ()))

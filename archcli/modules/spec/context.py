@@ -5,7 +5,7 @@ Explicit, so that no module has hidden state and the caller owns the cache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -96,6 +96,11 @@ class Lent(NamedTuple):
 
     kept: Any
     entries: tuple[Tensor, ...]
+
+
+def changed(states: Any, change: Callable[[Any], Any]) -> Any:
+    """The cache of a layer as `change` makes it, with the entries that the layer lends."""
+    return states._replace(kept=change(states.kept)) if isinstance(states, Lent) else change(states)
 
 
 def lent(context: Context, kept: Any, entries: tuple[Tensor, ...], chosen: Tensor | None = None) -> Any:

@@ -350,8 +350,14 @@ def parse_cache_dtype(text: str) -> str:
     return _parsed(text, (*ELEMENT_BITS, *FORMATS, FP8_OF_LATENTS), cache=True)
 
 
+OF_IDS, BYTES_OF_ID = "int64", 8
+"""The dtype of the ids of tokens in transformers, which no weight has."""
+
+
 def cache_bytes(elements: Number, dtype: str, content: StateContent = StateContent.KEYS_VALUES) -> Number:
     """Bytes of this many cached elements, scales included; ArchError where no engine keeps a cache so."""
+    if dtype == OF_IDS:
+        return BYTES_OF_ID * elements
     if dtype == FP8_OF_LATENTS:
         numbers, size = OF_LATENTS.get(content, (1, 1))
         return ceil_div(elements * size, numbers)

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 from archcli.graph.anatomy import Figure, Hue, NumberedLine, Share
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.flops import component
+from archcli.measure.params import EMBEDDING, HEAD, OTHER_TABLES
 from archcli.measure.report import Report
 from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.trace import ADAPTERS
@@ -22,10 +23,7 @@ NAMES: Mapping[Hue, str] = {
     "shared": "shared experts",
 }
 TABLES, REST = "embedding, head", "norms and more"
-TABLE_GROUPS = (
-    *("embedding", "lm_head", "position_embedding", "token_type_embedding", "per_layer_embedding"),
-    "ngram_embedding",
-)
+TABLE_GROUPS = (EMBEDDING, HEAD, *OTHER_TABLES)
 SCORES = "attention_scores"
 LETTERS = 4
 """Kinds of attention with as many letters are abbreviations."""

@@ -150,7 +150,10 @@ def test_the_house_keeps_the_rule(rule):
     assert not offences, "\n" + "\n".join(offences)
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+LONG_TO_PARSE = [pytest.param(name, marks=pytest.mark.long) if name == "tests" else name for name in FOLDERS]
+
+
+@pytest.mark.parametrize("folder", LONG_TO_PARSE)
 def test_functions_fit_on_a_screen(folder):
     offences = house.long_functions(parsed(folder))
     assert not offences, "\n" + "\n".join(offences)
@@ -222,6 +225,7 @@ def test_names_of_cases_are_words():
     assert [name for name, source in sources("tests").items() if spelled.search(source)] == []
 
 
+@pytest.mark.long
 def test_what_tests_start_ends():
     """`subprocess.run` without a timeout waits for a child that hangs."""
     endless = [

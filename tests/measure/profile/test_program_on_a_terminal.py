@@ -40,7 +40,7 @@ def on_terminal(monkeypatch):
         monkeypatch.setenv("NO_COLOR", "1")
         monkeypatch.setattr(sys, "stderr", Terminal(io.BytesIO(), encoding=encoding))
         size = os.terminal_size((width, 24))
-        monkeypatch.setattr(screen.shutil, "get_terminal_size", lambda *_: size)
+        monkeypatch.setattr(screen.shutil, "get_terminal_size", lambda *_, **__: size)
 
     return of
 

@@ -113,6 +113,7 @@ def astray(name):
                 yield kind.path, node
 
 
+@pytest.mark.long
 def test_the_spine_leads_past_all_parts():
     assert not failing(astray)
 

@@ -15,7 +15,7 @@ from hypothesis.internal.conjecture import providers
 
 from archcli.cli import GARBAGE
 from conforming import conforms
-from stages import family, first_stage, mark_stages, needs_torch, stage_of, staged
+from stages import family, first_stage, is_long, mark_stages, needs_torch, stage_of, staged
 
 os.environ.update(
     NO_COLOR="1",
@@ -68,9 +68,11 @@ def draw_no_constants_of_modules():
 
 
 def pytest_ignore_collect(collection_path, config):
-    """In the fast stage, leave out files that import torch before they are imported."""
-    is_test = collection_path.match("test_*.py")
-    return True if config.option.markexpr == "fast" and is_test and needs_torch(collection_path) else None
+    """Leave out files that the stage does not run, and in the fast one those that import torch."""
+    if not collection_path.match("test_*.py"):
+        return None
+    beyond = stage_of(config) == "quick" and is_long(collection_path)
+    return beyond or (config.option.markexpr == "fast" and needs_torch(collection_path)) or None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -44,6 +44,9 @@ LONG = {
     'archcli fit --device rtx-3090 --context 32Ki --where "params>30B"',
     "archcli scale deepseek-v3 --compute 1e21",
     "archcli scale llama-3.1-8b --hours 24 --device 8xh100-sxm",
+    "archcli memory qwen3-8b --set lora.rank=16 --set 'lora.targets=[q,v]' -s 4096 --fit devices",
+    "archcli fit llama-3.1-70b 2xrtx-3090 --plot fit.svg",
+    'archcli memory py:language_model:LanguageModel --input "ids=int64[8,1024]" --device rtx-4090',
 }
 """Examples that count for seconds, and so wait for the second stage."""
 OF_A_MODULE = " py:"

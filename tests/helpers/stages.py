@@ -4,6 +4,7 @@ See docs/testing.md.
 """
 
 import ast
+import re
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -36,6 +37,15 @@ def needs_torch(path):
             return True
         waiting += [helper for name in names for helper in helpers(name)]
     return False
+
+
+def is_long(path):
+    """Whether every test of a file is marked `long` by itself; the quick stage need not import it."""
+    source = path.read_text()
+    tests, long = (
+        re.findall(rf"^{line}", source, re.MULTILINE) for line in (r"def test_", r"@pytest\.mark\.long$")
+    )
+    return len(tests) == len(long) > 0
 
 
 @cache

@@ -26,7 +26,7 @@ FAMILIES = pytest.mark.parametrize("name", EVERY)
 
 def eight_families(test):
     """Of all families, a seeded eight; the others are long."""
-    return pytest.mark.sample(4)(FAMILIES(test))
+    return pytest.mark.sample(2)(FAMILIES(test))
 
 
 FROZEN = {"whisper": {"encoder.position_embedding.weight"}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from archcli.measure.kvcache.cache_size import ALL, CacheDtypes, CacheSize
@@ -118,10 +119,12 @@ class ServedModel:
         }
 
     def _most_tokens(self, budget: int, batch_size: int) -> int:
-        return most_within(lambda tokens: self._needed(tokens, batch_size), budget, MOST)
-
-    def _needed(self, tokens: int, batch_size: int) -> int:
-        return self._cache(tokens, batch_size) + sum(self._beside(tokens))
+        return most_beside(
+            lambda tokens: self._cache(tokens, batch_size),
+            cache(lambda tokens: sum(self._beside(tokens))),
+            budget,
+            MOST,
+        )
 
     def _cache(self, tokens: int, batch_size: int) -> int:
         return held_bytes(self.size, self.dtypes, self.engine, tokens, batch_size)
@@ -147,13 +150,29 @@ def held_bytes(
     return dtypes.bytes_of(contents)
 
 
-def most_within(needed: Callable[[int], int], budget: int, most: int) -> int:
-    """The largest number up to `most` that needs no more than the budget, 0 where none does.
+def most_beside(cached: Callable[[int], int], beside: Callable[[int], int], budget: int, most: int) -> int:
+    """The largest number up to `most` whose cache, with what lies beside it, is within the budget; 0 if none.
+
+    Asks `beside` seldom, as a trace of a prefill costs far more than the bytes of a cache. It grows with the
+    number: no more fit than beside the prefill of few, and at least as many as beside that of too many.
+    """
+    least = 1
+    while True:
+        most = most_within(cached, budget - beside(least), most)
+        if most <= least or cached(most) + beside(most) <= budget:
+            return most
+        before, least = least, max(least, most_within(cached, budget - beside(most), most))
+        if least - before <= (most - before) // 2:
+            return most_within(lambda number: cached(number) + beside(number), budget, most, least)
+
+
+def most_within(needed: Callable[[int], int], budget: int, most: int, least: int = 1) -> int:
+    """The largest number from `least` to `most` that needs no more than the budget, 0 where none does.
 
     The need grows almost linearly with the number. So the next try is where the line through the last two
     ends crosses the budget, and every third try halves the interval.
     """
-    low, high = 1, most
+    low, high = least, most
     under, over = budget - needed(low), needed(high) - budget
     if under < 0 or over <= 0:
         return 0 if under < 0 else most

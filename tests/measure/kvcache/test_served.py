@@ -4,6 +4,8 @@ import pytest
 
 import archcli
 from archcli.measure.kvcache.kvcache import count_kv_cache
+from archcli.measure.kvcache.served import most_beside
+from table import every_row
 
 GB = 10**9
 CASES = {
@@ -39,6 +41,31 @@ def test_what_is_served_is_weights_cache_prefill_and_what_is_beyond():
     assert fits["served"]["beyond_bytes"] == report["beyond_bytes"]
     beside = 8 * GB - fits["weights_bytes"] - report["parts"]["temporaries"] - report["beyond_bytes"]
     assert fits["served"]["sequences"] == beside // (2 * 12 * 768 * 1024 * 2)
+
+
+GROWING = {
+    "flat": (lambda n: 16 * -(-n // 16), lambda n: 50),
+    "slower than the cache": (lambda n: 16 * -(-n // 16), lambda n: 50 + n // 20),
+    "faster than the cache": (lambda n: n, lambda n: 3 * n),
+    "with the square": (lambda n: n, lambda n: n * n // 40),
+    "in a step": (lambda n: n, lambda n: 30 if n < 100 else 300),
+    "of a state alone": (lambda n: 80, lambda n: n // 3),
+}
+"""A cache and what lies beside it, by the number of tokens."""
+
+
+@every_row(("cached", "beside"), GROWING.values(), ids=GROWING)
+def test_the_most_that_fits_is_that_of_all(cached, beside):
+    for budget in range(0, 1300, 7):
+        within = [n for n in range(1, 1001) if cached(n) + beside(n) <= budget]
+        assert most_beside(cached, beside, budget, 1000) == max(within, default=0)
+
+
+def test_a_prefill_is_traced_seldom():
+    """Nearly as much lies beside few tokens as beside many: five prefills, where halving takes 24."""
+    traced = set()
+    most_beside(lambda n: 131072 * n, lambda n: traced.add(n) or 10**9 + 4096 * n, 24 * 10**9, 2**24)
+    assert len(traced) <= 5
 
 
 def test_an_encoder_serves_nothing():

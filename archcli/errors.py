@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 SHOWN = 40
@@ -213,3 +214,9 @@ class ArchError(Exception):
 
 class NoModelError(ArchError):
     """A file of another program, or a model of a family that archcli does not know."""
+
+
+class UndescribedError(NoModelError):
+    """A config.json of a type that archcli does not describe; `config` is what it holds."""
+
+    config: Mapping[str, Any] = MappingProxyType({})

@@ -92,12 +92,12 @@ def summary(  # noqa: PLR0913
     Example: `summary(build("gpt2", device="meta"), "int64[1,8]").totals["params"]` is 124,439,808.
     """
     options = {"depth": depth, "phase": phase, "call": call, "run_on": run_on}
-    question = _question("summary", {**options, "allow_uncounted": allow_uncounted})
+    question = question_of("summary", {**options, "allow_uncounted": allow_uncounted})
     args, kwargs = inputs, {**by_name, **(named or {})}
     if "inputs" in kwargs and not args and not _takes_inputs(module, call):
-        args, more = _split(kwargs.pop("inputs"))
+        args, more = split(kwargs.pop("inputs"))
         kwargs |= more
-    return _answer("summary", _call(module, args, kwargs, question, loss), question)
+    return answer("summary", _call(module, args, kwargs, question, loss), question)
 
 
 def _takes_inputs(module: Any, call: str) -> bool:
@@ -122,9 +122,9 @@ def rows(
 
     Example: `rows(build("gpt2", device="meta"), "int64[1,8]")[-1].path` is final_norm.
     """
-    args, kwargs = _split(inputs)
+    args, kwargs = split(inputs)
     options = {"phase": phase, "call": call, "run_on": run_on, "allow_uncounted": allow_uncounted}
-    question = _question("rows", options)
+    question = question_of("rows", options)
     return list(_counted(_call(module, args, kwargs, question, loss), question).rows)
 
 
@@ -139,11 +139,11 @@ def of_module(
     """What params, flops, memory, show and profile answer of a module and its inputs, in Python."""
     if more:
         raise ArchError("several inputs are given side by side", "give them in a tuple: (x, y)")
-    question = _question(command, options)
-    return _answer(command, _call(module, *_split(inputs), question, loss), question)
+    question = question_of(command, options)
+    return answer(command, _call(module, *split(inputs), question, loss), question)
 
 
-def _question(command: str, options: Mapping[str, Any]) -> ModuleQuestion:
+def question_of(command: str, options: Mapping[str, Any]) -> ModuleQuestion:
     """The question of a command, with its usual values. Raises ArchError for options of architectures."""
     taken = {*TAKEN[command], "call", "run_on", "allow_uncounted"}
     beside = [name for name in options if name not in taken]
@@ -156,7 +156,7 @@ def _question(command: str, options: Mapping[str, Any]) -> ModuleQuestion:
     return ModuleQuestion(**bound(ModuleQuestion, (), {**usual, **options}, command).arguments)
 
 
-def _split(inputs: Any) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+def split(inputs: Any) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     """(positional, named) inputs of what a caller gives as inputs."""
     if inputs is None:
         return (), {}
@@ -186,7 +186,7 @@ def _call(
         raise ArchError(what, "give the module itself; of an architecture ask params, flops or show")
     if loss is not None and not callable(loss):
         raise ArchError(f"loss is {describe_argument(loss)}, no function", "it takes the output")
-    return _filled(module, args, kwargs, type(module).__module__, question, loss)
+    return call_of(module, args, kwargs, type(module).__module__, question, loss)
 
 
 def _named(named: ModuleName, inputs: Sequence[str], question: ModuleQuestion) -> OwnCall:
@@ -198,11 +198,11 @@ def _named(named: ModuleName, inputs: Sequence[str], question: ModuleQuestion) -
     require_device(question.run_on)
     made = module_named(named.name, question.run_on, here=named.here)
     args, kwargs = (inputs, {}) if inputs else (made.args, made.kwargs)
-    call = _filled(made.module, args, kwargs, named.name, question)
+    call = call_of(made.module, args, kwargs, named.name, question)
     return moved(call) if question.run_on == "cuda" else call
 
 
-def _filled(
+def call_of(
     module: Any,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
@@ -210,6 +210,7 @@ def _filled(
     question: ModuleQuestion,
     loss: Callable[..., Any] | None = None,
 ) -> OwnCall:
+    """The call of a module with tensors in place of the texts that state them."""
     from archcli.runtime.own.inputs import filled
     from archcli.runtime.own.run import OwnCall
 
@@ -232,7 +233,8 @@ def _counted(call: OwnCall, question: ModuleQuestion) -> ModuleRun:
     return run
 
 
-def _answer(command: str, call: OwnCall, question: ModuleQuestion) -> Report:
+def answer(command: str, call: OwnCall, question: ModuleQuestion) -> Report:
+    """The report of a command on a call."""
     if command == "memory":
         return _memory(call, question)
     if command == "profile":
@@ -286,14 +288,8 @@ def of_named(
 
     `beside` are options of the command that its record does not hold, by name.
     """
-    usual = {f.name: f.default for f in fields(options) if f.default is not MISSING}
-    given = {name: getattr(options, name) for name in usual}
-    set_ones = [name for name, value in given.items() if value != usual[name] and name not in TAKEN[command]]
-    set_ones += [name for name, value in (beside or {}).items() if value]
-    if set_ones:
-        option = set_ones[0].replace("_", "-")
-        what = f"--{option} is for an architecture, and {named.name} is a module of yours"
-        raise ArchError(what, "leave it out")
+    what = f"is for an architecture, and {named.name} is a module of yours"
+    question = stated_question(command, options, own, beside or {}, what)
     from archcli.recording.own import only_here
 
     # before torch is imported, which takes seconds
@@ -303,9 +299,21 @@ def of_named(
 
     for text in own.input:
         input_form(text)  # before anything is imported
+    with prints_to_errors():
+        return answer(command, _named(named, own.input, question), question)
+
+
+def stated_question(
+    command: str, options: Any, own: ModuleOptions, beside: Mapping[str, Any], what: str
+) -> ModuleQuestion:
+    """The question of a command line. Raises ArchError, with `what`, for options of architectures."""
+    usual = {f.name: f.default for f in fields(options) if f.default is not MISSING}
+    given = {name: getattr(options, name) for name in usual}
+    set_ones = [name for name, value in given.items() if value != usual[name] and name not in TAKEN[command]]
+    set_ones += [name for name, value in beside.items() if value]
+    if set_ones:
+        raise ArchError(f"--{set_ones[0].replace('_', '-')} {what}", "leave it out")
     stated = {name: given[name] for name in TAKEN[command] if given[name] is not None}
     how = {"call": own.call, "allow_uncounted": own.allow_uncounted}
     how |= {} if command == "profile" and own.run_on == "meta" else {"run_on": own.run_on}
-    question = _question(command, {**how, **stated})
-    with prints_to_errors():
-        return _answer(command, _named(named, own.input, question), question)
+    return question_of(command, {**how, **stated})

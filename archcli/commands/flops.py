@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from archcli.api.asking.module_options import ModuleOptions
-from archcli.api.asking.modules import asked_of_module
+from archcli.api.asking.modules import of_any
 from archcli.api.asking.subject import subject
 from archcli.api.flops import FlopsOptions, flops_report
 from archcli.commands.line.options import Form, Json, Output, Set, asking
+from archcli.measure.report import Report
 from archcli.render import show
 
 
@@ -25,6 +26,9 @@ def run(
     A decoding pass is one new token after --past cached ones; without --past, after --seq-len of them. With
     --tp, --sp or --ep the figures are of one device of the plan.
     """
-    report = asked_of_module("flops", options, own, {"set": overrides})
-    report = report or flops_report(subject(options.model, overrides), options)
+
+    def answer() -> Report:
+        return flops_report(subject(options.model, overrides), options)
+
+    report = of_any("flops", options, own, {"set": overrides}, answer)
     show(report, form, output, as_json=as_json)

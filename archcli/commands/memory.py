@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from archcli.api.asking.module_options import ModuleOptions
-from archcli.api.asking.modules import asked_of_module
+from archcli.api.asking.modules import of_any
 from archcli.api.asking.question import Option
 from archcli.api.asking.subject import Subject, subject
 from archcli.api.memory import MemoryOptions, memory_report
@@ -42,20 +42,22 @@ def run(
     activations kept for backward, the loss and temporaries.
     In training --batch-size is that of one replica, otherwise all sequences in flight.
     """
-    of_module = asked_of_module("memory", options, own, {"set": overrides, "plot": plot})
-    if of_module is not None:
-        show(of_module, form, output, as_json=as_json)
-        return
-    loaded = subject(options.model, overrides)
 
     def answer() -> Report:
-        question = options.question(loaded.model)
-        report = _report(loaded, question, options)
-        if plot is not None:
-            _draw(report, question, plot)
-        return report
+        loaded = subject(options.model, overrides)
+        return loaded.judged("memory", lambda: _answer(loaded, options, plot))
 
-    show(loaded.judged("memory", answer), form, output, as_json=as_json)
+    report = of_any("memory", options, own, {"set": overrides, "plot": plot}, answer)
+    show(report, form, output, as_json=as_json)
+
+
+def _answer(loaded: Subject, options: MemoryOptions, plot: Path | None) -> Report:
+    """The report, which is drawn where a picture is asked for."""
+    question = options.question(loaded.model)
+    report = _report(loaded, question, options)
+    if plot is not None:
+        _draw(report, question, plot)
+    return report
 
 
 def _report(loaded: Subject, question: MemoryQuestion, options: MemoryOptions) -> Report:

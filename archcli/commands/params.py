@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from archcli.api.asking.module_options import ModuleOptions
-from archcli.api.asking.modules import asked_of_module
+from archcli.api.asking.modules import of_any
 from archcli.api.asking.subject import subject
 from archcli.api.params import ParamsOptions, headers_report, params_report
 from archcli.commands.line.options import Form, Json, Output, Set, asking
+from archcli.measure.report import Report
 from archcli.render import show
 
 
@@ -26,8 +27,12 @@ def run(
     missing, misshapen or unexpected, and why any other is there. Only headers are read, no weights. Exits
     with 1 where a tensor is left unexplained. With --explain, say which formula gave a row.
     """
-    report = asked_of_module("params", options, own, {"set": overrides})
-    report = report or headers_report(options, overrides or ())
-    report = report or params_report(subject(options.model, overrides), options)
+
+    def answer() -> Report:
+        return headers_report(options, overrides or ()) or params_report(
+            subject(options.model, overrides), options
+        )
+
+    report = of_any("params", options, own, {"set": overrides}, answer)
     show(report, form, output, as_json=as_json)
     return 0 if report.totals.get("ok", True) else 1

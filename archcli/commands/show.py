@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from archcli.api.asking.module_options import ModuleOptions
-from archcli.api.asking.modules import asked_of_module
+from archcli.api.asking.modules import module_named, of_any
 from archcli.api.asking.question import Option
 from archcli.api.asking.subject import subject
 from archcli.api.show import ShowOptions, shown_forward
 from archcli.commands.line.options import Json, Output, Set, asking
 from archcli.load.yaml.writer import to_yaml
+from archcli.measure.report import Report
 from archcli.render import BY_SUFFIX, chosen_format, show, write
 
 FormOrYaml = Annotated[
@@ -40,14 +41,13 @@ def run(
     """
     chosen = chosen_format(form, output, as_json=as_json, suffixes=SUFFIXES)
     beside = {"set": overrides, "format yaml": chosen == "yaml"}
-    of_module = asked_of_module("show", options, own, beside)
-    if of_module is not None:
-        show(of_module, chosen, output)
-        return
-    loaded = subject(options.model, overrides)
-    if chosen == "yaml":
-        model = loaded.model
+    if chosen == "yaml" and module_named(str(options.model)) is None:
+        model = subject(options.model, overrides).model
         # one key says it: a config.json's form is its quantization as well
         write(to_yaml(model.replace(published_in=None) if model.is_as_published else model), output)
-    else:
-        show(shown_forward(loaded, options), chosen, output)
+        return
+
+    def answer() -> Report:
+        return shown_forward(subject(options.model, overrides), options)
+
+    show(of_any("show", options, own, beside, answer), chosen, output)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from archcli.api.asking.module_options import ModuleOptions
+from archcli.api.by_class import compared, of_class
 from archcli.api.own import SummaryOptions, of_named
 from archcli.commands.line.options import Form, Json, Output, asking
-from archcli.errors import ArchError, quote
+from archcli.errors import ArchError, NoModelError, UndescribedError, quote
 from archcli.load.hub.module_names import module_name
+from archcli.load.source import load
+from archcli.measure.report import Report
 from archcli.render import show
 
 
@@ -26,7 +29,19 @@ def run(
     multiplies tensors and has no formula is an error that names it, never a zero. Needs torch.
     """
     found = module_name(options.module)
-    if found is None:
-        hint = "pkg.module:function names one; of an architecture ask params, flops or show"
-        raise ArchError(f"{quote(options.module)} names no module of yours", hint)
-    show(of_named("summary", found, options, own), form, output, as_json=as_json)
+    report = _of_class(options, own) if found is None else of_named("summary", found, options, own)
+    show(report, form, output, as_json=as_json)
+
+
+def _of_class(options: SummaryOptions, own: ModuleOptions) -> Report:
+    """The report on the class of a config.json; ArchError for what archcli describes."""
+    if own.by_class:
+        return compared("summary", options.module, options, own, {})
+    try:
+        load(options.module)
+    except UndescribedError as error:
+        return of_class("summary", error, options, own, {})
+    except NoModelError:
+        pass
+    hint = "pkg.module:function names one; of an architecture ask params, flops or show"
+    raise ArchError(f"{quote(options.module)} names no module of yours", hint)

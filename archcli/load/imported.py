@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from archcli.errors import ArchError, Problem, sanitize, shorten
+from archcli.errors import ArchError, Problem, UndescribedError, sanitize, shorten
 from archcli.load.huggingface.config_json import ConfigJson, Mapped, read_config, too_deep
 from archcli.load.loaded import Loaded, load_tree
 from archcli.load.yaml.text import decode, read_start, refuse_hub, text_of
@@ -44,7 +44,10 @@ def load_config(
     except ArchError as error:
         # several settings may derive from one key, and then repeat its message; `check` needs the error's own
         # class
-        raise type(error)(dict.fromkeys(map(places.report, error.problems))) from None
+        found = type(error)(dict.fromkeys(map(places.report, error.problems)))
+        if isinstance(found, UndescribedError):
+            found.config = config.data
+        raise found from None
     except RecursionError:
         raise too_deep(places.source.name) from None
     model = loaded.model

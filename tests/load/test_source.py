@@ -91,7 +91,8 @@ def test_every_setting_has_its_place(file):
 
 # id: (MODEL, the answer); {} is a folder with tiny.yaml
 LAMA = (
-    "model_type 'lama' is not supported; nearest known: llama, mllama, llama4; `archcli families` lists all"
+    "model_type 'lama' is not supported; nearest known: llama, mllama, llama4; `archcli families` lists all; "
+    "params, flops, memory, show and summary count transformers' class, if any"
 )
 ABSENT = {
     "nothing": ("", "no file or preset ''; `archcli list` names the presets"),

@@ -25,16 +25,23 @@ RunOn = Annotated[
 AllowUncounted = Annotated[
     bool, Option("Of a module of yours: note products without a formula in place of refusing them.")
 ]
+ByClass = Annotated[
+    bool,
+    Option(
+        "Of a config.json: count the class of transformers, not archcli's description; say the difference."
+    ),
+]
 
 
 @dataclass(frozen=True)
 class ModuleOptions:
-    """How a module of one's own is run: its inputs, the method, where, and what has no formula."""
+    """How a module is run: its inputs, the method, where, what has no formula; whose it is."""
 
     input: Inputs = ()
     call: Call = "forward"
     run_on: RunOn = "meta"
     allow_uncounted: AllowUncounted = False
+    by_class: ByClass = False
 
 
 def is_module(thing: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Modules of one's own in place of an architecture: who answers.
+"""Modules of one's own and classes of transformers in place of an architecture: who answers.
 
 What answers is imported where a module is given: counting an architecture starts without it.
 """
@@ -8,38 +8,58 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from archcli.api.asking.module_options import ModuleOptions, is_module
-from archcli.errors import ArchError, quote
+from archcli.errors import ArchError, UndescribedError, quote
+from archcli.load.source import load
 from archcli.measure.report import Report
+
+if TYPE_CHECKING:
+    from archcli.load.hub.module_names import ModuleName
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def asked_of_module(
-    command: str, options: Any, own: ModuleOptions, beside: Mapping[str, Any]
-) -> Report | None:
-    """The answer of a command whose MODEL names a module of one's own; None for an architecture.
+def module_named(model: str) -> ModuleName | None:
+    """The module of one's own that MODEL names; None for an architecture."""
+    if ":" not in model and ".py" not in model:
+        return None
+    from archcli.load.hub.module_names import module_name  # of names that may be a module's
+
+    return module_name(model)
+
+
+def of_any(
+    command: str, options: Any, own: ModuleOptions, beside: Mapping[str, Any], answer: Callable[[], Report]
+) -> Report:
+    """Answer a command on a module of one's own, a class of transformers or an architecture.
 
     `beside` are options that the record lacks, by name. Raises ArchError for options that mean nothing of
-    the other kind.
+    the kind that MODEL is.
     """
-    if ":" in options.model or ".py" in options.model:
-        from archcli.load.hub.module_names import module_name  # of names that may be a module's
+    named = module_named(options.model)
+    if named is not None:
+        from archcli.api.own import of_named
 
-        found = module_name(options.model)
-        if found is not None:
-            from archcli.api.own import of_named
+        return of_named(command, named, options, own, beside)
+    if own.by_class:
+        from archcli.api.by_class import compared  # of classes in place of descriptions
 
-            return of_named(command, found, options, own, beside)
+        return compared(command, options.model, options, own, beside)
     stated = [f.name for f in fields(own) if getattr(own, f.name) != f.default]
-    if stated:
-        option = stated[0].replace("_", "-")
-        what = f"--{option} is for a module of yours, and {quote(options.model)} is none"
-        raise ArchError(what, "pkg.module:function names one")
-    return None
+    try:
+        if not stated:
+            return answer()
+        load(options.model)
+    except UndescribedError as error:
+        from archcli.api.by_class import of_class  # of types that nothing describes
+
+        return of_class(command, error, options, own, beside)
+    option = stated[0].replace("_", "-")
+    what = f"--{option} is for a module of yours, and {quote(options.model)} is none"
+    raise ArchError(what, "pkg.module:function names one")
 
 
 def takes_modules(command: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -56,7 +76,15 @@ def takes_modules(command: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 of_it: Any = of_module
                 report: R = of_it(command, given, *args[1:], **arguments)
                 return report
-            return answer(*args, **options)
+            try:
+                return answer(*args, **options)
+            except UndescribedError as error:
+                from archcli.api.by_class import of_python  # of types that nothing describes
+
+                arguments = {name: value for name, value in options.items() if name != "model"}
+                by_class: Any = of_python
+                counted: R = by_class(command, error, *args[1:], **arguments)
+                return counted
 
         return call
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from archcli.api.asking.module_options import ModuleOptions
-from archcli.api.asking.modules import asked_of_module
+from archcli.api.asking.modules import of_any
 from archcli.api.asking.options import Dp, Tp
 from archcli.api.asking.question import Option, count_option
 from archcli.api.asking.subject import INTERRUPTED, subject
@@ -78,20 +78,25 @@ def run(  # noqa: PLR0913
     """
     beside = {"set": overrides, "plot": plot, "trace": trace, "repeat_process": repeat_process}
     beside |= {"allocator": allocator != "reuse", "tp": tp > 1, "dp": dp > 1}
-    of_module = asked_of_module("profile", options, own, beside)
-    if of_module is not None:
-        show(of_module, form, output, as_json=as_json)
-        return
-    launch = launch_of(context, tp, dp)
-    _check_files(context.params)
-    check_against(context.params)
-    if repeat_process is not None:
-        report = in_processes(context, repeat_process)
+
+    report = of_any("profile", options, own, beside, lambda: _measured(options, context))
+    show(report, form, output, as_json=as_json)
+    raise typer.Exit(_exit_code(report))
+
+
+def _measured(options: ProfileOptions, context: typer.Context) -> Report:
+    """The report of an architecture, its files written; `context` holds the options that the record lacks."""
+    asked = context.params
+    plot, trace, processes = asked["plot"], asked["trace"], asked["repeat_process"]
+    launch = launch_of(context, asked["tp"], asked["dp"])
+    _check_files(asked)
+    check_against(asked)
+    if processes is not None:
+        report = in_processes(context, processes)
         _write_files(report, None, plot, None)
-        show(report, form, output, as_json=as_json)
-        raise typer.Exit(_exit_code(report))
-    keep_large_blocks(allocator, options.device)
-    stated = overrides or []
+        return report
+    keep_large_blocks(asked["allocator"], options.device)
+    stated = asked["overrides"] or []
     try:
         found = measured(
             lambda more: subject(options.model, [*stated, *more]), options, launch, trace=trace is not None
@@ -99,13 +104,14 @@ def run(  # noqa: PLR0913
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     _write_files(found.report, found.recording, plot, trace)
-    found.subject.show(found.report, form, output, as_json=as_json)
-    raise typer.Exit(_exit_code(found.report))
+    return found.subject.named(found.report)
 
 
 def _exit_code(report: Report) -> int:
-    """1 if any model's trace lacked kernels or had unexpected operations, else 0."""
+    """1 if any model's trace lacked kernels or had unexpected operations, else 0, as of a module."""
     totals = report.totals
+    if "partial" not in totals:
+        return 0
     if totals["partial"]:
         return INTERRUPTED
     models = totals.get("variants", [totals])

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from archcli.errors import ArchError, NoModelError, closest
+from archcli.errors import ArchError, UndescribedError, closest
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import KeyPlaces, Mapped, tree_of, unplaced
 from archcli.load.huggingface.family import CLASS_DEFAULTS, Family, value_at
@@ -29,6 +29,7 @@ CLASS_ENDING = re.compile(
 GPT2_KEYS = {"n_embd", "n_layer", "n_head"}
 MAMBA_SSM_KEYS = {"d_model", "n_layer", "ssm_cfg"}
 LIST = "`archcli families` lists all"
+BY_CLASS = f"{LIST}; params, flops, memory, show and summary count transformers' class, if any"
 SYNONYMS = {
     "florence2_language": "bart",
     "gpt_neox_reward_model": "gpt_neox",
@@ -288,7 +289,7 @@ def _unknown_class(config: Config) -> ArchError:
     stem = CLASS_ENDING.sub("", config.architecture)
     near = closest(stem, [*families(), *WRAPPERS])
     hint = f"state model_type; nearest known: {', '.join(near)}; " if near else "state model_type; "
-    return NoModelError(config.error(what, hint + LIST, config.place("architectures")).problems)
+    return UndescribedError(config.error(what, hint + BY_CLASS, config.place("architectures")).problems)
 
 
 def _by_keys(data: Collection[str]) -> tuple[str, str]:
@@ -318,7 +319,7 @@ def _unknown(kind: str, config: Config) -> ArchError:
     inner = text.get("model_type") if isinstance(text, dict) else None
     near = closest(kind, [*known, *WRAPPERS])
     hint = f"nearest known: {', '.join(near)}; " if near else ""
-    hint += LIST
+    hint += BY_CLASS
     if kind in SYNONYMS:
         hint = f"the class in transformers is of the type {SYNONYMS[kind]!r}"
     if isinstance(inner, str) and inner in known:
@@ -326,7 +327,7 @@ def _unknown(kind: str, config: Config) -> ArchError:
     what = f"model_type {short_repr(kind)} is not supported"
     if kind in OTHER_TOOLS:
         hint = f"no class of transformers is called so: another program wrote the file; {LIST}"
-    return NoModelError(config.error(what, hint, config.place("model_type")).problems)
+    return UndescribedError(config.error(what, hint, config.place("model_type")).problems)
 
 
 def _with_head(mapping: Mapped, config: Config, headed: tuple[str, ...]) -> Mapped:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import logging
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from sysconfig import get_path
@@ -31,6 +31,16 @@ OF_FAKES = ("_subclasses", "_ops.py", "_meta_registrations.py", "fx/", "nested/"
 """Files of torch that fake tensors pass through."""
 STANDARD_LIBRARY = Path(get_path("stdlib"))
 MOST_FRAMES = 5
+
+
+class RunError(ArchError):
+    """A module's run that failed. `text` is what it raised, and the line of code that did.
+
+    `needs_values` where real tensors may do what fake ones cannot.
+    """
+
+    text = ""
+    needs_values = False
 
 
 def raised(doing: str, error: BaseException) -> ArchError:
@@ -76,16 +86,27 @@ def told_of_failures(run_on: str, given: Callable[[], list[str]], watch: ModuleW
         log.setLevel(level)
 
 
-def _told(error: BaseException, run_on: str, given: str, watch: ModuleWatch) -> ArchError:
+def _told(error: BaseException, run_on: str, given: str, watch: ModuleWatch) -> RunError:
+    """The error of a run, with its own words and its line."""
     frames = their_frames(error)
+    problem = _problem(error, frames, run_on, given, watch)
+    failed = RunError(problem)
+    failed.needs_values = problem.hint == ON_CPU
+    failed.text = " ".join([str(error), *(frame.line or "" for frame in frames[-1:])])
+    return failed
+
+
+def _problem(
+    error: BaseException, frames: Sequence[FrameSummary], run_on: str, given: str, watch: ModuleWatch
+) -> Problem:
     at = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     first = _first_line(error)
     fault = watch.fault
     where = f"{fault.path or 'the module'} ({fault.class_name})" if fault is not None else "the module"
     if type(error) in LOOKS_AT_VALUES:
-        return ArchError(f"{at or where} looks at values ({first}), and fake tensors have none", ON_CPU)
+        return Problem(f"{at or where} looks at values ({first}), and fake tensors have none", ON_CPU)
     if type(error) in NO_FAKE and run_on == "meta" and _is_of_fakes(error):
-        return ArchError(f"{at or where}: {first}; it does not run on fake tensors", ON_CPU)
+        return Problem(f"{at or where}: {first}; it does not run on fake tensors", ON_CPU)
     shapes = ", ".join(f"[{', '.join(map(str, shape))}]" for shape in fault.inputs) if fault else ""
     what = f"{where} raises {type(error).__name__}{f' at {at}' if at else ''}: {first}"
     to_it = f"; it was given {shapes}" if shapes else ""
@@ -94,7 +115,7 @@ def _told(error: BaseException, run_on: str, given: str, watch: ModuleWatch) -> 
         hint += ", with ids in whole numbers: int64"
     if run_on == "meta" and ("device" in first or "subclass" in first or _is_of_fakes(error)):
         hint = ON_CPU
-    return ArchError(f"{what}{to_it}", hint)
+    return Problem(f"{what}{to_it}", hint)
 
 
 def _is_of_fakes(error: BaseException) -> bool:

@@ -19,8 +19,9 @@ LLAMA = {
     "num_attention_heads": 8,
     "intermediate_size": 128,
 }
-CLASS = "1:19: no model_type, and architecture '{}' is of no known family; state model_type; {}".format
 LIST = "`archcli families` lists all"
+BY_CLASS = f"{LIST}; params, flops, memory, show and summary count transformers' class, if any"
+CLASS = "1:19: no model_type, and architecture '{}' is of no known family; state model_type; {}".format
 UNSUPPORTED = "model_type '{}' is not supported; nearest known: ".format
 FAMILY = "it names the family, such as llama; `archcli families` lists all"
 
@@ -46,8 +47,8 @@ WRONG = {
 
 @every_row(("kind", "said"), WRONG.values(), ids=WRONG)
 def test_a_model_type_that_names_no_family_is_answered_once(kind, said, refused):
-    list_of_all = "`archcli families` lists all" if said.endswith("; ") else ""
-    assert refused(json.dumps({**LLAMA, "model_type": kind})) == [said + list_of_all]
+    more = BY_CLASS if said.endswith("; ") else ""
+    assert refused(json.dumps({**LLAMA, "model_type": kind})) == [said + more]
 
 
 LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "decoder_layers")
@@ -105,10 +106,10 @@ UNKNOWN = {
     "ctrl": ({**GPT2, "dff": 8192}, MISSING),
     "sizes-alone": ({"hidden_size": 64, "num_hidden_layers": 2}, MISSING),
     "first-distilbert": ({"dim": 768, "n_layers": 6, "n_heads": 12, "tie_weights_": True}, MISSING),
-    "unknown-class": ({"architectures": ["QuuxForCausalLM"]}, CLASS("QuuxForCausalLM", LIST)),
+    "unknown-class": ({"architectures": ["QuuxForCausalLM"]}, CLASS("QuuxForCausalLM", BY_CLASS)),
     "class-of-a-later-version": (
         {"architectures": ["MiniCPM9ForCausalLM"], "hidden_size": 64},
-        CLASS("MiniCPM9ForCausalLM", f"nearest known: minicpm, minicpm4, minicpm3; {LIST}"),
+        CLASS("MiniCPM9ForCausalLM", f"nearest known: minicpm, minicpm4, minicpm3; {BY_CLASS}"),
     ),
     "null": ({**LLAMA, "model_type": None, "architectures": None}, MISSING),
     "another-json": ({"a": 1, "b": {"c": [2]}}, NEITHER),

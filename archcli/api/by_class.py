@@ -7,11 +7,13 @@ as a module of one's own is.
 from __future__ import annotations
 
 import re
+import runpy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archcli.api.asking.module_options import ModuleOptions
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 GROUP = "archcli.readers"
 """The entry points by which a distribution offers modules for types that nothing describes."""
 SHAPE = re.compile(r"input_ids=int64\[(\d+),(\d+)\]")
+MAPPINGS = "models/auto/auto_mappings.py"
 NEEDED = ("torch", "transformers")
 MOST_BY_ITSELF = 2**28
 """Parameters of a class that is run with values, unasked, where it looks at them."""
@@ -143,6 +146,28 @@ def _module(error: UndescribedError, run_on: str) -> Any:
     first, *others = error.problems
     hint = f"{first.hint} where {' and '.join(NEEDED)} are there: {install(*NEEDED)}"
     raise ArchError([replace(first, hint=hint), *others])
+
+
+def class_model(data: Mapping[str, Any], run_on: str = "meta") -> Any:
+    """The model of a config.json by transformers' class, without values on meta; the reader that is here.
+
+    None for a type that transformers lacks, before torch is imported. Raises ArchError where the class
+    cannot be built.
+    """
+    if not _has(data.get("model_type")):
+        return None
+    from archcli.runtime.classes.model import class_model  # brings torch and transformers, which take seconds
+
+    return class_model(data, run_on)
+
+
+def _has(kind: Any) -> bool:
+    """Whether transformers may have a type, by its own table, which imports nothing; true of none stated."""
+    package = find_spec("transformers")
+    table = Path(package.origin).parent / MAPPINGS if package and package.origin else None
+    if kind is None or table is None or not table.exists():
+        return True
+    return isinstance(kind, str) and kind in runpy.run_path(str(table))["CONFIG_MAPPING_NAMES"]
 
 
 @cache

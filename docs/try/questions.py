@@ -50,7 +50,7 @@ TABS = {
     "drawing": Tab("Drawing", "draw", ("show",)),
 }
 FILES = {"against", "calibrate", "device-file", "files", "measured", "output", "plot", "profile"}
-OF_MODULES = {"allow-uncounted", "call", "input", "run-on"}
+OF_MODULES = {"allow-uncounted", "by-class", "call", "input", "run-on"}
 OF_MANY_MODELS = {"exit-zero", "min-speed", "sort", "statistics", "strict-files", "where"}
 FORMS = {"format", "json", "set", "severity", "suggest", "symbols", "at"}
 NOT_ASKED = FILES | OF_MODULES | OF_MANY_MODELS | FORMS

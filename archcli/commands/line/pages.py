@@ -26,7 +26,7 @@ HEADINGS = {
         "dp_attention",
     ),
     "Images and sounds": ("image", "video", "audio_seconds", "audio_frames", "audio_samples"),
-    "A module of yours": ("input", "call", "run_on", "allow_uncounted"),
+    "A module of yours": ("input", "call", "run_on", "allow_uncounted", "by_class"),
     "Output": ("form", "as_json", "output", "plot", "trace", "write_yaml", "depth", "top", "macs", "verbose"),
 }
 """Titles of a long list of options, and the parameters below each; all others stand first."""

@@ -6,6 +6,7 @@ as a module of one's own is.
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archcli.api.asking.module_options import ModuleOptions
-from archcli.api.own import ModuleQuestion, answer, call_of, question_of, stated_question
+from archcli.api.own import ModuleQuestion, answer, call_of, question_of, split, stated_question
 from archcli.errors import ArchError, UndescribedError, install, quote
 from archcli.load.source import load
 from archcli.measure.flops import count_flops
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 GROUP = "archcli.readers"
 """The entry points by which a distribution offers modules for types that nothing describes."""
 SHAPE = re.compile(r"input_ids=int64\[(\d+),(\d+)\]")
+STORED = ("dtype", "torch_dtype", "quantization_config")
+"""Keys of how a file stores its weights, which the class is built without."""
 MAPPINGS = "models/auto/auto_mappings.py"
 NEEDED = ("torch", "transformers")
 MOST_BY_ITSELF = 2**28
@@ -80,8 +83,6 @@ def _differences(report: Report, model: Model) -> Iterator[str]:
 
 def of_python(command: str, error: UndescribedError, inputs: Any = None, **options: Any) -> Report:
     """The answer of a Python function; raises the error itself where no reader has a class."""
-    from archcli.api.own import split
-
     args, kwargs = split(inputs)
     return _answered(command, error, args, kwargs, question_of(command, options))
 
@@ -103,7 +104,7 @@ def _answered(
         report = answer(command, replace(call, kwargs={}), question)
     else:
         report = _of_made_inputs(command, error, replace(call, run_on=device), question)
-    return _named(report, source)
+    return _named(report, source, error.config)
 
 
 def _of_made_inputs(command: str, error: UndescribedError, call: OwnCall, question: ModuleQuestion) -> Report:
@@ -126,12 +127,14 @@ def _of_made_inputs(command: str, error: UndescribedError, call: OwnCall, questi
     return report(replace(call, module=_module(error, "cpu"), run_on="cpu"))
 
 
-def _named(report: Report, source: str) -> Report:
-    """The report with the library of the class in its heading, and a note of what counted."""
+def _named(report: Report, source: str, config: Mapping[str, Any]) -> Report:
+    """The report with the library of the class in its heading, and notes of what counted."""
     library = source.partition(".")[0]
     name = f"{report.model['name']} of {library} {version(library)}"
-    note = f"Counted by the class {name}, not by archcli's description."
-    return replace(report, model={**report.model, "name": name}, notes=(note, *report.notes))
+    notes = [f"Counted by the class {name}, not by archcli's description."]
+    if any(config.get(key) for key in STORED):
+        notes.append("Bytes are of weights as the class builds them, not in the dtype or form of the file.")
+    return replace(report, model={**report.model, "name": name}, notes=(*notes, *report.notes))
 
 
 def _module(error: UndescribedError, run_on: str) -> Any:
@@ -156,6 +159,9 @@ def class_model(data: Mapping[str, Any], run_on: str = "meta") -> Any:
     """
     if not _has(data.get("model_type")):
         return None
+    from archcli.runtime.weights.transformers import CLOSED
+
+    os.environ.update(CLOSED)  # before transformers is imported
     from archcli.runtime.classes.model import class_model  # brings torch and transformers, which take seconds
 
     return class_model(data, run_on)

@@ -44,10 +44,10 @@ def load_config(
     except ArchError as error:
         # several settings may derive from one key, and then repeat its message; `check` needs the error's own
         # class
-        found = type(error)(dict.fromkeys(map(places.report, error.problems)))
-        if isinstance(found, UndescribedError):
-            found.config = config.data
-        raise found from None
+        refused = type(error)(dict.fromkeys(map(places.report, error.problems)))
+        if isinstance(refused, UndescribedError):
+            refused.config = config.data
+        raise refused from None
     except RecursionError:
         raise too_deep(places.source.name) from None
     model = loaded.model

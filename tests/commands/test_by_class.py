@@ -187,6 +187,30 @@ def test_code_of_a_repository_is_not_run(run, tmp_path, monkeypatch):
     assert not mark.exists()
 
 
+@pytest.mark.long
+def test_keys_that_ask_for_kernels_are_dropped(run, config):
+    """transformers would fetch and run them; a file cannot ask for that."""
+    kernels = {"attn_implementation": "somebody/kernels", "_attn_implementation": "somebody/kernels"}
+    path = config(
+        {**TINY_NYSTROM, **kernels, "kernel_config": {"a": "somebody/kernels"}, "dtype": "bfloat16"}
+    )
+    code, printed, _ = run("params", path)
+    assert code == 0
+    assert "not in the dtype or form of the file" in printed
+
+
+HOSTILE = [0, -1, 2**70, [], [0], [-3, 4], {}, {"height": None}, "x", 1.5, None, True]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("key", ["image_size", "patch_size", "num_channels", "max_position_embeddings"])
+def test_sizes_that_no_tensor_has_are_answered(run, config, key):
+    """By a count or one error, never by a traceback."""
+    for value in HOSTILE:
+        for data in (TINY_CVT, TINY_VILT, TINY_LILT):
+            assert run("flops", config({**data, key: value}))[0] in {0, 2}, (key, value)
+
+
 def test_options_of_architectures_are_refused(run, config):
     code, _, errors = run("flops", config(TINY_CVT), "--seq-len", "8")
     assert code == 2

@@ -78,7 +78,6 @@ def run(  # noqa: PLR0913
     """
     beside = {"set": overrides, "plot": plot, "trace": trace, "repeat_process": repeat_process}
     beside |= {"allocator": allocator != "reuse", "tp": tp > 1, "dp": dp > 1}
-
     report = of_any("profile", options, own, beside, lambda: _measured(options, context))
     show(report, form, output, as_json=as_json)
     raise typer.Exit(_exit_code(report))

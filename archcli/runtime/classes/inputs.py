@@ -9,19 +9,21 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, product
+from math import prod
 from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
 from archcli.errors import ArchError
+from archcli.runtime.classes.model import seeded
 from archcli.runtime.own.failures import RunError
 
 Inputs = dict[str, torch.Tensor]
 Answer = TypeVar("Answer")
 TOKENS, TOKENS_WITH_VALUES, PIXELS, FRAMES, SAMPLES, STEPS = 2048, 128, 224, 3000, 16_000, 64
-"""ConfigSizes where a config has none: of a text, an image, a spectrogram, a second of sound, a series."""
-MOST_TRIES, MOST_SHAPES = 40, 8
+"""Sizes where a config has none: of a text, an image, a spectrogram, a second of sound, a series."""
+MOST_TRIES, MOST_SHAPES, MOST_ELEMENTS = 40, 8, 2**40
 
 OF_TEXT = ("input_ids", "decoder_input_ids")
 OF_MEDIA = ("pixel_values", "input_features", "input_values", "pixel_values_videos")
@@ -77,8 +79,8 @@ class ConfigSizes:
             return value[-2], value[-1]
         if isinstance(value, int) and value > 0:
             return value, value
-        patch = self.patch
-        return (PIXELS // patch * patch, PIXELS // patch * patch) if patch > 1 else (PIXELS, PIXELS)
+        side = PIXELS // self.patch * self.patch
+        return side, side
 
     @property
     def patch(self) -> int:
@@ -86,14 +88,20 @@ class ConfigSizes:
         value = self.value("patch_size")
         if isinstance(value, Sequence) and value:
             value = value[-1]
-        return value if isinstance(value, int) else 1
+        return value if isinstance(value, int) and value > 0 else 1
+
+    @property
+    def patch_values(self) -> int:
+        """The values of a patch, of all its channels and frames."""
+        return self.channels * self.size("temporal_patch_size", usual=1) * self.patch**2
 
     @property
     def grid(self) -> tuple[int, int]:
         """Patches of an image, down and across, as many as merge evenly."""
         merge = self.size("spatial_merge_size", "merge_size", usual=1)
-        if isinstance(kernel := self.value("merge_kernel_size"), Sequence):
-            merge = kernel[0]
+        kernel = self.value("merge_kernel_size")
+        if isinstance(kernel, Sequence) and kernel and isinstance(kernel[0], int):
+            merge = max(1, kernel[0])
         side = max(1, min(self.image) // self.patch // (2 * merge)) * 2 * merge
         return side, side
 
@@ -136,13 +144,15 @@ def _ids(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
 
 
 def _floats(*shapes: Sequence[int]) -> Iterator[torch.Tensor]:
-    return (torch.empty(*shape, device="meta") for shape in shapes)
+    """Tensors without values, of the shapes that a tensor can have."""
+    possible = (shape for shape in shapes if min(shape) > 0 and prod(shape) <= MOST_ELEMENTS)
+    return (torch.empty(*shape, device="meta") for shape in possible)
 
 
 def _pixels(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
     of_image = (sizes.channels, *sizes.image)
     down, across = sizes.grid
-    patches = down * across, sizes.channels * sizes.size("temporal_patch_size", usual=1) * sizes.patch**2
+    patches = down * across, sizes.patch_values
     if sizes.value("spatial_merge_size", "merge_kernel_size", "merge_size"):
         yield from _floats(patches, (down * across, sizes.channels, sizes.patch, sizes.patch), (1, *patches))
     frames = sizes.size("num_frames", usual=1)
@@ -152,8 +162,8 @@ def _pixels(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
 def _patches(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
     """Hidden states of patches, or of steps."""
     down, across = sizes.grid
-    of_patch = sizes.channels * sizes.size("temporal_patch_size", usual=1) * sizes.patch**2
-    yield from _floats((down * across, of_patch), (1, STEPS, sizes.width), (1, sizes.width, STEPS))
+    yield from _floats((down * across, sizes.patch_values))
+    yield from _states(sizes)
 
 
 def _grid(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
@@ -253,7 +263,8 @@ def with_inputs(model: nn.Module, device: str, ask: Callable[[Inputs], Answer]) 
         tried.add(frozenset(names))
         for tensors in islice(product(*(MAKERS[name](sizes) for name in names)), MOST_SHAPES):
             try:
-                return ask({name: _on(device, tensor) for name, tensor in zip(names, tensors, strict=True)})
+                with seeded():
+                    return ask(dict(zip(names, (_on(device, tensor) for tensor in tensors), strict=True)))
             except RunError as error:
                 if error.needs_values:
                     raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -14,8 +13,10 @@ from torch import nn
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
-from archcli.errors import ArchError, sanitize
+from archcli.errors import ArchError
+from archcli.runtime.own.failures import raised
 from archcli.runtime.own.source import LargeOnMeta
+from archcli.runtime.weights.transformers import quiet_transformers, without_loaders
 
 MOST_ON_CPU = 2**31
 """Parameters of a model that is built with values."""
@@ -30,7 +31,7 @@ def class_model(data: Mapping[str, Any], run_on: str = "meta") -> nn.Module | No
     made = config and _class(config, data.get("architectures"))
     if made is None:
         return None
-    with _quiet():
+    with quiet_transformers():
         model = _built(made, config)
         if run_on == "meta":
             return model
@@ -40,8 +41,16 @@ def class_model(data: Mapping[str, Any], run_on: str = "meta") -> nn.Module | No
                 f"{made.__name__} has {count:,} parameters, and at most {MOST_ON_CPU:,} are built with values"
             )
             raise ArchError(what, "leave --run-on out")
-        torch.manual_seed(0)  # where sizes hang on values, two runs count the same
-        return made(config)
+        with seeded():
+            return made(config)
+
+
+@contextmanager
+def seeded() -> Iterator[None]:
+    """Draw the same numbers in every run, as sizes may hang on values; leave the caller's draws."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
 
 
 def _config(data: Mapping[str, Any]) -> Any:
@@ -52,24 +61,27 @@ def _config(data: Mapping[str, Any]) -> Any:
         kind = next((found.model_type for found in kinds if found is not None), None)
     if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
         return None
-    # code of the repository, and forms of stored weights, are not of the class
-    plain = {key: value for key, value in data.items() if key not in {"auto_map", "quantization_config"}}
     try:
-        with _quiet():
-            return CONFIG_MAPPING[kind].from_dict(plain)
+        with quiet_transformers():
+            return CONFIG_MAPPING[kind].from_dict(without_loaders(data))
     except Exception as error:  # noqa: BLE001 - their code may raise anything
-        raise _refused(f"the config of {kind}", error) from None
+        raise raised(f"the config class of {kind}", error) from None
 
 
 def _config_class(name: Any) -> Any:
-    return getattr(getattr(transformers, str(name), None), "config_class", None)
+    """The config class of a model's class by its name; None where there is none, or a library is missing."""
+    try:
+        return getattr(getattr(transformers, str(name)), "config_class", None)
+    except Exception:  # noqa: BLE001 - importing a class may fail in any way
+        return None
 
 
 def _class(config: Any, stated: Any) -> Callable[[Any], nn.Module] | None:
     """The class that `architectures` states, else the base class, else the first that takes the config."""
     for name in stated if isinstance(stated, list) else ():
-        if isinstance(_config_class(name), type) and isinstance(config, _config_class(name)):
-            return getattr(transformers, name)
+        made = getattr(transformers, str(name), None) if _config_class(name) else None
+        if isinstance(made, type) and issubclass(made, nn.Module) and isinstance(config, _config_class(name)):
+            return made
     base = MODEL_MAPPING_NAMES.get(config.model_type)
     if base is not None:
         return getattr(transformers, base if isinstance(base, str) else base[0])
@@ -98,23 +110,4 @@ def _built(made: Callable[[Any], nn.Module], config: Any) -> nn.Module:
         with LargeOnMeta():
             return made(config)
     except Exception:  # noqa: BLE001
-        raise _refused(made.__name__, first) from None
-
-
-def _refused(what: str, error: Exception) -> ArchError:
-    lines = [line for line in str(error).splitlines() if line.strip()] or ["no message"]
-    said = sanitize(lines[0].strip())
-    return ArchError(f"transformers cannot build {what}: {type(error).__name__}: {said}")
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Leave out what transformers and torch warn of while a model is built."""
-    level = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity_error()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        transformers.logging.set_verbosity(level)
+        raise raised(made.__name__, first) from None

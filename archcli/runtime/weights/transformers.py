@@ -115,7 +115,7 @@ def transformers_logits(
     cls: Any, job: TransformersInput, dtype: torch.dtype, spec: Model, inputs: Inputs
 ) -> Logits:
     """Logits of transformers' model, freed afterwards. Raises ArchError where it cannot be loaded."""
-    with _quiet_transformers():
+    with quiet_transformers():
         model = _model(cls, job, dtype)
         if spec.caches and spec.output_head is None:
             model = model.base_model  # a head that ours does not have is no part of the comparison
@@ -175,7 +175,7 @@ def _config(cls: Any, settings: dict[str, Any]) -> Any:
 
 
 @contextmanager
-def _quiet_transformers() -> Iterator[None]:
+def quiet_transformers() -> Iterator[None]:
     """Silence transformers' warnings and progress bars within the block."""
     from transformers.utils import logging
 

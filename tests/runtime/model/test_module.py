@@ -24,9 +24,9 @@ EVERY = ZOO | OTHERS
 FAMILIES = pytest.mark.parametrize("name", EVERY)
 
 
-def eight_families(test):
-    """Of all families, a seeded eight; the others are long."""
-    return pytest.mark.sample(2)(FAMILIES(test))
+def some_families(test):
+    """Of all families, a seeded four; the others are long."""
+    return pytest.mark.sample(4)(FAMILIES(test))
 
 
 FROZEN = {"whisper": {"encoder.position_embedding.weight"}}
@@ -97,7 +97,7 @@ def test_weighted_operations_are_torchs_own_modules():
 
 
 @pytest.mark.sample(1, whole=True)
-@eight_families
+@some_families
 def test_state_dict_goes_round(name):
     made, file = built(EVERY[name]), io.BytesIO()
     torch.save(made.state_dict(), file)
@@ -109,14 +109,14 @@ def test_state_dict_goes_round(name):
 
 
 @pytest.mark.sample(2, whole=True)
-@eight_families
+@some_families
 def test_parameters_are_named_as_the_rows(name):
     rows = {f"{row.path}.{weight}" for row in forward_pass(EVERY[name], 1, 2).rows for weight in row.weights}
     assert rows <= {parameter for parameter, _ in build_model(EVERY[name], device="meta").named_parameters()}
 
 
 @pytest.mark.sample(2, whole=True)
-@eight_families
+@some_families
 def test_hooks_fire_once_on_every_leaf(name):
     made, fired = built(EVERY[name]), []
     for path, leaf in leaves(made).items():
@@ -127,7 +127,7 @@ def test_hooks_fire_once_on_every_leaf(name):
 
 
 @pytest.mark.sample(1, whole=True)
-@eight_families
+@some_families
 def test_hooks_fire_on_every_node(name):
     made, fired = built(EVERY[name]), []
     nodes = {
@@ -165,7 +165,7 @@ def test_a_layer_that_attends_to_a_source_says_that_it_has_none():
 
 
 @pytest.mark.sample(1, whole=True)
-@eight_families
+@some_families
 def test_activation_checkpointing_gives_the_same_gradients(name):
     made, ids = built(EVERY[name]), tokens()
     plain = grads_of(made, ids)
@@ -176,7 +176,7 @@ def test_activation_checkpointing_gives_the_same_gradients(name):
 
 
 @pytest.mark.sample(1, whole=True)
-@eight_families
+@some_families
 def test_training_lowers_the_loss_and_reaches_every_parameter(name):
     torch.manual_seed(0)
     made, ids = build_model(EVERY[name]), tokens(4, 8)
@@ -195,7 +195,7 @@ def test_training_lowers_the_loss_and_reaches_every_parameter(name):
 
 
 @pytest.mark.sample(1, whole=True)
-@eight_families
+@some_families
 def test_a_copy_is_the_same_and_its_own(name):
     made = built(EVERY[name])
     said, twin = answer(made), copy.deepcopy(made)
@@ -207,7 +207,7 @@ def test_a_copy_is_the_same_and_its_own(name):
 
 
 @pytest.mark.sample(1, whole=True)
-@eight_families
+@some_families
 def test_meta_allocates_nothing_and_runs(name):
     made = build_model(EVERY[name], device="meta")
     assert {tensor.device.type for tensor in made.state_dict().values()} == {"meta"}
@@ -217,7 +217,7 @@ def test_meta_allocates_nothing_and_runs(name):
 
 
 @pytest.mark.sample(1, whole=True)
-@eight_families
+@some_families
 def test_bf16_runs_and_is_near(name):
     made, ids = built(EVERY[name]), tokens()
     low = copy.deepcopy(made).bfloat16()
@@ -242,7 +242,7 @@ def test_bf16_runs_and_is_near(name):
 
 
 @pytest.mark.sample(2, whole=True)
-@eight_families
+@some_families
 def test_built_in_bf16_is_bf16_throughout(name):
     made = build_model(EVERY[name], dtype=torch.bfloat16)
     assert {parameter.dtype for parameter in made.parameters()} == {torch.bfloat16}
@@ -252,7 +252,7 @@ def test_built_in_bf16_is_bf16_throughout(name):
 
 
 @pytest.mark.sample(1, whole=True)
-@eight_families
+@some_families
 def test_fused_and_eager_attention_agree(name):
     assert_close(answer(built(EVERY[name])), answer(built(EVERY[name], attention="eager")))
 

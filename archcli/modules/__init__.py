@@ -51,9 +51,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.spectrograms import *
     from archcli.modules.images.canvases import *
     from archcli.modules.images.convolved import *
-    from archcli.modules.images.pyramids import *
     from archcli.modules.images.sizings import *
-    from archcli.modules.images.stems import *
     from archcli.modules.images.tilings import *
     from archcli.modules.models.decoder import *
     from archcli.modules.models.encoder import *
@@ -70,8 +68,6 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.networks.convolved import *
     from archcli.modules.networks.experts import *
     from archcli.modules.networks.ffn import *
-    from archcli.modules.networks.grid_norms import *
-    from archcli.modules.networks.grid_steps import *
     from archcli.modules.networks.ngrams import *
     from archcli.modules.networks.norm import *
     from archcli.modules.positions.grid import *
@@ -97,7 +93,6 @@ HOMES = {
         "GELU",
         "Activation",
         "GELUTanh",
-        "HardSigmoid",
         "HardSwish",
         "ReLU",
         "ReLU6",
@@ -136,31 +131,30 @@ HOMES = {
     ],
     ".attention.latent": ["MultiHeadLatentAttention"],
     ".blocks.crossed": ["GatedPreNorm", "PerceiverBlock", "TileEmbedding"],
-    ".blocks.windows": ["AxisAttention", "ChannelAttention", "GridWindowAttention", "PatchWindowAttention"],
-    ".blocks.conformer": ["ConformerBlock", "LightConvolution"],
-    ".blocks.contexts": ["BlockContextAttention", "GatedBiasAttention"],
-    ".images.pyramids": ["ConvolvedGridNetwork", "PoolMixer", "ReducedGridAttention"],
-    ".networks.grid_norms": ["GlobalResponseNorm", "GroupNorm"],
-    ".networks.grid_steps": [
-        "ConvolutionStep",
-        "GridStep",
-        "MeanStep",
-        "NormalizedStep",
-        "PaddedStep",
-        "PooledStep",
-        "SqueezeStep",
+    ".blocks.windows": [
+        "AxisAttention",
+        "ChannelAttention",
+        "GridWindowAttention",
+        "PatchWindowAttention",
     ],
-    ".networks.grid_joins": ["DenseStep", "FillStep", "JoinedStep", "PlacedStep", "SequenceStep"],
-    ".images.focal": ["FocalModulation"],
-    ".images.mergers": ["FramedStep", "JoinTilesStep", "RowEndsStep", "StepsBlock", "WindowMergerStep"],
-    ".images.sequences": ["GridSequence"],
-    ".images.additive": ["AdditiveAttention"],
-    ".images.cosine_windows": ["CosineWindowAttention"],
-    ".images.levit": ["DistanceAttention", "NormedNetwork", "UnnormedBlock"],
-    ".images.pixels": ["FusedBlock", "PixelAttention", "SeparableAttention"],
-    ".images.stems": ["ConvolvedImage", "VideoPatches"],
+    ".blocks.conformer": ["ConformerBlock", "LightConvolution"],
+    ".blocks.contexts": ["BlockContextAttention"],
+    ".images.mergers": [
+        "FramedStep",
+        "JoinTilesStep",
+        "RowEndsStep",
+        "StepsBlock",
+        "WindowMergerStep",
+    ],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
-    ".spec.base": ["Inline", "Module", "children", "find", "settings", "substitute"],
+    ".spec.base": [
+        "Inline",
+        "Module",
+        "children",
+        "find",
+        "settings",
+        "substitute",
+    ],
     ".networks.norm": [
         "BatchNorm",
         "LayerNorm",
@@ -177,19 +171,25 @@ HOMES = {
     ".networks.convolved": ["ConvolvedNetwork"],
     ".networks.ngrams": ["NGramStreams"],
     ".networks.ffn": ["GLU", "MLP", "FeedForward"],
-    ".ends.embedding": ["Embedding", "Head", "JoinedTable", "LogitHead", "MaskedHead", "TransformedHead"],
+    ".ends.embedding": [
+        "Embedding",
+        "Head",
+        "JoinedTable",
+        "LogitHead",
+        "MaskedHead",
+        "TransformedHead",
+    ],
     ".models.encoder_decoder": ["DecoderStack", "EncoderDecoder", "EncoderStack"],
     ".spec.fields": ["Inherit"],
     ".attention.mixer": ["FourierMixer", "Mixer", "MixerFacts", "ParallelMixer"],
     ".ends.frontend": ["ConvFrontEnd"],
     ".ends.patches": ["FrontEnd", "PatchEmbedding", "Patched", "TiledPatches"],
-    ".ends.sounds": ["ConvolvedSpectrogram", "ConvolvedWave", "SpectrogramPatches"],
+    ".ends.sounds": ["ConvolvedSpectrogram"],
     ".ends.waves": ["WavePyramid"],
     ".ends.spectrograms": [
         "CausalSpectrogram",
         "ChunkedSpectrogram",
         "PlainFrames",
-        "ProjectedFrames",
         "SubsampledSpectrogram",
     ],
     ".ends.pooling": [
@@ -197,7 +197,6 @@ HOMES = {
         "BesidePooling",
         "FirstAndMean",
         "FirstToken",
-        "FirstTwo",
         "MeanToken",
         "Pooling",
     ],
@@ -273,17 +272,17 @@ HOMES = {
         "Sandwich",
         "TimedPreNorm",
     ],
-    ".blocks.grid": [
-        "Convolutions",
-        "ConvolvedBlock",
-        "ConvolvedPreNorm",
-        "Coarser",
-        "Downsample",
-        "PatchMerging",
-    ],
+    ".blocks.grid": ["ConvolvedPreNorm", "Coarser", "Downsample"],
     ".blocks.per_layer": ["PerLayerEmbedding"],
     ".positions.grid": ["GridDifferences", "GridRope", "PaddedTiles", "SharedGridDifferences"],
-    ".positions.position": ["ALiBi", "Learned", "NoPosition", "Position", "Rope", "Sinusoidal"],
+    ".positions.position": [
+        "ALiBi",
+        "Learned",
+        "NoPosition",
+        "Position",
+        "Rope",
+        "Sinusoidal",
+    ],
     ".stored.formats": ["Packing"],
     ".stored.quantization": ["Format", "Quantization", "Rule"],
     ".recurrent.delta_net": ["DeltaRule", "GatedDeltaNet", "KimiDeltaAttention"],

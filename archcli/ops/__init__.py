@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.grids.spans import *
     from archcli.ops.grids.tables import *
     from archcli.ops.grids.tokens import *
-    from archcli.ops.grids.waves import *
     from archcli.ops.grids.windows import *
     from archcli.ops.layout import *
     from archcli.ops.losses.loss import *
@@ -74,7 +73,15 @@ HOMES = {
         "ReduceScatter",
         "SumGradient",
     ],
-    ".dense": ["Conv1d", "Einsum", "Gather", "Linear", "Lookup", "Parameter", "Fourier"],
+    ".dense": [
+        "Conv1d",
+        "Einsum",
+        "Gather",
+        "Linear",
+        "Lookup",
+        "Parameter",
+        "Fourier",
+    ],
     ".attention.difference": ["WeightedDifference"],
     ".grids.patches": [
         "ChannelsFirst",
@@ -82,29 +89,15 @@ HOMES = {
         "Conv2d",
         "FlattenGrid",
         "FlattenPlaces",
-        "FoldPlaces",
         "KeepToken",
         "MeanTokens",
         "Patchify",
         "PrependTokens",
-        "StandardizedConv2d",
         "TrainedTokens",
-        "Tubelets",
         "UnflattenGrid",
     ],
-    ".grids.cosine": ["DifferenceBias", "HeadTemperature", "LogDifferences"],
-    ".grids.groups": ["AbsoluteBias", "CutGroups", "EveryPlace", "JoinGroups", "SoftmaxSum", "SumTokens"],
-    ".grids.windows": ["CutWindows", "JoinWindows", "MaskShifted", "MergePlaces"],
-    ".grids.pools": [
-        "GroupNormalize",
-        "MeanPlaces",
-        "OuterPlaces",
-        "PadPlaces",
-        "PoolPlaces",
-        "ResponseNormalize",
-    ],
+    ".grids.windows": ["CutWindows", "JoinWindows"],
     ".grids.merging": ["DropTokens", "JoinTiles", "MergeBlocks", "PoolBlocks"],
-    ".grids.waves": ["ChannelNormalize", "ConvolvedPositions", "SpectrogramImage", "WaveChannel"],
     ".grids.tables": [
         "AxisBias",
         "AddGridTables",
@@ -133,8 +126,20 @@ HOMES = {
         "Softmax",
         "SpanDistances",
     ],
-    ".grids.placing": ["JoinPieces", "PairPositions", "PlaceFeatures", "Spans", "UnpadTiles"],
-    ".grids.places": ["AxisTables", "GridBias", "GridCoordinates", "GridRotaryTable", "ResizeTable"],
+    ".grids.placing": [
+        "JoinPieces",
+        "PairPositions",
+        "PlaceFeatures",
+        "Spans",
+        "UnpadTiles",
+    ],
+    ".grids.places": [
+        "AxisTables",
+        "GridBias",
+        "GridCoordinates",
+        "GridRotaryTable",
+        "ResizeTable",
+    ],
     ".pointwise": [
         "Dropout",
         "ActivateSwish",
@@ -180,7 +185,13 @@ HOMES = {
         "Zeros",
     ],
     ".attention.linear_attend": ["FeatureMap", "LinearAttend"],
-    ".losses.loss": ["GatherLast", "LogSoftmax", "LogSumExp", "Mean", "Subtract"],
+    ".losses.loss": [
+        "GatherLast",
+        "LogSoftmax",
+        "LogSumExp",
+        "Mean",
+        "Subtract",
+    ],
     ".attention.mask": [
         "Bidirectional",
         "Causal",
@@ -208,7 +219,6 @@ HOMES = {
         "ClippedBias",
         "DisentangledBias",
         "Distances",
-        "GateBias",
         "LentLinear",
         "RelativeBias",
         "RelativeKeys",
@@ -225,7 +235,13 @@ HOMES = {
     ".recurrent.wkv": ["Interpolate", "TokenShift", "WKV"],
     ".recurrent.mlstm_scan": ["MLSTMScan"],
     ".attention.near": ["BlockSparse", "CentredWindow", "NearAndSource"],
-    ".attention.rotary": ["AddConstant", "Positions", "RotaryTable", "Rotate", "Sinusoid"],
+    ".attention.rotary": [
+        "AddConstant",
+        "Positions",
+        "RotaryTable",
+        "Rotate",
+        "Sinusoid",
+    ],
     ".mixtures.route": ["Combine", "Dispatch", "Route", "SkipLast"],
     ".mixtures.route_variants": [
         "CollectHeads",

@@ -189,9 +189,3 @@ def test_the_audio_tower_of_phi_4_by_hand():
     assert (parts["audio_tower"], parts["projector"]) == (441_254_144, 2 * (3072 * 1025 + 3072 * 3073))
     with pytest.raises(ArchError, match="4,001 frames are not read: 4,000 at most"):
         archcli.count_flops(model, Request(media=(Medium("frames", (4001,)),)))
-
-
-def test_a_sound_that_is_too_short_is_a_line_of_error():
-    data = {"model_type": "lasr_ctc", "architectures": ["LasrForCTC"]}
-    with pytest.raises(ArchError, match="1 frames are too few"):
-        archcli.count_flops(data, Request(media=(Medium("frames", (1,)),)))

@@ -196,7 +196,6 @@ def _pair(config: Config, width: int, stage: dict[str, int]) -> list[Mapped]:
         "kind": "grid_window",
         "n_heads": stage["num_heads"],
         "side": config.size("window_size"),
-        "differences": False,
         **common,
     }
     channels = {"kind": "channel", "n_heads": stage["num_groups"], "bias": bias, "causal": False}

@@ -5,9 +5,12 @@ And packages that are functions, too: `archcli.load` and `archcli.rules`.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -24,6 +27,20 @@ def lazy(
         return getattr(import_module(modules[name], package), name)
 
     return load, lambda: sorted(modules)
+
+
+@cache
+def listing(package: str) -> dict[str, dict[str, Any]]:
+    """The listing.json of a package: `names` of its classes by file, `kinds` by family.
+
+    `pytest -n0 --renew tests/modules/test_listings.py` writes it from the source.
+    """
+    spec: Any = sys.modules[package].__spec__
+    # the loader's own way to data, which a zipped package has as well
+    found: dict[str, dict[str, Any]] = json.loads(
+        spec.loader.get_data(str(Path(spec.origin).with_name("listing.json")))
+    )
+    return found
 
 
 def make_callable(package: str, function: Callable[..., Any]) -> None:

@@ -141,6 +141,3 @@ class GatedBiasAttention(MultiHeadAttention):
 
 GATES = 8
 """Numbers that both gates of a query in a head are made of."""
-
-
-__all__ = ["BlockContextAttention", "GatedBiasAttention"]

@@ -193,6 +193,3 @@ class PatchMerging(Coarser):
     def places_after(self, grid: tuple[int, int]) -> tuple[int, int]:
         """Rows and columns of the grid that it makes of one with these."""
         return (grid[0] + 1) // 2, (grid[1] + 1) // 2
-
-
-__all__ = ["Coarser", "Convolutions", "ConvolvedBlock", "ConvolvedPreNorm", "Downsample", "PatchMerging"]

@@ -262,6 +262,3 @@ class ConvolvedWave(FrontEnd):
         if self.squeeze is not None and (self.position_kernel is None or self.position_layers > 1):
             what = "squeeze needs positions of one convolution, whose stride it is"
             yield Conflict("wave-squeeze", "squeeze", what, "leave it out, or write position_layers: 1")
-
-
-__all__ = ["ConvolvedSpectrogram", "ConvolvedWave", "SpectrogramPatches"]

@@ -54,6 +54,3 @@ class AdditiveAttention(Mixer):
         normed = LENGTH(x, name=f"{which}_length", group="qk_norm")
         unit: Tensor = Scale(f"{which}_unit", x.shape[2] ** -0.5)(normed, group="qk_norm")
         return unit
-
-
-__all__ = ["AdditiveAttention"]

@@ -100,6 +100,3 @@ class CosineWindowAttention(ProjectedAttention):
         q = HeadTemperature("temperature", HOTTEST)(q, group="qk_norm")
         # both are sqrt(d) long: the scale (d^2)^-1/2 makes a cosine of their product
         return super().attend(context, d_query * d_query, q, k, v, name, mask, **given)
-
-
-__all__ = ["CosineWindowAttention"]

@@ -83,6 +83,3 @@ class FocalModulation(Mixer):
         yield from super().check()
         if self.side % 2 == 0:
             yield Conflict("focal-side", "side", "an even kernel has no middle", "state an odd one")
-
-
-__all__ = ["FocalModulation"]

@@ -142,6 +142,3 @@ class UnnormedBlock(Block):
         """Conflict: a network that carries a state."""
         yield from super().check()
         yield from self.check_stateless("unnormed")
-
-
-__all__ = ["DistanceAttention", "NormedNetwork", "UnnormedBlock"]

@@ -111,6 +111,3 @@ class FusedBlock(Block):
         yield from Holder.check(self)
         if self.mixing is not None or self.ffn is not None:
             yield Conflict("fused-parts", "ffn", "its layers have them", "state them in layer")
-
-
-__all__ = ["FusedBlock", "PixelAttention", "SeparableAttention"]

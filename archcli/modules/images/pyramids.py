@@ -119,6 +119,3 @@ class ConvolvedGridNetwork(FeedForward):
         hidden = self.activation(ChannelsLast("last")(conv(hidden)), name="activation")
         y: Tensor = Linear("down_proj", x.shape[3], True)(hidden)
         return y
-
-
-__all__ = ["ConvolvedGridNetwork", "PoolMixer", "ReducedGridAttention"]

@@ -45,6 +45,3 @@ class GridSequence(Block):
         if self.mixing is not None or self.ffn is not None:
             what = "a layer that makes a sequence of a grid has no mixer and no network"
             yield Conflict("sequence-parts", "ffn", what, "leave them out")
-
-
-__all__ = ["GridSequence"]

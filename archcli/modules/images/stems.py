@@ -145,6 +145,3 @@ class VideoPatches(FrontEnd):
         if any(size < side for size, side in zip(self.usual.size, self.block, strict=True)):
             what = "a block is larger than the video"
             yield Conflict("block-above-video", "block", what, "give one that fits into it")
-
-
-__all__ = ["ConvolvedImage", "VideoPatches"]

@@ -188,6 +188,3 @@ class MediaEncoder(Model, Stack, TowerModel):
         if self.upsampling is not None and self.front_end.squeezed is None:
             what = "upsampling makes as many positions again as the front end squeezed, and it squeezes none"
             yield Conflict("upsampling-squeeze", "upsampling", what, "state squeeze in front_end")
-
-
-__all__ = ["MediaEncoder"]

@@ -110,6 +110,3 @@ def _joined(grids: list[Tensor]) -> Tensor:
     for i, other in enumerate(grids[1:], 1):
         y = Concat(f"join{i}")(y, other)
     return y
-
-
-__all__ = ["DenseStep", "FillStep", "JoinedStep", "PlacedStep", "SequenceStep", "check_places"]

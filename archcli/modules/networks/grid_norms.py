@@ -39,6 +39,3 @@ class GlobalResponseNorm(Norm):
     def normalize(self, name: str, axes: int = 1) -> ResponseNormalize:
         """The ResponseNormalize op, which reads a grid [B, h, w, C]."""
         return ResponseNormalize(name, self.eps)
-
-
-__all__ = ["GlobalResponseNorm", "GroupNorm"]

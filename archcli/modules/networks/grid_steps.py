@@ -243,14 +243,3 @@ def grid_after(steps: tuple[GridStep, ...], grid: Grid) -> Grid:
     for step in steps:
         grid = step.places_after(grid)
     return grid
-
-
-__all__ = [
-    "ConvolutionStep",
-    "GridStep",
-    "MeanStep",
-    "NormalizedStep",
-    "PaddedStep",
-    "PooledStep",
-    "SqueezeStep",
-]

@@ -103,6 +103,3 @@ class DifferenceBias(Op):
         down = rows[:, None] - rows[None, :] + (s - 1)
         index = down * (2 * s - 1) + (columns[:, None] - columns[None, :] + (s - 1))
         return (table[index].permute(2, 0, 1).sigmoid() * self.scale)[None]
-
-
-__all__ = ["DifferenceBias", "HeadTemperature", "LogDifferences"]

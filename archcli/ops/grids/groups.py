@@ -159,6 +159,3 @@ class AbsoluteBias(Op):
         place = rows[:, None, :, None] * int(self.grid[1]) + columns[None, :, None, :]
         keys = int(self.grid[0]) * int(self.grid[1])
         return weights["weight"].transpose(0, 1)[place.reshape(-1, keys)].permute(2, 0, 1)[None]
-
-
-__all__ = ["AbsoluteBias", "CutGroups", "EveryPlace", "JoinGroups", "SoftmaxSum", "SumTokens"]

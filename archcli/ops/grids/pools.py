@@ -195,13 +195,3 @@ class ResponseNormalize(Op):
 
     def initial(self, weight: str) -> float | None:
         return 0.0
-
-
-__all__ = [
-    "GroupNormalize",
-    "MeanPlaces",
-    "OuterPlaces",
-    "PadPlaces",
-    "PoolPlaces",
-    "ResponseNormalize",
-]

@@ -129,6 +129,3 @@ class ConvolvedPositions(Op):
 
     def initial(self, weight: str) -> float | None:
         return {"gain": 1.0, "direction": None}.get(weight, 0.0)
-
-
-__all__ = ["ChannelNormalize", "ConvolvedPositions", "SpectrogramImage", "WaveChannel"]

@@ -134,6 +134,3 @@ class MergePlaces(Op):
         x = torch.nn.functional.pad(x, (0, 0, 0, w % 2, 0, h % 2)) if h % 2 or w % 2 else x
         pairs = x.reshape(b, (h + 1) // 2, 2, (w + 1) // 2, 2, c).permute(0, 1, 3, 4, 2, 5)
         return pairs.reshape(b, (h + 1) // 2, (w + 1) // 2, 4 * c)
-
-
-__all__ = ["CutWindows", "JoinWindows", "MaskShifted", "MergePlaces"]

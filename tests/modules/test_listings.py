@@ -1,0 +1,18 @@
+"""listing.json and __init__.pyi of `modules` and `ops` say what the source does."""
+
+import pytest
+
+import listings
+
+RENEWAL = "pytest -n0 --renew tests/modules/test_listings.py"
+
+
+@pytest.mark.parametrize("package", listings.PACKAGES)
+def test_a_listing_has_what_the_source_says(package, renew):
+    if renew:
+        listings.write(package)
+    made, stated = listings.listing(package), listings.stated(package)
+    assert stated == made, RENEWAL
+    assert (listings.folder(package) / "__init__.pyi").read_text(encoding="utf-8") == listings.stub(
+        package
+    ), RENEWAL

@@ -7,49 +7,13 @@ from typing import Any
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import Mapped, bare
 from archcli.load.huggingface.parts.networks import activation, layernorm
-from archcli.load.huggingface.towers.beside import TowerSource, linear
+from archcli.load.huggingface.towers.source import TowerSource, linear
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
 
-RATIOS = [[1, 1], [1, 2], [1, 3], [1, 4], [2, 1], [2, 2], [3, 1], [4, 1]]
-MLLAMA = {
-    "hidden_size": 1280,
-    "hidden_act": "gelu",
-    "num_hidden_layers": 32,
-    "num_global_layers": 8,
-    "attention_heads": 16,
-    "num_channels": 3,
-    "intermediate_size": 5120,
-    "vision_output_dim": 7680,
-    "image_size": 448,
-    "patch_size": 14,
-    "norm_eps": 1e-5,
-    "max_num_tiles": 4,
-    "intermediate_layers_indices": [3, 7, 15, 23, 30],
-    "supported_aspect_ratios": RATIOS,
-}
 MULTIPLE = 8
 """The class pads the tokens of a tile to a multiple of it."""
 PLAIN_EPS = 1e-5
 """nn.LayerNorm's own eps, which no key states."""
-
-DAVIT: dict[str, Any] = {
-    "in_channels": 3,
-    "depths": [1, 1, 9, 1],
-    "patch_size": [7, 3, 3, 3],
-    "patch_stride": [4, 2, 2, 2],
-    "patch_padding": [3, 1, 1, 1],
-    "patch_prenorm": [False, True, True, True],
-    "embed_dim": [128, 256, 512, 1024],
-    "num_heads": [4, 8, 16, 32],
-    "num_groups": [4, 8, 16, 32],
-    "window_size": 12,
-    "mlp_ratio": 4.0,
-    "qkv_bias": True,
-    "activation_function": "gelu",
-    "projection_dim": 1024,
-    "max_position_embeddings": 50,
-    "max_temporal_embeddings": 100,
-}
 
 
 def _entries(config: Config, key: str) -> list[Any]:
@@ -62,7 +26,7 @@ def _entries(config: Config, key: str) -> list[Any]:
 
 def mllama(source: TowerSource) -> Mapped:
     """Llama 3.2 Vision: four tiles in one sequence, local and gated layers, six layers side by side."""
-    config = source.part("vision_config", MLLAMA).with_words(num_attention_heads="attention_heads")
+    config = source.part("vision_config").with_words(num_attention_heads="attention_heads")
     config.ignore("tie_word_embeddings")
     tiles, kinds = config.size("max_num_tiles"), 1 + len(_entries(config, "supported_aspect_ratios"))
     beside = _behind(config)
@@ -106,7 +70,7 @@ def _behind(config: Config) -> list[int]:
 
 def florence2(source: TowerSource) -> Mapped:
     """Florence-2: DaViT's grid, with trained rows and columns, and a mean in front."""
-    config = source.part("vision_config", DAVIT)
+    config = source.part("vision_config")
     widths = [
         config.as_size("embed_dim", config.value("embed_dim").derive(n)).value
         for n in _entries(config, "embed_dim")
@@ -207,22 +171,9 @@ def _pair(config: Config, width: int, stage: dict[str, int]) -> list[Mapped]:
     ]
 
 
-GIT = {
-    "hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "num_channels": 3,
-    "image_size": 224,
-    "patch_size": 16,
-    "hidden_act": "quick_gelu",
-    "layer_norm_eps": 1e-5,
-}
-
-
 def git(source: TowerSource) -> Mapped:
     """GIT: CLIP's class token and patches, all normalized, through a matrix and a norm, before the text."""
-    config = source.part("vision_config", GIT)
+    config = source.part("vision_config")
     norm = layernorm(config.number("layer_norm_eps"))
     encoder = vit_like(config, patches(config, bias=False, norm=norm))
     # a vector for each frame of a video, which no image reads

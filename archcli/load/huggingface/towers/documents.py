@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
 from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
-from archcli.load.huggingface.towers.beside import (
+from archcli.load.huggingface.towers.source import (
     NO_FIGURE,
     TowerSource,
     linear,
@@ -21,65 +19,6 @@ from archcli.load.huggingface.towers.beside import (
 )
 from archcli.load.huggingface.whole.vit_like import patches, sides, vit_like
 
-SAM: dict[str, Any] = {
-    "hidden_size": 768,
-    "output_channels": 256,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "num_channels": 3,
-    "image_size": 1024,
-    "patch_size": 16,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-6,
-    "qkv_bias": True,
-    "use_abs_pos": True,
-    "use_rel_pos": True,
-    "window_size": 14,
-    "global_attn_indexes": [2, 5, 8, 11],
-    "mlp_dim": 3072,
-}
-MINICPM = {
-    "hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "num_channels": 3,
-    "image_size": 224,
-    "patch_size": 16,
-    "hidden_act": "gelu_pytorch_tanh",
-    "layer_norm_eps": 1e-6,
-    "window_kernel_size": [2, 2],
-}
-GRANITE: dict[str, Any] = {
-    "hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "num_channels": 3,
-    "image_size": 512,
-    "patch_size": 16,
-    "hidden_act": "gelu_pytorch_tanh",
-    "layer_norm_eps": 1e-6,
-    "out_hidden_size": 1024,
-    "scale_factor": 4,
-    "deepstack_visual_indexes": [3, 7, 10],
-    "use_fine_route": True,
-}
-HUNYUAN = {
-    "hidden_size": 1152,
-    "intermediate_size": 4304,
-    "num_hidden_layers": 27,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "patch_size": 16,
-    "hidden_act": "gelu",
-    "interpolate_mode": "bilinear",
-    "rms_norm_eps": 1e-5,
-    "spatial_merge_size": 2,
-    "temporal_patch_size": 1,
-    "max_image_size": 2048,
-    "text_hidden_size": 3072,
-}
 MOST_SIDE = 16
 """Tiles in a row or a column of a page: the tokenizer has no names of further ones."""
 MOST_MERGES = 8
@@ -88,7 +27,7 @@ MOST_MERGES = 8
 
 def got_ocr2(source: TowerSource) -> Mapped:
     """GOT-OCR 2: SAM's encoder and neck, two convolutions that make the grid coarser, a linear layer."""
-    config = source.part("vision_config", SAM)
+    config = source.part("vision_config")
     config.only("use_rel_pos", True)
     out, width = config.size("output_channels").value, bare(source.width)
     convolved = {"kind": "convolve", "kernel": 3, "padding": 1, "bias": False}
@@ -162,7 +101,7 @@ def _minicpm(source: TowerSource, sizing: Mapped, *, between: bool) -> Mapped:
     A merger of windows stands `between` layers, or is not read. Where patches are merged more than once, the
     processor's tokens are not the class's: images of whole windows alone are read.
     """
-    whole, config = source.whole, source.part("vision_config", MINICPM)
+    whole, config = source.whole, source.part("vision_config")
     whole.ignore("image_size", "patch_size")
     config.ignore("insert_layer_id")
     block, window = (
@@ -232,7 +171,7 @@ def _merged_between(source: TowerSource, config: Config, encoder: Mapped) -> Map
 
 def _slices(source: TowerSource, mode: str) -> Mapped:
     """A view of the whole and slices, as MiniCPM-V's processor makes them."""
-    own = sides(source.whole.inner("vision_config", MINICPM), "patch_size").value
+    own = sides(source.whole.inner("vision_config", source.defaults("vision_config")), "patch_size").value
     stated = source.processor
     if not source.in_file:
         source.note("it is cut into at most 9 slices of the area of 448 x 448")
@@ -260,7 +199,7 @@ def granite_docling(source: TowerSource) -> Mapped:
 
     A second, finer path merges half as many in a row; the processor says which one pages take.
     """
-    whole, config = source.whole, source.part("vision_config", GRANITE)
+    whole, config = source.whole, source.part("vision_config")
     whole.only("density_router_hidden_size", None, default=None)
     whole.ignore("density_router_threshold", "density_router_loss_weight")
     width, out = config.size("hidden_size").value, config.size("out_hidden_size")
@@ -351,7 +290,7 @@ UNREAD_BY_HUNYUAN = """
 
 def hunyuan_vl(source: TowerSource) -> Mapped:
     """Hunyuan VL: a table of places that is resized, two convolutions, ends of rows, and of the image."""
-    config = source.part("vision_config", HUNYUAN)
+    config = source.part("vision_config")
     config.ignore(*NO_FIGURE, *UNREAD_BY_HUNYUAN.split())
     config.only("temporal_patch_size", 1)
     config.only("interpolate_mode", "bilinear", "bicubic")

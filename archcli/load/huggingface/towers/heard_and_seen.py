@@ -7,43 +7,13 @@ from typing import Any
 from archcli.errors import ArchError
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.family import class_defaults
 from archcli.load.huggingface.parts.networks import activation, layernorm, mlp, rmsnorm
 from archcli.load.huggingface.parts.processing import PROCESSOR
-from archcli.load.huggingface.towers.beside import TowerSource, linear, merged
+from archcli.load.huggingface.towers.source import TowerSource, linear, merged
 from archcli.load.huggingface.whole.vit_like import patches, qkv_biases, vit_like
-from archcli.load.huggingface.whole.wave_like import DROPPED, PARAKEET, parakeet
+from archcli.load.huggingface.whole.wave_like import DROPPED, parakeet
 
-VISION: Mapped = {
-    "hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 16,
-    "num_attention_heads": 12,
-    "num_key_value_heads": 12,
-    "head_dim": 64,
-    "hidden_activation": "gelu_pytorch_tanh",
-    "rms_norm_eps": 1e-6,
-    "attention_bias": False,
-    "pooling_kernel_size": 3,
-    "patch_size": 16,
-    "position_embedding_size": 10240,
-    "standardize": False,
-}
-AUDIO: Mapped = {
-    "hidden_size": 1024,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 8,
-    "hidden_act": "silu",
-    "subsampling_conv_channels": [128, 32],
-    "conv_kernel_size": 5,
-    "residual_weight": 0.5,
-    "attention_chunk_size": 12,
-    "attention_context_left": 13,
-    "attention_context_right": 0,
-    "attention_logit_cap": 50.0,
-    "rms_norm_eps": 1e-6,
-    "gradient_clipping": 1e10,
-    "output_proj_dims": 1536,
-}
 NO_FIGURE = (
     "use_clipped_linears",
     "attention_invalid_logits_value",
@@ -66,7 +36,7 @@ WIDER = 4
 
 def vision(source: TowerSource) -> Mapped:
     """Patches with tables of rows and columns, sandwich norms, means of 3 x 3 patches, one matrix."""
-    config = source.part("vision_config", VISION)
+    config = source.part("vision_config")
     config.ignore(*NO_FIGURE, "rope_parameters", "rope_scaling")
     config.only("attention_bias", False)
     patch, n = config.size("patch_size").value, config.size("pooling_kernel_size").value
@@ -149,7 +119,7 @@ def _tokens(source: TowerSource, patch: int, pooled: int) -> int:
 
 def audio(source: TowerSource) -> Mapped:
     """Two convolutions, Conformer layers that see 12 tokens back, and two matrices."""
-    config = source.part("audio_config", AUDIO)
+    config = source.part("audio_config")
     config.ignore(*NO_FIGURE, "gradient_clipping")
     width, norm = config.size("hidden_size"), rmsnorm(config)
     network = {
@@ -226,23 +196,6 @@ def _local(config: Config) -> Mapped:
     }
 
 
-RADIO: Mapped = {
-    "hidden_size": 1280,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 16,
-    "mlp_ratio": 4.0,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-6,
-    "use_swiglu_ffn": False,
-    "qkv_bias": True,
-    "layerscale_value": 1.0,
-    "num_channels": 3,
-    "patch_size": 16,
-    "image_size": 224,
-    "max_img_size": 2048,
-    "num_cls_tokens": 3,
-    "num_registers": 7,
-}
 RADIO_PLAIN = ("patch_dim", "video_patch_dim", "summary_idxs", "norm_mean", "norm_std", "image_size")
 """Keys that the class derives, and of pixels and of the answer of RADIO by itself."""
 SHUFFLED = 2
@@ -251,7 +204,7 @@ SHUFFLED = 2
 
 def nemotron_vision(source: TowerSource) -> Mapped:
     """Nemotron Omni: RADIO's encoder, 2 x 2 patches merged, normalized, through a perceptron of squares."""
-    whole, config = source.whole, source.part("vision_config", RADIO)
+    whole, config = source.whole, source.part("vision_config")
     whole.only("downsample_ratio", 0.5, default=0.5)
     whole.ignore("force_image_size", "video_pruning_rate")
     encoder, width = _radio(whole, config), config.size("hidden_size").value
@@ -277,7 +230,7 @@ def nemotron_audio(source: TowerSource) -> Mapped:
     A sound has a frame more than its length has steps of 10 ms.
     """
     unlike = {"attention_bias": False, "scale_input": False}
-    config = source.part("audio_config", {**PARAKEET, **unlike})
+    config = source.part("audio_config", {**class_defaults("parakeet_encoder"), **unlike})
     config.ignore("num_key_value_heads", *DROPPED.split(), "sampling_rate")
     encoder = parakeet(config)
     inner, bias = config.size("projection_hidden_size"), config.flag("projection_bias")

@@ -8,41 +8,22 @@ from typing import Any
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped, bare
+from archcli.load.huggingface.family import class_defaults
 from archcli.load.huggingface.parts.networks import activation, gated, layernorm
 from archcli.load.huggingface.parts.processing import saved_alone, whole_processor
-from archcli.load.huggingface.towers.beside import TowerSource, linear, merged, tiled
+from archcli.load.huggingface.towers.source import TowerSource, linear, merged, tiled
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
 
-CLIP_L = {
-    "intermediate_size": 4096,
-    "hidden_size": 1024,
-    "patch_size": 14,
-    "image_size": 336,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-}
 PINS = [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]]
 """The sizes that LLaVA-1.6 knows where a file states none."""
-PIXTRAL = {
-    "hidden_size": 1024,
-    "intermediate_size": 4096,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 1024,
-    "patch_size": 16,
-    "hidden_act": "gelu",
-    "rope_theta": 10000.0,
-}
 
 
-def pixtral(source: TowerSource, key: str, init: Mapped = PIXTRAL, merges: int = 1) -> tuple[Mapped, Mapped]:
+def pixtral(source: TowerSource, key: str, merges: int = 1) -> tuple[Mapped, Mapped]:
     """Pixtral's encoder and what it makes of an image: RMSNorm, gated networks, rotary rows and columns.
 
     Sides go up to whole tokens, of `merges` x `merges` patches.
     """
-    stated = source.whole.get(key, default={})
-    config = source.part(key, PIXTRAL if stated else init)
+    config = source.part(key, class_defaults("pixtral"))
     config.ignore("head_dim", "rope_parameters")
     norm = {"kind": "rmsnorm", "eps": 1e-5}
     front_end = patches(config, bias=False, class_token=False, position="none", coordinates="grid", norm=norm)
@@ -64,27 +45,6 @@ def pixtral(source: TowerSource, key: str, init: Mapped = PIXTRAL, merges: int =
         "breaks": True,
     }
     return encoder, sizing
-
-
-AYA = {
-    "model_type": "siglip_vision_model",
-    "hidden_size": 1152,
-    "intermediate_size": 4304,
-    "patch_size": 14,
-    "image_size": 384,
-    "num_hidden_layers": 26,
-    "num_attention_heads": 14,
-    "vision_use_head": False,
-}
-COHERE = {
-    "model_type": "siglip_vision_model",
-    "hidden_size": 1152,
-    "intermediate_size": 3072,
-    "image_size": 512,
-    "num_hidden_layers": 27,
-    "num_attention_heads": 12,
-}
-LIGHTON = {**PIXTRAL, "image_size": 1540, "patch_size": 14, "hidden_act": "silu"}
 
 
 def _token_side(source: TowerSource, patch: int, merges: int) -> int:
@@ -153,14 +113,14 @@ def llava(source: TowerSource) -> Mapped:
     if isinstance(stated, dict) and stated.get("model_type") == "pixtral":
         encoder, sizing = pixtral(source, "vision_config")
     else:
-        encoder = source.encoder("vision_config", "clip_vision_model", CLIP_L)
+        encoder = source.encoder("vision_config", "clip_vision_model")
         sizing = {"kind": "fixed", "size": source.size(encoder["front_end"]["image_size"])}
     steps = [*drop, *_perceptron(source, bias=bias)]
     return {"model": encoder, "sizing": sizing, "projector": steps, **_taken(whole, encoder)}
 
 
 def _pinned(source: TowerSource, drop: list[Mapped], most: int = 0, layer: int = -2) -> Mapped:
-    encoder = source.encoder("vision_config", "clip_vision_model", CLIP_L)
+    encoder = source.encoder("vision_config", "clip_vision_model")
     stated = source.processor if source.in_file else source.whole
     pins = stated.get("image_grid_pinpoints", default=PINS)
     source.whole.ignore("image_grid_pinpoints", "use_image_newline_parameter")
@@ -198,7 +158,7 @@ def vipllava(source: TowerSource) -> Mapped:
         whole, data={key: whole.data[key] for key in whole.data if not key.endswith("_strategy")}
     )
     layers = _chosen(config, layer=whole.get("vision_feature_layers", default=[-2, -5, -8, -11, 6]))
-    encoder = source.encoder("vision_config", "clip_vision_model", CLIP_L)
+    encoder = source.encoder("vision_config", "clip_vision_model")
     norm = layernorm(whole.number("projector_layernorm_eps", default=1e-5))
     sizing = {"kind": "fixed", "size": source.size(encoder["front_end"]["image_size"])}
     steps = [*layers, {"kind": "norm", "norm": norm}, *_perceptron(source)]
@@ -210,7 +170,7 @@ def video_llava(source: TowerSource) -> list[Mapped]:
     whole = source.whole
     whole.ignore("image_seq_length", "video_seq_length")
     drop, bias = _chosen(whole), whole.flag("multimodal_projector_bias", default=True)
-    encoder = source.encoder("vision_config", "clip_vision_model", {**CLIP_L, "image_size": 224})
+    encoder = source.encoder("vision_config", "clip_vision_model")
     sizing = {"kind": "fixed", "size": source.size(encoder["front_end"]["image_size"])}
     images = {"model": encoder, "sizing": sizing, "projector": [*drop, *_perceptron(source, bias=bias)]}
     return [images, {"model": encoder, "sizing": {"kind": "unknown"}}]
@@ -222,7 +182,7 @@ def aya_vision(source: TowerSource) -> Mapped:
     drop = _chosen(whole, "full", -1, several=False)
     eps = whole.number("adapter_layer_norm_eps", default=1e-6)
     inner = whole.size("alignment_intermediate_size", default=source.width)
-    return _gated(source, AYA, [*drop, merged(whole.size("downsample_factor", default=2))], inner, eps)
+    return _gated(source, [*drop, merged(whole.size("downsample_factor", default=2))], inner, eps)
 
 
 def cohere2_vision(source: TowerSource) -> Mapped:
@@ -230,15 +190,15 @@ def cohere2_vision(source: TowerSource) -> Mapped:
     whole = source.whole
     merge = merged(whole.size("downsample_factor", default=2))
     inner = whole.size("alignment_intermediate_size", default=36864)
-    tower = _gated(source, COHERE, [merge], inner)
+    tower = _gated(source, [merge], inner)
     if tower["sizing"]["kind"] == "canvas":
         tower["sizing"] |= {"nearest": "size", "least": 1}
     return tower
 
 
-def _gated(source: TowerSource, init: Mapped, steps: list[Mapped], inner: Any, eps: Any = None) -> Mapped:
+def _gated(source: TowerSource, steps: list[Mapped], inner: Any, eps: Any = None) -> Mapped:
     """SigLIP's patches in tiles, and a gated network whose gate and branch are halves of one matrix."""
-    encoder = source.encoder("vision_config", "siglip_vision_model", init)
+    encoder = source.encoder("vision_config", "siglip_vision_model")
     tile = source.size(encoder["front_end"]["image_size"])
     if bare(inner) % 2:
         raise source.whole.error("alignment_intermediate_size is odd: its halves are gate and branch")
@@ -249,7 +209,7 @@ def _gated(source: TowerSource, init: Mapped, steps: list[Mapped], inner: Any, e
 
 def lighton_ocr(source: TowerSource) -> Mapped:
     """LightOnOCR: Mistral 3's projector, without biases and breaks."""
-    encoder, sizing = pixtral(source, "vision_config", LIGHTON)
+    encoder, sizing = pixtral(source, "vision_config")
     eps = source.text.get("rms_norm_eps", 1e-6)
     steps = [
         {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": eps}},
@@ -297,12 +257,9 @@ def mistral3(source: TowerSource) -> Mapped:
     return {"model": encoder, "sizing": sizing, "projector": steps, **_taken(whole, encoder, -1)}
 
 
-SIGLIP = {"model_type": "siglip_vision_model"}
-
-
 def gemma3(source: TowerSource) -> Mapped:
     """Gemma 3: means of blocks of SigLIP's patches, normalized, through one matrix."""
-    encoder = source.encoder("vision_config", "siglip_vision_model", SIGLIP)
+    encoder = source.encoder("vision_config", "siglip_vision_model")
     count = source.whole.size("mm_tokens_per_image", default=256)
     front = encoder["front_end"]
     side = bare(front["image_size"])[0] // bare(front["patch_size"])[0]
@@ -327,7 +284,7 @@ def t5gemma2(source: TowerSource) -> Mapped:
 
 def paligemma(source: TowerSource) -> Mapped:
     """PaliGemma: SigLIP's patches through one linear layer."""
-    encoder = source.encoder("vision_config", "siglip_vision_model", SIGLIP)
+    encoder = source.encoder("vision_config", "siglip_vision_model")
     source.whole.ignore("num_image_tokens")
     size = source.size(encoder["front_end"]["image_size"])
     # the class writes the whole file's width over the tower's own

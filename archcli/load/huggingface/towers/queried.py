@@ -9,110 +9,11 @@ from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
 from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.parts.networks import ACTIVATIONS, activation, gated, layernorm, mlp, rmsnorm
-from archcli.load.huggingface.towers.beside import TowerSource, linear
+from archcli.load.huggingface.towers.source import TowerSource, linear
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
 
-IDEFICS = {
-    "hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "num_channels": 3,
-    "image_size": 224,
-    "patch_size": 32,
-    "hidden_act": "gelu_pytorch_tanh",
-    "layer_norm_eps": 1e-6,
-}
-IDEFICS3 = {**IDEFICS, "hidden_size": 1152, "num_attention_heads": 16}
-PERCEIVER = {
-    "hidden_act": "silu",
-    "hidden_size": 4096,
-    "rms_norm_eps": 1e-6,
-    "resampler_n_latents": 64,
-    "resampler_depth": 3,
-    "resampler_n_heads": 16,
-    "resampler_head_dim": 96,
-    "num_key_value_heads": 4,
-}
-BLIP2 = {
-    "hidden_size": 1408,
-    "intermediate_size": 6144,
-    "num_hidden_layers": 39,
-    "num_attention_heads": 16,
-    "image_size": 224,
-    "patch_size": 14,
-    "num_channels": 3,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-6,
-    "qkv_bias": True,
-}
-QFORMER = {
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-12,
-    "cross_attention_frequency": 2,
-}
-KOSMOS2 = {
-    "hidden_size": 1024,
-    "intermediate_size": 4096,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 224,
-    "patch_size": 14,
-    "hidden_act": "quick_gelu",
-    "layer_norm_eps": 1e-5,
-}
-KOSMOS2_5 = {
-    "hidden_size": 1536,
-    "patch_embed_hidden_size": 768,
-    "intermediate_size": 3968,
-    "head_dim": 64,
-    "num_hidden_layers": 18,
-    "num_attention_heads": 24,
-    "dense_act_fn": "gelu_new",
-    "layer_norm_eps": 1e-6,
-    "max_num_patches": 4096,
-}
-BLIP = {
-    "hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "image_size": 384,
-    "patch_size": 16,
-    "num_channels": 3,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-5,
-}
-MOLMO2 = {
-    "hidden_size": 1152,
-    "intermediate_size": 4304,
-    "num_hidden_layers": 25,
-    "num_attention_heads": 16,
-    "head_dim": 72,
-    "hidden_act": "gelu_pytorch_tanh",
-    "layer_norm_eps": 1e-6,
-    "image_size": [378, 378],
-    "patch_size": 14,
-    "num_channels": 3,
-    "attention_bias": True,
-}
-ADAPTER = {
-    "vision_feature_layer": [24, 18],
-    "hidden_size": 1152,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 16,
-    "head_dim": 72,
-    "attention_bias": True,
-    "hidden_act": "silu",
-    "intermediate_size": 18944,
-    "text_hidden_size": 3584,
-    "mlp_bias": False,
-}
+COLOURS = {"num_channels": 3}
+"""The channels that BLIP's classes take for granted."""
 QFORMER_PLAIN = (
     "vocab_size",
     "hidden_dropout_prob",
@@ -137,8 +38,8 @@ def idefics_vision(config: Config) -> Mapped:
 
 def idefics2(source: TowerSource) -> Mapped:
     """Idefics2: a gated network, then latents that read all patches and themselves."""
-    encoder = idefics_vision(source.part("vision_config", IDEFICS))
-    config = source.part("perceiver_config", PERCEIVER)
+    encoder = idefics_vision(source.part("vision_config"))
+    config = source.part("perceiver_config")
     width = config.size("hidden_size")
     if width.value != bare(source.width):
         what = f"hidden_size {width} of perceiver_config is not that of the language model"
@@ -192,7 +93,7 @@ def aria(source: TowerSource) -> Mapped:
     """Aria: as many queries as patches call for read them once, then a perceptron."""
     whole = source.whole
     whole.only("vision_feature_layer", -1, default=-1)
-    encoder = idefics_vision(source.part("vision_config", IDEFICS3))
+    encoder = idefics_vision(source.part("vision_config"))
     table = whole.value("projector_patch_to_query_dict", default={"1225": 128, "4900": 256})
     queries = _queries(whole, table)
     most = max(number for _, number in queries)
@@ -268,8 +169,8 @@ def qformer(source: TowerSource, config: Config) -> Mapped:
 
 def blip2(source: TowerSource) -> Mapped:
     """BLIP-2: a Q-Former's queries read the patches, then a linear layer."""
-    encoder = blip_vision(source.part("vision_config", BLIP2))
-    config = source.part("qformer_config", QFORMER)
+    encoder = blip_vision(source.part("vision_config", COLOURS))
+    config = source.part("qformer_config")
     config.only("use_qformer_text_input", False, default=False)
     source.whole.ignore("image_text_hidden_size", "use_decoder_only_language_model")
     steps = [qformer(source, config), linear(source.width)]
@@ -284,7 +185,7 @@ def instructblip(source: TowerSource) -> Mapped:
     Its layers have a second network, of the instruction's tokens.
     """
     tower = blip2(source)
-    config = source.part("qformer_config", QFORMER)
+    config = source.part("qformer_config")
     width, inner = config.size("hidden_size").value, config.size("intermediate_size").value
     for group in tower["projector"][0]["groups"]:
         for layer in group.get("pattern", [group.get("layer")]):
@@ -305,7 +206,7 @@ def instructblip(source: TowerSource) -> Mapped:
 
 def kosmos2(source: TowerSource) -> Mapped:
     """Kosmos-2: CLIP's encoder, normalized, a linear layer, and queries that read its vectors once."""
-    config = source.part("vision_config", KOSMOS2)
+    config = source.part("vision_config")
     norm = layernorm(config.number("layer_norm_eps"))
     encoder = vit_like(config, patches(config, bias=False, norm=norm, resize=None), norm=norm)
     config.report_unread_keys()
@@ -319,7 +220,7 @@ def kosmos2(source: TowerSource) -> Mapped:
 
 def kosmos2_5(source: TowerSource) -> Mapped:
     """Kosmos-2.5: Pix2Struct's encoder, whose images are patches padded to one number."""
-    config = source.part("vision_config", KOSMOS2_5)
+    config = source.part("vision_config")
     config.ignore("dropout_rate")
     width, norm = config.size("hidden_size"), {"kind": "rmsnorm", "eps": config.number("layer_norm_eps")}
     front_end = {
@@ -345,7 +246,7 @@ def kosmos2_5(source: TowerSource) -> Mapped:
 
 def blip(source: TowerSource) -> Mapped:
     """BLIP: an encoder that cross attention of the language model reads."""
-    config = source.part("vision_config", BLIP)
+    config = source.part("vision_config", COLOURS)
     encoder = vit_like(config, patches(config), norm=layernorm(config.number("layer_norm_eps")))
     config.report_unread_keys()
     source.whole.ignore("image_text_hidden_size", "logit_scale_init_value", "label_smoothing")
@@ -355,8 +256,8 @@ def blip(source: TowerSource) -> Mapped:
 
 def molmo2(source: TowerSource) -> Mapped:
     """Molmo 2: vectors of several layers, pooled by attention in blocks, through a gated network."""
-    config = source.part("vision_config", MOLMO2)
-    adapter = source.part("adapter_config", ADAPTER)
+    config = source.part("vision_config")
+    adapter = source.part("adapter_config")
     config.ignore("num_key_value_heads", "num_position_embeddings")
     norm = layernorm(config.number("layer_norm_eps"))
     front_end = patches(config, class_token=False, flat=True, resize=None)

@@ -10,7 +10,7 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.parts.networks import activation, gated, layernorm, mlp
-from archcli.load.huggingface.towers.beside import (
+from archcli.load.huggingface.towers.source import (
     NO_FIGURE,
     NOTHING,
     OF_QWEN,
@@ -26,95 +26,12 @@ from archcli.load.huggingface.towers.beside import (
 )
 from archcli.load.huggingface.whole.vit_like import sides, vit_like
 
-COMMON = {
-    "in_channels": 3,
-    "patch_size": 14,
-    "spatial_merge_size": 2,
-    "temporal_patch_size": 2,
-}
-QWEN2 = {
-    "depth": 32,
-    "embed_dim": 1280,
-    "hidden_size": 3584,
-    "hidden_act": "quick_gelu",
-    "mlp_ratio": 4,
-    "num_heads": 16,
-    **COMMON,
-}
-QWEN2_5 = {
-    "depth": 32,
-    "hidden_size": 3584,
-    "hidden_act": "silu",
-    "intermediate_size": 3420,
-    "num_heads": 16,
-    **COMMON,
-    "window_size": 112,
-    "out_hidden_size": 3584,
-    "fullatt_block_indexes": [7, 15, 23, 31],
-}
-QWEN3 = {
-    "depth": 27,
-    "hidden_size": 1152,
-    "hidden_act": "gelu_pytorch_tanh",
-    "intermediate_size": 4304,
-    "num_heads": 16,
-    **COMMON,
-    "patch_size": 16,
-    "out_hidden_size": 3584,
-    "num_position_embeddings": 2304,
-    "deepstack_visual_indexes": [8, 16, 24],
-}
-LFM3 = {
-    "hidden_size": 1024,
-    "intermediate_size": 2560,
-    **COMMON,
-    "patch_size": 16,
-    "num_hidden_layers": 14,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 8,
-    "conv_kernel_size": 3,
-    "norm_eps": 1e-5,
-}
-QWEN3_5 = {**QWEN3, "deepstack_visual_indexes": []}
-GLM = {
-    "depth": 24,
-    "hidden_size": 1536,
-    "hidden_act": "silu",
-    "attention_bias": False,
-    "num_heads": 12,
-    "image_size": 336,
-    "out_hidden_size": 4096,
-    "intermediate_size": 13696,
-    "rms_norm_eps": 1e-5,
-    **COMMON,
-}
-GLM_OCR = {
-    **GLM,
-    "hidden_size": 1024,
-    "attention_bias": True,
-    "num_heads": 16,
-    "out_hidden_size": 1536,
-    "intermediate_size": 4096,
-}
-GLM5 = {**GLM_OCR, "projection_intermediate_size": 10240, "swiglu_limit": 10.0}
-EXAONE = {**QWEN2_5, "hidden_size": 3584, "num_key_value_heads": 8}
-KIMI = {
-    "patch_size": 14,
-    "pos_emb_height": 64,
-    "pos_emb_width": 64,
-    "num_attention_heads": 16,
-    "num_hidden_layers": 27,
-    "hidden_size": 1152,
-    "intermediate_size": 4304,
-    "hidden_act": "gelu_pytorch_tanh",
-    "merge_kernel_size": [2, 2],
-}
 FRAME_AREAS = (128 * 28 * 28, 768 * 28 * 28)
 """Least and most pixels of a frame of Qwen2-VL's videos."""
 
 
-def _tower(source: TowerSource, defaults: Mapping[str, Any]) -> Config:
-    config = source.part("vision_config", defaults).with_words(**OF_QWEN)
+def _tower(source: TowerSource, unstated: Mapping[str, Any] = NOTHING) -> Config:
+    config = source.part("vision_config", unstated).with_words(**OF_QWEN)
     config.ignore(*NO_FIGURE)
     return config
 
@@ -128,7 +45,7 @@ def _video(source: TowerSource, config: Config, least: int, most: int, *, of_all
 
 def qwen2_vl(source: TowerSource) -> Mapped:
     """Qwen2-VL: LayerNorm, plain networks, rotary rows and columns, no table of positions."""
-    config = _tower(source, QWEN2)
+    config = _tower(source)
     width, n = config.size("embed_dim"), config.size("spatial_merge_size").value
     norm = layernorm(1e-6)
     ratio = config.number("mlp_ratio").value
@@ -149,12 +66,12 @@ def qwen2_vl(source: TowerSource) -> Mapped:
 
 def qwen2_5_vl(source: TowerSource) -> Mapped:
     """Qwen2.5-VL: RMSNorm, gated networks, windows in all layers but a few."""
-    return _in_windows(source, _tower(source, QWEN2_5))
+    return _in_windows(source, _tower(source))
 
 
 def exaone4_5(source: TowerSource) -> Mapped:
     """EXAONE 4.5: Qwen2.5-VL's encoder with fewer heads of keys and values."""
-    config = _tower(source, EXAONE)
+    config = _tower(source)
     return _in_windows(source, config, {"kind": "gqa", "n_kv_heads": config.size("num_key_value_heads")})
 
 
@@ -199,9 +116,9 @@ def _runs(layers: list[Mapped]) -> list[Mapped]:
     return groups
 
 
-def _qwen3(source: TowerSource, defaults: Mapping[str, Any]) -> Mapped:
+def _qwen3(source: TowerSource, unstated: Mapping[str, Any] = NOTHING) -> Mapped:
     """Qwen3-VL's encoder, with a square table of positions that is resized to each image."""
-    config = _tower(source, defaults)
+    config = _tower(source, unstated)
     width, n = config.size("hidden_size"), config.size("spatial_merge_size").value
     places, norm = config.size("num_position_embeddings"), layernorm(1e-6)
     side = isqrt(places.value)
@@ -226,12 +143,12 @@ def _qwen3(source: TowerSource, defaults: Mapping[str, Any]) -> Mapped:
 
 def qwen3_vl(source: TowerSource) -> Mapped:
     """Qwen3-VL: three layers more are merged, each by a merger of its own (deepstack)."""
-    return _qwen3(source, QWEN3)
+    return _qwen3(source)
 
 
 def qwen3_5(source: TowerSource) -> Mapped:
     """Qwen3.5: Qwen3-VL's encoder without deepstack."""
-    return _qwen3(source, QWEN3_5)
+    return _qwen3(source, {"deepstack_visual_indexes": []})
 
 
 def _glm(source: TowerSource, config: Config, encoder: Mapped, network: Mapped) -> Mapped:
@@ -262,7 +179,7 @@ def _glm_steps(config: Config, network: Mapped) -> list[Mapped]:
 
 def glm4v(source: TowerSource) -> Mapped:
     """GLM-4.1V: a table of positions and rotary ones, networks as wide as what is merged."""
-    config = _tower(source, GLM)
+    config = _tower(source)
     norm = {"kind": "rmsnorm", "eps": config.number("rms_norm_eps")}
     front_end = still_patches(config, position="learned", norm=norm, norms_patches=True)
     front_end["image_size"] = [config.size("image_size").value] * 2
@@ -280,7 +197,7 @@ def glm4v(source: TowerSource) -> Mapped:
 
 def glm_ocr(source: TowerSource) -> Mapped:
     """GLM-OCR: rotary positions alone, queries and keys normalized, no norm on patches."""
-    config = _tower(source, GLM_OCR)
+    config = _tower(source)
     encoder, out = _normed_glm(config), config.size("out_hidden_size")
     return _glm(source, config, encoder, {"d_ff": out.derive(out.value * config.size("in_channels").value)})
 
@@ -299,7 +216,7 @@ def _normed_glm(config: Config, **network: Any) -> Mapped:
 
 def glm5_next(source: TowerSource) -> Mapped:
     """GLM-5.3: GLM-OCR's encoder, clipped networks, images padded to whole tokens between two numbers."""
-    config, stated = _tower(source, GLM5), source.processor
+    config, stated = _tower(source), source.processor
     limit = {"limit": config.number("swiglu_limit")}
     steps = _glm_steps(config, {"d_ff": config.size("projection_intermediate_size"), **limit})
     least, most = (stated.size(f"{which}_image_tokens") for which in ("min", "max"))
@@ -321,7 +238,9 @@ def kimi(source: TowerSource) -> Mapped:
     }
     whole = source.whole
     places = whole.places.inner("vision_config")
-    config = Config({**KIMI, **renamed}, places, notes=whole.notes, reader=whole.reader)
+    config = Config(
+        {**source.defaults("vision_config"), **renamed}, places, notes=whole.notes, reader=whole.reader
+    )
     patch, norm = config.size("patch_size").value, layernorm(1e-5)
     table = [config.size("pos_emb_height").value * patch, config.size("pos_emb_width").value * patch]
     front_end = {
@@ -365,7 +284,7 @@ def _padded(source: TowerSource, patch: int, n: int) -> Mapped:
 
 def lfm3_vl(source: TowerSource) -> Mapped:
     """LFM3-VL: gated convolutions over patches in most layers, no norm behind them, a merger."""
-    config, whole = source.part("vision_config", LFM3), source.whole
+    config, whole = source.part("vision_config"), source.whole
     config.ignore(*NO_FIGURE)
     norm, n = {"kind": "rmsnorm", "eps": config.number("norm_eps")}, config.size("spatial_merge_size").value
     heads = {"kind": "gqa", "n_kv_heads": config.size("num_key_value_heads"), "bias": False}

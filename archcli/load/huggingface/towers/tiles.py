@@ -7,69 +7,11 @@ from typing import Any
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
 from archcli.load.huggingface.parts.networks import activation, gated, layernorm, rmsnorm
-from archcli.load.huggingface.towers.beside import TowerSource, linear, merged, tiled
+from archcli.load.huggingface.towers.source import TowerSource, linear, merged, tiled
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
 
-INTERNVL = {
-    "hidden_size": 1024,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "attention_bias": False,
-    "use_qk_norm": False,
-    "intermediate_size": 4096,
-    "hidden_act": "gelu",
-    "norm_type": "layer_norm",
-    "layer_norm_eps": 1e-6,
-    "image_size": [448, 448],
-    "patch_size": [14, 14],
-    "num_channels": 3,
-    "use_mask_token": False,
-    "use_absolute_position_embeddings": True,
-    "layer_scale_init_value": 0.1,
-    "use_mean_pooling": True,
-}
-OF_CHAT = {
-    "hidden_size": 3200,
-    "num_attention_heads": 25,
-    "num_hidden_layers": 48,
-    "intermediate_size": 12800,
-    "image_size": 224,
-    "patch_size": 14,
-    "qkv_bias": False,
-    "qk_normalization": True,
-    "norm_type": "rms_norm",
-}
-"""Defaults of the class in InternVL's repositories."""
 CHAT_PLAIN = ("drop_path_rate", "dropout", "use_flash_attn", "use_bfloat16", "use_fa3")
 CHAT_ADAPTERS = ("use_backbone_lora", "use_llm_lora", "pad2square", "system_message")
-SMOLVLM = {
-    "hidden_size": 1152,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 224,
-    "patch_size": 32,
-    "hidden_act": "gelu_pytorch_tanh",
-    "layer_norm_eps": 1e-6,
-}
-LLAMA4 = {
-    "hidden_size": 768,
-    "hidden_act": "gelu",
-    "num_hidden_layers": 34,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "intermediate_size": 5632,
-    "image_size": 448,
-    "patch_size": 14,
-    "norm_eps": 1e-5,
-    "pixel_shuffle_ratio": 0.5,
-    "projector_input_dim": 4096,
-    "projector_output_dim": 4096,
-    "vision_output_dim": 7680,
-    "multi_modal_projector_bias": False,
-    "rope_theta": 10000.0,
-}
 
 
 def _ratio(config: Config, key: str, default: float) -> int:
@@ -92,21 +34,21 @@ def _frames(encoder: Mapped, size: Any, n: int) -> Mapped | None:
 
 def internvl(source: TowerSource) -> Mapped:
     """InternVL: InternViT's patches merged two by two, normalized, through a perceptron."""
-    return _internvl(source, source.part("vision_config", INTERNVL))
+    return _internvl(source, source.part("vision_config"))
 
 
 def qianfan_ocr(source: TowerSource) -> Mapped:
     """Qianfan-OCR: InternVL's tower with biases in attention."""
-    config = source.part("vision_config", {**INTERNVL, "attention_bias": True})
+    config = source.part("vision_config")
     return _internvl(source, config)
 
 
 def internvl_chat(source: TowerSource) -> Mapped:
     """InternVL by the words of its own repository, whose file itself says how images are cut."""
     whole = source.whole
-    config = source.part("vision_config", INTERNVL)
+    config = source.part("vision_config")
     words = {"use_qk_norm": "qk_normalization", "attention_bias": "qkv_bias"}
-    config = config.with_defaults(**OF_CHAT).with_words(**words)
+    config = config.with_words(**words)
     config.ignore(*CHAT_PLAIN)
     whole.ignore("select_layer", "ps_version", "template", "force_image_size", *CHAT_ADAPTERS)
     tower = _internvl(source, config)
@@ -160,7 +102,7 @@ def _internvl(source: TowerSource, config: Config) -> Mapped:
 
 def smolvlm(source: TowerSource) -> Mapped:
     """Idefics 3 and SmolVLM: SigLIP's patches merged by pixel shuffle, through one matrix."""
-    config = source.part("vision_config", SMOLVLM)
+    config = source.part("vision_config")
     norm = layernorm(config.number("layer_norm_eps"))
     encoder = vit_like(config, patches(config, class_token=False), norm=norm)
     config.report_unread_keys()
@@ -175,8 +117,7 @@ def modernvbert(source: TowerSource) -> Mapped:
 
 def ultravbert(source: TowerSource) -> Mapped:
     """UltraVBERT: as ModernVBERT with a norm behind the matrix, by default without SigLIP's pooler."""
-    init = {"vision_use_head": False}
-    encoder = source.encoder("vision_config", "siglip_vision_model", init)
+    encoder = source.encoder("vision_config", "siglip_vision_model")
     tower = _shuffled(source, encoder, source.whole.size("pixel_shuffle_factor", default=4))
     eps = source.text.get("rms_norm_eps", 1e-6)
     normed = {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": eps}}
@@ -204,28 +145,9 @@ def _shuffled(source: TowerSource, encoder: Mapped, n: ConfigValue[int]) -> Mapp
     }
 
 
-OVIS2 = {
-    "hidden_size": 1024,
-    "intermediate_size": 2816,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 8,
-    "num_channels": 3,
-    "image_size": 224,
-    "patch_size": 14,
-    "rms_norm_eps": 1e-5,
-    "qkv_bias": False,
-    "mlp_bias": False,
-    "hidden_act": "silu",
-    "vocab_size": 16384,
-    "hidden_stride": 1,
-    "num_visual_indicator_tokens": 5,
-    "tokenize_function": "softmax",
-}
-
-
 def ovis2(source: TowerSource) -> Mapped:
     """Ovis2: each merged patch becomes a mixture of a table's vectors."""
-    config = source.part("vision_config", OVIS2)
+    config = source.part("vision_config")
     config.only("tokenize_function", "softmax")
     norm = rmsnorm(config)
     encoder = vit_like(
@@ -257,7 +179,7 @@ def ovis2(source: TowerSource) -> Mapped:
 
 def llama4(source: TowerSource) -> Mapped:
     """Llama 4: a class token, positions of both kinds, pixel shuffle and three matrices."""
-    config = source.part("vision_config", LLAMA4)
+    config = source.part("vision_config")
     config.only("multi_modal_projector_bias", False)
     config.only("vision_feature_select_strategy", "default", default="default")
     config.ignore("rope_parameters", "vision_feature_layer")

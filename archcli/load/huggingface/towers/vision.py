@@ -9,7 +9,7 @@ from archcli.load.huggingface.config import LARGEST, Config
 from archcli.load.huggingface.config_json import Mapped, bare
 from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
-from archcli.load.huggingface.towers.beside import (
+from archcli.load.huggingface.towers.source import (
     NO_FIGURE,
     OF_QWEN,
     ROTARY,
@@ -22,7 +22,6 @@ from archcli.load.huggingface.towers.beside import (
 )
 from archcli.load.huggingface.whole.vit_like import patches, sides, vit_like
 
-SIGLIP = {"model_type": "siglip_vision_model"}
 GELU = {"kind": "activation", "activation": "gelu"}
 LFM_FILE = {
     "downsample_factor": 2,
@@ -31,101 +30,11 @@ LFM_FILE = {
     "projector_bias": True,
     "projector_use_layernorm": True,
 }
-ERNIE = {
-    "depth": 32,
-    "hidden_size": 1280,
-    "hidden_act": "quick_gelu",
-    "intermediate_size": 5120,
-    "num_heads": 16,
-    "in_channels": 3,
-    "patch_size": 14,
-    "spatial_merge_size": 2,
-    "temporal_merge_size": 2,
-    "rms_norm_eps": 1e-6,
-}
-PADDLE = {
-    "hidden_size": 1152,
-    "intermediate_size": 4304,
-    "num_hidden_layers": 27,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 384,
-    "patch_size": 14,
-    "hidden_act": "gelu_pytorch_tanh",
-    "layer_norm_eps": 1e-6,
-    "spatial_merge_size": 2,
-}
-MINIMAX = {
-    "hidden_size": 1280,
-    "intermediate_size": 5120,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 2016,
-    "patch_size": 14,
-    "temporal_patch_size": 2,
-    "spatial_merge_size": 2,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-5,
-}
-COSMOS = {
-    "hidden_size": 1152,
-    "intermediate_size": 4304,
-    "num_hidden_layers": 27,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "patch_size": 16,
-    "hidden_act": "gelu_pytorch_tanh",
-    "layer_norm_eps": 1e-6,
-    "num_patches": 256,
-    "spatial_merge_size": 2,
-}
-MUSE = {
-    "patch_size": 14,
-    "pos_emb_height": 32,
-    "pos_emb_width": 32,
-    "num_attention_heads": 16,
-    "num_hidden_layers": 50,
-    "hidden_size": 1536,
-    "intermediate_size": 8960,
-    "hidden_act": "gelu",
-    "patch_temporal": 2,
-    "merge_size": 2,
-    "layer_norm_eps": 1e-5,
-    "layer_types": (["window_attention"] * 3 + ["full_attention"]) * 12
-    + ["window_attention", "full_attention"],
-}
-STEP = {
-    "hidden_size": 1536,
-    "num_hidden_layers": 47,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 728,
-    "patch_size": 14,
-    "hidden_act": "quick_gelu",
-    "layer_norm_eps": 1e-5,
-    "mlp_ratio": 8960 / 1536,
-    "layer_scale_init_value": 0.1,
-}
 STEP_WORDS = {
     "hidden_size": "width",
     "num_hidden_layers": "layers",
     "num_attention_heads": "heads",
     "layer_scale_init_value": "ls_init_value",
-}
-PHI = {
-    "hidden_size": 1152,
-    "intermediate_size": 4304,
-    "num_hidden_layers": 27,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 448,
-    "patch_size": 14,
-    "hidden_act": "gelu_pytorch_tanh",
-    "layer_norm_eps": 1e-6,
-    "crop_size": 448,
-    "feature_layer": -2,
-    "image_token_id": 200010,
 }
 
 
@@ -137,7 +46,7 @@ def _fixed(source: TowerSource, encoder: Mapped, projector: list[Mapped], **more
 
 def deepseek_vl(source: TowerSource) -> Mapped:
     """DeepSeek-VL: SigLIP's patches through a perceptron."""
-    encoder = source.encoder("vision_config", "siglip_vision_model", SIGLIP)
+    encoder = source.encoder("vision_config", "siglip_vision_model")
     return _fixed(source, encoder, [linear(source.width), GELU, linear(source.width)])
 
 
@@ -183,7 +92,7 @@ def _lfm_sizing(source: TowerSource, encoder: Mapped, n: int) -> Mapped:
 
 def ernie4_5_vl(source: TowerSource) -> Mapped:
     """ERNIE 4.5 VL: two perceptrons behind the merger, the second of what two frames have side by side."""
-    config = source.part("vision_config", ERNIE).with_words(**OF_QWEN)
+    config = source.part("vision_config").with_words(**OF_QWEN)
     config.ignore(*NO_FIGURE)
     if config.size("temporal_merge_size").value != 2:  # noqa: PLR2004 the class computes with two
         raise config.error("temporal_merge_size other than 2 is not known")
@@ -211,7 +120,7 @@ def ernie4_5_vl(source: TowerSource) -> Mapped:
 
 def paddleocr_vl(source: TowerSource) -> Mapped:
     """PaddleOCR-VL: SigLIP's layers with rotary positions beside its table, merged two by two."""
-    config = source.part("vision_config", PADDLE)
+    config = source.part("vision_config")
     config.ignore(*NO_FIGURE, "temporal_patch_size", "tokens_per_second")
     norm, n = layernorm(config.number("layer_norm_eps")), config.size("spatial_merge_size").value
     front_end = patches(config, class_token=False, coordinates="grid", resize="bilinear")
@@ -225,7 +134,7 @@ def paddleocr_vl(source: TowerSource) -> Mapped:
 
 def minimax_m3_vl(source: TowerSource) -> Mapped:
     """MiniMax-M3: a norm on patches, no norm behind the layers, a perceptron before and behind the merger."""
-    config = source.part("vision_config", MINIMAX)
+    config = source.part("vision_config")
     config.ignore(*NO_FIGURE)
     norm, n = layernorm(config.number("layer_norm_eps")), config.size("spatial_merge_size").value
     encoder = vit_like(
@@ -247,7 +156,7 @@ def minimax_m3_vl(source: TowerSource) -> Mapped:
 
 def step3p7(source: TowerSource) -> Mapped:
     """Step 3.7: scaled branches, a table and rotary positions; two convolutions, then one matrix."""
-    config = source.part("vision_config", STEP).with_words(**STEP_WORDS)
+    config = source.part("vision_config").with_words(**STEP_WORDS)
     config.ignore(*NO_FIGURE, "max_position_embeddings", "intermediate_size")
     norm, width = layernorm(config.number("layer_norm_eps")), config.size("hidden_size")
     encoder = vit_like(
@@ -279,7 +188,7 @@ def phi4_multimodal(source: TowerSource) -> Mapped:
     """Phi-4: SigLIP in tiles, means of two by two patches, separators, a perceptron."""
     if source.whole.get("audio_config", default=None) is None:
         raise source.whole.error("audio_config is missing, for which the class makes a tower of its own")
-    config = source.part("vision_config", PHI)
+    config = source.part("vision_config")
     norm = layernorm(config.number("layer_norm_eps"))
     heads, patch = config.size("num_attention_heads"), config.size("patch_size").value
     front_end = patches(config, class_token=False)
@@ -312,7 +221,7 @@ def phi4_multimodal(source: TowerSource) -> Mapped:
 
 def cosmos3_edge(source: TowerSource) -> Mapped:
     """Cosmos 3 Edge: SigLIP 2's layers over images of any shape, a merger of two linear layers."""
-    config = source.part("vision_config", COSMOS)
+    config = source.part("vision_config")
     config.ignore(*NO_FIGURE)
     patch, places = config.size("patch_size").value, config.size("num_patches")
     side, n = isqrt(places.value), config.size("spatial_merge_size").value
@@ -337,7 +246,7 @@ def cosmos3_edge(source: TowerSource) -> Mapped:
 
 def muse_glimmer(source: TowerSource) -> Mapped:
     """Muse Glimmer: a table and rotary positions, windows as large as the table in most layers."""
-    config, whole = source.part("vision_config", MUSE), source.whole
+    config, whole = source.part("vision_config"), source.whole
     config.ignore(*NO_FIGURE, "max_position_embeddings")
     n = config.size("merge_size").value
     width = config.size("hidden_size").value * n * n

@@ -6,7 +6,7 @@ A name is imported when it is first asked for: a model loads the files of what i
 listing.json says which file has it, and __init__.pyi says so to type checkers and editors.
 """
 
-from archcli.lazy import lazy, listing
+from archcli.lazy import lazy
 
-__getattr__, __dir__ = lazy(__name__, listing(__name__)["names"])
+__getattr__, __dir__ = lazy(__name__)
 __all__ = list(__dir__())

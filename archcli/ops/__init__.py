@@ -6,7 +6,7 @@ A name is imported when it is first asked for. listing.json says which file has 
 to type checkers and editors.
 """
 
-from archcli.lazy import lazy, listing
+from archcli.lazy import lazy
 
-__getattr__, __dir__ = lazy(__name__, listing(__name__)["names"])
+__getattr__, __dir__ = lazy(__name__)
 __all__ = list(__dir__())

@@ -1,4 +1,4 @@
-"""What listing.json and __init__.pyi of `archcli.modules` and `archcli.ops` say, read off their source.
+"""What listing.json and __init__.pyi of lazy packages say, read off their source.
 
 Nothing of archcli is imported, as a class that is not listed yet cannot be.
 """
@@ -9,7 +9,14 @@ from ast import literal_eval
 
 from own_source import ROOT, parsed
 
-PACKAGES = ("modules", "ops")
+HF = "archcli.load.huggingface"
+"""The package that has functions and constants, too."""
+PACKAGES = {
+    "archcli.modules": ["archcli.modules."],
+    "archcli.ops": ["archcli.ops."],
+    HF: [f"{HF}.{name}" for name in ("parts.", "config", "family", "weights.map", "weights.names")],
+}
+"""By package, how the names of the files begin whose names it has."""
 STUB = '''"""What `{package}` has, for type checkers and editors; made with listing.json."""
 
 {imports}
@@ -17,36 +24,42 @@ STUB = '''"""What `{package}` has, for type checkers and editors; made with list
 
 
 def folder(package):
-    """The folder of a package of archcli."""
-    return ROOT / "archcli" / package
+    """The folder of a package."""
+    return ROOT / package.replace(".", "/")
 
 
 def files(package):
-    """The parsed files of a package, by their name in it: `.networks.norm`."""
-    whole = f"archcli.{package}"
-    return {
-        name.removeprefix(whole): tree for name, tree in parsed(f"archcli/{package}").items() if name != whole
-    }
+    """The parsed files whose names a package has, by their dotted names."""
+    starts = tuple(PACKAGES[package])
+    return {name: tree for name, tree in parsed("archcli").items() if name.startswith(starts)}
 
 
-def exported(tree):
-    """The public names of a file: what its `__all__` has that it defines, else its classes."""
+def exported(package, tree):
+    """The public names of a file: what its `__all__` has that it defines, else its classes, or all names."""
     defined = [node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
-    stated = [literal_eval(node.value) for node in tree.body if assigned(node) == "__all__"]
-    names = (node.name for node in defined if stated or isinstance(node, ast.ClassDef))
-    return sorted(name for name in names if (name in stated[0] if stated else not name.startswith("_")))
+    stated = [literal_eval(node.value) for node in tree.body if "__all__" in assigned(node)]
+    if stated:
+        return sorted({node.name for node in defined} & {*stated[0]})
+    names = {node.name for node in defined if isinstance(node, ast.ClassDef) or package == HF}
+    if package == HF:
+        names |= {name for node in tree.body for name in assigned(node) if len(name) > 1}
+    return sorted(name for name in names if not name.startswith("_"))
 
 
 def assigned(node):
-    """The name that a statement gives a value; else empty."""
-    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-    has_value = isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
-    return target.id if has_value and isinstance(target, ast.Name) else ""
+    """The names that a statement gives values."""
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+        return []
+    return [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
 
 
 def names(package):
     """The public names of a package by file; files without any are left out."""
-    found = {file: exported(tree) for file, tree in files(package).items()}
+    found = {
+        f".{name.removeprefix(f'{package}.')}" if name.startswith(package) else name: exported(package, tree)
+        for name, tree in files(package).items()
+    }
     return {file: some for file, some in found.items() if some}
 
 
@@ -77,9 +90,10 @@ def place(order, key):
 def constants(node):
     """The fields of a class that are set to a constant."""
     return {
-        assigned(field): field.value.value
+        name: field.value.value
         for field in node.body
-        if assigned(field) and isinstance(field.value, ast.Constant)
+        for name in assigned(field)
+        if isinstance(field.value, ast.Constant)
     }
 
 
@@ -93,21 +107,23 @@ def family(node, classes):
 def stated(package):
     """listing.json of a package; empty where there is none yet."""
     path = folder(package) / "listing.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"names": {}, "kinds": {}}
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def listing(package):
     """What listing.json should say."""
-    return {"names": names(package), "kinds": kinds(package, stated(package)["kinds"])}
+    found = kinds(package, stated(package).get("kinds", {}))
+    return {"names": names(package), **({"kinds": found} if found else {})}
 
 
 def stub(package):
     """The text of __init__.pyi."""
     lines = [
-        f"from archcli.{package}{file} import {', '.join(f'{name} as {name}' for name in some)}"
+        f"from {package + file if file.startswith('.') else file} import "
+        f"{', '.join(f'{name} as {name}' for name in some)}"
         for file, some in names(package).items()
     ]
-    return STUB.format(package=f"archcli.{package}", imports="\n".join(lines))
+    return STUB.format(package=package, imports="\n".join(lines))
 
 
 def write(package):

@@ -1,4 +1,4 @@
-"""listing.json and __init__.pyi of `modules` and `ops` say what the source does."""
+"""listing.json and __init__.pyi of lazy packages say what the source does."""
 
 import pytest
 
@@ -16,3 +16,9 @@ def test_a_listing_has_what_the_source_says(package, renew):
     assert (listings.folder(package) / "__init__.pyi").read_text(encoding="utf-8") == listings.stub(
         package
     ), RENEWAL
+
+
+@pytest.mark.parametrize("package", listings.PACKAGES)
+def test_a_name_stands_in_one_file(package):
+    found = [name for names in listings.names(package).values() for name in names]
+    assert len(found) == len(set(found)), sorted(name for name in found if found.count(name) > 1)

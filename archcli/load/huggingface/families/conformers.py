@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from archcli.load.huggingface.config import Config, is_number
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import activation, layernorm
-from archcli.load.huggingface.weights.map import Parts, Rule, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Parts, Rule, Weights
 from archcli.load.huggingface.whole.vit_like import labels, vit_like
 from archcli.load.huggingface.whole.wave_like import (
     DROPPED,
@@ -71,7 +68,7 @@ def _depthwise(config: Config) -> ConfigValue[int]:
 
 def _wav2vec2_conformer(config: Config) -> Mapped:
     """wav2vec 2.0's convolutions, then Conformer layers; convolved positions are stored and not read."""
-    ends, final = _ends(config, "Wav2Vec2Conformer"), layernorm(config.number("layer_norm_eps"))
+    ends, final = _ends(config, "Wav2Vec2Conformer"), hf.layernorm(config.number("layer_norm_eps"))
     taps, width = config.size("num_conv_pos_embeddings"), config.size("hidden_size")
     part = width.value // config.size("num_conv_pos_embedding_groups").value
     front_end = wave(config, final, stable=True)
@@ -80,13 +77,13 @@ def _wav2vec2_conformer(config: Config) -> Mapped:
         "positions_direction": [width.value, part, taps.value],
         "positions_bias": width,
     }
-    convolution = {"kernel": _depthwise(config), "activation": activation(config, "hidden_act")}
+    convolution = {"kernel": _depthwise(config), "activation": hf.activation(config, "hidden_act")}
     return vit_like(
         config,
         {**front_end, "position_kernel": None},
         norm=final,
         attention=_positions(config),
-        layer={"kind": "conformer", "convolution": convolution, "norm": layernorm(1e-5)},
+        layer={"kind": "conformer", "convolution": convolution, "norm": hf.layernorm(1e-5)},
         unread={**_masked(config), **idle},
         **ends,
     )
@@ -94,7 +91,7 @@ def _wav2vec2_conformer(config: Config) -> Mapped:
 
 def _wav2vec2_bert(config: Config) -> Mapped:
     """w2v-BERT 2.0: normalized frames, causal convolutions, a vector for each near distance."""
-    ends, norm = _ends(config, "Wav2Vec2Bert"), layernorm(config.number("layer_norm_eps"))
+    ends, norm = _ends(config, "Wav2Vec2Bert"), hf.layernorm(config.number("layer_norm_eps"))
     config.only("use_intermediate_ffn_before_adapter", False, default=False)
     config.ignore("adapter_act")
     front_end = {
@@ -112,7 +109,7 @@ def _wav2vec2_bert(config: Config) -> Mapped:
         "kernel": _depthwise(config),
         "causal": True,
         "norm": norm,
-        "activation": activation(config, "hidden_act"),
+        "activation": hf.activation(config, "hidden_act"),
     }
     held = _masked(config)
     return vit_like(
@@ -170,7 +167,7 @@ def _pair(inner: Config, key: str) -> list[float]:
     """Two factors above 0."""
     entry = inner.value(key)
     pair = entry.value if isinstance(entry.value, list | tuple) else ()
-    if [is_number(factor) and factor > 0 for factor in pair] != [True, True]:
+    if [hf.is_number(factor) and factor > 0 for factor in pair] != [True, True]:
         raise inner.error(f"{key} must be a pair of numbers above 0", at=entry.place)
     return [float(factor) for factor in pair]
 
@@ -189,7 +186,7 @@ def _lasr(config: Config) -> Mapped:
         "kernel": inner.size("subsampling_conv_kernel_size"),
         "stride": inner.size("subsampling_conv_stride"),
     }
-    norm = layernorm(inner.number("layer_norm_eps"), bias=False)
+    norm = hf.layernorm(inner.number("layer_norm_eps"), bias=False)
     momentum = inner.number("batch_norm_momentum")
     encoder = conformer(
         inner,
@@ -203,7 +200,7 @@ def _lasr(config: Config) -> Mapped:
         },
     )
     inner.report_unread_keys()
-    return without_none({**encoder, **ends})
+    return hf.without_none({**encoder, **ends})
 
 
 def _fused(which: str, *, bias: bool) -> Parts:

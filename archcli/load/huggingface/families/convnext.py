@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import activation, layernorm
-from archcli.load.huggingface.weights.map import Rule, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Rule, Weights
 from archcli.load.huggingface.whole.vit_like import UNREAD, flat, labels, patches, sides
 
 EPS = 1e-6
@@ -22,7 +19,7 @@ def _stages(config: Config) -> tuple[ConfigValue[list[int]], ConfigValue[list[in
     stages = config.get("num_stages", default=None)
     for name, entry in (("hidden_sizes", widths), ("depths", depths)):
         if not isinstance(entry.value, list | tuple) or len(entry.value) != (stages or len(widths.value)):
-            what = f"{name} must have an entry for each stage, not {short_repr(entry.value)}"
+            what = f"{name} must have an entry for each stage, not {hf.short_repr(entry.value)}"
             raise config.error(what, at=entry.place)
         for size in entry.value:
             config.as_size(name, entry.derive(size))
@@ -34,7 +31,7 @@ def _whole(config: Config, front_end: Mapped, eps: Any, layer: Mapped, ffn: Mapp
     """Stages of layers; `eps` is that of all norms but the last, `layer` and `ffn` are further fields."""
     config.ignore(*UNREAD)
     widths, depths = _stages(config)
-    norm, function = layernorm(eps), activation(config, "hidden_act")
+    norm, function = hf.layernorm(eps), hf.activation(config, "hidden_act")
     groups = []
     for i, (width, depth) in enumerate(zip(widths.value, depths.value, strict=True)):
         if i:
@@ -42,7 +39,7 @@ def _whole(config: Config, front_end: Mapped, eps: Any, layer: Mapped, ffn: Mapp
         network = {"kind": "mlp", "d_ff": widths.derive(4 * width), "activation": function, "bias": True}
         stage = {"kind": "convolved", "ffn": {**network, **ffn}, **layer}
         groups.append({"n_layers": depths.derive(depth), "layer": stage})
-    last = layernorm(config.number("layer_norm_eps"))
+    last = hf.layernorm(config.number("layer_norm_eps"))
     is_classifier = config.architecture.endswith("Classification")
     return {
         "kind": "media_encoder",

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import layernorm, mlp
-from archcli.load.huggingface.weights.map import Parts, Rule, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Rule, Weights
 from archcli.load.huggingface.whole.conv_like import CLASSIFIER, convolution, size_list, stem, steps_layer
 from archcli.load.huggingface.whole.vit_like import UNREAD, labels
 
@@ -52,7 +49,7 @@ def _layer(config: Config, norm: Mapped, stage: FocalStage) -> Mapped:
     layer: dict[str, Any] = {
         "kind": "norm_after" if config.flag("use_post_layernorm").value else "pre_norm",
         "mixer": modulation,
-        "ffn": mlp(config, width, "hidden_act"),
+        "ffn": hf.mlp(config, width, "hidden_act"),
     }
     scale = config.number("layerscale_value")
     if config.flag("use_layerscale").value:
@@ -76,7 +73,7 @@ def _focalnet(config: Config) -> Mapped:
     """FocalNet: the base model and its classifier."""
     config.only_architectures("FocalNetModel", f"FocalNet{CLASSIFIER}")
     config.ignore(*UNREAD, "hidden_sizes")
-    norm = layernorm(config.number("layer_norm_eps"))
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     stages, parts = _stages(config), []
     for i, stage in enumerate(stages):
         if i:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import activation
-from archcli.load.huggingface.weights.map import Rule, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Rule, Weights
 from archcli.load.huggingface.whole.conv_like import (
     CLASSIFIER,
     batchnorm,
@@ -56,7 +53,7 @@ def _flags(config: Config, name: str, length: int) -> list[bool]:
     entry = config.value(name)
     given = entry.value
     if not isinstance(given, list | tuple) or [type(flag) for flag in given] != [bool] * length:
-        what = f"{name} must be a list of true or false for each stage, not {short_repr(given)}"
+        what = f"{name} must be a list of true or false for each stage, not {hf.short_repr(given)}"
         raise config.error(what, at=entry.place)
     return [*given]
 
@@ -110,7 +107,7 @@ def _stem(config: Config, *, affine: bool) -> Mapped:
     config.only("num_channels", channels[0])
     if channels[1] % 2:
         raise config.error("stem_channels: an odd width has no half", at=config.place("stem_channels"))
-    more: dict[str, Any] = {"act": activation(config, "hidden_act"), "affine": affine}
+    more: dict[str, Any] = {"act": hf.activation(config, "hidden_act"), "affine": affine}
     middle = channels[1]
     aside = [
         _conv(middle // 2, 2, stride=strides[1], **more),

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.weights.map import Rule, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Rule, Weights
 from archcli.load.huggingface.whole.conv_like import CLASSIFIER, batchnorm, convolution, size_list, stem
 from archcli.load.huggingface.whole.vit_like import UNREAD, labels
 
@@ -36,7 +34,7 @@ def _counts(config: Config, name: str, values: object, least: int = 0) -> list[i
     if not isinstance(values, list | tuple) or not all(
         isinstance(n, int) and not isinstance(n, bool) and n >= least for n in values
     ):
-        what = f"{name} must be a list of whole numbers, not {short_repr(values)}"
+        what = f"{name} must be a list of whole numbers, not {hf.short_repr(values)}"
         raise config.error(what, at=config.place(name))
     return [*values]
 

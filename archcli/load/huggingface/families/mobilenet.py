@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from math import ceil
 
-from archcli.load.huggingface.config import MOST_LAYERS, Config, short_repr
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import activation
-from archcli.load.huggingface.weights.map import Rule, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Rule, Weights
 from archcli.load.huggingface.whole.conv_like import (
     CLASSIFIER,
     batchnorm,
@@ -47,7 +44,7 @@ def _v1(config: Config) -> Mapped:
     config.only_architectures("MobileNetV1Model", f"MobileNetV1{CLASSIFIER}")
     config.ignore("classifier_dropout_prob")
     norm = batchnorm(config.number("layer_norm_eps"), momentum=MOMENTUM_1)
-    unit: Mapped = {"norm": norm, "activation": activation(config, "hidden_act"), **_padding(config)}
+    unit: Mapped = {"norm": norm, "activation": hf.activation(config, "hidden_act"), **_padding(config)}
     depth = FIRST
     width, layers = _v1_width(config, depth), []
     front_end = stem(config, [convolution(width, stride=2, **unit)])
@@ -87,7 +84,7 @@ def _v2(config: Config) -> Mapped:
     config.ignore("classifier_dropout_prob", "semantic_loss_ignore_index")
     config.only("output_stride", USUAL_STRIDE)
     norm = batchnorm(config.number("layer_norm_eps"), momentum=MOMENTUM_2)
-    unit: Mapped = {"norm": norm, "activation": activation(config, "hidden_act"), **_padding(config)}
+    unit: Mapped = {"norm": norm, "activation": hf.activation(config, "hidden_act"), **_padding(config)}
     plain: Mapped = {"norm": norm, **_padding(config)}
     widths, inner = [_v2_width(config, c) for c in CHANNELS_2], _v2_width(config, FIRST)
     expands = not config.flag("first_layer_is_expansion").value
@@ -147,7 +144,7 @@ def _efficient_blocks(config: Config) -> list[EfficientBlock]:
         width, out = _filters(config, before), _filters(config, after)
         check_width(config, "in_channels", width, read)
         read, depth = out, ceil(deeper * repeats)
-        if not 1 <= depth <= MOST_LAYERS:
+        if not 1 <= depth <= hf.MOST_LAYERS:
             what = f"depth_coefficient gives a stage {depth} layers"
             raise config.error(what, at=config.place("depth_coefficient"))
         blocks.append((width, out, stride, kernel, ratio, True))
@@ -165,7 +162,7 @@ def _efficientnet(config: Config) -> Mapped:
         what = f"hidden_dim {hidden} is not the width of the last layer, {top}"
         raise config.error(what, at=hidden.place)
     norm = batchnorm(config.number("batch_norm_eps"), momentum=config.number("batch_norm_momentum"))
-    unit: Mapped = {"norm": norm, "activation": activation(config, "hidden_act")}
+    unit: Mapped = {"norm": norm, "activation": hf.activation(config, "hidden_act")}
     width = _filters(config, FIRST)
     front_end = stem(config, [convolution(width, stride=2, around=[0, 1, 0, 1], **unit)])
     layers = [
@@ -180,7 +177,7 @@ def _odd(config: Config) -> list[int]:
     """Numbers of the layers that read grids of odd sides."""
     entry = config.value("depthwise_padding", default=())
     if not isinstance(entry.value, list | tuple):
-        what = f"depthwise_padding must be a list of numbers, not {short_repr(entry.value)}"
+        what = f"depthwise_padding must be a list of numbers, not {hf.short_repr(entry.value)}"
         raise config.error(what, at=entry.place)
     return [*entry.value]
 

@@ -6,11 +6,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import activation, layernorm
-from archcli.load.huggingface.weights.map import Parts, Rule, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Rule, Weights
 from archcli.load.huggingface.whole.conv_like import (
     CLASSIFIER,
     batchnorm,
@@ -52,7 +49,7 @@ class PatchStage(NamedTuple):
 
 
 def _unit(config: Config) -> Mapped:
-    return {"norm": batchnorm(), "activation": activation(config, "hidden_act")}
+    return {"norm": batchnorm(), "activation": hf.activation(config, "hidden_act")}
 
 
 def _bottleneck(config: Config, width: int, out: int, stride: int) -> Mapped:
@@ -107,7 +104,7 @@ def _v1(config: Config) -> Mapped:
     """MobileViT: what layers of attention make stands beside what they read."""
     config.only_architectures("MobileViTModel", f"MobileViT{CLASSIFIER}")
     widths, stages = _v1_stages(config)
-    norm, kernel, unit = layernorm(config.number("layer_norm_eps")), _kernel(config), _unit(config)
+    norm, kernel, unit = hf.layernorm(config.number("layer_norm_eps")), _kernel(config), _unit(config)
     parts, before = [], widths[2]
     for out, width, depth in stages:
         parts.append({"n_layers": 1, "layer": _bottleneck(config, before, out, 2)})
@@ -145,7 +142,7 @@ def _v1_layer(config: Config, width: int) -> Mapped:
 def _network(config: Config, width: int) -> Mapped:
     if width < 1:
         raise config.error("a network has no width", "state a larger ratio")
-    return {"kind": "mlp", "d_ff": width, "activation": activation(config, "hidden_act"), "bias": True}
+    return {"kind": "mlp", "d_ff": width, "activation": hf.activation(config, "hidden_act"), "bias": True}
 
 
 def _v2_widths(config: Config) -> list[int]:

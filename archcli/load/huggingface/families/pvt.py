@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import activation, layernorm
-from archcli.load.huggingface.weights.map import Rule, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Rule, Weights
 from archcli.load.huggingface.whole.conv_like import (
     CLASSIFIER,
     convolution,
@@ -42,7 +39,7 @@ def _layers(config: Config, norm: Mapped) -> list[Mapped]:
         what = f"sequence_reduction_ratios: {reductions[-1]} in the last stage is not supported"
         hint = "the class does not run: with its class token the last stage is no grid"
         raise config.error(what, hint, config.place("sequence_reduction_ratios"))
-    layers, function = [], activation(config, "hidden_act")
+    layers, function = [], hf.activation(config, "hidden_act")
     for i, ratio in enumerate(pyramid_ratios(config, number)):
         width = stages[i].width
         if width % heads[i]:
@@ -68,7 +65,11 @@ def _pvt(config: Config) -> Mapped:
     """PVT: the base model, and its classifier of the class token."""
     config.only_architectures("PvtModel", f"Pvt{CLASSIFIER}")
     config.ignore(*UNREAD)
-    norm, stages, places = layernorm(config.number("layer_norm_eps")), pyramid_stages(config), _places(config)
+    norm, stages, places = (
+        hf.layernorm(config.number("layer_norm_eps")),
+        pyramid_stages(config),
+        _places(config),
+    )
     parts, last = [], len(stages) - 1
     for i, (stage, layer) in enumerate(zip(stages, _layers(config, norm), strict=True)):
         # the class's kernels are as large as its strides, and its strides as its patches

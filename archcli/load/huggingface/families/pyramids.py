@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import activation, layernorm
-from archcli.load.huggingface.weights.map import Parts, Rule, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Rule, Weights
 from archcli.load.huggingface.whole.conv_like import (
     CLASSIFIER,
     convolution,
@@ -30,7 +27,7 @@ def _attending(config: Config, norm: Mapped, bias: bool | list[str]) -> list[Map
     stages = pyramid_stages(config)
     number = len(stages)
     heads, reductions = (size_list(config, name, number) for name in ("num_attention_heads", "sr_ratios"))
-    function, layers = activation(config, "hidden_act"), []
+    function, layers = hf.activation(config, "hidden_act"), []
     for stage, n_heads, reduction, ratio in zip(
         stages, heads, reductions, pyramid_ratios(config, number), strict=True
     ):
@@ -97,7 +94,7 @@ def _segformer(config: Config, prefix: str = "Segformer") -> Mapped:
         "max_depth",
         "head_in_index",
     )
-    norm = layernorm(PLAIN_EPS)
+    norm = hf.layernorm(PLAIN_EPS)
     layers = _attending(config, norm, bias=True)
     return _pyramid(config, norm, layers, normed=True, firsts=_overlapping(config, norm), **_mean(config))
 
@@ -112,7 +109,7 @@ def _pvt_v2(config: Config) -> Mapped:
     """PVT v2: as SegFormer, with the eps of a key."""
     config.only_architectures("PvtV2Model", f"PvtV2{CLASSIFIER}")
     config.only("linear_attention", False)
-    norm = layernorm(config.number("layer_norm_eps"))
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     bias = True if config.flag("qkv_bias").value else ["o"]
     layers = _attending(config, norm, bias)
     return _pyramid(config, norm, layers, normed=True, firsts=_overlapping(config, norm), **_mean(config))
@@ -126,7 +123,7 @@ def _poolformer(config: Config) -> Mapped:
     stages = pyramid_stages(config)
     if side.value % 2 == 0:
         raise config.error(f"pool_size {side} is not supported", "an even one has no middle", side.place)
-    function, ratio = activation(config, "hidden_act"), config.number("mlp_ratio").value
+    function, ratio = hf.activation(config, "hidden_act"), config.number("mlp_ratio").value
     scale = config.number("layer_scale_init_value")
     scaled = config.flag("use_layer_scale").value
     more = {"layer_scale": scale} if scaled and scale.value > 0 else {}
@@ -162,7 +159,7 @@ def _paddings(config: Config, stages: int) -> list[int]:
         or len(given) != stages
         or not all(isinstance(n, int) and n >= 0 for n in given)
     ):
-        what = f"padding must be a list with a whole number for each stage, not {short_repr(given)}"
+        what = f"padding must be a list with a whole number for each stage, not {hf.short_repr(given)}"
         raise config.error(what, at=entry.place)
     return [*given]
 

@@ -6,11 +6,8 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import activation
-from archcli.load.huggingface.weights.map import Rule, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Rule, Weights
 from archcli.load.huggingface.whole.conv_like import (
     CLASSIFIER,
     batchnorm,
@@ -87,7 +84,7 @@ def _resnet_steps(config: Config, place: StageLayer) -> list[Mapped]:
 
 def _regnet_steps(config: Config, place: StageLayer) -> list[Mapped]:
     """Three convolutions, the middle one in groups, with squeeze-and-excitation behind it in layers y."""
-    norm, function = batchnorm(), activation(config, "hidden_act")
+    norm, function = batchnorm(), hf.activation(config, "hidden_act")
     config.only("layer_type", "x", "y")
     groups = max(1, place.out // config.size("groups_width").value)
     steps = [
@@ -105,7 +102,7 @@ def _network(
 ) -> Mapped:
     """A network with this stem and these steps in its layers."""
     config.only_architectures(f"{prefix}Model", f"{prefix}{CLASSIFIER}")
-    function = activation(config, "hidden_act")
+    function = hf.activation(config, "hidden_act")
     layers = [_layer(place, steps(config, place), function) for place in _places(config)]
     width = config.size("embedding_size").value
     return convolved(config, width, stem(config, first), layers, norm=batchnorm())
@@ -113,7 +110,7 @@ def _network(
 
 def _resnet(config: Config) -> Mapped:
     """ResNet: the stem halves the grid twice."""
-    width, function = config.size("embedding_size").value, activation(config, "hidden_act")
+    width, function = config.size("embedding_size").value, hf.activation(config, "hidden_act")
     first = [
         convolution(width, 7, stride=2, norm=batchnorm(), activation=function),
         {"kind": "pool", "reduction": "max", "kernel": 3, "stride": 2, "padding": 1},
@@ -123,7 +120,7 @@ def _resnet(config: Config) -> Mapped:
 
 def _regnet(config: Config) -> Mapped:
     """RegNet: groups of equal width in each layer."""
-    width, function = config.size("embedding_size").value, activation(config, "hidden_act")
+    width, function = config.size("embedding_size").value, hf.activation(config, "hidden_act")
     first = [convolution(width, stride=2, norm=batchnorm(), activation=function)]
     return _network(config, "RegNet", first, _regnet_steps)
 
@@ -192,7 +189,7 @@ def _bit(config: Config) -> Mapped:
     config.only("embedding_dynamic_padding", False)
     if config.get("global_padding", default=None) is not None:
         raise config.error("global_padding is not supported", at=config.place("global_padding"))
-    function = activation(config, "hidden_act")
+    function = hf.activation(config, "hidden_act")
     norm = {"kind": "groupnorm", "eps": 1e-5, "groups": config.size("num_groups")}
     unit: Mapped = {"norm": norm, "activation": function}
     layers = []

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import even_split
-from archcli.load.huggingface.parts.networks import activation, layernorm
-from archcli.load.huggingface.weights.map import Rule, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Rule, Weights
 from archcli.load.huggingface.whole.deberta_like import disentangled, terms_of
 from archcli.load.huggingface.whole.vit_like import vit_like
 from archcli.load.huggingface.whole.wave_like import FRONT, NO_SIZE, sizes, wave, wave_ends, wave_names
@@ -26,18 +22,18 @@ def _squeezed(config: Config, prefix: str, eps: str, *, normed: bool, **more: An
     config.only("add_adapter", False, default=False)
     channels = sizes(config, "conv_dim")
     front_end = {
-        **wave(config, layernorm(config.number(eps)), stable=not normed),
-        "input_norm": layernorm(config.number(eps)),
+        **wave(config, hf.layernorm(config.number(eps)), stable=not normed),
+        "input_norm": hf.layernorm(config.number(eps)),
         "squeeze": config.size("squeeze_factor"),
         **({"projects": False} if channels.value[-1] == config.size("hidden_size").value else {}),
     }
     return vit_like(
         config,
         front_end,
-        norm=layernorm(config.number("layer_norm_eps")),
+        norm=hf.layernorm(config.number("layer_norm_eps")),
         layer={"kind": "post_norm"},
         final_norm=False,
-        upsampling=activation(config, "feat_extract_activation"),
+        upsampling=hf.activation(config, "feat_extract_activation"),
         **wave_ends(config),
         **more,
     )
@@ -50,7 +46,7 @@ def _sew(config: Config) -> Mapped:
 
 def _sew_d(config: Config) -> Mapped:
     """SEW-D: layers are DeBERTa's, without a norm in front of the first."""
-    config.only("attention_head_size", even_split(config).value, default=even_split(config))
+    config.only("attention_head_size", hf.even_split(config).value, default=hf.even_split(config))
     config.only("conv_kernel_size", 0, default=0)
     attention, relative = disentangled(config)
     if attention.get("share") and len(terms_of(config)) == 1:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import layernorm
-from archcli.load.huggingface.weights.map import Rule, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Rule, Weights
 from archcli.load.huggingface.whole.vit_like import flat, labels, vit_like
 from archcli.load.huggingface.whole.wave_like import FRONT, NO_SIZE, sizes, wave, wave_ends, wave_names
 
@@ -16,7 +13,7 @@ from archcli.load.huggingface.whole.wave_like import FRONT, NO_SIZE, sizes, wave
 def _ast(config: Config) -> Mapped:
     """AST: patches of a spectrogram that overlap, two tokens in front, and their mean."""
     config.only_architectures("ASTModel", "ASTForAudioClassification")
-    norm, patch = layernorm(config.number("layer_norm_eps")), config.size("patch_size")
+    norm, patch = hf.layernorm(config.number("layer_norm_eps")), config.size("patch_size")
     mels, frames = config.size("num_mel_bins"), config.size("max_length")
     front_end = {
         "kind": "spectrogram_patches",
@@ -42,7 +39,7 @@ def _wav2vec2_like(config: Config, prefix: str, front_end: Mapped | None = None,
     if config.get("adapter_attn_dim", default=None) is not None:
         what = "adapters of attention (adapter_attn_dim) are not supported"
         raise config.error(what, at=config.place("adapter_attn_dim"))
-    norm = layernorm(config.number("layer_norm_eps"))
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     stable = config.flag("do_stable_layer_norm", default=False).value
     return vit_like(
         config,
@@ -77,7 +74,7 @@ def _data2vec(config: Config) -> Mapped:
     front_end = {
         "position_kernel": config.size("conv_pos_kernel_size"),
         "position_layers": config.size("num_conv_pos_embeddings"),
-        "position_norm": layernorm(1e-5, weight=False, bias=False),
+        "position_norm": hf.layernorm(1e-5, weight=False, bias=False),
         "weight_norm": False,
     }
     return _wav2vec2_like(config, "Data2VecAudio", front_end)
@@ -123,7 +120,7 @@ def _omni_asr(config: Config) -> Mapped:
     taps = inner.size("num_conv_pos_embeddings")
     if taps.value % 2:
         raise config.error(f"num_conv_pos_embeddings {taps} is odd", at=taps.place)
-    norm = layernorm(inner.number("layer_norm_eps"))
+    norm = hf.layernorm(inner.number("layer_norm_eps"))
     front_end = {**wave(inner, norm, stable=True), "weight_norm": False}
     encoder = vit_like(inner, front_end, norm=norm)
     inner.report_unread_keys()

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import mlp
-from archcli.load.huggingface.weights.map import Parts, Rule, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Parts, Rule, Weights
 from archcli.load.huggingface.whole.conv_like import (
     CLASSIFIER,
     batchnorm,
@@ -31,7 +28,7 @@ def _places(config: Config) -> Iterator[Place]:
     widths = size_list(config, "embed_dims", len(depths))
     stated = config.value("downsamples").value
     if not isinstance(stated, list | tuple) or len(stated) < len(depths) - 1:
-        what = f"downsamples must be a list of true or false, not {short_repr(stated)}"
+        what = f"downsamples must be a list of true or false, not {hf.short_repr(stated)}"
         raise config.error(what, at=config.place("downsamples"))
     for stage, depth in enumerate(depths):
         yield from (("conv", stage, i) for i in range(depth - 1))
@@ -49,7 +46,7 @@ def _network(config: Config, width: ConfigValue[int], ratio: float, act: str | N
         raise config.error("mlp_ratio leaves no width", at=config.place("mlp_ratio"))
     if act is None:
         return {"kind": "mlp", "d_ff": d_ff, "activation": "gelu", "bias": True}
-    return mlp(config, width.derive(d_ff), act)
+    return hf.mlp(config, width.derive(d_ff), act)
 
 
 def _layer(config: Config, place: Place, norm: Mapped) -> Mapped:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import activation, layernorm
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, Family, Mapped, Parts, Rule, Weights
 from archcli.load.huggingface.whole.vit_like import UNREAD, labels, patches, sides
 
 PLAIN_EPS = 1e-5
@@ -27,7 +24,7 @@ def _depths(config: Config, name: str, stages: int | None = None) -> list[int]:
         or not entry.value
         or len(entry.value) != (stages or len(entry.value))
     ):
-        what = f"{name} must be a list with an entry for each stage, not {short_repr(entry.value)}"
+        what = f"{name} must be a list with an entry for each stage, not {hf.short_repr(entry.value)}"
         raise config.error(what, at=entry.place)
     config.sizes.add(name)
     return [config.as_size(name, entry.derive(size)).value for size in entry.value]
@@ -46,7 +43,7 @@ def _stages(config: Config, prefix: str, layer: Callable[..., Mapped], **more: A
     config.only("use_absolute_embeddings", False)
     depths = _depths(config, "depths")
     heads, width = _depths(config, "num_heads", len(depths)), config.size("embed_dim")
-    plain, groups = layernorm(PLAIN_EPS), []
+    plain, groups = hf.layernorm(PLAIN_EPS), []
     for i, (depth, n_heads) in enumerate(zip(depths, heads, strict=True)):
         wide = width.value << i
         if wide % n_heads:
@@ -65,7 +62,7 @@ def _stages(config: Config, prefix: str, layer: Callable[..., Mapped], **more: A
     return {
         "kind": "media_encoder",
         "d_model": width,
-        "norm": layernorm(config.number("layer_norm_eps")),
+        "norm": hf.layernorm(config.number("layer_norm_eps")),
         "front_end": front_end,
         "pooling": {"kind": "mean"},
         **(labels(config) if is_classifier else {}),
@@ -95,7 +92,7 @@ def _cosine_layer(config: Config, stage: int, n_heads: int, *, shifted: bool) ->
     moves = shifted and window > 1 and rows[0] > window
     sizes = config.value("pretrained_window_sizes").value
     if not isinstance(sizes, list | tuple) or len(sizes) <= stage or sizes[stage] == 1:
-        what = f"pretrained_window_sizes {short_repr(sizes)} is not supported"
+        what = f"pretrained_window_sizes {hf.short_repr(sizes)} is not supported"
         raise config.error(
             what, "a size other than 1 for each stage", config.place("pretrained_window_sizes")
         )
@@ -110,7 +107,7 @@ def _cosine_layer(config: Config, stage: int, n_heads: int, *, shifted: bool) ->
         **({"shifted": True} if moves else {}),
     }
     d_ff = int(config.number("mlp_ratio").value * width)
-    ffn = {"kind": "mlp", "d_ff": d_ff, "activation": activation(config, "hidden_act"), "bias": True}
+    ffn = {"kind": "mlp", "d_ff": d_ff, "activation": hf.activation(config, "hidden_act"), "bias": True}
     return {"kind": BEHIND, "attention": attention, "ffn": ffn}
 
 
@@ -126,7 +123,7 @@ def _layer(config: Config, stage: int, n_heads: int, *, shifted: bool) -> Mapped
         "causal": False,
     }
     d_ff = int(config.number("mlp_ratio").value * width)
-    ffn = {"kind": "mlp", "d_ff": d_ff, "activation": activation(config, "hidden_act"), "bias": True}
+    ffn = {"kind": "mlp", "d_ff": d_ff, "activation": hf.activation(config, "hidden_act"), "bias": True}
     moved = {"shifted": True} if shifted else {}
     return {"kind": "pre_norm", "attention": {**attention, **moved}, "ffn": ffn}
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import activation
-from archcli.load.huggingface.weights.map import Rule, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Rule, Weights
 from archcli.load.huggingface.whole.conv_like import (
     CLASSIFIER,
     batchnorm,
@@ -43,7 +40,7 @@ def _lcnet_blocks(config: Config) -> list[tuple[int, int, list[Any]]]:
             for i, layer in enumerate(layers)
         ]
     except (TypeError, ValueError, IndexError, KeyError, OverflowError):
-        what = f"block_configs must have five entries for each layer, not {short_repr(entry.value)}"
+        what = f"block_configs must have five entries for each layer, not {hf.short_repr(entry.value)}"
         raise config.error(what, at=entry.place) from None
 
 
@@ -56,7 +53,7 @@ def _lcnet(config: Config) -> Mapped:
     def wide(channels: int) -> int:
         return divisible(channels * scale, divisor)
 
-    function, norm, layers = activation(config, "hidden_act"), batchnorm(), []
+    function, norm, layers = hf.activation(config, "hidden_act"), batchnorm(), []
     unit: Mapped = {"norm": norm, "activation": function}
     width = wide(config.size("stem_channels").value)
     read = width
@@ -152,7 +149,7 @@ def _textnet(config: Config) -> Mapped:
         config.size("stem_kernel_size").value,
         stride=config.size("stem_stride").value,
         norm=norm,
-        activation=activation(config, "stem_act_func"),
+        activation=hf.activation(config, "stem_act_func"),
     )
     check_width(config, "hidden_sizes", size_list(config, "hidden_sizes")[0], width)
     front_end = stem(config, [first], channels=config.size("stem_num_channels"))

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import ACTIVATIONS
-from archcli.load.huggingface.weights.map import Parts, Rule, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Rule, Weights
 from archcli.load.huggingface.whole.conv_like import size_list
 from archcli.load.huggingface.whole.vit_like import (
     FRONT,
@@ -44,7 +41,7 @@ def _vivit(config: Config) -> Mapped:
     width = config.size("hidden_size")
     size = config.size("pooler_output_size", default=width)
     act = config.value("pooler_act")
-    function = "tanh" if act.value == "tanh" else ACTIVATIONS.get(str(act.value))
+    function = "tanh" if act.value == "tanh" else hf.ACTIVATIONS.get(str(act.value))
     if size.value != width.value or function is None:
         raise config.error("a pooler of another width or activation is not supported", at=act.place)
     pooling = {"kind": "first", "dense": True, "activation": function}

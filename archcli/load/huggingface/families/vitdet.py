@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
-from archcli.load.huggingface.weights.map import Parts, Rule, Weights
-from archcli.load.huggingface.weights.names import FUSED
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Rule, Weights
 from archcli.load.huggingface.whole.conv_like import convolution, stem, steps_layer
 from archcli.load.huggingface.whole.vit_like import UNREAD, qkv_biases, sides
 
@@ -23,7 +19,7 @@ def _indices(config: Config, name: str) -> list[int]:
     """A list of layers."""
     entry = config.value(name, default=[])
     if not isinstance(entry.value, list | tuple) or not all(type(index) is int for index in entry.value):
-        what = f"{name} must be a list of layers, not {short_repr(entry.value)}"
+        what = f"{name} must be a list of layers, not {hf.short_repr(entry.value)}"
         raise config.error(what, at=entry.place)
     return [*entry.value]
 
@@ -55,15 +51,20 @@ def _layer(config: Config, norm: Mapped, *, windowed: bool) -> Mapped:
     d_ff = width.derive(int(width.value * config.number("mlp_ratio").value))
     if d_ff.value < 1:
         raise config.error("mlp_ratio leaves no width", at=config.place("mlp_ratio"))
-    return {"kind": "pre_norm", "norm": norm, "attention": attention, "ffn": mlp(config, d_ff, "hidden_act")}
+    return {
+        "kind": "pre_norm",
+        "norm": norm,
+        "attention": attention,
+        "ffn": hf.mlp(config, d_ff, "hidden_act"),
+    }
 
 
 def _bottleneck(config: Config) -> Mapped:
     """Three convolutions, half as wide between them, and x added."""
-    width, norm = config.size("hidden_size").value, layernorm(RESIDUAL_EPS)
+    width, norm = config.size("hidden_size").value, hf.layernorm(RESIDUAL_EPS)
     if width % 2:
         raise config.error(f"hidden_size {width} has no half", at=config.place("hidden_size"))
-    unit = {"norm": norm, "activation": activation(config, "hidden_act")}
+    unit = {"norm": norm, "activation": hf.activation(config, "hidden_act")}
     steps = [convolution(width // 2, 1, **unit), convolution(width // 2, 3, **unit)]
     return steps_layer([*steps, convolution(width, 1, norm=norm)], residual=True)
 
@@ -79,7 +80,7 @@ def _vitdet(config: Config) -> Mapped:
     if config.flag("use_relative_position_embeddings").value and not placed:
         what = "use_relative_position_embeddings without absolute ones is not supported"
         raise config.error(what, at=config.place("use_relative_position_embeddings"))
-    norm = layernorm(config.number("layer_norm_eps"))
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     step = convolution(width.value, patch[0], stride=patch[0], bias=True)
     steps: list[Mapped] = [{**step, "padding": 0}]
     if placed:
@@ -124,7 +125,7 @@ def _names(config: Config) -> Weights:
     for i in range(config.layers()):
         theirs, ours = f"{base}encoder.layer.{i}", f"layers.{number}"
         names |= {f"{theirs}.{name}": f"{ours}.{part}" for name, part in LAYER.items()}
-        names[f"{theirs}.attention.qkv.*"] = Parts(tuple(name.replace("layers.*", ours) for name in FUSED))
+        names[f"{theirs}.attention.qkv.*"] = Parts(tuple(name.replace("layers.*", ours) for name in hf.FUSED))
         number += 1
         if i in residuals:
             for k in range(3):

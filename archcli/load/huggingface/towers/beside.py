@@ -11,9 +11,8 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped, bare, tree_of
-from archcli.load.huggingface.parts.processing import PROCESSOR, image_settings
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Mapped
 from archcli.load.huggingface.towers.readers import FLAT, JOINS, OPTIONAL, READERS, in_prompt
 from archcli.load.huggingface.towers.source import TowerSource, unread
 from archcli.load.loaded import MediaNote
@@ -55,7 +54,7 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
         # notes of a tower that turns out to be unknown are about nothing
         notes = len(whole.notes)
         try:
-            source = TowerSource(whole, *image_settings(whole), mapping["d_model"], text)
+            source = TowerSource(whole, *hf.image_settings(whole), mapping["d_model"], text)
             for tower in _made(source, read, mapping, in_prompt(whole, text, key)):
                 if "params" in tower:
                     known.beside[tower["part"]] = tower["params"]
@@ -88,7 +87,7 @@ def _made(source: TowerSource, read: Reader, mapping: Mapped, place: Mapped) -> 
         towers = _placed(replace(source, processor=usual, in_file=False), read, mapping, place)
         # no default of a processor stands in the place of what a file says
         said[notes:] = [note for note in said[notes:] if not isinstance(note, MediaNote)]
-        why = f"by {PROCESSOR} {error.problems[0].what.removeprefix(f'{PROCESSOR}: ')}"
+        why = f"by {hf.PROCESSOR} {error.problems[0].what.removeprefix(f'{hf.PROCESSOR}: ')}"
         return [it if "params" in it else {**it, "sizing": unread(why)} for it in towers]
 
 
@@ -129,13 +128,13 @@ def _in_place(whole: Config, tower: Mapped, mapping: Mapped, place: Mapped) -> M
     for a tower that cannot be built, or reads no image of its own size.
     """
     placed, start = {**place, **tower}, whole.places.start
-    made: Tower = built_part(Tower, tree_of(placed, start), tree_of(mapping, start))
+    made: Tower = built_part(Tower, hf.tree_of(placed, start), hf.tree_of(mapping, start))
     try:
         made.pieces(made.usual)
     except ArchError:
         # what a processor's file says of images is an error where one is read
         return placed
     width = made.width
-    if placed.get("token") is None or width == bare(mapping["d_model"]):
+    if placed.get("token") is None or width == hf.bare(mapping["d_model"]):
         return placed
     return {key: value for key, value in tower.items() if key != "token"}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
-from archcli.load.huggingface.parts.decoder import groups
-from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Mapped, groups
 from archcli.load.huggingface.towers.source import (
     NO_FIGURE,
     TowerSource,
@@ -29,9 +27,9 @@ def got_ocr2(source: TowerSource) -> Mapped:
     """GOT-OCR 2: SAM's encoder and neck, two convolutions that make the grid coarser, a linear layer."""
     config = source.part("vision_config")
     config.only("use_rel_pos", True)
-    out, width = config.size("output_channels").value, bare(source.width)
+    out, width = config.size("output_channels").value, hf.bare(source.width)
     convolved = {"kind": "convolve", "kernel": 3, "padding": 1, "bias": False}
-    norm = {"kind": "norm", "norm": layernorm(1e-6)}
+    norm = {"kind": "norm", "norm": hf.layernorm(1e-6)}
     neck = [
         {**convolved, "kernel": 1, "padding": 0, "width": out},
         norm,
@@ -63,13 +61,13 @@ def _sam(config: Config) -> Mapped:
     layer = {
         "kind": "pre_norm",
         "attention": attention,
-        "ffn": mlp(config, config.size("mlp_dim"), "hidden_act"),
+        "ffn": hf.mlp(config, config.size("mlp_dim"), "hidden_act"),
     }
     window = {**layer, "attention": {**attention, "side": config.size("window_size")}}
     return {
         "kind": "media_encoder",
         "d_model": config.size("hidden_size"),
-        "norm": layernorm(config.number("layer_norm_eps")),
+        "norm": hf.layernorm(config.number("layer_norm_eps")),
         "front_end": patches(config, **grid) | {"resize": None},
         "final_norm": False,
         "groups": groups([layer if i in full.value else window for i in range(config.layers())]),
@@ -113,12 +111,12 @@ def _minicpm(source: TowerSource, sizing: Mapped, *, between: bool) -> Mapped:
             "merge_kernel_size other than 2 x 2 is not known: the class joins by four", at=block.place
         )
     front_end = patches(config, class_token=False, resize="nearest")
-    encoder = vit_like(config, front_end, norm=layernorm(config.number("layer_norm_eps")))
+    encoder = vit_like(config, front_end, norm=hf.layernorm(config.number("layer_norm_eps")))
     d = config.size("hidden_size").value
     times = whole.size("merger_times", default=1).value
     if times > MOST_MERGES:
         raise whole.error(f"merger_times is at most {MOST_MERGES}", at=whole.place("merger_times"))
-    factor = bare(front_end["patch_size"])[0] * 2**times
+    factor = hf.bare(front_end["patch_size"])[0] * 2**times
     if between:
         factor = 2 * factor
         if window.value != [2, 2]:
@@ -190,7 +188,7 @@ def _slices(source: TowerSource, mode: str) -> Mapped:
 
 def _merged_by_four(hidden: int, width: ConfigValue[int] | int) -> list[Mapped]:
     """2 x 2 patches side by side, a norm, two linear layers."""
-    normed = {"kind": "norm", "norm": layernorm(1e-6)}
+    normed = {"kind": "norm", "norm": hf.layernorm(1e-6)}
     return [merged(2), normed, linear(hidden), {"kind": "activation"}, linear(width)]
 
 
@@ -203,15 +201,15 @@ def granite_docling(source: TowerSource) -> Mapped:
     whole.only("density_router_hidden_size", None, default=None)
     whole.ignore("density_router_threshold", "density_router_loss_weight")
     width, out = config.size("hidden_size").value, config.size("out_hidden_size")
-    if out.value != bare(source.width) or out.value % 4:
+    if out.value != hf.bare(source.width) or out.value % 4:
         what = f"out_hidden_size {out} must be a multiple of 4, and as wide as the language model"
         raise config.error(what, at=out.place)
-    norm, taps = layernorm(config.number("layer_norm_eps")), taps_of(config)
+    norm, taps = hf.layernorm(config.number("layer_norm_eps")), taps_of(config)
     encoder = vit_like(config, patches(config, class_token=False) | {"resize": None}, norm=norm)
     coarse, other = _paths(source, config)
     hidden = width * other * other
     config.report_unread_keys()
-    path = merger(out.value, out, "gelu", norm=layernorm(1e-5), n=coarse, first=False)
+    path = merger(out.value, out, "gelu", norm=hf.layernorm(1e-5), n=coarse, first=False)
     more = {"taps": taps, "tap_projector": path} if taps else {}
     of_other = {"path_projection": hidden * out.value} if other else {}
     if other and taps:
@@ -228,7 +226,7 @@ def granite_docling(source: TowerSource) -> Mapped:
 
 def _connector(n: int, out: ConfigValue[int]) -> list[Mapped]:
     """n x n patches through a matrix, with sinusoids of their places, a norm, an activation and a matrix."""
-    normed = {"kind": "norm", "norm": layernorm(1e-5)}
+    normed = {"kind": "norm", "norm": hf.layernorm(1e-5)}
     return [
         normed,
         merged(n),
@@ -270,7 +268,7 @@ def _page(source: TowerSource, encoder: Mapped) -> Mapped:
     if source.in_file:
         tile = source.size(tile)
     else:
-        source.note(f"a page is cut into at most 32 tiles of {' x '.join(map(str, bare(tile)))}")
+        source.note(f"a page is cut into at most 32 tiles of {' x '.join(map(str, hf.bare(tile)))}")
     if stated.get("dense_max_patches", default=0):
         return {
             "kind": "unknown",
@@ -299,13 +297,13 @@ def hunyuan_vl(source: TowerSource) -> Mapped:
     front_end = still_patches(config, position="learned", coordinates="order")
     front_end |= {"image_size": [rows * patch] * 2, "resize": config.value("interpolate_mode")}
     eps = config.number("rms_norm_eps")
-    encoder = vit_like(config, front_end, norm=layernorm(eps), final_norm=False)
+    encoder = vit_like(config, front_end, norm=hf.layernorm(eps), final_norm=False)
     normed = {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": eps}}
     steps = [
         normed,
         merged(config.size("spatial_merge_size").value),
         linear(2 * width),
-        {"kind": "activation", "activation": activation(config, "hidden_act")},
+        {"kind": "activation", "activation": hf.activation(config, "hidden_act")},
         linear(4 * width),
         {"kind": "row_ends"},
         linear(out),

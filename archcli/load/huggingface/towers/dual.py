@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped, bare
-from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Mapped
 from archcli.load.huggingface.towers.source import TowerSource, linear
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
 
@@ -31,7 +30,7 @@ def siglip(source: TowerSource) -> Mapped:
 def siglip2(source: TowerSource) -> Mapped:
     """SigLIP 2: as SigLIP, for images of any shape, of which a processor bounds the number of patches."""
     encoder = source.encoder("vision_config", "siglip2_vision_model")
-    patch = bare(encoder["front_end"]["patch_size"])[0]
+    patch = hf.bare(encoder["front_end"]["patch_size"])[0]
     most = source.processor.size("max_num_patches", default=0)
     if not most.value:
         source.note("images are read as they are, in whole patches")
@@ -48,15 +47,15 @@ def janus(source: TowerSource) -> Mapped:
     config = source.part("vision_config")
     config.ignore("hidden_dropout_rate", "projection_dropout")
     config.only("use_qk_norm", False)  # norms as wide as all heads, of which the class gives them one
-    norm, width = layernorm(config.number("layer_norm_eps")), config.size("hidden_size")
+    norm, width = hf.layernorm(config.number("layer_norm_eps")), config.size("hidden_size")
     encoder = vit_like(
         config,
         patches(config, class_token=False),
         attention={"bias": True if config.flag("attention_bias").value else ["o"]},
         norm=norm,
-        ffn=mlp(config, width.derive(int(width.value * config.number("mlp_ratio").value)), "hidden_act"),
+        ffn=hf.mlp(config, width.derive(int(width.value * config.number("mlp_ratio").value)), "hidden_act"),
     )
-    out, act = config.size("projection_dim"), activation(config, "hidden_act")
+    out, act = config.size("projection_dim"), hf.activation(config, "hidden_act")
     deeper = [{"kind": "activation", "activation": act}, linear(out)]
     steps = [linear(out), *deeper * (config.size("depth").value - 1)]
     config.report_unread_keys()

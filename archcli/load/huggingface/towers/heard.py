@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config, is_number, short_repr
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.networks import activation, gated, layernorm, mlp, rmsnorm
-from archcli.load.huggingface.parts.rope import rope
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Mapped
 from archcli.load.huggingface.towers.source import TowerSource, linear
 from archcli.load.huggingface.whole.vit_like import vit_like
 
@@ -29,10 +27,10 @@ def _whisper(source: TowerSource) -> tuple[Config, Mapped]:
         "kind": "convolved_spectrogram",
         "n_mels": config.size("num_mel_bins"),
         "positions": config.size("max_source_positions"),
-        "activation": activation(config, "activation_function"),
+        "activation": hf.activation(config, "activation_function"),
     }
-    ffn = mlp(config, config.size("intermediate_size"), "activation_function")
-    encoder = vit_like(config, front_end, attention={"bias": BIASED}, norm=layernorm(1e-5), ffn=ffn)
+    ffn = hf.mlp(config, config.size("intermediate_size"), "activation_function")
+    encoder = vit_like(config, front_end, attention={"bias": BIASED}, norm=hf.layernorm(1e-5), ffn=ffn)
     config.report_unread_keys()
     return config, encoder
 
@@ -50,7 +48,7 @@ def voxtral(source: TowerSource) -> Mapped:
     width = config.size("intermediate_size").value
     if width != JOINED * config.size("hidden_size").value:
         raise config.error("intermediate_size must be four times hidden_size: the class joins by it")
-    act = activation(source.whole, "projector_hidden_act", default="gelu")
+    act = hf.activation(source.whole, "projector_hidden_act", default="gelu")
     steps = [
         {"kind": "merge", "block": [JOINED, 1]},
         linear(source.width, bias=False),
@@ -68,7 +66,7 @@ def audioflamingo3(source: TowerSource) -> Mapped:
     _, encoder = _whisper(source)
     whole = source.whole
     whole.ignore("audio_frame_step", "audio_bos_token_id", "audio_eos_token_id", "rope_parameters")
-    act = activation(whole, "projector_hidden_act", default="gelu")
+    act = hf.activation(whole, "projector_hidden_act", default="gelu")
     bias = whole.flag("projector_bias", default=True)
     steps = [
         {"kind": "pool", "block": [2, 1]},
@@ -94,10 +92,10 @@ def glmasr(source: TowerSource) -> Mapped:
         "sinusoids": False,
     }
     attention = {"bias": BIASED, "position": half_turned(config, width.value // heads.value)}
-    encoder = vit_like(config, front_end, attention=attention, norm=layernorm(1e-5))
+    encoder = vit_like(config, front_end, attention=attention, norm=hf.layernorm(1e-5))
     config.report_unread_keys()
     out = source.width.value
-    act = activation(source.whole, "projector_hidden_act", default="gelu")
+    act = hf.activation(source.whole, "projector_hidden_act", default="gelu")
     steps = [
         {"kind": "merge", "block": [JOINED, 1]},
         linear(2 * out),
@@ -113,8 +111,8 @@ def half_turned(config: Config, head_dim: int) -> Mapped:
     if not isinstance(stated, dict) or stated.get("rope_type", "default") != "default":
         raise config.error("rope_parameters other than default are not supported")
     share = stated.get("partial_rotary_factor", config.get("partial_rotary_factor", default=0.5))
-    if not is_number(share) or not 0 < share <= 1:
-        raise config.error(f"partial_rotary_factor {short_repr(share)} is no share")
+    if not hf.is_number(share) or not 0 < share <= 1:
+        raise config.error(f"partial_rotary_factor {hf.short_repr(share)} is no share")
     return {"kind": "rope", "theta": stated.get("rope_theta", 10000.0), "rotary_dim": int(head_dim * share)}
 
 
@@ -134,12 +132,12 @@ def voxtral_realtime(source: TowerSource) -> Mapped:
         "bias": BIASED,
         "causal": True,
         "window": config.size("sliding_window"),
-        "position": rope(config, width),
+        "position": hf.rope(config, width),
     }
-    network = gated(config, bias=["down"])
-    encoder = vit_like(config, front_end, attention=attention, norm=rmsnorm(config), ffn=network)
+    network = hf.gated(config, bias=["down"])
+    encoder = vit_like(config, front_end, attention=attention, norm=hf.rmsnorm(config), ffn=network)
     config.report_unread_keys()
-    act = activation(whole, "projector_hidden_act", default="gelu")
+    act = hf.activation(whole, "projector_hidden_act", default="gelu")
     steps = [
         {"kind": "merge", "block": [joined, 1]},
         linear(source.width, bias=False),
@@ -200,7 +198,7 @@ def _granite(config: Config) -> Mapped:
     }
     front_end = {"kind": "frames", "n_mels": config.size("input_dim"), "rate": STACKED_RATE}
     layer = {"kind": "conformer", "convolution": convolution}
-    norm = layernorm(1e-5)
+    norm = hf.layernorm(1e-5)
     encoder = vit_like(
         config, front_end, attention=attention, norm=norm, ffn=network, layer=layer, final_norm=False
     )
@@ -237,8 +235,8 @@ def _granite_projector(source: TowerSource, encoder: Mapped) -> list[Mapped]:
         "queries": window.value // rate.value,
         "n_layers": config.size("num_hidden_layers"),
         "n_heads": config.size("num_attention_heads"),
-        "norm": layernorm(config.number("layer_norm_eps")),
-        "ffn": mlp(config, config.size("intermediate_size"), "hidden_act"),
+        "norm": hf.layernorm(config.number("layer_norm_eps")),
+        "ffn": hf.mlp(config, config.size("intermediate_size"), "hidden_act"),
     }
     config.report_unread_keys()
     return [step, linear(source.width)]
@@ -262,11 +260,11 @@ def phi4(source: TowerSource) -> Mapped:
     network = {
         "kind": "glu",
         "d_ff": config.size("intermediate_size"),
-        "activation": activation(config, "activation"),
+        "activation": hf.activation(config, "activation"),
         "bias": True,
     }
     layer = {"kind": "conformer", "convolution": _phi4_convolution(config)}
-    encoder = vit_like(config, front_end, norm=layernorm(1e-5), ffn=network, layer=layer, final_norm=False)
+    encoder = vit_like(config, front_end, norm=hf.layernorm(1e-5), ffn=network, layer=layer, final_norm=False)
     bias = {
         "kind": "distances",
         "max_distance": config.size("bias_max_distance"),
@@ -293,8 +291,8 @@ def _phi4_convolution(config: Config) -> Mapped:
         "conv_bias": True,
         "causal": True,
         "norm": None,
-        "gate": activation(config, "conv_glu_type"),
-        "activation": activation(config, "conv_activation"),
+        "gate": hf.activation(config, "conv_glu_type"),
+        "activation": hf.activation(config, "conv_activation"),
         "gated_bias": True,
         "mixes": True,
         "overlong": True,
@@ -317,6 +315,6 @@ def _phi4_front(config: Config) -> Mapped:
         "n_mels": mels,
         "channels": [config.size("nemo_conv_channels").value] * layers,
         "separable": True,
-        "activation": activation(config, "nemo_activation"),
+        "activation": hf.activation(config, "nemo_activation"),
         "most": PHI4_FRAMES * reduction.value // 8,
     }

@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from archcli.errors import ArchError
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import class_defaults
-from archcli.load.huggingface.parts.networks import activation, layernorm, mlp, rmsnorm
-from archcli.load.huggingface.parts.processing import PROCESSOR
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Mapped
 from archcli.load.huggingface.towers.source import TowerSource, linear, merged
 from archcli.load.huggingface.whole.vit_like import patches, qkv_biases, vit_like
 from archcli.load.huggingface.whole.wave_like import DROPPED, parakeet
@@ -40,7 +37,7 @@ def vision(source: TowerSource) -> Mapped:
     config.ignore(*NO_FIGURE, "rope_parameters", "rope_scaling")
     config.only("attention_bias", False)
     patch, n = config.size("patch_size").value, config.size("pooling_kernel_size").value
-    norm = rmsnorm(config)
+    norm = hf.rmsnorm(config)
     bare = {**norm, "weight": False}
     side = n * patch
     attention = {
@@ -56,7 +53,7 @@ def vision(source: TowerSource) -> Mapped:
     ffn = {
         "kind": "glu",
         "d_ff": config.size("intermediate_size"),
-        "activation": activation(config, "hidden_activation"),
+        "activation": hf.activation(config, "hidden_activation"),
     }
     encoder = vit_like(
         config,
@@ -97,7 +94,7 @@ def _theta(source: TowerSource) -> float:
     stated = source.whole.inner("vision_config", {}).get("rope_parameters", default=None)
     theta = stated.get("rope_theta", TURN) if isinstance(stated, dict) else TURN
     if not isinstance(theta, int | float) or theta <= 0:
-        raise source.whole.error(f"rope_theta {short_repr(theta)} of vision_config is no number above 0")
+        raise source.whole.error(f"rope_theta {hf.short_repr(theta)} of vision_config is no number above 0")
     return float(theta)
 
 
@@ -110,10 +107,12 @@ def _tokens(source: TowerSource, patch: int, pooled: int) -> int:
     same = {"patch_size": patch, "pooling_kernel_size": pooled}
     for key, value in same.items() if source.in_file else ():
         if source.processor.get(key, default=value) != value:
-            raise ArchError(f"{PROCESSOR}: {key} is not the {value} of vision_config")
+            raise ArchError(f"{hf.PROCESSOR}: {key} is not the {value} of vision_config")
     if not isinstance(stated, int) or stated not in TOKENS:
         allowed = ", ".join(map(str, TOKENS))
-        raise ArchError(f"{PROCESSOR}: max_soft_tokens must be one of {allowed}, not {short_repr(stated)}")
+        raise ArchError(
+            f"{hf.PROCESSOR}: max_soft_tokens must be one of {allowed}, not {hf.short_repr(stated)}"
+        )
     return stated
 
 
@@ -121,18 +120,18 @@ def audio(source: TowerSource) -> Mapped:
     """Two convolutions, Conformer layers that see 12 tokens back, and two matrices."""
     config = source.part("audio_config")
     config.ignore(*NO_FIGURE, "gradient_clipping")
-    width, norm = config.size("hidden_size"), rmsnorm(config)
+    width, norm = config.size("hidden_size"), hf.rmsnorm(config)
     network = {
         "kind": "mlp",
         "d_ff": width.derive(WIDER * width.value),
-        "activation": activation(config, "hidden_act"),
+        "activation": hf.activation(config, "hidden_act"),
     }
     layer = {
         "kind": "conformer",
         "convolution": {
             "kernel": config.size("conv_kernel_size"),
             "causal": True,
-            "activation": activation(config, "hidden_act"),
+            "activation": hf.activation(config, "hidden_act"),
             "norm": norm,
         },
         "normed": "both",
@@ -214,7 +213,7 @@ def nemotron_vision(source: TowerSource) -> Mapped:
     leading = encoder["front_end"]["registers"]
     within: list[Mapped] = [{"kind": "drop", "number": leading}] if leading else []
     if source.text.get("num_nextn_predict_layers", 0):
-        within.append({"kind": "norm", "norm": layernorm(config.number("layer_norm_eps"))})
+        within.append({"kind": "norm", "norm": hf.layernorm(config.number("layer_norm_eps"))})
     inner = whole.size("projector_hidden_size", default=4096)
     return {
         "model": encoder,
@@ -230,7 +229,7 @@ def nemotron_audio(source: TowerSource) -> Mapped:
     A sound has a frame more than its length has steps of 10 ms.
     """
     unlike = {"attention_bias": False, "scale_input": False}
-    config = source.part("audio_config", {**class_defaults("parakeet_encoder"), **unlike})
+    config = source.part("audio_config", {**hf.class_defaults("parakeet_encoder"), **unlike})
     config.ignore("num_key_value_heads", *DROPPED.split(), "sampling_rate")
     encoder = parakeet(config)
     inner, bias = config.size("projection_hidden_size"), config.flag("projection_bias")
@@ -271,7 +270,7 @@ def _radio(whole: Config, config: Config) -> Mapped:
         squared=True,
     )
     inner = int(width.value * config.number("mlp_ratio").value)
-    network = mlp(config, width.derive(inner), "hidden_act")
+    network = hf.mlp(config, width.derive(inner), "hidden_act")
     if config.flag("use_swiglu_ffn").value:
         thirds = (int(inner * 2 / 3) + 7) // 8 * 8
         network = {"kind": "glu", "d_ff": thirds, "activation": "silu", "bias": True}

@@ -6,11 +6,8 @@ from dataclasses import replace
 from math import isqrt
 from typing import Any
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped, bare
-from archcli.load.huggingface.family import class_defaults
-from archcli.load.huggingface.parts.networks import activation, gated, layernorm
-from archcli.load.huggingface.parts.processing import saved_alone, whole_processor
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Mapped
 from archcli.load.huggingface.towers.source import TowerSource, linear, merged, tiled
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
 
@@ -23,7 +20,7 @@ def pixtral(source: TowerSource, key: str, merges: int = 1) -> tuple[Mapped, Map
 
     Sides go up to whole tokens, of `merges` x `merges` patches.
     """
-    config = source.part(key, class_defaults("pixtral"))
+    config = source.part(key, hf.class_defaults("pixtral"))
     config.ignore("head_dim", "rope_parameters")
     norm = {"kind": "rmsnorm", "eps": 1e-5}
     front_end = patches(config, bias=False, class_token=False, position="none", coordinates="grid", norm=norm)
@@ -33,15 +30,15 @@ def pixtral(source: TowerSource, key: str, merges: int = 1) -> tuple[Mapped, Map
         front_end,
         attention={"bias": False, "position": position},
         norm=norm,
-        ffn=gated(config),
+        ffn=hf.gated(config),
         final_norm=False,
     )
     config.report_unread_keys()
-    longest = source.longest("size", bare(front_end["image_size"])[0])
+    longest = source.longest("size", hf.bare(front_end["image_size"])[0])
     sizing = {
         "kind": "longest",
         "longest": longest,
-        "patch": _token_side(source, bare(front_end["patch_size"])[0], merges),
+        "patch": _token_side(source, hf.bare(front_end["patch_size"])[0], merges),
         "breaks": True,
     }
     return encoder, sizing
@@ -52,10 +49,10 @@ def _token_side(source: TowerSource, patch: int, merges: int) -> int:
 
     It overrules the image processor's own patch_size, where that is not by itself.
     """
-    if saved_alone(source.whole):
+    if hf.saved_alone(source.whole):
         side: int = _image_patch(source, patch)
         return side
-    stated = whole_processor(source.whole)
+    stated = hf.whole_processor(source.whole)
     usual = {"patch_size": 16, "spatial_merge_size": 1}
     if not usual.keys() & stated.data.keys():
         return patch * merges
@@ -71,7 +68,7 @@ def _image_patch(source: TowerSource, default: int) -> Any:
 
 def _perceptron(source: TowerSource, *, bias: Any = True) -> list[Mapped]:
     """Two linear layers with an activation between them."""
-    act = activation(source.whole, "projector_hidden_act", default="gelu")
+    act = hf.activation(source.whole, "projector_hidden_act", default="gelu")
     width = source.width
     return [linear(width, bias=bias), {"kind": "activation", "activation": act}, linear(width, bias=bias)]
 
@@ -82,7 +79,7 @@ def _taken(whole: Config, encoder: Mapped, layer: int = -2) -> Mapped:
     if isinstance(taken, list):
         # counted, and not run
         return {"token": None}
-    depth = sum(bare(group["n_layers"]) for group in encoder["groups"])
+    depth = sum(hf.bare(group["n_layers"]) for group in encoder["groups"])
     after = taken if taken >= 0 else depth + 1 + taken
     if not 0 <= after <= depth:
         raise whole.error(f"vision_feature_layer {taken} is none of {depth} layers")
@@ -124,7 +121,7 @@ def _pinned(source: TowerSource, drop: list[Mapped], most: int = 0, layer: int =
     stated = source.processor if source.in_file else source.whole
     pins = stated.get("image_grid_pinpoints", default=PINS)
     source.whole.ignore("image_grid_pinpoints", "use_image_newline_parameter")
-    tile = bare(source.size(encoder["front_end"]["image_size"]))[0]
+    tile = hf.bare(source.size(encoder["front_end"]["image_size"]))[0]
     bias = source.whole.flag("multimodal_projector_bias", default=True)
     return {
         "model": encoder,
@@ -159,7 +156,7 @@ def vipllava(source: TowerSource) -> Mapped:
     )
     layers = _chosen(config, layer=whole.get("vision_feature_layers", default=[-2, -5, -8, -11, 6]))
     encoder = source.encoder("vision_config", "clip_vision_model")
-    norm = layernorm(whole.number("projector_layernorm_eps", default=1e-5))
+    norm = hf.layernorm(whole.number("projector_layernorm_eps", default=1e-5))
     sizing = {"kind": "fixed", "size": source.size(encoder["front_end"]["image_size"])}
     steps = [*layers, {"kind": "norm", "norm": norm}, *_perceptron(source)]
     return {"model": encoder, "sizing": sizing, "projector": steps}
@@ -200,10 +197,10 @@ def _gated(source: TowerSource, steps: list[Mapped], inner: Any, eps: Any = None
     """SigLIP's patches in tiles, and a gated network whose gate and branch are halves of one matrix."""
     encoder = source.encoder("vision_config", "siglip_vision_model")
     tile = source.size(encoder["front_end"]["image_size"])
-    if bare(inner) % 2:
+    if hf.bare(inner) % 2:
         raise source.whole.error("alignment_intermediate_size is odd: its halves are gate and branch")
-    normed = [] if eps is None else [{"kind": "norm", "norm": layernorm(eps)}]
-    network = {"kind": "gated", "d_ff": bare(inner) // 2, "width": source.width, "bias": True}
+    normed = [] if eps is None else [{"kind": "norm", "norm": hf.layernorm(eps)}]
+    network = {"kind": "gated", "d_ff": hf.bare(inner) // 2, "width": source.width, "bias": True}
     return {"model": encoder, "sizing": tiled(source, tile), "projector": [*steps, *normed, network]}
 
 
@@ -220,7 +217,7 @@ def lighton_ocr(source: TowerSource) -> Mapped:
         linear(source.width, bias=False),
     ]
     # its processor leaves patches to the image processor
-    patch = _image_patch(source, bare(encoder["front_end"]["patch_size"])[0])
+    patch = _image_patch(source, hf.bare(encoder["front_end"]["patch_size"])[0])
     return {"model": encoder, "sizing": {**sizing, "patch": patch, "breaks": False}, "projector": steps}
 
 
@@ -233,7 +230,7 @@ def llava_onevision(source: TowerSource) -> Mapped:
     tower = _pinned(source, _chosen(source.whole, "full", -1), int(most), -1)
     own = tower["model"]["front_end"]["image_size"]
     size = source.frame_size(own)
-    if bare(size) != bare(own):  # the class pools the tower's own rows and columns
+    if hf.bare(size) != hf.bare(own):  # the class pools the tower's own rows and columns
         return tower
     # rows and columns of a frame are halved, and one newline stands behind all frames
     return {**tower, "video": {"kind": "frames", "size": size, "pooled": 2, "ends": 1}}
@@ -262,7 +259,7 @@ def gemma3(source: TowerSource) -> Mapped:
     encoder = source.encoder("vision_config", "siglip_vision_model")
     count = source.whole.size("mm_tokens_per_image", default=256)
     front = encoder["front_end"]
-    side = bare(front["image_size"])[0] // bare(front["patch_size"])[0]
+    side = hf.bare(front["image_size"])[0] // hf.bare(front["patch_size"])[0]
     n = side // isqrt(count.value)
     eps = encoder["norm"]["eps"]
     steps = [

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.decoder import groups
-from archcli.load.huggingface.parts.networks import activation, gated, layernorm, mlp, rmsnorm
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Mapped
 from archcli.load.huggingface.towers.heard import BIASED, NO_FIGURE, WORDS, half_turned
 from archcli.load.huggingface.towers.source import (
     ROTARY,
@@ -19,7 +17,7 @@ from archcli.load.huggingface.towers.source import (
 )
 from archcli.load.huggingface.whole.vit_like import vit_like
 
-NORM = layernorm(1e-5)
+NORM = hf.layernorm(1e-5)
 OF_CHUNK = 13
 """Tokens of a chunk that Qwen3's classes reckon with, whatever its length."""
 LAYERS = 3
@@ -35,7 +33,7 @@ def _whisper(source: TowerSource) -> Config:
 
 def _encoder(config: Config, front_end: Mapped, window: int, bias: Any) -> Mapped:
     """Whisper's layers, whose tokens see those of their window; the last norm is a step of the projector."""
-    ffn = mlp(config, config.size("intermediate_size"), "activation_function")
+    ffn = hf.mlp(config, config.size("intermediate_size"), "activation_function")
     attention = {"kind": "patch_window", "side": window, "bias": bias}
     return vit_like(config, front_end, attention=attention, norm=NORM, ffn=ffn, final_norm=False)
 
@@ -99,7 +97,7 @@ def _qwen3(source: TowerSource, *, within: int, **more: bool) -> Mapped:
     steps = [
         {"kind": "norm", "norm": NORM},
         linear(config.size("hidden_size")),
-        {"kind": "activation", "activation": activation(config, "activation_function")},
+        {"kind": "activation", "activation": hf.activation(config, "activation_function")},
         linear(config.size("output_dim")),
     ]
     config.report_unread_keys()
@@ -113,14 +111,14 @@ def muse_spark(source: TowerSource) -> Mapped:
     strides, widths, depths = (
         _stages(config, key, count) for key in ("patch_sizes", "hidden_sizes", "depths")
     )
-    out, norm, ratio = config.size("out_hidden_size"), rmsnorm(config), config.number("mlp_ratio")
+    out, norm, ratio = config.size("out_hidden_size"), hf.rmsnorm(config), config.number("mlp_ratio")
     if out.value != source.width.value:
         raise config.error("out_hidden_size must be the width of the language model", at=out.place)
     # int() as the class has it; a width below 1 has no matrix
     inner = [int(width * ratio.value) for width in widths]
     if min(inner) < 1:
         raise config.error("mlp_ratio leaves no width between the matrices", at=ratio.place)
-    act = activation(config, "hidden_act")
+    act = hf.activation(config, "hidden_act")
     front_end = {
         "kind": "wave_pyramid",
         "channels": widths[:-1],
@@ -170,7 +168,7 @@ def dots3_vision(source: TowerSource) -> Mapped:
     """dots3 note: rotary positions, more experts in each of the last layers, 2 x 2 patches merged."""
     config = source.part("vision_config").with_words(**DOTS3_WORDS)
     config.ignore("num_key_value_heads", "is_causal", "rope_parameters")
-    norm, width = rmsnorm(config, eps=1e-5), config.size("hidden_size").value
+    norm, width = hf.rmsnorm(config, eps=1e-5), config.size("hidden_size").value
     n, out = config.size("spatial_merge_size"), source.width.value
     for key, value in (("adapter_in_dim", width), ("adapter_out_dim", out), ("adapter_merge_size", n.value)):
         config.only(key, value, default=DOTS3_ADAPTER[key])
@@ -183,15 +181,15 @@ def dots3_vision(source: TowerSource) -> Mapped:
             "qk_norm": {"norm": norm, "per": "head"},
         },
         norm=norm,
-        ffn=gated(config, bias=config.flag("mlp_bias")),
+        ffn=hf.gated(config, bias=config.flag("mlp_bias")),
     )
     layer = encoder["groups"][0]["layer"]
     of_layers = [{**layer, "ffn": _dots3_experts(config, *pair) or layer["ffn"]} for pair in _pyramid(config)]
     config.report_unread_keys()
     return {
-        "model": {**encoder, "groups": groups(of_layers)},
+        "model": {**encoder, "groups": hf.groups(of_layers)},
         "sizing": multiples(source, config, 56 * 56, 28 * 28 * 1280),
-        "projector": merger(width * n.value**2, out, "gelu", norm=layernorm(1e-6), n=n),
+        "projector": merger(width * n.value**2, out, "gelu", norm=hf.layernorm(1e-6), n=n),
     }
 
 
@@ -212,7 +210,7 @@ def _pyramid(config: Config) -> list[tuple[int, int]]:
 def _own_experts(config: Config, layer: int, kind: Any, top_k: int) -> tuple[int, int]:
     """Experts of a layer of a kind, by its entry of per_layer_config or as all have them."""
     if kind not in ("dense", "sparse"):
-        raise config.error(f"mlp_layer_types {short_repr(kind)} is not supported")
+        raise config.error(f"mlp_layer_types {hf.short_repr(kind)} is not supported")
     entries = config.get("per_layer_config", default=None) or {}
     own = entries.get(str(layer), {}) if isinstance(entries, dict) else None
     if not isinstance(own, dict) or not own.keys() <= {"num_local_experts", "num_experts_per_tok"}:
@@ -240,7 +238,7 @@ def _dots3_experts(config: Config, number: int, top_k: int) -> Mapped | None:
         "scale": config.number("router_scaling_factor"),
         "correction": True,
     }
-    expert = gated(config, width="moe_intermediate_size")
+    expert = hf.gated(config, width="moe_intermediate_size")
     return {"kind": "moe", "n_experts": number, "top_k": top_k, "expert": expert, "router": router}
 
 
@@ -273,11 +271,11 @@ def dots3_audio(source: TowerSource) -> Mapped:
             "position": half_turned(config, width // heads),
         },
         norm=norm,
-        ffn=gated(config, bias=True),
+        ffn=hf.gated(config, bias=True),
     )
     config.report_unread_keys()
     steps = [
-        {"kind": "norm", "norm": layernorm(1e-5)},
+        {"kind": "norm", "norm": hf.layernorm(1e-5)},
         linear(source.width),
         {"kind": "activation", "activation": "gelu"},
         linear(source.width),

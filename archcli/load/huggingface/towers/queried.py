@@ -5,10 +5,8 @@ from __future__ import annotations
 from math import isqrt
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
-from archcli.load.huggingface.parts.decoder import groups
-from archcli.load.huggingface.parts.networks import ACTIVATIONS, activation, gated, layernorm, mlp, rmsnorm
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Mapped, gated
 from archcli.load.huggingface.towers.source import TowerSource, linear
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
 
@@ -30,7 +28,7 @@ QFORMER_PLAIN = (
 
 def idefics_vision(config: Config) -> Mapped:
     """SigLIP's encoder as Idefics has it: images of any size, places by their share of a side."""
-    norm = layernorm(config.number("layer_norm_eps"))
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     encoder = vit_like(config, patches(config, class_token=False), norm=norm)
     config.report_unread_keys()
     return encoder
@@ -41,12 +39,12 @@ def idefics2(source: TowerSource) -> Mapped:
     encoder = idefics_vision(source.part("vision_config"))
     config = source.part("perceiver_config")
     width = config.size("hidden_size")
-    if width.value != bare(source.width):
+    if width.value != hf.bare(source.width):
         what = f"hidden_size {width} of perceiver_config is not that of the language model"
         raise source.whole.error(what, at=width.place)
     inner = source.text.get("intermediate_size", 14336)
     act = source.text.get("hidden_act", "silu")
-    norm = rmsnorm(config)
+    norm = hf.rmsnorm(config)
     layer = {
         "kind": "perceiver",
         "norm": norm,
@@ -56,7 +54,7 @@ def idefics2(source: TowerSource) -> Mapped:
             "n_kv_heads": config.size("num_key_value_heads"),
             "head_dim": config.size("resampler_head_dim"),
         },
-        "ffn": {"kind": "glu", "d_ff": 4 * width.value, "activation": activation(config, "hidden_act")},
+        "ffn": {"kind": "glu", "d_ff": 4 * width.value, "activation": hf.activation(config, "hidden_act")},
     }
     queries = {
         "kind": "queries",
@@ -71,9 +69,9 @@ def idefics2(source: TowerSource) -> Mapped:
 
 def named(source: TowerSource, act: Any) -> Any:
     """archcli's kind of an activation function that the text part states."""
-    if not isinstance(act, str) or act not in ACTIVATIONS:
-        raise source.whole.error(f"activation {short_repr(act)} is not supported")
-    return ACTIVATIONS[act]
+    if not isinstance(act, str) or act not in hf.ACTIVATIONS:
+        raise source.whole.error(f"activation {hf.short_repr(act)} is not supported")
+    return hf.ACTIVATIONS[act]
 
 
 def _between(source: TowerSource) -> Mapped:
@@ -98,7 +96,7 @@ def aria(source: TowerSource) -> Mapped:
     queries = _queries(whole, table)
     most = max(number for _, number in queries)
     whole.only("max_value_projector_patch_to_query_dict", most, default=most)
-    norm, attention = layernorm(1e-5), bare(encoder["groups"][0]["layer"]["attention"])
+    norm, attention = hf.layernorm(1e-5), hf.bare(encoder["groups"][0]["layer"]["attention"])
     steps = [
         {"kind": "reading", "n_heads": attention["n_heads"], "norm": norm, "queries": queries},
         {"kind": "norm", "norm": norm},
@@ -110,7 +108,7 @@ def aria(source: TowerSource) -> Mapped:
         raise whole.error("images are split by a rule that is not known (split_image)")
     side, patch = source.processor.get("max_image_size"), encoder["front_end"]["patch_size"]
     if not source.in_file:
-        side = _side_read(bare(patch)[0], {read for read, _ in queries})
+        side = _side_read(hf.bare(patch)[0], {read for read, _ in queries})
         source.note(f"its longer side becomes {side:,} pixels, in a square")
     sizing = {"kind": "fixed", "size": [side, side]}
     return {"model": {**encoder, "final_norm": True}, "sizing": sizing, "projector": steps}
@@ -125,7 +123,7 @@ def _side_read(patch: int, counts: set[int]) -> int:
 def _queries(whole: Config, table: ConfigValue[Any]) -> list[list[int]]:
     """Numbers of patches and of queries, from an object whose keys are the first."""
     if not isinstance(table.value, dict) or not table.value:
-        what = f"projector_patch_to_query_dict must be a mapping, not {short_repr(table.value)}"
+        what = f"projector_patch_to_query_dict must be a mapping, not {hf.short_repr(table.value)}"
         raise whole.error(what, at=table.place)
     pairs = []
     for patches_read, number in table.value.items():
@@ -137,7 +135,7 @@ def _queries(whole: Config, table: ConfigValue[Any]) -> list[list[int]]:
 
 def blip_vision(config: Config) -> Mapped:
     """The encoder of BLIP-2 and InstructBLIP: keys have a bias where queries and values have one."""
-    norm = layernorm(config.number("layer_norm_eps"))
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     bias = True if config.flag("qkv_bias").value else ["o"]
     encoder = vit_like(config, patches(config), attention={"bias": bias}, norm=norm)
     config.report_unread_keys()
@@ -147,13 +145,13 @@ def blip_vision(config: Config) -> Mapped:
 def qformer(source: TowerSource, config: Config) -> Mapped:
     """The step of a Q-Former: layers of BERT whose queries read an image in every n-th of them."""
     config.ignore(*QFORMER_PLAIN)
-    norm = layernorm(config.number("layer_norm_eps"))
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     heads = {"n_heads": config.size("num_attention_heads"), "bias": True}
     layer = {
         "kind": "post_norm",
         "norm": norm,
         "attention": {"kind": "mha", **heads, "causal": False},
-        "ffn": mlp(config, config.size("intermediate_size"), "hidden_act"),
+        "ffn": hf.mlp(config, config.size("intermediate_size"), "hidden_act"),
     }
     crossing = {**layer, "cross_attention": {"kind": "cross", **heads}}
     every = config.size("cross_attention_frequency").value
@@ -163,7 +161,7 @@ def qformer(source: TowerSource, config: Config) -> Mapped:
         "number": source.whole.size("num_query_tokens", default=32),
         "width": config.size("hidden_size"),
         "norm": norm,
-        "groups": groups(layers),
+        "groups": hf.groups(layers),
     }
 
 
@@ -207,7 +205,7 @@ def instructblip(source: TowerSource) -> Mapped:
 def kosmos2(source: TowerSource) -> Mapped:
     """Kosmos-2: CLIP's encoder, normalized, a linear layer, and queries that read its vectors once."""
     config = source.part("vision_config")
-    norm = layernorm(config.number("layer_norm_eps"))
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     encoder = vit_like(config, patches(config, bias=False, norm=norm, resize=None), norm=norm)
     config.report_unread_keys()
     heads = source.text.get("attention_heads", 32)
@@ -247,7 +245,7 @@ def kosmos2_5(source: TowerSource) -> Mapped:
 def blip(source: TowerSource) -> Mapped:
     """BLIP: an encoder that cross attention of the language model reads."""
     config = source.part("vision_config", COLOURS)
-    encoder = vit_like(config, patches(config), norm=layernorm(config.number("layer_norm_eps")))
+    encoder = vit_like(config, patches(config), norm=hf.layernorm(config.number("layer_norm_eps")))
     config.report_unread_keys()
     source.whole.ignore("image_text_hidden_size", "logit_scale_init_value", "label_smoothing")
     why = "cross attention of the language model reads it, and no token stands in the prompt"
@@ -259,7 +257,7 @@ def molmo2(source: TowerSource) -> Mapped:
     config = source.part("vision_config")
     adapter = source.part("adapter_config")
     config.ignore("num_key_value_heads", "num_position_embeddings")
-    norm = layernorm(config.number("layer_norm_eps"))
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     front_end = patches(config, class_token=False, flat=True, resize=None)
     attention = {"bias": config.flag("attention_bias"), "head_dim": config.size("head_dim")}
     encoder = vit_like(config, front_end, attention=attention, norm=norm, final_norm=False)
@@ -279,7 +277,7 @@ def molmo2(source: TowerSource) -> Mapped:
         "kind": "gated",
         "d_ff": adapter.size("intermediate_size"),
         "width": adapter.size("text_hidden_size"),
-        "activation": activation(adapter, "hidden_act"),
+        "activation": hf.activation(adapter, "hidden_act"),
         "bias": adapter.flag("mlp_bias"),
     }
     steps: list[Mapped] = [{"kind": "layers", "number": len(layers.value)}, pool, network]
@@ -292,10 +290,10 @@ def _plain_molmo2(config: Config, encoder: Mapped) -> None:
     heads = config.value("num_key_value_heads", default=config.size("num_attention_heads").value)
     if heads.value != config.size("num_attention_heads").value:
         raise config.error("num_key_value_heads other than num_attention_heads is not known", at=heads.place)
-    sides, patch = bare(encoder["front_end"]["image_size"]), bare(encoder["front_end"]["patch_size"])
+    sides, patch = hf.bare(encoder["front_end"]["image_size"]), hf.bare(encoder["front_end"]["patch_size"])
     places = (sides[0] // patch[0]) * (sides[1] // patch[1])
     stated = config.value("num_position_embeddings", default=places)
     if stated.value != places:
-        what = f"num_position_embeddings {short_repr(stated.value)} is not the number of patches {places}"
+        what = f"num_position_embeddings {hf.short_repr(stated.value)} is not the number of patches {places}"
         raise config.error(what, at=stated.place)
     config.report_unread_keys()

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from math import isqrt
 from typing import Any
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.decoder import groups
-from archcli.load.huggingface.parts.networks import activation, gated, layernorm, mlp
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Mapped, groups
 from archcli.load.huggingface.towers.source import (
     NO_FIGURE,
     NOTHING,
@@ -47,14 +45,14 @@ def qwen2_vl(source: TowerSource) -> Mapped:
     """Qwen2-VL: LayerNorm, plain networks, rotary rows and columns, no table of positions."""
     config = _tower(source)
     width, n = config.size("embed_dim"), config.size("spatial_merge_size").value
-    norm = layernorm(1e-6)
+    norm = hf.layernorm(1e-6)
     ratio = config.number("mlp_ratio").value
     encoder = vit_like(
         config,
         still_patches(config, bias=False),
         attention={"position": ROTARY},
         norm=norm,
-        ffn=mlp(config, width.derive(int(width.value * ratio)), "hidden_act"),
+        ffn=hf.mlp(config, width.derive(int(width.value * ratio)), "hidden_act"),
         final_norm=False,
     )
     steps = merger(width.value * n * n, config.size("hidden_size"), "gelu", norm=norm, n=n)
@@ -85,7 +83,7 @@ def _in_windows(source: TowerSource, config: Config, heads: Mapping[str, Any] = 
         still_patches(config, bias=False),
         attention={"position": ROTARY, **heads},
         norm=norm,
-        ffn=gated(config, bias=True),
+        ffn=hf.gated(config, bias=True),
         final_norm=False,
     )
     whole = encoder["groups"][0]["layer"]
@@ -120,7 +118,7 @@ def _qwen3(source: TowerSource, unstated: Mapping[str, Any] = NOTHING) -> Mapped
     """Qwen3-VL's encoder, with a square table of positions that is resized to each image."""
     config = _tower(source, unstated)
     width, n = config.size("hidden_size"), config.size("spatial_merge_size").value
-    places, norm = config.size("num_position_embeddings"), layernorm(1e-6)
+    places, norm = config.size("num_position_embeddings"), hf.layernorm(1e-6)
     side = isqrt(places.value)
     if side * side != places.value:
         raise config.error(f"num_position_embeddings {places} is no square", at=places.place)
@@ -168,11 +166,11 @@ def _glm_steps(config: Config, network: Mapped) -> list[Mapped]:
         merged(config.size("spatial_merge_size").value),
         linear(out),
         linear(out, bias=False),
-        {"kind": "norm", "norm": layernorm(1e-5)},
+        {"kind": "norm", "norm": hf.layernorm(1e-5)},
         {"kind": "activation", "activation": "gelu"},
         {
             "kind": "network",
-            "ffn": {"kind": "glu", "activation": activation(config, "hidden_act"), **network},
+            "ffn": {"kind": "glu", "activation": hf.activation(config, "hidden_act"), **network},
         },
     ]
 
@@ -184,7 +182,7 @@ def glm4v(source: TowerSource) -> Mapped:
     front_end = still_patches(config, position="learned", norm=norm, norms_patches=True)
     front_end["image_size"] = [config.size("image_size").value] * 2
     bias = ["q", "k", "v"] if config.flag("attention_bias").value else False
-    act, width = activation(config, "hidden_act"), config.size("out_hidden_size")
+    act, width = hf.activation(config, "hidden_act"), config.size("out_hidden_size")
     encoder = vit_like(
         config,
         front_end,
@@ -210,7 +208,7 @@ def _normed_glm(config: Config, **network: Any) -> Mapped:
         still_patches(config),
         attention={"position": ROTARY, "bias": bias, "qk_norm": {"norm": norm, "per": "head"}},
         norm=norm,
-        ffn={**gated(config, bias=bias), **network},
+        ffn={**hf.gated(config, bias=bias), **network},
     )
 
 
@@ -241,7 +239,7 @@ def kimi(source: TowerSource) -> Mapped:
     config = Config(
         {**source.defaults("vision_config"), **renamed}, places, notes=whole.notes, reader=whole.reader
     )
-    patch, norm = config.size("patch_size").value, layernorm(1e-5)
+    patch, norm = config.size("patch_size").value, hf.layernorm(1e-5)
     table = [config.size("pos_emb_height").value * patch, config.size("pos_emb_width").value * patch]
     front_end = {
         "kind": "patches",
@@ -305,10 +303,10 @@ def lfm3_vl(source: TowerSource) -> Mapped:
         raise config.error(f"layer_types must be {' or '.join(kinds)}", at=config.place("layer_types"))
     bias = whole.flag("projector_bias", default=True)
     steps = [
-        {"kind": "norm", "norm": layernorm(1e-6)},
+        {"kind": "norm", "norm": hf.layernorm(1e-6)},
         merged(n),
         linear(whole.size("projector_hidden_size", default=4096), bias=bias),
-        {"kind": "activation", "activation": activation(whole, "projector_hidden_act", default="gelu")},
+        {"kind": "activation", "activation": hf.activation(whole, "projector_hidden_act", default="gelu")},
         linear(source.width, bias=bias),
     ]
     config.report_unread_keys()

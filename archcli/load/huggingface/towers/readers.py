@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Mapped
 
 FLAT = "vision_embed_tokens"
 """In the place of a key: the class's name of a tower whose keys stand in the file itself (Fuyu)."""
@@ -181,5 +181,5 @@ def _turned(whole: Config, text: Mapping[str, Any]) -> Mapped:
     stated = next((text[key] for key in ("rope_parameters", "rope_scaling") if text.get(key)), None)
     sections = stated.get("mrope_section", usual) if isinstance(stated, dict) else usual
     if not isinstance(sections, list | tuple) or len(sections) != len(usual):
-        raise whole.error(f"mrope_section must be three numbers, not {short_repr(sections)}")
+        raise whole.error(f"mrope_section must be three numbers, not {hf.short_repr(sections)}")
     return {"sections": [*sections], "interleaved": whole.model_type in IN_TURN}

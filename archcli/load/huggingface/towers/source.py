@@ -10,17 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
-from archcli.load.huggingface.family import value_at
-from archcli.load.huggingface.parts.processing import (
-    BOUNDS,
-    PROCESSOR,
-    VIDEO_PROCESSOR,
-    pixels_of,
-    processor,
-    whole_pixels,
-)
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Mapped, processor
 from archcli.load.huggingface.registry import family_of
 from archcli.load.loaded import MediaNote
 
@@ -57,7 +48,7 @@ class TowerSource:
 
     def defaults(self, key: str) -> Mapping[str, Any]:
         """The defaults of a part's class, and where a file lacks the part what the wrapper's class states."""
-        entry = value_at(TOWER_DEFAULTS, f"{self.whole.model_type} {key}") or {}
+        entry = hf.value_at(TOWER_DEFAULTS, f"{self.whole.model_type} {key}") or {}
         missing = NOTHING if self.whole.get(key, default={}) else entry.get("missing", NOTHING)
         return {**entry.get("class", NOTHING), **missing}
 
@@ -76,13 +67,13 @@ class TowerSource:
         kind = data.setdefault("model_type", usual)
         family = family_of(kind) if isinstance(kind, str) else None
         if family is None or not isinstance(kind, str) or kind not in ENCODERS:
-            raise self.whole.error(f"{key} of model_type {short_repr(kind)} is not known")
+            raise self.whole.error(f"{key} of model_type {hf.short_repr(kind)} is not known")
         inner = Config(data, config.places, config.read, self.whole.notes, reader=config.reader)
         mapping = family.mapping(family.of_class(inner))
         inner.report_unread_keys()
         front_end = mapping["front_end"]
-        size = bare(front_end["image_size"])
-        if kind != "siglip2_vision_model" and self.in_file and bare(self.size(size)) != size:
+        size = hf.bare(front_end["image_size"])
+        if kind != "siglip2_vision_model" and self.in_file and hf.bare(self.size(size)) != size:
             # no class passes interpolate_pos_encoding, so it reads the size of training alone
             return {**mapping, "front_end": {**front_end, "resize": None}}
         return mapping
@@ -113,12 +104,12 @@ class TowerSource:
             self.note(f"an image has {least:,} to {most:,} pixels")
             return least, most
         low, high = (
-            None if value is None else whole_pixels(value, which)
-            for value, which in zip(pixels_of(self.processor), ("least", "most"), strict=True)
+            None if value is None else hf.whole_pixels(value, which)
+            for value, which in zip(hf.pixels_of(self.processor), ("least", "most"), strict=True)
         )
         size = self.processor.get("size", default=None)
         refused = self.processor.defaults and (
-            not isinstance(size, dict) or size.keys() != {*BOUNDS.values()}
+            not isinstance(size, dict) or size.keys() != {*hf.BOUNDS.values()}
         )
         return None if refused else (low or least, high or most)
 
@@ -132,12 +123,17 @@ class TowerSource:
         stated = self.of_videos
         if stated.get("cap_pixels_per_frame", default=False):
             return None
-        low, high = pixels_of(stated)
+        low, high = hf.pixels_of(stated)
         if low is None or high is None:
             what = "all frames together have" if of_all else "a frame has"
-            note = f"no {VIDEO_PROCESSOR} says what becomes of a video: {what} {least:,} to {most:,} pixels"
+            note = (
+                f"no {hf.VIDEO_PROCESSOR} says what becomes of a video: {what} {least:,} to {most:,} pixels"
+            )
             self.whole.note(MediaNote(note))
-        bounds = {"least": whole_pixels(low or least, "least"), "most": whole_pixels(high or most, "most")}
+        bounds = {
+            "least": hf.whole_pixels(low or least, "least"),
+            "most": hf.whole_pixels(high or most, "most"),
+        }
         return {"kind": "patched", "frames": frames, "factor": factor, **bounds, "of_all": of_all}
 
     def frame_size(self, fallback: Any) -> Any:
@@ -150,7 +146,7 @@ class TowerSource:
     @property
     def of_videos(self) -> Config:
         """The file on videos, or that on images."""
-        own = processor(self.whole, VIDEO_PROCESSOR)
+        own = processor(self.whole, hf.VIDEO_PROCESSOR)
         return own if own.data or not self.in_file else processor(self.whole)
 
     def longest(self, key: str, default: int) -> int:
@@ -164,7 +160,7 @@ class TowerSource:
 
     def note(self, text: str) -> None:
         """Say which default of a class stands where no processor's file says otherwise."""
-        self.whole.note(MediaNote(f"no {PROCESSOR} says what becomes of an image: {text}"))
+        self.whole.note(MediaNote(f"no {hf.PROCESSOR} says what becomes of an image: {text}"))
 
 
 USUAL_SIDE = 32
@@ -222,7 +218,7 @@ def multiples(
     for key, value in sizes.items() if source.in_file else ():
         stated = source.processor.get(key, default=value)
         if stated != value:
-            return unread(f"{key} is {short_repr(stated)} in its processor, and {value} in its tower")
+            return unread(f"{key} is {hf.short_repr(stated)} in its processor, and {value} in its tower")
     bounds = source.bounds(least, most)
     if bounds is None:
         return unread("the size of its processor must have shortest_edge and longest_edge, and no other keys")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
-from archcli.load.huggingface.parts.networks import activation, gated, layernorm, rmsnorm
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Mapped
 from archcli.load.huggingface.towers.source import TowerSource, linear, merged, tiled
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
 
@@ -25,8 +24,8 @@ def _ratio(config: Config, key: str, default: float) -> int:
 
 def _frames(encoder: Mapped, size: Any, n: int) -> Mapped | None:
     """Frames of one size; None for sizes whose patches are no whole blocks of n x n, which classes refuse."""
-    patch = bare(encoder["front_end"]["patch_size"])
-    for side, of_patch in zip(bare(size), patch, strict=False):
+    patch = hf.bare(encoder["front_end"]["patch_size"])
+    for side, of_patch in zip(hf.bare(size), patch, strict=False):
         if isinstance(side, int) and isinstance(of_patch, int) and side // of_patch % n:
             return None
     return {"kind": "frames", "size": size}
@@ -74,7 +73,7 @@ def _internvl(source: TowerSource, config: Config) -> Mapped:
     whole.ignore("image_seq_length")
     eps = config.number("layer_norm_eps")
     rms = config.get("norm_type") == "rms_norm"
-    norm = {"kind": "rmsnorm", "eps": eps} if rms else layernorm(eps)
+    norm = {"kind": "rmsnorm", "eps": eps} if rms else hf.layernorm(eps)
     qk_norm = {"qk_norm": {"norm": {"kind": "rmsnorm", "eps": eps}, "per": "full"}}
     bias = True if config.flag("attention_bias").value else ["o"]
     encoder = vit_like(
@@ -91,9 +90,9 @@ def _internvl(source: TowerSource, config: Config) -> Mapped:
     steps = [
         {"kind": "drop"},
         merged(n),
-        {"kind": "norm", "norm": layernorm(1e-5)},
+        {"kind": "norm", "norm": hf.layernorm(1e-5)},
         linear(source.width),
-        {"kind": "activation", "activation": activation(whole, "projector_hidden_act", default="gelu")},
+        {"kind": "activation", "activation": hf.activation(whole, "projector_hidden_act", default="gelu")},
         linear(source.width),
     ]
     video = _frames(encoder, source.frame_size(tile), n)
@@ -103,7 +102,7 @@ def _internvl(source: TowerSource, config: Config) -> Mapped:
 def smolvlm(source: TowerSource) -> Mapped:
     """Idefics 3 and SmolVLM: SigLIP's patches merged by pixel shuffle, through one matrix."""
     config = source.part("vision_config")
-    norm = layernorm(config.number("layer_norm_eps"))
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     encoder = vit_like(config, patches(config, class_token=False), norm=norm)
     config.report_unread_keys()
     return _shuffled(source, encoder, source.whole.size("scale_factor", default=2))
@@ -128,7 +127,7 @@ def ultravbert(source: TowerSource) -> Mapped:
 
 def _shuffled(source: TowerSource, encoder: Mapped, n: ConfigValue[int]) -> Mapped:
     """Tiles through the encoder, n x n patches merged, one matrix."""
-    size = bare(encoder["front_end"]["image_size"])[0]
+    size = hf.bare(encoder["front_end"]["image_size"])[0]
     tile = source.longest("max_image_size", size)
     longest = source.longest("size", 4 * size)
     frame = source.of_videos.get("max_image_size", default=None)
@@ -149,24 +148,28 @@ def ovis2(source: TowerSource) -> Mapped:
     """Ovis2: each merged patch becomes a mixture of a table's vectors."""
     config = source.part("vision_config")
     config.only("tokenize_function", "softmax")
-    norm = rmsnorm(config)
+    norm = hf.rmsnorm(config)
     encoder = vit_like(
         config,
         patches(config, class_token=False, norm=norm, norms_patches=True, resize=None),
         attention={"bias": config.flag("qkv_bias")},
         norm=norm,
-        ffn=gated(config, bias=config.flag("mlp_bias")),
+        ffn=hf.gated(config, bias=config.flag("mlp_bias")),
     )
     beside, stride = config.size("num_visual_indicator_tokens"), config.size("hidden_stride")
     rows = config.size("vocab_size")
     if rows.value <= beside.value:
         raise config.error(f"vocab_size {rows} leaves no vector of images", at=rows.place)
     front = encoder["front_end"]
-    side = bare(front["image_size"])[0] // bare(front["patch_size"])[0]
+    side = hf.bare(front["image_size"])[0] // hf.bare(front["patch_size"])[0]
     if side % stride.value:
         raise config.error(f"hidden_stride {stride} does not divide {side} patches", at=stride.place)
     merge = [merged(stride)] if stride.value > 1 else []
-    neck = [*merge, linear(rows.value - beside.value, bias=False), {"kind": "norm", "norm": layernorm(1e-5)}]
+    neck = [
+        *merge,
+        linear(rows.value - beside.value, bias=False),
+        {"kind": "norm", "norm": hf.layernorm(1e-5)},
+    ]
     config.report_unread_keys()
     source.whole.ignore("visual_indicator_token_ids")
     sizing = tiled(source, source.size(encoder["front_end"]["image_size"]))
@@ -183,7 +186,7 @@ def llama4(source: TowerSource) -> Mapped:
     config.only("multi_modal_projector_bias", False)
     config.only("vision_feature_select_strategy", "default", default="default")
     config.ignore("rope_parameters", "vision_feature_layer")
-    norm = layernorm(config.number("norm_eps"))
+    norm = hf.layernorm(config.number("norm_eps"))
     front_end = patches(config, flat=True, bias=False, norm=norm, coordinates="grid", resize=None)
     position = {"kind": "grid_rope", "theta": config.number("rope_theta")}
     encoder = vit_like(config, front_end, attention={"position": position}, norm=norm)

@@ -14,10 +14,18 @@ from archcli.errors import ArchError
 from archcli.load.huggingface import family
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.importer import import_config
-from archcli.load.huggingface.towers.readers import JOINS, READERS
+from archcli.load.huggingface.registry import families, family_of
 from archcli.load.huggingface.towers.source import NOTHING, PLAIN, TOWER_DEFAULTS, TowerSource
+from archcli.load.huggingface.wrappers.table import WRAPPERS
+from archcli.load.huggingface.wrappers.text import HOLDING
 
-PARTS = [*READERS, *((kind, part) for (kind, _), parts in JOINS.items() for part in parts)]
+HELD = {kind: held for kind, (_, held, _) in HOLDING.items()}
+TOWERS = [
+    *((kind, row) for kind, wrapper in WRAPPERS.items() for row in wrapper.towers),
+    *((HELD.get(kind, kind), row) for kind in families() for row in family_of(kind).towers if row.reader),
+]
+"""(model_type of its file, row) of each tower."""
+PARTS = [(kind, key) for kind, row in TOWERS for key in (row.key, *row.joins)]
 FOLLOWS = {"text_hidden_size", "num_patches", "video_patch_dim", "video_temporal_patch_size"}
 """Keys that a wrapper's class works out of others."""
 MISSING = object()

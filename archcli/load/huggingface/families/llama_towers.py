@@ -259,7 +259,7 @@ FAMILIES = {
         "Chameleon, of text and image tokens: ChameleonConfig and ChameleonForConditionalGeneration.",
         _chameleon,
         CHAMELEON_WEIGHTS,
-        towers=("vq_config",),
+        towers=(hf.TowerRow(key="vq_config"),),
     ),
     "moshi": Family(
         "Moshi's text decoder: MoshiConfig and MoshiForCausalLM, without its audio parts.",

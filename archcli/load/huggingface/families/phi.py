@@ -145,12 +145,15 @@ PHI4_WEIGHTS = {
 }
 
 
-PHI4_TOWERS = ("vision_config", "audio_config")
+PHI4_TOWERS = (
+    hf.TowerRow("vision:phi4_multimodal"),
+    hf.TowerRow("heard:phi4", "audio_config"),
+)
 
 
 def _phi4(config: Config) -> Mapped:
     """As Phi-3, beside towers for images and sound."""
-    config.ignore(*PHI4_TOWERS)
+    config.ignore(*(tower.key for tower in PHI4_TOWERS))
     place = rope(config, hf.head_dim(config), partial=1.0, renamed=LONG)
     return llama_like(config, heads={"position": place, "window": hf.window(config)})
 

@@ -13,7 +13,6 @@ from archcli.load.huggingface.whole.clip_like import (
     siglip_labels,
 )
 
-TOWERS = ("vision_config",)
 UNREAD = ("attention_dropout", "initializer_range", "initializer_factor", "projection_dim", "eos_token_id")
 SCALE, MOVE = "logit_scale", "logit_bias"
 
@@ -75,7 +74,7 @@ def _clip(config: Config) -> Mapped:
     if _classifies(config):
         return clip_labels(config)
     config.only_architectures("CLIPModel")
-    config.ignore(*TOWERS, "logit_scale_init_value", "initializer_factor", "projection_dim")
+    config.ignore("vision_config", "logit_scale_init_value", "initializer_factor", "projection_dim")
     text = _inner(config, "clip_text_model")
     mapping = _text(text, causal=True)
     text.report_unread_keys()
@@ -89,7 +88,7 @@ def _siglip(config: Config) -> Mapped:
     if _classifies(config):
         return siglip_labels(config) if config.model_type == "siglip" else siglip2_labels(config)
     config.only_architectures("SiglipModel", "Siglip2Model")
-    config.ignore(*TOWERS, "initializer_factor")
+    config.ignore("vision_config", "initializer_factor")
     text = _inner(config, f"{config.model_type}_text_model")
     mapping = _siglip_text(text)
     text.report_unread_keys()
@@ -138,18 +137,18 @@ FAMILIES = {
         "CLIP: CLIPConfig and CLIPModel, an encoder of texts beside one of images.",
         _clip,
         lambda config: CLIP_LABELS if _classifies(config) else CLIP,
-        towers=TOWERS,
+        towers=(hf.TowerRow("dual:clip"),),
     ),
     "siglip": Family(
         "SigLIP: SiglipConfig and SiglipModel, an encoder of texts beside one of images.",
         _siglip,
         _siglip_names,
-        towers=TOWERS,
+        towers=(hf.TowerRow("dual:siglip"),),
     ),
     "siglip2": Family(
         "SigLIP 2 for images of any shape: Siglip2Config and Siglip2Model.",
         _siglip,
         _siglip_names,
-        towers=TOWERS,
+        towers=(hf.TowerRow("dual:siglip2"),),
     ),
 }

@@ -5,7 +5,7 @@ Imported for files with towers alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -13,12 +13,17 @@ from typing import Any, NamedTuple
 from archcli.errors import ArchError
 from archcli.load import huggingface as hf
 from archcli.load.huggingface import Config, Mapped
-from archcli.load.huggingface.towers.readers import FLAT, JOINS, OPTIONAL, READERS, in_prompt
+from archcli.load.huggingface.family import NOWHERE, TowerRow
+from archcli.load.huggingface.registry import family_of
 from archcli.load.huggingface.towers.source import TowerSource, unread
+from archcli.load.huggingface.wrappers.table import FLAT, WRAPPERS
+from archcli.load.huggingface.wrappers.text import HOLDING
 from archcli.load.loaded import MediaNote
 from archcli.load.spec.build import built_part
 from archcli.modules import Tower
 
+HELD = {held: kind for kind, (_, held, _) in HOLDING.items()}
+"""Model types of parts that hold a family's towers, and the family."""
 Reader = Callable[[TowerSource], Mapped | list[Mapped]]
 
 
@@ -36,38 +41,72 @@ class Towers(NamedTuple):
     beside: dict[str, int]
 
 
+def tower_rows(model_type: str) -> Sequence[TowerRow]:
+    """The rows of the parts that stand beside the language model in files of a model_type."""
+    if model_type in WRAPPERS:
+        return WRAPPERS[model_type].towers
+    family = family_of(HELD.get(model_type, model_type))
+    return () if family is None else family.towers
+
+
 def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers:
     """The towers of a wrapper's file, beside a language model with this mapping."""
-    known = Towers([], [], {}, [], {})
+    known, rows = Towers([], [], {}, [], {}), [row for row in tower_rows(whole.model_type) if row.reader]
     parts = any(key.endswith("_config") for key in whole.data if key != "quantization_config")
-    if not parts and (whole.model_type, FLAT) not in READERS:
+    if not parts and FLAT not in [row.key for row in rows]:
         # a flat file of a class outside of transformers states no tower (the first of LLaVA)
         return known
-    for (kind, key), place in READERS.items():
-        if kind != whole.model_type:
+    for row in rows:
+        if row.optional and whole.get(row.key, default=None) is None:
+            known.settled.append(row.key)
             continue
-        if (kind, key) in OPTIONAL and whole.get(key, default=None) is None:
-            known.settled.append(key)
-            continue
-        module, _, name = place.partition(":")
-        read: Reader = getattr(import_module(f"archcli.load.huggingface.towers.{module}"), name)
         # notes of a tower that turns out to be unknown are about nothing
         notes = len(whole.notes)
         try:
             source = TowerSource(whole, *hf.image_settings(whole), mapping["d_model"], text)
-            for tower in _made(source, read, mapping, in_prompt(whole, text, key)):
+            for tower in _made(source, _reader(row), mapping, _in_prompt(whole, text, row)):
                 if "params" in tower:
                     known.beside[tower["part"]] = tower["params"]
                 else:
                     known.towers.append(tower)
-            known.keys.append(key)
-            known.settled.extend(JOINS.get((kind, key), ()))
+            known.keys.append(row.key)
+            known.settled.extend(row.joins)
         except ArchError as error:
             del whole.notes[notes:]
-            known.reasons[key] = error.problems[0].what
-            if key == FLAT:  # no key of the file, of which another note would say it
-                whole.note(f"{key} is not counted: {known.reasons[key]}")
+            known.reasons[row.key] = error.problems[0].what
+            if row.key == FLAT:  # no key of the file, of which another note would say it
+                whole.note(f"{row.key} is not counted: {known.reasons[row.key]}")
     return known
+
+
+def _reader(row: TowerRow) -> Reader:
+    """The function that a row names."""
+    module, _, name = row.reader.partition(":")
+    read: Reader = getattr(import_module(f"archcli.load.huggingface.towers.{module}"), name)
+    return read
+
+
+def _in_prompt(whole: Config, text: Mapping[str, Any], row: TowerRow) -> Mapped:
+    """How the vectors of a tower stand in the prompt; empty of a class of which it is not known."""
+    if row.token == NOWHERE:
+        return {}
+    kind = "audio" if row.key == "audio_config" else "image"
+    named = (whole.get(f"{kind}_token_{end}", default=None) for end in ("id", "index"))
+    token = next((value for value in named if value is not None), row.token)
+    if type(token) is not int or token < 0:
+        return {}
+    return {"token": token, **_turned(whole, text, row)}
+
+
+def _turned(whole: Config, text: Mapping[str, Any], row: TowerRow) -> Mapped:
+    """The sections of rotary heads, as the text part states them or its class has them."""
+    if not row.sections:
+        return {}
+    stated = next((text[key] for key in ("rope_parameters", "rope_scaling") if text.get(key)), None)
+    sections = stated.get("mrope_section", row.sections) if isinstance(stated, dict) else row.sections
+    if not isinstance(sections, list | tuple) or len(sections) != len(row.sections):
+        raise whole.error(f"mrope_section must be three numbers, not {hf.short_repr(sections)}")
+    return {"sections": [*sections], "interleaved": row.in_turn}
 
 
 def _made(source: TowerSource, read: Reader, mapping: Mapped, place: Mapped) -> list[Mapped]:

@@ -6,17 +6,18 @@ Nothing of archcli is imported, as a class that is not listed yet cannot be.
 import ast
 import json
 from ast import literal_eval
+from functools import cache
 
-from own_source import ROOT, parsed
+from own_source import ROOT, module_name
 
 HF = "archcli.load.huggingface"
 """The package that has functions and constants, too."""
 PACKAGES = {
-    "archcli.modules": ["archcli.modules."],
-    "archcli.ops": ["archcli.ops."],
-    HF: [f"{HF}.{name}" for name in ("parts.", "config", "family", "weights.map", "weights.names")],
+    "archcli.modules": ["modules/**/*.py"],
+    "archcli.ops": ["ops/**/*.py"],
+    HF: [f"load/huggingface/{name}.py" for name in ("parts/*", "config*", "family", "weights/[mn]a*")],
 }
-"""By package, how the names of the files begin whose names it has."""
+"""By package, the files of `archcli/` whose names it has."""
 STUB = '''"""What `{package}` has, for type checkers and editors; made with listing.json."""
 
 {imports}
@@ -28,10 +29,18 @@ def folder(package):
     return ROOT / package.replace(".", "/")
 
 
+@cache
 def files(package):
     """The parsed files whose names a package has, by their dotted names."""
-    starts = tuple(PACKAGES[package])
-    return {name: tree for name, tree in parsed("archcli").items() if name.startswith(starts)}
+    paths = sorted(
+        {
+            path
+            for pattern in PACKAGES[package]
+            for path in (ROOT / "archcli").glob(pattern)
+            if path.stem != "__init__"
+        }
+    )
+    return {module_name(path): ast.parse(path.read_text()) for path in paths}
 
 
 def exported(package, tree):

@@ -1,4 +1,4 @@
-"""What a tower's reader is given, its own part with the defaults of its class, and pieces that many write.
+"""What the reader of a tower has at hand: its part with its class's defaults, and pieces to return.
 
 Imported for files with towers alone.
 """

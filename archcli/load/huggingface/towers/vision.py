@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import isqrt
-from typing import Any
 
 from archcli.load import huggingface as hf
 from archcli.load.huggingface import Config, Mapped
@@ -36,16 +35,12 @@ STEP_WORDS = {
 }
 
 
-def _fixed(source: TowerSource, encoder: Mapped, projector: list[Mapped], **more: Any) -> Mapped:
-    """A tower that reads images of one size."""
-    size = source.size(encoder["front_end"]["image_size"])
-    return {"model": encoder, "sizing": {"kind": "fixed", "size": size}, **more, "projector": projector}
-
-
 def deepseek_vl(source: TowerSource) -> Mapped:
     """DeepSeek-VL: SigLIP's patches through a perceptron."""
     encoder = source.encoder("vision_config", "siglip_vision_model")
-    return _fixed(source, encoder, [linear(source.width), GELU, linear(source.width)])
+    size = source.size(encoder["front_end"]["image_size"])
+    steps = [linear(source.width), GELU, linear(source.width)]
+    return {"model": encoder, "sizing": {"kind": "fixed", "size": size}, "projector": steps}
 
 
 def lfm2_vl(source: TowerSource) -> Mapped:

@@ -30,7 +30,8 @@ Reader = Callable[[Config], Mapped]
 class TowerRow(NamedTuple):
     """A part of a file beside its language model: how it is read, and how its vectors stand in the prompt.
 
-    reader: a file of `towers/` and its function, such as llava:gemma3; empty for a part that is not counted.
+    reader: a file of `towers/` and its function, such as .llava:gemma3; of a package of yours, such as
+        my_package.towers:eye; empty for a part that is not counted.
     key: of the part in the file.
     joins: further keys that the reader reads: parts of its projector.
     optional: the class has the tower only where the file states it; others it makes of defaults.

@@ -135,6 +135,6 @@ FAMILIES = {
         "GIT: GitConfig and GitForCausalLM, with the tower that sees the image.",
         _git,
         GIT_WEIGHTS,
-        towers=(hf.TowerRow("crossed:git"),),
+        towers=(hf.TowerRow(".crossed:git"),),
     ),
 }

@@ -352,6 +352,6 @@ FAMILIES = {
         "T5Gemma2Config and T5Gemma2ForConditionalGeneration.",
         _t5gemma2,
         _t5gemma2_names,
-        towers=(hf.TowerRow("llava:t5gemma2"),),
+        towers=(hf.TowerRow(".llava:t5gemma2"),),
     ),
 }

@@ -146,8 +146,8 @@ PHI4_WEIGHTS = {
 
 
 PHI4_TOWERS = (
-    hf.TowerRow("vision:phi4_multimodal"),
-    hf.TowerRow("heard:phi4", "audio_config"),
+    hf.TowerRow(".vision:phi4_multimodal"),
+    hf.TowerRow(".heard:phi4", "audio_config"),
 )
 
 

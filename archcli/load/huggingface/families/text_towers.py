@@ -137,18 +137,18 @@ FAMILIES = {
         "CLIP: CLIPConfig and CLIPModel, an encoder of texts beside one of images.",
         _clip,
         lambda config: CLIP_LABELS if _classifies(config) else CLIP,
-        towers=(hf.TowerRow("dual:clip"),),
+        towers=(hf.TowerRow(".dual:clip"),),
     ),
     "siglip": Family(
         "SigLIP: SiglipConfig and SiglipModel, an encoder of texts beside one of images.",
         _siglip,
         _siglip_names,
-        towers=(hf.TowerRow("dual:siglip"),),
+        towers=(hf.TowerRow(".dual:siglip"),),
     ),
     "siglip2": Family(
         "SigLIP 2 for images of any shape: Siglip2Config and Siglip2Model.",
         _siglip,
         _siglip_names,
-        towers=(hf.TowerRow("dual:siglip2"),),
+        towers=(hf.TowerRow(".dual:siglip2"),),
     ),
 }

@@ -82,7 +82,10 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
 def _reader(row: TowerRow) -> Reader:
     """The function that a row names."""
     module, _, name = row.reader.partition(":")
-    read: Reader = getattr(import_module(f"archcli.load.huggingface.towers.{module}"), name)
+    try:
+        read: Reader = getattr(import_module(module, "archcli.load.huggingface.towers"), name)
+    except (ImportError, AttributeError) as error:
+        raise ArchError(f"its reader {row.reader} cannot be used: {error}") from None
     return read
 
 

@@ -22,3 +22,10 @@ def test_a_listing_has_what_the_source_says(package, renew):
 def test_a_name_stands_in_one_file(package):
     found = [name for names in listings.names(package).values() for name in names]
     assert len(found) == len(set(found)), sorted(name for name in found if found.count(name) > 1)
+
+
+@pytest.mark.parametrize("package", listings.PACKAGES)
+def test_no_name_is_that_of_a_file_of_the_package(package):
+    """An import of the file would put it in the place of the name."""
+    files = {path.stem for path in listings.folder(package).iterdir()}
+    assert not files.intersection(*[{name for names in listings.names(package).values() for name in names}])

@@ -37,18 +37,32 @@ def test_a_part_without_a_line_gets_the_keys_that_its_reader_reads(part, monkeyp
     assert tower_defaults.line(kind, key, None, monkeypatch) == tower_defaults.stored()[part]
 
 
-FILES = {
-    # what LlavaOnevisionConfig(), PaliGemmaConfig() and Mistral3Config() make of it
-    "llava_onevision": ("d_model", 1152),
-    "paligemma": ("d_model", 1152),
-    "mistral3": ("patch_size", [14, 14]),
+PARTS = {
+    # LlavaConfig(vision_config=…).vision_config and its like: hidden_size, patch_size
+    "llava": {"without": (1024, 14), "empty": (768, 32)},
+    "llava_next": {"without": (1024, 14), "empty": (768, 32)},
+    "llava_onevision": {"without": (1152, 14), "empty": (768, 16)},
+    "paligemma": {"without": (1152, 14), "empty": (768, 16)},
+    "cohere2_vision": {"without": (1152, 16), "empty": (768, 16)},
+    "mistral3": {"without": (1024, 14), "empty": (1024, 16)},
+    "lighton_ocr": {"without": (1024, 14), "empty": (1024, 16)},
 }
+FILES = {"without": {}, "null": {"vision_config": None}, "empty": {"vision_config": {}}}
 TEXT = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4}
 
 
-@pytest.mark.parametrize("kind", FILES)
-def test_a_file_without_the_part_of_a_tower_has_what_the_wrapper_fills_in(kind):
-    key, value = FILES[kind]
-    tree = plain(import_config({"model_type": kind, "text_config": TEXT}).tree)
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("kind", PARTS)
+def test_a_part_that_a_file_lacks_is_what_the_wrapper_makes_and_an_empty_one_is_its_class(kind, file):
+    tree = plain(import_config({"model_type": kind, "text_config": TEXT, **FILES[file]}).tree)
     encoder = tree["towers"][0]["model"]
-    assert {**encoder["front_end"], **encoder}[key] == value
+    width, patch = PARTS[kind]["without" if file == "null" else file]
+    assert (encoder["d_model"], encoder["front_end"]["patch_size"]) == (width, [patch, patch])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("file", ["without", "empty"])
+@pytest.mark.parametrize("kind", PARTS)
+def test_transformers_says_so(kind, file):
+    part = transformers.CONFIG_MAPPING[kind](**FILES[file]).vision_config
+    assert (part.hidden_size, part.patch_size) == PARTS[kind][file]

@@ -116,8 +116,14 @@ def llava(source: TowerSource) -> Mapped:
     return {"model": encoder, "sizing": sizing, "projector": steps, **_taken(whole, encoder)}
 
 
-def _pinned(source: TowerSource, drop: list[Mapped], most: int = 0, layer: int = -2) -> Mapped:
-    encoder = source.encoder("vision_config", "clip_vision_model")
+def _pinned(
+    source: TowerSource,
+    drop: list[Mapped],
+    most: int = 0,
+    layer: int = -2,
+    usual: str = "clip_vision_model",
+) -> Mapped:
+    encoder = source.encoder("vision_config", usual)
     stated = source.processor if source.in_file else source.whole
     pins = stated.get("image_grid_pinpoints", default=PINS)
     source.whole.ignore("image_grid_pinpoints", "use_image_newline_parameter")
@@ -227,7 +233,7 @@ def llava_onevision(source: TowerSource) -> Mapped:
     most = str(ratio.value).removeprefix("anyres_max_")
     if not most.isdecimal():
         raise source.whole.error(f"vision_aspect_ratio {ratio.value!r} is not known", at=ratio.place)
-    tower = _pinned(source, _chosen(source.whole, "full", -1), int(most), -1)
+    tower = _pinned(source, _chosen(source.whole, "full", -1), int(most), -1, "siglip_vision_model")
     own = tower["model"]["front_end"]["image_size"]
     size = source.frame_size(own)
     if hf.bare(size) != hf.bare(own):  # the class pools the tower's own rows and columns

@@ -49,8 +49,8 @@ class TowerSource:
     def defaults(self, key: str) -> Mapping[str, Any]:
         """The defaults of a part's class, and where a file lacks the part what the wrapper's class states."""
         entry = hf.value_at(TOWER_DEFAULTS, f"{self.whole.model_type} {key}") or {}
-        missing = NOTHING if self.whole.get(key, default={}) else entry.get("missing", NOTHING)
-        return {**entry.get("class", NOTHING), **missing}
+        is_missing = self.whole.get(key, default=None) is None  # an empty part is the class's own
+        return {**entry.get("class", NOTHING), **(entry.get("missing", NOTHING) if is_missing else NOTHING)}
 
     def part(self, key: str, unstated: Mapping[str, Any] = NOTHING) -> Config:
         """The config of a tower with the defaults of its class, or those `unstated` in defaults.json."""

@@ -9,8 +9,8 @@ from archcli.errors import ArchError
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue
 from archcli.load.huggingface.parts.processing import image_settings
-from archcli.load.huggingface.towers.beside import TowerSource
 from archcli.load.huggingface.towers.heard import phi4
+from archcli.load.huggingface.towers.source import TowerSource
 from archcli.load.source import load_text
 from archcli.modules.spec.request import Medium, Request
 from oracle.regenerate_hearing import FIGURES, figures

@@ -75,6 +75,3 @@ class Deepstack(NamedTuple):
     def is_unread(self, layer: Number) -> bool:
         """False: every layer is read."""
         return False
-
-
-__all__ = ["Deepstack", "Taps"]

@@ -141,6 +141,3 @@ class ConformerBlock(Block):
         yield from self.check_stateless("conformer")
         if self.mixing is None or self.ffn is None:
             yield Conflict("conformer-parts", "ffn", "it has attention and networks", "state both")
-
-
-__all__ = ["ConformerBlock", "LightConvolution"]

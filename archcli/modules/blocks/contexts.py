@@ -109,6 +109,3 @@ class BlockContextAttention(MultiHeadAttention):
         if self.pads_tokens and self.before:
             what = "tokens that are padded to blocks have none before them"
             yield Conflict("block-before", "before", what, "leave before out")
-
-
-__all__ = ["BlockContextAttention"]

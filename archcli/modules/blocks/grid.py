@@ -98,6 +98,3 @@ class Downsample(Coarser):
         kernel = self.size if self.kernel is None else self.kernel
         h, w = ((side + 2 * self.padding - kernel) // self.size + 1 for side in grid)
         return h, w
-
-
-__all__ = ["Coarser", "ConvolvedPreNorm", "Downsample"]

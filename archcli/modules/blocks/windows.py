@@ -145,6 +145,3 @@ class AxisAttention(ProjectedAttention):
             raise ArchError("differences of rows and columns need a grid of places")
         bias: Tensor = AxisBias("axis_bias", context.grid)(q, group=ScoreBias.group)
         return bias
-
-
-__all__ = ["AxisAttention", "ChannelAttention", "GridWindowAttention", "PatchWindowAttention"]

@@ -353,6 +353,3 @@ class TiledPatches(Patched):
         if not plain or self.teacher_token or self.registers or self.flat or self.stride or self.keeps_grid:
             what = "tiles have a class token each, trained positions, and patches side by side"
             yield Conflict("tiles-alike", "tiles", what, "leave other fields of patches out")
-
-
-__all__ = ["FrontEnd", "PatchEmbedding", "Patched", "TiledPatches"]

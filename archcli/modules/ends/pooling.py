@@ -136,13 +136,3 @@ class AttentionPooling(Pooling):
         normed = y if self.norm is None else self.norm(y, name="norm")
         total: Tensor = Add("ffn_residual")(y, self.ffn(normed, name="ffn"))
         return total
-
-
-__all__ = [
-    "AttentionPooling",
-    "BesidePooling",
-    "FirstAndMean",
-    "FirstToken",
-    "MeanToken",
-    "Pooling",
-]

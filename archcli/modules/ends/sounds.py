@@ -85,6 +85,3 @@ class ConvolvedSpectrogram(FrontEnd):
 Sizes = Annotated[tuple[Size, ...], Length(1)]
 Whole = Annotated[int, Interval(ge=1)]
 """A number that is no symbol of formulas: layers are laid out by it, and a sound's length is divided."""
-
-
-__all__ = ["ConvolvedSpectrogram"]

@@ -266,11 +266,3 @@ class SubsampledSpectrogram(ChunkedFrames):
         if self.separable and len(set(self.channels)) > 1:
             what = "separable layers keep the number of channels"
             yield Conflict("separable-channels", "channels", what, "state equal ones")
-
-
-__all__ = [
-    "CausalSpectrogram",
-    "ChunkedSpectrogram",
-    "PlainFrames",
-    "SubsampledSpectrogram",
-]

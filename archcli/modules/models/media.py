@@ -130,6 +130,3 @@ def token_of(tower: Tower) -> int:
             f"{tower.part} states no token, in whose place its vectors stand", "add token: its id"
         )
     return tower.token
-
-
-__all__ = ["GivenMedium", "by_tower", "read_media", "read_of", "token_of", "why_not_run"]

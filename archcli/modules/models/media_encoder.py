@@ -160,6 +160,3 @@ class MediaEncoder(Model, Stack, TowerModel):
             yield Conflict(
                 "teacher-labels", "teacher", what, "add n_labels and pooling: first, or leave it out"
             )
-
-
-__all__ = ["MediaEncoder"]

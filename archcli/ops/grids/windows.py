@@ -58,6 +58,3 @@ class JoinWindows(Op):
         cut = x.view(-1, rows, columns, s, s, x.shape[2]).transpose(2, 3)
         joined = cut.reshape(-1, rows * s, columns * s, x.shape[2])
         return joined[:, :h, :w].contiguous()
-
-
-__all__ = ["CutWindows", "JoinWindows"]

@@ -167,17 +167,17 @@ def _nothing(recording: ProgramRecording, asked: ProgramOptions) -> str:
     """Why no step was traced, and what to do."""
     if recording.failure:
         return f"no step was traced: {recording.failure}"
-    if not recording.found and asked.step_on == "optimizer":
+    if not recording.steps and asked.step_on == "optimizer":
         return (
             "no step was found: no optimizer of torch's stepped in this process; --step-on forward takes "
             "each pass of the outermost module as a step; processes that the program starts are not watched"
         )
-    if not recording.found:
+    if not recording.steps:
         return "no step was found: no module with parameters ran in this process"
     needed = asked.warm_up + 3
     fewer = ", or --warm-up 1" if asked.warm_up > 1 else ""
     return (
-        f"no step was traced: the program ended after {recording.found} of them, and the first "
+        f"no step was traced: the program ended after {recording.steps} of them, and the first "
         f"{needed} are left out, counted and timed without the tracer; let it run longer{fewer}"
     )
 

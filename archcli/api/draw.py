@@ -56,9 +56,9 @@ class DrawOptions:
 class ArchitectureDrawing:
     """A drawing of one to four architectures: as SVG in a notebook, as text where it is printed."""
 
-    def __init__(self, anatomies: Sequence[Anatomy], words: Sequence[Difference] = ()) -> None:
+    def __init__(self, anatomies: Sequence[Anatomy], differences: Sequence[Difference] = ()) -> None:
         """Keep what is drawn; nothing is placed before it is asked for."""
-        self.anatomies, self.words = tuple(anatomies), tuple(words)
+        self.anatomies, self.words = tuple(anatomies), tuple(differences)
 
     def svg(self) -> str:
         """The drawing as an SVG file."""
@@ -167,9 +167,9 @@ def _profile_of(subjects: Sequence[Subject], options: DrawOptions) -> Any:
         raise ArchError(Problem(what, "profile the model alone", path=str(options.profile)))
     profiled = _asked(document["model"]["name"], document["inputs"].get("set"))
     drawn = (_asked(subject.name, subject.overrides) for subject in subjects)
-    other = next((name for name in drawn if name != profiled), None)
-    if other is not None:
-        what = f"a profile of {quote(profiled)}, not of {quote(other)}"
+    undrawn = next((name for name in drawn if name != profiled), None)
+    if undrawn is not None:
+        what = f"a profile of {quote(profiled)}, not of {quote(undrawn)}"
         raise ArchError(Problem(what, "profile the model that is drawn", path=str(options.profile)))
     return document
 

@@ -132,7 +132,7 @@ class MemoryOptions(OffloadOptions, PlanOptions, MediaOptions):
             what = f"--new applies to serving only, and the phase is {phase}"
             raise ArchError(what, "ask for --phase serve, or leave --new out")
         return part(
-            replace(self, phase=phase, dtype=self.dtype or usual), MemorySettings, beside=SET_BY_ENGINE
+            replace(self, phase=phase, dtype=self.dtype or usual), MemorySettings, omitted=SET_BY_ENGINE
         )
 
     def question(self, loaded: Model) -> MemoryQuestion:

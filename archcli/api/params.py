@@ -79,11 +79,11 @@ def headers_report(options: ParamsOptions, overrides: Sequence[str] = ()) -> Rep
     """The report on a checkpoint by itself; None where MODEL is an architecture."""
     if not is_checkpoint(options.model):
         return None
-    asked = {**dataclasses.asdict(options), "set": [*overrides] or None}
+    values = {**dataclasses.asdict(options), "set": [*overrides] or None}
     usual = {field.name: field.default for field in dataclasses.fields(options)} | {"set": None}
-    stated = [name for name, value in asked.items() if name != "model" and value != usual[name]]
-    if stated:
-        what = f"--{stated[0]} is for an architecture, and these are a checkpoint's tensors by themselves"
+    changed = [name for name, value in values.items() if name != "model" and value != usual[name]]
+    if changed:
+        what = f"--{changed[0]} is for an architecture, and these are a checkpoint's tensors by themselves"
         raise ArchError(what, "leave it out, or give a config.json")
     from archcli.load.checkpoint.checkpoint import read_headers
     from archcli.measure.weights.headers import StoredTensor, count_headers

@@ -165,9 +165,9 @@ def check_against(options: Mapping[str, Any]) -> None:
         if options["calibrate"]:
             raise ArchError("--calibrate is for a prediction", "add --against-prediction")
         return
-    given = [option for name, option in NOT_PREDICTED.items() if options.get(name)]  # Python asks for fewer
-    if given:
-        raise ArchError(f"--against-prediction is of one whole pass, and {given[0]} is not", "leave it out")
+    refused = [option for name, option in NOT_PREDICTED.items() if options.get(name)]  # Python asks for fewer
+    if refused:
+        raise ArchError(f"--against-prediction is of one whole pass, and {refused[0]} is not", "leave it out")
 
 
 ALONE = {
@@ -218,11 +218,11 @@ def _with_towers(
     if reason:
         hint = f"--part {named} profiles a tower; without images and sounds it is the language model"
         raise ArchError(f"towers of {subject.name} are counted and not run: {reason}", hint)
-    given = [option for name, option in ALONE.items() if vars(options)[name]]
-    given += [] if launch is None else ["--tp or --dp"]
-    if given:
+    refused = [option for name, option in ALONE.items() if vars(options)[name]]
+    refused += [] if launch is None else ["--tp or --dp"]
+    if refused:
         raise ArchError(
-            f"{given[0]} is of the language model or of one tower, without images and sounds in a prompt",
+            f"{refused[0]} is of the language model or of one tower, without images and sounds in a prompt",
             f"leave it out, or add --part {named}",
         )
     return subject.model.placing(request)

@@ -39,7 +39,7 @@ def _amount(value: Any) -> int | None:
 def _goal(name: str) -> Conversion:
     """An amount as a whole number, 3e9 or "3B"."""
     known = accepted(ScaleSettings)[name]
-    return Conversion(known.words, lambda value: known.convert(_amount(value)))
+    return Conversion(known.phrase, lambda value: known.convert(_amount(value)))
 
 
 Params = Annotated[
@@ -140,8 +140,8 @@ def scaled(subject: Subject, options: ScaleOptions) -> ScaledModel:
         from archcli.api.predict import PredictOptions, predict_question  # of a device alone
         from archcli.measure.scale.step import TrainingDevices
 
-        asked = PredictOptions(subject.model, options.device, "train")
-        devices = TrainingDevices(predict_question(subject.model, asked))
+        options_of_training = PredictOptions(subject.model, options.device, "train")
+        devices = TrainingDevices(predict_question(subject.model, options_of_training))
     settings = part(options, ScaleSettings)
     problem = ScaleProblem(subject.model, settings, judge_of(subject.name), devices, siblings_of(subject))
     answer = problem.solve()

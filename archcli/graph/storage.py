@@ -126,13 +126,13 @@ class Recomputed:
 class RecomputedRegion:
     """Storages made within a module that is recomputed: those its locals hold, and those its steps keep."""
 
-    made: list[ref[LiveStorage]] = field(default_factory=list)
+    storages: list[ref[LiveStorage]] = field(default_factory=list)
     kept: dict[int, Allocation] = field(default_factory=dict)
 
     def alive(self, saved: Mapping[int, LiveStorage]) -> Number:
         """Bytes alive when the module runs again, at the same operation, beside what autograd has saved."""
         # a tensor that a local holds and a step keeps is one storage: the dict has it once
-        held = [storage.record for made in self.made if (storage := made()) is not None]
+        held = [storage.record for storage_of in self.storages if (storage := storage_of()) is not None]
         fresh = {id(a): a for a in held if id(a) not in saved}
         return sum(a.size for a in {**fresh, **self.kept}.values())
 

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from archcli.launches.tensor import ShapeTensor, Sizes, same_layout
 
 
-def like_inputs(shape: Sizes, given: Sequence[ShapeTensor]) -> Sizes | None:
+def like_inputs(shape: Sizes, inputs: Sequence[ShapeTensor]) -> Sizes | None:
     """Strides of an element-wise result of these; None for those in the order of the axes."""
-    if all(x.shape == shape and x.is_contiguous() for x in given):
+    if all(x.shape == shape and x.is_contiguous() for x in inputs):
         return None
-    alike = all(x.shape == shape for x in given)
-    if alike and all(map(_fills_channels_last, given)):
+    alike = all(x.shape == shape for x in inputs)
+    if alike and all(map(_fills_channels_last, inputs)):
         return channels_last(shape)
-    laid = [_broadcast_strides(x, shape) for x in given]
-    if alike and laid.count(laid[0]) == len(laid) and is_dense(given[0]):
+    laid = [_broadcast_strides(x, shape) for x in inputs]
+    if alike and laid.count(laid[0]) == len(laid) and is_dense(inputs[0]):
         return laid[0]
     return ordered_strides(shape, laid)
 

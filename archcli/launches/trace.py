@@ -36,14 +36,14 @@ def run_backward(
     log.stage = "backward"
     with logged(log), without_grad():
         for node in reversed(log.nodes):
-            given = waiting.pop(id(node), None)
-            if given is None:
+            arrived = waiting.pop(id(node), None)
+            if arrived is None:
                 continue
             if folded is not None:
-                folded.arrive(node, given)
+                folded.arrive(node, arrived)
             log.origin, log.repeats = node.origin, node.repeats
             try:
-                of_inputs = node.backward(*[given.get(i) for i in range(node.outputs)])
+                of_inputs = node.backward(*[arrived.get(i) for i in range(node.outputs)])
             except NOT_KNOWN as problem:
                 raise unknown_kernels(problem, node.origin) from problem
             for x, gradient in zip(node.inputs, of_inputs, strict=False):

@@ -97,16 +97,16 @@ def _counted(model: Model, request: Request, *, unmasked: bool) -> tuple[Pass, d
         return _beside_towers(model, request, unmasked=unmasked)
     if not model.media:
         return checked_pass(model, request), {}
-    asked = request.media or model.fitted(request).media
-    passes = [checked_pass(model, replace(request, media=(medium,))) for medium in asked]
+    media = request.media or model.fitted(request).media
+    passes = [checked_pass(model, replace(request, media=(medium,))) for medium in media]
     entries = [
         _of_medium(medium, model.tokens_of(medium), _by_part(counted, model.part_of, unmasked=unmasked))
-        for medium, counted in zip(asked, passes, strict=True)
+        for medium, counted in zip(media, passes, strict=True)
     ]
     first, length = passes[0], sum(counted.new for counted in passes)
     whole = replace(
         first,
-        request=replace(first.request, seq_len=length, media=asked),
+        request=replace(first.request, seq_len=length, media=media),
         rows=tuple(row for counted in passes for row in counted.rows),
     )
     return whole, {"media": entries}

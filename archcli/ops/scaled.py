@@ -114,8 +114,8 @@ class TrainedScale(Op):
 
     def workspace(self, width: int, x: Shape) -> Workspace:
         """Bytes of the product before the bias is added, or of the factors made of what is stored."""
-        made = prod(self.weights(x)["scale"]) if self.offset else 0
-        return Workspace(width * (prod(x) if self.bias else made))
+        shifted = prod(self.weights(x)["scale"]) if self.offset else 0
+        return Workspace(width * (prod(x) if self.bias else shifted))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         scale = weights["scale"].to(x.dtype)

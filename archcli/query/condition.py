@@ -76,8 +76,8 @@ class TextTest(NamedTuple):
         text = str(value).lower()
         if self.sign == "~":
             return self.bound in text
-        words = text.replace(",", " ").split()  # of "image, video" each
-        return (self.bound in {text, *words}) == (self.sign != "!=")
+        kinds = text.replace(",", " ").split()  # of "image, video" each
+        return (self.bound in {text, *kinds}) == (self.sign != "!=")
 
 
 class FlagTest(NamedTuple):

@@ -73,9 +73,9 @@ def write_new_files(folder: Path, texts: Mapping[str, str]) -> None:
     Files that were written before a failure are removed again.
     """
     check_new_files(folder, texts)
-    made, written = not folder.exists(), []
+    is_new, written = not folder.exists(), []
     try:
-        if made:
+        if is_new:
             folder.mkdir()
         for name, text in texts.items():
             write_data(text.encode(), folder / name)
@@ -85,7 +85,7 @@ def write_new_files(folder: Path, texts: Mapping[str, str]) -> None:
         with suppress(OSError):
             for path in written:
                 path.unlink()
-            if made:
+            if is_new:
                 folder.rmdir()
         if isinstance(problem, OSError):
             raise ArchError(f"cannot make {folder}: {problem.strerror or problem}") from None
@@ -186,18 +186,18 @@ def _write_file(path: Path, data: bytes) -> None:
     # a link stays one: what it names is replaced
     target = Path(os.path.realpath(path))
     # in the same folder, as a rename does not reach another file system
-    beside = target.with_name(f".archcli-{os.urandom(8).hex()}")
+    temporary = target.with_name(f".archcli-{os.urandom(8).hex()}")
     # O_EXCL: a file or a link that somebody has put there is neither followed nor written
-    opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    opened = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         if known is not None and hasattr(os, "fchmod"):
             # the file keeps its rights; a new one has those of the umask
             os.fchmod(opened, stat.S_IMODE(known.st_mode))
         _fill(opened, data)
-        beside.replace(target)
+        temporary.replace(target)
     except BaseException:
         # after Ctrl-C too, no half of a file is left
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

@@ -77,11 +77,11 @@ class OffloadOptions:
         Raises ArchError for another engine, for what the model does not have, and for too little RAM.
         """
         if self.offload is None:
-            stated = [
+            changed = [
                 name for name in ("ram", "ram_bandwidth", "bus_bandwidth") if getattr(self, name) is not None
             ]
-            if stated:
-                option = f"--{stated[0].replace('_', '-')}"
+            if changed:
+                option = f"--{changed[0].replace('_', '-')}"
                 raise ArchError(f"{option} is of --offload, which is left out", "--offload auto")
             return question
         from archcli.measure.memory.answers import offloading  # asked for by name

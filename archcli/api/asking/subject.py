@@ -132,8 +132,8 @@ def given(model: Any, overrides: Sequence[str] = ()) -> Subject:
 
 def subject_of(loaded: Loaded, overrides: Sequence[str] | None = None) -> Subject:
     """The architecture as questions take it."""
-    told = (loaded.notes, loaded.config, loaded.dtype)
-    return Subject(loaded.model, loaded.name, loaded.source, list(overrides or ()), *told)
+    loaded_with = (loaded.notes, loaded.config, loaded.dtype)
+    return Subject(loaded.model, loaded.name, loaded.source, list(overrides or ()), *loaded_with)
 
 
 def subjects(models: Sequence[str], overrides: Sequence[Sequence[str]] = ()) -> list[Subject]:

@@ -100,14 +100,14 @@ def _inside(folder: Path, name: str) -> Path | None:
     try:
         # resolved, so that neither .. nor a link leads out of the folder
         path = (root / name).resolve()
-        found = path.is_relative_to(root) and path.exists()
+        exists = path.is_relative_to(root) and path.exists()
     except (OSError, ValueError, RuntimeError):  # a name too long, or with a NUL in it; a link to itself
         return None
     if not path.is_relative_to(root):
         raise ArchError(f"{quote(name)} is outside of the folder that archcli mcp reads", INSTEAD)
-    if found and not (path.is_file() or path.is_dir()):  # a pipe would be waited for
+    if exists and not (path.is_file() or path.is_dir()):  # a pipe would be waited for
         raise ArchError(f"{quote(name)} is neither a file nor a folder", INSTEAD)
-    return path if found and path != root else None
+    return path if exists and path != root else None
 
 
 def _unknown(name: str, folder: Path | None) -> ArchError:

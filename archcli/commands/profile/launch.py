@@ -70,14 +70,14 @@ def _plan(tp: int, dp: int) -> str:
 
 def _command(context: typer.Context, number: int) -> str:
     """The command that was typed, behind the launcher that starts its processes."""
-    words = ["torchrun", "--no-python", "--nproc-per-node", str(number), "archcli", "profile"]
+    args = ["torchrun", "--no-python", "--nproc-per-node", str(number), "archcli", "profile"]
     for parameter in context.command.params:
         name = parameter.name or ""
         # what was typed alone: an option's default need not be repeated
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            words += _words(parameter, context.params[name])
-    return shlex.join(words)
+            args += _words(parameter, context.params[name])
+    return shlex.join(args)
 
 
 def _words(parameter: Any, value: Any) -> list[str]:

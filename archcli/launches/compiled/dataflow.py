@@ -162,6 +162,6 @@ def _read(kernel: KernelCost, inputs: Sequence[ShapeTensor]) -> Iterator[MemoryR
     regions = [MemoryRegion.of(x) for x in inputs]
     if regions:
         largest = max(range(len(regions)), key=lambda i: regions[i].bytes)
-        beside = sum(region.bytes for region in regions) - regions[largest].bytes
-        regions[largest] = regions[largest]._replace(bytes=max(0, kernel.read - beside))
+        rest = sum(region.bytes for region in regions) - regions[largest].bytes
+        regions[largest] = regions[largest]._replace(bytes=max(0, kernel.read - rest))
     yield from regions

@@ -70,8 +70,8 @@ def _sizes_told_apart(call: Call, shapes: Sequence[Shape], held: list[Any]) -> t
     """A key of a call and its shapes: themselves where all sizes are plain numbers of one model."""
     strides = [layout.strides for layout in call.layouts if layout is not None and layout.strides is not None]
     sizes = chain(call.widths, (call.width, call.n_experts), *shapes, *strides)
-    given = (call, *shapes)
-    return given if HASHED.issuperset(map(type, sizes)) else tuple(_plain(given, held))
+    call_and_shapes = (call, *shapes)
+    return call_and_shapes if HASHED.issuperset(map(type, sizes)) else tuple(_plain(call_and_shapes, held))
 
 
 def _plain(values: tuple[Any, ...], held: list[Any]) -> Iterator[Hashable]:

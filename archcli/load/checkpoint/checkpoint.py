@@ -127,12 +127,12 @@ def read_headers(source: str) -> Checkpoint:
     checkpoint = read_checkpoint(source)
     path = Path(source)
     folder = path if path.is_dir() else path.parent
-    beside = next((name for name in DESCRIBING if (folder / name).is_file()), None)
+    config = next((name for name in DESCRIBING if (folder / name).is_file()), None)
     note = "no config.json is beside it: tensors are listed, and what computes with them is not known."
-    if beside is not None:
-        note = f"{beside} is beside it: give the folder for the architecture."
-    stated = () if None not in checkpoint.tensors.values() else _stated_bytes(Path(checkpoint.source))
-    return checkpoint._replace(notes=(note, *checkpoint.notes, *stated))
+    if config is not None:
+        note = f"{config} is beside it: give the folder for the architecture."
+    sizes = () if None not in checkpoint.tensors.values() else _stated_bytes(Path(checkpoint.source))
+    return checkpoint._replace(notes=(note, *checkpoint.notes, *sizes))
 
 
 def _stated_bytes(index: Path) -> tuple[str, ...]:

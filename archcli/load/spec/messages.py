@@ -126,9 +126,9 @@ def no_mapping(path: str, node: Node, options: Options) -> tuple[str, str]:
 
 def missing_kind(node: Node, options: Options) -> tuple[str, str]:
     """(problem, hint) for a mapping without a required `kind`."""
-    made = node.where.source.name == SET
+    is_set = node.where.source.name == SET
     return "missing key kind", f"one of {', '.join(options)}" + (
-        "; nothing is written there that --set could change" if made else ""
+        "; nothing is written there that --set could change" if is_set else ""
     )
 
 

@@ -65,7 +65,7 @@ def rows() -> Iterator[Json]:
     """Every key of every class: what it takes, its default, what it means."""
     for cls in _classes():
         for name, field in fields(cls).items():
-            taken = field.type.words if field.type else " | ".join(choices(field.spec)) or "a mapping"
+            taken = field.type.phrase if field.type else " | ".join(choices(field.spec)) or "a mapping"
             left_out = "" if field.required else _default(field)
             yield {
                 "class": cls.__name__,

@@ -34,34 +34,34 @@ class Deferred:
         """Its value at these sizes."""
         raise NotImplementedError
 
-    def __add__(self, other: Number) -> Deferred:
-        return Operation(operator.add, self, other)
+    def __add__(self, number: Number) -> Deferred:
+        return Operation(operator.add, self, number)
 
-    def __radd__(self, other: Number) -> Deferred:
-        return Operation(operator.add, other, self)
+    def __radd__(self, number: Number) -> Deferred:
+        return Operation(operator.add, number, self)
 
-    def __sub__(self, other: Number) -> Deferred:
-        return Operation(operator.sub, self, other)
+    def __sub__(self, number: Number) -> Deferred:
+        return Operation(operator.sub, self, number)
 
-    def __rsub__(self, other: Number) -> Deferred:
-        return Operation(operator.sub, other, self)
+    def __rsub__(self, number: Number) -> Deferred:
+        return Operation(operator.sub, number, self)
 
-    def __mul__(self, other: Number) -> Deferred:
-        return Operation(operator.mul, self, other)
+    def __mul__(self, number: Number) -> Deferred:
+        return Operation(operator.mul, self, number)
 
-    def __rmul__(self, other: Number) -> Deferred:
-        return Operation(operator.mul, other, self)
+    def __rmul__(self, number: Number) -> Deferred:
+        return Operation(operator.mul, number, self)
 
-    def __floordiv__(self, other: Number) -> Deferred:
-        return Operation(operator.floordiv, self, other)
+    def __floordiv__(self, number: Number) -> Deferred:
+        return Operation(operator.floordiv, self, number)
 
-    def __rfloordiv__(self, other: Number) -> Deferred:
-        return Operation(operator.floordiv, other, self)
+    def __rfloordiv__(self, number: Number) -> Deferred:
+        return Operation(operator.floordiv, number, self)
 
     # `arith.minimum` looks for a method of this name
-    def minimum(self, other: Number) -> Deferred:
+    def minimum(self, number: Number) -> Deferred:
         """The smaller of two numbers."""
-        return Operation(min, self, other)
+        return Operation(min, self, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,12 +225,12 @@ class CacheSize:
         """The same states by the path of the operation that leaves them."""
         # states of the source are left out below, so that its length does not matter
         sizes = _sizes(context, batch_size, 1)
-        found: dict[str, list[State]] = {}
+        states_of: dict[str, list[State]] = {}
         for row in self._layers.get(path, ()):
             states = [_evaluated(state, sizes) for state in row.states if state.kind in OWN]
             if states:
-                found.setdefault(row.path, []).extend(states)
-        return found
+                states_of.setdefault(row.path, []).extend(states)
+        return states_of
 
 
 OF_BLOCKS = "compressed"

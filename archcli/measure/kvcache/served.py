@@ -150,7 +150,9 @@ def held_bytes(
     return dtypes.bytes_of(contents)
 
 
-def most_beside(cached: Callable[[int], int], beside: Callable[[int], int], budget: int, most: int) -> int:
+def most_beside(
+    cached: Callable[[int], int], pass_bytes: Callable[[int], int], budget: int, most: int
+) -> int:
     """The largest number up to `most` whose cache and what lies beside it fit a budget; 0 if none.
 
     Asks `beside` seldom, as a trace of a prefill costs far more than the bytes of a cache. It grows with the
@@ -158,12 +160,12 @@ def most_beside(cached: Callable[[int], int], beside: Callable[[int], int], budg
     """
     least = 1
     while True:
-        most = most_within(cached, budget - beside(least), most)
-        if most <= least or cached(most) + beside(most) <= budget:
+        most = most_within(cached, budget - pass_bytes(least), most)
+        if most <= least or cached(most) + pass_bytes(most) <= budget:
             return most
-        before, least = least, max(least, most_within(cached, budget - beside(most), most))
+        before, least = least, max(least, most_within(cached, budget - pass_bytes(most), most))
         if least - before <= (most - before) // 2:
-            return most_within(lambda number: cached(number) + beside(number), budget, most, least)
+            return most_within(lambda number: cached(number) + pass_bytes(number), budget, most, least)
 
 
 def most_within(needed: Callable[[int], int], budget: int, most: int, least: int = 1) -> int:

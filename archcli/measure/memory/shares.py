@@ -216,20 +216,20 @@ class Gathered(NamedTuple):
         weight, copied = widths.weight, self.reduced * widths.gradient
         root, sums = self.root * weight, self.sums * widths.gradient
         # a buffer of what was gathered is there until the next one is
-        one = self.layers * weight // 2
+        block = self.layers * weight // 2
         # of these the rank's own part counts among the gradients
         head, ends = ((whole - -(-whole // replicas)) * weight for whole in (self.head, self.ends))
-        made = 0 if sums else self.reduced * weight
+        gradients = 0 if sums else self.reduced * weight
         places: dict[Place, Number] = {
             "before": 2 * root if not sums else root,
-            "forward": root + 2 * one,
-            "behind": root + one,
+            "forward": root + 2 * block,
+            "behind": root + block,
             "loss": root,
-            "head": root + one + head,
+            "head": root + block + head,
             # the copy of a layer's gradients is there while the layer before it runs
-            "last": root + 2 * one + head + made,
-            "backward": root + 2 * one + head + made + copied,
-            "first": root + one + head + made + copied,
+            "last": root + 2 * block + head + gradients,
+            "backward": root + 2 * block + head + gradients + copied,
+            "first": root + block + head + gradients + copied,
             "end": root + ends + copied,
         }
         return {place: size + sums for place, size in places.items()}

@@ -164,13 +164,13 @@ def sizes_of(request: Request) -> tuple[Hashable, ...]:
 
 def _once(made_before: dict[Hashable, Any], key: Hashable, make: Callable[[], T]) -> T:
     try:
-        made = made_before.pop(key, None)
+        result = made_before.pop(key, None)
     except TypeError:  # arrays and symbols
         return make()
-    made = made_before[key] = make() if made is None else made
+    result = made_before[key] = make() if result is None else result
     if len(made_before) > MOST_HELD:  # a trace of many layers is large
         del made_before[next(iter(made_before))]
-    return cast("T", made)
+    return cast("T", result)
 
 
 def trace_memory(

@@ -225,8 +225,8 @@ def serve(
     def step(past: int) -> Prediction:
         return predict_pass(model, settings.decoding(model, past), device, plan, use)
 
-    def prefilled(asked: MemorySettings) -> Prediction:
-        return predict_pass(model, replace(asked, phase="prefill"), device, plan, use)
+    def prefilled(prompt_settings: MemorySettings) -> Prediction:
+        return predict_pass(model, replace(prompt_settings, phase="prefill"), device, plan, use)
 
     prefill = prefilled(settings)
     alone = prefill if running == 1 else prefilled(settings.alone())

@@ -108,10 +108,10 @@ class Folding:
                 readers.setdefault(source_row(read), set()).add(self.renamed(row.id))
         first_like: dict[Hashable, str] = {}
         # without those of weights: two of these are two, however equal
-        for row_id, made in self.made.items():
+        for row_id, table in self.made.items():
             by = readers.get(row_id, set())
             if by and all(self.layer_of[reader] for reader in by):
-                self.tables[row_id] = first_like.setdefault((frozenset(by), made), row_id)
+                self.tables[row_id] = first_like.setdefault((frozenset(by), table), row_id)
 
     def _shared_weights(self) -> dict[str, list[tuple[str, str]]]:
         """By layer, the modules in it that share weights, and with which others."""

@@ -163,11 +163,11 @@ class SoftmaxAttention(Attention):
         v: Tensor,
         name: str = "attend",
         mask: Mask | None = None,
-        **given: Tensor | None,
+        **optional: Tensor | None,
     ) -> Tensor:
         """Scores, softmax and mix; q [B,T,H,d], k [B,S,K,d], v [B,S,K,e] to [B,T,H,e].
 
-        `d_query` is the width the default scale goes by. `given` are further inputs of `Attend`: selected
+        `d_query` is the width the default scale goes by. `optional` are further inputs of `Attend`: selected
         [B,T,k], the keys of an indexer's choice, or bias [B,H,T,S], the gates of keys. `mask` stands in place
         of the layer's where that does not say how many keys there are of each sort.
         """
@@ -182,7 +182,7 @@ class SoftmaxAttention(Attention):
         bias = self.own_bias(context, q, k, scale)
         # never two of one key: `Stack.check` refuses a score_bias beside a position that shares its bias
         spans = context.spans if self.causal else None
-        inputs = ((of_layer, bias), ("shared_bias", context.bias), ("spans", spans), *given.items())
+        inputs = ((of_layer, bias), ("shared_bias", context.bias), ("spans", spans), *optional.items())
         extras |= {key: extra for key, extra in inputs if extra is not None}
         relu = self.normalizer == "relu"
         slope, factor = self.position.max_bias, self.position.bias_factor(scale)
@@ -252,7 +252,7 @@ class SoftmaxAttention(Attention):
                 "leave causal out" if self.causal is False else "state causal: false",
             )
         if self.sparsity is not None:
-            yield from (found.below("sparsity") for found in self.sparsity.check_heads(self.n_heads))
+            yield from (conflict.below("sparsity") for conflict in self.sparsity.check_heads(self.n_heads))
         if self.sinks and self.normalizer == "relu":
             yield Conflict(
                 "sinks-need-softmax",

@@ -124,15 +124,15 @@ class BlockwiseAttention(SoftmaxAttention):
         # the cache: the window, the compressor's states, the index's
         of_keys, of_index = ((context.cache or (None,))[i : i + 1] for i in (1, 2))
         start: Any = None if context.cache is None else ()
-        given = context._replace(cache=of_keys[0] if of_keys else start)
+        compressing = context._replace(cache=of_keys[0] if of_keys else start)
         content = StateContent.KEYS_VALUES
-        keys, kept = compressor(x, self.head_dim, given, self.position, content, name="compressor")
+        keys, kept = compressor(x, self.head_dim, compressing, self.position, content, name="compressor")
         if self.index is None:
             return keys, None, (kept,)
-        given = context._replace(cache=of_index[0] if of_index else start)
+        compressing = context._replace(cache=of_index[0] if of_index else start)
         # no_grad: top-k passes no gradient to scores
         chosen, kept_index = self.index(
-            x, latent, given, self.position, table, compressor, name="indexer", no_grad=True
+            x, latent, compressing, self.position, table, compressor, name="indexer", no_grad=True
         )
         return keys, chosen, (kept, kept_index)
 

@@ -137,11 +137,11 @@ class AdaptiveHead(OutputHead):
                 "write them from the smallest to the largest, each once",
             )
         if len(self.cluster_shares) != len(self.cutoffs) + 1:
-            given, needed = len(self.cluster_shares), len(self.cutoffs) + 1
+            shares, needed = len(self.cluster_shares), len(self.cutoffs) + 1
             yield Conflict(
                 "cluster-shares-count",
                 "cluster_shares",
-                f"{len(self.cutoffs)} cutoffs make {needed} clusters, not {given}",
+                f"{len(self.cutoffs)} cutoffs make {needed} clusters, not {shares}",
                 f"write {needed} shares",
             )
         # as decimals: in floats 0.7 + 0.2 + 0.1 is not 1

@@ -188,8 +188,8 @@ class ConvolvedWave(FrontEnd):
 
     def tokens(self, medium: Medium) -> int:
         """Positions that layers read."""
-        made: int = self.positions_of(self.samples(medium)) // (self.squeeze or 1)
-        return made
+        tokens: int = self.positions_of(self.samples(medium)) // (self.squeeze or 1)
+        return tokens
 
     @property
     def squeezed(self) -> Number:

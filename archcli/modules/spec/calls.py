@@ -60,8 +60,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 def with_arguments(doc: str | None, annotations: Mapping[str, Any], names: Iterable[str]) -> str:
     """A docstring with what each argument means, as the help of the command line says it."""
     meanings = {name: _meaning(annotations.get(name)) or MEANINGS.get(name, "") for name in names}
-    stated = [line for name, text in meanings.items() if text for line in _filled(f"{name}: {text}")]
-    return "\n".join([(doc or "").rstrip(), "", "    Arguments:", *stated, "    "]) if stated else doc or ""
+    lines = [line for name, text in meanings.items() if text for line in _filled(f"{name}: {text}")]
+    return "\n".join([(doc or "").rstrip(), "", "    Arguments:", *lines, "    "]) if lines else doc or ""
 
 
 def _meaning(annotation: Any) -> str:

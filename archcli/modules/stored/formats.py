@@ -319,10 +319,10 @@ def _parsed(text: str, known: Sequence[str], *, cache: bool = False) -> str:
         return name
     from archcli.modules.stored.words import meant, near  # of names that no format has
 
-    found = meant(text.strip(), known, cache=cache)
-    if found is None:
+    form = meant(text.strip(), known, cache=cache)
+    if form is None:
         raise ArchError(f"unknown dtype {text[:40]!r}", near(text[:40], known))
-    return found
+    return form
 
 
 FP8_OF_LATENTS = "fp8_ds_mla"

@@ -103,10 +103,10 @@ def blocks_note(dtype: str) -> str:
 def near(word: str, known: Collection[str]) -> str:
     """A hint for a word of no format: near names, of llama.cpp's types those of as many bits."""
     lower = word.strip().lower()
-    if found := GGUF.fullmatch(lower):
-        bits = re.search(r"[1-8]", found[1])
+    if match := GGUF.fullmatch(lower):
+        bits = re.search(r"[1-8]", match[1])
         alike = [name for name in known if bits and re.match(rf"i?q{bits[0]}", name)]
-        close = closest(found[1], alike) or alike[:MOST_NEAR]
+        close = closest(match[1], alike) or alike[:MOST_NEAR]
         close.sort(key=lambda name: not name.endswith("_m"))  # the usual one of its bits
     else:
         digits = set(re.findall(r"\d+", lower))

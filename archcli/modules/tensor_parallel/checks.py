@@ -79,9 +79,9 @@ def fitting_degrees(model: Model, degrees: Degrees) -> list[int]:
     # the model is walked once, and not for each of up to 4096 degrees
     divided = list(_divided(model))
     return [
-        asked.tp
-        for asked in tried
-        if _are_alike(asked) and all(count.fits(degree_of(*where, asked)) for where, count in divided)
+        degrees.tp
+        for degrees in tried
+        if _are_alike(degrees) and all(count.fits(degree_of(*where, degrees)) for where, count in divided)
     ]
 
 

@@ -151,8 +151,8 @@ class GridRotaryTable(Op):
 
     def parts(self, places: Shape, *like: Shape) -> tuple[Part, ...]:
         n = places[0] * (self.width // 2)
-        own = self.width // 2
-        gradient = Part("d_angles", OpClass.ELEMENTWISE, 4 * own, 4 * own, own, wrt="angles")
+        angles = self.width // 2
+        gradient = Part("d_angles", OpClass.ELEMENTWISE, 4 * angles, 4 * angles, angles, wrt="angles")
         # the angle, its cosine and its sine
         gradients = (gradient,) if self.trained_first else ()
         return (Part("angles", OpClass.ELEMENTWISE, 3 * n, 2 * places[0], 2 * n, gradients),)

@@ -107,10 +107,10 @@ class StateScan(Op):
         of_chunk = wide * heads * chunk + maximum(within, 4 * piece + 2 * state)
         before = piece * (maximum(v[1] // self.chunk, 1) - 1)
         most = maximum(before + of_chunk, 2 * wide * prod(v))
-        made = width * prod(v) + (state if self.keep else 0)
+        output = width * prod(v) + (state if self.keep else 0)
         pairs, chunks = block_pairs(v[1], self.chunk), chunk_count(v[1], self.chunk)
         kept = copies + 2 * wide * (heads * pairs + prod(v)) + state * chunks
-        return Workspace(copies + state + chunk * chunk + most - made, 2 * kept)
+        return Workspace(copies + state + chunk * chunk + most - output, 2 * kept)
 
     def _decoding(self, width: int, q: Shape, v: Shape) -> Number:
         """Bytes that decoding a token takes beside the state: q, k, v in fp32, and keys for every head."""

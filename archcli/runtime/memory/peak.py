@@ -58,13 +58,13 @@ class LivePeak(NamedTuple):
 
 
 class LiveStorages(TorchDispatchMode):
-    """Books live storages within the block, except the `given` ones: weights, buffers and inputs."""
+    """Books live storages within the block, except the `excepted`: weights, buffers and inputs."""
 
     supports_higher_order_operators = True
 
-    def __init__(self, given: Iterable[torch.Tensor] = (), place: Place = lambda: ("", "")) -> None:
+    def __init__(self, excepted: Iterable[torch.Tensor] = (), place: Place = lambda: ("", "")) -> None:
         super().__init__()
-        self._given = {address(tensor): tensor.untyped_storage() for tensor in stored_in(list(given))}
+        self._given = {address(tensor): tensor.untyped_storage() for tensor in stored_in(list(excepted))}
         self._live: dict[int, int] = {}
         self._place = place
         self.now = 0
@@ -137,8 +137,8 @@ def training_step_peak(  # noqa: PLR0913
         if chunks:
             extra = [_head_weight(spec, model)]
             loss = chunked_loss(extra[0], chunks)
-        given = [*model.parameters(), *model.buffers(), *inputs.values(), targets, *extra]
-        with op_log(model, experts=False) as log, LiveStorages(given, _placed(log)) as live:
+        held = [*model.parameters(), *model.buffers(), *inputs.values(), targets, *extra]
+        with op_log(model, experts=False) as log, LiveStorages(held, _placed(log)) as live:
             for _ in range(micro_batches):
                 out = model(**inputs)
                 total = out if "targets" in inputs else loss(out, targets)
@@ -174,20 +174,20 @@ def inference_peak(
     """
     request = request.resolved()
     size = min(chunk or request.seq_len, request.seq_len)
-    with prepared(spec, request, setting) as (model, given), torch.no_grad():
-        tokens = given.pop("tokens")
+    with prepared(spec, request, setting) as (model, inputs), torch.no_grad():
+        tokens = inputs.pop("tokens")
         before = inputs_of(spec, request.filling(), setting) if request.continues else {}
-        held = [*model.parameters(), *model.buffers(), tokens, *given.values(), *before.values()]
+        held = [*model.parameters(), *model.buffers(), tokens, *inputs.values(), *before.values()]
         with op_log(model, experts=False) as log, LiveStorages(held, _placed(log)) as live:
             cache = model.prefill(**before)[1] if request.continues else Cache()
             # filling the cache is no part of the pass, and what it holds is
             live.reset()
             if request.phase == "forward":
-                model(tokens, **given)
+                model(tokens, **inputs)
                 return live.peak
             for piece in tokens.split(size, 1):
                 # the first piece reads the source; later ones find it in the cache
-                source = {} if cache.length else given
+                source = {} if cache.length else inputs
                 cache = model.step(piece, cache, last_only=True, **source)[1]
         return live.peak
 

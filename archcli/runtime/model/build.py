@@ -283,7 +283,7 @@ def empty_inputs(spec: Model, request: Request) -> dict[str, Any]:
     """Uninitialised input tensors of a pass, and its media, by the names of the model's arguments."""
     dtypes = {"ids": torch.int64, "features": None}
     read: dict[str, Any] = tree_map(
-        lambda given: torch.empty(given.shape, dtype=dtypes[given.kind]), InputSpec, spec.reads(request)
+        lambda read: torch.empty(read.shape, dtype=dtypes[read.kind]), InputSpec, spec.reads(request)
     )
     return read
 

@@ -35,10 +35,10 @@ def given_media(model: Any, tokens: torch.Tensor, media: Sequence[Any]) -> tuple
     spec: Model = model.spec
     if not any(tower.part in model._modules for tower in spec.towers):
         raise ArchError("this model was built without parts for images and sounds", "build it with them")
-    given = tuple([_medium(spec, item) for item in media])
-    for item in given:
+    read_media = tuple([_medium(spec, item) for item in media])
+    for item in read_media:
         check_runs(spec.tower_of(item.medium), item.medium)
-    for tower, read in by_tower(spec, given):
+    for tower, read in by_tower(spec, read_media):
         if tower.added:
             vectors = sum(tower.vectors_of(item.medium) for item in read)
             _check_added(tower.part, vectors, len(read), tokens.shape[1])
@@ -51,7 +51,7 @@ def given_media(model: Any, tokens: torch.Tensor, media: Sequence[Any]) -> tuple
             what = f"a prompt has {' or '.join(map(str, placed))} tokens {tower.token}"
             given_by = f"{len(read)} media" if tower.crosses else f"{needed} vectors"
             raise ArchError(f"{what}, and {tower.part} gives {given_by}", "one token for each")
-    return given
+    return read_media
 
 
 def _check_added(part: str, vectors: int, media: int, tokens: int) -> None:

@@ -139,7 +139,7 @@ MASKS = {"attn_mask": 5, "attn_bias": 3}
 
 def attention_cost(name: str, args: Any, kwargs: Any, allowed: Allowed) -> OpCost:
     """The cost of attention in one kernel: exact pairs where its mask is known, else all."""
-    first, causal_at, asked, ran = ATTENTION[name]
+    first, causal_at, needed, ran = ATTENTION[name]
     q, k, v = args[first : first + 3]
     causal = kwargs.get("is_causal", args[causal_at] if len(args) > causal_at else False)
     mask = _mask_among(name, args, kwargs)
@@ -148,9 +148,9 @@ def attention_cost(name: str, args: Any, kwargs: Any, allowed: Allowed) -> OpCos
     pairs, known = _pairs(q, k, mask, causal=causal, allowed=allowed)
     # scores and what is mixed by them; backward each has two gradients, and scores are made anew
     scores = 2 * math.prod(q.shape[:-2]) * square * q.shape[-1]
-    executed = whole * asked // 2 + (scores if ran > asked else 0)
+    executed = whole * needed // 2 + (scores if ran > needed else 0)
     heads = math.prod(q.shape[:-2])
-    exact = whole * asked // 2 if pairs is None else whole * asked // 2 * pairs // (heads * square or 1)
+    exact = whole * needed // 2 if pairs is None else whole * needed // 2 * pairs // (heads * square or 1)
     return OpCost(OpClass.CONTRACTION, exact, executed, known)
 
 
@@ -271,15 +271,15 @@ def _other(func: Any, name: str, args: Any, kwargs: Any, out: Any) -> OpCost:
     floating = [x for x in tensors if _has_numbers(x)]
     if func.is_view or not floating:
         return OpCost(OpClass.MOVEMENT, 0, 0)
-    each = 0 if name in MOVES else flops_per_element(name)
+    per_element = 0 if name in MOVES else flops_per_element(name)
     if (
         name == "linalg_solve_triangular"
     ):  # row after row: n (n - 1) / 2 multiply-adds and n divisions a column
         flops = args[0].shape[-1] * out.numel()
     elif name.startswith(OF_LISTS):
-        flops = each * sum(x.numel() for x in _first_list(args, floating))
+        flops = per_element * sum(x.numel() for x in _first_list(args, floating))
     else:
-        flops = each * max(x.numel() for x in floating)
+        flops = per_element * max(x.numel() for x in floating)
     if any(part in name for part in _NORMS):
         return OpCost(OpClass.NORMALIZATION, flops, flops)
     return OpCost(OpClass.ELEMENTWISE if flops else OpClass.MOVEMENT, flops, flops)

@@ -44,8 +44,8 @@ class KnownValues:
     def of(self, tensor: Any) -> torch.Tensor | None:
         """The values of a tensor: its own where it is real, those that are followed where it is fake."""
         if type(tensor) is FakeTensor:
-            found: torch.Tensor | None = self._known.get(tensor)
-            return found
+            value: torch.Tensor | None = self._known.get(tensor)
+            return value
         return tensor if tensor.device.type != "meta" else None
 
     def allowed(self, mask: Any) -> tuple[int, int] | None:
@@ -130,20 +130,20 @@ class KnownValues:
         """Fakes of real tensors, whose values are remembered."""
 
         def fake(value: torch.Tensor) -> Any:
-            made = fake_of(value, self.mode)
-            self.remember(made, value)
-            return made
+            faked = fake_of(value, self.mode)
+            self.remember(faked, value)
+            return faked
 
         return tree_map_only(torch.Tensor, fake, real)
 
 
 def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
     """The tensors that an operation writes into."""
-    given = {**kwargs, **{at.name: x for at, x in zip(func._schema.arguments, args, strict=False)}}
+    arguments = {**kwargs, **{at.name: x for at, x in zip(func._schema.arguments, args, strict=False)}}
     writes = [
         at.name for at in func._schema.arguments if at.alias_info is not None and at.alias_info.is_write
     ]
-    return _tensors([given.get(name) for name in writes])
+    return _tensors([arguments.get(name) for name in writes])
 
 
 def _require_one_dtype(func: Any, args: Any) -> None:

@@ -65,17 +65,17 @@ class Provenance:
         """Give new nodes the pieces of the nodes that they replaced."""
         left = {node.name for node in graph.nodes}
         gone = {name: known for name, known in self._before.items() if name not in left}
-        given: dict[str, frozenset[str]] = {}
+        roots: dict[str, frozenset[str]] = {}
         for node in graph.nodes:
             if node.op != "call_function" or node.name in self._before:
                 continue
             # through other new nodes down to nodes of before
-            given[node.name] = frozenset[str]().union(
-                *(given.get(name, {name}) for name in _names(node.all_input_nodes))
+            roots[node.name] = frozenset[str]().union(
+                *(roots.get(name, {name}) for name in _names(node.all_input_nodes))
             )
             pieces = tuple(
                 dict.fromkeys(
-                    piece for name in _replaced(gone, given[node.name]) for piece in gone[name].pieces
+                    piece for name in _replaced(gone, roots[node.name]) for piece in gone[name].pieces
                 )
             )
             if pieces:
@@ -120,7 +120,7 @@ def _names(nodes: Iterable[fx.Node]) -> frozenset[str]:
     return frozenset(node.name for node in nodes)
 
 
-def _replaced(gone: dict[str, _OriginalNode], given: frozenset[str]) -> list[str]:
+def _replaced(gone: dict[str, _OriginalNode], roots: frozenset[str]) -> list[str]:
     """The removed nodes that a new node replaces: those computable from its inputs."""
     constants = {name for name, known in gone.items() if not known.inputs}
     chosen: dict[str, None] = {}
@@ -128,8 +128,8 @@ def _replaced(gone: dict[str, _OriginalNode], given: frozenset[str]) -> list[str
     for name, known in gone.items():
         if (
             known.inputs
-            and known.inputs & (given | chosen.keys())
-            and known.inputs <= given | chosen.keys() | constants
+            and known.inputs & (roots | chosen.keys())
+            and known.inputs <= roots | chosen.keys() | constants
         ):
             chosen[name] = None
     return list(chosen)
@@ -180,10 +180,10 @@ def noting(noted: Provenance) -> Iterator[Provenance]:
         stack.enter_context(inductor.patch(settings))
         stack.enter_context(functorch.patch({"enable_autograd_cache": False}))
         stack.enter_context(
-            _callback_before(CppScheduling, "codegen_comment", lambda *given: _generated(noted, *given))
+            _callback_before(CppScheduling, "codegen_comment", lambda *args: _generated(noted, *args))
         )
         stack.enter_context(
-            _callback_before(Scheduler, "codegen_extern_call", lambda *given: _called(noted, *given))
+            _callback_before(Scheduler, "codegen_extern_call", lambda *args: _called(noted, *args))
         )
         yield noted
 

@@ -59,9 +59,9 @@ class StepCounting(Counting):
             return self._higher_order(func, args, kwargs)
         if _is_wrapper(func):  # under inference_mode it comes here whole
             with self:
-                made = func.decompose(*args, **kwargs)
-            if made is not NotImplemented:
-                return made
+                result = func.decompose(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
         out = func(*args, **kwargs)
         if not is_view(func):
             try:

@@ -23,7 +23,7 @@ from archcli.runtime.program.kernels import loads_itself, placed_times
 from archcli.runtime.program.modules import ModuleRanges
 
 
-class Reading(Protocol):
+class StepReading(Protocol):
     """One way to measure a step."""
 
     def begin(self) -> None:

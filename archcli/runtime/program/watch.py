@@ -28,7 +28,7 @@ from archcli.runtime.program.compiled import CompiledProgram
 from archcli.runtime.program.counting import by_paths
 from archcli.runtime.program.kernels import placed_kernels
 from archcli.runtime.program.modules import ModuleNames, ModuleRanges
-from archcli.runtime.program.readings import Reading, StepClock, StepCounter, StepTracer, on_gpu
+from archcli.runtime.program.readings import StepReading, StepClock, StepCounter, StepTracer, on_gpu
 
 PATIENCE_S = 1.0
 """Longest wait for another thread at the end of a program."""
@@ -51,7 +51,7 @@ class Watch:
         self.counter, self.clock = StepCounter(self.modules), StepClock()
         self.tracer = StepTracer(self.modules, self.compiled)
         self._left_out = max(watching.warm_up, 1)
-        self._reading: Reading | None = None
+        self._reading: StepReading | None = None
         self._names: ModuleNames | None = None
         self._over: threading.Event | None = None
 
@@ -110,7 +110,7 @@ class Watch:
         except Exception as problem:  # noqa: BLE001 - the program goes on, whatever is wrong with the watch
             self.failure = self.failure or f"{type(problem).__name__}: {problem}"
 
-    def _next(self) -> Reading | None:
+    def _next(self) -> StepReading | None:
         """The reading of the next step; ranks of one program do the same at the same steps."""
         number = self.steps - self._left_out
         if number < 0 or not self.traces:

@@ -55,9 +55,9 @@ class JoinedRanks:
 
     def gathered(self, value: T) -> list[T]:
         """The values of all ranks on rank 0; on the others an empty list."""
-        given: list[Any] | None = [None] * self.number if self.rank == 0 else None
-        dist.gather_object(value, given, dst=0, group=self._agreeing)
-        return given or []
+        values: list[Any] | None = [None] * self.number if self.rank == 0 else None
+        dist.gather_object(value, values, dst=0, group=self._agreeing)
+        return values or []
 
 
 def check_devices(local_ranks: int) -> None:

@@ -22,7 +22,7 @@ CLIP_L = {
     "num_attention_heads": 16,
 }
 PINS = [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]]
-"""The sizes that LLaVA-1.6 knows where a file states none."""
+"""Default sizes of LLaVA-1.6's tiled images."""
 PIXTRAL = {
     "hidden_size": 1024,
     "intermediate_size": 4096,
@@ -37,9 +37,9 @@ PIXTRAL = {
 
 
 def pixtral(source: TowerSource, key: str, init: Mapped = PIXTRAL, merges: int = 1) -> tuple[Mapped, Mapped]:
-    """Pixtral's encoder and what it makes of an image: RMSNorm, gated networks, rotary rows and columns.
+    """(encoder, sizing) of Pixtral: RMSNorm, gated networks, rotary positions by row and column.
 
-    Sides go up to whole tokens, of `merges` x `merges` patches.
+    Sides of an image are rounded up to whole tokens, each of `merges` x `merges` patches.
     """
     stated = source.whole.get(key, default={})
     config = source.part(key, PIXTRAL if stated else init)
@@ -88,9 +88,9 @@ LIGHTON = {**PIXTRAL, "image_size": 1540, "patch_size": 14, "hidden_act": "silu"
 
 
 def _token_side(source: TowerSource, patch: int, merges: int) -> int:
-    """What PixtralProcessor makes sides a multiple of: a patch times the patches of a token's side.
+    """Pixels that PixtralProcessor makes both sides a multiple of: patch_size x spatial_merge_size.
 
-    It overrules the image processor's own patch_size, where that is not by itself.
+    It overrules the image processor's patch_size, unless only that processor is saved.
     """
     if saved_alone(source.whole):
         side: int = _image_patch(source, patch)
@@ -104,7 +104,7 @@ def _token_side(source: TowerSource, patch: int, merges: int) -> int:
 
 
 def _image_patch(source: TowerSource, default: int) -> Any:
-    """The side of a patch as an image processor states it, else the encoder's."""
+    """Pixels of a patch's side by the image processor, else by the encoder."""
     stated = source.processor.get("patch_size", default=default) if source.in_file else default
     return stated.get("height", default) if isinstance(stated, dict) else stated
 
@@ -117,7 +117,7 @@ def _perceptron(source: TowerSource, *, bias: Any = True) -> list[Mapped]:
 
 
 def _taken(whole: Config, encoder: Mapped, layer: int = -2) -> Mapped:
-    """The layer behind which vectors are taken, where it is not the last or leaves a final norm out."""
+    """The `after` of a tower: the layer whose output is projected; {} where it is the encoder's output."""
     taken = whole.value("vision_feature_layer", default=layer).value
     if isinstance(taken, list):
         # counted, and not run
@@ -132,7 +132,7 @@ def _taken(whole: Config, encoder: Mapped, layer: int = -2) -> Mapped:
 def _chosen(
     whole: Config, default: str = "default", layer: Any = -2, *, several: bool = True
 ) -> list[Mapped]:
-    """The steps that leave class tokens out, and put several layers side by side where the class can."""
+    """Projector steps that drop class tokens, and concatenate the outputs of several layers."""
     taken = whole.value("vision_feature_layer", default=layer)
     numbers = taken.value if isinstance(taken.value, list) and several else [taken.value]
     if not numbers or not all(type(number) is int for number in numbers):
@@ -176,7 +176,7 @@ def _pinned(source: TowerSource, drop: list[Mapped], most: int = 0, layer: int =
 
 
 def llava_next(source: TowerSource) -> Mapped:
-    """LLaVA-1.6: tiles of the size that keeps most of the image, and an overview."""
+    """LLaVA-1.6: tiles at the size that keeps most pixels of the image, and an overview."""
     return _pinned(source, _chosen(source.whole))
 
 
@@ -206,7 +206,7 @@ def vipllava(source: TowerSource) -> Mapped:
 
 
 def video_llava(source: TowerSource) -> list[Mapped]:
-    """Video-LLaVA: a tower of images and another of videos, of which the first alone reads images."""
+    """Video-LLaVA: a tower of images, and one of videos."""
     whole = source.whole
     whole.ignore("image_seq_length", "video_seq_length")
     drop, bias = _chosen(whole), whole.flag("multimodal_projector_bias", default=True)
@@ -237,7 +237,7 @@ def cohere2_vision(source: TowerSource) -> Mapped:
 
 
 def _gated(source: TowerSource, init: Mapped, steps: list[Mapped], inner: Any, eps: Any = None) -> Mapped:
-    """SigLIP's patches in tiles, and a gated network whose gate and branch are halves of one matrix."""
+    """SigLIP on tiles, then a gated network with gate and branch in one matrix."""
     encoder = source.encoder("vision_config", "siglip_vision_model", init)
     tile = source.size(encoder["front_end"]["image_size"])
     if bare(inner) % 2:

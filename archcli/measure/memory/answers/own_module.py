@@ -31,9 +31,9 @@ def memory_report(run: ModuleRun, name: str, device: DeviceMemory | None) -> Rep
     whole = max(step.peak, step.end + int(states.temporaries)) + int(states.device)
     totals = {**_totals(step), "optimizer_bytes": int(states.device), "with_optimizer_bytes": whole}
     totals["fits"] = None if device is None else whole <= device.memory_bytes
-    asked: dict[str, Any] = {"optimizer": name} if trains else {}
+    inputs: dict[str, Any] = {"optimizer": name} if trains else {}
     if device is not None:
-        asked |= {"device": device.name, "memory_bytes": device.memory_bytes}
+        inputs |= {"device": device.name, "memory_bytes": device.memory_bytes}
     return module_report(
         run,
         "memory",
@@ -41,7 +41,7 @@ def memory_report(run: ModuleRun, name: str, device: DeviceMemory | None) -> Rep
         totals=totals,
         rows=[{"what": name, "bytes": size} for name, size in totals["parts"].items()],
         tables=(_table(step, name if trains else "", totals),),
-        inputs=asked,
+        inputs=inputs,
         notes=_notes(run, step),
         headline=_headline(run, totals, whole, device),
     )

@@ -86,10 +86,10 @@ def stored_in_words(model: Model, dtype: str, native: str = "") -> str:
     published = "as published" if model.is_as_published else ""
     if published and model.quantization is not None and model.quantization.label:
         published += f" ({model.quantization.label})"
-    words = " ".join(filter(None, (model.stored_as, published)))
-    if not words:
+    stored = " ".join(filter(None, (model.stored_as, published)))
+    if not stored:
         return dtype
-    return f"{words}, computed in {dtype}" if not native else f"{words}, computed in {native} and {dtype}"
+    return f"{stored}, computed in {dtype}" if not native else f"{stored}, computed in {native} and {dtype}"
 
 
 def device_in_words(device: DeviceMemory) -> str:

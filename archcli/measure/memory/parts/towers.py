@@ -132,12 +132,12 @@ def _inference(
     # of a prefill in chunks the last one is shown, and an engine's cache is there from the start
     cache = first.cache if settings.served or settings.chunk is None or settings.past else 0
     waiting: Number = 0
-    for one in passes:
-        for alive in one.traced.ledger.moments:
-            temporaries = waiting + one.states + alive.temporaries
-            part, path = one.tower.part, alive.path
+    for tower_pass in passes:
+        for alive in tower_pass.traced.ledger.moments:
+            temporaries = waiting + tower_pass.states + alive.temporaries
+            part, path = tower_pass.tower.part, alive.path
             yield first._replace(stage=part, path=path, temporaries=temporaries, cache=cache)
-        waiting = waiting + one.features
+        waiting = waiting + tower_pass.features
     for moment in moments:
         yield moment._replace(weights=moment.weights + weights, temporaries=moment.temporaries + waiting)
 
@@ -158,18 +158,18 @@ def _training(
     accumulated = trained.gradients if plan.sums_gradients(settings) else 0
     # of the micro batches that wait for their backward in later stages
     earlier = -(-in_flight(plan, 0) // plan.virtual_stages) - 1
-    kept: Number = earlier * sum(one.kept for one in passes)
+    kept: Number = earlier * sum(tower_pass.kept for tower_pass in passes)
     waiting: Number = 0
-    for one in passes:
-        for alive in one.traced.ledger.moments:
+    for tower_pass in passes:
+        for alive in tower_pass.traced.ledger.moments:
             yield step[0]._replace(
-                stage=one.tower.part,
+                stage=tower_pass.tower.part,
                 path=alive.path,
                 gradients=step[0].gradients + accumulated,
                 kept=step[0].kept + kept + alive.kept,
                 temporaries=waiting + alive.temporaries,
             )
-        kept, waiting = kept + one.kept, waiting + one.features
+        kept, waiting = kept + tower_pass.kept, waiting + tower_pass.features
     for moment in step:
         # what the towers made is let go when the forward of the language model returns
         more = waiting if moment.stage == "forward" else 0
@@ -178,7 +178,9 @@ def _training(
             kept=moment.kept + kept,
             temporaries=moment.temporaries + more,
         )
-    behind = step[-1]._replace(gradients=update.gradients, kept=earlier * sum(one.kept for one in passes))
+    behind = step[-1]._replace(
+        gradients=update.gradients, kept=earlier * sum(tower_pass.kept for tower_pass in passes)
+    )
     yield from _backward(behind, passes, accumulated)
     yield update._replace(
         gradients=update.gradients + trained.gradients,
@@ -190,20 +192,22 @@ def _backward(last: MemoryMoment, passes: Sequence[TowerPass], accumulated: Numb
     """The backward of the towers behind that of the language model, the last medium first."""
     from archcli.measure.memory.training.backward import Backward  # of training alone
 
-    gradients, kept = accumulated, sum(one.kept for one in passes)
-    waiting = sum(one.features for one in passes)
+    gradients, kept = accumulated, sum(tower_pass.kept for tower_pass in passes)
+    waiting = sum(tower_pass.features for tower_pass in passes)
     seen: set[int] = set()
-    for one in reversed(passes):
-        if not one.traced.execution.records:
+    for tower_pass in reversed(passes):
+        if not tower_pass.traced.execution.records:
             return
-        kept, waiting = kept - one.kept, waiting - one.features
+        kept, waiting = kept - tower_pass.kept, waiting - tower_pass.features
         # a second medium's gradients are added to those of the first
-        backward = Backward(one.traced.ledger, accumulates=bool(accumulated) or id(one.tower) in seen)
-        backward.run(*one.outputs)
-        seen.add(id(one.tower))
+        backward = Backward(
+            tower_pass.traced.ledger, accumulates=bool(accumulated) or id(tower_pass.tower) in seen
+        )
+        backward.run(*tower_pass.outputs)
+        seen.add(id(tower_pass.tower))
         for moment in backward.moments:
             yield last._replace(
-                stage=f"{one.tower.part} backward",
+                stage=f"{tower_pass.tower.part} backward",
                 path=moment.path,
                 gradients=last.gradients + gradients + moment.gradients,
                 kept=last.kept + kept + moment.kept,

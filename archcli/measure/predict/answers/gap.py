@@ -87,9 +87,9 @@ class Gap(NamedTuple):
 
     def explanations(self) -> list[Explanation]:
         """What would explain it, the most seconds first; of equals that which an option predicts."""
-        found = [*self._other_ways(), *self._longer_parts()]
-        worth = (one for one in found if one.seconds >= LEAST_PART * self.seconds)
-        return sorted(worth, key=lambda one: (-min(one.seconds, self.seconds), not one.option))
+        explained = [*self._other_ways(), *self._longer_parts()]
+        worth = (it for it in explained if it.seconds >= LEAST_PART * self.seconds)
+        return sorted(worth, key=lambda it: (-min(it.seconds, self.seconds), not it.option))
 
     def _other_ways(self) -> Iterator[Explanation]:
         """Other ways to run the same, each predicted; one slower than what was measured cannot be it."""
@@ -104,7 +104,7 @@ class Gap(NamedTuple):
             for what, option, seconds in _predicted(_faster(self.question))
             if seconds.low <= self.measured_s and seconds.expected < self.alone_s
         ]
-        return sorted(by_seconds, key=lambda one: one.seconds)
+        return sorted(by_seconds, key=lambda it: it.seconds)
 
     def _longer_parts(self) -> Iterator[Explanation]:
         """Parts of the prediction that may take longer, each by as much as the gap needs and may be."""
@@ -149,8 +149,10 @@ class Gap(NamedTuple):
         seconds = launching - self.alone_s
         if seconds > 0:
             graphs = " without CUDA graphs" if timing.host is None else ""
-            each = f"{1e6 * launching / number:.0f} µs"
-            yield Explanation(f"a host that takes {each} for each of {number:,.0f} launches{graphs}", seconds)
+            per_launch = f"{1e6 * launching / number:.0f} µs"
+            yield Explanation(
+                f"a host that takes {per_launch} for each of {number:,.0f} launches{graphs}", seconds
+            )
 
 
 def _is_routed(kernel: str, op_class: str) -> bool:
@@ -180,15 +182,17 @@ def _faster(question: PredictQuestion) -> Iterator[OtherWay]:
 
 def _changed(question: PredictQuestion) -> Iterator[OtherWay]:
     """Ways to run the same pass that launch or read more."""
-    asked, settings = question.asked, question.settings
+    predict_settings, settings = question.asked, question.settings
     if settings.served:
         # a device whose constants are of whole runs has those of one engine
         if question.phase != "serve" and question.device.timing.whole_runs is None:
-            eager = replace(question, live=None, asked=replace(asked, engine="none", kv_dtype=None))
+            eager = replace(
+                question, live=None, asked=replace(predict_settings, engine="none", kv_dtype=None)
+            )
             yield "eager torch in place of an engine", "--engine none", eager.changed(engine=NO_ENGINE)
         return
-    if asked.compiled:
-        eager = replace(question, asked=replace(asked, compiled=False))
+    if predict_settings.compiled:
+        eager = replace(question, asked=replace(predict_settings, compiled=False))
         yield "kernels that nothing fused", "without --compile", eager
     if settings.attention != "eager":
         yield "attention step by step", "--attention eager", question.changed(attention="eager")

@@ -75,15 +75,15 @@ def _devices(question: PredictQuestion) -> str:
 
 def misfit(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str]:
     """The sentence before all times of what does not fit, or of sequences that wait; nothing if all run."""
-    asked = question.settings.batch_size
-    running = totals.get("at_once", asked)
-    queue = f"{running:,} of {asked:,} sequences run at once, and the rest wait."
+    batch_size = question.settings.batch_size
+    running = totals.get("at_once", batch_size)
+    queue = f"{running:,} of {batch_size:,} sequences run at once, and the rest wait."
     if not totals["fits"]:
         needed, there = (bytes_in_words(totals[name]) for name in ("needed_bytes", "memory_bytes"))
         of_each = "each needs" if question.plan.devices > 1 else "needs"
-        so = queue if running < asked else "all times are as if it did."
+        so = queue if running < batch_size else "all times are as if it did."
         yield f"Does not fit into {_devices(question)} ({of_each} {needed}, has {there}); {so}"
-    elif running < asked:
+    elif running < batch_size:
         yield queue
 
 

@@ -107,9 +107,9 @@ def compared(question: PredictQuestion, answer: PredictAnswer, cached: Mapping[s
 def _middle_token(question: PredictQuestion) -> PredictQuestion:
     """The token in the middle of those that serving generates: its cache is as long as that of the mean."""
     prompt = int(question.settings.tokens(question.model))
-    asked = replace(question.asked, measured=None)
+    unmeasured = replace(question.asked, measured=None)
     settings = question.settings.decoding(question.model, prompt + question.asked.new // 2)
-    return replace(question, asked=asked, settings=settings)
+    return replace(question, asked=unmeasured, settings=settings)
 
 
 def measured_totals(
@@ -118,13 +118,13 @@ def measured_totals(
     """The totals `measured`, and `explained`: three sentences, and what would explain the gap by seconds."""
     comparison = compared(question, answer, cached)
     seconds = comparison.prediction.seconds
-    found: Sequence[Explanation] = ()
+    explained: Sequence[Explanation] = ()
     if comparison.seconds > seconds.high:
-        found = comparison.gap.explanations()
+        explained = comparison.gap.explanations()
     elif comparison.seconds < seconds.low:
-        found = comparison.gap.savings()
-    lines = [_verdict(comparison), _parts(comparison), _explained(comparison, found, fits=totals["fits"])]
-    by = [explanation.record() for explanation in found]
+        explained = comparison.gap.savings()
+    lines = [_verdict(comparison), _parts(comparison), _explained(comparison, explained, fits=totals["fits"])]
+    by = [explanation.record() for explanation in explained]
     return {"measured": comparison.record(), "explained": {"lines": lines, "by": by}}
 
 
@@ -194,22 +194,22 @@ def _parts(comparison: MeasuredPass) -> str:
     return f"{limit}; {usual}; {duration(abs(comparison.gap.seconds))} are {rest}."
 
 
-def _explained(comparison: MeasuredPass, found: Sequence[Explanation], *, fits: bool) -> str:
+def _explained(comparison: MeasuredPass, explained: Sequence[Explanation], *, fits: bool) -> str:
     """The third sentence: what would explain the gap, the largest first, and how to look."""
     seconds, measured, question = comparison.prediction.seconds, comparison.seconds, comparison.question
     trains = question.phase == "train"
-    parts = "".join(f"{one.sentence}, " for one in found)
+    parts = "".join(f"{it.sentence}, " for it in explained)
     if measured < seconds.floor:
         return f"The measurement or the question is wrong: {parts}{IMPOSSIBLE[trains]}."
     if measured < seconds.low:
         return f"No gap; what would explain it: {parts}{FASTER[trains]}."
     if measured <= seconds.high:
-        own = seconds._replace(expected=seconds.expected - comparison.late_s)
-        spent = limits(comparison.prediction._replace(seconds=own), comparison.cached)
+        without_wait = seconds._replace(expected=seconds.expected - comparison.late_s)
+        spent = limits(comparison.prediction._replace(seconds=without_wait), comparison.cached)
         spent = _with_late(spent, comparison.late_s)[:FEW]
         parts = ", ".join(f"{part.what} {duration(part.seconds)}" for part in spent)
         return f"No gap to explain; as expected the time goes into {parts}."
-    parts = ", ".join([*_other_question(comparison, fits=fits), *(one.sentence for one in found[:FEW])])
+    parts = ", ".join([*_other_question(comparison, fits=fits), *(it.sentence for it in explained[:FEW])])
     gap = duration(comparison.gap.seconds)
     known = f"What would explain {gap}: {parts}" if parts else f"No part of the prediction explains {gap}"
     outside = OUTSIDE if seconds.is_calibrated and measured < NEAR * seconds.high else ""

@@ -179,11 +179,11 @@ class PredictQuestion:
 
         All of them where there is no room for one: then all times are as if there were.
         """
-        asked = int(self.settings.batch_size)
+        sequences = int(self.settings.batch_size)
         if self.engine.live is None:
-            return asked
+            return sequences
         most = (self.settings.engine or NO_ENGINE).max_sequences
-        taken = min(asked, self.plan.dp * most) if most else asked
+        taken = min(sequences, self.plan.dp * most) if most else sequences
         memory = self.memory()
         if memory.changed(batch_size=taken).fits():
             return taken
@@ -198,8 +198,8 @@ class PredictQuestion:
         if not self.settings.served:
             timing = timing._replace(host=COMPILED if self.asked.compiled else EAGER)
         if kernels is not None:
-            own = timing.clock.efficiency
-            efficiency = Efficiency(kernels.products) if kernels.products else own
+            of_device = timing.clock.efficiency
+            efficiency = Efficiency(kernels.products) if kernels.products else of_device
             clock = timing.clock._replace(engine=kernels, efficiency=efficiency)
             timing = timing._replace(clock=clock)
         return in_fewer_bits(timing, self.native) if self.native else timing

@@ -123,12 +123,12 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
     """Times and rates, whether it fits, what takes the time, and where decoding breaks even."""
     totals = totals_of(question, answer)
     total, spent = answer.prediction.seconds.expected, limits(answer.prediction, of_states(decoded))
-    asked, memory = question.memory(), question.device.memory
-    in_memory = asked.answer()
+    memory_question, memory = question.memory(), question.device.memory
+    in_memory = memory_question.answer()
     totals |= {
         "fits": in_memory.fits(memory),
         "needed_bytes": in_memory.needed_bytes,
-        **asked.offload_totals(in_memory),
+        **memory_question.offload_totals(in_memory),
         "memory_bytes": memory.memory_bytes,
         "limits": [limit.record(total) for limit in spent],
     }
@@ -138,7 +138,7 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
     if not totals["fits"] and question.phase != "train":
         from archcli.measure.memory.answers.changes import largest_format  # of what does not fit alone
 
-        totals["change"] = largest_format(asked)
+        totals["change"] = largest_format(memory_question)
     answer_sentence = sentence(question.settings.phase, sequences(question), spent, totals)
     totals["sentence"] = " ".join([*misfit(question, totals), answer_sentence])
     if question.asked.measured is not None:

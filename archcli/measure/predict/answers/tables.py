@@ -200,7 +200,7 @@ def shown_path(path: str) -> str:
     parent = first.rpartition(".")[0] + "."
     if len(others) > MOST_JOINED:
         others = ["…", others[-1]]
-    return JOIN.join((folded_path(first), *(folded_path(other.removeprefix(parent)) for other in others)))
+    return JOIN.join((folded_path(first), *(folded_path(path.removeprefix(parent)) for path in others)))
 
 
 def row_table(rows: Sequence[Record], total: float, kind: str) -> Table:

@@ -60,7 +60,7 @@ class RowSample(NamedTuple):
     kind: str
     works: tuple[SampleWork, ...]
     seconds: float
-    beside: float
+    others_s: float
     share: float
 
     @property
@@ -90,8 +90,8 @@ def samples_of(run: MeasuredRun, rates: Rates) -> Iterator[RowSample]:
     for path, works in rows.items():
         kind, seconds = _kind(works), run.seconds.get(path, 0.0)
         if kind and seconds > 0:
-            beside = sum(work.least for work in works if work.kind != kind)
-            yield RowSample(kind, _joined(works, kind), seconds, beside, seconds / total)
+            others_s = sum(work.least for work in works if work.kind != kind)
+            yield RowSample(kind, _joined(works, kind), seconds, others_s, seconds / total)
 
 
 def framework_sample(run: MeasuredRun, rates: Rates) -> RowSample:

@@ -31,7 +31,7 @@ def of_state(path: str, rows: Mapping[str, Row | None]) -> str:
         # q_act follows q_conv, conv_act follows conv
         convolved = path.removesuffix(ACTIVATION)
         names = (convolved, f"{convolved}_conv")
-        row = next((found for name in names if (found := rows.get(name)) is not None), row)
+        row = next((owner for name in names if (owner := rows.get(name)) is not None), row)
     return CONVOLUTION if row.op.component == SHORT_CONVOLUTION else ""
 
 

@@ -54,8 +54,8 @@ class Kinds:
             self.modules[layer][at] = module
 
     def _kind(self, path: str, rows: Sequence[WiredRow]) -> Kind:
-        found = {at: self._box(path, at, rows) for at in part_paths(self.modules[path])}
-        boxes = {at: box for at, box in found.items() if box is not None}
+        all_boxes = {at: self._box(path, at, rows) for at in part_paths(self.modules[path])}
+        boxes = {at: box for at, box in all_boxes.items() if box is not None}
         reader = Reader(self.forward, self.forward.entered[path], boxes, scales=True)
         drafts = reader.read(rows, self.forward.left[path])
         fold_asides(drafts)

@@ -42,8 +42,10 @@ def part_paths(modules: Mapping[str, Any]) -> dict[str, Any]:
     for path, module in modules.items():
         if module.family not in PART_FAMILIES or any(path.startswith(f"{outer}.") for outer in parts):
             continue
-        inside = (other for below, other in modules.items() if below.startswith(f"{path}."))
-        if module.family == "attention" and any(other.family == "attention" for other in inside):
+        inside = (module_below for below, module_below in modules.items() if below.startswith(f"{path}."))
+        if module.family == "attention" and any(
+            module_below.family == "attention" for module_below in inside
+        ):
             continue
         parts[path] = module
     return parts
@@ -105,10 +107,10 @@ class PartDrawing:
             if rows and not within and all(row.experts for row in rows):
                 routed.append(path)
                 yield path, _box(path, "experts")
-        beside = {path.rpartition(".")[0] for path in routed}
+        parents = {path.rpartition(".")[0] for path in routed}
         for path in inside:
             is_network = self.modules[path].family == "ffn" and path not in routed
-            if is_network and path.rpartition(".")[0] in beside and self._below(path):
+            if is_network and path.rpartition(".")[0] in parents and self._below(path):
                 yield path, _box(path, "shared")
 
     def _below(self, path: str) -> list[WiredRow]:

@@ -106,22 +106,22 @@ class Ends:
         """The boxes before the layers: what their stream is made of."""
         others = tuple(stem for stem in self.prefixes if stem and stem != prefix)
         first = [row for row in self._layers(prefix) if 0 in (row.layers or ())]
-        waiting, found = [source_row(read) for row in first for read in row.reads or ()], set[str]()
+        waiting, visited = [source_row(read) for row in first for read in row.reads or ()], set[str]()
         while waiting:
             row = self.by_id.get(waiting.pop())
-            if row is None or row.layers is not None or row.id in found or row.path.startswith(others):
+            if row is None or row.layers is not None or row.id in visited or row.path.startswith(others):
                 continue
-            found.add(row.id)
+            visited.add(row.id)
             waiting += map(source_row, row.reads or ())
-        return self._boxes(row for row in self.rows if row.id in found)
+        return self._boxes(row for row in self.rows if row.id in visited)
 
     def after(self, prefix: str) -> tuple[str, ...]:
         """The boxes behind the layers: what is made of their stream alone."""
-        made = {row.id for row in self._layers(prefix)}
+        seen = {row.id for row in self._layers(prefix)}
         behind = []
         for row in self.rows:
-            if row.layers is None and any(source_row(read) in made for read in row.reads or ()):
-                made.add(row.id)
+            if row.layers is None and any(source_row(read) in seen for read in row.reads or ()):
+                seen.add(row.id)
                 behind.append(row)
         return self._boxes(behind)
 

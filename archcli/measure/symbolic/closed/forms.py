@@ -117,9 +117,9 @@ def _kvcache(free: FreeModel) -> Iterator[Entry]:
     held = {name: state_contents(rows, of_kind) for name, of_kind in kinds.items()}
     yield from _totals("kvcache", {f"{name}elements": sum(held[name].values()) for name in kinds})
     yield from _totals("kvcache", {f"by_content.{content.value}": n for content, n in held[""].items()})
-    one = {batch_size: 1, context: 1}
+    ones = {batch_size: 1, context: 1}
     growing = state_contents(rows, GROWING, lambda state: growth_of(state, batch_size))
-    growth = {content: n.xreplace(one) for content, n in _symbolic(growing)}
+    growth = {content: n.xreplace(ones) for content, n in _symbolic(growing)}
     yield Address("kvcache", "", "elements_per_token"), sum(growth.values())
     for dtype in CACHE_DTYPES:
         # of bf16, the usual dtype, under the keys of the JSON themselves

@@ -87,12 +87,12 @@ def free_model(model: Model) -> FreeModel:
     settings = tuple(
         FreeSize(
             name,
-            values[stated[0]],
-            tuple(stated),
-            _keys(model, stated, names),
-            max(least.get(path, 1) for path in stated),
+            values[field_paths[0]],
+            tuple(field_paths),
+            _keys(model, field_paths, names),
+            max(least.get(path, 1) for path in field_paths),
         )
-        for name, stated in paths.items()
+        for name, field_paths in paths.items()
     )
     return FreeModel(model, substitute(model, placed), settings)
 

@@ -119,8 +119,8 @@ class EndBar(Glyph):
             frame.x - half, frame.top, half * 2, BAR, "solid-plain", None, self.node.width, self.title()
         )
         base = frame.top + (BAR - RAISED if self.node.reads else BAR + DROP - 1)
-        beside = text(frame.x + half + BESIDE, base, self.words, ink="muted")
-        return (bar, beside) if self.words else (bar,)
+        label = text(frame.x + half + BESIDE, base, self.words, ink="muted")
+        return (bar, label) if self.words else (bar,)
 
 
 @dataclass(frozen=True)
@@ -171,10 +171,10 @@ class Pill(Glyph):
             self.title(),
         )
         first = frame.top + 14.5
-        words = (
+        texts = (
             text(frame.middle(), first + i * LINE, line, anchor="middle") for i, line in enumerate(self.lines)
         )
-        return pill, *words
+        return pill, *texts
 
 
 @dataclass(frozen=True)

@@ -121,10 +121,10 @@ class ExpertGrid(Glyph):
         choice = self.node.choice
         if choice is None:
             return (line_of(self.node.label),)
-        found = line_of(choice.chosen, " of ", choice.count)
+        text = line_of(choice.chosen, " of ", choice.count)
         if choice.groups is not None:
-            found = line_of(found, " in ", choice.groups, " groups")
-        return (line_of(found, "; each ", self.one.lines[1]) if len(self.one.lines) > 1 else found,)
+            text = line_of(text, " in ", choice.groups, " groups")
+        return (line_of(text, "; each ", self.one.lines[1]) if len(self.one.lines) > 1 else text,)
 
     @property
     def _columns(self) -> int:
@@ -166,12 +166,12 @@ class ExpertGrid(Glyph):
             frame.middle() + half - self.one.wide * scale / 2, top + (band - self.one.tall) / 2, scale
         )
         first = frame.top + self.height - PADDING - LEADING * (len(self.lines) - 1) + 2
-        words = tuple(
+        texts = tuple(
             text(frame.middle(), first + i * LEADING, line, anchor="middle")
             for i, line in enumerate(self.lines)
         )
         grid = top + (band - self._grid[1]) / 2
-        return (box, *self._cells(start, grid), *expert, *words)
+        return (box, *self._cells(start, grid), *expert, *texts)
 
     def _cells(self, left: Any, top: float) -> Shapes:
         """All cells in the tint, those of the example in the solid colour."""

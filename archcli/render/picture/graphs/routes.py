@@ -109,11 +109,11 @@ class Routes:
         place = reads.index(low)
         if place == middle or self.layers.above[low] != [high]:
             return False
-        beside = self.blocks.rights.get(high) if place > middle else self.blocks.lefts.get(high)
-        if beside is None:
+        next_slot = self.blocks.rights.get(high) if place > middle else self.blocks.lefts.get(high)
+        if next_slot is None:
             return True
         lows = self.layers.ranks[self.layers.slots[low].rank]
-        between = [lows.index(slot) for slot in self.layers.below[beside]]
+        between = [lows.index(slot) for slot in self.layers.below[next_slot]]
         return all(i > lows.index(low) if place > middle else i < lows.index(low) for i in between)
 
     def lines(
@@ -163,11 +163,13 @@ class Routes:
         x, ring = concrete(places.axis[port.slot]), concrete(places.axis[port.reader])
         if abs(x - ring) <= 2 * SIDE:
             return False
-        other = (self.blocks.rights if x > ring else self.blocks.lefts).get(port.reader)
-        if other is None:
+        next_slot = (self.blocks.rights if x > ring else self.blocks.lefts).get(port.reader)
+        if next_slot is None:
             return True
         near = (
-            places.axis[other] - places.left[other] if x > ring else places.axis[other] + places.right[other]
+            places.axis[next_slot] - places.left[next_slot]
+            if x > ring
+            else places.axis[next_slot] + places.right[next_slot]
         )
         return x < concrete(near) if x > ring else x > concrete(near)
 

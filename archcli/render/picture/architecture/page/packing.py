@@ -82,8 +82,8 @@ def _beside(
     """Kinds below each other, and panels on their right; each with its scale."""
     first = room.left(room.top)
     wide = max([column, *(kind.natural(0.0)[0] for kind in kinds)])
-    beside = first + wide + GAP
-    if len(kinds) > MOST_BESIDE or room.right - beside < max(
+    column_left = first + wide + GAP
+    if len(kinds) > MOST_BESIDE or room.right - column_left < max(
         (panel.natural(0.0)[0] for panel in panels), default=0.0
     ):
         return
@@ -93,7 +93,7 @@ def _beside(
         y += placed[-1].height + GAP
 
     def left(height: float) -> float:
-        return beside if height < y else room.left(height)
+        return column_left if height < y else room.left(height)
 
     for scale, drawn, low in _tried(panels, room._replace(left=left)):
         yield scale, Packed(placed, drawn, max(y, low))

@@ -28,7 +28,7 @@ from archcli.runtime.program.compiled import CompiledProgram
 from archcli.runtime.program.counting import by_paths
 from archcli.runtime.program.kernels import placed_kernels
 from archcli.runtime.program.modules import ModuleNames, ModuleRanges
-from archcli.runtime.program.readings import StepReading, StepClock, StepCounter, StepTracer, on_gpu
+from archcli.runtime.program.readings import StepClock, StepCounter, StepReading, StepTracer, on_gpu
 
 PATIENCE_S = 1.0
 """Longest wait for another thread at the end of a program."""

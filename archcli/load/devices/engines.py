@@ -83,7 +83,7 @@ def engine_named(name: str) -> str:
         return name
     if key in known:  # vLLM and llama.cpp differ in signs alone
         return key
-    meant = {_key(word): engine for engine, words in RUN_BY.items() for word in words}
+    meant = {_key(word): engine for engine, aliases in RUN_BY.items() for word in aliases}
     if key in meant:
         engine = meant[key]
         return Taken(engine, f"{name} is taken as the engine {engine}", name)

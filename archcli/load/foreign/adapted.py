@@ -193,13 +193,13 @@ def _check_modules(question: TargetQuestion) -> None:
     refused = next((name for matrix, name in foreign if question.is_meant(matrix, [name])), None)
     if refused is not None:
         raise TargetError(f"peft refuses {refused}, which is of a class of its own,", question.hint)
-    own = {name for matrix in question.matrices for names in matrix.names for name in names}
+    adapted_names = {name for matrix in question.matrices for names in matrix.names for name in names}
     # a router may go by the name of the module that it is in
     routed = {name for it in question.matrices if it.is_routed for names in it.names for name in names}
-    parents = {name[:end] for name in own for end in range(len(name)) if name[end] == "."} - routed
+    parents = {name[:end] for name in adapted_names for end in range(len(name)) if name[end] == "."} - routed
     for target in [question.targets] if isinstance(question.targets, str) else question.targets:
-        stated = target if isinstance(question.targets, str) else [target]
-        meant = [name for name in parents if not name[-1].isdigit() and is_meant([name], stated)]
+        targets = target if isinstance(question.targets, str) else [target]
+        meant = [name for name in parents if not name[-1].isdigit() and is_meant([name], targets)]
         if meant:
             what = f"{short_repr(target)} of target_modules means the module {min(meant)}, which peft refuses"
             raise TargetError(what, question.hint)
@@ -247,8 +247,8 @@ def _rules(every: Sequence[Chosen], usual: RankAndScale) -> Iterator[dict[str, A
 def _spans(numbers: Sequence[int]) -> Iterator[str]:
     """Runs of neighbouring layers: 0-3, 7."""
     for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
-        found = [number for _, number in run]
-        yield str(found[0]) if len(found) == 1 else f"{found[0]}-{found[-1]}"
+        of_run = [number for _, number in run]
+        yield str(of_run[0]) if len(of_run) == 1 else f"{of_run[0]}-{of_run[-1]}"
 
 
 def _targets(linear: Sequence[Matrix], matrices: Sequence[Matrix]) -> list[str]:

@@ -87,8 +87,8 @@ def fused_targets(
 def _matched(pattern: str, parameters: dict[str, str], matrices: Sequence[Matrix]) -> list[str]:
     """The names of parameters that an expression means by any matrix, or beside a stack of experts."""
     called = {name for matrix in matrices for names in matrix.names for name in names}
-    beside = {NTH.sub("", name) for it in matrices if it.row.experts for names in it.names for name in names}
-    probes = {f"{stack}.{name}" for stack in beside for name in parameters}
+    stacks = {NTH.sub("", name) for it in matrices if it.row.experts for names in it.names for name in names}
+    probes = {f"{stack}.{name}" for stack in stacks for name in parameters}
     lasts = {name.rpartition(".")[2] for name in called | probes if is_meant([name], pattern)}
     return [name for name in parameters if name in lasts]
 

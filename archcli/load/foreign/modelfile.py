@@ -21,9 +21,9 @@ def read_modelfile(text: str) -> Modelfile | None:
     """The Modelfile in a text; None where its first line that is no comment is not a FROM."""
     lines = [line.strip() for line in text.split("\n", MOST_LINES)[:MOST_LINES]]
     first = next((line for line in lines if line and not line.startswith("#")), "")
-    found = FROM.fullmatch(first)
-    if found is None:
+    match = FROM.fullmatch(first)
+    if match is None:
         return None
     adapted = any(ADAPTER.match(line) for line in lines)
     notes = ("its ADAPTER is not counted",) if adapted else ()
-    return Modelfile(found[1].strip().strip('"'), notes)
+    return Modelfile(match[1].strip().strip('"'), notes)

@@ -223,8 +223,8 @@ class Config:
         if entries is None:
             return None
         if not isinstance(entries, list) or len(entries) < count:
-            given = f"{len(entries)} entries" if isinstance(entries, list) else short_repr(entries)
-            what = f"{name} must have an entry for each of {count} layers, not {given}"
+            shown = f"{len(entries)} entries" if isinstance(entries, list) else short_repr(entries)
+            what = f"{name} must have an entry for each of {count} layers, not {shown}"
             raise self.error(what, at=self.place(name))
         return entries[:count]
 

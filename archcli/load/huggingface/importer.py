@@ -130,8 +130,8 @@ def _with_towers(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Map
         note_counted(whole, (), known.reasons, known.settled)
         return {**mapping, "uncounted": unknown}
     note_counted(whole, known.keys, {}, known.settled)
-    beside = {"beside": known.beside} if known.beside else {}
-    return {**mapping, "towers": known.towers, **beside} if known.towers else mapping
+    unrun = {"beside": known.beside} if known.beside else {}
+    return {**mapping, "towers": known.towers, **unrun} if known.towers else mapping
 
 
 def _check_width(config: Config) -> None:

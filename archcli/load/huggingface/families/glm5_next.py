@@ -78,11 +78,11 @@ def _glm5_next(config: Config) -> Mapped:
     sources = _sources(config, kinds)
     layer = {**hyper_layer(config), "sinkhorn": config.size("hc_sinkhorn_iters"), "last": "mean"}
     # one object for equal layers: each is written out once
-    made = {
+    layer_of = {
         (kind, source): {**layer, **_mixer(config, kind, source)}
         for kind, source in dict.fromkeys(zip(kinds, sources, strict=True))
     }
-    layers = [made[both] for both in zip(kinds, sources, strict=True)]
+    layers = [layer_of[both] for both in zip(kinds, sources, strict=True)]
     return decoder(config, rmsnorm(config), _with_networks(config, layers))
 
 

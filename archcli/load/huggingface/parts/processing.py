@@ -45,8 +45,8 @@ def saved_alone(whole: Config) -> bool:
     `save_pretrained` of an image processor names its own class alone; that of a whole processor names its
     class too (transformers 4), or writes a file of its own beside (5).
     """
-    stated = _read(whole, PROCESSOR) or {}
-    alone = "image_processor_type" in stated and "processor_class" not in stated
+    settings = _read(whole, PROCESSOR) or {}
+    alone = "image_processor_type" in settings and "processor_class" not in settings
     return alone and _read(whole, WHOLE) is None
 
 
@@ -59,11 +59,11 @@ def _stated(whole: Config, name: str) -> Mapping[str, Any] | None:
 def _read(whole: Config, name: str) -> Mapping[str, Any] | None:
     """The object in a file beside a config.json; None, with a note where it holds none."""
     file = Path(whole.places.source.name)
-    beside = file.with_name(name)
-    if file.name != "config.json" or not beside.is_file():
+    sibling = file.with_name(name)
+    if file.name != "config.json" or not sibling.is_file():
         return None
     try:
-        data = json.loads(decode(read_start(beside, str(beside)), str(beside)))
+        data = json.loads(decode(read_start(sibling, str(sibling)), str(sibling)))
     except (ValueError, RecursionError, ArchError):
         data = None
     if not isinstance(data, dict):
@@ -81,10 +81,10 @@ class ImageSettings(NamedTuple):
 
 def image_settings(whole: Config) -> ImageSettings:
     """The settings of a wrapper's images: the file's, with what its processor overrules, else the class's."""
-    stated = _stated(whole, PROCESSOR)
-    usual, told = _class_settings(whole.model_type, stated or {})
-    data = {**_with_bounds(stated or {}, usual), **({} if saved_alone(whole) else told)}
-    return ImageSettings(Config(data, notes=whole.notes, defaults=usual), stated is not None)
+    saved = _stated(whole, PROCESSOR)
+    usual, overruled = _class_settings(whole.model_type, saved or {})
+    data = {**_with_bounds(saved or {}, usual), **({} if saved_alone(whole) else overruled)}
+    return ImageSettings(Config(data, notes=whole.notes, defaults=usual), saved is not None)
 
 
 def _class_settings(kind: str, data: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -115,14 +115,14 @@ def _with_bounds(data: Mapping[str, Any], usual: Mapping[str, Any]) -> Mapping[s
     return {**data, "size": {**kept, **{BOUNDS[key]: value for key, value in older.items()}}}
 
 
-def pixels_of(stated: Config) -> tuple[Any, Any]:
+def pixels_of(settings: Config) -> tuple[Any, Any]:
     """The least and most pixels that a processor's file states; None for none."""
-    size = stated.get("size", default=None)
+    size = settings.get("size", default=None)
     size = size if isinstance(size, dict) else {}
     low, high = (size.get(key) for key in BOUNDS.values())
-    if stated.defaults:  # a class that takes older words has them in its size
+    if settings.defaults:  # a class that takes older words has them in its size
         return low, high
-    return stated.get("min_pixels", default=low), stated.get("max_pixels", default=high)
+    return settings.get("min_pixels", default=low), settings.get("max_pixels", default=high)
 
 
 def whole_pixels(value: Any, which: str) -> int:

@@ -80,9 +80,9 @@ def _format(config: Config, group: Config) -> str:
     `infer_quantization_format` of compressed-tensors: floats of 8 bits, integers of 8 with quantized inputs,
     all else packed.
     """
-    stated = group.get("format", default=None) or config.get("format", default=None)
-    if isinstance(stated, str) and stated != "mixed-precision":
-        return stated
+    form = group.get("format", default=None) or config.get("format", default=None)
+    if isinstance(form, str) and form != "mixed-precision":
+        return form
     weights, inputs = group.inner("weights", {}), group.inner("input_activations", {})
     bits, kind = weights.get("num_bits", default=8), weights.get("type", default="int")
     if kind == "float":

@@ -29,15 +29,15 @@ def stated_quantization(config: Config) -> Config | None:
         config.ignore(OF_MLX)
         inner = config.inner(OF_MLX, {})
         return replace(inner, data={"quant_method": "mlx", **inner.data})
-    stated = next((config.inner(key, {}) for key in KEYS if config.data.get(key)), None)
-    beside = {key: config.data[key] for key in OF_EXPERTS if config.data.get(key) is not None}
+    settings = next((config.inner(key, {}) for key in KEYS if config.data.get(key)), None)
+    outside = {key: config.data[key] for key in OF_EXPERTS if config.data.get(key) is not None}
     bits = config.data.get(OF_CHATGLM)
-    if bits and stated is None:
-        beside |= {"quant_method": "chatglm", "bits": bits}
-    if beside:
-        inner = stated or Config({}, config.places, notes=config.notes)
-        return replace(inner, data={**beside, **inner.data})
-    return stated
+    if bits and settings is None:
+        outside |= {"quant_method": "chatglm", "bits": bits}
+    if outside:
+        inner = settings or Config({}, config.places, notes=config.notes)
+        return replace(inner, data={**outside, **inner.data})
+    return settings
 
 
 FP16, FP32, INDEX = 16, 32, 32

@@ -130,13 +130,13 @@ def glmasr(source: TowerSource) -> Mapped:
 
 def half_turned(config: Config, head_dim: int) -> Mapped:
     """Rotary positions of a share of each head, by default half of it."""
-    stated = config.get("rope_parameters", default=None) or {}
-    if not isinstance(stated, dict) or stated.get("rope_type", "default") != "default":
+    rope = config.get("rope_parameters", default=None) or {}
+    if not isinstance(rope, dict) or rope.get("rope_type", "default") != "default":
         raise config.error("rope_parameters other than default are not supported")
-    share = stated.get("partial_rotary_factor", config.get("partial_rotary_factor", default=0.5))
+    share = rope.get("partial_rotary_factor", config.get("partial_rotary_factor", default=0.5))
     if not is_number(share) or not 0 < share <= 1:
         raise config.error(f"partial_rotary_factor {short_repr(share)} is no share")
-    return {"kind": "rope", "theta": stated.get("rope_theta", 10000.0), "rotary_dim": int(head_dim * share)}
+    return {"kind": "rope", "theta": rope.get("rope_theta", 10000.0), "rotary_dim": int(head_dim * share)}
 
 
 REALTIME = {
@@ -223,8 +223,8 @@ def granite_speech(source: TowerSource) -> Mapped:
 def _granite(config: Config) -> Mapped:
     """The Conformer, whose middle layer is conditioned on its own labels."""
     width, heads = config.size("hidden_size"), config.size("num_attention_heads")
-    stated = config.optional_size("dim_head")
-    head_dim = width.value // heads.value if stated is None else stated.value
+    head_size = config.optional_size("dim_head")
+    head_dim = width.value // heads.value if head_size is None else head_size.value
     block, most = config.size("context_size"), config.size("max_pos_emb")
     if block.value > most.value:
         raise config.error(f"context_size {block} is more than max_pos_emb {most}", at=block.place)

@@ -41,8 +41,8 @@ def pixtral(source: TowerSource, key: str, init: Mapped = PIXTRAL, merges: int =
 
     Sides of an image are rounded up to whole tokens, each of `merges` x `merges` patches.
     """
-    stated = source.whole.get(key, default={})
-    config = source.part(key, PIXTRAL if stated else init)
+    vision = source.whole.get(key, default={})
+    config = source.part(key, PIXTRAL if vision else init)
     config.ignore("head_dim", "rope_parameters")
     norm = {"kind": "rmsnorm", "eps": 1e-5}
     front_end = patches(config, bias=False, class_token=False, position="none", coordinates="grid", norm=norm)
@@ -95,18 +95,18 @@ def _token_side(source: TowerSource, patch: int, merges: int) -> int:
     if saved_alone(source.whole):
         side: int = _image_patch(source, patch)
         return side
-    stated = whole_processor(source.whole)
+    processor = whole_processor(source.whole)
     usual = {"patch_size": 16, "spatial_merge_size": 1}
-    if not usual.keys() & stated.data.keys():
+    if not usual.keys() & processor.data.keys():
         return patch * merges
-    stated = stated.with_defaults(**usual)
-    return stated.size("patch_size").value * stated.size("spatial_merge_size").value
+    processor = processor.with_defaults(**usual)
+    return processor.size("patch_size").value * processor.size("spatial_merge_size").value
 
 
 def _image_patch(source: TowerSource, default: int) -> Any:
     """Pixels of a patch's side by the image processor, else by the encoder."""
-    stated = source.processor.get("patch_size", default=default) if source.in_file else default
-    return stated.get("height", default) if isinstance(stated, dict) else stated
+    patch = source.processor.get("patch_size", default=default) if source.in_file else default
+    return patch.get("height", default) if isinstance(patch, dict) else patch
 
 
 def _perceptron(source: TowerSource, *, bias: Any = True) -> list[Mapped]:
@@ -149,8 +149,8 @@ def llava(source: TowerSource) -> Mapped:
     whole = source.whole
     drop = _chosen(whole)
     bias = whole.flag("multimodal_projector_bias", default=True)
-    stated = whole.get("vision_config", default={})
-    if isinstance(stated, dict) and stated.get("model_type") == "pixtral":
+    vision = whole.get("vision_config", default={})
+    if isinstance(vision, dict) and vision.get("model_type") == "pixtral":
         encoder, sizing = pixtral(source, "vision_config")
     else:
         encoder = source.encoder("vision_config", "clip_vision_model", CLIP_L)
@@ -161,8 +161,8 @@ def llava(source: TowerSource) -> Mapped:
 
 def _pinned(source: TowerSource, drop: list[Mapped], most: int = 0, layer: int = -2) -> Mapped:
     encoder = source.encoder("vision_config", "clip_vision_model", CLIP_L)
-    stated = source.processor if source.in_file else source.whole
-    pins = stated.get("image_grid_pinpoints", default=PINS)
+    settings = source.processor if source.in_file else source.whole
+    pins = settings.get("image_grid_pinpoints", default=PINS)
     source.whole.ignore("image_grid_pinpoints", "use_image_newline_parameter")
     tile = bare(source.size(encoder["front_end"]["image_size"]))[0]
     bias = source.whole.flag("multimodal_projector_bias", default=True)
@@ -271,9 +271,9 @@ def llava_onevision(source: TowerSource) -> Mapped:
     if not most.isdecimal():
         raise source.whole.error(f"vision_aspect_ratio {ratio.value!r} is not known", at=ratio.place)
     tower = _pinned(source, _chosen(source.whole, "full", -1), int(most), -1)
-    own = tower["model"]["front_end"]["image_size"]
-    size = source.frame_size(own)
-    if bare(size) != bare(own):  # the class pools the tower's own rows and columns
+    image_size = tower["model"]["front_end"]["image_size"]
+    size = source.frame_size(image_size)
+    if bare(size) != bare(image_size):  # the class pools the tower's own rows and columns
         return tower
     # rows and columns of a frame are halved, and one newline stands behind all frames
     return {**tower, "video": {"kind": "frames", "size": size, "pooled": 2, "ends": 1}}

@@ -46,10 +46,10 @@ def divisible(value: float, divisor: int, least: int | None = None) -> int:
     return int(nearest + divisor if nearest < LEAST_SHARE * value else nearest)
 
 
-def check_width(config: Config, name: str, stated: int, before: int) -> None:
+def check_width(config: Config, name: str, width: int, before: int) -> None:
     """Refuse a layer whose stated input is not as wide as what stands before it: its class cannot run."""
-    if stated != before:
-        what = f"{name}: a layer that reads {stated} channels stands behind {before}"
+    if width != before:
+        what = f"{name}: a layer that reads {width} channels stands behind {before}"
         raise config.error(what, at=config.place(name))
 
 
@@ -118,10 +118,10 @@ def _groups(layers: Layers) -> list[Mapped]:
     return parts
 
 
-def named_unit(theirs: str, ours: str, words: Mapping[str, str] | None = None) -> dict[str, Rule]:
-    """Names of a step's tensors: `words` are theirs for conv and norm."""
-    words = words or {"convolution": "conv", "normalization": "norm"}
-    return {f"{theirs}.{word}.*": f"{ours}.{part}.*" for word, part in words.items()}
+def named_unit(theirs: str, ours: str, renames: Mapping[str, str] | None = None) -> dict[str, Rule]:
+    """Names of a step's tensors: `renames` has theirs for conv and norm."""
+    renames = renames or {"convolution": "conv", "normalization": "norm"}
+    return {f"{theirs}.{word}.*": f"{ours}.{part}.*" for word, part in renames.items()}
 
 
 class PyramidStage(NamedTuple):

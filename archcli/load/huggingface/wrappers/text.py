@@ -145,8 +145,8 @@ def innermost(whole: Config) -> Config:
         held = whole.get(key, default=None)
         held = held if isinstance(held, dict) else {}
         # the class makes towers that the file leaves out
-        made: Mapped = {tower: {} for tower in towers if held.get(tower) is None}
-        data = {"model_type": kind, **held, **made}
+        empty: Mapped = {tower: {} for tower in towers if held.get(tower) is None}
+        data = {"model_type": kind, **held, **empty}
         return Config(data, whole.places.inner(key), notes=whole.notes, reader=whole.reader)
     if wrapper is None:  # a family's own file
         return whole
@@ -171,8 +171,8 @@ def note_counted(
     none = [*map(_beside, settled)]
     whole.notes[:] = [note for note in whole.notes if note not in none]
     if keys:
-        alone, beside = "only the language model is counted", " and ".join(keys)
-        counted = f"figures are those of the language model{{}}; those of {beside} stand beside them"
+        alone, tower_keys = "only the language model is counted", " and ".join(keys)
+        counted = f"figures are those of the language model{{}}; those of {tower_keys} stand beside them"
         whole.notes[:] = [
             counted.format(note.removeprefix(alone)) if note.startswith(alone) else note
             for note in whole.notes

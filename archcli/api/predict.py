@@ -27,7 +27,7 @@ from archcli.api.asking.options import (
 )
 from archcli.api.asking.plan_options import WHOLE, PlanOptions
 from archcli.api.asking.question import Option, asks, count_option, part
-from archcli.api.asking.subject import Subject, given
+from archcli.api.asking.subject import Subject, given_model
 from archcli.errors import ArchError
 from archcli.load.devices.engines import load_engine
 from archcli.measure.memory.answers.question import MemoryQuestion
@@ -201,7 +201,7 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
         return predict_question(loaded, replace(asking, **others)).memory()
 
     plan, beyond = options.devices_plan(), options.beyond()
-    live = LiveServer.stated(load_engine(beyond.engine).get("live"))
+    live = LiveServer.of(load_engine(beyond.engine).get("live"))
     question = PredictQuestion(model, settings, device, plan, beyond, live, again=again)
     if options.fit is not None:
         if options.offload is not None:
@@ -283,7 +283,7 @@ def predict(options: PredictOptions) -> Report:
 
     Example: `predict("gpt2", "h100-sxm").totals["bound_by"]` is launch.
     """
-    subject = given(options.model)
+    subject = given_model(options.model)
     return subject.judged(
         "predict", lambda: predict_report(subject, predict_question(subject.model, options), options)
     )

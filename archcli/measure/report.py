@@ -86,18 +86,18 @@ class LateTables(Sequence[Table]):
         self._make = make
 
     @cached_property
-    def _made(self) -> tuple[Table, ...]:
+    def _tables(self) -> tuple[Table, ...]:
         return tuple(self._make())
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._tables)
 
     @overload
     def __getitem__(self, index: int) -> Table: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[Table]: ...
     def __getitem__(self, index: int | slice) -> Table | Sequence[Table]:
-        return self._made[index]
+        return self._tables[index]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -102,7 +102,7 @@ def _data(
         "strips": strips(subjects),
         "parts": parts_of(models),
         "measured": _measured(options),
-        "words": _words(models, options),
+        "words": _captions(models, options),
     }
 
 
@@ -122,7 +122,7 @@ def _model(
         **named,
         "number": number,
         "name": subject.name,
-        "asked": model.asked,
+        "asked": model.shell_word,
         "sets": subject.overrides,
         "findings": findings(model),
         "formulas": formulas(subject.model, sizes["batch_size"], sizes["seq_len"], sizes["context"]),
@@ -161,7 +161,7 @@ def _measured(options: ReportOptions) -> list[dict[str, Any]]:
     return sorted((it for it in shares if it["share"]), key=lambda it: -it["share"])
 
 
-def _words(models: Sequence[ReportedModel], options: ReportOptions) -> dict[str, str]:
+def _captions(models: Sequence[ReportedModel], options: ReportOptions) -> dict[str, str]:
     file = "" if options.profile is None else Path(options.profile).name
     kinds = "Thick: this model. Thin: the same heads with other kinds of attention."
     return {

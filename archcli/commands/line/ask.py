@@ -106,7 +106,7 @@ def _command(argv: Sequence[str]) -> tuple[str, list[str]]:
 def _refuse_help(read: Words, path: str) -> None:
     """Raise ArchError for what typer prints by itself: help, versions, scripts of shells."""
     for option in (HELP, VERSION, *SHELLS):
-        if option.name in read.given:
+        if option.name in read.values:
             name = option.name.replace("_", "-")
             raise ArchError(f"{path} --{name} is not answered here", "archcli prints it on a command line")
 
@@ -124,7 +124,7 @@ def _refuse_files(parameters: Sequence[LineParameter], values: dict[str, Any]) -
 
 def _values(read: Words) -> dict[str, Any]:
     """The value of every parameter; ArchError for the first that is wrong, in the order of the words."""
-    order = [*read.given]
+    order = [*read.values]
     sequence = sorted(
         (parameter for parameter in read.parameters if parameter is not HELP),
         key=lambda it: order.index(it.name) if it.name in order else len(order),
@@ -134,7 +134,7 @@ def _values(read: Words) -> dict[str, Any]:
 
 def _value(parameter: LineParameter, read: Words) -> Any:
     """The value of a parameter: of its texts the last, or all where it repeats; else the default."""
-    texts = read.given.get(parameter.name, [])
+    texts = read.values.get(parameter.name, [])
     if not texts and parameter.required:
         kind = "argument" if parameter.option.argument else "option"
         raise usage_error(f"Missing {kind} {parameter.shown}.", read.path, args=read.extra)

@@ -113,7 +113,7 @@ class Words:
 
     path: str
     parameters: Sequence[LineParameter]
-    given: dict[str, list[Any]] = field(default_factory=dict)
+    values: dict[str, list[Any]] = field(default_factory=dict)
     extra: list[str] = field(default_factory=list)
 
     def read(self, args: Sequence[str], *, interspersed: bool = True) -> Words:
@@ -138,7 +138,7 @@ class Words:
         for parameter in self.parameters:
             if parameter.option.argument:
                 taken = len(args) if parameter.repeats else 1
-                self.given[parameter.name], args = args[:taken], args[taken:]
+                self.values[parameter.name], args = args[:taken], args[taken:]
         return args
 
     def _read_option(self, word: str, rest: list[str]) -> None:
@@ -180,7 +180,7 @@ class Words:
         self._give(option, rest.pop(0))
 
     def _give(self, option: LineParameter, value: Any) -> None:
-        self.given.setdefault(option.name, []).append(value)
+        self.values.setdefault(option.name, []).append(value)
 
     def _refuse(self, name: str) -> NoReturn:
         """Raise ArchError for an option that there is not."""

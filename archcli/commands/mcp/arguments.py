@@ -96,7 +96,7 @@ class Argument(NamedTuple):
         noted = NOTES.get(self.option.reads) if isinstance(value, str) else None
         return "" if noted is None else noted(value)
 
-    def words(self, value: Any) -> list[str]:
+    def as_typed(self, value: Any) -> list[str]:
         """The words that say a value on the command line."""
         if self.option.argument:
             return [str(value)]
@@ -160,7 +160,7 @@ def filled(tool: str, record: Any, known: Mapping[str, Argument], arguments: Map
     return record(*call.args, **call.kwargs)
 
 
-def own(tool: str, name: str, value: Any, annotation: Any) -> Any:
+def checked(tool: str, name: str, value: Any, annotation: Any) -> Any:
     """The value of an argument that is no option of a record, such as rows."""
     return accept(name, value, {name: value_type(annotation)}, tool)
 

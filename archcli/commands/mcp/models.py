@@ -32,17 +32,17 @@ MOST_NAMED = 24
 class AskedModel(NamedTuple):
     """A model as a question names it, before it is loaded."""
 
-    given: str | Mapping[str, Any]
+    value: str | Mapping[str, Any]
     folder: Path | None = None
 
     @property
     def text(self) -> str:
         """The text of a model that stands in the question; empty where it is named."""
-        if isinstance(self.given, str):
-            is_text = "\n" in self.given.strip() or self.given.lstrip().startswith("{")
-            return self.given if is_text else ""
+        if isinstance(self.value, str):
+            is_text = "\n" in self.value.strip() or self.value.lstrip().startswith("{")
+            return self.value if is_text else ""
         try:
-            return json.dumps(self.given, indent=1)
+            return json.dumps(self.value, indent=1)
         except RecursionError:
             raise ArchError(Problem("nested too deeply", INSTEAD, path=INLINE)) from None
 
@@ -54,13 +54,13 @@ class AskedModel(NamedTuple):
 
     def _loaded(self, overrides: Sequence[str], *, strict: bool) -> Loaded:
         text = self.text
-        length = max(len(text), len(self.given))
+        length = max(len(text), len(self.value))
         if length > MOST_CHARACTERS:
             what = f"{length:,} characters, and a model has at most {MOST_CHARACTERS:,}"
             raise ArchError(Problem(what, "give the config.json alone", path=INLINE))
         if text:
             return load_text(text, INLINE, overrides, strict=strict)
-        name = str(self.given).strip()
+        name = str(self.value).strip()
         if preset_file(name).is_file():
             return load_preset(name, overrides, strict=strict)
         if self.folder is not None and (path := _inside(self.folder, name)):
@@ -82,7 +82,7 @@ class AskedModel(NamedTuple):
         """What stands for MODEL on the command line: a name, or the file to save the given text in."""
         text = self.text
         if not text:
-            return str(self.given).strip()
+            return str(self.value).strip()
         return "config.json" if text.lstrip().startswith("{") else "model.yaml"
 
 

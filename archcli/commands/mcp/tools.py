@@ -23,9 +23,9 @@ from archcli.commands.mcp.arguments import (
     Argument,
     arguments,
     check_names,
+    checked,
     command_line,
     filled,
-    own,
     record_of,
 )
 from archcli.commands.mcp.models import AskedModel, asked_model
@@ -142,12 +142,14 @@ class Tool:
         arguments = by_field(self.record, self._by_its_names(arguments))
         check_names(self.name, arguments, self.schema)
         set_arguments = {name: value for name, value in arguments.items() if value is not None}
-        overrides = own(self.name, "set", set_arguments.get("set", []), list[str])
-        rows, svg = (own(self.name, name, set_arguments.get(name, False), bool) for name in ("rows", "svg"))
+        overrides = checked(self.name, "set", set_arguments.get("set", []), list[str])
+        rows, svg = (
+            checked(self.name, name, set_arguments.get(name, False), bool) for name in ("rows", "svg")
+        )
         values = {name: value for name, value in set_arguments.items() if name not in OWN}
         options = filled(self.name, self.record, self.arguments, values)
-        models = list(self._asked(set_arguments, folder))
-        args = [word for name in self._in_order(values) for word in self.arguments[name].words(values[name])]
+        models = list(self._models(set_arguments, folder))
+        args = [arg for name in self._in_order(values) for arg in self.arguments[name].as_typed(values[name])]
         line = command_line(self.name, [model.word for model in models], args, overrides)
         noted = [note for name in values if (note := self.arguments[name].note(values[name]))]
         return StatedCall(ToolCall(options, models, overrides, stop, svg), line, rows, noted)
@@ -168,7 +170,7 @@ class Tool:
         """The options that are given, those without a name first, as they follow MODEL."""
         return sorted(values, key=lambda name: not self.arguments[name].option.argument)
 
-    def _asked(self, arguments: Mapping[str, Any], folder: Path | None) -> Iterator[AskedModel]:
+    def _models(self, arguments: Mapping[str, Any], folder: Path | None) -> Iterator[AskedModel]:
         if not self.takes_several:
             if "model" in arguments:
                 yield asked_model("model", arguments["model"], folder)

@@ -76,11 +76,11 @@ def _command(context: typer.Context, number: int) -> str:
         # what was typed alone: an option's default need not be repeated
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            args += _words(parameter, context.params[name])
+            args += _as_typed(parameter, context.params[name])
     return shlex.join(args)
 
 
-def _words(parameter: Any, value: Any) -> list[str]:
+def _as_typed(parameter: Any, value: Any) -> list[str]:
     """A parameter as it is typed."""
     values = [str(item) for item in (value if isinstance(value, list | tuple) else [value])]
     if parameter.param_type_name == "argument":

@@ -34,29 +34,29 @@ def pad(x: Any, widths: Sequence[int], mode: str = "constant", value: float = 0)
     return launch("constant_pad_nd", [x], tuple(shape), x.dtype, backward=lambda g: (pad(g, back),))
 
 
-def _made(name: str, shape: Sequence[Any], dtype: DType | None) -> Any:
+def _created(name: str, shape: Sequence[Any], dtype: DType | None) -> Any:
     return launch(name, [], tuple(sizes_of(shape)), dtype or FP32)
 
 
 @in_torch
 def zeros(*shape: Any, dtype: DType | None = None, device: Any = None) -> Any:
-    return _made("zeros", shape, dtype)
+    return _created("zeros", shape, dtype)
 
 
 @in_torch
 def ones(*shape: Any, dtype: DType | None = None, device: Any = None) -> Any:
-    return _made("ones", shape, dtype)
+    return _created("ones", shape, dtype)
 
 
 @in_torch
 def full(shape: Sizes, value: float, dtype: DType | None = None, device: Any = None) -> Any:
-    return _made("full", (shape,), dtype or of_number(value))
+    return _created("full", (shape,), dtype or of_number(value))
 
 
 @in_torch
 def arange(*bounds: Any, dtype: DType | None = None, device: Any = None) -> Any:
     start, stop, step = {1: (0, *bounds, 1), 2: (*bounds, 1)}.get(len(bounds), bounds)
-    return _made("arange", (max(0, -((start - stop) // step)),), dtype or INT64)
+    return _created("arange", (max(0, -((start - stop) // step)),), dtype or INT64)
 
 
 @in_torch
@@ -80,12 +80,12 @@ for _name in ("zeros_like", "ones_like", "full_like"):
 
 @method
 def new_zeros(x: Any, *shape: Any, dtype: DType | None = None) -> Any:
-    return _made("new_zeros", shape, dtype or x.dtype)
+    return _created("new_zeros", shape, dtype or x.dtype)
 
 
 @method
 def new_full(x: Any, shape: Sizes, value: float, dtype: DType | None = None) -> Any:
-    return _made("new_full", (shape,), dtype or x.dtype)
+    return _created("new_full", (shape,), dtype or x.dtype)
 
 
 @in_torch

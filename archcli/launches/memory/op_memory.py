@@ -181,7 +181,7 @@ class ShapeRun:
     def _known(self, log: KeptLog) -> Iterator[Kept]:
         """The storages that were read, as inputs, outputs or new tensors; weights are kept anyway."""
         yield from (In(i) for i in _firsts(self.inputs) if id(self.inputs[i].storage) in log.read)
-        inputs, shared = self._given(), self._shared()
+        inputs, shared = self._inputs(), self._shared()
         outputs = [i for i in _firsts(self.outputs) if id(self.outputs[i].storage) not in inputs]
         yield from (Out(i) for i in outputs if id(self.outputs[i].storage) in log.read)
         yield from (kept for key, kept in shared.items() if key in log.read)
@@ -191,7 +191,7 @@ class ShapeRun:
             if key in log.read and key not in outside and x.shape:
                 yield New(x.storage.elements, x.dtype.itemsize, x.repeats)
 
-    def _given(self) -> set[int]:
+    def _inputs(self) -> set[int]:
         """The storages of inputs and weights."""
         return {id(x.storage) for x in (*self.inputs, *self.weights.values())}
 
@@ -218,7 +218,7 @@ class ShapeRun:
 
     def running(self, log: LiveLog) -> int:
         """The most bytes alive at once during the run, less those of its outputs; inputs are not its own."""
-        inputs = self._given()
+        inputs = self._inputs()
         # by storage: two outputs may lie in one
         new = {
             id(x.storage): x.storage.elements * x.dtype.itemsize

@@ -46,12 +46,12 @@ class OpReader:
         if memory is None:
             if len(known) >= MOST_KNOWN:
                 known.clear()
-            memory = known[key] = self._made(op, call, shapes, alive=alive)
+            memory = known[key] = self._computed(op, call, shapes, alive=alive)
             self._held += held  # an id is that of its number while this holds it
         kept = op.kept(call, *shapes)
         return memory if kept is None else memory._replace(kept=kept)
 
-    def _made(self, op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool) -> OpMemory:
+    def _computed(self, op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool) -> OpMemory:
         if not any(map(is_symbolic, chain.from_iterable(shapes))):
             return _read(op, call, shapes, alive=alive)
         from archcli.launches.memory.guided import formulas, guided  # of formulas alone

@@ -151,7 +151,7 @@ def resolve(name: str, known: Sequence[str]) -> DeviceName:
     """
     if name in known:
         return DeviceName(name)
-    name_parts, spelled = _words(name), _spelled(known)
+    name_parts, spelled = _name_parts(name), _spelled(known)
     # 4080s may be several 4080 as well as a 4080 Super
     may_be_super = f"{_key(name_parts)}uper" in spelled
     for reading in () if may_be_super else _readings(name):
@@ -165,7 +165,7 @@ def resolve(name: str, known: Sequence[str]) -> DeviceName:
 
 def _usual(name: str, reading: _Reading, known: Sequence[str]) -> DeviceName | None:
     """The usual one of several devices: h100 is h100-sxm; None where a name is not that of several."""
-    several = next((usual for usual in USUAL if _key(_words(usual)) == _key(reading.parts)), None)
+    several = next((usual for usual in USUAL if _key(_name_parts(usual)) == _key(reading.parts)), None)
     if several is None:
         return None
     device = USUAL[several]
@@ -182,7 +182,7 @@ class _Reading(NamedTuple):
 
 def _readings(name: str) -> Iterator[_Reading]:
     """All ways to read a name: as a whole, with a word as its memory, and in the singular."""
-    parts = _words(name)
+    parts = _name_parts(name)
     yield _Reading(parts)
     if len(name) > LONGEST:
         return
@@ -193,8 +193,8 @@ def _readings(name: str) -> Iterator[_Reading]:
             yield _Reading([*rest, word])
             yield _Reading(rest, int(size[1]))
     if bare := BARE_SIZE.fullmatch(name.strip()):
-        yield _Reading([*_words(bare[1]), f"{bare[2]}gb"])
-        yield _Reading(_words(bare[1]), int(bare[2]))
+        yield _Reading([*_name_parts(bare[1]), f"{bare[2]}gb"])
+        yield _Reading(_name_parts(bare[1]), int(bare[2]))
     # L40S is no plural
     singular = [word.removesuffix("s") if PLURAL.fullmatch(word) else word for word in parts]
     if singular != parts:
@@ -203,10 +203,10 @@ def _readings(name: str) -> Iterator[_Reading]:
 
 def _spelled(known: Sequence[str]) -> dict[str, str]:
     """The names of devices and the aliases, by what all spellings of one have in common."""
-    return {_key(_words(spelling)): spelling for spelling in (*known, *ALIASES)}
+    return {_key(_name_parts(spelling)): spelling for spelling in (*known, *ALIASES)}
 
 
-def _words(name: str) -> list[str]:
+def _name_parts(name: str) -> list[str]:
     """The words of a name that tell devices apart: rtx, 4090 of NVIDIA GeForce RTX 4090."""
     text = re.sub(r"(\d)\s*gi?b\b", r"\1gb", MAC.sub(" ", name.lower()))
     # 24G is a memory, A10G a device

@@ -159,7 +159,7 @@ def _by_modules(adapter: Adapter, base: Loaded, names: ClassNames) -> dict[str, 
     """The targets among the modules of the base model's class, and the rules of those that differ."""
     file = adapter.config
     try:
-        adapted = adapted_by(_stated(adapter), base.model, names, adapter.variants, adapter.dropout)
+        adapted = adapted_by(_targets(adapter), base.model, names, adapter.variants, adapter.dropout)
     except TargetError as error:
         raise _refused(adapter, f"{error.what} of {quote(base.name)}", error.hint) from None
     except ValueError:
@@ -185,7 +185,7 @@ def _by_modules(adapter: Adapter, base: Loaded, names: ClassNames) -> dict[str, 
     return {"targets": adapted.targets, **({"rules": adapted.rules} if adapted.rules else {})}
 
 
-def _stated(adapter: Adapter) -> str | list[str]:
+def _targets(adapter: Adapter) -> str | list[str]:
     """target_modules: a pattern, or a list of names."""
     targets = adapter.targets.value
     if targets is None:
@@ -227,7 +227,7 @@ def _refused(adapter: Adapter, what: str, hint: str) -> ArchError:
 
 def _by_words(adapter: Adapter, base: Loaded) -> list[str]:
     """archcli's words for a list of names, each of which a model of no known class has."""
-    targets = _stated(adapter)
+    targets = _targets(adapter)
     if isinstance(targets, str) or targets == [ALL]:
         what = f"target_modules {short_repr(targets)} is not supported for {quote(base.name)}"
         hint = "which matrices its class holds apart is not known here: state their names"

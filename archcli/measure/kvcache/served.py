@@ -108,7 +108,7 @@ class ServedModel:
         tokens: of each of `batch_size` sequences, at most 2^24; sequences: of `context` tokens, None where
         they take nothing. Sequences are prefilled one after the other, each at once.
         """
-        temporaries, beyond = self._beside(context)
+        temporaries, beyond = self._pass_bytes(context)
         per_sequence = self._cache(context, 1)
         rest = max(budget - temporaries - beyond, 0)
         return {
@@ -121,7 +121,7 @@ class ServedModel:
     def _most_tokens(self, budget: int, batch_size: int) -> int:
         return most_beside(
             lambda tokens: self._cache(tokens, batch_size),
-            cache(lambda tokens: sum(self._beside(tokens))),
+            cache(lambda tokens: sum(self._pass_bytes(tokens))),
             budget,
             MOST,
         )
@@ -129,7 +129,7 @@ class ServedModel:
     def _cache(self, tokens: int, batch_size: int) -> int:
         return held_bytes(self.size, self.dtypes, self.engine, tokens, batch_size)
 
-    def _beside(self, tokens: int) -> tuple[int, int]:
+    def _pass_bytes(self, tokens: int) -> tuple[int, int]:
         """Bytes of the prefill of one sequence, and of what is beyond the model."""
         dtype = self.dtypes.dtype if self.dtypes.dtype in COMPUTED else COMPUTES
         device = DeviceMemory("", 0, self.plan.tp, self.architecture)

@@ -123,7 +123,7 @@ class TracedModel:
     def __init__(self, model: Model, passes: Passes | None = None) -> None:
         self.model = model
         self.passes = _passes_of(model) if passes is None else passes
-        self._made: dict[Hashable, Any] = {}
+        self._results: dict[Hashable, Any] = {}
         self.suits: dict[Plan, bool] = {}
 
     @property
@@ -133,7 +133,7 @@ class TracedModel:
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result of `make`, kept under a key; made again if the key has no hash or is long unused."""
-        return _once(self._made, key, make)
+        return _once(self._results, key, make)
 
     def passed(self, key: Hashable, make: Callable[[], T]) -> T:
         """The same of a result that does not depend on how the weights are stored."""

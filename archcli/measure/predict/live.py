@@ -44,7 +44,7 @@ class LiveServer(NamedTuple):
     error: float
 
     @classmethod
-    def stated(cls, constants: Mapping[str, Any] | None) -> LiveServer | None:
+    def of(cls, constants: Mapping[str, Any] | None) -> LiveServer | None:
         """The constants that an engine's YAML states; None where no live server was measured."""
         return None if constants is None else cls(*(constants[name] for name in cls._fields))
 

@@ -121,11 +121,11 @@ def predict_pass(
     from archcli.measure.predict.rank.tower_times import tower_times  # of towers alone
 
     for time in tower_times(model, settings, device, plan, use):
-        of_text = _beside(of_text, time, settings, plan)
+        of_text = _with_tower(of_text, time, settings, plan)
     return of_text._replace(not_modelled=(*of_text.not_modelled, OF_TOWERS)) if compiled else of_text
 
 
-def _beside(prediction: Prediction, time: TowerTime, settings: MemorySettings, plan: Plan) -> Prediction:
+def _with_tower(prediction: Prediction, time: TowerTime, settings: MemorySettings, plan: Plan) -> Prediction:
     """The prediction with the time of a tower before it, on all replicas."""
     # each rank of a replica's first stage runs the whole tower
     executed = _products(time.rows) * plan.replicas * plan.tp

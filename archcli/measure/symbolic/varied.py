@@ -83,13 +83,13 @@ class Varied:
     def __add__(self, operand: Any) -> Any:
         if isinstance(operand, int) and operand == 0:
             return self
-        return _made(operator.add, self, operand, bounds.sums)
+        return _combined(operator.add, self, operand, bounds.sums)
 
     def __radd__(self, operand: Any) -> Any:
         return self + operand
 
     def __sub__(self, operand: Any) -> Any:
-        return _made(operator.sub, self, operand, bounds.differences)
+        return _combined(operator.sub, self, operand, bounds.differences)
 
     def __rsub__(self, operand: Any) -> Any:
         return -self + operand
@@ -102,24 +102,24 @@ class Varied:
             return self if operand else 0
         if isinstance(operand, Fraction):
             return self._times(operand)
-        return _made(operator.mul, self, operand, bounds.products)
+        return _combined(operator.mul, self, operand, bounds.products)
 
     def __rmul__(self, operand: Any) -> Any:
         return self * operand
 
     def __floordiv__(self, operand: Any) -> Any:
-        return _made(operator.floordiv, self, _divisor(operand), bounds.quotients)
+        return _combined(operator.floordiv, self, _divisor(operand), bounds.quotients)
 
     def __rfloordiv__(self, operand: Any) -> Any:
         if isinstance(operand, Fraction):
             return operand // Fraction(cast("int", self))
-        return _made(operator.floordiv, operand, _divisor(self), bounds.quotients)
+        return _combined(operator.floordiv, operand, _divisor(self), bounds.quotients)
 
     def __mod__(self, operand: Any) -> Any:
-        return _made(operator.mod, self, _divisor(operand), bounds.remainders)
+        return _combined(operator.mod, self, _divisor(operand), bounds.remainders)
 
     def __rmod__(self, operand: Any) -> Any:
-        return _made(operator.mod, operand, _divisor(self), bounds.remainders)
+        return _combined(operator.mod, operand, _divisor(self), bounds.remainders)
 
     def __divmod__(self, operand: Any) -> Any:
         return self // operand, self % operand
@@ -219,7 +219,7 @@ class Varied:
     def minimum(self, operand: Any) -> Any:
         """The smaller of two numbers, candidate by candidate."""
         np = required("numpy")
-        return _made(np.minimum, self, operand, bounds.minima)
+        return _combined(np.minimum, self, operand, bounds.minima)
 
     def _times(self, fraction: Fraction) -> Any:
         """The product with a fraction: an array where it is whole, else the first candidate's alone."""
@@ -300,7 +300,7 @@ def _operands(a: Any, b: Any, *, wide: bool = False) -> tuple[Any, Any]:
     return tuple(n.astype(object) if hasattr(n, "astype") else n for n in (x, y))
 
 
-def _made(compute: Operation, a: Any, b: Any, extent: Operation) -> Any:
+def _combined(compute: Operation, a: Any, b: Any, extent: Operation) -> Any:
     """The result of an operation on two numbers, at least one of them `Varied`; each is computed once."""
     if not all(isinstance(n, NUMBERS) for n in (a, b)):
         return NotImplemented

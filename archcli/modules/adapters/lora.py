@@ -308,9 +308,9 @@ class AdaptTape:
         inner = self.inner.declaring()
         return None if inner is None else AdaptTape(inner, self.lora, self.path)
 
-    def own(self) -> AdaptTape:
+    def unshared(self) -> AdaptTape:
         """An adapting tape around the tape of one occurrence's own weights."""
-        return AdaptTape(self.inner.own(), self.lora, self.path)
+        return AdaptTape(self.inner.unshared(), self.lora, self.path)
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Call a child module on an adapting tape."""
@@ -341,7 +341,7 @@ class AdaptTape:
 
     def _low(self, op: Op, xs: tuple[Tensor, ...], adapter: OpAdapter) -> Tensor:
         """B A x; of a table B a for the row a of A [entries, rank], where A starts as zero."""
-        tape = self.inner.own() if USE in self.path.split(".") else self.inner
+        tape = self.inner.unshared() if USE in self.path.split(".") else self.inner
         read, x = xs[0], Tensor(tape, xs[0].value)
         width = op.shape(*(x.shape for x in xs))[-1]
         if isinstance(op, Lookup | Gather):

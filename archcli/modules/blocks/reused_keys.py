@@ -42,7 +42,7 @@ class LentEntries:
         self.places = dict(_lenders(layers, known=self.known))
         self._entries: dict[int, tuple[Tensor, ...]] = {}
 
-    def given(self, context: Context, block: Block, place: Place) -> Context:
+    def context_of(self, context: Context, block: Block, place: Place) -> Context:
         """A layer's context with the entries that it borrows, and whether it is to lend its own."""
         number = None if block.mixing is None else source_of(block.mixing[1])
         return context._replace(

@@ -81,9 +81,9 @@ class ShardTape:
         inner = self.inner.declaring()
         return None if inner is None else replace(self, inner=inner)
 
-    def own(self) -> ShardTape:
+    def unshared(self) -> ShardTape:
         """A sharding tape around the tape of one occurrence's own weights."""
-        return replace(self, inner=self.inner.own())
+        return replace(self, inner=self.inner.unshared())
 
     def occurrences(
         self, n_layers: Number, period: int, *, apart: bool = False

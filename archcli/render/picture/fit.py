@@ -77,7 +77,7 @@ def fit_svg(report: Report, width: float = WIDTH) -> str:
         is_chosen = all(record[key] == report.totals[key] for key in ("format", "engine", "context"))
         shapes += _bar(record, axis, top + i * step, is_chosen=is_chosen, is_wide=is_wide)
     if context:
-        shapes += _asked(context, axis, top, bottom)
+        shapes += _context_line(context, axis, top, bottom)
     return sheet([*head, *title, *shapes], width, bottom + 2 * LINE)
 
 
@@ -107,7 +107,7 @@ def _bar(record: Record, axis: TokenAxis, y: float, *, is_chosen: bool, is_wide:
     yield text(x, baseline, label, "name mark" if is_chosen else "soft mark")
 
 
-def _asked(tokens: int, axis: TokenAxis, top: float, bottom: float) -> Iterator[str]:
+def _context_line(tokens: int, axis: TokenAxis, top: float, bottom: float) -> Iterator[str]:
     """The line of the context that is asked for."""
     x = axis.at(tokens)
     if axis.left <= x <= axis.right:

@@ -78,7 +78,7 @@ class KeptStorages:
         """Bytes of all storages."""
         return sum(storage.bytes for storage in self.storages)
 
-    def made(self) -> dict[str, int]:
+    def bytes_by_op(self) -> dict[str, int]:
         """Kept bytes by the path of the operation that made them."""
         sizes: dict[str, int] = {}
         for storage in self.storages:

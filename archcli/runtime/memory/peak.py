@@ -64,7 +64,7 @@ class LiveStorages(TorchDispatchMode):
 
     def __init__(self, excepted: Iterable[torch.Tensor] = (), place: Place = lambda: ("", "")) -> None:
         super().__init__()
-        self._given = {address(tensor): tensor.untyped_storage() for tensor in stored_in(list(excepted))}
+        self._excepted = {address(tensor): tensor.untyped_storage() for tensor in stored_in(list(excepted))}
         self._live: dict[int, int] = {}
         self._place = place
         self.now = 0
@@ -91,7 +91,7 @@ class LiveStorages(TorchDispatchMode):
     def _book(self, tensor: torch.Tensor) -> None:
         storage = tensor.untyped_storage()
         key = storage._cdata
-        if key in self._given or key in self._live:
+        if key in self._excepted or key in self._live:
             return
         self._live[key] = storage.nbytes()
         self.now += self._live[key]

@@ -81,12 +81,12 @@ def told_of_failures(run_on: str, inputs: Callable[[], list[str]], watch: Module
     except ArchError:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's code may raise anything
-        raise _told(error, run_on, ", ".join(inputs()) or "none", watch) from None
+        raise _with_line(error, run_on, ", ".join(inputs()) or "none", watch) from None
     finally:
         log.setLevel(level)
 
 
-def _told(error: BaseException, run_on: str, inputs: str, watch: ModuleWatch) -> RunError:
+def _with_line(error: BaseException, run_on: str, inputs: str, watch: ModuleWatch) -> RunError:
     """The error of a run, with its own words and its line."""
     frames = their_frames(error)
     problem = _problem(error, frames, run_on, inputs, watch)

@@ -196,7 +196,7 @@ def cost_of(func: Any, args: Any, kwargs: Any, out: Any, allowed: Allowed) -> Op
         )
     if _may_contract(func, name, args, kwargs):
         return None
-    return _other(func, name, args, kwargs, out)
+    return _elementwise_cost(func, name, args, kwargs, out)
 
 
 def packet_of(func: Any) -> Any:
@@ -265,7 +265,7 @@ def _transform(x: Any, axes: Sequence[int]) -> OpCost:
     return OpCost(OpClass.ELEMENTWISE, flops, flops)
 
 
-def _other(func: Any, name: str, args: Any, kwargs: Any, out: Any) -> OpCost:
+def _elementwise_cost(func: Any, name: str, args: Any, kwargs: Any, out: Any) -> OpCost:
     """The cost of an operation that is no product, for each element of its largest tensor."""
     tensors = [x for x in tree_leaves((args, kwargs, out)) if torch.is_tensor(x)]
     floating = [x for x in tensors if _has_numbers(x)]

@@ -70,8 +70,8 @@ def filled(call: OwnCall) -> OwnCall:
     if not call.args and not call.kwargs:
         return replace(call, kwargs=dict(dummies)) if isinstance(dummies, Mapping) else call
     args: list[Any] = []
-    kwargs = {name: _stated(value, call)[1] for name, value in call.kwargs.items()}
-    for name, value in (_stated(value, call) for value in call.args):
+    kwargs = {name: _tensor_of_text(value, call)[1] for name, value in call.kwargs.items()}
+    for name, value in (_tensor_of_text(value, call) for value in call.args):
         if not name:
             args.append(value)
         elif name in kwargs:
@@ -81,7 +81,7 @@ def filled(call: OwnCall) -> OwnCall:
     return replace(call, args=tuple(args), kwargs=kwargs)
 
 
-def _stated(value: Any, call: OwnCall) -> tuple[str, Any]:
+def _tensor_of_text(value: Any, call: OwnCall) -> tuple[str, Any]:
     """(name, tensor) of a text that states one; anything else has no name, and stays as it is."""
     if type(value) is not str or "[" not in value:
         return "", value

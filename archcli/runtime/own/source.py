@@ -59,7 +59,7 @@ def module_named(name: str, run_on: str, *, here: bool) -> Made:
         thing = _thing(name)
         result = thing
         if not isinstance(thing, nn.Module):
-            result = _made(name, thing, without_values=run_on == "meta")
+            result = _constructed(name, thing, without_values=run_on == "meta")
     if isinstance(result, tuple) and result and isinstance(result[0], nn.Module):
         return Made(result[0], *_arguments(result[1:]))
     if not isinstance(result, nn.Module):
@@ -102,7 +102,7 @@ def _defined(module: Any) -> Iterator[str]:
     yield from (name for _, name in zip(range(3), makes, strict=False))
 
 
-def _made(name: str, thing: Any, *, without_values: bool) -> Any:
+def _constructed(name: str, thing: Any, *, without_values: bool) -> Any:
     if not callable(thing):
         what = f"{name} is {describe_argument(thing)}, and makes no module"
         near = list(_defined(thing)) if inspect.ismodule(thing) else []

@@ -32,7 +32,7 @@ class StepCounting(Counting):
     def __init__(self, modules: ModuleRanges) -> None:
         super().__init__(modules.log)
         self.modules = modules
-        self.matmul, self.other = Counter[tuple[str, str, str]](), 0
+        self.matmul, self.other_flops = Counter[tuple[str, str, str]](), 0
         self.by_dtype, self.uncounted = Counter[str](), Counter[str]()
         self.tokens: tuple[int, int] | None = None
 
@@ -91,14 +91,14 @@ class StepCounting(Counting):
             self.matmul[path, phase, class_by_name(name)] += cost.executed
             self.by_dtype[product_dtype(args)] += cost.executed
         else:
-            self.other += cost.executed
+            self.other_flops += cost.executed
 
     @property
     def step(self) -> CountedStep:
         """What was counted."""
         return CountedStep(
             sum(self.matmul.values()),
-            self.other,
+            self.other_flops,
             dict(self.matmul),
             dict(self.by_dtype),
             dict(self.uncounted),

@@ -45,7 +45,7 @@ class ModuleRanges:
         self._labels: dict[int, str] = {}
         self._open: list[tuple[int, str, Any]] = []
         self._handles: list[Any] = []
-        self._asked: Callable[[], bool] | None = None
+        self._has_hooks: Callable[[], bool] | None = None
         self._thread = 0
         self.failure = ""
 
@@ -59,9 +59,9 @@ class ModuleRanges:
         if not hooked:
             return
         # torch warns of hooks on all modules where one is compiled: these fire there to no effect
-        self._asked = vars(all_modules).get(ASKED)
-        if self._asked is not None:
-            there = self._asked()
+        self._has_hooks = vars(all_modules).get(ASKED)
+        if self._has_hooks is not None:
+            there = self._has_hooks()
             setattr(all_modules, ASKED, lambda: there)
         self._handles = [
             all_modules.register_module_forward_pre_hook(self._enter),
@@ -79,9 +79,9 @@ class ModuleRanges:
         for handle in self._handles:
             handle.remove()
         self._handles = []
-        if self._asked is not None:
-            setattr(all_modules, ASKED, self._asked)
-            self._asked = None
+        if self._has_hooks is not None:
+            setattr(all_modules, ASKED, self._has_hooks)
+            self._has_hooks = None
 
     def forget(self) -> None:
         """Hold on to no module of the program any longer."""

@@ -31,7 +31,7 @@ BOUNDS = {"min_pixels": "shortest_edge", "max_pixels": "longest_edge"}
 
 def processor(whole: Config, name: str = PROCESSOR) -> Config:
     """The processor's file beside a config.json, empty where there is none."""
-    return Config(_stated(whole, name) or {}, notes=whole.notes)
+    return Config(_settings(whole, name) or {}, notes=whole.notes)
 
 
 def whole_processor(whole: Config) -> Config:
@@ -50,7 +50,7 @@ def saved_alone(whole: Config) -> bool:
     return alone and _read(whole, WHOLE) is None
 
 
-def _stated(whole: Config, name: str) -> Mapping[str, Any] | None:
+def _settings(whole: Config, name: str) -> Mapping[str, Any] | None:
     """What a file says, or the file of the whole processor in its place; None for no file."""
     part = (_read(whole, WHOLE) or {}).get(PARTS.get(name, ""))
     return part if isinstance(part, dict) else _read(whole, name)
@@ -81,7 +81,7 @@ class ImageSettings(NamedTuple):
 
 def image_settings(whole: Config) -> ImageSettings:
     """The settings of a wrapper's images: the file's, with what its processor overrules, else the class's."""
-    saved = _stated(whole, PROCESSOR)
+    saved = _settings(whole, PROCESSOR)
     usual, overruled = _class_settings(whole.model_type, saved or {})
     data = {**_with_bounds(saved or {}, usual), **({} if saved_alone(whole) else overruled)}
     return ImageSettings(Config(data, notes=whole.notes, defaults=usual), saved is not None)

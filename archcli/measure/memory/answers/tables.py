@@ -57,7 +57,7 @@ def _parts(question: MemoryQuestion) -> Iterator[str]:
     if settings.phase in CACHING:
         yield from _serving_parts(settings)
     if settings.offload is not None:
-        yield settings.offload.words
+        yield settings.offload.in_words
     if settings.gradients is not None:
         yield f"gradients in {settings.gradients}"
     if question.plan.devices > 1:

@@ -37,7 +37,7 @@ def part_in_ram(known: TracedModel, settings: MemorySettings) -> PartInRam:
         return PartInRam(0)
     matrices = sum(_weights(known, settings, offload, routed=routed) for routed in (False, True))
     tables = in_ram_bytes(known.inferring, settings, known, has_head=False)
-    return PartInRam(matrices + tables + int(_beside(known, settings, offload)), matrices)
+    return PartInRam(matrices + tables + int(_layers_in_ram(known, settings, offload)), matrices)
 
 
 def _weights(known: TracedModel, settings: MemorySettings, offload: Offload, *, routed: bool) -> int:
@@ -50,7 +50,7 @@ def _of_kind(bits: StoredBits, *, routed: bool) -> StoredBits:
     return tuple((weight, of_one) for weight, of_one in bits if weight.routed is routed)
 
 
-def _beside(known: TracedModel, settings: MemorySettings, offload: Offload) -> Number:
+def _layers_in_ram(known: TracedModel, settings: MemorySettings, offload: Offload) -> Number:
     """Bytes of the cache and temporaries of the layers in RAM."""
     if not offload.layers:
         return 0

@@ -145,7 +145,7 @@ class Backward:
         step = self.ledger.steps[number]
         read = [self.buffers.pop((value.maker, value.output), None) for value in step.outputs]
         gradients = [buffer for buffer in read if buffer is not None]
-        sums = list(self._made(step, gradients)) if gradients else []
+        sums = list(self._gradients(step, gradients)) if gradients else []
         later = 0 if recomputed is None else step.summed_bias
         if step.workspace.lets_go:
             self._drop(gradients)
@@ -167,7 +167,7 @@ class Backward:
             if id(allocation) in alive and self.first_use[id(allocation)] == number:
                 self.kept = self.kept - allocation.size
 
-    def _made(self, step: Step, gradients: list[Buffer]) -> Iterator[Number]:
+    def _gradients(self, step: Step, gradients: list[Buffer]) -> Iterator[Number]:
         """Make the gradients of weights and inputs; yields the size of each sum that takes a new tensor."""
         if _has_own(step):
             yield from self._to_weight(f"{step.row.path}.weight", step.weight_gradients)

@@ -65,7 +65,7 @@ def _of_engine(question: PredictQuestion) -> Iterator[str]:
     if predicted.kv_dtype is not None:
         yield f"cache in {predicted.kv_dtype}"
     if settings.offload is not None:
-        yield settings.offload.words
+        yield settings.offload.in_words
 
 
 def _devices(question: PredictQuestion) -> str:

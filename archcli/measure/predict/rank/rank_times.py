@@ -101,7 +101,7 @@ class StageTimes(NamedTuple):
     @property
     def all(self) -> Seconds:
         """Seconds of all kernels, or of the host that launches them where it takes longer."""
-        return self.kernels.beside(self.launching)
+        return self.kernels.overlapped(self.launching)
 
     def plus(self, share: StageTimes, times: float) -> StageTimes:
         """The sum with `times` times a share."""
@@ -299,9 +299,9 @@ def stage_step(times: RankTimes, plan: Plan, stage: Stage, grad_accum: int) -> S
     recomputed = micro_batch.recomputed.scaled(number)
     collectives = tuple(times.rank.planned.collectives(plan, stage, grad_accum))
     sent = sending(collectives, times, micro_batch, number, computing) if collectives else Sending()
-    busy = computing.plus(sent.seconds).beside(Seconds.at_limit(computing.floor + sent.seconds.floor))
+    busy = computing.plus(sent.seconds).overlapped(Seconds.at_limit(computing.floor + sent.seconds.floor))
     # the host goes on to launch while a rank computes and sends
-    hosted = busy.beside(micro_batch.launching.scaled(number))
+    hosted = busy.overlapped(micro_batch.launching.scaled(number))
     total, communication = hosted.plus(waiting), sent.communication
     return StageStep(total, computing, waiting, recomputed, communication, hosted.beyond(busy))
 

@@ -42,7 +42,7 @@ def strips_of(model: Model, rows: Sequence[WiredRow], kinds: Iterable[Kind]) -> 
             n_layers=Figure(len(order), "show", "", f"stacks.{number}.n_layers"),
             before=ends.before(prefix),
             after=ends.after(prefix),
-            beside=_beside(model) if number == last else (),
+            beside=_apart(model) if number == last else (),
         )
         for number, (prefix, order) in enumerate(stacks)
     )
@@ -160,7 +160,7 @@ def _named(model: Model, name: str) -> str:
     return NAMES.get(name, name.replace("_", " "))
 
 
-def _beside(model: Model) -> tuple[str, ...]:
+def _apart(model: Model) -> tuple[str, ...]:
     """What stands beside the layers: multi-token prediction, adapters."""
     named = {"MTP": bool(model.mtp_depth), "LoRA": model.lora is not None}
     return tuple(name for name, there in named.items() if there)

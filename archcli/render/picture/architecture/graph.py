@@ -141,7 +141,9 @@ def graph_of(nodes: tuple[DrawnNode, ...], glyphs: Mapping[str, Glyph], spine: t
     changed, shared = dict(glyphs), list[tuple[str, ...]]()
     for rank in plain.layers.ranks:
         crowd = [slot for slot in rank if type(glyphs.get(slot)) is Trapezoid]
-        texts = [max(map(width_of, glyph.beside(0.0)), default=0.0) for glyph in _trapezoids(crowd, glyphs)]
+        texts = [
+            max(map(width_of, glyph.right_lines(0.0)), default=0.0) for glyph in _trapezoids(crowd, glyphs)
+        ]
         crowded = len(crowd) >= CROWD and sum(texts) > CROWDED
         for glyph in _trapezoids(crowd, glyphs):
             if crowded or glyph.flared:

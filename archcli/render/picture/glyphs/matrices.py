@@ -141,7 +141,7 @@ class Trapezoid(Glyph):
         lines = 0 if self.ended or self.crowded else 1 + len(self.cache) + len(self.facts)
         return max(SLOPE + 12 * min(1, len(self.facts)), LEADING * lines - BAR)
 
-    def beside(self, scale: float) -> tuple[Words, ...]:
+    def right_lines(self, scale: float) -> tuple[Words, ...]:
         """The lines on its right: what does not stand in it."""
         if self.ended:
             return () if self.node.width is None else (line_of(self.node.width),)
@@ -164,7 +164,7 @@ class Trapezoid(Glyph):
         if self.crowded and not self.within(scale):
             least = max(map(width_of, self.above), default=0.0) / 2
         left = SideRoom(features, self.frame, least)
-        labels = self.beside(scale)
+        labels = self.right_lines(scale)
         if not labels:
             return Reach(left, left)
         room = BESIDE + max(map(width_of, labels))
@@ -252,7 +252,7 @@ class Trapezoid(Glyph):
     def _text(self, frame: Frame, low: float, scale: float, out: Any) -> Shapes:
         """The line in the trapezoid, and those above or beside it."""
         middle = low + self.slope / 2 + 4.5
-        within, labels = self.within(scale), self.beside(scale)
+        within, labels = self.within(scale), self.right_lines(scale)
         upper = middle - (len(within) - 1) * LEADING / 2
         inside = tuple(
             text(frame.x, upper + i * LEADING, line, anchor="middle") for i, line in enumerate(within)

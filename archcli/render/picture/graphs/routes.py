@@ -88,7 +88,7 @@ class Routes:
             return "straight"
         if high in self.sides.spans:
             return "straight" if self._under(low, high) else "track"
-        return "side" if high in self.sides.rings and self._beside(low, high) else "track"
+        return "side" if high in self.sides.rings and self._from_side(low, high) else "track"
 
     def _under(self, low: str, high: str) -> bool:
         """Whether a slot stands under a box over all that it reads, and under no neighbour of it."""
@@ -101,7 +101,7 @@ class Routes:
         rights = [order(read) for slot in rank[place + 1 :] for read in self.layers.below[slot]]
         return all(i < order(low) for i in lefts) and all(i > order(low) for i in rights)
 
-    def _beside(self, low: str, high: str) -> bool:
+    def _from_side(self, low: str, high: str) -> bool:
         """Whether an edge reaches a ring from its side: nothing stands between, and no other one does."""
         reads = sorted(self.layers.below[high], key=self.layers.ranks[self.layers.slots[low].rank].index)
         axis = [slot for slot in reads if self.blocks.of[slot] == self.blocks.of[high]]

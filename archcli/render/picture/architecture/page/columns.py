@@ -92,7 +92,7 @@ def svg(anatomies: Sequence[Anatomy], differences: Sequence[Difference]) -> str:
     shapes = laid.shapes()
     shapes += legend.legend(anatomies, MARGIN, laid.end + SPACE, laid.scale, dot=dot)
     bars, y = all_bars(anatomies, laid.end + SPACE + legend.height(anatomies, dot=dot), laid.whole)
-    lines, bottom = _words(anatomies, differences, y, laid.whole)
+    lines, bottom = _differences(anatomies, differences, y, laid.whole)
     name = ", ".join(anatomy.name for anatomy in anatomies)
     return (
         svg_of([page(name, iter([*shapes, *bars, *lines]), laid.whole + 2 * MARGIN, bottom + BOTTOM)]) + "\n"
@@ -134,11 +134,11 @@ def _placed(
 
         start = top + HEADING if is_beside else below + HEADING
         packed = stack(kinds, panels, Room(left, x + width, start, largest), below)
-        columns.append(ModelColumn(anatomy, kinds, panels, _own(anatomies, i), x, packed))
+        columns.append(ModelColumn(anatomy, kinds, panels, _distinct(anatomies, i), x, packed))
     return columns
 
 
-def _own(anatomies: Sequence[Anatomy], i: int) -> frozenset[str]:
+def _distinct(anatomies: Sequence[Anatomy], i: int) -> frozenset[str]:
     """The letters of parts and the paths of kinds that some other model lacks."""
     others = [_looks(anatomy) for j, anatomy in enumerate(anatomies) if j != i]
     looks = _looks(anatomies[i])
@@ -247,7 +247,7 @@ def _chips(anatomy: Anatomy, y: float, width: float) -> tuple[list[SvgShape | Ma
     return shapes, y + LEADING + 4
 
 
-def _words(
+def _differences(
     anatomies: Sequence[Anatomy], differences: Sequence[Difference], y: float, width: float
 ) -> tuple[list[SvgShape | Many], float]:
     """What the models state differently: a line for each setting, a column for each model."""

@@ -215,7 +215,7 @@ def _levels(pieces: Sequence[ShareSegment], x: float, unit: str) -> int:
 
 def _placed(pieces: Sequence[ShareSegment], x: float, unit: str) -> list[tuple[Label, int]]:
     """Labels of narrow segments with their rows: no leader passes through a text, no two texts overlap."""
-    waiting = _beside(pieces, x, unit)
+    waiting = _left_labels(pieces, x, unit)
     placed = list[tuple[Label, int]]()
     while waiting:
         free = (it for it in waiting if not any(it.spans(near.leader) for near in waiting if near is not it))
@@ -230,7 +230,7 @@ def _placed(pieces: Sequence[ShareSegment], x: float, unit: str) -> list[tuple[L
     return placed
 
 
-def _beside(pieces: Sequence[ShareSegment], x: float, unit: str) -> list[Label]:
+def _left_labels(pieces: Sequence[ShareSegment], x: float, unit: str) -> list[Label]:
     """Labels left of their leaders; right of them near the left edge, or where they would cut such a one."""
     labels = list[Label]()
     for segment in pieces:

@@ -57,7 +57,7 @@ class Room(NamedTuple):
 
 def pack(kinds: Sequence[Drawn], panels: Sequence[Drawn], room: Room, column: float) -> Packed:
     """The arrangement that is lowest for its scale: kinds in a column beside the panels, or above them."""
-    return _best([*_beside(kinds, panels, room, column), *_above(kinds, panels, room, room.top)], room)
+    return _best([*_side_by_side(kinds, panels, room, column), *_above(kinds, panels, room, room.top)], room)
 
 
 def stack(kinds: Sequence[Drawn], panels: Sequence[Drawn], room: Room, below: float) -> Packed:
@@ -76,7 +76,7 @@ def _best(tried: Sequence[tuple[float, Packed]], room: Room) -> Packed:
     return min(tried, key=cost)[1]
 
 
-def _beside(
+def _side_by_side(
     kinds: Sequence[Drawn], panels: Sequence[Drawn], room: Room, column: float
 ) -> Iterator[tuple[float, Packed]]:
     """Kinds below each other, and panels on their right; each with its scale."""

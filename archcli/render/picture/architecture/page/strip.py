@@ -61,7 +61,7 @@ def shapes(strip: Strip, x: float, y: float, height: float, title: str = "Layers
     middle = column.x + WIDE / 2
     yield from _stacked(reversed(strip.after), middle, top, upwards=True)
     yield from _stacked(reversed(strip.before), middle, top + room, upwards=False)
-    yield from _beside(strip.beside, x, y + HEADING)
+    yield from _apart(strip.beside, x, y + HEADING)
     yield from _cells(strip, column)
     yield from _numbers(strip, column)
     yield from _braces(strip, column)
@@ -159,7 +159,7 @@ def box(label: str, lines: Sequence[Words], middle: float, top: float, height: f
         yield text(middle, first + i * LEADING, content, anchor="middle")
 
 
-def _beside(labels: Sequence[str], x: float, y: float) -> Drawing:
+def _apart(labels: Sequence[str], x: float, y: float) -> Drawing:
     """What stands apart from the layers, such as multi-token prediction: dashed boxes."""
     left = x + CELLS + WIDE + 14
     for label in labels:

@@ -55,11 +55,11 @@ def count_flops(
     unmasked = mask == "dense"
     counted, media = _counted(model, request, unmasked=unmasked)
     rows, classes = _folds(counted, unmasked=unmasked)
-    tokens = counted.batch_size * counted.new
     matmul, other_flops = (sum(row[key] for row in rows) for key in AMOUNTS)
     # rounded only behind the sums: a share of targets or of zero experts makes FLOPs fractions
     rows = [{key: rounded(value) if key in AMOUNTS else value for key, value in row.items()} for row in rows]
     inputs = plan_inputs(model)
+    sent = {"sent_elements": counted.sent_elements()} if inputs else {}
     totals = {
         "matmul_flops": rounded(matmul),
         "other_flops": rounded(other_flops),
@@ -67,11 +67,12 @@ def count_flops(
         "expected": counted.expected,
         "by_component": {row["component"]: row["matmul_flops"] for row in rows if row["matmul_flops"]},
         "by_class": classes,
-        "tokens": tokens,
-        **({"sent_elements": counted.sent_elements()} if inputs else {}),
+        "tokens": (tokens := counted.batch_size * counted.new),
+        **sent,
         "matmul_flops_per_token": _per(rounded(matmul), tokens),
         **media,
     }
+    usual = {"mask": "exact", "logits": DEFAULT_LOGITS[counted.phase], **WHOLE}
     return Report(
         command="flops",
         model={"name": model.name, "source": model.source},
@@ -81,12 +82,7 @@ def count_flops(
         rows=rows,
         tables=tuple(_tables(totals, rows, macs=macs)),
         notes=(*_notes(model, request, counted, mask), *counted.expectations),
-        usual={
-            **usual_sizes(counted.phase),
-            "mask": "exact",
-            "logits": DEFAULT_LOGITS[counted.phase],
-            **WHOLE,
-        },
+        usual={**usual_sizes(counted.phase), **usual},
         headline="; ".join(_answer(counted, totals, macs=macs)),
     )
 

@@ -91,9 +91,8 @@ def profile_model(
         report = profile_of(subject.model, counted, recording, inputs, *detail, ceilings)
         report = workload.report(report, counted, recording)
     totals = {**report.totals, "memory": memory, **_media(subject.model, request)}
-    notes = (*_notes(subject.model, request, counted), *report.notes)
-    model = {"name": subject.name, "source": subject.source}
-    return replace(report, model=model, totals=totals, notes=notes), recording
+    model, notes = {"name": subject.name, "source": subject.source}, _notes(subject.model, request, counted)
+    return replace(report, model=model, totals=totals, notes=(*notes, *report.notes)), recording
 
 
 def _notes(model: Model, request: Request, counted: Pass) -> Iterator[str]:

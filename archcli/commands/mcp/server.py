@@ -138,13 +138,13 @@ def result_of(
 def _answered(
     tool: Tool, arguments: Mapping[str, Any], folder: Path | None, stop: Event
 ) -> types.CallToolResult:
-    stated_call = tool.call(arguments, folder, stop)
-    stated_call.call.tick()
-    answered = tool.answer(stated_call.call)
+    question = tool.call(arguments, folder, stop)
+    question.call.tick()
+    answered = tool.answer(question.call)
     if not isinstance(answered, Drawing):
-        noted = replace(answered, notes=(*answered.notes, *stated_call.notes))
-        return _result(answer_of(noted, stated_call.line, tool, rows=stated_call.rows))
-    return _result(drawing_of(answered, stated_call.line), *_svg(answered))
+        noted = replace(answered, notes=(*answered.notes, *question.notes))
+        return _result(answer_of(noted, question.line, tool, rows=question.rows))
+    return _result(drawing_of(answered, question.line), *_svg(answered))
 
 
 def _svg(drawing: Drawing) -> list[types.EmbeddedResource]:

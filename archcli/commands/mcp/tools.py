@@ -148,7 +148,7 @@ class Tool:
         )
         values = {name: value for name, value in set_arguments.items() if name not in OWN}
         options = filled(self.name, self.record, self.arguments, values)
-        models = list(self._models(set_arguments, folder))
+        models = list(self._models_of(set_arguments, folder))
         args = [arg for name in self._in_order(values) for arg in self.arguments[name].as_typed(values[name])]
         line = command_line(self.name, [model.word for model in models], args, overrides)
         noted = [note for name in values if (note := self.arguments[name].note(values[name]))]
@@ -170,7 +170,7 @@ class Tool:
         """The options that are given, those without a name first, as they follow MODEL."""
         return sorted(values, key=lambda name: not self.arguments[name].option.argument)
 
-    def _models(self, arguments: Mapping[str, Any], folder: Path | None) -> Iterator[AskedModel]:
+    def _models_of(self, arguments: Mapping[str, Any], folder: Path | None) -> Iterator[AskedModel]:
         if not self.takes_several:
             if "model" in arguments:
                 yield asked_model("model", arguments["model"], folder)

@@ -203,12 +203,7 @@ def trace_memory(
     tape.ledger.follows = moments
     if recomputed is not None:
         tape.recomputed = recomputed
-    widths = {"ids": INT64, "features": execution.width}
-    inputs = tree_map(
-        lambda spec: Abstract(spec.shape, grad=False, place=Placement(None, widths[spec.kind])),
-        InputSpec,
-        model.reads(request),
-    )
+    inputs = _placed_inputs(model, request, execution)
     try:
         output, cache = run_on(tape, runs, request, inputs, cache)
     except NotImplementedError as missing:  # of an operation that is not archcli's own
@@ -217,6 +212,15 @@ def trace_memory(
         ) from missing
     has_targets = "targets" in inputs
     return TracedPass(request, execution, tuple(rows), tape.ledger, output, cache, has_targets, cached)
+
+
+def _placed_inputs(model: Model | Tower, request: Request, execution: Execution) -> Any:
+    widths = {"ids": INT64, "features": execution.width}
+    return tree_map(
+        lambda spec: Abstract(spec.shape, grad=False, place=Placement(None, widths[spec.kind])),
+        InputSpec,
+        model.reads(request),
+    )
 
 
 def cached_before(traced: TracedPass) -> Number:

@@ -221,7 +221,7 @@ def granite_speech(source: TowerSource) -> Mapped:
 
 
 def _granite(config: Config) -> Mapped:
-    """The Conformer, whose middle layer is conditioned on its own labels."""
+    """The Conformer; its middle layer is conditioned on labels that it predicts."""
     width, heads = config.size("hidden_size"), config.size("num_attention_heads")
     head_size = config.optional_size("dim_head")
     head_dim = width.value // heads.value if head_size is None else head_size.value
@@ -254,13 +254,10 @@ def _granite(config: Config) -> Mapped:
         config, front_end, attention=attention, norm=norm, ffn=network, layer=layer, final_norm=False
     )
     plain = encoder["groups"][0]["layer"]
+    conditioned = {**plain, "conditioned": config.size("output_dim")}
     middle, total = config.layers() // 2, config.layers()
-    runs = [
-        {"n_layers": middle - 1, "layer": plain},
-        {"n_layers": min(middle, 1), "layer": {**plain, "conditioned": config.size("output_dim")}},
-        {"n_layers": total - middle, "layer": plain},
-    ]
-    return {**encoder, "groups": [run for run in runs if run["n_layers"] > 0]}
+    counts = [(middle - 1, plain), (min(middle, 1), conditioned), (total - middle, plain)]
+    return {**encoder, "groups": [{"n_layers": n, "layer": layer} for n, layer in counts if n > 0]}
 
 
 def _granite_projector(source: TowerSource, encoder: Mapped) -> list[Mapped]:

@@ -98,11 +98,8 @@ def vision(source: TowerSource) -> Mapped:
         final_norm=False,
     )
     config.report_unread_keys()
-    steps = [
-        {"kind": "pool", "block": [n, n]},
-        {"kind": "norm", "norm": bare},
-        linear(source.width, bias=False),
-    ]
+    pool, normed = {"kind": "pool", "block": [n, n]}, {"kind": "norm", "norm": bare}
+    steps = [pool, normed, linear(source.width, bias=False)]
     sizing = {"kind": "largest", "factor": side, "most": _tokens(source, patch, n) * side * side}
     return {"model": encoder, "sizing": sizing, "projector": steps}
 

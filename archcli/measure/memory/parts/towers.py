@@ -158,18 +158,11 @@ def _training(
     accumulated = trained.gradients if plan.sums_gradients(settings) else 0
     # of the micro batches that wait for their backward in later stages
     earlier = -(-in_flight(plan, 0) // plan.virtual_stages) - 1
-    kept: Number = earlier * sum(tower_pass.kept for tower_pass in passes)
-    waiting: Number = 0
-    for tower_pass in passes:
-        for alive in tower_pass.traced.ledger.moments:
-            yield step[0]._replace(
-                stage=tower_pass.tower.part,
-                path=alive.path,
-                gradients=step[0].gradients + accumulated,
-                kept=step[0].kept + kept + alive.kept,
-                temporaries=waiting + alive.temporaries,
-            )
-        kept, waiting = kept + tower_pass.kept, waiting + tower_pass.features
+    kept_of_towers = sum(tower_pass.kept for tower_pass in passes)
+    kept_earlier: Number = earlier * kept_of_towers
+    begin = step[0]._replace(gradients=step[0].gradients + accumulated, kept=step[0].kept + kept_earlier)
+    yield from _forward(begin, passes)
+    kept, waiting = kept_earlier + kept_of_towers, sum(tower_pass.features for tower_pass in passes)
     for moment in step:
         # what the towers made is let go when the forward of the language model returns
         more = waiting if moment.stage == "forward" else 0
@@ -178,14 +171,22 @@ def _training(
             kept=moment.kept + kept,
             temporaries=moment.temporaries + more,
         )
-    behind = step[-1]._replace(
-        gradients=update.gradients, kept=earlier * sum(tower_pass.kept for tower_pass in passes)
-    )
+    behind = step[-1]._replace(gradients=update.gradients, kept=kept_earlier)
     yield from _backward(behind, passes, accumulated)
     yield update._replace(
         gradients=update.gradients + trained.gradients,
         temporaries=update.temporaries + trained.temporaries,
     )
+
+
+def _forward(begin: MemoryMoment, passes: Sequence[TowerPass]) -> Iterator[MemoryMoment]:
+    """The forward of the towers, one medium after the other."""
+    kept, waiting = begin.kept, 0
+    for tower_pass in passes:
+        for alive in tower_pass.traced.ledger.moments:
+            part, temporaries = tower_pass.tower.part, waiting + alive.temporaries
+            yield begin._replace(stage=part, path=alive.path, kept=kept + alive.kept, temporaries=temporaries)
+        kept, waiting = kept + tower_pass.kept, waiting + tower_pass.features
 
 
 def _backward(last: MemoryMoment, passes: Sequence[TowerPass], accumulated: Number) -> Iterator[MemoryMoment]:

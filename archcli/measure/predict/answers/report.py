@@ -77,16 +77,7 @@ def predict(
     `curve` adds points that differ in one size; `what_fits` "time" asks for the fastest plan that fits.
     """
     check_prediction(question)
-    choice = None
-    if what_fits is not None:
-        if question.asked.measured is not None:
-            what = "--fit time chooses a plan, and --measured is of one that ran"
-            raise ArchError(what, "state that plan, or leave --measured out")
-        if question.asked.compiled:
-            raise ArchError("--fit time does not compare compiled passes", "leave --compile or --fit out")
-        from archcli.measure.predict.answers.best import fastest  # asked for by name
-
-        question, choice = fastest(question)
+    question, choice = (question, None) if what_fits is None else _fastest(question)
     check_question(question.memory())
     answer = question.answer()
     decoded = decoded_rows(question) if question.caches else ()
@@ -112,6 +103,18 @@ def predict(
         headline=headline(question, totals),
         not_modelled=tuple(_not_modelled(question, answer)),
     )
+
+
+def _fastest(question: PredictQuestion) -> tuple[PredictQuestion, FastestPlan]:
+    """The question with the fastest plan that fits. Raises ArchError for one that ran, or is compiled."""
+    if question.asked.measured is not None:
+        what = "--fit time chooses a plan, and --measured is of one that ran"
+        raise ArchError(what, "state that plan, or leave --measured out")
+    if question.asked.compiled:
+        raise ArchError("--fit time does not compare compiled passes", "leave --compile or --fit out")
+    from archcli.measure.predict.answers.best import fastest  # asked for by name
+
+    return fastest(question)
 
 
 def _convention(question: PredictQuestion, totals: Record) -> str:

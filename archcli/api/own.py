@@ -190,7 +190,7 @@ def _call(
 
 
 def _named(named: ModuleName, inputs: Sequence[str], question: ModuleQuestion) -> OwnCall:
-    """The call of a module that is imported and made, with these inputs or those that it comes with."""
+    """Import a module and prepare its call, with the inputs of the question or its own."""
     from archcli.runtime.dtypes import require_device
     from archcli.runtime.own.inputs import moved
     from archcli.runtime.own.source import module_named

@@ -201,7 +201,7 @@ class Strip:
 
 
 class Share(NamedTuple):
-    """A component of the bars at the foot: what is stored of it, and what of that a token reads."""
+    """A component of the bars at the foot: its stored numbers, and those that one token reads."""
 
     name: str
     hue: Hue

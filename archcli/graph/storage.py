@@ -83,7 +83,7 @@ class Value(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """One operation as it ran: where its inputs come from, what it made, and what its backward takes."""
+    """One operation of a pass: the sources of its inputs, its outputs, and inputs of its backward."""
 
     row: Row
     inputs: tuple[Value | None, ...]
@@ -124,7 +124,7 @@ class Recomputed:
 
 @dataclass(slots=True, eq=False)
 class RecomputedRegion:
-    """Storages made within a module that is recomputed: those its locals hold, and those its steps keep."""
+    """Storages of a recomputed module: held by its local variables, or kept by its steps."""
 
     storages: list[ref[LiveStorage]] = field(default_factory=list)
     kept: dict[int, Allocation] = field(default_factory=dict)

@@ -58,7 +58,7 @@ def launch_many(
 def launch_gradients(
     name: str, reads: Sequence[Any], inputs: Sequence[Any], *, work: StatedWork = TOLD_BY_TENSORS
 ) -> tuple[Any, ...]:
-    """Launch a kernel that computes the gradients of those inputs that need one; None for the others."""
+    """Launch a kernel for the gradients of several inputs; None for an input that needs none."""
     outputs = [(x.shape, x.dtype) for x in inputs if needs_grad(x)]
     gradients = iter(launch_many(name, reads, outputs, work=work))
     return tuple([next(gradients) if needs_grad(x) else None for x in inputs])
@@ -101,7 +101,7 @@ def record(outputs: Sequence[ShapeTensor], inputs: Sequence[Any], backward: Back
 
 
 def save_for_backward(out: ShapeTensor, *saved: Any) -> None:
-    """Note further tensors that autograd keeps for `out`, beside those that its backward's kernels read."""
+    """Note tensors that autograd keeps for `out` although no kernel of the backward reads them."""
     if out.node is not None:
         out.node.saved += tuple([x for x in saved if x is not None])
 

@@ -1,4 +1,4 @@
-"""The log of a pass: which kernels were launched, by which operation, and how the backward goes on."""
+"""The log of a pass: its kernels, the operation of each, and its graph for the backward."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NOT_KNOWN = (NotImplementedError, AttributeError, TypeError)
 
 
 def unknown_kernels(problem: Exception, origin: LaunchOrigin) -> ArchError:
-    """The error for a user: which operation, which function of torch, how to go on."""
+    """The error for an operation whose function of torch is unknown, with what to do."""
     hint = "what it launches can be measured: `archcli profile` runs it"
     return ArchError(Problem(str(problem), hint, path=origin.path))
 

@@ -61,7 +61,7 @@ class AttentionCalls:
 
 @dataclass(frozen=True, slots=True)
 class StepMemory:
-    """The bytes of one pass: what is there before it, the most that lives at once, and where.
+    """The bytes of one pass: before it, at its peak, and the place of the peak.
 
     `kept` lives when the forward has ended; `peak` counts weights, buffers and inputs, and the gradients
     that exist by then. `end` is what a step leaves: those and all gradients. `trained` are the shapes of the

@@ -31,7 +31,7 @@ def descriptor(output: Path | None) -> int | None:
 
 
 def write(text: str, output: Path | None) -> None:
-    """Write text to a file, or to standard output where `output` is None; ArchError where that fails."""
+    """Write text to a file, or to standard output for None. Raises ArchError where it fails."""
     if descriptor(output) == STDOUT:
         _guarded(None, lambda: _print(text))
     else:
@@ -68,7 +68,7 @@ def check_new_files(folder: Path, names: Iterable[str]) -> None:
 
 
 def write_new_files(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write files by name, in a folder that is made if missing; ArchError where one exists or that fails.
+    """Write new files into a folder, created if missing. Raises ArchError where one exists.
 
     Files that were written before a failure are removed again.
     """

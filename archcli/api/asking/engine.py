@@ -51,7 +51,7 @@ def engine_of(name: EngineName, memory_bytes: int | None = None) -> InferenceEng
 
 
 def _by_memory(figures: Mapping[str, int], memory_bytes: int | None) -> int | None:
-    """The figure of the most memory that a device has, by its least; the last where that is not known."""
+    """The engine's figure for a device's memory; the last one where the memory is unknown."""
     figure_of_memory = None
     for least, figure in figures.items():
         if memory_bytes is None or memory_bytes >= parse_bytes(least):

@@ -102,7 +102,7 @@ def _joined(args: list[str], index: int) -> tuple[list[str], int]:
 
 
 def _offered(candidates: Iterable[str], incomplete: str) -> list[str]:
-    """Candidates that begin with what was typed, without what the shell has split off before it."""
+    """Candidates for the typed beginning, cut at the shell's own word breaks."""
     head = os.environ.get(HEAD, "")
     return sorted({word[len(head) :] for word in candidates if word.startswith(head + incomplete)})
 

@@ -131,7 +131,7 @@ def _refuse_module(name: str) -> None:
 
 
 def _of_family(name: str) -> list[str]:
-    """Presets whose name begins with the word, or nearly the word, by which a name begins."""
+    """Presets with the first word of a name, or nearly: `lama-9b` finds those of `llama`."""
     family = _letters(name)
     known = {preset: _letters(preset) for preset in presets()}
     near = closest(family, set(known.values()))[:1] if len(family) >= FEWEST_LETTERS else []

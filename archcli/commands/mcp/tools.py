@@ -244,7 +244,7 @@ def _fit(call: ToolCall) -> Report:
 
     def read(name: str, overrides: Sequence[str]) -> Subject:
         # gpt-oss:20b of a catalogue comes back as gpt-oss-20b
-        return (model if model.text else model._replace(given=name)).subject(overrides)
+        return (model if model.text else model._replace(value=name)).subject(overrides)
 
     return fit_report(replace(options, model=model.word), call.overrides, call.tick, read)
 

@@ -1,4 +1,4 @@
-"""Lowering of a compiled pass: which results are written to memory, which are inlined, in what order.
+"""Lowering of a compiled pass: results written to memory, results inlined, and the order of launches.
 
 The rules are those of torch's compiler, inductor (PyTorch 2, doi:10.1145/3620665.3640366),
 with the bounds of its configuration. An element-wise launch is never written, unless a library reads it, the

@@ -57,7 +57,7 @@ class FollowedLog(Log):
 
 @dataclass(slots=True, eq=False)
 class KeptLog(FollowedLog):
-    """A log of which storages the forward makes and which of them the backward reads.
+    """A log of the storages that a forward creates and its backward reads.
 
     Each is known by a tensor that lies in it.
     """

@@ -99,7 +99,7 @@ def _kill(process: subprocess.Popen[str]) -> None:
 
 
 def local_gpus_of(run: Run, proc: Path = PROC) -> tuple[LocalDevice, ...]:
-    """The GPUs of this machine, those that are alike as one; none where no driver answers."""
+    """The GPUs of this machine, alike ones as one; none where no driver answers."""
     if "CUDA_VISIBLE_DEVICES" in os.environ:
         nvidia = of_cuda_driver()  # nvidia-smi lists what is hidden, too
     else:

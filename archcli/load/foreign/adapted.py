@@ -29,7 +29,7 @@ OF_MAMBA = ("mamba", "mamba2", "falcon_mamba", "falcon_h1", "nemotron_h")
 
 
 class TargetError(Exception):
-    """Targets that cannot be counted: what is wrong, and what would do."""
+    """Adapter targets that cannot be counted, with a proposal."""
 
     def __init__(self, what: str, hint: str = "") -> None:
         super().__init__(what)

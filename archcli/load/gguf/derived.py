@@ -217,7 +217,7 @@ MLP, MOE = "mlp", "moe"
 
 
 def _jamba(facts: Facts, config: ConfigData) -> None:
-    """Set which layers attend, those with kv heads, and which have experts, those with a router."""
+    """Set the attention layers (with kv heads) and the layers of experts (with a router)."""
     layers, width = facts.whole("block_count"), max(1, facts.whole("embedding_length"))
     heads = _kv_heads(facts, config)
     config["mamba_expand"] = facts.whole("ssm.inner_size") // width

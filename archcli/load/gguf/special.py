@@ -14,7 +14,7 @@ FLOAT_DIGITS = 5
 """Decimals of a factor that survive a float of 32 bits."""
 
 LATENT_ARCHS = ("deepseek2", "deepseek32", "glm-dsa", "minicpm3", "kimi-linear")
-"""Architectures whose keys and values differ in width and whose keys have RoPE on a part."""
+"""Architectures with latent attention: keys wider than values, RoPE on a part of a key."""
 
 
 def _phi3(facts: Facts, config: ConfigData) -> None:

@@ -104,7 +104,7 @@ UNPACKED_STATES = {"nvfp4": "bf16", FP8_OF_LATENTS: "bf16"}
 
 
 class CacheDtypes(NamedTuple):
-    """The dtype of keys and values, that of recurrent states, and that of what convolutions keep.
+    """Dtypes of keys and values, of recurrent states, and of the inputs that convolutions keep.
 
     None: the same. A format of blocks (q8_0) stores keys and values alone; states and the
     inputs of convolutions stay in fp32, as llama.cpp keeps them.
@@ -234,7 +234,7 @@ class CacheSize:
 
 
 OF_BLOCKS = "compressed"
-"""The kind of attention whose layers keep one key for a token or a block of them, which is the value, too."""
+"""Attention with one cached vector, key and value in one, for a token or a block of tokens."""
 
 
 def check_cache(model: Model, dtype: str | None) -> None:

@@ -145,7 +145,7 @@ class TracedModel:
         return self.once(key, lambda: TracedModel(make(), passes))
 
     def share(self, plan: Plan, rank: int) -> TracedModel:
-        """The share of a rank: where it is equal that of the first rank, whose passes are traced once."""
+        """The share of a rank; the first rank's, traced once, where both are equal."""
         first = self.part((plan.degrees, 0), lambda: plan.share(self.model))
         if not rank:
             return first

@@ -166,7 +166,7 @@ def _values_read(row: WiredRow) -> list[str]:
 
 
 def _settings(row: WiredRow, number: int = NO_NUMBER) -> tuple[Any, ...]:  # mypy: sizes are unhashable
-    """What an operation is, besides what it reads; of a setting that is the layer's number, that it is."""
+    """An operation's settings without its inputs; a setting equal to the layer's number is marked so."""
     settings = [
         NUMBER if type(value) is int and value == number else _comparable(value)
         for value in settings_of(row.op)

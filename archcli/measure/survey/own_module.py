@@ -30,7 +30,7 @@ RUNS = {"meta": "fake tensors of a CPU: no weight has a value", "cpu": "a CPU", 
 
 @dataclass(frozen=True)
 class Flops:
-    """FLOPs: those of matrix products that are asked for and that are executed, and all others."""
+    """FLOPs of matrix products, needed and executed, and FLOPs of all else."""
 
     matmul: int = 0
     executed: int = 0

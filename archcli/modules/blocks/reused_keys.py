@@ -18,11 +18,11 @@ from archcli.modules.spec.base import Conflict
 from archcli.modules.spec.context import Context, Lent
 
 SHAPES = ("n_kv_heads", "head_dim", "v_head_dim", "window", "chunk", "sparsity", "kind", "causal")
-"""Facts in which a layer and the one whose keys and values it reads agree."""
+"""Facts that a layer shares with the layer that lends it keys and values."""
 LENT = {"kv_from": "keys and values", "index_from": "choice of an index"}
 """What a layer reads from an earlier one, by the field with that layer's number."""
 STRUCTURE = {"kv_from": ("window", "chunk", "sparsity"), "index_from": ("indexed",)}
-"""Facts that tell lenders apart where sizes have no values, by that field."""
+"""Facts that tell lending layers apart where sizes have no values, by field."""
 
 Place = tuple[int, int]
 """Which group, and which layer of its pattern."""

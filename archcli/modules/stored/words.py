@@ -70,7 +70,7 @@ def plain(word: str) -> str:
 
 
 def meant(word: str, known: Collection[str], *, cache: bool = False) -> str | None:
-    """The format that a word stands for, with a note where it is another word; None where there is none."""
+    """The format that a word means, with a note where the format has another name; else None."""
     bare = plain(word)
     same = next((name for name in known if plain(name) == bare), None)
     if same is not None or len(word) > len("bitsandbytes-4bit"):

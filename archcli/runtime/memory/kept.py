@@ -59,7 +59,7 @@ class SavedByOp:
 
 @dataclass(frozen=True)
 class KeptStorage:
-    """One kept storage: its bytes, the path of the operation that made it, and those that keep it."""
+    """One kept storage: its bytes, the operation that created it, and the operations that keep it."""
 
     bytes: int
     maker: str

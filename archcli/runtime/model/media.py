@@ -55,7 +55,7 @@ def given_media(model: Any, tokens: torch.Tensor, media: Sequence[Any]) -> tuple
 
 
 def _check_added(part: str, vectors: int, media: int, tokens: int) -> None:
-    """Refuse a prompt whose tokens are more or less than the vectors of one medium, which are added."""
+    """Refuse a prompt with more or fewer tokens than the vectors of its medium, which are added to them."""
     if media != 1 or vectors != tokens:
         what = f"a prompt has {tokens} tokens, and {part} gives {vectors} vectors of {media} media"
         raise ArchError(what, "they are added: one medium, and a token for each vector")

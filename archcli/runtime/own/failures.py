@@ -1,4 +1,4 @@
-"""What a stranger's module raises, as one message: what it did, where in its code, and what helps."""
+"""An exception of a user's module as one message: the cause, the line of its code, a hint."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MOST_FRAMES = 5
 
 
 class RunError(ArchError):
-    """A module's run that failed. `text` is what it raised, and the line of code that did.
+    """A module's run that failed. `text` is the exception with its line of code.
 
     `needs_values` where real tensors may do what fake ones cannot.
     """

@@ -115,7 +115,7 @@ def _with_tensors(held: dict[str, Any]) -> dict[str, Any]:
 
 
 def _holders(module: nn.Module) -> Iterator[dict[str, Any]]:
-    """The dicts in which a module keeps tensors, and those of modules that only a list of it has."""
+    """The dicts in which a module keeps tensors, and those of modules in plain lists."""
     waiting, seen = [module], {id(module)}
     while waiting:
         child = waiting.pop()

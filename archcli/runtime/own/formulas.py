@@ -111,7 +111,7 @@ NO_PRODUCTS = JOINS | _names(
     "quantized::embedding_bag_byte_rowwise_offsets quantized::embedding_bag_4bit_rowwise_offsets "
     "quantized::linear_prepack quantized::conv1d_prepack quantized::conv2d_prepack "
 )
-"""Operations on several floating tensors that contract nothing, beyond those that torch calls pointwise."""
+"""Operations on several floating tensors without a product, beyond torch's pointwise ones."""
 
 ALONE = ("linalg_", "_linalg_", "_fft_", "fft_", "_pdist", "cholesky", "matrix_", "lu_", "qr", "svd", "geqrf")
 """Beginnings of names of operations that multiply within one tensor: decompositions, transforms."""
@@ -255,7 +255,7 @@ MOVES = _names(
     "repeat_interleave squeeze unsqueeze slice_scatter select_scatter _pack_padded_sequence _to_dense "
     "bernoulli uniform normal clamp_max minimum sign sgn round floor ceil alias contiguous resize "
 )
-"""Operations that move, compare or draw, beyond those that a profile of archcli's own models meets."""
+"""Operations that move, compare or draw numbers, beyond those of archcli's own models."""
 _NORMS = ("norm", "softmax", "logsumexp")
 
 

@@ -219,7 +219,7 @@ def _watched(call: OwnCall, *, memory: bool) -> Ran:
 
 
 def _tensors_of(call: OwnCall, stack: ExitStack) -> tuple[Any, KnownValues]:
-    """The arguments that the run takes, and known values: fake ones, or those that were given."""
+    """The arguments of the run, fake or real, and the known values of fake ones."""
     inputs = (call.args, dict(call.kwargs))
     if call.run_on == "meta":
         return stack.enter_context(without_values(call.module, inputs))

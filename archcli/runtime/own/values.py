@@ -1,4 +1,4 @@
-"""Values beside fake tensors: what masks hold, and what control flow asks, where no weight decides it.
+"""Values of fake tensors that no weight decides: masks, and conditions of control flow.
 
 A fake tensor has a shape and no values. A causal mask, positions and padding follow from sizes and from the
 ids that are given, and not from weights: an operation whose inputs all have known values is computed for real
@@ -42,7 +42,7 @@ class KnownValues:
             self._known[fake] = value
 
     def of(self, tensor: Any) -> torch.Tensor | None:
-        """The values of a tensor: its own where it is real, those that are followed where it is fake."""
+        """The values of a tensor: of a fake one those that were followed."""
         if type(tensor) is FakeTensor:
             value: torch.Tensor | None = self._known.get(tensor)
             return value
@@ -85,7 +85,7 @@ class KnownValues:
         return out
 
     def follow(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
-        """Remember the values of what an operation gave, where those of its inputs are known."""
+        """Compute and remember the values of an operation's results from known inputs."""
         real = self._real(func, args, kwargs)
         if real is None:
             for tensor in _written(func, args, kwargs):

@@ -163,7 +163,7 @@ def _without_leftovers() -> Iterator[None]:
 
 
 def _progress_watch() -> Any:
-    """The thread that watches tqdm's progress bars, which inductor uses where it is installed; else None."""
+    """The thread of tqdm's progress bars, which inductor starts; None without tqdm."""
     return getattr(getattr(sys.modules.get("tqdm"), "tqdm", None), "monitor", None)
 
 

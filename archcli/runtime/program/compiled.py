@@ -184,7 +184,7 @@ def _common(paths: list[list[str]]) -> list[str]:
 
 
 def _nearest(names: Sequence[str], graphs: Sequence[Sequence[Kernel]]) -> int:
-    """The index of the graph whose kernels are those of a call, else of the one that has most of them."""
+    """The index of the graph with the kernels of a call, else with most of them."""
     seen = Counter(names)
 
     def shared(i: int) -> float:

@@ -77,7 +77,7 @@ class StepCounting(Counting):
         self._keep(name, cost_as_executed(func, args, kwargs, out), args)
 
     def _higher_order(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run what takes functions, such as flex_attention; what those call is not seen."""
+        """Run an operator that takes functions, such as flex_attention; their calls are not seen."""
         out = func(*args, **kwargs)
         if isinstance(func, torch._ops.HigherOrderOperator):  # the other kind marks a place for profilers
             self._keep(str(func), cost_as_executed(func, args, kwargs, out), args)

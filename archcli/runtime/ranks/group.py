@@ -19,7 +19,7 @@ CPU_BACKEND, GPU_BACKEND = "gloo", "nccl"
 
 
 class JoinedRanks:
-    """This process among dp x tp ranks, of which those that share matrices are neighbours.
+    """This process among dp x tp ranks; ranks that share matrices are neighbours.
 
     `tp` and `dp` are its places among the ranks that share matrices, and among the replicas.
     """

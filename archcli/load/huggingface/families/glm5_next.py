@@ -105,7 +105,7 @@ def _kinds(config: Config) -> list[str]:
 
 
 def _sources(config: Config, kinds: list[str]) -> list[int | None]:
-    """For each layer the one whose choice it reads, which is the one before it; None for all others."""
+    """For each layer the layer before it where it reads that one's chosen keys; else None."""
     shared = [
         index_kind == SHARED_INDEX and kind == INDEXED
         for index_kind, kind in zip(index_types(config), kinds, strict=True)

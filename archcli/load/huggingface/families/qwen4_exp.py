@@ -257,7 +257,7 @@ NGRAMS: Weights = {
 
 
 def _streams(theirs: str, ours: str) -> Weights:
-    """The gates by which streams are gathered, and by which an output returns to them."""
+    """The gates that gather the streams into one, and that add an output to each."""
     maps = {"input_mix_weight_down": "down", "input_mix_weight_up": "up", "block_inject_weight": "inject"}
     return {
         f"{theirs}.hc_norm.weight": Parts((f"{ours}_norm.weight",), merged=True),

@@ -19,7 +19,7 @@ from archcli.load.yaml.text import decode, read_start
 PROCESSOR = "preprocessor_config.json"
 """The file that says what becomes of an image."""
 VIDEO_PROCESSOR = "video_preprocessor_config.json"
-"""The file that says what becomes of a video; without it that of images does."""
+"""The file of a video's preprocessing; without it, that of images."""
 WHOLE = "processor_config.json"
 """The file of the whole processor, which in transformers 5 holds the other two."""
 PARTS = {PROCESSOR: "image_processor", VIDEO_PROCESSOR: "video_processor"}

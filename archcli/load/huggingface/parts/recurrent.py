@@ -1,4 +1,4 @@
-"""Keys of models with recurrent layers: the mixers, and which layer has which."""
+"""Keys of models with recurrent layers: the mixers, and the mixer of each layer."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ UNREAD = (
     *("add_bias_logits", "extra_pos_embeddings", "extra_layer_norm", "layernorm_variant"),
     "do_blenderbot_90_layernorm",
 )
-"""Keys that no class reads, such as those of the tools that made the checkpoints."""
+"""Keys that no class reads, such as a conversion tool's."""
 
 TORCH_NORM = MappingProxyType(layernorm(1e-5))
 """nn.LayerNorm with its own eps: these files have no key for it."""

@@ -45,7 +45,7 @@ def _moment(totals: Record) -> str:
 
 
 def _peak(question: MemoryQuestion, totals: Record) -> str:
-    """The peak, and what is beyond the model where that alone is too much."""
+    """The peak in words, and bytes outside of the model where they alone exceed the memory."""
     where = " of the largest rank" if question.plan.devices > 1 else ""
     peak = f"{bytes_in_words(totals['peak_bytes'])} at the peak{where}"
     device = question.device

@@ -85,7 +85,7 @@ class MemoryAnswer(NamedTuple):
         return self.lacking(device) <= 0
 
     def lacking(self, device: DeviceMemory | None) -> int:
-        """Bytes that a device lacks, or RAM where it lacks more; below 0 what is left."""
+        """Bytes missing on a device or in RAM, the larger of both; negative where bytes are left."""
         of_device = self.needed_bytes - (0 if device is None else device.memory_bytes)
         return max(of_device, self.ram_bytes - self.ram_limit) if self.ram_limit else of_device
 

@@ -78,7 +78,7 @@ def _forward_flops(index: LayerIndex, traced: TracedPass) -> Counter[str]:
 
 Progress = Callable[[str], None]
 MOST_PATTERNS = 8
-"""Patterns of which sets are tried: those that free the most bytes per FLOP."""
+"""The most patterns that are combined, those that free the most bytes per FLOP."""
 
 
 class Recomputation(NamedTuple):

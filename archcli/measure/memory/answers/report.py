@@ -1,4 +1,4 @@
-"""The report of `archcli memory`: the peak, what it is made of, what is kept, and what would fit."""
+"""The report of `archcli memory`: the peak, its parts, kept bytes, and changes that would fit."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def _is_routed(kernel: str, op_class: str) -> bool:
 
 
 def _predicted(ways: Iterable[OtherWay]) -> Iterator[tuple[str, str, Seconds]]:
-    """(what runs otherwise, the option that asks for it, its seconds) of those that can be predicted."""
+    """(description, option, seconds) of each other way to run that can be predicted."""
     for what, option, question in ways:
         try:
             check_prediction(question)

@@ -88,7 +88,7 @@ def misfit(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str
 
 
 def misfit_hints(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str]:
-    """The format with which a model fits that does not, and the command that finds the number of devices."""
+    """For a model that does not fit: a format that does, and the command for the number of devices."""
     if totals["change"] is not None:
         yield would_fit(totals["change"])
     if not totals["fits"]:

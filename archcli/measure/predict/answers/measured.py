@@ -105,7 +105,7 @@ def compared(question: PredictQuestion, answer: PredictAnswer, cached: Mapping[s
 
 
 def _middle_token(question: PredictQuestion) -> PredictQuestion:
-    """The token in the middle of those that serving generates: its cache is as long as that of the mean."""
+    """The question at the middle generated token: its cache has the mean length."""
     prompt = int(question.settings.tokens(question.model))
     unmeasured = replace(question.asked, measured=None)
     settings = question.settings.decoding(question.model, prompt + question.asked.new // 2)
@@ -129,7 +129,7 @@ def measured_totals(
 
 
 def mfu_notes(question: PredictQuestion, mfu: float) -> Iterator[str]:
-    """MFU as others count it, with the scores that a mask forbids, where that differs."""
+    """MFU with masked scores counted too, as others do, where it differs."""
     if question.phase in {"decode", "serve"}:
         return
     counted = count_pass(question.model, question.settings.request(question.model))

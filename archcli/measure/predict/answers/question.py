@@ -206,7 +206,7 @@ class PredictQuestion:
 
     @property
     def engine(self) -> Engine:
-        """The engine that runs the pass; its range is wider where its kernels are those of another device."""
+        """The engine that runs the pass; with another device's kernels its range is wider."""
         kernels = self.engine_kernels
         engine = engine_of(self.asked.engine, self.asked.kv_read, self.live)
         if engine.live is None or (kernels is not None and not (kernels.lender or kernels.products)):

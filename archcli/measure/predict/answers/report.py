@@ -1,4 +1,4 @@
-"""The report of `archcli predict`: how long, how sure that is, what limits it, and what it costs."""
+"""The report of `archcli predict`: time, its range, what limits it, and cost."""
 
 from __future__ import annotations
 
@@ -308,7 +308,7 @@ def _kept(answer: PredictAnswer, decoded: Iterable[Row]) -> set[str]:
 
 
 def _of_states(question: PredictQuestion, totals: Record, kept: set[str]) -> Iterator[str]:
-    """Notes on the timed kernels: those that copy a growing cache, and those of unfused scans."""
+    """Notes on kernels that copy a growing cache, and on kernels of unfused scans."""
     has_past = question.phase == "decode" or question.settings.past
     if has_past and not question.is_served and OF_CACHE in kept:
         yield GROWN

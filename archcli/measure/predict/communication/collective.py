@@ -1,4 +1,4 @@
-"""Collectives: tensors that ranks exchange, in which groups, over which links, and how long it takes.
+"""Collectives: the tensors, groups of ranks, links and seconds of each exchange.
 
 Neighbours in rank are neighbours on the machine: tensor parallelism lies innermost, then context parallelism,
 then the replicas, and the stages of a pipeline outermost (arXiv:2104.04473 section 3.3). The ranks that share
@@ -27,7 +27,7 @@ class GroupOfRanks(NamedTuple):
 
 
 def tensor_group(plan: Plan, op: Any) -> GroupOfRanks:
-    """The ranks that exchange by an op: those that share each matrix, or of each group of them one."""
+    """The ranks of an op's exchange: those that share a matrix, or one of each such group."""
     if plan.dp_attention == 1:
         return GroupOfRanks(plan.tp)
     return GroupOfRanks(int(op.ranks), op.stride)

@@ -239,7 +239,7 @@ def of_batch_onward(plan: Plan, stage: Stage, hidden: Number, width: Number) -> 
 
 
 def bubble_share(plan: Plan) -> float:
-    """The time in which a stage waits, as a share of that in which it computes: (p - 1) / (m v).
+    """Waiting time of a pipeline stage as a share of its computing time: (p - 1) / (m v).
 
     arXiv:2104.04473 sections 2.2.1 and 2.2.2; p stages, m micro batches, v groups of layers in each stage.
     """

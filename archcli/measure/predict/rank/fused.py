@@ -85,7 +85,7 @@ def _group(run: KernelRun, rows: Mapping[str, Row | None]) -> tuple[str, ...] | 
 
 
 def _together(group: Sequence[KernelRun], rows: Mapping[str, Row | None]) -> KernelRun:
-    """One kernel that does what all do; products of siblings read what they multiply once."""
+    """One kernel in place of several; sibling products read their common input once."""
     *before, last = group
     if not before:
         return last

@@ -163,7 +163,7 @@ class RankTimes:
 
     @property
     def host(self) -> Host | None:
-        """The host whose launches are timed; None where kernels are not, or where calls of operations are."""
+        """The host whose launches are timed; None without timed kernels, or with timed operations."""
         if not self.device.has_constants(self.settings.dtype):
             return None
         return self.device.host if self.device.clock.efficiency.memory_bound(FRAMEWORK) is None else None

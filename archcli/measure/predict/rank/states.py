@@ -48,7 +48,7 @@ def of_states(kind: str, group: Sequence[KernelRun], rows: Mapping[str, Row | No
 
 
 def _call(kind: str, rows: Sequence[Row]) -> Any:
-    """The call of a gated delta net, whose heads are as wide as those that were measured; None for others."""
+    """The call of a gated delta net with heads of the measured width; else None."""
     from archcli.measure.predict.engine_kernels.delta_net import WIDTH, DeltaCall, DeltaKernelCall
 
     first = rows[0].inputs

@@ -215,7 +215,7 @@ def _few_processes(done: int, wanted: int) -> Iterator[str]:
 
 
 class RunOfRanks(NamedTuple):
-    """The run of several ranks: those that share matrices, replicas, and the backend that moves tensors."""
+    """The run of several ranks: tp, dp, and the backend of their collectives."""
 
     tp: int
     dp: int

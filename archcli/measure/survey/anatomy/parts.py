@@ -132,7 +132,7 @@ class PartDrawing:
 
 
 def _choice(route: WiredRow, count: Figure) -> ExpertChoice:
-    """How many of so many experts a router chooses, by which scores and from which groups."""
+    """A router in words: its chosen experts of all, its scores, its groups."""
     traits = route.op.traits(*route.inputs)
     groups, scores = traits.router_groups, traits.router_scores or ""
     of_groups = None if groups is None else shown(route, "router_groups", groups)

@@ -95,7 +95,7 @@ def _run(stack: int, place: int, period: Period) -> LayerRun:
 
 
 class Ends:
-    """The rows outside of layers that lead to the layers of a stack, and those that lead on from them."""
+    """Rows outside of layers: before the first layer of a stack, and after its last."""
 
     def __init__(self, model: Model, rows: Sequence[WiredRow]) -> None:
         self.model, self.rows = model, rows

@@ -202,7 +202,7 @@ def search(question: SweepQuestion, tick: Tick = no_tick) -> Outcome:
 
 
 def _judge(question: SweepQuestion, chunk: Chunk, tell: Callable[[int], None]) -> SweepTally:
-    """Drop what is no model, what does not meet the conditions, and what breaks a rule."""
+    """Drop candidates that are no model, miss a condition, or break a rule."""
     tally, (fast, slow), (cheap, late) = SweepTally(seen=chunk.length), question.terms, question.conditions
     for name, expression in question.ties.items():
         if name in chunk.structure.paths:

@@ -136,7 +136,7 @@ class Graph:
 
 
 def graph_of(nodes: tuple[DrawnNode, ...], glyphs: Mapping[str, Glyph], spine: tuple[str, ...] = ()) -> Graph:
-    """A graph whose crowded products have their text above them, and whose like pills are one."""
+    """A graph with text above its crowded products, and alike pills joined."""
     plain = Graph(nodes, glyphs, _layers(nodes, spine), spine)
     changed, shared = dict(glyphs), list[tuple[str, ...]]()
     for rank in plain.layers.ranks:

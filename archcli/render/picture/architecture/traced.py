@@ -28,7 +28,7 @@ STEP = re.compile(r"\b[a-z]\d+\b")
 
 @dataclass
 class Scope:
-    """Steps that are computed together: those of the drawing, or those of one turn of a loop within it."""
+    """Steps computed together: of the drawing, or of one turn of a loop in it."""
 
     prefix: str
     outer: Scope | None = None

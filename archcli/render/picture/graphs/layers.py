@@ -1,4 +1,4 @@
-"""Ranks and their order: which node stands how high, and what is left of what, with few crossings."""
+"""The rank of each node and its order within the rank, with few crossing edges."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight",
 
 
 class Sheet(NamedTuple):
-    """A drawing that is placed: what is drawn, where, and how high the page is."""
+    """A placed drawing: its shapes, their positions, and the height of the page."""
 
     anatomy: Anatomy
     kinds: Sequence[Drawn]

@@ -25,7 +25,7 @@ OPTIMIZERS = {"AdamW": "adamw", "Adam": "adamw", "SGD": "sgd", "Adafactor": "ada
 
 
 def check_prediction(model: str | None, device: str | None) -> None:
-    """Raise ArchError, before the program starts, for a model or a device that is none."""
+    """Raise ArchError for an unknown model or device, before the program starts."""
     if model is None:
         if device is not None:
             raise ArchError("--device is what a prediction is for", "add --against-prediction MODEL")
@@ -40,7 +40,7 @@ def check_prediction(model: str | None, device: str | None) -> None:
 
 
 def beside_prediction(report: Report, recording: ProgramRecording, program_options: ProgramOptions) -> Report:
-    """The report with predicted seconds beside the measured ones, or a note on why there are none."""
+    """The report with predicted seconds beside the measured ones, or a note why there are none."""
     try:
         from archcli.api.predict import predict
 
@@ -70,7 +70,7 @@ def _without(report: Report, why: str) -> Report:
 
 
 def _question(recording: ProgramRecording, options: ProgramOptions, dtype: str | None) -> dict[str, Any]:
-    """The options of predict that stand for the program's step."""
+    """The options of predict for the program's step."""
     batch, length = options.batch_size, options.seq_len
     if batch is None or length is None:
         if recording.tokens is None:

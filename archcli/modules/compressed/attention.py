@@ -53,18 +53,18 @@ class BlockwiseAttention(SoftmaxAttention):
     index: BlockIndexer | None = None
 
     def own_mask(self) -> Mask:
-        """Which keys a query sees: near ones, and those of blocks."""
+        """The keys that a query sees: near tokens, and blocks."""
         return super().own_mask() if self.compressor is None else self._mask(0)
 
     def _mask(self, blocks: Number) -> Mask:
-        """The mask of keys, the last of which are those of so many blocks."""
+        """The mask of keys, with those of the blocks last."""
         if self.compressor is None:
             return self.mask
         top_k = None if self.index is None else self.index.top_k
         return NearAndBlocks(near_mask(self.window), self.compressor.rate, blocks, top_k)
 
     def facts(self, d_model: Number | None = None) -> MixerFacts:
-        """One head of keys and values, and how many blocks an index chooses."""
+        """One head of keys and values, and the number of blocks that an index chooses."""
         d = self.head_dim
         return replace(
             super().facts(d_model),

@@ -33,15 +33,15 @@ from archcli.ops import (
 
 TOWER = "audio_tower"
 SPECTROGRAM = ("frames", "seconds")
-"""What a spectrogram is asked for by; of so many seconds it is padded or cut to its usual length."""
+"""Units of a spectrogram's length; one in seconds is padded or cut to the usual length."""
 SAMPLING_RATE = 16_000
 """Samples of a second: the rate that wav2vec 2.0 and its kin were trained at (arXiv:2006.11477 section 4)."""
 USUAL_SECONDS = 30
-"""How long a wave is where none is asked for: Whisper's window."""
+"""Default seconds of a wave: Whisper's window."""
 
 
 def _only(frames: int, medium: Medium) -> None:
-    """Raise ArchError for a spectrogram of another length than the one that has positions."""
+    """Raise ArchError for a spectrogram of another length than its table of positions."""
     if medium.kind == "frames" and medium.size != (frames,):
         what = f"{medium.size[0]:,} frames are not read: positions are those of {frames:,}"
         raise ArchError(what, "sounds are padded or cut to that")
@@ -64,7 +64,7 @@ class SpectrogramPatches(Patched):
         return Medium("frames", self.image_size[1:])
 
     def medium(self, request: Request) -> Medium:
-        """The spectrogram of a request; ArchError for one of a length that is not read."""
+        """The spectrogram of a request. Raises ArchError for a length without positions."""
         medium = FrontEnd.medium(self, request)
         _only(self.image_size[1], medium)
         return medium
@@ -129,7 +129,7 @@ class ConvolvedSpectrogram(FrontEnd):
 
 Sizes = Annotated[tuple[Size, ...], Length(1)]
 Whole = Annotated[int, Interval(ge=1)]
-"""A number that is no symbol of formulas: layers are laid out by it, and a sound's length is divided."""
+"""A whole number, never a symbol: it sets the number of layers, or divides a sound's length."""
 
 
 class ConvolvedWave(FrontEnd):
@@ -176,7 +176,7 @@ class ConvolvedWave(FrontEnd):
         return medium.size[0] * (SAMPLING_RATE if medium.kind == "seconds" else 1)
 
     def medium(self, request: Request) -> Medium:
-        """The wave of a request; ArchError for one that is shorter than the first position."""
+        """The wave of a request. Raises ArchError for one shorter than one position needs."""
         medium = super().medium(request)
         if self.tokens(medium) < 1:
             raise ArchError(f"{self.samples(medium):,} samples are too few", "give a longer sound")

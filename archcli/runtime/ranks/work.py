@@ -27,7 +27,7 @@ from archcli.runtime.ranks.shares import fill_part, read_own_words, starts_of
 
 
 class _OnMeta(NamedTuple):
-    """A model without numbers and its request: the whole with all sequences, or this rank's part of both."""
+    """A model on meta and its request: the whole model with all sequences, or this rank's part."""
 
     model: LanguageModel
     request: Request
@@ -129,7 +129,7 @@ class _Parts:
     def _pieces(
         self, whole: LanguageModel, model: LanguageModel, name: str
     ) -> Iterator[tuple[torch.Tensor, int]]:
-        """Rows of a weight that this rank stores, and which row of the whole is the first of them.
+        """(rows of this rank, their first row in the whole) of each piece of a weight.
 
         A weight that joins several projections has a piece of each. FSDP2 divides rows once more.
         """
@@ -159,7 +159,7 @@ def _joined(model: LanguageModel, name: str) -> Sequence[int]:
 
 
 def _local(weight: torch.Tensor) -> torch.Tensor:
-    """The numbers that this rank stores of a weight."""
+    """This rank's part of a weight's numbers."""
     return weight.to_local().data if isinstance(weight, DTensor) else weight.data
 
 

@@ -1,4 +1,4 @@
-"""What the files beside a config.json say of images, as the classes of transformers read them.
+"""Image processing by the files beside a config.json, as transformers' classes read them.
 
 A key that a file leaves out has the default of its class; a processor overrules a few keys whatever the file
 says. `processors.json` beside this file holds both, as `tests/oracle/regenerate_image_tokens.py` writes them.
@@ -17,16 +17,16 @@ from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.yaml.text import decode, read_start
 
 PROCESSOR = "preprocessor_config.json"
-"""The file that says what becomes of an image."""
+"""The file of an image's preprocessing."""
 VIDEO_PROCESSOR = "video_preprocessor_config.json"
 """The file of a video's preprocessing; without it, that of images."""
 WHOLE = "processor_config.json"
-"""The file of the whole processor, which in transformers 5 holds the other two."""
+"""The file of the whole processor; in transformers 5 it holds the other two."""
 PARTS = {PROCESSOR: "image_processor", VIDEO_PROCESSOR: "video_processor"}
 """The keys of the whole processor's file that stand in the place of another file."""
 CLASSES = Path(__file__).with_name("processors.json")
 BOUNDS = {"min_pixels": "shortest_edge", "max_pixels": "longest_edge"}
-"""Older words of Qwen's classes for the bounds of an area."""
+"""Older names of Qwen's classes for the bounds of an area."""
 
 
 def processor(whole: Config, name: str = PROCESSOR) -> Config:
@@ -40,7 +40,7 @@ def whole_processor(whole: Config) -> Config:
 
 
 def saved_alone(whole: Config) -> bool:
-    """Whether the file of images is that of an image processor by itself, which no whole one overrules.
+    """Whether the images' file is an image processor's alone, not overruled by a whole processor.
 
     `save_pretrained` of an image processor names its own class alone; that of a whole processor names its
     class too (transformers 4), or writes a file of its own beside (5).
@@ -51,7 +51,7 @@ def saved_alone(whole: Config) -> bool:
 
 
 def _settings(whole: Config, name: str) -> Mapping[str, Any] | None:
-    """What a file says, or the file of the whole processor in its place; None for no file."""
+    """The settings of a file, or of the whole processor's in its place; None without a file."""
     part = (_read(whole, WHOLE) or {}).get(PARTS.get(name, ""))
     return part if isinstance(part, dict) else _read(whole, name)
 
@@ -73,14 +73,14 @@ def _read(whole: Config, name: str) -> Mapping[str, Any] | None:
 
 
 class ImageSettings(NamedTuple):
-    """The settings of an image processor, and whether a file states any."""
+    """The settings of an image processor, and whether they are from a file."""
 
     config: Config
     in_file: bool
 
 
 def image_settings(whole: Config) -> ImageSettings:
-    """The settings of a wrapper's images: the file's, with what its processor overrules, else the class's."""
+    """Image settings of a model with towers: the file's as overruled by its processor, else the class's."""
     saved = _settings(whole, PROCESSOR)
     usual, overruled = _class_settings(whole.model_type, saved or {})
     data = {**_with_bounds(saved or {}, usual), **({} if saved_alone(whole) else overruled)}
@@ -88,7 +88,7 @@ def image_settings(whole: Config) -> ImageSettings:
 
 
 def _class_settings(kind: str, data: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The defaults of the class that reads a file, and what its processor overrules."""
+    """The defaults of a file's class, and the settings that its processor overrules."""
     known = _classes()
     image_class, processor_class = known["types"].get(kind, (None, None))
     named = str(data.get("image_processor_type", "")).removesuffix("Fast").removesuffix("Pil")
@@ -126,7 +126,7 @@ def pixels_of(settings: Config) -> tuple[Any, Any]:
 
 
 def whole_pixels(value: Any, which: str) -> int:
-    """The least or most pixels; ArchError for what is no whole number above 0."""
+    """The least or most pixels. Raises ArchError for anything but a whole number above 0."""
     if not isinstance(value, int) or value < 1:
         what = f"the {which} pixels of an image must be a whole number above 0"
         raise ArchError(f"{PROCESSOR}: {what}, not {short_repr(value)}")

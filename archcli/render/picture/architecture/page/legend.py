@@ -1,4 +1,4 @@
-"""What the signs of a drawing mean: the scale, the dashed frame, the hatch, the dot."""
+"""The legend of a drawing: its scale, dashed frame, hatch and dot."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def height(anatomies: Iterable[Anatomy], *, dot: bool) -> float:
 
 
 def marked(x: Any, y: Any, title: str = "") -> SvgShape:
-    """The dot of what differs."""
+    """The dot that marks a difference."""
     return SvgShape("circle", {"cx": x, "cy": y, "r": 5, "class_": "solid-experts"}, title=title)
 
 

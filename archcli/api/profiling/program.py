@@ -75,7 +75,7 @@ ShownTop = Annotated[ZeroOrMore, count_option("Modules in the table, the slowest
 
 @dataclass(frozen=True)
 class ProgramOptions:
-    """What `archcli profile -- PROGRAM` asks."""
+    """Options of `archcli profile -- PROGRAM`."""
 
     program: Program = ()
     _: KW_ONLY

@@ -1,4 +1,4 @@
-"""The flow of data of a pass: each launch with the memory that it reads and writes, in order."""
+"""Data flow of a pass: its launches in order, each with the memory that it reads and writes."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ REDUCTIONS = {
 }
 SOFTMAXES = {"_softmax", "_log_softmax"}
 NORMS = {"native_layer_norm", "_fused_rms_norm"}
-"""Kernels that a compiler takes apart: what goes over an axis, and an element-wise end behind it."""
+"""Kernels that a compiler splits in two: a reduction over an axis, and an element-wise end."""
 
 
 class FusionKind(Enum):
-    """Whether a launch is computed where it is read, goes over an axis, or is a library's."""
+    """How a compiler treats a launch: inlined into its readers, a reduction, or a library call."""
 
     POINTWISE = "pointwise"
     REDUCTION = "reduction"
@@ -39,7 +39,7 @@ class FusionKind(Enum):
 
 
 class MemoryRegion(NamedTuple):
-    """A part of a tensor's memory that a launch reads or writes: where it begins, its layout and bytes."""
+    """A part of a tensor's memory that a launch reads or writes: its start, layout and bytes."""
 
     memory: TensorMemory
     offset: int
@@ -128,11 +128,11 @@ class DataflowLog(Log):
         )
 
     def now(self, memory: TensorMemory) -> TensorMemory:
-        """The memory itself, or that of the equal result which stands in its place."""
+        """The memory, or that of an earlier, equal result."""
         return self.same.get(memory, memory)
 
     def _contents(self, kernel: KernelCost, reads: tuple[MemoryRegion, ...]) -> object:
-        """A key equal for launches with equal results: the operation but for its name, and what is read."""
+        """A key that is equal for launches with equal results: the operation's settings, and its inputs."""
         origin, place, settings = self.begun
         if self.origin is not origin:
             op = self.origin.op

@@ -1,4 +1,4 @@
-"""torch's attention in one kernel: which kernel a backend takes, and its backward."""
+"""torch's attention in one kernel: the kernel of each backend, and its backward."""
 
 from __future__ import annotations
 

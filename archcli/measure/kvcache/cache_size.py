@@ -100,7 +100,7 @@ EXACT = "fp32"
 
 
 UNPACKED_STATES = {"nvfp4": "bf16", FP8_OF_LATENTS: "bf16"}
-"""The dtype of all states beside keys and values that engines keep in these formats."""
+"""By format of the cache: the dtype of all other states in engines."""
 
 
 class CacheDtypes(NamedTuple):
@@ -128,7 +128,7 @@ class CacheDtypes(NamedTuple):
         return self.dtype
 
     def in_engine(self, engine: InferenceEngine, computed: str) -> CacheDtypes:
-        """The same as an engine keeps them: its type of cache (fp8) is not that of states.
+        """Dtypes in an engine: its type of cache (fp8) is not that of states.
 
         These are in a type of their own, or in that which is computed.
         """
@@ -139,7 +139,7 @@ class CacheDtypes(NamedTuple):
 
     @property
     def of_weights(self) -> str:
-        """The dtype of weights beside the cache: its own, where weights are kept in it."""
+        """The dtype of weights beside the cache: the cache's, where it is a format of weights."""
         return UNPACKED_STATES[self.dtype] if self.dtype == FP8_OF_LATENTS else self.dtype
 
     def bytes_of(self, elements: Mapping[StateContent, int]) -> int:
@@ -153,9 +153,9 @@ class CacheDtypes(NamedTuple):
 
 
 OWN = (*GROWING, StateKind.FIXED)
-"""The states of the tokens themselves, without those of an encoder's output."""
+"""States of a model's tokens, without those of an encoder's output."""
 ALL = (*OWN, StateKind.SOURCE)
-"""The states of the tokens, and those of an encoder's output or of images."""
+"""States of a model's tokens, and of an encoder's output or of images."""
 SIZES = {name: Unknown(name) for name in ("batch_size", "context", "source_len")}
 
 
@@ -174,7 +174,7 @@ def state_contents(
 
 
 class CacheSize:
-    """What a model caches in a prefill, as a function of the sizes of the pass.
+    """The cache of a model after a prefill, as a function of the sizes of the pass.
 
     `source_len` is the length of an encoder's sequence, left out that of the context; `media` are its tokens
     of images and sounds besides.

@@ -140,7 +140,7 @@ class GatedBiasAttention(MultiHeadAttention):
 
 
 GATES = 8
-"""Numbers that both gates of a query in a head are made of."""
+"""Numbers behind both gates of a query in a head."""
 
 
 __all__ = ["BlockContextAttention", "GatedBiasAttention"]

@@ -1,4 +1,4 @@
-"""Peak: the storages that exist at once while torch runs, and where in a pass they are most bytes.
+"""Peak memory of torch: the most bytes of storages alive at once, and the place in the pass.
 
 A dispatch mode books every storage that an operator of torch returns, and a finalizer takes it off as soon as
 nothing refers to it: what an allocator would hand out, without its rounding and its caches, and without the
@@ -46,7 +46,7 @@ Place = Callable[[], tuple[str, str]]
 
 
 class LivePeak(NamedTuple):
-    """The most bytes that were live at once, and where: the moment, and the operation's path or "".
+    """The most bytes live at once, with the moment and the operation's path, "" outside of one.
 
     `end` is what was live when the pass had ended.
     """
@@ -193,7 +193,7 @@ def inference_peak(
 
 
 def _placed(log: OpLog) -> Callable[[], tuple[str, str]]:
-    """Where torch is, by the log: an operation's forward, the loss after them, or a backward."""
+    """The current place by the log: an operation's forward, the loss, or a backward."""
 
     def place() -> tuple[str, str]:
         path, phase = log.place()

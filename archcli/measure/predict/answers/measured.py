@@ -1,4 +1,4 @@
-"""A measured time beside its prediction: MFU, where the gap lies, and what would explain it.
+"""A measured time beside its prediction: MFU, the gap, and explanations for it.
 
 A time is that of a step, a pass or a token; of serving that of a token after the first. A rate is that of all
 sequences together, and so of serving the time of all.
@@ -21,16 +21,16 @@ from archcli.units import parse_pace
 Record = dict[str, Any]
 OF = {"train": "a step", "forward": "a pass", "prefill": "a prefill", "decode": "a token of each sequence"}
 AS_EXPECTED = 0.02
-"""Part of the expected time by which a measured one differs that counts as the same."""
+"""A measured time counts as expected up to 2% beside it."""
 MANY, FEWEST = 10, 1e-3
 """Shares between which a percentage is easily read."""
 NEAR = 1.5
-"""Measured over the high end of a range up to which the prediction itself may be what is wrong."""
+"""Up to 1.5 times the high end of a range, the prediction may be at fault."""
 FAR = 10
-"""Measured over the high end of a range from which on another question was asked than ran."""
+"""From 10 times the high end of a range on, something else ran than was predicted."""
 OUTSIDE = "; or the prediction: one measurement in five lies outside of its range"
 SAME_MFU = 0.005
-"""Part by which MFU differs that is not worth a note."""
+"""Differences of MFU below this have no note."""
 FEW = 3
 """Explanations in a sentence."""
 FASTER = {
@@ -39,7 +39,7 @@ FASTER = {
     False: "kernels that fuse more (--engine), weights or a cache of fewer bits (--dtype, --kv-dtype), or "
     "fewer or shorter sequences than asked",
 }
-"""What else a step, or a pass of inference, that is faster than the range may be."""
+"""Causes of a step, or a pass of inference, faster than the range."""
 IMPOSSIBLE = {
     True: "a clock that did not wait for the device (torch.cuda.synchronize), a micro batch taken for a "
     "step, more devices, shorter sequences or a narrower dtype than asked",
@@ -47,7 +47,7 @@ IMPOSSIBLE = {
     "prompt tokens counted as generated, speculative decoding, a cached prompt, more devices or fewer bits "
     "than asked",
 }
-"""What makes a figure that no device could reach."""
+"""Causes of a figure that no device could reach."""
 
 
 class MeasuredPass(NamedTuple):
@@ -91,7 +91,7 @@ class MeasuredPass(NamedTuple):
 
 
 def compared(question: PredictQuestion, answer: PredictAnswer, cached: Mapping[str, str]) -> MeasuredPass:
-    """What `question.asked.measured` says beside the answer."""
+    """The measured pass of a question beside its prediction."""
     over, under, is_rate = parse_pace(question.asked.measured or "")
     prediction, served = answer
     if served is not None and not is_rate:
@@ -217,7 +217,7 @@ def _explained(comparison: MeasuredPass, explained: Sequence[Explanation], *, fi
 
 
 def _other_question(comparison: MeasuredPass, *, fits: bool) -> Iterator[str]:
-    """Why what ran may differ from what is asked."""
+    """Why the run may differ from the question."""
     if not fits:
         yield "something else ran, as this does not fit"
     elif comparison.seconds > FAR * comparison.prediction.seconds.high:
@@ -225,6 +225,6 @@ def _other_question(comparison: MeasuredPass, *, fits: bool) -> Iterator[str]:
 
 
 def _with_late(parts: list[Limit], late_s: float) -> list[Limit]:
-    """The parts and what a token waits for prefills of others, the most first."""
+    """The parts of a token's time, with its wait for other prefills, the largest first."""
     late = [Limit("prefills of other sequences", late_s)] if late_s > 0 else []
     return sorted([*parts, *late], key=lambda part: -part.seconds)

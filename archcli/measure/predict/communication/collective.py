@@ -63,7 +63,7 @@ def end_group(plan: Plan) -> GroupOfRanks:
 
 CollectiveName = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"]
 Purpose = Literal["tensor", "experts", "weights", "gradients", "stages", "context"]
-"""What is exchanged: activations of split matrices, tokens for experts, weights, and so on."""
+"""The contents of an exchange: activations of split matrices, tokens for experts, weights, …"""
 Cover = Literal["", "forward", "backward", "compute", "attention"]
 """The compute that may run at the same time; empty where the next operation waits for the result."""
 
@@ -174,7 +174,7 @@ ACROSS_NODES: dict[CollectiveName, Callable[[Fabric, int, int], float]] = {
 
 
 class LinkPace(NamedTuple):
-    """What links reach: seconds before the first byte, and the share of the rate on paper.
+    """Measured constants of links: latency in seconds, and the share of the rate on paper.
 
     The defaults are a floor: nothing before the first byte, and all of the rate.
     """

@@ -38,7 +38,7 @@ AS_COLUMNS = 3  # so many models with their ratios fit beside each other into 80
 FIGURES_A_TABLE = 3  # and so many figures with theirs where models are rows
 WITHOUT_RATIO = {"text", "flag"}
 IN_SOME = {"cross_kv_bytes", "state_bytes"}
-"""Figures that are shown where they are above 0 in some model."""
+"""Figures shown only where some model has them above 0."""
 
 MAIN = {
     "params": "parameters",

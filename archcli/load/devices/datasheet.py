@@ -152,9 +152,9 @@ def load_datasheet(name: str) -> Datasheet:
         return read_datasheet(decode(read_start(Path(name), name, MOST_BYTES), name), name)
     if name in _stems(folder()):
         # most often: the other files are not read for their names
-        own = _only(folder() / f"{name}.yaml")
-        if own is not None:
-            return own
+        listed = _only(folder() / f"{name}.yaml")
+        if listed is not None:
+            return listed
     device = device_named(name)
     sheet = _shipped(device.name)
     return sheet if device.memory_gb is None else _of_size(sheet, device.memory_gb)

@@ -175,24 +175,22 @@ def _faster(question: PredictQuestion) -> Iterator[OtherWay]:
         return
     if question.settings.attention == "eager":
         yield "attention in one kernel", "--attention flash", question.changed(attention="flash")
-    if not question.asked.compiled:
-        compiled = replace(question, asked=replace(question.asked, compiled=True))
+    if not question.options.compiled:
+        compiled = replace(question, options=replace(question.options, compiled=True))
         yield "kernels that a compiler fused", "--compile", compiled
 
 
 def _changed(question: PredictQuestion) -> Iterator[OtherWay]:
     """Ways to run the same pass that launch or read more."""
-    predict_settings, settings = question.asked, question.settings
+    options, settings = question.options, question.settings
     if settings.served:
         # a device whose constants are of whole runs has those of one engine
         if question.phase != "serve" and question.device.timing.whole_runs is None:
-            eager = replace(
-                question, live=None, asked=replace(predict_settings, engine="none", kv_dtype=None)
-            )
+            eager = replace(question, live=None, options=replace(options, engine="none", kv_dtype=None))
             yield "eager torch in place of an engine", "--engine none", eager.changed(engine=NO_ENGINE)
         return
-    if predict_settings.compiled:
-        eager = replace(question, asked=replace(predict_settings, compiled=False))
+    if options.compiled:
+        eager = replace(question, options=replace(options, compiled=False))
         yield "kernels that nothing fused", "without --compile", eager
     if settings.attention != "eager":
         yield "attention step by step", "--attention eager", question.changed(attention="eager")
@@ -200,14 +198,14 @@ def _changed(question: PredictQuestion) -> Iterator[OtherWay]:
 
 def not_predicted(question: PredictQuestion) -> str:
     """What no figure has: `reading data, logging`."""
-    of_engine = IN_RAM if question.asked.engine == "llamacpp" else ""
+    of_engine = IN_RAM if question.options.engine == "llamacpp" else ""
     return of_engine + NOT_PREDICTED[question.phase]
 
 
 def way_to_look(question: PredictQuestion) -> str:
     """The sentence, after a blank, on the command that measures the pass on that machine by operation."""
     settings, phase = question.settings, question.phase
-    if question.asked.engine == "llamacpp":  # whose kernels are no operations of torch
+    if question.options.engine == "llamacpp":  # whose kernels are no operations of torch
         return ""
     if phase == "serve":
         return " --phase decode and --phase prefill ask for the parts apart."

@@ -33,7 +33,7 @@ def title(question: PredictQuestion) -> str:
 
 
 def _parts(question: PredictQuestion) -> Iterator[str]:
-    settings, predicted = question.settings, question.asked
+    settings, predicted = question.settings, question.options
     yield PHASES[question.phase]
     tokens = f"{settings.batch_size:,} x {settings.tokens(question.model):,} tokens"
     more = f" and {predicted.new:,} more" if question.phase == "serve" else ""
@@ -58,7 +58,7 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
 
 def _of_engine(question: PredictQuestion) -> Iterator[str]:
     """The engine, its cache, and what it leaves in RAM."""
-    settings, predicted = question.settings, question.asked
+    settings, predicted = question.settings, question.options
     yield engine_in_words(settings)
     if predicted.kv_read != PREDICT_DEFAULTS.kv_read:
         yield "cache read once per query head"

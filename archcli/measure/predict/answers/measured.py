@@ -92,7 +92,7 @@ class MeasuredPass(NamedTuple):
 
 def compared(question: PredictQuestion, answer: PredictAnswer, cached: Mapping[str, str]) -> MeasuredPass:
     """The measured pass of a question beside its prediction."""
-    over, under, is_rate = parse_pace(question.asked.measured or "")
+    over, under, is_rate = parse_pace(question.options.measured or "")
     prediction, served = answer
     if served is not None and not is_rate:
         token = _middle_token(question)
@@ -107,9 +107,9 @@ def compared(question: PredictQuestion, answer: PredictAnswer, cached: Mapping[s
 def _middle_token(question: PredictQuestion) -> PredictQuestion:
     """The question at the middle generated token: its cache has the mean length."""
     prompt = int(question.settings.tokens(question.model))
-    unmeasured = replace(question.asked, measured=None)
-    settings = question.settings.decoding(question.model, prompt + question.asked.new // 2)
-    return replace(question, asked=unmeasured, settings=settings)
+    unmeasured = replace(question.options, measured=None)
+    settings = question.settings.decoding(question.model, prompt + question.options.new // 2)
+    return replace(question, options=unmeasured, settings=settings)
 
 
 def measured_totals(

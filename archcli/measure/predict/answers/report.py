@@ -107,10 +107,10 @@ def predict(
 
 def _fastest(question: PredictQuestion) -> tuple[PredictQuestion, FastestPlan]:
     """The question with the fastest plan that fits. Raises ArchError for one that ran, or is compiled."""
-    if question.asked.measured is not None:
+    if question.options.measured is not None:
         what = "--fit time chooses a plan, and --measured is of one that ran"
         raise ArchError(what, "state that plan, or leave --measured out")
-    if question.asked.compiled:
+    if question.options.compiled:
         raise ArchError("--fit time does not compare compiled passes", "leave --compile or --fit out")
     from archcli.measure.predict.answers.best import fastest  # asked for by name
 
@@ -144,7 +144,7 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
         totals["change"] = largest_format(memory_question)
     answer_sentence = sentence(question.settings.phase, sequences(question), spent, totals)
     totals["sentence"] = " ".join([*misfit(question, totals), answer_sentence])
-    if question.asked.measured is not None:
+    if question.options.measured is not None:
         from archcli.measure.predict.answers.measured import measured_totals  # asked for by name
 
         totals |= measured_totals(question, answer, totals, of_states(decoded))
@@ -193,7 +193,7 @@ def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
 
 
 def _inputs(question: PredictQuestion) -> Record:
-    settings, predicted, train = question.settings, question.asked, question.phase == "train"
+    settings, predicted, train = question.settings, question.options, question.phase == "train"
     of_training = ("recompute", "grad_accum", "optimizer")
     names = ("phase", "batch_size", "attention", "backend", *(of_training if train else ()))
     of_phase: Record = {} if train else {name: getattr(predicted, name) for name in ("engine", "kv_read")}
@@ -362,7 +362,7 @@ def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[
     if question.model.quantization is not None and unpacks:
         yield "Unpacking of quantized weights: products read them as stored and compute in the dtype."
     engine = question.engine
-    if question.asked.engine != "none":
+    if question.options.engine != "none":
         factor = f"a factor of {engine.speed:g} ({engine.source})"
         yield f"What {question.engine_title} does beside its kernels, but for {factor}."
     if question.phase == "serve" and engine.live is None:

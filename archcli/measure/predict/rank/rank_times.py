@@ -180,7 +180,7 @@ class RankTimes:
         return self._of_stages[stage]
 
     def distinct(self, plan: Plan) -> tuple[Stage, ...]:
-        """One stage of a plan for each set of rows with its counts; others repeat one of these."""
+        """Distinct stages of a plan: of 8 with equal layers three, the first, one in the middle, the last."""
         key = plan.pp, plan.virtual_stages
         if key not in self._distinct:
             stages = self.rank.planned.stages(plan)

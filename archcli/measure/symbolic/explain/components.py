@@ -99,7 +99,7 @@ def _bodies(steps: Iterable[tuple[str, Term]], symbols: ModelSymbols) -> dict[An
     sums: dict[Any, Number] = {}
     for _, term in steps:
         times = sympify(term.times)
-        sums[times] = sums.get(times, 0) + term.each * term.experts
+        sums[times] = sums.get(times, 0) + term.unit * term.experts
     return {times: symbols.factored(body) for times, body in sums.items()}
 
 

@@ -43,7 +43,7 @@ class ModelColumn(NamedTuple):
     anatomy: Anatomy
     kinds: Sequence[Drawn]
     panels: Sequence[Drawn]
-    own: frozenset[str]
+    distinct: frozenset[str]
     x: float
     packed: Packed
 
@@ -88,7 +88,7 @@ def laid_out(anatomies: Sequence[Anatomy]) -> ColumnsLayout:
 def svg(anatomies: Sequence[Anatomy], differences: Sequence[Difference]) -> str:
     """The drawing of several models as an SVG file."""
     laid = laid_out(anatomies)
-    dot = any(column.own for column in laid.columns)
+    dot = any(column.distinct for column in laid.columns)
     shapes = laid.shapes()
     shapes += legend.legend(anatomies, MARGIN, laid.end + SPACE, laid.scale, dot=dot)
     bars, y = all_bars(anatomies, laid.end + SPACE + legend.height(anatomies, dot=dot), laid.whole)
@@ -194,7 +194,7 @@ def _boxes(column: ModelColumn, scale: Any) -> Drawing:
     places: list[Slot] = [*column.packed.kinds, *column.packed.panels]
     for name, box, place in zip(names, boxes, places, strict=True):
         yield from box.shapes(place.x, place.y, place.width, scale, place.height)
-        if name in column.own:
+        if name in column.distinct:
             yield legend.marked(place.x + place.width - 1, place.y + 1, "differs")
 
 

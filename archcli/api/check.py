@@ -49,7 +49,7 @@ Floor = Annotated[
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """What `archcli check` asks of its models."""
+    """Options of `archcli check`."""
 
     _: KW_ONLY
     select: Select = ()

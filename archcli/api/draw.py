@@ -47,7 +47,7 @@ Timed = Annotated[
 
 @dataclass(frozen=True)
 class DrawOptions:
-    """What `archcli draw` asks of its models."""
+    """Options of `archcli draw`."""
 
     show: Quantity = "params"
     profile: Timed = None

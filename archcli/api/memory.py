@@ -90,7 +90,7 @@ SET_BY_ENGINE = {"cache_dtype", "past", "engine", "offload"}
 
 @dataclass(frozen=True)
 class MemoryOptions(OffloadOptions, PlanOptions, MediaOptions):
-    """What `archcli memory` asks."""
+    """Options of `archcli memory`."""
 
     model: ModelLike
     phase: Phase = None

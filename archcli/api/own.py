@@ -46,7 +46,7 @@ OwnPhase = Annotated[Literal["forward", "train"] | None, Option("Without it a fo
 
 @dataclass(frozen=True)
 class SummaryOptions:
-    """What `archcli summary` asks."""
+    """Options of `archcli summary`."""
 
     module: Module
     depth: Depth = 3

@@ -45,7 +45,7 @@ USUAL = "bf16"
 
 @dataclass(frozen=True)
 class ParamsOptions:
-    """What `archcli params` asks."""
+    """Options of `archcli params`."""
 
     model: ModelLike
     dtype: WeightsDtype = None
@@ -71,12 +71,12 @@ def params_report(subject: Subject, options: ParamsOptions) -> Report:
 
 
 def _known(model: Model, dtype: str | None) -> Model:
-    """The model; of a form of unknown bytes the plain one, where a dtype is asked for."""
+    """The model; with a dtype, the plain one in place of a form of unknown bytes."""
     return model.replace(quantization=None, published_in=None) if dtype and model.unknown_form else model
 
 
 def headers_report(options: ParamsOptions, overrides: Sequence[str] = ()) -> Report | None:
-    """The report on a checkpoint by itself; None where MODEL is an architecture."""
+    """The report on a checkpoint without a config.json; None for an architecture."""
     if not is_checkpoint(options.model):
         return None
     values = {**dataclasses.asdict(options), "set": [*overrides] or None}

@@ -123,7 +123,7 @@ FitOption = Annotated[FitTime | None, Option("Find the fastest plan that fits in
 
 @dataclass(frozen=True)
 class PredictOptions(OffloadOptions, PlanOptions, MediaOptions):
-    """What `archcli predict` asks; None where nothing is said."""
+    """Options of `archcli predict`; None where nothing is said."""
 
     model: ModelLike
     device: OneDevice

@@ -36,7 +36,7 @@ NoPresets = Annotated[bool, Option("Leave the presets out.")]
 
 @dataclass(frozen=True)
 class SurveyOptions:
-    """What `archcli survey` asks of its models and of the presets."""
+    """Options of `archcli survey`."""
 
     columns: Columns = ()
     where: Where = ()

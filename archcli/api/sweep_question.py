@@ -131,7 +131,7 @@ Folder = Annotated[
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """What `archcli sweep` asks."""
+    """Options of `archcli sweep`."""
 
     model: ModelLike
     _: KW_ONLY

@@ -21,7 +21,7 @@ from archcli.load.source import load, load_catalogued, load_preset, load_text
 from archcli.load.yaml.text import reading_only
 
 INLINE = "model"
-"""The name that messages give a model which stands in the question."""
+"""The name in messages of a model given inside the question."""
 MOST_CHARACTERS = 4_000_000
 """Characters of a model in a question; a config.json has some thousands."""
 INSTEAD = "give its config.json as an object or as text"
@@ -37,7 +37,7 @@ class AskedModel(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The text of a model that stands in the question; empty where it is named."""
+        """The text of a model given inside the question; empty for a named model."""
         if isinstance(self.value, str):
             is_text = "\n" in self.value.strip() or self.value.lstrip().startswith("{")
             return self.value if is_text else ""
@@ -79,7 +79,7 @@ class AskedModel(NamedTuple):
 
     @property
     def word(self) -> str:
-        """What stands for MODEL on the command line: a name, or the file to save the given text in."""
+        """MODEL on the command line: a name, or a file to save the text in."""
         text = self.text
         if not text:
             return str(self.value).strip()
@@ -87,7 +87,7 @@ class AskedModel(NamedTuple):
 
 
 def asked_model(name: str, value: Any, folder: Path | None) -> AskedModel:
-    """The model of an argument. Raises ArchError for what is neither a text nor an object."""
+    """The model of an argument. Raises ArchError for anything but a text or an object."""
     if not isinstance(value, str | Mapping) or not value:
         what = f"{name} must be a name, a text or an object, not {describe_value(value)}"
         raise ArchError(Problem(what, f"a preset such as llama-3.1-8b, or {INSTEAD}"))
@@ -95,7 +95,7 @@ def asked_model(name: str, value: Any, folder: Path | None) -> AskedModel:
 
 
 def _inside(folder: Path, name: str) -> Path | None:
-    """What a name means below `folder`, None where nothing is there. Raises ArchError outside of it."""
+    """The path of a name below `folder`; None without one. Raises ArchError for a path outside."""
     root = folder.resolve()
     try:
         # resolved, so that neither .. nor a link leads out of the folder
@@ -139,5 +139,5 @@ def _of_family(name: str) -> list[str]:
 
 
 def _letters(name: str) -> str:
-    """The letters by which a name begins, small: qwen of Qwen3-8B."""
+    """The first letters of a name in lower case: qwen of Qwen3-8B."""
     return "".join(takewhile(str.isalpha, plain_name(name)))

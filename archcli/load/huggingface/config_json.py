@@ -18,7 +18,7 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 Mapped = dict[str, Any]
-"""What an importer makes: the keys of our YAML, and plain values or `ConfigValue`s."""
+"""An importer's result: archcli's YAML keys, with plain values or `ConfigValue`s."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -173,7 +173,7 @@ class ConfigJson(NamedTuple):
 
 
 ADAPTER = "peft_type"
-"""The key that tells an adapter_config.json."""
+"""The key of an adapter_config.json that no config.json has."""
 
 
 def is_foreign(keys: Collection[str]) -> bool:

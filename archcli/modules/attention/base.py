@@ -34,7 +34,7 @@ CONTENT = {
     "latent": StateContent.LATENT,
     "k_pe": StateContent.LATENT,
 }
-"""The content of cached entries by name, of those that are no keys and values."""
+"""The content of cached entries by name, where they are not keys and values."""
 
 STABILIZERS = ("qk_norm", "softcap", "clip", "sinks")
 """Fields that keep scores from growing, in the order they are named."""
@@ -123,7 +123,7 @@ class SoftmaxAttention(Attention):
         return self.mask
 
     def own_mask(self) -> Mask:
-        """Which keys a query sees, by the pattern that the layer states."""
+        """The mask of the layer's own pattern."""
         if self.sparsity is not None:
             return self.sparsity.mask_of(self.n_heads)
         if not self.causal:
@@ -263,7 +263,7 @@ class SoftmaxAttention(Attention):
 
 
 class IndexedAttention(SoftmaxAttention):
-    """Softmax attention whose keys an indexer may choose; without `index` a query reads all that it sees.
+    """Softmax attention with keys chosen by an indexer; without `index` a query reads all that it sees.
 
     `index_from` n reads what the equal index of the earlier layer n has chosen (arXiv:2603.12201).
     """
@@ -272,7 +272,7 @@ class IndexedAttention(SoftmaxAttention):
     index_from: Count | None = None
 
     def own_mask(self) -> Mask:
-        """Which keys a query sees; with an index, those that it chooses."""
+        """The mask; with an index, of the keys that it chooses."""
         return super().own_mask() if self.index is None else self.index.mask(self.n_heads)
 
     def facts(self, d_model: Number | None = None) -> MixerFacts:
@@ -287,7 +287,7 @@ class IndexedAttention(SoftmaxAttention):
     def select(
         self, x: Tensor, queries: Tensor, context: Context, table: tuple[Tensor, Tensor] | None, held: int
     ) -> tuple[Tensor | None, tuple[Tensor, ...]]:
-        """The choice of the index, keys [B, T, k] or blocks [B, T, I, k], None without one; what it caches.
+        """(keys [B, T, k] or blocks [B, T, I, k] chosen by the index, None without one; its cache).
 
         `queries` is what the index reads its queries from; the attention's own cache has `held` entries.
         """

@@ -17,7 +17,7 @@ TOWERS = ("vision", "image", "video", "audio", "speech")
 
 
 HOLDING = {"t5gemma2": ("encoder", "t5gemma2_encoder", ("vision_config",))}
-"""Families whose towers stand in a part of the file: its key, the part's model_type, and the towers."""
+"""Families with towers inside a part of the file: the part's key, its model_type, the towers."""
 
 
 class TextPart(NamedTuple):
@@ -80,13 +80,13 @@ def text_part(whole: Config) -> TextPart:
 
 
 def _of_part(whole: Config, part: str, key: str, default: int) -> Any:
-    """What a part beside the text, or the file itself, states at this key, or the default of its class."""
+    """The value of a key in a part of the file or the file itself, or the default of its class."""
     part_data = whole.get(part, default=None) if part else whole.data
     return part_data.get(key, default) if isinstance(part_data, dict) else default
 
 
 def _check_head(whole: Config, wrapper: Wrapper, text: Mapping[str, Any]) -> None:
-    """Refuse an untied head of other sizes than the text part's."""
+    """Refuse an untied head with sizes different from the text part's."""
     for key, default in wrapper.head_sizes.items():
         size = whole.size(key, default=default)
         if size.value != text.get(key):
@@ -95,7 +95,7 @@ def _check_head(whole: Config, wrapper: Wrapper, text: Mapping[str, Any]) -> Non
 
 
 def _text(whole: Config, wrapper: Wrapper) -> tuple[Mapping[str, Any], KeyPlaces]:
-    """The text part and the places of its keys; a file without one is flat, and states them itself."""
+    """The text part and the places of its keys; the file itself where its keys are at the top."""
     text = whole.get(wrapper.key, default=None)
     if text is None:
         flat = {key: value for key, value in whole.data.items() if not _is_part(key)}
@@ -122,7 +122,7 @@ def _is_part(key: str) -> bool:
 
 
 def _notes(whole: Config, wrapper: Wrapper) -> Iterator[str]:
-    """What is counted of the file, and each part that is not."""
+    """Notes on the counted part of the file, and on each part that is not counted."""
     place = wrapper.key if wrapper.key in whole.data else "the file itself"
     yield f"only the language model is counted ({place})"
     for key in whole.data:
@@ -138,7 +138,7 @@ def _uncounted_note(key: str) -> str:
 
 
 def innermost(whole: Config) -> Config:
-    """The wrapper that holds the towers: the file itself, or the wrapper that it holds (Qwen-Omni)."""
+    """The part that holds the towers: the file itself, or a part of it (Qwen-Omni)."""
     wrapper = WRAPPERS.get(whole.model_type)
     if whole.model_type in HOLDING:
         key, kind, towers = HOLDING[whole.model_type]
@@ -158,7 +158,7 @@ def innermost(whole: Config) -> Config:
 
 
 def uncounted(whole: Config, known: Sequence[str]) -> list[str]:
-    """The keys of parts that a wrapper's file states beside its language model, without the known ones."""
+    """The keys of unknown parts beside the language model."""
     wrapper = WRAPPERS.get(whole.model_type)
     text = "text_config" if wrapper is None else wrapper.key
     return [key for key in whole.data if _is_part(key) and key not in (text, *known)]
@@ -167,7 +167,7 @@ def uncounted(whole: Config, known: Sequence[str]) -> list[str]:
 def note_counted(
     whole: Config, keys: Sequence[str], reasons: Mapping[str, str], settled: Sequence[str] = ()
 ) -> None:
-    """Say that the towers at these keys stand beside the figures, and why others are not counted."""
+    """Note the towers that are counted beside the language model, and why others are not."""
     none = [*map(_uncounted_note, settled)]
     whole.notes[:] = [note for note in whole.notes if note not in none]
     if keys:

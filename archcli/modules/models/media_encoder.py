@@ -44,15 +44,15 @@ class MediaEncoder(Model, Stack, TowerModel):
     Layers state `causal: false`, unless the front end is causal. Without layers the language model reads the
     output of the front end (Fuyu).
 
-    `vocab_size`: 0.
+    `vocab_size` is 0.
     `pooling` makes one vector of the hidden states.
     `projection` is the width of the space shared with texts, after a matrix (CLIP, arXiv:2103.00020).
-    `n_labels`: classes of a linear classifier of the pooled vector, without pooling of every token.
+    `n_labels` is the number of classes of a linear classifier, of the pooled vector or of every token.
     With `teacher` a second classifier reads the second token; both are averaged (DeiT, arXiv:2012.12877
     section 4).
     With `second_classifier` a second one reads the same vector; both are averaged (SwiftFormer).
     Each `averaged` vectors in a row become their mean before the final norm (Qwen2-Audio, arXiv:2407.10759).
-    `upsampling`: the activation after a matrix that restores the positions that the front end squeezed (SEW,
+    `upsampling` is the activation after a matrix that restores the positions squeezed by the front end (SEW,
     arXiv:2109.06870 section 4.2).
     """
 

@@ -263,7 +263,7 @@ class SoftmaxAttention(Attention):
 
 
 class IndexedAttention(SoftmaxAttention):
-    """Softmax attention with keys chosen by an indexer; without `index` a query reads all that it sees.
+    """Softmax attention whose keys an indexer may choose; without `index` a query reads all that it sees.
 
     `index_from` n reads what the equal index of the earlier layer n has chosen (arXiv:2603.12201).
     """

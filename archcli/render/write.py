@@ -23,7 +23,7 @@ WRITABLE = 0o222
 
 
 def descriptor(output: Path | None) -> int | None:
-    """The open file that a path stands for: 1 for None, `-` and /dev/stdout; None for any other path."""
+    """The descriptor of a path: 1 for None, `-` and /dev/stdout; None for any other path."""
     if output is None:
         return STDOUT
     number = output.name if str(output.parent) in DESCRIPTORS else ""
@@ -39,7 +39,7 @@ def write(text: str, output: Path | None) -> None:
 
 
 def write_data(data: bytes, output: Path | None) -> None:
-    """Write bytes to a file, a picture or a compressed trace; ArchError where that fails."""
+    """Write bytes, a picture or a compressed trace, to a file. Raises ArchError where it fails."""
     number = descriptor(output)
     if output is None or number == STDOUT:
         _guarded(None, lambda: _send(data))
@@ -51,13 +51,13 @@ def write_data(data: bytes, output: Path | None) -> None:
 
 
 def check_writable(output: Path | None) -> None:
-    """Raise ArchError, before anything is measured, for a file that could not be written afterwards."""
+    """Raise ArchError for a file that cannot be written, before anything is measured."""
     if output is not None and descriptor(output) is None:
         _guarded(output, lambda: _require_writable(output))
 
 
 def check_new_files(folder: Path, names: Iterable[str]) -> None:
-    """Raise ArchError, before anything is computed, for files that are there or could not be written."""
+    """Raise ArchError for files that exist or cannot be written, before anything is computed."""
     if folder.exists() and not folder.is_dir():
         raise ArchError(f"{folder} is no folder", "name another")
     # exists() is false of a link to a file that is missing
@@ -119,7 +119,7 @@ class ClosedOutput(io.TextIOBase):
 
 
 def replace_closed_streams() -> None:
-    """Open a file in place of each standard stream that is closed; nothing can be read or printed there.
+    """Open a file in place of each closed standard stream; nothing can be read or printed there.
 
     No other file is then given its number, to be written by whoever prints.
     """
@@ -132,7 +132,7 @@ def replace_closed_streams() -> None:
 
 
 def remember(path: Path, data: Any) -> None:
-    """Keep data between runs as JSON in a cache folder, which is made if missing; failures are ignored."""
+    """Keep data between runs as JSON in a cache folder; failures are ignored."""
     import json
 
     with suppress(OSError):

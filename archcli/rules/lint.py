@@ -11,7 +11,7 @@ from archcli.rules import all_rules
 from archcli.rules.base import Case, DesignRule, Finding
 
 LONGEST = 16
-"""Characters of an unknown code that are compared with those of the rules."""
+"""The most characters of an unknown code that are compared with codes of rules."""
 
 
 class RuleFinding(NamedTuple):
@@ -23,7 +23,7 @@ class RuleFinding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which rules run, by prefixes of their codes, as in ruff.
+    """A selection of rules by prefixes of their codes, as in ruff.
 
     `select` replaces all rules, `extend` adds some, `ignore` takes some away. The longest prefix that fits a
     code decides; where a selection and an `ignore` are equally long, `ignore` wins.

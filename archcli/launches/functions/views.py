@@ -1,4 +1,4 @@
-"""Functions of torch that view a tensor in another shape, or copy it where no view is possible."""
+"""torch's functions that view a tensor in another shape, or copy it: `view`, `reshape`, `expand`."""
 
 from __future__ import annotations
 

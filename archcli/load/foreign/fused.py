@@ -33,7 +33,7 @@ NTH = re.compile(r"\.(\d+|\*)\.[^.]+$")
 
 
 class Fused(NamedTuple):
-    """The parameters that target_modules name, and the names that have become theirs.
+    """The parameters named by target_modules, and the module names that mean them in this class.
 
     refusal: why peft adapts nothing at all, empty where it does.
     """
@@ -54,7 +54,7 @@ class Fused(NamedTuple):
         return variants.size_of(called, times=2 if parameter == "gate_up_proj" else 1)
 
     def held(self, matrix: Matrix, all_matrices: Sequence[Matrix]) -> Matrix:
-        """The matrix, of experts with that which lies in the same parameter."""
+        """The matrices in one parameter: of experts gate and up together."""
         if OF_EXPERTS.get(matrix.word) != "gate_up_proj" or not matrix.row.experts or not self.parameters:
             return matrix
         place = matrix.tail.rpartition(".")[0]
@@ -70,7 +70,7 @@ class Fused(NamedTuple):
 def fused_targets(
     targets: str | Sequence[str], kind: str, matrices: Sequence[Matrix], dropout: float, *, every: bool
 ) -> Fused:
-    """What target_modules name of a class's parameters; `every`: they mean all linear layers."""
+    """The parameters of a class named by target_modules; `every` means all linear layers."""
     parameters = FUSED.get(kind)
     if parameters is None or not any(matrix.row.experts for matrix in matrices):
         return Fused()

@@ -37,11 +37,11 @@ from archcli.runtime.profile.work import Work
 
 # those for which torch/_inductor/codegen/cpp.py writes a profiler's range into a kernel
 PLATFORMS = ("linux", "win32")
-"""Where inductor can name its kernels in a trace."""
+"""Platforms where inductor can name its kernels in a trace."""
 
 
 def check_compiler(device: str) -> None:
-    """Raises ArchError where a model cannot be compiled, or its kernels not be identified."""
+    """Raise ArchError where a model cannot be compiled, or its kernels not be identified."""
     if device != "cpu":
         raise ArchError(
             f"compiled kernels are told apart on a CPU alone, not on {device}",

@@ -30,7 +30,7 @@ from archcli.recording.operations import JOIN
 
 
 class StagePlacement:
-    """The layers of the rows of one traced pass, numbered across stacks, and so the stages that run them.
+    """The layer of each row of a traced pass, numbered across stacks, and so the stage that runs it.
 
     The first stage runs the rows before all layers, the last those after them.
     """
@@ -143,7 +143,7 @@ class PlannedPass:
         return stages_of(plan, self.placement.n_layers, with_head=by_layers, in_ram=in_ram)
 
     def collectives(self, plan: Plan, stage: Stage, grad_accum: int = 1) -> Iterator[Collective]:
-        """What a rank of a stage sends: in training in a whole step, else in a pass."""
+        """The collectives of a stage's rank: of a whole training step, else of a pass."""
         if plan.devices == 1:
             return
         from archcli.measure.predict.communication import exchanges  # of several devices alone
@@ -159,7 +159,7 @@ class PlannedPass:
         yield from exchanges.of_replicas(self.weights, plan, stage, self.widths, micro_batches)
 
     def of_micro_batch(self, plan: Plan, stage: Stage) -> tuple[Collective, ...]:
-        """What the rows of a stage send in one micro batch, or in a pass."""
+        """The collectives of a stage's rows in one micro batch, or in a pass."""
         if stage not in self._of_stages:
             self._of_stages[stage] = merged(self._of_rows(plan, stage))
         return self._of_stages[stage]

@@ -1,4 +1,4 @@
-"""Read each operation's memory off its `run`, once for all calls that are alike."""
+"""Read each operation's memory off its `run`, once for all alike calls."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from archcli.launches.memory.op_memory import model_dtype, op_memory
 from archcli.modules.spec.base import Spec
 
 MOST_KNOWN = 1 << 16
-"""The most calls whose memory is remembered: more than those of a thousand different layers."""
+"""The most calls to remember: more than those of a thousand different layers."""
 _known: dict[Hashable, OpMemory] = {}
 
 
 class OpReader:
-    """Reads what the backward of each call of a pass keeps, and where its outputs lie.
+    """Reads the tensors that a call keeps for its backward, and the storages of its outputs.
 
     Numbers that stand for many candidates, and formulas, are known by identity as long as the pass lasts: an
     equal one may not be equal of all candidates. `values` are those of a formula's symbols.
@@ -61,7 +61,7 @@ class OpReader:
 
 
 def _told_apart(op: Op, held: list[Any]) -> tuple[Hashable, ...]:
-    """A key of an operation's settings, equal for operations that keep the same."""
+    """A key of an operation's settings, equal for operations that keep the same tensors."""
     settings = settings_of(op)
     return settings if HASHED.issuperset(map(type, settings)) else tuple(_plain(settings, held))
 
@@ -93,7 +93,7 @@ def _plain(values: tuple[Any, ...], held: list[Any]) -> Iterator[Hashable]:
 
 
 HASHED = PLAIN | {DType}
-"""Types of values that tell calls apart by themselves; others do by their fields, or by identity."""
+"""Types of values that are part of a key; others are by their fields, or by identity."""
 
 
 def _read(op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool) -> OpMemory:

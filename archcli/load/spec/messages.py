@@ -1,4 +1,4 @@
-"""Messages on refused keys, kinds and values: what is wrong, and a hint how to mend it."""
+"""Messages on refused keys, kinds and values, each with a hint."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ MEANT = {
 
 
 def unknown_key(key: str, cls: type[Spec], *, takes_kind: bool) -> tuple[str, str, list[str]]:
-    """(problem, hint) for a key that the class does not have, and the keys that were probably meant."""
+    """(problem, hint) for an unknown key, with the nearest known keys."""
     known = [*(("kind",) if takes_kind else ()), *fields(cls)]
     what = f"unknown key {quote(key)}"
     ours = OUR_WORD.get(key, "")

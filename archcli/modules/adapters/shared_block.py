@@ -1,4 +1,4 @@
-"""Adapters of a layer's own in a block whose weights it shares: small products beside projections.
+"""A layer's adapters in a shared block: low-rank products beside its projections.
 
 B batch, T new tokens, r rank.
 """

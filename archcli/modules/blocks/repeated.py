@@ -1,4 +1,4 @@
-"""Blocks that several layers of a stack share, and the layers that use them.
+"""Blocks shared by several layers of a stack, and the layers that use them.
 
 B batch, T new tokens, D d_model, e the embeddings [B, T, D] that the stack was given.
 """

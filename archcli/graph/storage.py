@@ -141,8 +141,10 @@ class RecomputedRegion:
 class Ledger:
     """The storages of a pass: alive, kept by autograd, cached; and its moments and steps.
 
-    `entries` are the inputs of each region that is recomputed, by its path. With `follows` false it
-    records what is kept, but neither moments nor steps.
+    live, kept, cache: bytes now. moments, steps: of the operations so far.
+    saved: storages saved by autograd, by id. entries: inputs of each recomputed module, by its path.
+    regions: recomputed modules by path.
+    follows: False leaves moments and steps out.
     """
 
     live: Number = 0

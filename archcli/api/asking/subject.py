@@ -24,10 +24,11 @@ INTERRUPTED = 130
 
 
 class Subject(NamedTuple):
-    """A loaded model: its name, the file or preset it came from, overrides, notes.
+    """A loaded model.
 
-    `config` is the config.json it was imported from, None for a YAML; `dtype` the format that its name
-    states.
+    source: its file or preset. overrides: those of --set. notes: of its import.
+    config: the config.json that it was imported from; None for a YAML.
+    dtype: the format in its name, such as q4_k_m; empty without one.
     """
 
     model: Model

@@ -85,10 +85,11 @@ Answered = Report | Drawing
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool: `home` is the record of its options, `answer` gives the report.
+    """A tool of the server.
 
-    `models` says how many it takes, at least and at most; `lists` that rows are the answer, and not detail;
-    `first` which rows come first where there is no room for all.
+    home: the record of its options. answer: gives the report, or with `draws` the drawing.
+    models: the least and the most that it takes.
+    lists: whether rows are the answer, not detail. first: whether a row comes first where not all fit.
     """
 
     name: str

@@ -26,10 +26,11 @@ OF_SYSTEM = "MemAvailable and the control groups of this machine"
 
 
 class Budget(NamedTuple):
-    """Memory to fit into: `n_devices` alike, each of `memory_bytes`, with certainty (A, B, C) and source.
+    """Memory to fit into: of a device, of several alike, or an amount.
 
-    `kind` is gpu, tpu, accelerator or cpu; `architecture` such as sm_90 and `link` are empty where they are
-    not known. `datasheet` holds the other figures of a named device.
+    memory_bytes: of each, with its certainty (A, B, C) and source.
+    kind: gpu, tpu, accelerator or cpu. architecture, link: such as sm_90 and nvlink; empty where unknown.
+    datasheet: the other figures of a named device.
     """
 
     name: str

@@ -79,12 +79,13 @@ class SourcedFigure(NamedTuple):
 
 
 class Datasheet(NamedTuple):
-    """A GPU, TPU, accelerator or CPU: its figures by the keys of `FIGURES`, those that are known.
+    """The datasheet of a GPU, TPU, accelerator or CPU.
 
-    `architecture` is what compilers call it: sm_90, gfx942; empty where there is no such name. `memory_sizes`
-    are bytes by GB of the label, of a device that is sold in several; its figures are those of the largest.
-    `efficiency` holds the constants that turn counts into an expected time, those of the device `same_chip`
-    where that is named; it is empty where nobody has fitted any.
+    architecture: a compiler's name, sm_90 or gfx942; empty without one. link: nvlink, pcie, …
+    same_chip: the device whose efficiency it has.
+    figures: the known ones of `FIGURES`; of several memory sizes those of the largest.
+    memory_sizes: bytes by GB of the label, of a device sold in several sizes.
+    efficiency: fitted constants that turn counts into an expected time; empty where nobody fitted any.
     """
 
     name: str

@@ -78,9 +78,10 @@ MOST_HELD = 64
 
 
 class TracedPass(NamedTuple):
-    """A traced pass: its rows, the ledger of its storages, and its output.
+    """A traced pass.
 
-    With `has_targets` the output is a loss. `cached` are the rows of the pass that filled the cache before.
+    rows: its operations. ledger: its storages. output: logits, with `has_targets` a loss.
+    cache: after the pass. cached: rows of the pass that filled the cache before.
     """
 
     request: Request

@@ -98,10 +98,13 @@ def stage_rows(placement: StagePlacement, rows: Iterable[Row], stage: Stage) -> 
 class PlannedPass:
     """The pass of one rank's share of a model, in one piece: with a pipeline, the rows of all stages.
 
-    It is the same for all plans of equal `tp`, `sp`, `ep` and `cp`. `repeated` are the paths of recomputed
-    rows, `hidden` the B T d elements of the pass between two layers, `width` the bytes of an element,
-    `gradient_width` those of a weight's gradient. `with_head`: stages count the head as a layer.
-    `in_ram`: first layers that no stage has.
+    It is the same for all plans of equal `tp`, `sp`, `ep` and `cp`.
+
+    known, request, passed: the traced model, the request, and the counted pass.
+    weights: of the share. placement: the layers of its rows. repeated: paths of recomputed rows.
+    hidden: elements B T d between two layers.
+    width, gradient_width: bytes of an element, and of a weight's gradient.
+    with_head: stages count the head as a layer. in_ram: first layers that no stage has.
     """
 
     known: TracedModel

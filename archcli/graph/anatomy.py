@@ -168,7 +168,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Cell:
-    """A layer in the strip, or a run of `count` like ones: its mixers' and its networks' hues and letters."""
+    """A layer in the strip, or a run of `count` alike ones; (hue, letter) of its mixers and networks."""
 
     first: int
     count: int
@@ -178,7 +178,7 @@ class Cell:
 
 
 class LayerRun(NamedTuple):
-    """Layers under a brace: runs of `lengths` like ones, `times` in turn. Those of a strip are all of it."""
+    """Layers under a brace: runs of these `lengths`, repeated `times`; the braces of a strip cover it."""
 
     first: int
     end: int

@@ -23,9 +23,10 @@ MOST_KNOWN = 1 << 14
 
 
 class OutputFacts(NamedTuple):
-    """An output: what torch's functions see of it, and the number of its memory.
+    """An output of a known run.
 
-    The memories of inputs and weights come first, then new ones; `of` is the shape of a new one.
+    memory: its number; inputs and weights come first, then new ones. of: the shape of a new memory.
+    shape, dtype, laid, offset, requires_grad, repeats: as torch's functions see the output.
     """
 
     memory: int

@@ -55,9 +55,11 @@ class MemoryRegion(NamedTuple):
 
 
 class DataflowLaunch(NamedTuple):
-    """A launch with what it reads and writes: its number in the pass, `times` is how often it runs.
+    """A launch with the memory that it reads and writes.
 
-    It goes over `elements`; a reduction leaves `rows` of them, any other launch all.
+    number: in the pass. origin, stage: its operation and direction. times: how often it runs.
+    kernel, kind: its cost, and how a compiler treats it. reads, writes: regions of memory.
+    elements: those of its loop. rows: what a reduction leaves of them, any other launch all.
     """
 
     number: int

@@ -28,9 +28,10 @@ TABLE = "embedding.tokens"
 class PlacedWeight(NamedTuple):
     """A parameter as torch holds it, and the layers with one each; none outside of layers.
 
-    Routed experts of a layer are one tensor [E, out, in]. `first` and `last`: the end of the model that has a
-    weight outside of layers. A tied table has both, since both end stages hold it. `part`: bytes of an
-    element as it is stored, as a part of those of the model's dtype.
+    shape: of routed experts [E, out, in], one tensor for all of a layer. layers: their numbers.
+    trained, routed: whether it has a gradient, and whether it is one of routed experts.
+    first, last: outside of layers, the end of the model that has it; a tied table has both.
+    part: stored bytes of an element over those of the model's dtype.
     """
 
     path: str

@@ -32,10 +32,11 @@ TRAIN = "train"
 
 @dataclass(frozen=True)
 class OwnCall:
-    """A call of a module: its arguments, the method, forward or train, and where it runs.
+    """A call of a module.
 
-    `loss` is a function of the output; without it the sum of the output, or the loss in it. `source` says
-    where the module comes from.
+    args, kwargs: its arguments. source: the module's origin in words.
+    method: the called one. phase: forward or train. run_on: meta, cpu or cuda.
+    loss: a function of the output; None for the loss in the output, else its sum.
     """
 
     module: nn.Module

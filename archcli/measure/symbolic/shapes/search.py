@@ -107,9 +107,11 @@ def no_tick(what: str, done: int, total: int) -> None:
 class SweepQuestion:
     """The question of a sweep: candidates, conditions, objectives, and figures to show.
 
-    `ties` are expressions by the name of the field that they give a value, each from those before it.
-    `objectives` are (expression, whether the largest is best). `breaks_rule` says whether a model breaks a
-    design rule; None asks no rule.
+    structures, names: the architectures, and the swept fields by name.
+    ties: expressions by the field that they set, each from fields before it.
+    where: conditions. objectives: (expression, whether the largest is best).
+    shown: further figures. top: the most shapes in the answer; None for all.
+    breaks_rule: whether a model breaks a design rule; None asks no rule.
     """
 
     structures: tuple[Structure, ...]

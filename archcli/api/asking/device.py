@@ -66,7 +66,7 @@ def devices_per_node(figures: Mapping[str, SourcedFigure]) -> int:
 
 
 def known_gpus() -> tuple[DeviceMemory, ...]:
-    """GPUs of `archcli devices` with known memory; one of several that memory cannot tell apart."""
+    """The GPUs of `archcli devices` whose memory is known; of those that memory cannot tell apart, one."""
     from archcli.load.devices.datasheet import devices, load_datasheet  # reads a file for each
 
     gpus: dict[tuple[object, ...], DeviceMemory] = {}

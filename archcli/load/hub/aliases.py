@@ -1,4 +1,4 @@
-"""Names of models in other catalogues, where the name has not a preset's words. Data alone.
+"""Names of models in other catalogues that are not made of a preset's words: data, without any code.
 
 What the config.json of the model has otherwise than the preset is stated as `--set` would: a name hides
 nothing that changes a count or a context.
@@ -163,7 +163,7 @@ CHANGED: Mapping[str, tuple[str, ...]] = {
     "qwen2-7b-instruct": ("qwen2-7b", *SHORT_QWEN),
     "qwen2-57b-a14b-instruct": ("qwen2-57b-a14b", *SHORT_QWEN),
 }
-"""By name: the preset of the same shape, and `--set` for keys that its config.json has otherwise."""
+"""Names, the preset of the same shape, and what of it their config.json has otherwise."""
 
 TAGS: Mapping[str, tuple[str, ...]] = {
     "deepseek-r1:latest": ("qwen3-8b", *OF_0528),
@@ -176,4 +176,4 @@ TAGS: Mapping[str, tuple[str, ...]] = {
     "qwen3:235b": ("qwen3-235b-a22b-2507",),
     "qwen3:235b-a22b": ("qwen3-235b-a22b-2507",),
 }
-"""Ollama's tags with the letters of a preset, but of a later or a tuned model."""
+"""Tags of Ollama's that have the letters of a preset, but lead to a later or a tuned model."""

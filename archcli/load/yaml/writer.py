@@ -1,4 +1,4 @@
-"""Write a model as plain data or YAML, without the loader's defaults.
+"""Write a model as plain data or YAML, without the values that the loader would fill in.
 
 Loading the result gives an equal model.
 """
@@ -18,7 +18,7 @@ from archcli.modules.spec.kinds import kind_of
 
 NOTHING = object()
 WIDTH = 120
-"""Columns of a line; a mapping or list that fits is written on one."""
+"""A mapping or list that fits such a line is written on one."""
 
 INDENT = "  "
 PLAIN = re.compile(r"[A-Za-z_](?:[\w./+@%=-]|:(?=[\w./]))*", re.ASCII)

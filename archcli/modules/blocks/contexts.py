@@ -140,7 +140,7 @@ class GatedBiasAttention(MultiHeadAttention):
 
 
 GATES = 8
-"""Numbers behind both gates of a query in a head."""
+"""Numbers that both gates of a query in a head are made of."""
 
 
 __all__ = ["BlockContextAttention", "GatedBiasAttention"]

@@ -37,11 +37,11 @@ from archcli.runtime.profile.work import Work
 
 # those for which torch/_inductor/codegen/cpp.py writes a profiler's range into a kernel
 PLATFORMS = ("linux", "win32")
-"""Platforms where inductor can name its kernels in a trace."""
+"""Where inductor can name its kernels in a trace."""
 
 
 def check_compiler(device: str) -> None:
-    """Raise ArchError where a model cannot be compiled, or its kernels not be identified."""
+    """Raises ArchError where a model cannot be compiled, or its kernels not be identified."""
     if device != "cpu":
         raise ArchError(
             f"compiled kernels are told apart on a CPU alone, not on {device}",
@@ -163,7 +163,7 @@ def _without_leftovers() -> Iterator[None]:
 
 
 def _progress_watch() -> Any:
-    """The thread of tqdm's progress bars, which inductor starts; None without tqdm."""
+    """The thread that watches tqdm's progress bars, which inductor uses where it is installed; else None."""
     return getattr(getattr(sys.modules.get("tqdm"), "tqdm", None), "monitor", None)
 
 

@@ -43,11 +43,9 @@ def _deepseek_v4(config: Config) -> Mapped:
     layer, networks, types = _layer(config), _networks(config), _types(config)
     attentions = {kind: _attention(config, kind) for kind in dict.fromkeys(types)}
     # one object for equal layers: each is written out once
-    layers_of: dict[tuple[str, str], Mapped] = {}
+    made: dict[tuple[str, str], Mapped] = {}
     layers = [
-        layers_of.setdefault(
-            (kind, network), {**layer, "attention": attentions[kind], "ffn": networks[network]}
-        )
+        made.setdefault((kind, network), {**layer, "attention": attentions[kind], "ffn": networks[network]})
         for kind, network in zip(types, _network_types(config), strict=True)
     ]
     return decoder(config, rmsnorm(config), layers)
@@ -63,16 +61,14 @@ def _types(config: Config) -> list[str]:
     ratios = config.value("compress_ratios", default=None)
     if ratios.value is None:
         return [HEAVY if i < 2 or i % 2 == 0 else SPARSE for i in range(count)]  # noqa: PLR2004
-    of_layers = ratios.value if isinstance(ratios.value, list) else []
+    stated = ratios.value if isinstance(ratios.value, list) else []
     # a file states those of its prediction layers too
-    if len(of_layers) < count or any(
-        isinstance(ratio, bool) or ratio not in [*RATIOS] for ratio in of_layers
-    ):
+    if len(stated) < count or any(isinstance(ratio, bool) or ratio not in [*RATIOS] for ratio in stated):
         what = (
             f"compress_ratios {short_repr(ratios.value)} do not state 0, 4 or 128 for each of {count} layers"
         )
         raise config.error(what, at=ratios.place)
-    return [RATIOS[ratio] for ratio in of_layers[:count]]
+    return [RATIOS[ratio] for ratio in stated[:count]]
 
 
 def _network_types(config: Config) -> list[str]:
@@ -127,8 +123,8 @@ def _rate(config: Config, kind: str) -> ConfigValue[int]:
     older, usual = RATES[kind]
     rates = config.value("compress_rates", default=None)
     named = rates.value.get(kind, usual) if isinstance(rates.value, dict) else usual
-    size = config.optional_size(older)
-    return size if size is not None else config.as_size("compress_rates", rates.derive(named))
+    stated = config.optional_size(older)
+    return stated if stated is not None else config.as_size("compress_rates", rates.derive(named))
 
 
 def _position(config: Config, width: ConfigValue[int], kind: str) -> ConfigValue[Mapped]:

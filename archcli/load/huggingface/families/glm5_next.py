@@ -78,11 +78,11 @@ def _glm5_next(config: Config) -> Mapped:
     sources = _sources(config, kinds)
     layer = {**hyper_layer(config), "sinkhorn": config.size("hc_sinkhorn_iters"), "last": "mean"}
     # one object for equal layers: each is written out once
-    layer_of = {
+    made = {
         (kind, source): {**layer, **_mixer(config, kind, source)}
         for kind, source in dict.fromkeys(zip(kinds, sources, strict=True))
     }
-    layers = [layer_of[both] for both in zip(kinds, sources, strict=True)]
+    layers = [made[both] for both in zip(kinds, sources, strict=True)]
     return decoder(config, rmsnorm(config), _with_networks(config, layers))
 
 
@@ -105,7 +105,7 @@ def _kinds(config: Config) -> list[str]:
 
 
 def _sources(config: Config, kinds: list[str]) -> list[int | None]:
-    """For each layer the layer before it where it reads that one's chosen keys; else None."""
+    """For each layer the one whose choice it reads, which is the one before it; None for all others."""
     shared = [
         index_kind == SHARED_INDEX and kind == INDEXED
         for index_kind, kind in zip(index_types(config), kinds, strict=True)

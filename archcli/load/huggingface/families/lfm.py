@@ -245,12 +245,12 @@ def _lfm3_weights(config: Config) -> Weights:
         for kind, step in ((CONVOLUTION, "mixer"), (FULL, "attention"), (SLIDING, "attention"))
     }
     prefix = f"{LAYER}.self_attn"
-    expert_names = {
+    other = {
         **{f"{prefix}.{name}_norm.weight": f"layers.*.attention.{name}_norm.weight" for name in "qk"},
         f"{prefix}.o_proj.*": "layers.*.attention.o_proj.*",
     }
     return {
-        **renamed(EVERYWHERE, expert_names),
+        **renamed(EVERYWHERE, other),
         **{
             f"{prefix}.{name}.weight": "layers.*.attention.gate_proj.weight"
             for name in ("g_proj", "gate_proj")

@@ -102,9 +102,9 @@ def _mllama(config: Config) -> Mapped:
     # the class ties no tables: that of tokens has more rows, for images
     config.ignore("head_dim", "tie_word_embeddings")
     width, count, crossing = even_split(config), config.layers(), _crossing(config)
-    attends, ffn = attention(config, width), gated(config)
-    layer = {"kind": "pre_norm", "attention": attends, "ffn": ffn}
-    heads: Mapped = {key: attends[key] for key in ("n_heads", "head_dim") if key in attends}
+    own, ffn = attention(config, width), gated(config)
+    layer = {"kind": "pre_norm", "attention": own, "ffn": ffn}
+    heads: Mapped = {key: own[key] for key in ("n_heads", "head_dim") if key in own}
     cross: Mapped = {**heads, "n_kv_heads": key_value_heads(config), "qk_norm": PER_HEAD}
     reading = {"kind": "gated_pre_norm", "cross_attention": cross, "ffn": ffn}
     if crossing:

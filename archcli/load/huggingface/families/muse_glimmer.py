@@ -78,7 +78,7 @@ def _spark_experts(config: Config) -> Mapped:
 
 
 def _muse(config: Config, layers: list[Mapped]) -> Mapped:
-    """A decoder with normalized embeddings and with scaled, capped logits."""
+    """A decoder of these layers, whose embeddings are normalized and whose logits are scaled and capped."""
     plain = {**rmsnorm(config), "weight": False}
     head = {
         "scale": positive(config, "output_multiplier"),

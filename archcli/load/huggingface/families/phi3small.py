@@ -121,13 +121,13 @@ def _position(config: Config, width: ConfigValue[int]) -> ConfigValue[Mapped]:
 
 def _mscale(config: Config, known: Parameters, key: str) -> ConfigValue[float] | None:
     """A stated factor on cosines and sines; None for one that is missing, or not above 0."""
-    scale = known.get(key)
-    if scale is None:
+    stated = known.get(key)
+    if stated is None:
         return None
-    if not is_number(scale.value):
-        what = f"{key} must be a number, not {short_repr(scale.value)}"
-        raise config.error(what, at=scale.place)
-    return scale if scale.value > 0 else None
+    if not is_number(stated.value):
+        what = f"{key} must be a number, not {short_repr(stated.value)}"
+        raise config.error(what, at=stated.place)
+    return stated if stated.value > 0 else None
 
 
 def _network(config: Config) -> Mapped:
@@ -147,11 +147,11 @@ def _network(config: Config) -> Mapped:
 def _inner_width(config: Config) -> ConfigValue[int]:
     """ff_intermediate_size, else two thirds of ff_dim_multiplier times the width, rounded up to 256."""
     factor = config.optional_size("ff_dim_multiplier")
-    has_width = not config.stated_null("ff_intermediate_size")
-    if has_width and factor is not None:
+    stated = not config.stated_null("ff_intermediate_size")
+    if stated and factor is not None:
         what = "ff_dim_multiplier and ff_intermediate_size cannot both be stated"
         raise config.error(what, "write null for one of them", factor.place)
-    if has_width:
+    if stated:
         return config.size("ff_intermediate_size")
     if factor is None:
         what = "ff_intermediate_size null needs ff_dim_multiplier"

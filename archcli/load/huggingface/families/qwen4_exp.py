@@ -67,9 +67,9 @@ def _qwen4_exp(config: Config) -> Mapped:
 
 def _kinds(config: Config) -> list[str]:
     """The mixer of each layer: `layer_types`, else every fourth attends; full attention is indexed, too."""
-    has_types = config.get("layer_types", default=None) is not None
+    stated = config.get("layer_types", default=None) is not None
     period = config.size("full_attention_interval", default=PERIOD).value
-    default = [LINEAR if has_types or (index + 1) % period else INDEXED for index in range(config.layers())]
+    default = [LINEAR if stated or (index + 1) % period else INDEXED for index in range(config.layers())]
     kinds = kinds_of_layers(config, default, (LINEAR, INDEXED, FULL))
     return [INDEXED if kind == FULL else kind for kind in kinds]
 
@@ -77,8 +77,8 @@ def _kinds(config: Config) -> list[str]:
 def _delta_net(config: Config) -> Mapped:
     """A gated delta net; the function of its output's gate is hidden_act unless it is stated."""
     mixer = delta_net(config, config.number("rms_norm_eps"))
-    gate_type = config.value("output_gate_type", default=None)
-    gate = config.value("hidden_act") if gate_type.value is None else gate_type
+    stated = config.value("output_gate_type", default=None)
+    gate = config.value("hidden_act") if stated.value is None else stated
     if gate.value not in ("sigmoid", "silu"):
         what = f"output_gate_type {short_repr(gate.value)} is not supported"
         raise config.error(what, "known: sigmoid, silu; left out, hidden_act", gate.place)
@@ -124,8 +124,8 @@ def _ngrams(config: Config, kinds: list[str]) -> Iterator[tuple[int, Mapped]]:
         config.ignore(*NGRAM_KEYS)
         return
     longest, of_length = config.size("ngram_size"), config.size("heads_per_ngram")
-    has_width = config.value("ple_embed_dim", default=None).value is not None
-    width = config.size("ple_embed_dim" if has_width else "hidden_size")
+    stated = config.value("ple_embed_dim", default=None).value is not None
+    width = config.size("ple_embed_dim" if stated else "hidden_size")
     tables = (longest.value - 1) * of_length.value
     if not 0 < tables * len(layers) <= MOST_TABLES:
         what = f"ngram_size {longest} and heads_per_ngram {of_length} make {tables} tables in a layer"
@@ -257,7 +257,7 @@ NGRAMS: Weights = {
 
 
 def _streams(theirs: str, ours: str) -> Weights:
-    """The gates that gather the streams into one, and that add an output to each."""
+    """The gates by which streams are gathered, and by which an output returns to them."""
     maps = {"input_mix_weight_down": "down", "input_mix_weight_up": "up", "block_inject_weight": "inject"}
     return {
         f"{theirs}.hc_norm.weight": Parts((f"{ours}_norm.weight",), merged=True),

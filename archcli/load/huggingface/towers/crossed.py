@@ -65,7 +65,7 @@ def mllama(source: TowerSource) -> Mapped:
     config = source.part("vision_config", MLLAMA).with_words(num_attention_heads="attention_heads")
     config.ignore("tie_word_embeddings")
     tiles, kinds = config.size("max_num_tiles"), 1 + len(_entries(config, "supported_aspect_ratios"))
-    earlier = _behind(config)
+    beside = _behind(config)
     norm, plain = layernorm(config.number("norm_eps")), layernorm(PLAIN_EPS)
     front_end = patches(config, bias=False, norm=plain, resize=None)
     front_end |= {"kind": "tiled_patches", "tiles": tiles, "arrangements": kinds, "multiple": MULTIPLE}
@@ -83,25 +83,25 @@ def mllama(source: TowerSource) -> Mapped:
     ]
     encoder["score_bias"] = {"kind": "padded_tiles", "tokens": tokens, "padded": padded}
     width = config.size("vision_output_dim")
-    if width.value != (1 + len(earlier)) * config.size("hidden_size").value:
-        what = f"vision_output_dim {width} is not that of {1 + len(earlier)} layers side by side"
+    if width.value != (1 + len(beside)) * config.size("hidden_size").value:
+        what = f"vision_output_dim {width} is not that of {1 + len(beside)} layers side by side"
         raise source.whole.error(what, at=width.place)
     config.report_unread_keys()
     keep = {"kind": "keep", "number": tokens, "of": padded}
     steps: list[Mapped] = [keep, linear(source.width)]
     sizing = {"kind": "fixed", "size": [tiles.value * sides[0], sides[1]]}
-    return {"model": encoder, "sizing": sizing, "projector": steps, "crosses": True, "beside": earlier}
+    return {"model": encoder, "sizing": sizing, "projector": steps, "crosses": True, "beside": beside}
 
 
 def _behind(config: Config) -> list[int]:
     """Behind how many layers states are taken that stand beside the last ones; layers count from 0."""
-    layers, numbers = config.size("num_hidden_layers"), []
+    layers, found = config.size("num_hidden_layers"), []
     for index in _entries(config, "intermediate_layers_indices"):
         if type(index) is not int or not -layers.value <= index < layers.value:
             what = f"intermediate_layers_indices: there is no layer {short_repr(index)} of {layers}"
             raise config.error(what, at=config.place("intermediate_layers_indices"))
-        numbers.append(1 + index % layers.value)
-    return numbers
+        found.append(1 + index % layers.value)
+    return found
 
 
 def florence2(source: TowerSource) -> Mapped:
@@ -131,18 +131,18 @@ def florence2(source: TowerSource) -> Mapped:
 
 def _stage(config: Config, i: int, stages: int) -> dict[str, int]:
     """The sizes of a stage, each by its key."""
-    sizes = {}
+    found = {}
     for key in ("depths", "patch_size", "patch_stride", "patch_padding", "num_heads", "num_groups"):
         entries = _entries(config, key)
         if len(entries) != stages:
             raise config.error(f"{key} must have an entry for each of {stages} stages", at=config.place(key))
         entry = config.value(key).derive(entries[i])
-        sizes[key] = entries[i] if entries[i] == 0 else config.as_size(key, entry).value
+        found[key] = entries[i] if entries[i] == 0 else config.as_size(key, entry).value
     prenorm = _entries(config, "patch_prenorm")
     if len(prenorm) != stages or prenorm[i] is not (i > 0):
         what = "a norm comes before the convolution of each stage but the first"
         raise config.error(f"patch_prenorm: {what}", at=config.place("patch_prenorm"))
-    return sizes
+    return found
 
 
 def _davit(config: Config, widths: list[int], stages: list[dict[str, int]]) -> Mapped:
@@ -241,13 +241,13 @@ def git(source: TowerSource) -> Mapped:
 def fuyu(source: TowerSource) -> Mapped:
     """Fuyu: a matrix for each patch, and no layers."""
     whole = source.whole
-    patch, image_size = whole.size("patch_size", default=30), whole.size("image_size", default=300)
+    patch, own = whole.size("patch_size", default=30), whole.size("image_size", default=300)
     if _stated_patch(source) not in (None, patch.value):
         raise whole.error("patch_size is not that of the processor", at=whole.place("patch_size"))
     front_end = {
         "kind": "patches",
         # which no figure depends on, but that an image is as large as a patch
-        "image_size": image_size.derive([max(image_size.value, patch.value)] * 2),
+        "image_size": own.derive([max(own.value, patch.value)] * 2),
         "patch_size": [patch, patch],
         "in_channels": whole.size("num_channels", default=3),
         "flat": True,
@@ -268,16 +268,16 @@ def fuyu(source: TowerSource) -> Mapped:
 
 def _stated_patch(source: TowerSource) -> Any:
     """The side of a patch by the processor's file, or None without one."""
-    patch = source.processor.get("patch_size", default=None) if source.in_file else None
-    return patch.get("height") if isinstance(patch, dict) else patch
+    stated = source.processor.get("patch_size", default=None) if source.in_file else None
+    return stated.get("height") if isinstance(stated, dict) else stated
 
 
 def _within(source: TowerSource, patch: int) -> Mapped:
     """How Fuyu's processor bounds an image."""
     if source.processor.get("do_resize", default=True) is not True:
         return {"kind": "unknown", "why": "its processor does not resize images"}
-    size = source.processor.get("size")
-    bounds = [size.get(key) for key in ("height", "width")] if isinstance(size, dict) else []
+    stated = source.processor.get("size")
+    bounds = [stated.get(key) for key in ("height", "width")] if isinstance(stated, dict) else []
     if not source.in_file:
         source.note(f"it has at most {' x '.join(f'{side:,}' for side in bounds)} pixels")
     if not bounds or any(type(side) is not int or side < 1 or side % patch for side in bounds):

@@ -232,20 +232,20 @@ def _merged_between(source: TowerSource, config: Config, encoder: Mapped) -> Map
 
 def _slices(source: TowerSource, mode: str) -> Mapped:
     """A view of the whole and slices, as MiniCPM-V's processor makes them."""
-    patch_size = sides(source.whole.inner("vision_config", MINICPM), "patch_size").value
-    processor = source.processor
+    own = sides(source.whole.inner("vision_config", MINICPM), "patch_size").value
+    stated = source.processor
     if not source.in_file:
         source.note("it is cut into at most 9 slices of the area of 448 x 448")
-    elif processor.get("downsample_mode", default=mode) != mode:
+    elif stated.get("downsample_mode", default=mode) != mode:
         return {"kind": "unknown", "why": "its processor has another downsample_mode than the model"}
-    elif [processor.size("patch_size", default=14).value] * 2 != patch_size:
+    elif [stated.size("patch_size", default=14).value] * 2 != own:
         return {"kind": "unknown", "why": "its processor has another patch_size than the model"}
-    cuts = processor.flag("slice_mode", default=True).value
+    cuts = stated.flag("slice_mode", default=True).value
     return {
         "kind": "slices",
-        "side": processor.size("scale_resolution", default=448),
-        "factor": patch_size[0] * (2 if mode == "4x" else 4),
-        "most": processor.size("max_slice_nums", default=9) if cuts else 1,
+        "side": stated.size("scale_resolution", default=448),
+        "factor": own[0] * (2 if mode == "4x" else 4),
+        "most": stated.size("max_slice_nums", default=9) if cuts else 1,
     }
 
 
@@ -269,15 +269,15 @@ def granite_docling(source: TowerSource) -> Mapped:
         raise config.error(what, at=out.place)
     norm, taps = layernorm(config.number("layer_norm_eps")), taps_of(config)
     encoder = vit_like(config, patches(config, class_token=False) | {"resize": None}, norm=norm)
-    coarse, coarser = _paths(source, config)
-    hidden = width * coarser * coarser
+    coarse, other = _paths(source, config)
+    hidden = width * other * other
     config.report_unread_keys()
     path = merger(out.value, out, "gelu", norm=layernorm(1e-5), n=coarse, first=False)
     more = {"taps": taps, "tap_projector": path} if taps else {}
-    of_other = {"path_projection": hidden * out.value} if coarser else {}
-    if coarser and taps:
-        per_merger = 2 * hidden + (hidden + 1) * out.value + (out.value + 1) * out.value
-        of_other["path_mergers"] = len(taps) * per_merger
+    of_other = {"path_projection": hidden * out.value} if other else {}
+    if other and taps:
+        each = 2 * hidden + (hidden + 1) * out.value + (out.value + 1) * out.value
+        of_other["path_mergers"] = len(taps) * each
     return {
         "model": encoder,
         "sizing": _page(source, encoder),
@@ -307,11 +307,11 @@ def _paths(source: TowerSource, config: Config) -> tuple[int, int]:
     n, fine = config.size("scale_factor"), config.flag("use_fine_route").value
     if fine and n.value == 1:
         raise config.error("scale_factor 1 has no finer path", at=n.place)
-    taken, coarser = n.value, n.value // 2 if fine else 0
+    taken, other = n.value, n.value // 2 if fine else 0
     if source.processor.flag("fine_route", default=False).value:
         if not fine:
             raise config.error("pages take the fine path, which use_fine_route leaves out")
-        taken, coarser = coarser, taken
+        taken, other = other, taken
     rows, columns = (
         side // patch
         for side, patch in zip(
@@ -321,25 +321,25 @@ def _paths(source: TowerSource, config: Config) -> tuple[int, int]:
     if rows != columns or rows % taken:
         what = f"scale_factor {n} merges a square of patches, not {rows} x {columns}"
         raise config.error(what, at=n.place)
-    return taken, coarser
+    return taken, other
 
 
 def _page(source: TowerSource, encoder: Mapped) -> Mapped:
     """Tiles of a page by the nearest shape, as its processor cuts them."""
-    processor = source.processor
+    stated = source.processor
     tile = encoder["front_end"]["image_size"]
     if source.in_file:
         tile = source.size(tile)
     else:
         source.note(f"a page is cut into at most 32 tiles of {' x '.join(map(str, bare(tile)))}")
-    if processor.get("dense_max_patches", default=0):
+    if stated.get("dense_max_patches", default=0):
         return {
             "kind": "unknown",
             "why": "its processor cuts wide pages into more tiles, by rules of its own",
         }
-    if not processor.flag("crop_to_patches").value or processor.size("max_patches").value == 1:
+    if not stated.flag("crop_to_patches").value or stated.size("max_patches").value == 1:
         return {"kind": "fixed", "size": tile}
-    counts = {"least": processor.size("min_patches"), "most": processor.size("max_patches")}
+    counts = {"least": stated.size("min_patches"), "most": stated.size("max_patches")}
     return {"kind": "canvas", "tile": tile, **counts, "most_side": MOST_SIDE}
 
 

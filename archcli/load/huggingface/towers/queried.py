@@ -393,8 +393,8 @@ def _plain_molmo2(config: Config, encoder: Mapped) -> None:
         raise config.error("num_key_value_heads other than num_attention_heads is not known", at=heads.place)
     sides, patch = bare(encoder["front_end"]["image_size"]), bare(encoder["front_end"]["patch_size"])
     places = (sides[0] // patch[0]) * (sides[1] // patch[1])
-    entries = config.value("num_position_embeddings", default=places)
-    if entries.value != places:
-        what = f"num_position_embeddings {short_repr(entries.value)} is not the number of patches {places}"
-        raise config.error(what, at=entries.place)
+    stated = config.value("num_position_embeddings", default=places)
+    if stated.value != places:
+        what = f"num_position_embeddings {short_repr(stated.value)} is not the number of patches {places}"
+        raise config.error(what, at=stated.place)
     config.report_unread_keys()

@@ -299,10 +299,10 @@ def _normed_glm(config: Config, **network: Any) -> Mapped:
 
 def glm5_next(source: TowerSource) -> Mapped:
     """GLM-5.3: GLM-OCR's encoder, clipped networks, images padded to whole tokens between two numbers."""
-    config, processor = _tower(source, GLM5), source.processor
+    config, stated = _tower(source, GLM5), source.processor
     limit = {"limit": config.number("swiglu_limit")}
     steps = _glm_steps(config, {"d_ff": config.size("projection_intermediate_size"), **limit})
-    least, most = (processor.size(f"{which}_image_tokens") for which in ("min", "max"))
+    least, most = (stated.size(f"{which}_image_tokens") for which in ("min", "max"))
     if not source.in_file:
         source.note(f"it has {least} to {most} tokens")
     cell = config.size("patch_size").value * config.size("spatial_merge_size").value
@@ -313,11 +313,11 @@ def glm5_next(source: TowerSource) -> Mapped:
 
 def kimi(source: TowerSource) -> Mapped:
     """Kimi K2.5: a table of 64 x 64 positions and rotary ones, a merger of two linear layers."""
-    vision = source.whole.get("vision_config", default={})
-    vision = vision if isinstance(vision, dict) else {}
+    stated = source.whole.get("vision_config", default={})
+    stated = stated if isinstance(stated, dict) else {}
     # files have prefixes where the class has none
     renamed = {
-        key.removeprefix("vt_").replace("init_pos_emb", "pos_emb"): value for key, value in vision.items()
+        key.removeprefix("vt_").replace("init_pos_emb", "pos_emb"): value for key, value in stated.items()
     }
     whole = source.whole
     places = whole.places.inner("vision_config")

@@ -178,8 +178,8 @@ def _turned(whole: Config, text: Mapping[str, Any]) -> Mapped:
     usual = SECTIONS.get(whole.model_type)
     if usual is None:
         return {}
-    rope = next((text[key] for key in ("rope_parameters", "rope_scaling") if text.get(key)), None)
-    sections = rope.get("mrope_section", usual) if isinstance(rope, dict) else usual
+    stated = next((text[key] for key in ("rope_parameters", "rope_scaling") if text.get(key)), None)
+    sections = stated.get("mrope_section", usual) if isinstance(stated, dict) else usual
     if not isinstance(sections, list | tuple) or len(sections) != len(usual):
         raise whole.error(f"mrope_section must be three numbers, not {short_repr(sections)}")
     return {"sections": [*sections], "interleaved": whole.model_type in IN_TURN}

@@ -105,8 +105,8 @@ def internvl_chat(source: TowerSource) -> Mapped:
     """InternVL by the words of its own repository, whose file itself says how images are cut."""
     whole = source.whole
     config = source.part("vision_config", INTERNVL)
-    key_names = {"use_qk_norm": "qk_normalization", "attention_bias": "qkv_bias"}
-    config = config.with_defaults(**OF_CHAT).with_words(**key_names)
+    words = {"use_qk_norm": "qk_normalization", "attention_bias": "qkv_bias"}
+    config = config.with_defaults(**OF_CHAT).with_words(**words)
     config.ignore(*CHAT_PLAIN)
     whole.ignore("select_layer", "ps_version", "template", "force_image_size", *CHAT_ADAPTERS)
     tower = _internvl(source, config)
@@ -235,27 +235,23 @@ def ovis2(source: TowerSource) -> Mapped:
         norm=norm,
         ffn=gated(config, bias=config.flag("mlp_bias")),
     )
-    indicators, stride = config.size("num_visual_indicator_tokens"), config.size("hidden_stride")
+    beside, stride = config.size("num_visual_indicator_tokens"), config.size("hidden_stride")
     rows = config.size("vocab_size")
-    if rows.value <= indicators.value:
+    if rows.value <= beside.value:
         raise config.error(f"vocab_size {rows} leaves no vector of images", at=rows.place)
     front = encoder["front_end"]
     side = bare(front["image_size"])[0] // bare(front["patch_size"])[0]
     if side % stride.value:
         raise config.error(f"hidden_stride {stride} does not divide {side} patches", at=stride.place)
     merge = [merged(stride)] if stride.value > 1 else []
-    neck = [
-        *merge,
-        linear(rows.value - indicators.value, bias=False),
-        {"kind": "norm", "norm": layernorm(1e-5)},
-    ]
+    neck = [*merge, linear(rows.value - beside.value, bias=False), {"kind": "norm", "norm": layernorm(1e-5)}]
     config.report_unread_keys()
     source.whole.ignore("visual_indicator_token_ids")
     sizing = tiled(source, source.size(encoder["front_end"]["image_size"]))
     if sizing["kind"] == "canvas" and source.processor.get("use_covering_area_grid", default=True):
         sizing |= {"kind": "covering", "least": 1}
     width = source.whole.size("hidden_size", default=1536)
-    table = {"kind": "table", "width": width, "beside": indicators}
+    table = {"kind": "table", "width": width, "beside": beside}
     return {"model": encoder, "sizing": sizing, "projector": [*neck, table], "within": len(neck)}
 
 

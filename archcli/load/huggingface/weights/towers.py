@@ -149,7 +149,7 @@ def _siglip() -> Weights:
     return {name.removeprefix("[vision_model.]"): rule for name, rule in names.items()}
 
 
-def _projector_names(*names: str) -> tuple[str, ...]:
+def _beside(*names: str) -> tuple[str, ...]:
     """Names of a projector that stands beside its tower."""
     return tuple(f"[model.]multi_modal_projector.{name}" for name in names)
 
@@ -161,7 +161,7 @@ def _merger(*names: str) -> tuple[str, ...]:
 
 VISION, VISUAL, AUDIO = "[model.]vision_tower", "[model.]visual", "[model.]audio_tower"
 MERGED = ("norm", "linear_fc1", "linear_fc2")
-LLAVA = TowerRow(VISION, "clip_vision_model", _projector_names("linear_1", "linear_2"))
+LLAVA = TowerRow(VISION, "clip_vision_model", _beside("linear_1", "linear_2"))
 QWEN2 = TowerRow(VISUAL, BLOCKS, _merger("ln_q", "mlp.0", "mlp.2"))
 QWEN3 = TowerRow(VISUAL, BLOCKS, _merger(*MERGED), MERGED)
 ROWS: Mapping[str, TowerRow] = {
@@ -169,21 +169,19 @@ ROWS: Mapping[str, TowerRow] = {
     "llava_next": LLAVA,
     "llava_onevision": LLAVA,
     "mistral3": TowerRow(
-        VISION, PIXTRAL, _projector_names("norm", "patch_merger.merging_layer", "linear_1", "linear_2")
+        VISION, PIXTRAL, _beside("norm", "patch_merger.merging_layer", "linear_1", "linear_2")
     ),
     "gemma3": TowerRow(
-        VISION, "siglip_vision_model", _projector_names("mm_soft_emb_norm", "mm_input_projection_weight")
+        VISION, "siglip_vision_model", _beside("mm_soft_emb_norm", "mm_input_projection_weight")
     ),
-    "paligemma": TowerRow(VISION, "siglip_vision_model", _projector_names("linear")),
+    "paligemma": TowerRow(VISION, "siglip_vision_model", _beside("linear")),
     "fuyu": TowerRow("[model.]vision_embed_tokens", {"*": f"{FRONT}.patches.*"}, ()),
-    "internvl": TowerRow(VISION, INTERNVL, _projector_names("layer_norm", "linear_1", "linear_2")),
+    "internvl": TowerRow(VISION, INTERNVL, _beside("layer_norm", "linear_1", "linear_2")),
     **dict.fromkeys(("qwen2_vl", "qwen2_5_vl"), QWEN2),
     **dict.fromkeys(("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe"), QWEN3),
-    "qwen2_audio": TowerRow(AUDIO, WHISPER, _projector_names("linear"), part="audio_tower"),
-    "voxtral": TowerRow(AUDIO, WHISPER, _projector_names("linear_1", "linear_2"), part="audio_tower"),
-    "voxtral_realtime": TowerRow(
-        AUDIO, STREAMED, _projector_names("linear_1", "linear_2"), part="audio_tower"
-    ),
+    "qwen2_audio": TowerRow(AUDIO, WHISPER, _beside("linear"), part="audio_tower"),
+    "voxtral": TowerRow(AUDIO, WHISPER, _beside("linear_1", "linear_2"), part="audio_tower"),
+    "voxtral_realtime": TowerRow(AUDIO, STREAMED, _beside("linear_1", "linear_2"), part="audio_tower"),
 }
 """By model_type of the whole file."""
 CONNECTED = ("smolvlm", "idefics3")

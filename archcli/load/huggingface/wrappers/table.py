@@ -1,4 +1,4 @@
-"""Tables by model_type: models with towers, and their text parts."""
+"""Tables of wrappers and of their text parts by model_type."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TEXTS: Mapping[str, TextClass] = {
 """Text parts by model_type; class_defaults.json has the defaults of their classes."""
 
 RENAMED = {"exaone4_5_text": "exaone4"}
-"""Families used by the class for these types of text part."""
+"""Types of text parts for which the wrapper's class takes a family's."""
 
 
 # what VoxtralConfig fills in for a text_config that leaves sizes out, and GlmAsrConfig below
@@ -192,7 +192,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     ),
     "NVLM_D": Wrapper("qwen2", of_text, "llm_config", text_head, headed=("NVLM_D_Model",)),
 }
-"""Model types with a text part equal to a model of a family, as in transformers' class."""
+"""Model types whose text part is exactly a model of a family, as the class in transformers has it."""
 
 OWN_CODE = ("deepseek_vl_v2", "internvl_chat", "multi_modality", "NVLM_D")
-"""Model types with a class in their repository alone."""
+"""Wrappers whose class is in their repositories alone."""

@@ -19,7 +19,7 @@ import sys
 import time
 from typing import NamedTuple
 
-from archcli.api.asking.subject import given_model
+from archcli.api.asking.subject import given
 from archcli.api.sweep_question import SweepOptions, built_sweep
 from archcli.measure.symbolic.shapes.figures import Reading
 from archcli.measure.symbolic.shapes.grid import Structure
@@ -58,7 +58,7 @@ def question(candidates: int) -> SweepQuestion:
     vary = (f"d_ff=4096:{4096 + 16 * (widths - 1)}:16", "n_layers=17:64", "n_kv_heads=1,2,4,8")
     vary += ("d_model=2048:10240:128",)
     options = SweepOptions(MODEL, vary=vary, where=CONDITIONS, minimize=("params",))
-    return built_sweep(given_model(MODEL).model, options).question
+    return built_sweep(given(MODEL).model, options).question
 
 
 def per_second(asked: SweepQuestion) -> float:

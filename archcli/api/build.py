@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from archcli.api.asking.subject import given_model
+from archcli.api.asking.subject import given
 from archcli.modules.models.model import Model, ModelLike
 from archcli.modules.spec.arguments import AttentionKernel, DtypeName
 from archcli.modules.spec.calls import checked
@@ -28,7 +28,7 @@ def build(
     from archcli.runtime import build_model, require_device, weights_dtype
 
     require_device(device)
-    spec = given_model(model).model
+    spec = given(model).model
     reason = _why_alone(spec)
     if reason:
         warnings.warn(f"the language model alone is built: {reason}", stacklevel=3)

@@ -15,7 +15,7 @@ from archcli.api.asking.options import (
     SourceLen,
 )
 from archcli.api.asking.question import tokens_option
-from archcli.api.asking.subject import Subject, given_model, taken_notes
+from archcli.api.asking.subject import Subject, given, taken_notes
 from archcli.load.yaml.writer import to_mapping
 from archcli.measure.report import Report
 from archcli.measure.survey.compare.differences import ModelSettings
@@ -87,4 +87,4 @@ def compare(  # noqa: PLR0913
         scan=scan,
     )
     listed = models[0] if len(models) == 1 and isinstance(models[0], list | tuple) else models
-    return compared([given_model(model) for model in listed], options)
+    return compared([given(model) for model in listed], options)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from archcli.api.asking.question import Option
-from archcli.api.asking.subject import Subject, given_model
+from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError, Problem, quote
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.calls import checked
@@ -197,4 +197,4 @@ def draw(*models: ModelLike, show: Quantity = "params", profile: Timed = None) -
 
     Example: `draw("llama-3.1-8b").name` is llama-3.1-8b.
     """
-    return drawing_of([given_model(model) for model in models], DrawOptions(show, profile))
+    return drawing_of([given(model) for model in models], DrawOptions(show, profile))

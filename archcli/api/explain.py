@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from archcli.api.asking.options import MediaOptions, Past, SourceLen
 from archcli.api.asking.question import Option, asks, count_option, tokens_option
-from archcli.api.asking.subject import Subject, given_model
+from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError, Problem, either
 from archcli.measure.report import Report
 from archcli.modules.models.model import Model, ModelLike
@@ -129,9 +129,7 @@ def formula(
     """
     from archcli.measure.symbolic.formula import formula as closed_form
 
-    return closed_form(
-        given_model(model).model, batch_size=batch_size, seq_len=seq_len, unmasked=mask == "dense"
-    )
+    return closed_form(given(model).model, batch_size=batch_size, seq_len=seq_len, unmasked=mask == "dense")
 
 
 @asks(ExplainOptions)
@@ -148,7 +146,7 @@ def explain(options: ExplainOptions) -> Report:
 
     Example: `explain("gpt2").rows[2]["formula"]` is 4*d_model*n_layers.
     """
-    return explained(given_model(options.model), options)
+    return explained(given(options.model), options)
 
 
 def explained(subject: Subject, options: ExplainOptions) -> Report:

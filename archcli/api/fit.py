@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from archcli.api.asking.question import asks
-from archcli.api.asking.subject import Subject, given_model, taken_notes
+from archcli.api.asking.subject import Subject, given, taken_notes
 from archcli.api.fitting.question import FitOptions, asked_of, asking, inputs_of
 from archcli.errors import ArchError
 from archcli.load.devices.budget import is_device
@@ -32,7 +32,7 @@ def fit_report(
     options: FitOptions,
     overrides: Sequence[str] = (),
     tick: Tick = lambda *_: None,
-    read: Reading = given_model,
+    read: Reading = given,
 ) -> Report:
     """The report on a model and a device, or on what fits a device.
 

@@ -22,7 +22,7 @@ from archcli.api.asking.options import (
     Tp,
 )
 from archcli.api.asking.question import Option, asks
-from archcli.api.asking.subject import Subject, given_model
+from archcli.api.asking.subject import Subject, given
 from archcli.measure.flops import count_flops as count
 from archcli.measure.report import Report
 from archcli.modules.models.model import ModelLike
@@ -88,4 +88,4 @@ def count_flops(options: FlopsOptions) -> Report:
 
     Example: `count_flops("gpt2", phase="decode", past=1000).totals["matmul_flops"]` is 283,964,928.
     """
-    return flops_report(given_model(options.model), options)
+    return flops_report(given(options.model), options)

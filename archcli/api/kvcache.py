@@ -19,7 +19,7 @@ from archcli.api.asking.options import (
     Utilization,
 )
 from archcli.api.asking.question import Option, asks
-from archcli.api.asking.subject import Subject, given_model
+from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
 from archcli.measure.kvcache.cache_size import check_cache
 from archcli.measure.kvcache.kvcache import count_kv_cache as count
@@ -139,4 +139,4 @@ def count_kv_cache(options: KvcacheOptions) -> Report:
 
     Example: `count_kv_cache("llama-3.1-8b", 131_072).totals["bytes"]` is 17,179,869,184.
     """
-    return cache_report(given_model(options.model), options)
+    return cache_report(given(options.model), options)

@@ -30,7 +30,7 @@ from archcli.api.asking.options import (
 )
 from archcli.api.asking.plan_options import WHOLE, PlanOptions
 from archcli.api.asking.question import Option, asks, count_option, part
-from archcli.api.asking.subject import Subject, given_model
+from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryQuestion, check_question
 from archcli.measure.memory.answers.report import count_memory as count
@@ -208,5 +208,5 @@ def count_memory(options: MemoryOptions) -> Report:
 
     Example: `count_memory("gpt2", "decode", seq_len=1024).totals["parts"]["weights"]` is 248,879,616.
     """
-    subject = given_model(options.model)
+    subject = given(options.model)
     return subject.judged("memory", lambda: memory_report(subject, options.question(subject.model), options))

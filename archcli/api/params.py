@@ -11,7 +11,7 @@ from typing import Annotated
 from archcli.api.asking.modules import takes_modules
 from archcli.api.asking.options import Depth
 from archcli.api.asking.question import Option, asks
-from archcli.api.asking.subject import Subject, given_model
+from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError, sanitize
 from archcli.load.source import is_checkpoint
 from archcli.measure.params import count_params as count
@@ -122,4 +122,4 @@ def count_params(options: ParamsOptions) -> Report:
 
     Example: `count_params("llama-3.1-8b").totals["params"]` is 8,030,261,248.
     """
-    return headers_report(options) or params_report(given_model(options.model), options)
+    return headers_report(options) or params_report(given(options.model), options)

@@ -27,7 +27,7 @@ from archcli.api.asking.options import (
 )
 from archcli.api.asking.plan_options import WHOLE, PlanOptions
 from archcli.api.asking.question import Option, asks, count_option, part
-from archcli.api.asking.subject import Subject, given_model
+from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
 from archcli.load.devices.engines import load_engine
 from archcli.measure.memory.answers.question import MemoryQuestion
@@ -283,7 +283,7 @@ def predict(options: PredictOptions) -> Report:
 
     Example: `predict("gpt2", "h100-sxm").totals["bound_by"]` is launch.
     """
-    subject = given_model(options.model)
+    subject = given(options.model)
     return subject.judged(
         "predict", lambda: predict_report(subject, predict_question(subject.model, options), options)
     )

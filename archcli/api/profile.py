@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from archcli.api.asking.modules import takes_modules
 from archcli.api.asking.options import CONTEXT, Files, MediaOptions, MlaForm, Past, ScanForm, SourceLen
 from archcli.api.asking.question import Option, asks, count_option
-from archcli.api.asking.subject import Subject, given_model
+from archcli.api.asking.subject import Subject, given
 from archcli.api.profiling.one_model import cut_to, profile_model
 from archcli.api.profiling.rank import RankLaunch, said_once
 from archcli.api.profiling.settings import Detail, RunDtype, RunSettings
@@ -289,5 +289,5 @@ def profile(options: ProfileOptions) -> Report:
     """
     # an option of the command alone, which `check_against` looks at too
     check_against(vars(options))
-    profiled = measured(lambda overrides: given_model(options.model, overrides), options)
+    profiled = measured(lambda overrides: given(options.model, overrides), options)
     return profiled.subject.named(profiled.report)

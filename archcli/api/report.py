@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archcli.api.asking.options import Engine
-from archcli.api.asking.subject import given_model, taken_notes
+from archcli.api.asking.subject import given, taken_notes
 from archcli.api.draw import DrawOptions, Timed, check_count, drawing_of
 from archcli.api.reporting.options import Devices, ReportOptions
 from archcli.modules.models.model import ModelLike
@@ -83,5 +83,5 @@ def report(
     """
     from archcli.api.reporting.subjects import ReportedModel
 
-    loaded = [ReportedModel(given_model(model), model) for model in models]
+    loaded = [ReportedModel(given(model), model) for model in models]
     return report_of(loaded, ReportOptions(profile, device, engine))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 from archcli.api.asking.options import Tokens
 from archcli.api.asking.question import Option, asks, count_option, part
-from archcli.api.asking.subject import Subject, given_model
+from archcli.api.asking.subject import Subject, given
 from archcli.load.presets import presets_index
 from archcli.load.source import load_text
 from archcli.load.yaml.writer import to_yaml
@@ -158,4 +158,4 @@ def scale(options: ScaleOptions) -> Report:
 
     Example: `scale("gpt3-175b", 13e9).totals["d_model"]` is 5120.
     """
-    return scaled(given_model(options.model), options).report
+    return scaled(given(options.model), options).report

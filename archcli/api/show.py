@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from archcli.api.asking.modules import takes_modules
 from archcli.api.asking.options import BatchSize, MediaOptions, SeqLen
 from archcli.api.asking.question import asks
-from archcli.api.asking.subject import Subject, given_model
+from archcli.api.asking.subject import Subject, given
 from archcli.measure.report import Report
 from archcli.measure.survey.show import list_rows
 from archcli.modules.models.model import ModelLike
@@ -42,4 +42,4 @@ def show(options: ShowOptions) -> Report:
 
     Example: `show("gpt2", seq_len=16).rows[0]["path"]` is positions.
     """
-    return shown_forward(given_model(options.model), options)
+    return shown_forward(given(options.model), options)

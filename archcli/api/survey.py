@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from archcli.api.asking.options import Sort, Where
 from archcli.api.asking.question import Option
-from archcli.api.asking.subject import Subject, given_model
+from archcli.api.asking.subject import Subject, given
 from archcli.load.presets import preset_records, surveyed_presets
 from archcli.measure.report import Report
 from archcli.measure.survey.columns import COLUMNS, describe
@@ -86,4 +86,4 @@ def survey(
     Example: `survey("gpt2", columns=["params", "head_ratio"]).rows[0]["head_ratio"]` is 1.0.
     """
     options = SurveyOptions(columns=columns, where=where, sort=sort, by=by, all_presets=all_presets)
-    return surveyed([*map(given_model, models)], options, () if models else described_presets(options, ()))
+    return surveyed([*map(given, models)], options, () if models else described_presets(options, ()))

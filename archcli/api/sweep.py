@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import overload
 
 from archcli.api.asking.options import BatchSize, CountedMask, SeqLen
-from archcli.api.asking.subject import given_model
+from archcli.api.asking.subject import given
 from archcli.api.sweep_question import (
     Check,
     Folder,
@@ -88,10 +88,8 @@ def sweep(  # noqa: PLR0913
     texts = {"tie": tie, "where": where, "show": show, "minimize": minimize, "maximize": maximize}
     if values is None:
         options = SweepOptions(model, vary=vary, **texts, top=top, check=check, write_yaml=write_yaml)
-        return swept(given_model(model), options)
+        return swept(given(model), options)
     searches = [name for name, searched in {"vary": vary, **texts}.items() if searched]
     if searches:
         raise ArchError(f"values and {searches[0]} are two sweeps", "leave one of them out")
-    return count(
-        given_model(model).model, values, batch_size=batch_size, seq_len=seq_len, unmasked=mask == "dense"
-    )
+    return count(given(model).model, values, batch_size=batch_size, seq_len=seq_len, unmasked=mask == "dense")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from archcli.api.asking.options import BatchSize, MediaOptions, MlaForm, ScanForm, SeqLen, SourceLen
 from archcli.api.asking.question import Option, asks
-from archcli.api.asking.subject import Subject, given_model
+from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
 from archcli.graph.count_tape import WholeTape
 from archcli.measure.memory.settings import AttentionForm, MemorySettings
@@ -141,7 +141,7 @@ def verify(options: VerifyOptions) -> Report:
 
     Example: `verify("gpt2", seq_len=16).totals["failed"]` is 0.
     """
-    return verified(given_model(options.model), options)
+    return verified(given(options.model), options)
 
 
 def _verify_counts(subject: Subject, request: Request) -> VerifyResult:

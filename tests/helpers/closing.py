@@ -8,7 +8,7 @@ from random import Random
 import quickjs
 
 import archcli
-from archcli.api.asking.subject import given_model
+from archcli.api.asking.subject import given
 from archcli.errors import ArchError
 from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
@@ -30,7 +30,7 @@ class Engine:
 
     def __init__(self, name):
         self.name = name
-        free = free_model(given_model(name).model)
+        free = free_model(given(name).model)
         self.settings = settable(free, self.load)
         self.conditions = conditions(free, self.load)
         self.values = free.values
@@ -47,7 +47,7 @@ class Engine:
         self.rows = [row["path"] for row in list_rows(free.numeric).rows]
 
     def load(self, texts):
-        return given_model(self.name, texts).model
+        return given(self.name, texts).model
 
     def evaluated(self, code, sizes):
         """The JSON of an expression in `s`, at these sizes."""

@@ -9,7 +9,7 @@ import transformers
 from torch.utils.flop_counter import FlopCounterMode
 
 import archcli
-from archcli.api.asking.subject import given_model
+from archcli.api.asking.subject import given
 from archcli.errors import ArchError
 from archcli.load.yaml.writer import to_yaml
 from archcli.measure.survey.anatomy.anatomy import anatomy
@@ -157,7 +157,7 @@ def test_layers_beside_the_last_ones_are_layers_of_the_tower(layers):
 
 
 def test_they_are_drawn_as_they_read_an_image():
-    drawn = anatomy(given_model(CONFIG).model)
+    drawn = anatomy(given(CONFIG).model)
     assert [len(kind.layers) for kind in drawn.kinds] == [LAYERS - CROSSING, CROSSING]
     assert "Cross-attention" in {part.title for part in drawn.parts}
     (per_token,) = [figure for figure, what, _ in drawn.headline if what.endswith("per token at 2,048")]

@@ -9,7 +9,7 @@ import torch
 import transformers
 
 import archcli
-from archcli.api.asking.subject import given_model
+from archcli.api.asking.subject import given
 from archcli.errors import ArchError
 from archcli.load.huggingface.importer import weight_map
 from archcli.measure.weights.stored_bytes import tensors, tower_tensors
@@ -46,7 +46,7 @@ def theirs(name):
 @cache
 def spec(name):
     """The architecture of the config.json; images of Qwen's kind may be small."""
-    model = given_model(WHOLES[name].saved).model
+    model = given(WHOLES[name].saved).model
     [tower] = model.towers
     if not hasattr(tower.sizing, "least"):
         return model
@@ -209,7 +209,7 @@ def test_images_stand_in_the_prompt_alone():
 def test_where_towers_cannot_be_run_the_language_model_alone_is_built(change, reason):
     config = {**WHOLES["llava"].saved, **change}
     with pytest.warns(UserWarning, match=f"the language model alone is built: {reason}"):
-        model = archcli.build(given_model(config).model, device="meta")
+        model = archcli.build(given(config).model, device="meta")
     assert not any(name.startswith("vision_tower") for name, _ in model.named_parameters())
 
 

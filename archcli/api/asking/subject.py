@@ -120,7 +120,7 @@ def subject(model: Any, overrides: Sequence[str] | None) -> Subject:
     return subject_of(load(model, overrides or ()), overrides)
 
 
-def given_model(model: Any, overrides: Sequence[str] = ()) -> Subject:
+def given(model: Any, overrides: Sequence[str] = ()) -> Subject:
     """Load what a Python caller gives as a model; a `Model` without overrides is used as it is."""
     if not isinstance(model, Model):  # whatever a caller hands over
         return subject_of(load_given(model, overrides), overrides)

@@ -11,7 +11,7 @@ from archcli.api.asking.engine import take_format
 from archcli.api.asking.offload import OffloadOptions
 from archcli.api.asking.options import SEQ_LEN, BatchSize, Device, Engine, KvDtype, Utilization, Where
 from archcli.api.asking.question import Option, tokens_option
-from archcli.api.asking.subject import Subject, given_model
+from archcli.api.asking.subject import Subject, given
 from archcli.api.memory import Memory, MemoryOptions
 from archcli.api.predict import PredictOptions, predict_question
 from archcli.errors import ArchError
@@ -131,4 +131,4 @@ def inputs_of(options: FitOptions) -> dict[str, Any]:
 
 def asking(options: FitOptions, model: str) -> Callable[[], FitAsked]:
     """Asks about a model, which is loaded then."""
-    return lambda: replace(options, model=model).asked(given_model(model))
+    return lambda: replace(options, model=model).asked(given(model))

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import quickjs
 
 import archcli
-from archcli.api.asking.subject import given_model
+from archcli.api.asking.subject import given
 from archcli.measure.survey.anatomy.anatomy import anatomy
 from archcli.render.picture.architecture.page.sheet import redrawn
 from archcli.render.picture.architecture.shapes import SvgShape
@@ -20,7 +20,7 @@ class Drawing:
     """A drawing whose script runs in a JavaScript engine, its changes noted instead of made."""
 
     def __init__(self, name):
-        self.drawn = redrawn(anatomy(given_model(name).model))
+        self.drawn = redrawn(anatomy(given(name).model))
         self.root = ET.fromstring(self.drawn.svg)  # noqa: S314 it is our own
         self.numbered = {
             int(element.get("data-n")): element for element in self.root.iter() if element.get("data-n")

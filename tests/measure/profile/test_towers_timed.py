@@ -5,7 +5,7 @@ import json
 import pytest
 
 import archcli
-from archcli.api.asking.subject import given_model
+from archcli.api.asking.subject import given
 from archcli.errors import ArchError
 from archcli.measure.profile.schema import first_violation
 from archcli.render.data import document
@@ -82,7 +82,7 @@ def test_sounds_and_videos_are_media_too(name, kind):
     if name == "internvl":
         (model, _), medium = running_model(name), {"video": "3x56x56"}
     else:
-        model, medium = given_model(WHOLES[name].saved).model, {"audio_frames": 24}
+        model, medium = given(WHOLES[name].saved).model, {"audio_frames": 24}
     size = {**medium, "seq_len": 9, "batch_size": 2, "phase": "train"}
     counted = archcli.count_flops(model, **size).totals
     totals = archcli.profile(model, **size, **FEW).totals

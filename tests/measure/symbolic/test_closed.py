@@ -3,7 +3,7 @@
 import pytest
 import sympy
 
-from archcli.api.asking.subject import given_model
+from archcli.api.asking.subject import given
 from archcli.load.presets import preset_records
 from archcli.load.source import load_text
 from archcli.measure.symbolic.closed.addresses import Address, RowPaths
@@ -118,7 +118,7 @@ def test_conditions_are_those_of_the_loader():
 @pytest.mark.long
 @pytest.mark.parametrize("n_layers", [12, 24, 48, 96])
 def test_titles_name_the_last_layers_wherever_they_stand(n_layers):
-    forms = closed_forms(free_model(given_model("qwen3-next-80b-a3b").model))
+    forms = closed_forms(free_model(given("qwen3-next-80b-a3b").model))
     # attention stands in every fourth layer
     of_attention = {at.key: form for at, form in forms.items() if at.path.startswith("layers.3.")}
     numbers = {key: form for key, form in of_attention.items() if key.startswith("layers.")}

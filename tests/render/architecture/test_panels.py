@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from archcli.api.asking.subject import given_model
+from archcli.api.asking.subject import given
 from archcli.graph.anatomy import ExpertChoice
 from archcli.measure.survey.anatomy.anatomy import anatomy
 from archcli.render.picture.architecture.panels import common_scale, panel, wiring
@@ -47,7 +47,7 @@ def test_nothing_overlaps_in_the_wiring_of_a_layer(name):
 @pytest.mark.parametrize("name", COVERING)
 def test_nothing_overlaps_in_the_panels_and_layers_of_a_preset(name):
     chance = random.Random(name)  # noqa: S311 no secret hangs on it
-    model = anatomy(given_model(name).model)
+    model = anatomy(given(name).model)
     for drawn in (*map(panel, model.parts), *map(wiring, model.kinds)):
         largest = common_scale([(drawn, PAGE)])
         for share in (1, chance.uniform(0.3, 1), chance.uniform(0.05, 0.5)):

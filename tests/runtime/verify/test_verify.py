@@ -8,7 +8,7 @@ import dataclasses
 import pytest
 import torch
 
-from archcli.api.asking.subject import given_model
+from archcli.api.asking.subject import given
 from archcli.errors import ArchError
 from archcli.graph import State, StateKind
 from archcli.graph.count_tape import CountTape
@@ -110,7 +110,7 @@ CROSSING = {
 @pytest.mark.long
 @pytest.mark.parametrize("source", [{}, {"source_len": 7}], ids=["text", "image"])
 def test_layers_that_read_images_run_where_there_are_some(source):
-    verified = ask(given_model({**CROSSING, **source}).model)
+    verified = ask(given({**CROSSING, **source}).model)
     assert failures(verified) == []
     carried = [finding for finding in verified.results if finding.what.startswith("elements of the source")]
     # two layers, two sequences, keys and values of 2 heads of 4
@@ -136,7 +136,7 @@ def test_a_pooling_that_nothing_reads_is_left_out_of_fvcore_s_comparison():
         "n_labels": 3,
         "groups": [{"n_layers": 1, "layer": layer}],
     }
-    verified = ask(given_model(spec).model)
+    verified = ask(given(spec).model)
     assert failures(verified) == []
     assert any(
         "drops what no output is made of" in note and "pooling.unused" in note for note in verified.notes

@@ -102,8 +102,8 @@ class Placing:
         of_slot = _width(self.reach[slot].left, scale)
         if slot not in self.blocks.lefts:
             return of_slot
-        left_slot = self.blocks.lefts[slot]
-        before = ends[self.blocks.of[left_slot]].plus(_width(self.reach[left_slot].right, scale))
+        mate = self.blocks.lefts[slot]
+        before = ends[self.blocks.of[mate]].plus(_width(self.reach[mate].right, scale))
         return before.plus(Width(0, GAP)).plus(of_slot)
 
     def _row(self, rank: Sequence[str], scale: float) -> Width:
@@ -149,11 +149,7 @@ class Placing:
         wishes = []
         for slot in self.blocks.members[block]:
             for near in (self.layers.below[slot], self.layers.above[slot]):
-                others = [
-                    axis[self.blocks.of[near_slot]]
-                    for near_slot in near
-                    if self.blocks.of[near_slot] != block
-                ]
+                others = [axis[self.blocks.of[mate]] for mate in near if self.blocks.of[mate] != block]
                 if others:
                     wishes.append((min(others) + max(others)) / 2)
         return fsum(wishes) / len(wishes) if wishes else axis[block]
@@ -181,12 +177,8 @@ class Placing:
         for block in self.blocks.order:
             limits = [wanted[block]]
             for slot in self.blocks.members[block]:
-                left_slot = self.blocks.lefts.get(slot)
-                start = (
-                    border
-                    if left_slot is None
-                    else pushed[self.blocks.of[left_slot]] + (right[left_slot] + gap)
-                )
+                mate = self.blocks.lefts.get(slot)
+                start = border if mate is None else pushed[self.blocks.of[mate]] + (right[mate] + gap)
                 limits.append(start + left[slot])
             pushed[block] = most(*limits)
         return pushed
@@ -200,12 +192,8 @@ class Placing:
         for block in reversed(self.blocks.order):
             limits = [wanted[block]]
             for slot in self.blocks.members[block]:
-                right_slot = self.blocks.rights.get(slot)
-                end = (
-                    border
-                    if right_slot is None
-                    else pulled[self.blocks.of[right_slot]] - (left[right_slot] + gap)
-                )
+                mate = self.blocks.rights.get(slot)
+                end = border if mate is None else pulled[self.blocks.of[mate]] - (left[mate] + gap)
                 limits.append(end - right[slot])
             pulled[block] = least(*limits)
         return pulled
@@ -220,11 +208,11 @@ class Placing:
             reads = [places.axis[read] for read in self.layers.below[slot]]
             if not reach.spans or len(reads) < 2:  # noqa: PLR2004 - one stands under it anyway
                 continue
-            x, next_slot = places.axis[slot], self.blocks.lefts.get(slot, "")
-            edge = places.axis[next_slot] + places.right[next_slot] + GAP if next_slot else start
+            x, mate = places.axis[slot], self.blocks.lefts.get(slot, "")
+            edge = places.axis[mate] + places.right[mate] + GAP if mate else start
             places.left[slot] = most(places.left[slot], least(x - least(*reads) + LANE, x - edge))
-            next_slot = self.blocks.rights.get(slot, "")
-            edge = places.axis[next_slot] - places.left[next_slot] - GAP if next_slot else end
+            mate = self.blocks.rights.get(slot, "")
+            edge = places.axis[mate] - places.left[mate] - GAP if mate else end
             places.right[slot] = most(places.right[slot], least(most(*reads) - x + LANE, edge - x))
         return places
 
@@ -241,11 +229,7 @@ class Placing:
         for rank in sorted(range(len(extents)), key=lambda rank: abs(rank - widest)):
             near = self.layers.below if rank > widest else self.layers.above
             for slot in self.layers.ranks[rank]:
-                known = [
-                    axis[self.blocks.of[near_slot]]
-                    for near_slot in near[slot]
-                    if self.blocks.of[near_slot] in axis
-                ]
+                known = [axis[self.blocks.of[mate]] for mate in near[slot] if self.blocks.of[mate] in axis]
                 between = (least(*known) + most(*known)) / 2 if len(known) > 1 else (*known, middle)[0]
                 axis.setdefault(self.blocks.of[slot], _shifted(between, plain.axis[slot]))
         sizes = left, right

@@ -15,7 +15,7 @@ from typing import Any, cast
 from archcli.measure.symbolic import bounds, required
 
 MOST_KNOWN = 400
-"""Results of a run that are kept, as layers compute the same again."""
+"""The most results of a run to keep, as layers repeat computations."""
 FREED = 16 << 20
 """Bytes: more than any array of a run, and less than glibc's own bound of 32 MiB."""
 PLAIN = (int, float)
@@ -23,7 +23,7 @@ PLAIN = (int, float)
 
 
 class CandidateRun:
-    """One run: the candidates that it began with, and which of them still take the same branches."""
+    """One run: its candidates, and those of them that still take the same branches."""
 
     __slots__ = ("active", "known", "length")
 
@@ -39,7 +39,7 @@ class CandidateRun:
         return answer
 
     def once(self, operation: Any, a: Any, b: Any, compute: Callable[[], Any]) -> Any:
-        """The result of an operation on two numbers; it is kept, so that none is computed twice."""
+        """The result of an operation on two numbers, computed once."""
         key = operation, *((n, type(n)) if type(n) in PLAIN else (id(n), None) for n in (a, b))
         if key not in self.known:
             if len(self.known) >= MOST_KNOWN:
@@ -203,7 +203,7 @@ class Varied:
 
     @property
     def first(self) -> Any:
-        """The first candidate's value, for words alone: it says nothing of the others."""
+        """The first candidate's value, for messages alone: others may differ."""
         value = self.array[0]
         return value.item() if hasattr(value, "item") else value
 

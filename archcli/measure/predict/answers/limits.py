@@ -1,4 +1,4 @@
-"""The limits of a prediction: its seconds by what they are spent on, and the answer in words."""
+"""The limits of a prediction: its seconds by purpose, and the answer in words."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
 
 
 def _of_engine(question: PredictQuestion) -> Iterator[str]:
-    """The engine, its cache, and what it leaves in RAM."""
+    """The engine, its cache, and the part of the model in RAM."""
     settings, predicted = question.settings, question.options
     yield engine_in_words(settings)
     if predicted.kv_read != PREDICT_DEFAULTS.kv_read:
@@ -74,7 +74,7 @@ def _devices(question: PredictQuestion) -> str:
 
 
 def misfit(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str]:
-    """The sentence before all times of what does not fit, or of sequences that wait; nothing if all run."""
+    """A sentence before the times of a model that does not fit, or of sequences that wait; else none."""
     batch_size = question.settings.batch_size
     running = totals.get("at_once", batch_size)
     queue = f"{running:,} of {batch_size:,} sequences run at once, and the rest wait."
@@ -163,7 +163,7 @@ def _spent(prediction: Prediction, cached: Mapping[str, str]) -> Iterator[tuple[
 
 
 def beyond_limit(prediction: Prediction, cached: Mapping[str, str]) -> list[Limit]:
-    """What the expected seconds of kernels are more than their limit, by purpose, the most first."""
+    """Expected seconds of kernels beyond their limit, by purpose, the most first."""
     seconds: dict[str, float] = {}
     for row in prediction.rows:
         what = _what(row, cached)
@@ -220,7 +220,7 @@ def sentence(phase: MemoryPhase, sequences: str, by_time: list[Limit], totals: M
 
 
 def headline(question: PredictQuestion, totals: Mapping[str, Any]) -> str:
-    """The answer to what was asked: where a measured time goes, days and cost, the plan, else the speed."""
+    """The answer in one line: explanations of a measured time, days and cost, the plan, or the speed."""
     if "explained" in totals:
         return "\n".join(totals["explained"]["lines"])
     parts = [totals["sentence"]]

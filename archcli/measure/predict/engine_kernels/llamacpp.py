@@ -24,11 +24,11 @@ from archcli.modules.spec.request import Request
 FAMILIES = ("gpu", "metal", "cpu")
 """CUDA, HIP and Vulkan; Apple's GPUs; processors."""
 KINDS = ("normalization", "gated_activation", "addition", "elementwise", "movement", "gather")
-"""All kinds of kernels that memory bounds."""
+"""All kinds of memory-bound kernels."""
 COMPUTED = ("bf16", "fp16")
 EXPONENT = 2.0
 COPIES = 4
-"""The most chunks of a prompt that are on several devices at once, its GGML_SCHED_MAX_COPIES."""
+"""The most chunks of a prompt under way at once on several devices, its GGML_SCHED_MAX_COPIES."""
 VECTORS = 8
 """The most vectors that it multiplies with a matrix one by one, its MMVQ_MAX_BATCH_SIZE."""
 FP32 = "fp32"

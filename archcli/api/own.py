@@ -285,7 +285,7 @@ def of_named(
     command: str,
     named: ModuleName,
     options: Any,
-    module_options: ModuleOptions,
+    running: ModuleOptions,
     extra: Mapping[str, Any] | None = None,
 ) -> Report:
     """The answer of a command about a named module. Raises ArchError for options of architectures.
@@ -293,7 +293,7 @@ def of_named(
     `beside` are options of the command that its record does not hold, by name.
     """
     what = f"is for an architecture, and {named.name} is a module of yours"
-    question = stated_question(command, options, module_options, extra or {}, what)
+    question = stated_question(command, options, running, extra or {}, what)
     from archcli.recording.own import only_here
 
     # before torch is imported, which takes seconds
@@ -301,14 +301,14 @@ def of_named(
     from archcli.runtime.own.inputs import input_form
     from archcli.runtime.own.source import prints_to_errors
 
-    for text in module_options.input:
+    for text in running.input:
         input_form(text)  # before anything is imported
     with prints_to_errors():
-        return answer(command, _named(named, module_options.input, question), question)
+        return answer(command, _named(named, running.input, question), question)
 
 
 def stated_question(
-    command: str, options: Any, module_options: ModuleOptions, extra: Mapping[str, Any], what: str
+    command: str, options: Any, running: ModuleOptions, extra: Mapping[str, Any], what: str
 ) -> ModuleQuestion:
     """The question of a command line. Raises ArchError, with `what`, for options of architectures."""
     usual = {f.name: f.default for f in fields(options) if f.default is not MISSING}
@@ -318,8 +318,6 @@ def stated_question(
     if set_ones:
         raise ArchError(f"--{set_ones[0].replace('_', '-')} {what}", "leave it out")
     taken = {name: values[name] for name in TAKEN[command] if values[name] is not None}
-    how = {"call": module_options.call, "allow_uncounted": module_options.allow_uncounted}
-    how |= (
-        {} if command == "profile" and module_options.run_on == "meta" else {"run_on": module_options.run_on}
-    )
+    how = {"call": running.call, "allow_uncounted": running.allow_uncounted}
+    how |= {} if command == "profile" and running.run_on == "meta" else {"run_on": running.run_on}
     return question_of(command, {**how, **taken})

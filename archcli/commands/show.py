@@ -28,7 +28,7 @@ SUFFIXES = {**BY_SUFFIX, ".yaml": ("yaml",), ".yml": ("yaml",)}
 @asking(ShowOptions, ModuleOptions)
 def run(
     options: ShowOptions,
-    module_options: ModuleOptions,
+    running: ModuleOptions,
     *,
     overrides: Set = None,
     form: FormOrYaml = None,
@@ -50,4 +50,4 @@ def run(
     def answer() -> Report:
         return shown_forward(subject(options.model, overrides), options)
 
-    show(of_any("show", options, module_options, extra, answer), chosen, output)
+    show(of_any("show", options, running, extra, answer), chosen, output)

@@ -16,7 +16,7 @@ from archcli.render import show
 @asking(SummaryOptions, ModuleOptions)
 def run(
     options: SummaryOptions,
-    module_options: ModuleOptions,
+    running: ModuleOptions,
     *,
     form: Form = None,
     as_json: Json = False,
@@ -29,22 +29,18 @@ def run(
     multiplies tensors and has no formula is an error that names it, never a zero. Needs torch.
     """
     name = module_name(options.module)
-    report = (
-        _of_class(options, module_options)
-        if name is None
-        else of_named("summary", name, options, module_options)
-    )
+    report = _of_class(options, running) if name is None else of_named("summary", name, options, running)
     show(report, form, output, as_json=as_json)
 
 
-def _of_class(options: SummaryOptions, module_options: ModuleOptions) -> Report:
+def _of_class(options: SummaryOptions, running: ModuleOptions) -> Report:
     """The report on the class of a config.json; ArchError for what archcli describes."""
-    if module_options.by_class:
-        return compared("summary", options.module, options, module_options, {})
+    if running.by_class:
+        return compared("summary", options.module, options, running, {})
     try:
         load(options.module)
     except UndescribedError as error:
-        return of_class("summary", error, options, module_options, {})
+        return of_class("summary", error, options, running, {})
     except NoModelError:
         pass
     hint = "pkg.module:function names one; of an architecture ask params, flops or show"

@@ -34,7 +34,7 @@ def module_named(model: str) -> ModuleName | None:
 def of_any(
     command: str,
     options: Any,
-    module_options: ModuleOptions,
+    running: ModuleOptions,
     extra: Mapping[str, Any],
     answer: Callable[[], Report],
 ) -> Report:
@@ -47,12 +47,12 @@ def of_any(
     if named is not None:
         from archcli.api.own import of_named
 
-        return of_named(command, named, options, module_options, extra)
-    if module_options.by_class:
+        return of_named(command, named, options, running, extra)
+    if running.by_class:
         from archcli.api.by_class import compared  # of classes in place of descriptions
 
-        return compared(command, options.model, options, module_options, extra)
-    changed = [f.name for f in fields(module_options) if getattr(module_options, f.name) != f.default]
+        return compared(command, options.model, options, running, extra)
+    changed = [f.name for f in fields(running) if getattr(running, f.name) != f.default]
     try:
         if not changed:
             return answer()
@@ -60,7 +60,7 @@ def of_any(
     except UndescribedError as error:
         from archcli.api.by_class import of_class  # of types that nothing describes
 
-        return of_class(command, error, options, module_options, extra)
+        return of_class(command, error, options, running, extra)
     option = changed[0].replace("_", "-")
     what = f"--{option} is for a module of yours, and {quote(options.model)} is none"
     raise ArchError(what, "pkg.module:function names one")

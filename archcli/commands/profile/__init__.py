@@ -47,7 +47,7 @@ Trace = Annotated[
 @asking(ProfileOptions, ModuleOptions)
 def run(  # noqa: PLR0913
     options: ProfileOptions,
-    module_options: ModuleOptions,
+    running: ModuleOptions,
     *,
     context: typer.Context,
     repeat_process: RepeatProcess = None,
@@ -78,7 +78,7 @@ def run(  # noqa: PLR0913
     """
     extra = {"set": overrides, "plot": plot, "trace": trace, "repeat_process": repeat_process}
     extra |= {"allocator": allocator != "reuse", "tp": tp > 1, "dp": dp > 1}
-    report = of_any("profile", options, module_options, extra, lambda: _measured(options, context))
+    report = of_any("profile", options, running, extra, lambda: _measured(options, context))
     show(report, form, output, as_json=as_json)
     raise typer.Exit(_exit_code(report))
 

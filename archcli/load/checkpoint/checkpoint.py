@@ -25,7 +25,7 @@ from archcli.load.checkpoint.safetensors import (
 from archcli.load.yaml.text import MOST_JSON, open_regular, refuse_beyond
 
 SHARD = re.compile(r"(.+)-\d{5}-of-\d{5}")
-"""A file's name without suffix: shards of one checkpoint share the stem."""
+"""A file's name without suffix; shards of one checkpoint share the stem."""
 
 Tensors = dict[str, TensorEntry]
 
@@ -77,7 +77,7 @@ def _in_two_files(name: str, folder: Path) -> ArchError:
 
 
 DESCRIBING = ("config.json", "params.json", "adapter_config.json")
-"""Files that say of which architecture the tensors beside them are."""
+"""Files that describe the architecture of the tensors beside them."""
 SINGLE, INDEX, CONFIG = "model.safetensors", "model.safetensors.index.json", "config.json"
 LONGEST = 400
 REPOSITORY = re.compile(r"(hf://)?[\w.-]+/[\w.-]+(@[\w./-]+)?", re.ASCII)

@@ -37,7 +37,7 @@ class TargetError(Exception):
 
 
 class MeantModules(NamedTuple):
-    """What target_modules mean: `lora.targets`, `lora.rules`, entries that mean nothing, what is trained.
+    """The meaning of target_modules: `lora.targets`, `lora.rules`, unknown entries, trained numbers.
 
     trained: the numbers of all adapters. apart: those if each expert had its own, None where it makes no
     difference. refusal: why they are those of transformers 4's class, empty where they are not.
@@ -95,7 +95,7 @@ class TargetQuestion(NamedTuple):
         return is_meant(names, self.targets)
 
     def answer(self, choice: Choice, matrices: Sequence[Matrix]) -> MeantModules:
-        """The adapters of the matrices that are chosen. TargetError where none is."""
+        """The adapters of the chosen matrices. Raises TargetError for none."""
         every = [_chosen(matrix, choice) for matrix in matrices]
         linear = [it for it in every if it.is_adapted]
         absent = [] if isinstance(self.targets, str) else [it for it in self.targets if self._is_absent(it)]
@@ -110,7 +110,7 @@ class TargetQuestion(NamedTuple):
 
     @property
     def hint(self) -> str:
-        """The linear layers that there are."""
+        """The linear layers of the model."""
         can_be_named = (it for it in self.matrices if not it.is_table and (it.is_linear or it.was_linear))
         return f"it has {', '.join(dict.fromkeys(it.names[0][0].rpartition('.')[2] for it in can_be_named))}"
 
@@ -165,7 +165,7 @@ def _older(question: TargetQuestion) -> MeantModules | None:
 
 
 def _apart(question: TargetQuestion) -> Number:
-    """What would be trained if every expert and router had adapters of its own."""
+    """The trained numbers if every expert and router had adapters of its own."""
 
     def choice(matrix: Matrix, names: Sequence[str]) -> RankAndScale | None:
         can_be = matrix.is_linear or matrix.is_routed
@@ -218,7 +218,7 @@ def _chosen(matrix: Matrix, choice: Choice) -> Chosen:
 
 
 def _rules(every: Sequence[Chosen], usual: RankAndScale) -> Iterator[dict[str, Any]]:
-    """The rules of `lora` for layers whose adapters are not the usual ones, or that have none."""
+    """The rules of `lora` for layers with other adapters than most, or without any."""
     tails = {it.matrix.tail for it in every if it.is_adapted}
     by_setting: dict[tuple[str, RankAndScale | None], list[int | None]] = {}
     settings = [

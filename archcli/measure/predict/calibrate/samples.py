@@ -19,7 +19,7 @@ LEAST_SHARE, LEAST_LAUNCHES = 0.9, 0.5
 
 
 class MeasuredRun(NamedTuple):
-    """A profile: its file, the kernels of its pass, seconds of its rows by path, and those beside kernels.
+    """A profile: its file, kernels, seconds of rows by path, and seconds outside of kernels.
 
     `sizes` identifies the pass: the model and the settings of its run. `trains`: it has a backward.
     """
@@ -54,7 +54,7 @@ class SampleWork(NamedTuple):
 class RowSample(NamedTuple):
     """A measured row that stands for one kind of kernels, and its share of the seconds of its pass.
 
-    `beside`: seconds of its kernels of other kinds, at their floor. Rows of one `size` are held out together.
+    `others_s`: seconds of kernels of other kinds, at their floor. Rows of one `size` are held out together.
     """
 
     kind: str

@@ -21,7 +21,7 @@ ACTIVATION = "_act"
 
 
 def of_state(path: str, rows: Mapping[str, Row | None]) -> str:
-    """Whether a row is of a short convolution, its activation included, or a scan; empty for others."""
+    """The kind of a row, short convolution with its activation or scan; empty for any other."""
     row = rows.get(path)
     if row is None:
         return ""

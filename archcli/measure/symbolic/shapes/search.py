@@ -1,4 +1,4 @@
-"""Search: walk the candidates chunk by chunk, drop what does not fit, and keep the best."""
+"""Search: walk the candidates chunk by chunk, drop those that miss a condition, keep the best."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class Best:
         return front[np.lexsort((front, *keys[::-1, front]))]
 
     def rows(self) -> dict[str, Any]:
-        """The columns of the best, as many as were asked for."""
+        """The columns of the best `top` candidates."""
         return {name: array[: self.top] for name, array in self.columns.items()}
 
     @property
     def size(self) -> int:
-        """How many are kept: of a Pareto front all."""
+        """The number of kept candidates; of a Pareto front all."""
         return len(next(iter(self.columns.values()))) if self.columns else 0
 
 
@@ -92,9 +92,9 @@ def _front(keys: Any) -> Any:
 
 
 UNCOUNTED = "no such pass"
-"""The reason to drop candidates for which a figure cannot be read."""
+"""The reason to drop candidates without a figure."""
 STRUCTURE = "structure"
-"""The column that says which structure a candidate has."""
+"""The column of a candidate's structure."""
 
 Tick = Callable[[str, int, int], None]
 
@@ -145,7 +145,7 @@ class SweepQuestion:
 
 @dataclass
 class SweepTally:
-    """How many candidates were seen, how many match, and why the others do not.
+    """Numbers of candidates: seen, matching, and dropped by reason.
 
     dropped: candidates that are no model, by reason.
     failed: models that do not meet a condition, by condition.
@@ -171,7 +171,7 @@ class SweepTally:
 
     @property
     def counted(self) -> int:
-        """How many candidates are models that can be counted."""
+        """The number of candidates that are countable models."""
         return self.seen - sum(self.dropped.values())
 
 

@@ -131,18 +131,16 @@ def same_release(name: str) -> list[str]:
     Qwen/Qwen3-4B-Instruct-2507 is not qwen3-4b. Mistral-Nemo-Instruct-2407 is mistral-nemo-12b, for the
     repository that this names as its source has the date, too.
     """
-    name_parts = name_words(name)
+    parts = name_words(name)
     variants = {preset: set(filter(VARIANT.fullmatch, name_words(preset))) for preset in same_preset(name)}
-    same = [
-        preset for preset in variants if variants[preset] <= name_parts and has_release(preset, name_parts)
-    ]
+    same = [preset for preset in variants if variants[preset] <= parts and has_release(preset, parts)]
     most = max((len(variants[preset]) for preset in same), default=0)
     return [preset for preset in same if len(variants[preset]) == most]
 
 
-def has_release(preset: str, name_parts: Collection[str]) -> bool:
+def has_release(preset: str, parts: Collection[str]) -> bool:
     """Whether the words that tell a release are in a preset's name, or in its source's."""
-    release = set(filter(RELEASE.fullmatch, name_parts))
+    release = set(filter(RELEASE.fullmatch, parts))
     return release <= name_words(preset) or release <= name_words(_source(preset))
 
 

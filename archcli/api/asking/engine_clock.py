@@ -81,9 +81,7 @@ def _linked(engine: str, source: str, link: str, rate: float | None) -> str:
     if not link or rate is None or kind(load_datasheet(source).link) == kind(link):
         return ""
     known = [load_datasheet(device) for device in measured_devices(engine)]
-    alike = {
-        sheet.name: sheet.figures["link_gb_s"].value for sheet in known if kind(sheet.link) == kind(link)
-    }
+    alike = {it.name: it.figures["link_gb_s"].value for it in known if kind(it.link) == kind(link)}
     return min(alike, key=lambda device: abs(log(alike[device] / rate)), default="")
 
 

@@ -39,15 +39,13 @@ def check_prediction(model: str | None, device: str | None) -> None:
         predicted_device(device)
 
 
-def beside_prediction(report: Report, recording: ProgramRecording, program_options: ProgramOptions) -> Report:
+def beside_prediction(report: Report, recording: ProgramRecording, program: ProgramOptions) -> Report:
     """The report with predicted seconds beside the measured ones, or a note why there are none."""
     try:
         from archcli.api.predict import predict
 
-        options = _question(recording, program_options, report.totals["matmul_dtype"])
-        predicted = predict(
-            program_options.against_prediction or "", program_options.device or LOCAL, **options
-        )
+        options = _question(recording, program, report.totals["matmul_dtype"])
+        predicted = predict(program.against_prediction or "", program.device or LOCAL, **options)
     except ArchError as error:
         problem = error.problems[0]
         hint = f" ({problem.hint})" if problem.hint else ""
@@ -56,12 +54,12 @@ def beside_prediction(report: Report, recording: ProgramRecording, program_optio
     except ModuleNotFoundError as missing:
         return _without(report, f"the program's Python has no {missing.name}, which predictions need")
     step_s = report.totals["step_s"]
-    prediction = _compared(predicted, program_options, step_s, report.totals)
+    prediction = _compared(predicted, program, step_s, report.totals)
     return replace(
         report,
         totals={**report.totals, "prediction": prediction},
         tables=(*report.tables, beside_table(prediction)),
-        notes=(*report.notes, *_notes(prediction, recording, program_options)),
+        notes=(*report.notes, *_notes(prediction, recording, program)),
     )
 
 

@@ -142,14 +142,12 @@ class Tool:
         """The question of these arguments. Raises ArchError with what to ask instead."""
         arguments = by_field(self.record, self._by_its_names(arguments))
         check_names(self.name, arguments, self.schema)
-        set_arguments = {name: value for name, value in arguments.items() if value is not None}
-        overrides = checked(self.name, "set", set_arguments.get("set", []), list[str])
-        rows, svg = (
-            checked(self.name, name, set_arguments.get(name, False), bool) for name in ("rows", "svg")
-        )
-        values = {name: value for name, value in set_arguments.items() if name not in OWN}
+        present = {name: value for name, value in arguments.items() if value is not None}
+        overrides = checked(self.name, "set", present.get("set", []), list[str])
+        rows, svg = (checked(self.name, name, present.get(name, False), bool) for name in ("rows", "svg"))
+        values = {name: value for name, value in present.items() if name not in OWN}
         options = filled(self.name, self.record, self.arguments, values)
-        models = list(self._models_of(set_arguments, folder))
+        models = list(self._models_of(present, folder))
         args = [arg for name in self._in_order(values) for arg in self.arguments[name].as_typed(values[name])]
         line = command_line(self.name, [model.word for model in models], args, overrides)
         noted = [note for name in values if (note := self.arguments[name].note(values[name]))]

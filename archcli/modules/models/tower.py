@@ -222,18 +222,14 @@ class Tower(Holder):
             return self._tokens_of_sound(medium, pieces, piece_tokens)
         if self.sizing is None:
             return piece_tokens
-        return self.sizing.tokens(medium.size, pieces, places, piece_tokens) + self._of_smaller_pieces(
-            medium, pieces
-        )
+        return self.sizing.tokens(medium.size, pieces, places, piece_tokens) + self._smaller(medium, pieces)
 
     def vectors_of(self, medium: Medium) -> int:
         """Vectors that the language model reads of a medium."""
         pieces, places, piece_tokens = self._projected(medium)
         if self.sizing is None or medium.kind != "image":
             return self.tokens_of(medium)
-        return self.sizing.vectors(medium.size, pieces, places, piece_tokens) + self._of_smaller_pieces(
-            medium, pieces
-        )
+        return self.sizing.vectors(medium.size, pieces, places, piece_tokens) + self._smaller(medium, pieces)
 
     def placed(self, medium: Medium) -> int:
         """How often the prompt has `token` for a medium: for each vector that stands in its place."""
@@ -248,7 +244,7 @@ class Tower(Holder):
         pieces = self.pieces(medium)
         return pieces, *self._behind(medium, pieces.size)
 
-    def _of_smaller_pieces(self, medium: Medium, pieces: Pieces) -> int:
+    def _smaller(self, medium: Medium, pieces: Pieces) -> int:
         """Vectors of the pieces that have another size than the first."""
         return sum(number * self._behind(medium, size)[1] for number, size in pieces.others)
 

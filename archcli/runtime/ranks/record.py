@@ -137,19 +137,15 @@ def _collectives(census: Census, exchanged: list[list[UnderWay]]) -> Iterator[Co
     for (kind, of_replicas), of_kind in sorted(keys.items()):
         is_both = (kind, not of_replicas) in keys
         passes = [
-            [
-                span
-                for span in of_pass
-                if span.collective == kind and not (is_both and span.of_row == of_replicas)
-            ]
+            [it for it in of_pass if it.collective == kind and not (is_both and it.of_row == of_replicas)]
             for of_pass in exchanged
         ]
         yield CollectiveTime(
             kind,
             sum(census.calls[key] for key in of_kind),
             sum(census.sent[key] for key in of_kind),
-            median(sum(span.ns for span in of_pass) for of_pass in passes) / 1e9,
-            median(sum(span.exposed_ns for span in of_pass) for of_pass in passes) / 1e9,
+            median(sum(it.ns for it in of_pass) for of_pass in passes) / 1e9,
+            median(sum(it.exposed_ns for it in of_pass) for of_pass in passes) / 1e9,
             of_replicas,
         )
 

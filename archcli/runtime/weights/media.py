@@ -77,19 +77,19 @@ def class_arguments(config: Any, spec: Model, media: Given, tokens: torch.Tensor
         return {**patches, "mm_token_type_ids": here}
     if kind == "mllama":
         return _in_tiles(torch.stack([values for _, values in of_batch]), config.vision_config, batch)
-    arguments: dict[str, Any] = {"pixel_values": torch.cat([values for _, values in of_batch])}
+    kwargs: dict[str, Any] = {"pixel_values": torch.cat([values for _, values in of_batch])}
     if kind in IN_PATCHES:
-        arguments["pixel_values"] = _patches(arguments["pixel_values"], config.patch_size)
+        kwargs["pixel_values"] = _patches(kwargs["pixel_values"], config.patch_size)
     if kind in TILED:
-        arguments["pixel_values"] = arguments["pixel_values"].unflatten(
+        kwargs["pixel_values"] = kwargs["pixel_values"].unflatten(
             0, (batch if kind in FLAT else len(of_batch), -1)
         )
     if kind in SIZED and _is_told(kind, config):
-        arguments["image_sizes"] = torch.tensor([_size(kind, tower, medium) for medium, _ in of_batch])
+        kwargs["image_sizes"] = torch.tensor([_size(kind, tower, medium) for medium, _ in of_batch])
     if tower.both_ways != "none":
         # of PaliGemma 0 is the prompt, of Gemma 3 1 an image
-        arguments["token_type_ids"] = torch.zeros_like(here) if tower.both_ways == "prompt" else here
-    return arguments
+        kwargs["token_type_ids"] = torch.zeros_like(here) if tower.both_ways == "prompt" else here
+    return kwargs
 
 
 def _is_told(kind: str, config: Any) -> bool:

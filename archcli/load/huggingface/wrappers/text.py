@@ -127,10 +127,10 @@ def _notes(whole: Config, wrapper: Wrapper) -> Iterator[str]:
     yield f"only the language model is counted ({place})"
     for key in whole.data:
         if _is_part(key) and key != wrapper.key and key not in wrapper.left_out:
-            yield _uncounted_note(key)
+            yield _uncounted(key)
 
 
-def _uncounted_note(key: str) -> str:
+def _uncounted(key: str) -> str:
     """The note that the part at this key is not counted."""
     part = key.removesuffix("_config")
     name = f"{part} tower" if any(word in part for word in TOWERS) else part
@@ -168,7 +168,7 @@ def note_counted(
     whole: Config, keys: Sequence[str], reasons: Mapping[str, str], settled: Sequence[str] = ()
 ) -> None:
     """Note the towers that are counted beside the language model, and why others are not."""
-    none = [*map(_uncounted_note, settled)]
+    none = [*map(_uncounted, settled)]
     whole.notes[:] = [note for note in whole.notes if note not in none]
     if keys:
         alone, tower_keys = "only the language model is counted", " and ".join(keys)
@@ -176,16 +176,14 @@ def note_counted(
         whole.notes[:] = [
             counted.format(note.removeprefix(alone)) if note.startswith(alone) else note
             for note in whole.notes
-            if note not in map(_uncounted_note, keys)
+            if note not in map(_uncounted, keys)
         ]
     for key, reason in reasons.items():
-        whole.notes[:] = [
-            f"{note}: {reason}" if note == _uncounted_note(key) else note for note in whole.notes
-        ]
+        whole.notes[:] = [f"{note}: {reason}" if note == _uncounted(key) else note for note in whole.notes]
 
 
 def note_towers(config: Config, keys: tuple[str, ...]) -> None:
     """Note the towers that a language model's own file states under these keys."""
     for key in keys:
         if config.get(key, default=None) is not None:
-            config.note(_uncounted_note(key))
+            config.note(_uncounted(key))

@@ -132,12 +132,12 @@ def _inference(
     # of a prefill in chunks the last one is shown, and an engine's cache is there from the start
     cache = first.cache if settings.served or settings.chunk is None or settings.past else 0
     waiting: Number = 0
-    for tower_pass in passes:
-        for alive in tower_pass.traced.ledger.moments:
-            temporaries = waiting + tower_pass.states + alive.temporaries
-            part, path = tower_pass.tower.part, alive.path
+    for it in passes:
+        for alive in it.traced.ledger.moments:
+            temporaries = waiting + it.states + alive.temporaries
+            part, path = it.tower.part, alive.path
             yield first._replace(stage=part, path=path, temporaries=temporaries, cache=cache)
-        waiting = waiting + tower_pass.features
+        waiting = waiting + it.features
     for moment in moments:
         yield moment._replace(weights=moment.weights + weights, temporaries=moment.temporaries + waiting)
 
@@ -158,11 +158,11 @@ def _training(
     accumulated = trained.gradients if plan.sums_gradients(settings) else 0
     # of the micro batches that wait for their backward in later stages
     earlier = -(-in_flight(plan, 0) // plan.virtual_stages) - 1
-    kept_of_towers = sum(tower_pass.kept for tower_pass in passes)
+    kept_of_towers = sum(it.kept for it in passes)
     kept_earlier: Number = earlier * kept_of_towers
     begin = step[0]._replace(gradients=step[0].gradients + accumulated, kept=step[0].kept + kept_earlier)
     yield from _forward(begin, passes)
-    kept, waiting = kept_earlier + kept_of_towers, sum(tower_pass.features for tower_pass in passes)
+    kept, waiting = kept_earlier + kept_of_towers, sum(it.features for it in passes)
     for moment in step:
         # what the towers made is let go when the forward of the language model returns
         more = waiting if moment.stage == "forward" else 0
@@ -182,33 +182,31 @@ def _training(
 def _forward(begin: MemoryMoment, passes: Sequence[TowerPass]) -> Iterator[MemoryMoment]:
     """The forward of the towers, one medium after the other."""
     kept, waiting = begin.kept, 0
-    for tower_pass in passes:
-        for alive in tower_pass.traced.ledger.moments:
-            part, temporaries = tower_pass.tower.part, waiting + alive.temporaries
+    for it in passes:
+        for alive in it.traced.ledger.moments:
+            part, temporaries = it.tower.part, waiting + alive.temporaries
             yield begin._replace(stage=part, path=alive.path, kept=kept + alive.kept, temporaries=temporaries)
-        kept, waiting = kept + tower_pass.kept, waiting + tower_pass.features
+        kept, waiting = kept + it.kept, waiting + it.features
 
 
 def _backward(last: MemoryMoment, passes: Sequence[TowerPass], accumulated: Number) -> Iterator[MemoryMoment]:
     """The backward of the towers behind that of the language model, the last medium first."""
     from archcli.measure.memory.training.backward import Backward  # of training alone
 
-    gradients, kept = accumulated, sum(tower_pass.kept for tower_pass in passes)
-    waiting = sum(tower_pass.features for tower_pass in passes)
+    gradients, kept = accumulated, sum(it.kept for it in passes)
+    waiting = sum(it.features for it in passes)
     seen: set[int] = set()
-    for tower_pass in reversed(passes):
-        if not tower_pass.traced.execution.records:
+    for it in reversed(passes):
+        if not it.traced.execution.records:
             return
-        kept, waiting = kept - tower_pass.kept, waiting - tower_pass.features
+        kept, waiting = kept - it.kept, waiting - it.features
         # a second medium's gradients are added to those of the first
-        backward = Backward(
-            tower_pass.traced.ledger, accumulates=bool(accumulated) or id(tower_pass.tower) in seen
-        )
-        backward.run(*tower_pass.outputs)
-        seen.add(id(tower_pass.tower))
+        backward = Backward(it.traced.ledger, accumulates=bool(accumulated) or id(it.tower) in seen)
+        backward.run(*it.outputs)
+        seen.add(id(it.tower))
         for moment in backward.moments:
             yield last._replace(
-                stage=f"{tower_pass.tower.part} backward",
+                stage=f"{it.tower.part} backward",
                 path=moment.path,
                 gradients=last.gradients + gradients + moment.gradients,
                 kept=last.kept + kept + moment.kept,

@@ -194,8 +194,6 @@ def _product(draft: Draft) -> list[str]:
 def _joined(names: list[str]) -> str:
     """What names begin with, such as laurel; the names themselves where they begin with nothing alike."""
     common = list(
-        takewhile(
-            lambda at_place: len(set(at_place)) == 1, zip(*(name.split() for name in names), strict=False)
-        )
+        takewhile(lambda nth: len(set(nth)) == 1, zip(*(name.split() for name in names), strict=False))
     )
-    return " ".join(at_place[0] for at_place in common) or ", ".join(names)
+    return " ".join(nth[0] for nth in common) or ", ".join(names)

@@ -42,10 +42,8 @@ def part_paths(modules: Mapping[str, Any]) -> dict[str, Any]:
     for path, module in modules.items():
         if module.family not in PART_FAMILIES or any(path.startswith(f"{outer}.") for outer in parts):
             continue
-        inside = (module_below for below, module_below in modules.items() if below.startswith(f"{path}."))
-        if module.family == "attention" and any(
-            module_below.family == "attention" for module_below in inside
-        ):
+        inside = (inner for below, inner in modules.items() if below.startswith(f"{path}."))
+        if module.family == "attention" and any(inner.family == "attention" for inner in inside):
             continue
         parts[path] = module
     return parts

@@ -109,11 +109,11 @@ class Routes:
         place = reads.index(low)
         if place == middle or self.layers.above[low] != [high]:
             return False
-        next_slot = self.blocks.rights.get(high) if place > middle else self.blocks.lefts.get(high)
-        if next_slot is None:
+        mate = self.blocks.rights.get(high) if place > middle else self.blocks.lefts.get(high)
+        if mate is None:
             return True
         lows = self.layers.ranks[self.layers.slots[low].rank]
-        between = [lows.index(slot) for slot in self.layers.below[next_slot]]
+        between = [lows.index(slot) for slot in self.layers.below[mate]]
         return all(i > lows.index(low) if place > middle else i < lows.index(low) for i in between)
 
     def lines(
@@ -163,14 +163,10 @@ class Routes:
         x, ring = concrete(places.axis[port.slot]), concrete(places.axis[port.reader])
         if abs(x - ring) <= 2 * SIDE:
             return False
-        next_slot = (self.blocks.rights if x > ring else self.blocks.lefts).get(port.reader)
-        if next_slot is None:
+        mate = (self.blocks.rights if x > ring else self.blocks.lefts).get(port.reader)
+        if mate is None:
             return True
-        near = (
-            places.axis[next_slot] - places.left[next_slot]
-            if x > ring
-            else places.axis[next_slot] + places.right[next_slot]
-        )
+        near = places.axis[mate] - places.left[mate] if x > ring else places.axis[mate] + places.right[mate]
         return x < concrete(near) if x > ring else x > concrete(near)
 
     def _tracks(

@@ -142,9 +142,7 @@ def _distinct(anatomies: Sequence[Anatomy], i: int) -> frozenset[str]:
     """The letters of parts and the paths of kinds that some other model lacks."""
     others = [_looks(anatomy) for j, anatomy in enumerate(anatomies) if j != i]
     looks = _looks(anatomies[i])
-    return frozenset(
-        name for look, name in looks.items() if not all(look in looks_there for looks_there in others)
-    )
+    return frozenset(name for look, name in looks.items() if not all(look in there for there in others))
 
 
 def _looks(anatomy: Anatomy) -> dict[Any, str]:

@@ -28,13 +28,13 @@ def main() -> None:
             from archcli.render.write import replace_closed_streams
 
             replace_closed_streams()
-            words = without_help(sys.argv[1:])
-            app = application(words)
+            args = without_help(sys.argv[1:])
+            app = application(args)
         # what was imported is left out of all later collections
         gc.freeze()
         gc.set_threshold(GARBAGE)
         gc.enable()
-        sys.exit(exit_code(app, words))
+        sys.exit(exit_code(app, args))
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
 

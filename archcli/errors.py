@@ -140,9 +140,9 @@ def suggest(word: str, known: Iterable[str], otherwise: str = "known are") -> st
     return f"did you mean {either(close)}?" if close else f"{otherwise} {', '.join(known)}"
 
 
-def either(words: Iterable[str]) -> str:
+def either(options: Iterable[str]) -> str:
     """The words joined as `a, b or c`."""
-    *most, last = words
+    *most, last = options
     return f"{', '.join(most)} or {last}" if most else last
 
 

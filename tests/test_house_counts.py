@@ -13,6 +13,8 @@ from own_source import parsed, sources
 from table import every_row
 
 MOST_TYPE_TESTS = 20
+MOST_VAGUE_NAMES = 141
+"""As many as there are, so that there is never one more."""
 WIDEST = 110
 OF_A_BLOCK = "def f(layer):\n    return layer.block.attention.window"
 FORGED = [
@@ -58,6 +60,17 @@ def test_lines_fit_beside_a_diff():
         if len(line) > WIDEST
     ]
     assert not wide, "\n" + "\n".join(wide)
+
+
+def test_a_vague_name_is_seen():
+    source = "def _made(given, x):\n    other = x\n    x.asked = other.words"
+    offences = house_counts.vague_names({"archcli.a": ast.parse(source)})
+    assert {offence.split()[-1] for offence in offences} == {"_made", "given", "other", "asked"}
+
+
+def test_names_say_what_a_value_is():
+    offences = house_counts.vague_names(parsed("archcli"))
+    assert len(offences) <= MOST_VAGUE_NAMES, "\n" + "\n".join(offences)
 
 
 def test_a_type_test_is_seen():

@@ -49,7 +49,7 @@ Floor = Annotated[
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """What `archcli check` asks of its models."""
+    """Options of `archcli check`."""
 
     _: KW_ONLY
     select: Select = ()
@@ -63,7 +63,7 @@ class CheckOptions:
     def selection(self) -> Selection:
         """The rules that run. Raises ArchError for codes of none."""
         lists = {"--select": self.select, "--extend-select": self.extend_select, "--ignore": self.ignore}
-        split = {option: _codes(given) for option, given in lists.items()}
+        split = {option: _codes(codes) for option, codes in lists.items()}
         check_prefixes(split)
         return Selection(*split.values())
 
@@ -72,8 +72,8 @@ class CheckOptions:
         return {"tp": self.tp, "pp": self.pp, "ep": self.ep, "severity": self.severity}
 
 
-def _codes(given: Sequence[str]) -> list[str]:
-    return [code.strip().upper() for text in given for code in text.split(",")]
+def _codes(texts: Sequence[str]) -> list[str]:
+    return [code.strip().upper() for text in texts for code in text.split(",")]
 
 
 class CheckedModel(NamedTuple):
@@ -171,6 +171,6 @@ def check(
     options = CheckOptions(select=select, extend_select=extend_select, ignore=ignore, tp=tp, pp=pp, ep=ep)
     files = FileCheck((), options.selection(), Parallelism(tp, pp, ep), strict=True)
     # places of settings are those of a mapping, which a loaded model no longer has
-    given = (to_mapping(model) if isinstance(model, Model) else model for model in models)
-    checked_models = [files.of_model(load_given(model, strict=False)) for model in given]
+    mappings = (to_mapping(model) if isinstance(model, Model) else model for model in models)
+    checked_models = [files.of_model(load_given(model, strict=False)) for model in mappings]
     return check_report(checked_models, options.inputs())

@@ -31,7 +31,7 @@ Context = Annotated[AboveZero | None, tokens_option("Tokens in the cache.", "-c"
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """What `archcli compare` asks of its models."""
+    """Options of `archcli compare`."""
 
     batch_size: BatchSize = 1
     seq_len: SeqLen = 2048

@@ -84,7 +84,7 @@ Order = Annotated[str | None, Option("Sort by a column.", metavar="COLUMN[:desc]
 
 @dataclass(frozen=True)
 class DevicesOptions:
-    """What `archcli devices` asks."""
+    """Options of `archcli devices`."""
 
     device: DeviceName = None
     where: Where = ()

@@ -47,7 +47,7 @@ Timed = Annotated[
 
 @dataclass(frozen=True)
 class DrawOptions:
-    """What `archcli draw` asks of its models."""
+    """Options of `archcli draw`."""
 
     show: Quantity = "params"
     profile: Timed = None
@@ -56,9 +56,9 @@ class DrawOptions:
 class ArchitectureDrawing:
     """A drawing of one to four architectures: as SVG in a notebook, as text where it is printed."""
 
-    def __init__(self, anatomies: Sequence[Anatomy], words: Sequence[Difference] = ()) -> None:
+    def __init__(self, anatomies: Sequence[Anatomy], differences: Sequence[Difference] = ()) -> None:
         """Keep what is drawn; nothing is placed before it is asked for."""
-        self.anatomies, self.words = tuple(anatomies), tuple(words)
+        self.anatomies, self.differences = tuple(anatomies), tuple(differences)
 
     def svg(self) -> str:
         """The drawing as an SVG file."""
@@ -72,7 +72,7 @@ class ArchitectureDrawing:
             return sheet.svg(self.anatomies[0])
         from archcli.render.picture.architecture.page import columns
 
-        return columns.svg(self.anatomies, self.words)
+        return columns.svg(self.anatomies, self.differences)
 
     def text(self, width: int = SCREEN, encoding: str | None = None, *, coloured: bool = False) -> str:
         """The drawing as text of at most `width` columns, in characters that an encoding has."""
@@ -80,7 +80,7 @@ class ArchitectureDrawing:
 
         signs = lines.signs_for(encoding)
         models = (*self.anatomies, *self.anatomies[0].towers) if len(self.anatomies) == 1 else self.anatomies
-        drawn = outline.outline(models, self.words, width, signs)
+        drawn = outline.outline(models, self.differences, width, signs)
         return lines.coloured(drawn) if coloured else lines.plain(drawn)
 
     def save(self, path: str | PathLike[str]) -> Path:
@@ -165,16 +165,16 @@ def _profile_of(subjects: Sequence[Subject], options: DrawOptions) -> Any:
     if is_comparison(document):
         what = "a profile with --vs compares, and a drawing has the times of one model"
         raise ArchError(Problem(what, "profile the model alone", path=str(options.profile)))
-    profiled = _asked(document["model"]["name"], document["inputs"].get("set"))
-    drawn = (_asked(subject.name, subject.overrides) for subject in subjects)
-    other = next((name for name in drawn if name != profiled), None)
-    if other is not None:
-        what = f"a profile of {quote(profiled)}, not of {quote(other)}"
+    profiled = _label(document["model"]["name"], document["inputs"].get("set"))
+    drawn = (_label(subject.name, subject.overrides) for subject in subjects)
+    undrawn = next((name for name in drawn if name != profiled), None)
+    if undrawn is not None:
+        what = f"a profile of {quote(profiled)}, not of {quote(undrawn)}"
         raise ArchError(Problem(what, "profile the model that is drawn", path=str(options.profile)))
     return document
 
 
-def _asked(name: str, overrides: Sequence[str] | None) -> str:
+def _label(name: str, overrides: Sequence[str] | None) -> str:
     """A model as it is asked for: its name and the fields that are set."""
     return " ".join([name, *(f"--set {text}" for text in sorted(overrides or ()))])
 

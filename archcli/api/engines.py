@@ -37,7 +37,7 @@ MEANINGS = {
     "all_reduce": "",
     "experts": "",
 }
-"""Facts in the order of their table, with what a name alone does not say."""
+"""Facts of an engine in the order of their table, with the meaning where the name is not enough."""
 COLUMNS = (
     Column("name", "engine"),
     Column("title", "title", minor=True),
@@ -60,7 +60,7 @@ EngineArgument = Annotated[
 
 @dataclass(frozen=True)
 class EnginesOptions:
-    """What `archcli engines` asks."""
+    """Options of `archcli engines`."""
 
     engine: EngineArgument = None
 

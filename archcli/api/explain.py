@@ -86,7 +86,7 @@ Part = Annotated[
 
 @dataclass(frozen=True)
 class ExplainOptions(MediaOptions):
-    """What `archcli explain` asks; None stands for the default of the quantity."""
+    """Options of `archcli explain`; None stands for the default of the quantity."""
 
     model: ModelLike
     quantity: QuantityArgument = "params"

@@ -34,7 +34,7 @@ Macs = Annotated[bool, Option("Show multiply-adds (MACs), two FLOPs each.")]
 
 @dataclass(frozen=True)
 class FlopsOptions(MediaOptions):
-    """What `archcli flops` asks."""
+    """Options of `archcli flops`."""
 
     model: ModelLike
     request: PlainRequest | None = None

@@ -62,7 +62,7 @@ USUAL = "bf16"
 
 @dataclass(frozen=True)
 class KvcacheOptions(MediaOptions):
-    """What `archcli kvcache` asks."""
+    """Options of `archcli kvcache`."""
 
     model: ModelLike
     context: Context = None
@@ -79,7 +79,7 @@ class KvcacheOptions(MediaOptions):
 
     @property
     def cache_dtype(self) -> str:
-        """The dtype of the cache, which two options name."""
+        """The dtype of the cache, by either of two options."""
         if self.kv_dtype is not None and self.dtype not in {USUAL, self.kv_dtype}:
             what = f"--dtype {self.dtype} and --kv-dtype {self.kv_dtype} name one and the same"
             raise ArchError(what, "leave --dtype out: here it is of the cache, too")

@@ -83,14 +83,14 @@ Memory = Annotated[
 
 DEFAULT_PHASE: MemoryPhase = "train"
 OF_TRAINING = ("optimizer", "recompute", "loss", "grad_accum", "gradients", "zero")
-"""Options that only training has: with one of them, nothing is said of serving."""
+"""Options of training alone; with one of them the answer leaves serving out."""
 SET_BY_ENGINE = {"cache_dtype", "past", "engine", "offload"}
-"""Fields of MemorySettings that depend on more than the option of their name."""
+"""Fields of MemorySettings that depend on several options."""
 
 
 @dataclass(frozen=True)
 class MemoryOptions(OffloadOptions, PlanOptions, MediaOptions):
-    """What `archcli memory` asks."""
+    """Options of `archcli memory`."""
 
     model: ModelLike
     phase: Phase = None
@@ -123,7 +123,7 @@ class MemoryOptions(OffloadOptions, PlanOptions, MediaOptions):
         )
 
     def settings(self, usual: str = COMPUTED[0]) -> MemorySettings:
-        """What the memory of a pass depends on, with a `usual` dtype.
+        """The settings of a pass's memory, with a `usual` dtype.
 
         Raises ArchError for values that it cannot have.
         """
@@ -132,7 +132,7 @@ class MemoryOptions(OffloadOptions, PlanOptions, MediaOptions):
             what = f"--new applies to serving only, and the phase is {phase}"
             raise ArchError(what, "ask for --phase serve, or leave --new out")
         return part(
-            replace(self, phase=phase, dtype=self.dtype or usual), MemorySettings, beside=SET_BY_ENGINE
+            replace(self, phase=phase, dtype=self.dtype or usual), MemorySettings, omitted=SET_BY_ENGINE
         )
 
     def question(self, loaded: Model) -> MemoryQuestion:
@@ -157,7 +157,7 @@ class MemoryOptions(OffloadOptions, PlanOptions, MediaOptions):
         return self.with_offload(question)
 
     def serving(self, loaded: Model) -> MemoryQuestion | None:
-        """The same about serving, where no phase is named and nothing of training; None elsewhere."""
+        """The question about serving, where neither a phase nor an option of training is set; else None."""
         on_device = self.device is not None or self.memory is not None
         of_training = any(getattr(self, name) != getattr(MemoryOptions, name) for name in OF_TRAINING)
         if self.phase is not None or self.fit is not None or of_training or not (on_device and loaded.caches):
@@ -190,7 +190,7 @@ def memory_report(
 
 
 def _gpus(question: MemoryQuestion, options: MemoryOptions) -> tuple[DeviceMemory, ...]:
-    """All known GPUs, each with what the question's engine takes of it."""
+    """All known GPUs, each with the memory that the question's engine takes."""
     engine = question.settings.engine or NO_ENGINE
     return tuple(gpu.taken_by(engine, options.utilization) for gpu in known_gpus())
 

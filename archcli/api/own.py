@@ -46,7 +46,7 @@ OwnPhase = Annotated[Literal["forward", "train"] | None, Option("Without it a fo
 
 @dataclass(frozen=True)
 class SummaryOptions:
-    """What `archcli summary` asks."""
+    """Options of `archcli summary`."""
 
     module: Module
     depth: Depth = 3
@@ -146,10 +146,10 @@ def of_module(
 def question_of(command: str, options: Mapping[str, Any]) -> ModuleQuestion:
     """The question of a command, with its usual values. Raises ArchError for options of architectures."""
     taken = {*TAKEN[command], "call", "run_on", "allow_uncounted"}
-    beside = [name for name in options if name not in taken]
-    if beside:
+    refused = [name for name in options if name not in taken]
+    if refused:
         hint = f"of a module of yours {command} takes {', '.join(sorted({*taken, 'loss'}))}"
-        raise ArchError(f"{command} takes no {quote(beside[0])} of a module of yours", hint)
+        raise ArchError(f"{command} takes no {quote(refused[0])} of a module of yours", hint)
     usual = {"phase": "train"} if command == "memory" else {}
     if command == "profile":
         usual["run_on"] = "cpu"
@@ -190,15 +190,15 @@ def _call(
 
 
 def _named(named: ModuleName, inputs: Sequence[str], question: ModuleQuestion) -> OwnCall:
-    """The call of a module that is imported and made, with these inputs or those that it comes with."""
+    """Import a module and prepare its call, with the inputs of the question or its own."""
     from archcli.runtime.dtypes import require_device
     from archcli.runtime.own.inputs import moved
     from archcli.runtime.own.source import module_named
 
     require_device(question.run_on)
-    made = module_named(named.name, question.run_on, here=named.here)
-    args, kwargs = (inputs, {}) if inputs else (made.args, made.kwargs)
-    call = call_of(made.module, args, kwargs, named.name, question)
+    named_module = module_named(named.name, question.run_on, here=named.here)
+    args, kwargs = (inputs, {}) if inputs else (named_module.args, named_module.kwargs)
+    call = call_of(named_module.module, args, kwargs, named.name, question)
     return moved(call) if question.run_on == "cuda" else call
 
 
@@ -282,14 +282,18 @@ TAKEN = {
 
 
 def of_named(
-    command: str, named: ModuleName, options: Any, own: ModuleOptions, beside: Mapping[str, Any] | None = None
+    command: str,
+    named: ModuleName,
+    options: Any,
+    running: ModuleOptions,
+    extra: Mapping[str, Any] | None = None,
 ) -> Report:
     """The answer of a command about a named module. Raises ArchError for options of architectures.
 
     `beside` are options of the command that its record does not hold, by name.
     """
     what = f"is for an architecture, and {named.name} is a module of yours"
-    question = stated_question(command, options, own, beside or {}, what)
+    question = stated_question(command, options, running, extra or {}, what)
     from archcli.recording.own import only_here
 
     # before torch is imported, which takes seconds
@@ -297,23 +301,23 @@ def of_named(
     from archcli.runtime.own.inputs import input_form
     from archcli.runtime.own.source import prints_to_errors
 
-    for text in own.input:
+    for text in running.input:
         input_form(text)  # before anything is imported
     with prints_to_errors():
-        return answer(command, _named(named, own.input, question), question)
+        return answer(command, _named(named, running.input, question), question)
 
 
 def stated_question(
-    command: str, options: Any, own: ModuleOptions, beside: Mapping[str, Any], what: str
+    command: str, options: Any, running: ModuleOptions, extra: Mapping[str, Any], what: str
 ) -> ModuleQuestion:
     """The question of a command line. Raises ArchError, with `what`, for options of architectures."""
     usual = {f.name: f.default for f in fields(options) if f.default is not MISSING}
-    given = {name: getattr(options, name) for name in usual}
-    set_ones = [name for name, value in given.items() if value != usual[name] and name not in TAKEN[command]]
-    set_ones += [name for name, value in beside.items() if value]
+    values = {name: getattr(options, name) for name in usual}
+    set_ones = [name for name, value in values.items() if value != usual[name] and name not in TAKEN[command]]
+    set_ones += [name for name, value in extra.items() if value]
     if set_ones:
         raise ArchError(f"--{set_ones[0].replace('_', '-')} {what}", "leave it out")
-    stated = {name: given[name] for name in TAKEN[command] if given[name] is not None}
-    how = {"call": own.call, "allow_uncounted": own.allow_uncounted}
-    how |= {} if command == "profile" and own.run_on == "meta" else {"run_on": own.run_on}
-    return question_of(command, {**how, **stated})
+    taken = {name: values[name] for name in TAKEN[command] if values[name] is not None}
+    how = {"call": running.call, "allow_uncounted": running.allow_uncounted}
+    how |= {} if command == "profile" and running.run_on == "meta" else {"run_on": running.run_on}
+    return question_of(command, {**how, **taken})

@@ -45,7 +45,7 @@ USUAL = "bf16"
 
 @dataclass(frozen=True)
 class ParamsOptions:
-    """What `archcli params` asks."""
+    """Options of `archcli params`."""
 
     model: ModelLike
     dtype: WeightsDtype = None
@@ -71,19 +71,19 @@ def params_report(subject: Subject, options: ParamsOptions) -> Report:
 
 
 def _known(model: Model, dtype: str | None) -> Model:
-    """The model; of a form of unknown bytes the plain one, where a dtype is asked for."""
+    """The model; with a dtype, the plain one in place of a form of unknown bytes."""
     return model.replace(quantization=None, published_in=None) if dtype and model.unknown_form else model
 
 
 def headers_report(options: ParamsOptions, overrides: Sequence[str] = ()) -> Report | None:
-    """The report on a checkpoint by itself; None where MODEL is an architecture."""
+    """The report on a checkpoint without a config.json; None for an architecture."""
     if not is_checkpoint(options.model):
         return None
-    asked = {**dataclasses.asdict(options), "set": [*overrides] or None}
+    values = {**dataclasses.asdict(options), "set": [*overrides] or None}
     usual = {field.name: field.default for field in dataclasses.fields(options)} | {"set": None}
-    stated = [name for name, value in asked.items() if name != "model" and value != usual[name]]
-    if stated:
-        what = f"--{stated[0]} is for an architecture, and these are a checkpoint's tensors by themselves"
+    changed = [name for name, value in values.items() if name != "model" and value != usual[name]]
+    if changed:
+        what = f"--{changed[0]} is for an architecture, and these are a checkpoint's tensors by themselves"
         raise ArchError(what, "leave it out, or give a config.json")
     from archcli.load.checkpoint.checkpoint import read_headers
     from archcli.measure.weights.headers import StoredTensor, count_headers

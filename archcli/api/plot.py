@@ -39,7 +39,7 @@ Picture = Annotated[
 
 @dataclass(frozen=True)
 class PlotOptions:
-    """What `archcli plot` asks."""
+    """Options of `archcli plot`."""
 
     profile: Saved
     output: Picture = "profile.svg"

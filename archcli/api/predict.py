@@ -123,7 +123,7 @@ FitOption = Annotated[FitTime | None, Option("Find the fastest plan that fits in
 
 @dataclass(frozen=True)
 class PredictOptions(OffloadOptions, PlanOptions, MediaOptions):
-    """What `archcli predict` asks; None where nothing is said."""
+    """Options of `archcli predict`; None where nothing is said."""
 
     model: ModelLike
     device: OneDevice
@@ -187,21 +187,21 @@ class PredictOptions(OffloadOptions, PlanOptions, MediaOptions):
         return part(settings, PredictSettings)
 
 
-def predict_question(loaded: Model, asked: PredictOptions) -> PredictQuestion:
+def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
     """The question about a loaded model; several devices without a plan share it as is usual."""
-    if (asked.phase, asked.dtype) == ("train", FP8):
+    if (asking.phase, asking.dtype) == ("train", FP8):
         raise ArchError("predict does not support training in fp8", "--dtype bf16")
-    device = predicted_device(asked.device, asked.calibrate)
+    device = predicted_device(asking.device, asking.calibrate)
     usual = device.memory.usual_dtype
-    model = as_asked(loaded, asked.dtype, trains=asked.phase == "train")
-    model, settings = replace(asked, dtype=asked.dtype or usual).settings().stored(model, usual)
-    settings, options, device = _run_by_engine(model, asked, settings, device)
+    model = as_asked(loaded, asking.dtype, trains=asking.phase == "train")
+    model, settings = replace(asking, dtype=asking.dtype or usual).settings().stored(model, usual)
+    settings, options, device = _run_by_engine(model, asking, settings, device)
 
     def again(**others: Any) -> MemoryQuestion:
-        return predict_question(loaded, replace(asked, **others)).memory()
+        return predict_question(loaded, replace(asking, **others)).memory()
 
     plan, beyond = options.devices_plan(), options.beyond()
-    live = LiveServer.stated(load_engine(beyond.engine).get("live"))
+    live = LiveServer.of(load_engine(beyond.engine).get("live"))
     question = PredictQuestion(model, settings, device, plan, beyond, live, again=again)
     if options.fit is not None:
         if options.offload is not None:
@@ -214,12 +214,12 @@ def predict_question(loaded: Model, asked: PredictOptions) -> PredictQuestion:
         fitted = question.memory()
         usual_one = usual_plan(fitted, device.memory.n_devices)
         question = replace(question, plan=usual_one, known=fitted.known)
-    return _with_offload(question, asked)
+    return _with_offload(question, asking)
 
 
-def _with_offload(question: PredictQuestion, asked: PredictOptions) -> PredictQuestion:
+def _with_offload(question: PredictQuestion, options: PredictOptions) -> PredictQuestion:
     """The question with what is asked to be in RAM; unchanged where nothing is."""
-    with_it = asked.with_offload(question.memory())
+    with_it = options.with_offload(question.memory())
     offload = with_it.settings.offload
     if offload is None:
         return question

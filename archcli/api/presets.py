@@ -14,7 +14,7 @@ from archcli.measure.survey.presets import list_models
 
 @dataclass(frozen=True)
 class PresetsOptions:
-    """What `archcli list` asks."""
+    """Options of `archcli list`."""
 
     where: Where = ()
     sort: Sort = None

@@ -99,7 +99,7 @@ Top = Annotated[ZeroOrMore, count_option("Operators in the table, the slowest fi
 
 @dataclass(frozen=True)
 class ProfileOptions(MediaOptions):
-    """What `archcli profile` asks; None stands for the value of the workload, or the usual one."""
+    """Options of `archcli profile`; None stands for the value of the workload, or the usual one."""
 
     model: ModelLike
     _: KW_ONLY
@@ -129,7 +129,7 @@ class ProfileOptions(MediaOptions):
     top: Top = 15
 
     def workload(self) -> Workload:
-        """The workload of a paper where the model is named after it (ivanov), else that of any model."""
+        """The workload of a paper for a model named after it (ivanov), else the usual one."""
         return workload_of(self.model if isinstance(self.model, str) else "", compiled=self.compiled)
 
     def settings(self, launch: RankLaunch | None = None, *, trace: bool = False) -> RunSettings:
@@ -156,18 +156,18 @@ NOT_PREDICTED = {
     "repeat_process": "--repeat-process",
     "no_ceilings": "--no-ceilings",
 }
-"""Options of a profile that is not one whole pass, operation by operation, or that has no floor."""
+"""Options of profiles without a prediction: not one whole pass, or without a floor."""
 
 
 def check_against(options: Mapping[str, Any]) -> None:
-    """Raise ArchError for options that a prediction cannot stand beside."""
+    """Raise ArchError for options of a profile that has no prediction."""
     if not options["against_prediction"]:
         if options["calibrate"]:
             raise ArchError("--calibrate is for a prediction", "add --against-prediction")
         return
-    given = [option for name, option in NOT_PREDICTED.items() if options.get(name)]  # Python asks for fewer
-    if given:
-        raise ArchError(f"--against-prediction is of one whole pass, and {given[0]} is not", "leave it out")
+    refused = [option for name, option in NOT_PREDICTED.items() if options.get(name)]  # Python asks for fewer
+    if refused:
+        raise ArchError(f"--against-prediction is of one whole pass, and {refused[0]} is not", "leave it out")
 
 
 ALONE = {
@@ -177,13 +177,13 @@ ALONE = {
     "against_prediction": "--against-prediction",
     "past": "--past",
 }
-"""Options that go with a language model or an encoder alone, not with images and sounds in its prompt."""
+"""Options of a language model or an encoder alone, without images and sounds in a prompt."""
 
 
 def part_of(
     subject: Subject, request: Request, options: ProfileOptions, launch: RankLaunch | None = None
 ) -> tuple[Subject, Request]:
-    """What is profiled, over which media: the model with its towers, or one of them and its projector.
+    """The profiled part and its media: the model with its towers, or one tower with its projector.
 
     Cut to some layers, by kinds of layer or on several ranks a tower is its encoder alone. Raises ArchError
     for a part that the model lacks, and for media that it does not read, or that are counted and not run.
@@ -218,11 +218,11 @@ def _with_towers(
     if reason:
         hint = f"--part {named} profiles a tower; without images and sounds it is the language model"
         raise ArchError(f"towers of {subject.name} are counted and not run: {reason}", hint)
-    given = [option for name, option in ALONE.items() if vars(options)[name]]
-    given += [] if launch is None else ["--tp or --dp"]
-    if given:
+    refused = [option for name, option in ALONE.items() if vars(options)[name]]
+    refused += [] if launch is None else ["--tp or --dp"]
+    if refused:
         raise ArchError(
-            f"{given[0]} is of the language model or of one tower, without images and sounds in a prompt",
+            f"{refused[0]} is of the language model or of one tower, without images and sounds in a prompt",
             f"leave it out, or add --part {named}",
         )
     return subject.model.placing(request)
@@ -269,7 +269,7 @@ def measured(
         subject, request, settings, usual, detail, layers=options.layers, per_kind=options.per_kind
     )
     if prediction is not None:
-        report = prediction.beside(report, subject.model, request, launch)
+        report = prediction.compared(report, subject.model, request, launch)
     return MeasuredModel(report, subject, recording)
 
 

@@ -39,7 +39,7 @@ def _amount(value: Any) -> int | None:
 def _goal(name: str) -> Conversion:
     """An amount as a whole number, 3e9 or "3B"."""
     known = accepted(ScaleSettings)[name]
-    return Conversion(known.words, lambda value: known.convert(_amount(value)))
+    return Conversion(known.phrase, lambda value: known.convert(_amount(value)))
 
 
 Params = Annotated[
@@ -79,7 +79,7 @@ Keep = Annotated[Sequence[str], Option("A size that stays as it is: n_kv_heads. 
 
 @dataclass(frozen=True)
 class ScaleOptions:
-    """What `archcli scale` asks."""
+    """Options of `archcli scale`."""
 
     model: ModelLike
     params: Params = None
@@ -101,7 +101,7 @@ class ScaledModel(NamedTuple):
 
 
 def judge_of(name: str) -> Judge:
-    """The judge of shapes scaled from a model of this name.
+    """A judge of scaled shapes, by the rules of `archcli check`.
 
     It reads the YAML of a shape back and checks it; None where values contradict each other.
     """
@@ -134,14 +134,14 @@ def siblings_of(subject: Subject) -> tuple[str, ...]:
 
 
 def scaled(subject: Subject, options: ScaleOptions) -> ScaledModel:
-    """Scale a loaded model. Raises ArchError for options that say nothing, or that no shape meets."""
+    """Scale a loaded model. Raises ArchError for empty options, or options that no shape meets."""
     subject, devices = subject.without_towers(), None
     if options.device is not None:
         from archcli.api.predict import PredictOptions, predict_question  # of a device alone
         from archcli.measure.scale.step import TrainingDevices
 
-        asked = PredictOptions(subject.model, options.device, "train")
-        devices = TrainingDevices(predict_question(subject.model, asked))
+        options_of_training = PredictOptions(subject.model, options.device, "train")
+        devices = TrainingDevices(predict_question(subject.model, options_of_training))
     settings = part(options, ScaleSettings)
     problem = ScaleProblem(subject.model, settings, judge_of(subject.name), devices, siblings_of(subject))
     answer = problem.solve()

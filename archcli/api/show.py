@@ -15,7 +15,7 @@ from archcli.modules.models.model import ModelLike
 
 @dataclass(frozen=True)
 class ShowOptions(MediaOptions):
-    """What `archcli show` asks."""
+    """Options of `archcli show`."""
 
     model: ModelLike
     batch_size: BatchSize = 1

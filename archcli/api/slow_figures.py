@@ -42,9 +42,9 @@ def _plan(settings: Settings) -> Plan:
 
 
 def _check_memory(settings: Settings) -> None:
-    asked = _memory_options(settings).settings()
-    if not is_format(asked.dtype):
-        _ = asked.width  # refuses a type that torch computes nothing in
+    memory_settings = _memory_options(settings).settings()
+    if not is_format(memory_settings.dtype):
+        _ = memory_settings.width  # refuses a type that torch computes nothing in
     _plan(settings)
 
 

@@ -36,7 +36,7 @@ NoPresets = Annotated[bool, Option("Leave the presets out.")]
 
 @dataclass(frozen=True)
 class SurveyOptions:
-    """What `archcli survey` asks of its models and of the presets."""
+    """Options of `archcli survey`."""
 
     columns: Columns = ()
     where: Where = ()
@@ -62,9 +62,9 @@ def described(subjects: Sequence[Subject]) -> list[dict[str, Any]]:
     return [describe(model.name, model.model) for model in subjects]
 
 
-def described_presets(options: SurveyOptions, beside: Sequence[str]) -> list[dict[str, Any]]:
+def described_presets(options: SurveyOptions, excluded: Sequence[str]) -> list[dict[str, Any]]:
     """The records of the presets that are surveyed, but for those `beside` them. Reads an index alone."""
-    names = set() if options.no_presets else {*surveyed_presets(every=options.all_presets)} - {*beside}
+    names = set() if options.no_presets else {*surveyed_presets(every=options.all_presets)} - {*excluded}
     return [record for record in preset_records(COLUMNS) if record["name"] in names]
 
 

@@ -131,7 +131,7 @@ Folder = Annotated[
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """What `archcli sweep` asks."""
+    """Options of `archcli sweep`."""
 
     model: ModelLike
     _: KW_ONLY
@@ -288,7 +288,7 @@ def _models(
             models.append((texts, _of_kinds(base, texts, firsts, taken)))
         except ArchError as error:
             reasons = "; ".join(dict.fromkeys(problem.what for problem in error.problems))
-            problems.append(Problem(reasons, error.problems[0].hint, path=_words(texts)))
+            problems.append(Problem(reasons, error.problems[0].hint, path=_typed(texts)))
     if not models:
         raise ArchError(problems)
     left_out = (f"{problem.path} is left out: {problem.what}." for problem in problems)
@@ -316,7 +316,7 @@ def _of_kinds(base: Model, texts: dict[str, str], firsts: Sequence[str], taken: 
         }
         shown = dict.fromkeys(f"{path.rpartition('.')[2]} {size:,}" for path, size in defaults.items())
         if shown:
-            note = f"{_words({name: texts[name]})} takes {', '.join(shown)}, as archcli kvcache compares it"
+            note = f"{_typed({name: texts[name]})} takes {', '.join(shown)}, as archcli kvcache compares it"
             taken[name + texts[name]] = f"{note}; --vary them for others."
     return model
 
@@ -342,7 +342,7 @@ def _loaded(base: Model, sets: Sequence[str], firsts: Sequence[str]) -> Model:
             return load(base, sets)  # raises the mistake that is the user's
 
 
-def _words(texts: dict[str, str]) -> str:
+def _typed(texts: dict[str, str]) -> str:
     return f"{VARY} {' '.join(f'{name}={text}' for name, text in texts.items())}"
 
 

@@ -65,7 +65,7 @@ Verbose = Annotated[bool, Option("List the operations that torch or fvcore do no
 
 @dataclass(frozen=True)
 class VerifyOptions(MediaOptions):
-    """What `archcli verify` asks."""
+    """Options of `archcli verify`."""
 
     model: ModelLike
     _: KW_ONLY

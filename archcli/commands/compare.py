@@ -33,8 +33,8 @@ def run(
     Each figure has its multiple of the first model's beside it. Without --past or --context both are
     --seq-len, the same for all models.
     """
-    given = models or []
-    loaded = subjects(given, assigned(overrides or (), len(given))) if len(given) >= FEWEST else []
+    names = models or []
+    loaded = subjects(names, assigned(overrides or (), len(names))) if len(names) >= FEWEST else []
     report = compared(loaded, options)
     inputs = {**report.inputs, "set": overrides} if overrides else report.inputs
     show(replace(report, inputs=inputs), form, output, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`archcli devices`: GPUs and their like, with what they hold and do."""
+"""`archcli devices`: GPUs and other devices, with their memory and rates."""
 
 from __future__ import annotations
 

@@ -42,14 +42,14 @@ def run(
     is stored against what a token reads. Without -o a compact drawing is printed as text. Two to four models
     are drawn as columns of one scale, with what tells them apart.
     """
-    given = models or []
-    check_count(len(given))
+    model_args = models or []
+    check_count(len(model_args))
     check_apart(output, as_json=as_json)
-    loaded = subjects(given, assigned(overrides or (), len(given)))
+    loaded = subjects(model_args, assigned(overrides or (), len(model_args)))
     drawing = drawing_of(loaded, options)
     if output is not None:
         drawing.save(output)
-    inputs = {"models": given, "show": options.show, "profile": options.profile}
+    inputs = {"models": model_args, "show": options.show, "profile": options.profile}
     notes = [note for model in loaded for note in model.name_notes]
     names = [model.name for model in loaded]
     say_written("draw", names, inputs, output, as_json=as_json, notes=notes, rows=drawing.rows())

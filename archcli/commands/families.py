@@ -1,4 +1,4 @@
-"""`archcli families`: the model types that are read from a config.json, a line each."""
+"""`archcli families`: the model types of config.json that archcli reads, a line each."""
 
 from __future__ import annotations
 

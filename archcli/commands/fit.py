@@ -58,8 +58,8 @@ def run(
         raise ArchError(
             "--plot draws one model on a device, and none is named", "name one, or leave --plot out"
         )
-    asked = options if plot is None else replace(options, verbose=True)
-    report = _report(asked, overrides or ())
+    question = options if plot is None else replace(options, verbose=True)
+    report = _report(question, overrides or ())
     if plot is not None:
         from archcli.render.picture.fit import save_fit  # of a picture alone
 

@@ -14,7 +14,7 @@ from archcli.render import show
 @asking(FlopsOptions, ModuleOptions)
 def run(
     options: FlopsOptions,
-    own: ModuleOptions,
+    running: ModuleOptions,
     *,
     overrides: Set = None,
     form: Form = None,
@@ -30,5 +30,5 @@ def run(
     def answer() -> Report:
         return flops_report(subject(options.model, overrides), options)
 
-    report = of_any("flops", options, own, {"set": overrides}, answer)
+    report = of_any("flops", options, running, {"set": overrides}, answer)
     show(report, form, output, as_json=as_json)

@@ -28,7 +28,7 @@ PlotFile = Annotated[
 @asking(MemoryOptions, ModuleOptions)
 def run(
     options: MemoryOptions,
-    own: ModuleOptions,
+    running: ModuleOptions,
     *,
     plot: PlotFile = None,
     overrides: Set = None,
@@ -47,7 +47,7 @@ def run(
         loaded = subject(options.model, overrides)
         return loaded.judged("memory", lambda: _answer(loaded, options, plot))
 
-    report = of_any("memory", options, own, {"set": overrides, "plot": plot}, answer)
+    report = of_any("memory", options, running, {"set": overrides, "plot": plot}, answer)
     show(report, form, output, as_json=as_json)
 
 

@@ -14,7 +14,7 @@ from archcli.render import show
 @asking(ParamsOptions, ModuleOptions)
 def run(
     options: ParamsOptions,
-    own: ModuleOptions,
+    running: ModuleOptions,
     *,
     overrides: Set = None,
     form: Form = None,
@@ -33,6 +33,6 @@ def run(
             subject(options.model, overrides), options
         )
 
-    report = of_any("params", options, own, {"set": overrides}, answer)
+    report = of_any("params", options, running, {"set": overrides}, answer)
     show(report, form, output, as_json=as_json)
     return 0 if report.totals.get("ok", True) else 1

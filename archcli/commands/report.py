@@ -42,14 +42,14 @@ def run(
     fits, design rules and formulas. Contexts, batches and all sizes of a model can be changed in it, and
     every count follows exactly, as with --set.
     """
-    given = models or []
-    check_count(len(given), "report")
+    model_args = models or []
+    check_count(len(model_args), "report")
     check_apart(output, as_json=as_json)
     check_page(output)
-    loaded = subjects(given, assigned(overrides or (), len(given)))
-    page = report_of([ReportedModel(*pair) for pair in zip(loaded, given, strict=True)], options)
+    loaded = subjects(model_args, assigned(overrides or (), len(model_args)))
+    page = report_of([ReportedModel(*pair) for pair in zip(loaded, model_args, strict=True)], options)
     page.save(output)
-    inputs = {"models": given, **asdict(options)}
+    inputs = {"models": model_args, **asdict(options)}
     notes, names = (*page.left_out, *page.taken), [model.name for model in loaded]
     say_written("report", names, inputs, output, as_json=as_json, notes=notes)
     if opened and descriptor(output) is None:

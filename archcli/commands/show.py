@@ -28,7 +28,7 @@ SUFFIXES = {**BY_SUFFIX, ".yaml": ("yaml",), ".yml": ("yaml",)}
 @asking(ShowOptions, ModuleOptions)
 def run(
     options: ShowOptions,
-    own: ModuleOptions,
+    running: ModuleOptions,
     *,
     overrides: Set = None,
     form: FormOrYaml = None,
@@ -40,7 +40,7 @@ def run(
     With --format yaml, print the architecture as YAML: what archcli read from a config.json or GGUF file.
     """
     chosen = chosen_format(form, output, as_json=as_json, suffixes=SUFFIXES)
-    beside = {"set": overrides, "format yaml": chosen == "yaml"}
+    extra = {"set": overrides, "format yaml": chosen == "yaml"}
     if chosen == "yaml" and module_named(str(options.model)) is None:
         model = subject(options.model, overrides).model
         # one key says it: a config.json's form is its quantization as well
@@ -50,4 +50,4 @@ def run(
     def answer() -> Report:
         return shown_forward(subject(options.model, overrides), options)
 
-    show(of_any("show", options, own, beside, answer), chosen, output)
+    show(of_any("show", options, running, extra, answer), chosen, output)

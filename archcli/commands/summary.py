@@ -16,7 +16,7 @@ from archcli.render import show
 @asking(SummaryOptions, ModuleOptions)
 def run(
     options: SummaryOptions,
-    own: ModuleOptions,
+    running: ModuleOptions,
     *,
     form: Form = None,
     as_json: Json = False,
@@ -28,19 +28,19 @@ def run(
     values, so that nothing is computed and no weight is read. Equal layers stand once, as layers.*. What
     multiplies tensors and has no formula is an error that names it, never a zero. Needs torch.
     """
-    found = module_name(options.module)
-    report = _of_class(options, own) if found is None else of_named("summary", found, options, own)
+    name = module_name(options.module)
+    report = _of_class(options, running) if name is None else of_named("summary", name, options, running)
     show(report, form, output, as_json=as_json)
 
 
-def _of_class(options: SummaryOptions, own: ModuleOptions) -> Report:
+def _of_class(options: SummaryOptions, running: ModuleOptions) -> Report:
     """The report on the class of a config.json; ArchError for what archcli describes."""
-    if own.by_class:
-        return compared("summary", options.module, options, own, {})
+    if running.by_class:
+        return compared("summary", options.module, options, running, {})
     try:
         load(options.module)
     except UndescribedError as error:
-        return of_class("summary", error, options, own, {})
+        return of_class("summary", error, options, running, {})
     except NoModelError:
         pass
     hint = "pkg.module:function names one; of an architecture ask params, flops or show"

@@ -37,10 +37,10 @@ def run(
     of the presets, one of each series and generation, with the median and quartiles of every figure.
     """
     # a model that is named twice is one row
-    given = list(dict.fromkeys(models or ()))
-    if options.no_presets and not given:
+    names = list(dict.fromkeys(models or ()))
+    if options.no_presets and not names:
         raise ArchError("no model to survey", "name some, or leave --no-presets out")
-    loaded = subjects(given)
-    listed = [*given, *(model.name for model in loaded if model.name_notes)]
+    loaded = subjects(names)
+    listed = [*names, *(model.name for model in loaded if model.name_notes)]
     report = surveyed(loaded, options, described_presets(options, listed))
     show(report, form, output, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`archcli sweep`: which shapes of an architecture meet conditions, and which of those are best."""
+"""`archcli sweep`: the shapes of an architecture that meet conditions, and the best of them."""
 
 from __future__ import annotations
 

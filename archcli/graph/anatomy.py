@@ -168,7 +168,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Cell:
-    """A layer in the strip, or a run of `count` like ones: its mixers' and its networks' hues and letters."""
+    """A layer in the strip, or a run of `count` alike ones; (hue, letter) of its mixers and networks."""
 
     first: int
     count: int
@@ -178,7 +178,7 @@ class Cell:
 
 
 class LayerRun(NamedTuple):
-    """Layers under a brace: runs of `lengths` like ones, `times` in turn. Those of a strip are all of it."""
+    """Layers under a brace: runs of these `lengths`, repeated `times`; the braces of a strip cover it."""
 
     first: int
     end: int
@@ -189,7 +189,11 @@ class LayerRun(NamedTuple):
 
 @dataclass(frozen=True)
 class Strip:
-    """All layers of a stack, between what comes before and after: labels of boxes, from the input up."""
+    """All layers of a stack.
+
+    cells: its layers. runs: of alike layers. n_layers: their number.
+    before, after: labels of boxes before and after the layers, from the input up. beside: of those apart.
+    """
 
     title: str
     cells: tuple[Cell, ...]
@@ -201,7 +205,7 @@ class Strip:
 
 
 class Share(NamedTuple):
-    """A component of the bars at the foot: what is stored of it, and what of that a token reads."""
+    """A component of the bars at the foot: its stored numbers, and those that one token reads."""
 
     name: str
     hue: Hue
@@ -213,9 +217,10 @@ class Share(NamedTuple):
 class Anatomy:
     """All that a drawing of one model says.
 
-    headline: key figures, each with its caption and its form (`short`, `bytes`). `shares` are those of the
-    quantity that is shown (`params`, `flops`, `bytes`, `kv`, `time`), `foot` the words beside them. `towers`
-    are the encoders beside a language model, each under the name of its part.
+    headline: key figures, each with its caption and its form (`short`, `bytes`).
+    strips: the stacks of layers. kinds: of layer. parts: mixers and networks.
+    shares: of the quantity `shown` (`params`, `flops`, `bytes`, `kv`, `time`). foot: lines beside them.
+    towers: encoders beside a language model, each under the name of its part.
     """
 
     name: str

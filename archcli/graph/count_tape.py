@@ -167,7 +167,7 @@ class CountTape:
         """A tape that writes a row without cost for each op that owns weights, at the same path."""
         return self._child(DeclaringTape)
 
-    def own(self) -> CountTape:
+    def unshared(self) -> CountTape:
         """A tape at the same path whose weights are stored for each occurrence."""
         return self._child(type(self), stored=None)
 

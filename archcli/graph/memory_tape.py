@@ -213,7 +213,7 @@ class MemoryTape(InPeriods):
         storage = LiveStorage(Allocation(size, self.times, path, pieces), self.ledger)
         if self.region is not None:
             # a weak reference: the ledger must not hold what the forward has dropped
-            self.ledger.region(self.region).made.append(ref(storage))
+            self.ledger.region(self.region).storages.append(ref(storage))
         return storage
 
     def _record(self, op: Op, call: Call, xs: tuple[Tensor, ...], row: Row, run: TracedRun) -> None:
@@ -228,8 +228,8 @@ class MemoryTape(InPeriods):
                 self.ledger.keep(storage)
         elif self.region is not None and self.recomputed.keeps(row.path):
             # not run again: its results, and what it made for its backward
-            own = (s for s, of in zip(storages, run.kept, strict=True) if not isinstance(of, In))
-            for result in (*(place.storage for place in run.places), *own):
+            results = (s for s, of in zip(storages, run.kept, strict=True) if not isinstance(of, In))
+            for result in (*(place.storage for place in run.places), *results):
                 self._hold(result, region)
         if not self.ledger.follows:
             return

@@ -189,7 +189,7 @@ class Tape(Protocol):
     def declaring(self) -> Tape | None:
         """A tape that declares the weights of ops and counts nothing else; None where weights exist."""
 
-    def own(self) -> Tape:
+    def unshared(self) -> Tape:
         """A tape for weights of this occurrence alone, within a module whose weights are shared."""
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:

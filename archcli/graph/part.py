@@ -38,15 +38,14 @@ LABELS = {
 class Part:
     """A part of an operation's cost, in one class of arithmetic.
 
-    FLOPs (2 per multiply-add), elements read and written, and the parts its backward adds.
-
-    `flops` is what the architecture asks for (exact masks); `executed` is what an eager run does (full S x
-    S attention), where it differs. In `backward`, `wrt` says whose gradient a part yields: the index of an
-    input, several indices if any one of them needs it, or the name of a weight. A part that
-    is `training` is spent in training alone, one that `scans` goes from token to token (a running sum, a
-    substitution), which torch does in one kernel. `weights` are those of the elements read or written that
-    belong to a weight of the operation or to its gradient: where several copies of the weight are at work,
-    as in routed experts, each is moved.
+    flops: 2 per multiply-add, by the architecture (exact masks).
+    executed: FLOPs of an eager run (full S x S attention), where they differ.
+    read, written: elements. weights: those of them in a weight of the operation or its gradient; of several
+        copies of the weight, as in routed experts, each is moved.
+    backward: the parts that its backward adds. wrt: of such a part the gradient that it yields: the index of
+        an input, several indices where any of them needs it, or the name of a weight.
+    training: spent in training alone.
+    scans: goes from token to token (a running sum, a substitution), in one kernel of torch.
     """
 
     name: str

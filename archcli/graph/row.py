@@ -44,9 +44,12 @@ class PassPart(NamedTuple):
 class Row:
     """One counted operation of the forward: path, shapes, weights, cost and states.
 
-    Costs are per occurrence; `times` repeats them. `stored` says how many of these occurrences store their
-    weights, None for all: 1 of layers that share theirs, 0 where those of an earlier row are used again.
-    Weights that are not `trained` are frozen: they get no gradient.
+    inputs, outputs: shapes. weights: shapes by name. parts: of the cost. states: cached for later tokens.
+    times: occurrences of the row; costs are of one.
+    experts: number and choice of the experts that it runs in; None outside of a mixture.
+    trained: False for frozen weights, which get no gradient.
+    stored: occurrences that store weights; None for all, 1 of layers that share theirs, 0 where the weights
+        are an earlier row's.
     """
 
     path: str

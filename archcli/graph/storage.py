@@ -19,7 +19,7 @@ from archcli.graph.row import Row
 # eq=False: two storages of equal bytes are two
 @dataclass(slots=True, eq=False)
 class Allocation:
-    """A storage as it is remembered: its bytes, how many layers have one like it, the row that made it.
+    """The record of a storage: its bytes, the number of layers with one like it, its row.
 
     It stands for `pieces` of them, of which each step of a loop made one.
     """
@@ -31,7 +31,7 @@ class Allocation:
 
 
 class LiveStorage:
-    """A storage that is alive: when the last reference is dropped, the ledger takes it off."""
+    """A live storage; the ledger frees it with its last reference."""
 
     # a class with slots has no weak references of its own, and regions hold such
     __slots__ = ("__weakref__", "count", "is_cache", "ledger", "record")
@@ -74,7 +74,7 @@ class Moment(NamedTuple):
 
 
 class Value(NamedTuple):
-    """A tensor as an edge: what made it (a step's number, or a weight's path), which output, its bytes."""
+    """A tensor as an edge: its source (number of a step, or path of a weight), output index, bytes."""
 
     maker: int | str
     output: int
@@ -83,29 +83,29 @@ class Value(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """One operation as it ran: where its inputs come from, what it made, and what its backward takes."""
+    """One operation of a pass: the sources of its inputs, its outputs, and inputs of its backward."""
 
     row: Row
     inputs: tuple[Value | None, ...]
-    """Those that get a gradient; None in the place of any other."""
+    """Inputs that get a gradient; None in place of any other."""
     outputs: tuple[Value, ...]
     kept: tuple[Allocation, ...]
     weight_gradients: Number
     """Bytes of the gradients of its own weights."""
     workspace: Workspace
     region: str | None
-    """The path of what is recomputed together with it; None where nothing is."""
+    """The path of its recomputed module; None outside of one."""
     alive_again: Number
-    """Bytes alive of that region while the operation runs again."""
+    """Bytes alive of the recomputed module while the operation runs again."""
     hands_on: bool
-    """Whether its inputs get the gradient of its output as it is."""
+    """Whether its inputs get the gradient of its output unchanged."""
     summed_bias: Number
     """Bytes of a bias whose gradient is summed up after the others; 0 without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """Which modules and operations a backward computes again, and the operations in them that it does not.
+    """Rules for activation recomputation: modules and operations computed again, and exceptions in them.
 
     Each is told by rules of paths. What is not computed again has kept its results.
     """
@@ -124,25 +124,27 @@ class Recomputed:
 
 @dataclass(slots=True, eq=False)
 class RecomputedRegion:
-    """Storages made within a module that is recomputed: those its locals hold, and those its steps keep."""
+    """Storages of a recomputed module: held by its local variables, or kept by its steps."""
 
-    made: list[ref[LiveStorage]] = field(default_factory=list)
+    storages: list[ref[LiveStorage]] = field(default_factory=list)
     kept: dict[int, Allocation] = field(default_factory=dict)
 
     def alive(self, saved: Mapping[int, LiveStorage]) -> Number:
         """Bytes alive when the module runs again, at the same operation, beside what autograd has saved."""
         # a tensor that a local holds and a step keeps is one storage: the dict has it once
-        held = [storage.record for made in self.made if (storage := made()) is not None]
+        held = [storage.record for storage_of in self.storages if (storage := storage_of()) is not None]
         fresh = {id(a): a for a in held if id(a) not in saved}
         return sum(a.size for a in {**fresh, **self.kept}.values())
 
 
 @dataclass(slots=True, eq=False)
 class Ledger:
-    """The storages alive in a pass, kept or cached, its moments and steps, and those saved by autograd.
+    """The storages of a pass: alive, kept by autograd, cached; and its moments and steps.
 
-    `entries` are the inputs of each region that is recomputed, by its path. With `follows` false it
-    records what is kept, but neither moments nor steps.
+    live, kept, cache: bytes now. moments, steps: of the operations so far.
+    saved: storages saved by autograd, by id. entries: inputs of each recomputed module, by its path.
+    regions: recomputed modules by path.
+    follows: False leaves moments and steps out.
     """
 
     live: Number = 0
@@ -164,7 +166,7 @@ class Ledger:
                 self.kept = self.kept + storage.record.size * storage.record.times
 
     def region(self, path: str) -> RecomputedRegion:
-        """The storages of the module at a path that is recomputed."""
+        """The storages of the recomputed module at a path."""
         return self.regions.setdefault(path, RecomputedRegion())
 
     def note(self, path: str, running: Number) -> None:

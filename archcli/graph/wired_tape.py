@@ -32,7 +32,7 @@ class RowIds:
 
 
 class MadeBy(NamedTuple):
-    """What made a tensor: a row by its number, and which of its outputs, or which of its weights by name."""
+    """The source of a tensor: a row's number, and the index of its output or the name of its weight."""
 
     row: int
     which: int | str = 0
@@ -125,7 +125,7 @@ class WiredTape(ShapeTape):
 
 
 class CachingTape(StateTape):
-    """A StateTape that notes which output of which operation each state holds, by the ids of wired rows.
+    """A StateTape that notes the source of each state: the output of an operation, by row ids.
 
     cached: the id of each operation that caches something, and what.
     makers: by id, which operation and which of its outputs made an operation's first input.
@@ -158,7 +158,7 @@ class CachingTape(StateTape):
         return child
 
     def keeper(self, row_id: str, among: Container[str]) -> tuple[str, tuple[int, ...]]:
-        """The operation among these that made what an operation caches, and which of its outputs that is.
+        """The source of an operation's cached tensor: a row and the index of its output.
 
         The operation itself, without an output, where it is one of them.
         """

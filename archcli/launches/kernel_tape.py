@@ -281,7 +281,7 @@ class KernelTape(InPeriods):
         """None: weights are made when they are used."""
         return None
 
-    def own(self) -> Any:
+    def unshared(self) -> Any:
         """A tape at the same path whose weights are this occurrence's own."""
         tape = self._child(type(self), stored=None)
         tape.home = self.path

@@ -23,9 +23,10 @@ MOST_KNOWN = 1 << 14
 
 
 class OutputFacts(NamedTuple):
-    """An output: what torch's functions see of it, and the number of its memory.
+    """An output of a known run.
 
-    The memories of inputs and weights come first, then new ones; `of` is the shape of a new one.
+    memory: its number; inputs and weights come first, then new ones. of: the shape of a new memory.
+    shape, dtype, laid, offset, requires_grad, repeats: as torch's functions see the output.
     """
 
     memory: int
@@ -54,14 +55,14 @@ def _facts_of(x: ShapeTensor) -> tuple[Hashable, ...]:
     return x.shape, x.dtype, x.laid, x.offset, x.storage.shape, x.requires_grad, x.repeats
 
 
-def run_once(log: Log, call: Hashable, given: Sequence[ShapeTensor], run: Callable[[], Any]) -> Any:
-    """What `run` returns, run only where no call like it was; `given` are its inputs and weights.
+def run_once(log: Log, call: Hashable, inputs: Sequence[ShapeTensor], run: Callable[[], Any]) -> Any:
+    """What `run` returns, run only where no call like it was; `inputs` are its inputs and weights.
 
     `call` tells apart all that its launches depend on but those tensors.
     """
-    memories = [x.storage for x in given]
+    memories = [x.storage for x in inputs]
     # attention asks whether values lie in the memory of keys
-    key = call, *map(_facts_of, given), *map(memories.index, memories)
+    key = call, *map(_facts_of, inputs), *map(memories.index, memories)
     known = _known.get(key)
     if known is not None:
         for stage, kernel, times in known.launches:

@@ -41,26 +41,26 @@ def launch_many(
 
     The others are saved for the backward: statistics, sums of rows, random states.
     """
-    given = [x for x in inputs if isinstance(x, ShapeTensor)]
-    first = given[0].dtype if given else FP32
-    made = [ShapeTensor(shape, dtype or first) for shape, dtype in outputs]
+    tensors = [x for x in inputs if isinstance(x, ShapeTensor)]
+    first = tensors[0].dtype if tensors else FP32
+    results = [ShapeTensor(shape, dtype or first) for shape, dtype in outputs]
     log = current()
-    log.run(name, given, made, work)
-    for x in made:
+    log.run(name, tensors, results, work)
+    for x in results:
         x.repeats = log.repeats
     if log.records and backward is not None:
-        with_gradients = made if differentiable is None else made[:differentiable]
+        with_gradients = results if differentiable is None else results[:differentiable]
         record(with_gradients, inputs, backward)
-        save_for_backward(made[0], *made[len(with_gradients) :])
-    return made
+        save_for_backward(results[0], *results[len(with_gradients) :])
+    return results
 
 
 def launch_gradients(
-    name: str, given: Sequence[Any], inputs: Sequence[Any], *, work: StatedWork = TOLD_BY_TENSORS
+    name: str, reads: Sequence[Any], inputs: Sequence[Any], *, work: StatedWork = TOLD_BY_TENSORS
 ) -> tuple[Any, ...]:
-    """Launch a kernel that computes the gradients of those inputs that need one; None for the others."""
+    """Launch a kernel for the gradients of several inputs; None for an input that needs none."""
     outputs = [(x.shape, x.dtype) for x in inputs if needs_grad(x)]
-    gradients = iter(launch_many(name, given, outputs, work=work))
+    gradients = iter(launch_many(name, reads, outputs, work=work))
     return tuple([next(gradients) if needs_grad(x) else None for x in inputs])
 
 
@@ -101,7 +101,7 @@ def record(outputs: Sequence[ShapeTensor], inputs: Sequence[Any], backward: Back
 
 
 def save_for_backward(out: ShapeTensor, *saved: Any) -> None:
-    """Note further tensors that autograd keeps for `out`, beside those that its backward's kernels read."""
+    """Note tensors that autograd keeps for `out` although no kernel of the backward reads them."""
     if out.node is not None:
         out.node.saved += tuple([x for x in saved if x is not None])
 
@@ -146,10 +146,10 @@ def elementwise(
 
     `backward` gives gradients in the shape of the output; they are summed to those of the inputs.
     """
-    given = [x for x in inputs if isinstance(x, ShapeTensor)]
-    shape = broadcast(*[x.shape for x in given])
+    tensors = [x for x in inputs if isinstance(x, ShapeTensor)]
+    shape = broadcast(*[x.shape for x in tensors])
     out_dtype = result_type(*inputs) if dtype is None else dtype
-    return launch(name, inputs, shape, out_dtype, backward=backward, strides=like_inputs(shape, given))
+    return launch(name, inputs, shape, out_dtype, backward=backward, strides=like_inputs(shape, tensors))
 
 
 def sum_to(gradient: Any, shape: Sizes) -> Any:

@@ -1,4 +1,4 @@
-"""Strides of results: the order of axes in memory that torch chooses for what a kernel writes."""
+"""Strides of results: the order of axes in memory that torch chooses for a kernel's output."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from archcli.launches.tensor import ShapeTensor, Sizes, same_layout
 
 
-def like_inputs(shape: Sizes, given: Sequence[ShapeTensor]) -> Sizes | None:
-    """Strides of an element-wise result of these; None for those in the order of the axes."""
-    if all(x.shape == shape and x.is_contiguous() for x in given):
+def like_inputs(shape: Sizes, inputs: Sequence[ShapeTensor]) -> Sizes | None:
+    """Strides of an element-wise result of these inputs; None for the order of the axes."""
+    if all(x.shape == shape and x.is_contiguous() for x in inputs):
         return None
-    alike = all(x.shape == shape for x in given)
-    if alike and all(map(_fills_channels_last, given)):
+    alike = all(x.shape == shape for x in inputs)
+    if alike and all(map(_fills_channels_last, inputs)):
         return channels_last(shape)
-    laid = [_broadcast_strides(x, shape) for x in given]
-    if alike and laid.count(laid[0]) == len(laid) and is_dense(given[0]):
+    laid = [_broadcast_strides(x, shape) for x in inputs]
+    if alike and laid.count(laid[0]) == len(laid) and is_dense(inputs[0]):
         return laid[0]
     return ordered_strides(shape, laid)
 
@@ -43,7 +43,7 @@ def dense_strides(shape: Sizes, strides: Sizes) -> Sizes:
 
 
 def preserved_strides(x: ShapeTensor) -> Sizes:
-    """Strides of a copy: those of x where it has no gaps, else without them in the same order of axes."""
+    """Strides of a copy: those of x, without its gaps."""
     return x.strides if is_dense(x) else dense_strides(x.shape, x.strides)
 
 
@@ -83,7 +83,7 @@ def _compared(shape: Sizes, operands: Sequence[Sizes], inner: int, outer: int) -
 
 
 IMAGES = 4
-"""Axes of a tensor that torch may take for images, and lays out with the second axis last."""
+"""Axes of a tensor that torch may lay out as images, with the second axis innermost."""
 
 
 def channels_last(shape: Sizes) -> Sizes:
@@ -93,7 +93,7 @@ def channels_last(shape: Sizes) -> Sizes:
 
 
 def is_channels_last(x: ShapeTensor) -> bool:
-    """Whether torch sees the second axis as the one that lies innermost (is_channels_last_strides_2d)."""
+    """Whether torch sees the second axis as innermost (is_channels_last_strides_2d)."""
     if x.ndim != IMAGES or x.strides[1] == 0:
         return False
     least = 0
@@ -107,5 +107,5 @@ def is_channels_last(x: ShapeTensor) -> bool:
 
 
 def _fills_channels_last(x: ShapeTensor) -> bool:
-    """Whether it lies in memory without gaps with the second axis innermost; axes of length 1 do not tell."""
+    """Whether it has no gaps and its second axis innermost; axes of length 1 count for neither."""
     return x.ndim == IMAGES and same_layout(x.shape, x.strides, channels_last(x.shape))

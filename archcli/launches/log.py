@@ -1,4 +1,4 @@
-"""The log of a pass: which kernels were launched, by which operation, and how the backward goes on."""
+"""The log of a pass: its kernels, the operation of each, and its graph for the backward."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from archcli.launches.kernel import KernelCost, Stage, StatedWork, cost_of
 
 Gradients = Sequence[Any]
 Backward = Callable[..., Gradients]
-"""From the gradients of the outputs, None for those without, to the gradients of the inputs."""
+"""Maps gradients of the outputs, None for an output without one, to gradients of the inputs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaunchOrigin:
-    """The operation of the architecture that launches: its path, how often it runs, and its parts.
+    """The operation behind a launch: its path, its number of runs, its parts.
 
     One run of an operation is one origin, told from others by identity: launches are counted by it.
     """
@@ -31,11 +31,11 @@ class LaunchOrigin:
 
 
 NOT_KNOWN = (NotImplementedError, AttributeError, TypeError)
-"""Errors of an operation that calls a function of torch which the stand-in lacks, or with unknown options."""
+"""Errors of an operation that calls an unknown function of torch, or a known one with unknown options."""
 
 
 def unknown_kernels(problem: Exception, origin: LaunchOrigin) -> ArchError:
-    """The error for a user: which operation, which function of torch, how to go on."""
+    """The error for an operation whose function of torch is unknown, with what to do."""
     hint = "what it launches can be measured: `archcli profile` runs it"
     return ArchError(Problem(str(problem), hint, path=origin.path))
 
@@ -50,7 +50,7 @@ class LoggedLaunch(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class GradNode:
-    """A step that autograd recorded: its inputs, and how their gradients follow from the outputs'.
+    """A step recorded by autograd: its inputs, and the function of their gradients.
 
     `results` are shape and number type of each output, `saved` tensors that torch keeps beside those that the
     kernels of its backward read.
@@ -65,13 +65,13 @@ class GradNode:
 
     @property
     def outputs(self) -> int:
-        """How many outputs have gradients."""
+        """The number of outputs with gradients."""
         return len(self.results)
 
 
 @dataclass(slots=True, eq=False)
 class Log:
-    """Launches of a pass so far, and what autograd recorded; `backend` says whose kernels run.
+    """Launches of a pass so far, and steps recorded by autograd; `backend` is cpu or cuda.
 
     What runs now counts `repeats` times: it stands for as many steps of a loop.
     """

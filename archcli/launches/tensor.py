@@ -198,42 +198,42 @@ class ShapeTensor:
     def __getitem__(self, index: Any) -> Any:
         return self.getitem(index)
 
-    def __add__(self, other: Any) -> Any:
-        return self.add(other)
+    def __add__(self, operand: Any) -> Any:
+        return self.add(operand)
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
-        return self.sub(other)
+    def __sub__(self, operand: Any) -> Any:
+        return self.sub(operand)
 
-    def __rsub__(self, other: Any) -> Any:
-        return self.rsub(other)
+    def __rsub__(self, operand: Any) -> Any:
+        return self.rsub(operand)
 
-    def __mul__(self, other: Any) -> Any:
-        return self.mul(other)
+    def __mul__(self, operand: Any) -> Any:
+        return self.mul(operand)
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> Any:
-        return self.div(other)
+    def __truediv__(self, operand: Any) -> Any:
+        return self.div(operand)
 
-    def __rtruediv__(self, other: Any) -> Any:
-        return self.reciprocal().mul(other)
+    def __rtruediv__(self, operand: Any) -> Any:
+        return self.reciprocal().mul(operand)
 
-    def __floordiv__(self, other: Any) -> Any:
-        return self.floor_divide(other)
+    def __floordiv__(self, operand: Any) -> Any:
+        return self.floor_divide(operand)
 
-    def __mod__(self, other: Any) -> Any:
-        return self.remainder(other)
+    def __mod__(self, operand: Any) -> Any:
+        return self.remainder(operand)
 
-    def __pow__(self, other: Any) -> Any:
-        return self.pow(other)
+    def __pow__(self, operand: Any) -> Any:
+        return self.pow(operand)
 
-    def __rpow__(self, other: Any) -> Any:
-        return FUNCTIONS["pow"](other, self)
+    def __rpow__(self, operand: Any) -> Any:
+        return FUNCTIONS["pow"](operand, self)
 
-    def __matmul__(self, other: Any) -> Any:
-        return self.matmul(other)
+    def __matmul__(self, operand: Any) -> Any:
+        return self.matmul(operand)
 
     def __neg__(self) -> Any:
         return self.neg()
@@ -241,29 +241,29 @@ class ShapeTensor:
     def __invert__(self) -> Any:
         return self.bitwise_not()
 
-    def __and__(self, other: Any) -> Any:
-        return self.bitwise_and(other)
+    def __and__(self, operand: Any) -> Any:
+        return self.bitwise_and(operand)
 
-    def __or__(self, other: Any) -> Any:
-        return self.bitwise_or(other)
+    def __or__(self, operand: Any) -> Any:
+        return self.bitwise_or(operand)
 
-    def __lt__(self, other: Any) -> Any:
-        return self.lt(other)
+    def __lt__(self, operand: Any) -> Any:
+        return self.lt(operand)
 
-    def __le__(self, other: Any) -> Any:
-        return self.le(other)
+    def __le__(self, operand: Any) -> Any:
+        return self.le(operand)
 
-    def __gt__(self, other: Any) -> Any:
-        return self.gt(other)
+    def __gt__(self, operand: Any) -> Any:
+        return self.gt(operand)
 
-    def __ge__(self, other: Any) -> Any:
-        return self.ge(other)
+    def __ge__(self, operand: Any) -> Any:
+        return self.ge(operand)
 
-    def __eq__(self, other: object) -> Any:
-        return self.eq(other)
+    def __eq__(self, operand: object) -> Any:
+        return self.eq(operand)
 
-    def __ne__(self, other: object) -> Any:
-        return self.ne(other)
+    def __ne__(self, operand: object) -> Any:
+        return self.ne(operand)
 
     __hash__ = object.__hash__
 

@@ -24,7 +24,7 @@ from archcli.recording.operations import OpKey
 def run_backward(
     log: Log, outputs: list[ShapeTensor], gradients: list[ShapeTensor], folded: FoldedLayers | None = None
 ) -> list[ShapeTensor]:
-    """Launch the kernels of the backward from the gradients of the outputs; returns those of the weights.
+    """Launch the kernels of the backward from the outputs' gradients; returns the weights' gradients.
 
     `folded` compares the gradients that enter and leave layers, where one stands for others.
     """
@@ -36,14 +36,14 @@ def run_backward(
     log.stage = "backward"
     with logged(log), without_grad():
         for node in reversed(log.nodes):
-            given = waiting.pop(id(node), None)
-            if given is None:
+            arrived = waiting.pop(id(node), None)
+            if arrived is None:
                 continue
             if folded is not None:
-                folded.arrive(node, given)
+                folded.arrive(node, arrived)
             log.origin, log.repeats = node.origin, node.repeats
             try:
-                of_inputs = node.backward(*[given.get(i) for i in range(node.outputs)])
+                of_inputs = node.backward(*[arrived.get(i) for i in range(node.outputs)])
             except NOT_KNOWN as problem:
                 raise unknown_kernels(problem, node.origin) from problem
             for x, gradient in zip(node.inputs, of_inputs, strict=False):
@@ -61,7 +61,7 @@ def _accumulate(
     leaves: dict[int, ShapeTensor],
     log: Log,
 ) -> None:
-    """Add a gradient to those that its tensor has already, in the tensor's number type."""
+    """Add a gradient to its tensor's sum of gradients, in the tensor's number type."""
     if gradient is None or not isinstance(x, ShapeTensor) or not x.requires_grad:
         return
     if gradient.dtype != x.dtype:
@@ -143,7 +143,7 @@ def _run_forward(
 def _cache_before(
     model: Model, request: Request, execution: Execution, dtype: DType, folded: FoldedLayers | None
 ) -> Any:
-    """The cache before a pass: None if it keeps none, empty, or that of the tokens before.
+    """The cache before a pass: None without a cache, () for an empty one, or that of earlier tokens.
 
     A step of one token launches the same whatever the layout of the states it reads. Several tokens read them
     as they were left, and so the pass before is run.

@@ -34,11 +34,12 @@ TRAINED_BESIDE = ("nf4", "nf4-double")
 
 
 class Loaded(NamedTuple):
-    """A model, its name, the file or preset it came from, and its tree.
+    """A loaded model.
 
-    `notes` say what an import left out or took for granted; `config` is the data of the config.json of an
-    imported one; `conflicts` are values that contradict each other, where that was allowed. `dtype` is the
-    format that the model's name states: q4_k_m of llama3.1:8b-instruct-q4_K_M.
+    source: its file or preset. tree: its YAML as nodes with places.
+    notes: what an import left out or took for granted. config: the imported config.json's data; else None.
+    conflicts: values that contradict each other, where that is allowed.
+    dtype: the format in the model's name, q4_k_m of llama3.1:8b-instruct-q4_K_M; empty without one.
     """
 
     model: Model

@@ -104,8 +104,8 @@ def _begin_alike(name: str, preset: str) -> bool:
 
 def _numbers_agree(name: str, preset: str) -> bool:
     """Whether a preset has one of the numbers of a name that has any: gpt-4 is not near to gpt-1."""
-    stated = set(NUMBERS.findall(name))
-    return not stated or not stated.isdisjoint(NUMBERS.findall(preset))
+    numbers = set(NUMBERS.findall(name))
+    return not numbers or not numbers.isdisjoint(NUMBERS.findall(preset))
 
 
 def _beginning(plain: str) -> list[str]:
@@ -131,16 +131,16 @@ def same_release(name: str) -> list[str]:
     Qwen/Qwen3-4B-Instruct-2507 is not qwen3-4b. Mistral-Nemo-Instruct-2407 is mistral-nemo-12b, for the
     repository that this names as its source has the date, too.
     """
-    words = name_words(name)
+    parts = name_words(name)
     variants = {preset: set(filter(VARIANT.fullmatch, name_words(preset))) for preset in same_preset(name)}
-    same = [preset for preset in variants if variants[preset] <= words and has_release(preset, words)]
+    same = [preset for preset in variants if variants[preset] <= parts and has_release(preset, parts)]
     most = max((len(variants[preset]) for preset in same), default=0)
     return [preset for preset in same if len(variants[preset]) == most]
 
 
-def has_release(preset: str, words: Collection[str]) -> bool:
+def has_release(preset: str, parts: Collection[str]) -> bool:
     """Whether the words that tell a release are in a preset's name, or in its source's."""
-    release = set(filter(RELEASE.fullmatch, words))
+    release = set(filter(RELEASE.fullmatch, parts))
     return release <= name_words(preset) or release <= name_words(_source(preset))
 
 

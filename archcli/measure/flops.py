@@ -55,11 +55,11 @@ def count_flops(
     unmasked = mask == "dense"
     counted, media = _counted(model, request, unmasked=unmasked)
     rows, classes = _folds(counted, unmasked=unmasked)
-    tokens = counted.batch_size * counted.new
     matmul, other_flops = (sum(row[key] for row in rows) for key in AMOUNTS)
     # rounded only behind the sums: a share of targets or of zero experts makes FLOPs fractions
     rows = [{key: rounded(value) if key in AMOUNTS else value for key, value in row.items()} for row in rows]
     inputs = plan_inputs(model)
+    sent = {"sent_elements": counted.sent_elements()} if inputs else {}
     totals = {
         "matmul_flops": rounded(matmul),
         "other_flops": rounded(other_flops),
@@ -67,11 +67,12 @@ def count_flops(
         "expected": counted.expected,
         "by_component": {row["component"]: row["matmul_flops"] for row in rows if row["matmul_flops"]},
         "by_class": classes,
-        "tokens": tokens,
-        **({"sent_elements": counted.sent_elements()} if inputs else {}),
+        "tokens": (tokens := counted.batch_size * counted.new),
+        **sent,
         "matmul_flops_per_token": _per(rounded(matmul), tokens),
         **media,
     }
+    usual = {"mask": "exact", "logits": DEFAULT_LOGITS[counted.phase], **WHOLE}
     return Report(
         command="flops",
         model={"name": model.name, "source": model.source},
@@ -81,12 +82,7 @@ def count_flops(
         rows=rows,
         tables=tuple(_tables(totals, rows, macs=macs)),
         notes=(*_notes(model, request, counted, mask), *counted.expectations),
-        usual={
-            **usual_sizes(counted.phase),
-            "mask": "exact",
-            "logits": DEFAULT_LOGITS[counted.phase],
-            **WHOLE,
-        },
+        usual={**usual_sizes(counted.phase), **usual},
         headline="; ".join(_answer(counted, totals, macs=macs)),
     )
 
@@ -97,16 +93,16 @@ def _counted(model: Model, request: Request, *, unmasked: bool) -> tuple[Pass, d
         return _beside_towers(model, request, unmasked=unmasked)
     if not model.media:
         return checked_pass(model, request), {}
-    asked = request.media or model.fitted(request).media
-    passes = [checked_pass(model, replace(request, media=(medium,))) for medium in asked]
+    media = request.media or model.fitted(request).media
+    passes = [checked_pass(model, replace(request, media=(medium,))) for medium in media]
     entries = [
         _of_medium(medium, model.tokens_of(medium), _by_part(counted, model.part_of, unmasked=unmasked))
-        for medium, counted in zip(asked, passes, strict=True)
+        for medium, counted in zip(media, passes, strict=True)
     ]
     first, length = passes[0], sum(counted.new for counted in passes)
     whole = replace(
         first,
-        request=replace(first.request, seq_len=length, media=asked),
+        request=replace(first.request, seq_len=length, media=media),
         rows=tuple(row for counted in passes for row in counted.rows),
     )
     return whole, {"media": entries}

@@ -167,7 +167,7 @@ def medium_in_words(record: Record) -> str:
 
 
 def prompt_tokens(model: Model, text: int | None, media: Media) -> int:
-    """Tokens of a prompt: those of the text, by default 2048, and those that its media become."""
+    """Tokens of a prompt: of its text, by default 2048, and of its images, videos and sounds."""
     text = text or min(DEFAULT_TEXT, model.max_seq_len or DEFAULT_TEXT)
     tokens: int = model.fitted(Request(seq_len=text, media=media)).seq_len
     return tokens

@@ -86,30 +86,30 @@ class LateTables(Sequence[Table]):
         self._make = make
 
     @cached_property
-    def _made(self) -> tuple[Table, ...]:
+    def _tables(self) -> tuple[Table, ...]:
         return tuple(self._make())
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._tables)
 
     @overload
     def __getitem__(self, index: int) -> Table: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[Table]: ...
     def __getitem__(self, index: int | slice) -> Table | Sequence[Table]:
-        return self._made[index]
+        return self._tables[index]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """The result of a command: fixed names for programs, and tables for people.
 
-    `totals` and `rows` hold exact numbers under fixed names; `tables` present the same numbers. `inputs` are
-    the options of the command; a heading leaves out those with their `usual` values. `convention` is printed
-    below every table; `notes` say what the reader must know, a sentence each. `keys` are those of every row,
-    stated where there may be no row. The `headline` answers the question and is the first line; below
-    it stand the settings, by a `title` or as command and inputs. `not_modelled` says what predicted figures
-    leave out, a sentence each.
+    headline: the answer, the first line.
+    title: the settings, the second line; left out, command and inputs.
+    inputs: the options of the command; a heading leaves out those with their `usual` values.
+    totals, rows: exact numbers under fixed names. keys: those of every row, stated where there may be none.
+    tables: the same numbers for people. convention: a line below every table.
+    notes: a sentence each. not_modelled: what predicted figures leave out, a sentence each.
 
     `print(report)` shows the tables, a notebook draws them. `f"{report:md}"` gives another format: plain,
     table, md, html, json or csv.

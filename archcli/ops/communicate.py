@@ -1,4 +1,4 @@
-"""Ops by which the ranks of a plan exchange tensors, each as one of t ranks sees it.
+"""Ops for exchanges of tensors between ranks, each as seen by one of t ranks.
 
 Their cost is data movement of 0 FLOPs: sums over ranks are made on the way, by the library that moves them.
 `sent` is what a rank sends over a ring (arXiv:1909.08053 section 3; arXiv:2205.05198 section 4.2).
@@ -49,7 +49,7 @@ class Communication(Op):
     stride: int = field(default=1, kw_only=True)
 
     def among(self, peers: Any) -> Self:
-        """The op that exchanges with the other ranks when it is run."""
+        """The op, with the ranks to exchange with when it is run."""
         return replace(self, peers=peers)
 
 
@@ -164,7 +164,7 @@ class ReduceScatter(Communication):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnPart(Communication):
-    """The rank's part, along one axis, of what every rank has: a view.
+    """The rank's part, along one axis, of a tensor that every rank has: a view.
 
     Backward fills the rest with zeros, or with `gathers` has the parts of all ranks.
     """

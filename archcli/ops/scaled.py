@@ -113,9 +113,9 @@ class TrainedScale(Op):
         return (scaled, bias(n, numbers)) if self.bias else (scaled,)
 
     def workspace(self, width: int, x: Shape) -> Workspace:
-        """Bytes of the product before the bias is added, or of the factors made of what is stored."""
-        made = prod(self.weights(x)["scale"]) if self.offset else 0
-        return Workspace(width * (prod(x) if self.bias else made))
+        """Bytes of the product before the bias, or of the factors computed from the stored scale."""
+        shifted = prod(self.weights(x)["scale"]) if self.offset else 0
+        return Workspace(width * (prod(x) if self.bias else shifted))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         scale = weights["scale"].to(x.dtype)
@@ -164,7 +164,7 @@ class GatedResidual(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WithinTable(Op):
-    """Ids, 0 for those that a table of `entries` does not have."""
+    """Ids, with 0 in place of any beyond a table of `entries`."""
 
     drawn: ClassVar[str] = "view"
     name: str

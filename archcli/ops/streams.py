@@ -54,7 +54,7 @@ class StreamGates(Op):
 
 
 SETS = 3
-"""Sets of gates of n streams: what a sublayer reads, what it returns to, and n x n that mix them."""
+"""Sets of gates of n streams: n to read, n to return to, n x n to mix them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""Conditions: `params in 7e9±1%`, `100 <= aspect_ratio <= 150`; the tests that their text stands for.
+"""Conditions such as `params in 7e9±1%` and `100 <= aspect_ratio <= 150`, parsed into tests.
 
     condition = expression sign expression {sign expression} | expression "in" range
     range     = expression ".." expression | expression ("±" | "+-") (expression | share)
@@ -57,7 +57,7 @@ class NumberTest(NamedTuple):
 
 
 class TextTest(NamedTuple):
-    """A text that is, has or is without a word, whatever the case; `~` looks for a part of it."""
+    """A text compared with a word, in any case; `~` tests for a part of the text."""
 
     key: str
     sign: str
@@ -76,8 +76,8 @@ class TextTest(NamedTuple):
         text = str(value).lower()
         if self.sign == "~":
             return self.bound in text
-        words = text.replace(",", " ").split()  # of "image, video" each
-        return (self.bound in {text, *words}) == (self.sign != "!=")
+        kinds = text.replace(",", " ").split()  # of "image, video" each
+        return (self.bound in {text, *kinds}) == (self.sign != "!=")
 
 
 class FlagTest(NamedTuple):
@@ -121,7 +121,7 @@ class DateTest(NamedTuple):
 
 
 class MissingTest(NamedTuple):
-    """A value that is missing, or is there."""
+    """A test whether a value is missing."""
 
     key: str
     sign: str
@@ -162,7 +162,7 @@ def signs_of(unit: str) -> list[str]:
 
 
 class ConditionReader:
-    """Reads one condition: `sides` and the `signs` between them, and what all its numbers share."""
+    """Reads one condition: its `sides`, the `signs` between them, the unit of its numbers."""
 
     def __init__(self, phrase: Phrase, vocabulary: Vocabulary) -> None:
         if len(phrase.text) > LONGEST:
@@ -190,7 +190,7 @@ class ConditionReader:
         return equal and self.sides[1].text.lower() == NOTHING
 
     def _of_words(self, term: FigureName, sign: TextSpan) -> Test:
-        """The test of a text or a flag, or of whether a value is missing."""
+        """The test of a text or a flag, or for a missing value."""
         # all that follows is the value, further signs included
         value = span(self.phrase, sign.end, self.whole.end)
         if not value.text or value.text[0] in "<>=!~":
@@ -237,7 +237,7 @@ class ConditionReader:
         return Side(parts[0], "-", parts[1]), Side(parts[0], "+", parts[1])
 
     def _of_dates(self, tests: list[DateTest]) -> list[Test]:
-        """The tests of a chain of dates, or of a range that some date is in."""
+        """The tests of a chain of dates, or of a range of dates."""
         if self.signs[0].text == "in":
             # a range makes two tests: low <= date and date <= high
             low, high = (test.bound for test in tests)
@@ -285,7 +285,7 @@ class ConditionReader:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What must hold of an architecture, or of each of many candidates; all `tests` must hold.
+    """A condition on an architecture, or on many candidates at once; all its `tests` must hold.
 
     `names` and `calls` are what it reads, each once.
     """

@@ -31,7 +31,7 @@ LONGEST = 1000
 # both signs for micro: U+00B5 of keyboards, and the Greek letter that NFKC makes of it
 UNIT = r" ?%|[A-Za-z]+| ?[µ\u03bc]s| [KMGTPEkmgtpe]?i?[Bb]\b| [KMGT]i?\b| k\b| (?:[mun]?s|min|h|d)\b"
 NUMBER = rf"\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?(?:{UNIT})?"
-"""A number with its unit, which a blank may part from it where that is no name: 25 %, 2 KiB, 7 B, 7 ms."""
+"""A number with its unit, with or without a blank: 25 %, 2 KiB, 7 B, 7 ms."""
 NAME = r"[A-Za-z_]\w*(?:\.\w+)*"
 # longer signs come first: an alternation takes the first that fits
 TOKEN = re.compile(rf"(?P<number>{NUMBER})|(?P<name>{NAME})|(?P<sign>\.\.|\+-|//|[-+*/()@,=±])", re.ASCII)

@@ -36,8 +36,8 @@ class Quotient:
         """Whether this is a float or an array of floats."""
         return isinstance(self.over, float) or _kind(self.over) == "f"
 
-    def __add__(self, other: Quotient) -> Quotient:
-        a, b = _alike(self, other)
+    def __add__(self, operand: Quotient) -> Quotient:
+        a, b = _alike(self, operand)
         # an equal denominator is kept: products of them would soon leave 64 bits
         if _same(a.under, b.under):
             return _reduced(_sum(a.over, b.over), a.under)
@@ -47,15 +47,15 @@ class Quotient:
     def __neg__(self) -> Quotient:
         return Quotient(_product(self.over, -1), self.under)
 
-    def __sub__(self, other: Quotient) -> Quotient:
-        return self + -other
+    def __sub__(self, operand: Quotient) -> Quotient:
+        return self + -operand
 
-    def __mul__(self, other: Quotient) -> Quotient:
-        a, b = _alike(self, other)
+    def __mul__(self, operand: Quotient) -> Quotient:
+        a, b = _alike(self, operand)
         return _reduced(_product(a.over, b.over), _product(a.under, b.under))
 
-    def __truediv__(self, other: Quotient) -> Quotient:
-        a, b = _alike(self, other)
+    def __truediv__(self, operand: Quotient) -> Quotient:
+        a, b = _alike(self, operand)
         if _any(b.over == 0):
             raise ZeroDivisionError
         if a.is_real:
@@ -66,8 +66,8 @@ class Quotient:
         over, under = _product(a.over, b.under), _product(a.under, b.over)
         return _reduced(_product(over, sign), _product(under, sign))
 
-    def __floordiv__(self, other: Quotient) -> Quotient:
-        quotient = self / other
+    def __floordiv__(self, operand: Quotient) -> Quotient:
+        quotient = self / operand
         if quotient.is_real:
             return Quotient(quotient.over // 1)
         return Quotient(_floored(quotient.over, quotient.under))

@@ -29,10 +29,11 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeviceActivity:
-    """Nanoseconds of a pass by device state (computing, copying, idle), and counts of launches.
+    """Nanoseconds of a pass by device state, and counts of launches.
 
-    `lost` names launches and activities without their counterpart. `waits` are calls before the last launch
-    in which the CPU waited for the device.
+    busy_ns, copy_ns: computing and copying. sync_ns, launch_ns, ends_ns: idle, by cause.
+    activities, launches: counts. waits: calls before the last launch in which the CPU waited for the device.
+    lost: names of launches and activities without their counterpart.
     """
 
     busy_ns: int

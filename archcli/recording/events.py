@@ -26,7 +26,8 @@ _DEVICE_KINDS: dict[str, Kind] = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu
 class Event(NamedTuple):
     """A range of a trace.
 
-    `thread` is the stream on a device. `launched_by` is the number of the CPU range around the call, or 0.
+    thread: on a device the stream. sequence: number of the autograd node, or -1. id: number of the range.
+    launched_by: number of the CPU range around the call, or 0.
     """
 
     name: str

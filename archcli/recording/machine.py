@@ -72,7 +72,7 @@ def usable_processors() -> list[int]:
 
 
 def processor_seconds(proc: Path = PROC) -> tuple[float | None, float | None]:
-    """Seconds that the usable processors were busy, and those that the host of a virtual machine took.
+    """Seconds in which the usable processors were busy, and in which a virtual machine's host took them.
 
     None where the system does not say (not Linux).
     """

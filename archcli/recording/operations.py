@@ -57,14 +57,14 @@ class CollectiveTime(NamedTuple):
     exposed_s: float
     of_replicas: bool = False
 
-    def plus(self, other: CollectiveTime) -> CollectiveTime:
+    def plus(self, more: CollectiveTime) -> CollectiveTime:
         """Both together, of the same kind."""
         return CollectiveTime(
             self.collective,
-            self.calls + other.calls,
-            self.bytes + other.bytes,
-            self.seconds + other.seconds,
-            self.exposed_s + other.exposed_s,
+            self.calls + more.calls,
+            self.bytes + more.bytes,
+            self.seconds + more.seconds,
+            self.exposed_s + more.exposed_s,
         )
 
 

@@ -61,11 +61,13 @@ class AttentionCalls:
 
 @dataclass(frozen=True, slots=True)
 class StepMemory:
-    """The bytes of one pass: what is there before it, the most that lives at once, and where.
+    """The bytes of one pass: before it, at its peak, and the place of the peak.
 
-    `kept` lives when the forward has ended; `peak` counts weights, buffers and inputs, and the gradients
-    that exist by then. `end` is what a step leaves: those and all gradients. `trained` are the shapes of the
-    weights with a gradient, and the bytes of an element of each.
+    weights, buffers, inputs: before the pass. gradients: of all weights.
+    trained: (shape, bytes of an element) of each weight with a gradient.
+    kept: alive when the forward has ended.
+    peak: the most alive, weights, buffers and inputs included, at `moment` and in the operation at `path`.
+    end: weights, buffers, inputs and gradients, which a step leaves.
     """
 
     weights: int = 0
@@ -96,10 +98,15 @@ class ModuleTimes:
 
 @dataclass(frozen=True)
 class ModuleRun:
-    """One watched run of a module: its name, where it came from, its rows, and what is to be said of it.
+    """One watched run of a module.
 
-    `inputs` are the shapes that it was given, as `ids=int64[1,2048]`; `ties` say which weights are others'.
-    `trained` are the elements of weights that are not frozen, `buffers` and `dtypes` bytes.
+    name, source: of the module. phase, run_on: of the run.
+    inputs: as `ids=int64[1,2048]`.
+    rows: its operations. uncounted: those without a formula. attention: calls of torch's attention.
+    ties: sentences on weights that are the same tensor.
+    trained: elements of weights that are not frozen.
+    buffers: bytes. dtypes: bytes of weights by dtype.
+    memory, times: of the run; None where they were not measured.
     """
 
     name: str

@@ -65,7 +65,7 @@ class Watching(NamedTuple):
 class ProgramRecording:
     """The measurements of a program's steps: plain and traced ones in turn.
 
-    found: steps of the whole program. plain_s, traced_s: wall times of the steps that were timed.
+    steps: those of the whole program. plain_s, traced_s: wall times of the steps that were timed.
     placed: kernels of the traced steps.
     waiting_s: time in the data loader beside kernels, of all traced steps.
     loads_itself: whether a data loader made batches in this process, without workers.
@@ -78,7 +78,7 @@ class ProgramRecording:
     failure: why watching ended early; empty where it did not.
     """
 
-    found: int = 0
+    steps: int = 0
     plain_s: tuple[float, ...] = ()
     traced_s: tuple[float, ...] = ()
     placed: tuple[PlacedTime, ...] = ()

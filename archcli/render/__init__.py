@@ -88,8 +88,10 @@ def chosen_format(
         known = ", ".join(suffixes)
         raise ArchError(f"{output}: {suffix} names no format", f"known are {known}, .txt; or give --format")
     if form is not None and formats and form not in formats:
-        given = "--json" if as_json else f"--format {form}"
-        raise ArchError(f"{given} and -o {output} contradict each other", "rename the file, or leave one out")
+        option = "--json" if as_json else f"--format {form}"
+        raise ArchError(
+            f"{option} and -o {output} contradict each other", "rename the file, or leave one out"
+        )
     return form or formats[0]
 
 

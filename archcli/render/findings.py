@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 TAB = "    "
 INDENT = "    "
 WINDOW = 100
-"""Columns of a line that are drawn at most."""
+"""The most columns of a drawn line."""
 BEFORE = 40
-"""How many of them precede the caret where a line is cut on both sides."""
+"""Columns before the caret where a line is cut on both sides."""
 ELLIPSES = 2
 
 
@@ -57,7 +57,7 @@ def _window(widths: Sequence[int], start: int, room: int) -> tuple[int, int]:
 
 
 def _reach(widths: Sequence[int], room: int) -> int:
-    """How many cells fit into `room` columns, from the first on."""
+    """The number of cells that fit into `room` columns."""
     for i, width in enumerate(widths):
         room -= width
         if room < 0:
@@ -107,7 +107,7 @@ def paragraph(
 
 UNPATCHED = "not stated in a file that could be patched; as options of archcli:"
 MOST_OPTIONS = 4
-"""A help line lists at most so many `--set` options."""
+"""The most `--set` options in a help line."""
 
 
 def full(report: Report, diagnostics: Iterable[Diagnostic], width: int | None) -> str:

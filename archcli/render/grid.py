@@ -98,8 +98,8 @@ def _both(columns: Sequence[Column], record: Mapping[str, Any]) -> list[str]:
     for column in columns:
         value, unit = record.get(column.key, ""), column.unit_of(record)
         mark = "~" if column.key in record.get("estimates", ()) else ""
-        beside = short(value, unit) if unit in TWOFOLD else ""
-        cells += [f"{mark}{exact(value, unit)}", beside and f"{mark}{beside}"]
+        short_form = short(value, unit) if unit in TWOFOLD else ""
+        cells += [f"{mark}{exact(value, unit)}", short_form and f"{mark}{short_form}"]
     return cells
 
 

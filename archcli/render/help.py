@@ -9,7 +9,7 @@ from typing import NamedTuple
 from archcli.render.screen import folded
 
 WIDEST, NARROWEST = 80, 30
-"""Columns of a page, whatever the terminal has: text in longer lines is hard to read."""
+"""The most and fewest columns of a page: longer lines are hard to read."""
 TERMS = 30
 """Columns of a list's terms at most; a longer one stands above its meaning."""
 STACKED = 60

@@ -93,7 +93,7 @@ def _cell(tag: str, text: str, flush_right: bool) -> str:
 
 
 def latex(report: Report) -> str:
-    """The equations (amsmath), between comments that say what they are of and what each symbol means."""
+    """The equations (amsmath), with comments that name the model and each symbol."""
     comments = [f"% {line}" for line in (*opening(report), *closing(report)) if line]
     legend = [
         f"% {entry['symbol']} = {entry['value']}: {sanitize(entry['meaning'])}"

@@ -80,8 +80,8 @@ def opening(report: Report) -> list[str]:
     """
     name, settings = report.model.get("name", ""), _settings(report)
     # a name alone is no setting
-    beside = [settings] if settings != report.command else []
-    lines = [*report.headline.split("\n"), *beside] if report.headline else [settings]
+    settings_line = [settings] if settings != report.command else []
+    lines = [*report.headline.split("\n"), *settings_line] if report.headline else [settings]
     # an answer about several models begins with the name of one
     if report.headline.startswith(tuple(name.split(", "))) and ", " in name:
         return [sanitize(line) for line in lines if line]

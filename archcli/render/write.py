@@ -23,7 +23,7 @@ WRITABLE = 0o222
 
 
 def descriptor(output: Path | None) -> int | None:
-    """The open file that a path stands for: 1 for None, `-` and /dev/stdout; None for any other path."""
+    """The descriptor of a path: 1 for None, `-` and /dev/stdout; None for any other path."""
     if output is None:
         return STDOUT
     number = output.name if str(output.parent) in DESCRIPTORS else ""
@@ -31,7 +31,7 @@ def descriptor(output: Path | None) -> int | None:
 
 
 def write(text: str, output: Path | None) -> None:
-    """Write text to a file, or to standard output where `output` is None; ArchError where that fails."""
+    """Write text to a file, or to standard output for None. Raises ArchError where it fails."""
     if descriptor(output) == STDOUT:
         _guarded(None, lambda: _print(text))
     else:
@@ -39,7 +39,7 @@ def write(text: str, output: Path | None) -> None:
 
 
 def write_data(data: bytes, output: Path | None) -> None:
-    """Write bytes to a file, a picture or a compressed trace; ArchError where that fails."""
+    """Write bytes, a picture or a compressed trace, to a file. Raises ArchError where it fails."""
     number = descriptor(output)
     if output is None or number == STDOUT:
         _guarded(None, lambda: _send(data))
@@ -51,13 +51,13 @@ def write_data(data: bytes, output: Path | None) -> None:
 
 
 def check_writable(output: Path | None) -> None:
-    """Raise ArchError, before anything is measured, for a file that could not be written afterwards."""
+    """Raise ArchError for a file that cannot be written, before anything is measured."""
     if output is not None and descriptor(output) is None:
         _guarded(output, lambda: _require_writable(output))
 
 
 def check_new_files(folder: Path, names: Iterable[str]) -> None:
-    """Raise ArchError, before anything is computed, for files that are there or could not be written."""
+    """Raise ArchError for files that exist or cannot be written, before anything is computed."""
     if folder.exists() and not folder.is_dir():
         raise ArchError(f"{folder} is no folder", "name another")
     # exists() is false of a link to a file that is missing
@@ -68,14 +68,14 @@ def check_new_files(folder: Path, names: Iterable[str]) -> None:
 
 
 def write_new_files(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write files by name, in a folder that is made if missing; ArchError where one exists or that fails.
+    """Write new files into a folder, created if missing. Raises ArchError where one exists.
 
     Files that were written before a failure are removed again.
     """
     check_new_files(folder, texts)
-    made, written = not folder.exists(), []
+    is_new, written = not folder.exists(), []
     try:
-        if made:
+        if is_new:
             folder.mkdir()
         for name, text in texts.items():
             write_data(text.encode(), folder / name)
@@ -85,7 +85,7 @@ def write_new_files(folder: Path, texts: Mapping[str, str]) -> None:
         with suppress(OSError):
             for path in written:
                 path.unlink()
-            if made:
+            if is_new:
                 folder.rmdir()
         if isinstance(problem, OSError):
             raise ArchError(f"cannot make {folder}: {problem.strerror or problem}") from None
@@ -119,7 +119,7 @@ class ClosedOutput(io.TextIOBase):
 
 
 def replace_closed_streams() -> None:
-    """Open a file in place of each standard stream that is closed; nothing can be read or printed there.
+    """Open a file in place of each closed standard stream; nothing can be read or printed there.
 
     No other file is then given its number, to be written by whoever prints.
     """
@@ -132,7 +132,7 @@ def replace_closed_streams() -> None:
 
 
 def remember(path: Path, data: Any) -> None:
-    """Keep data between runs as JSON in a cache folder, which is made if missing; failures are ignored."""
+    """Keep data between runs as JSON in a cache folder; failures are ignored."""
     import json
 
     with suppress(OSError):
@@ -186,18 +186,18 @@ def _write_file(path: Path, data: bytes) -> None:
     # a link stays one: what it names is replaced
     target = Path(os.path.realpath(path))
     # in the same folder, as a rename does not reach another file system
-    beside = target.with_name(f".archcli-{os.urandom(8).hex()}")
+    temporary = target.with_name(f".archcli-{os.urandom(8).hex()}")
     # O_EXCL: a file or a link that somebody has put there is neither followed nor written
-    opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    opened = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         if known is not None and hasattr(os, "fchmod"):
             # the file keeps its rights; a new one has those of the umask
             os.fchmod(opened, stat.S_IMODE(known.st_mode))
         _fill(opened, data)
-        beside.replace(target)
+        temporary.replace(target)
     except BaseException:
         # after Ctrl-C too, no half of a file is left
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

@@ -49,10 +49,11 @@ class Fix(NamedTuple):
 class Finding:
     """A field that breaks a rule.
 
-    `path` is its full path, `value` what was measured, `expected` the range in words, `message` a sentence
-    about both, `help` how to mend it, `fixes` the same for a machine. `cause` says what is wrong with the
-    field where other rules may see the same: of findings in one place with one cause the most severe counts.
-    `is_of_text` says whether it is about a language model, as the presets are that it is compared with.
+    path: of the field. value: measured. expected: the range in words. message: a sentence about both.
+    help: how to mend it. fixes: the same for a machine.
+    cause: the mistake, where several rules see it: of findings in one place with one cause the most severe
+        counts.
+    is_of_text: whether it is about a language model, like the presets in the comparison.
     """
 
     path: str

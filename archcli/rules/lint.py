@@ -11,7 +11,7 @@ from archcli.rules import all_rules
 from archcli.rules.base import Case, DesignRule, Finding
 
 LONGEST = 16
-"""Characters of an unknown code that are compared with those of the rules."""
+"""The most characters of an unknown code that are compared with codes of rules."""
 
 
 class RuleFinding(NamedTuple):
@@ -23,7 +23,7 @@ class RuleFinding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which rules run, by prefixes of their codes, as in ruff.
+    """A selection of rules by prefixes of their codes, as in ruff.
 
     `select` replaces all rules, `extend` adds some, `ignore` takes some away. The longest prefix that fits a
     code decides; where a selection and an `ignore` are equally long, `ignore` wins.
@@ -50,8 +50,8 @@ def lint(case: Case, selection: Selection, ignored: Sequence[str] = ()) -> Itera
         if not selection.takes(rule.code, ignored) or not rule.applies(case):
             continue
         if not (rule.counts and case.conflicts):
-            found = (replace(finding, is_of_text=case.reads_text) for finding in rule.check(case))
-            yield from (RuleFinding(rule, finding) for finding in found)
+            findings = (replace(finding, is_of_text=case.reads_text) for finding in rule.check(case))
+            yield from (RuleFinding(rule, finding) for finding in findings)
     for i, tower in enumerate(() if case.conflicts else case.model.towers):
         encoder: Any = tower.model  # a model by itself
         for rule, finding in lint(Case(encoder), selection, ignored):
@@ -65,9 +65,9 @@ def _of_tower(finding: Finding, stem: str, part: str) -> Finding:
     return replace(finding, path=path, message=message, fixes=fixes)
 
 
-def check_prefixes(given: Mapping[str, Sequence[str]]) -> None:
+def check_prefixes(prefixes_of: Mapping[str, Sequence[str]]) -> None:
     """Refuse prefixes that no rule's code begins with; ArchError with the nearest codes."""
-    pairs = [(option, prefix) for option, prefixes in given.items() for prefix in prefixes]
+    pairs = [(option, prefix) for option, prefixes in prefixes_of.items() for prefix in prefixes]
     problems = [
         Problem(f"{option} {quote(prefix)}: no rule's code begins with it", _close_codes_hint(prefix))
         for option, prefix in pairs

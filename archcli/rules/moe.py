@@ -1,4 +1,4 @@
-"""Rules of mixtures of experts: how many, how fine, how many at once."""
+"""Rules of mixtures of experts: their number, width, and active share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from archcli.rules.base import Case, DesignRule, Finding, Severity, example
 
 MOE = "{{kind: moe, n_experts: {}, top_k: {}, expert: {{kind: glu, d_ff: {}}}}}"
 ACTIVE = "active-share"
-"""The cause of findings on how many experts a token visits."""
+"""The cause of findings on the number of active experts."""
 TIAN = "Tian et al., arXiv:2507.17702 (abstract confirmed)"
 
 

@@ -95,8 +95,8 @@ class AttentionShare(DesignRule):
         mixing = [(times, fact) for times, fact in facts if fact.kind is not None]
         first = next(iter(case.recurrences), None)
         attending = sum(times for times, fact in mixing if fact.has_scores)
-        beside = any(fact.has_scores and fact.recurrence is not None for _, fact in mixing)
-        if first is None or not attending or beside:
+        has_attention = any(fact.has_scores and fact.recurrence is not None for _, fact in mixing)
+        if first is None or not attending or has_attention:
             return
         layers = sum(times for times, _ in mixing)
         share = attending / layers

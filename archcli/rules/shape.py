@@ -162,9 +162,9 @@ class HeadsAgainstWidth(DesignRule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Report every attention outside of 0.6 to 3.1, slightly more than the observed range."""
         width = case.model.d_model
-        beside = branches(case)
+        branch_paths = branches(case)
         for path, attention in find(case.model, ProjectedHeads):
-            if path in beside:
+            if path in branch_paths:
                 continue
             heads, dim = attention.n_heads, head_width(attention, width)
             # None: CON001 reports heads that do not divide d_model

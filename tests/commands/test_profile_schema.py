@@ -116,7 +116,7 @@ def test_a_profile_saved_before_they_were_there_still_fits(printed):
 
 
 WATCHED = ProgramRecording(
-    found=9,
+    steps=9,
     plain_s=(1.0,),
     traced_s=(1.0,),
     placed=(PlacedTime("up", "forward", "addmm", "contraction", 0.5, 2),),

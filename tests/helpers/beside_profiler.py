@@ -37,13 +37,14 @@ class Beside(Watch):
 
     def __init__(self):
         super().__init__(Watching())
-        self.trees = []
+        self.trees, end = [], self.tracer.end
 
-    def _end_tracer(self, run):
-        tracer = self._tracer
-        step = super()._end_tracer(run)
-        self.trees.append([*tracer.function_events])
-        return step
+        def keep():
+            trace = self.tracer.profiler
+            end()
+            self.trees.append([*trace.function_events])
+
+        self.tracer.end = keep
 
     def shares(self):
         """What is written, when the program is over."""

@@ -136,6 +136,34 @@ def _names(node):
     return {name for item in getattr(node, "elts", ()) for name in _names(item)}
 
 
+VAGUE = {
+    *("other", "given", "words", "asked", "stated", "found"),
+    *("own", "made", "beside", "told", "each", "one"),
+}
+"""Words that say nothing of what a value is."""
+
+
+def vague_names(parsed):
+    """Functions, arguments, variables and attributes called by one of the `VAGUE` words."""
+    return [
+        f"{name}:{node.lineno}: {word}"
+        for name, tree in parsed.items()
+        for node in nodes(tree)
+        if (word := _given_name(node)).strip("_") in VAGUE
+    ]
+
+
+def _given_name(node):
+    """The name that a node gives; empty for one that gives none."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return node.name
+    if isinstance(node, ast.arg):
+        return node.arg
+    if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+        return node.id if isinstance(node, ast.Name) else node.attr
+    return ""
+
+
 COMMANDS = (
     "params llama-3.1-8b",
     "flops llama-3.1-8b",
@@ -192,6 +220,7 @@ def table():
     yield "median lines of a file", lengths[len(lengths) // 2]
     yield "lines that are comments", comment_lines(texts)
     yield "words of CONTRIBUTING", len((ROOT / "CONTRIBUTING.md").read_text().split())
+    yield "names such as `other` and `given`", len(vague_names(parsed("archcli")))
     yield "isinstance and getattr about modules", len(list(type_tests(parsed("archcli"))))
     for command in COMMANDS:
         yield f"files that {command.split()[0]} runs", files_run(command)

@@ -34,7 +34,7 @@ def traced_by_row(spec: Model, batch_size: int, seq_len: int, setting: WitnessSe
 def saved_by_row(spec: Model, batch_size: int, seq_len: int, setting: WitnessSetting) -> Counter[str]:
     """Kept bytes by the path of the row that made them, from torch's hooks."""
     made: Counter[str] = Counter()
-    for path, size in kept_of_model(spec, batch_size, seq_len, setting).made().items():
+    for path, size in kept_of_model(spec, batch_size, seq_len, setting).bytes_by_op().items():
         made[folded(path)] += size
     return made
 

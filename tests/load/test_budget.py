@@ -7,7 +7,7 @@ import pytest
 from archcli.errors import ArchError
 from archcli.load.devices.budget import OF_DRIVER, OF_SYSTEM, STATED, device_note, read_budget
 from archcli.load.devices.datasheet import devices, load_datasheet
-from archcli.load.devices.names import ALIASES, KINDS_OF_TORCH, USUAL, _key, _words, resolve
+from archcli.load.devices.names import ALIASES, KINDS_OF_TORCH, USUAL, _key, _name_parts, resolve
 from archcli.recording import cuda_driver, machine
 from archcli.recording.cuda_driver import LocalGpu
 from table import every_row, sampled_rows
@@ -183,7 +183,7 @@ def test_every_alias_names_a_device():
 
 
 def test_no_two_devices_are_spelled_alike():
-    keys = {_key(_words(name)) for name in (*devices(), *ALIASES)}
+    keys = {_key(_name_parts(name)) for name in (*devices(), *ALIASES)}
     assert len(keys) == len(devices()) + len(ALIASES)
 
 

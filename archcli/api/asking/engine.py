@@ -51,12 +51,12 @@ def engine_of(name: EngineName, memory_bytes: int | None = None) -> InferenceEng
 
 
 def _by_memory(figures: Mapping[str, int], memory_bytes: int | None) -> int | None:
-    """The figure of the most memory that a device has, by its least; the last where that is not known."""
-    found = None
+    """The engine's figure for a device's memory; the last one where the memory is unknown."""
+    figure_of_memory = None
     for least, figure in figures.items():
         if memory_bytes is None or memory_bytes >= parse_bytes(least):
-            found = figure
-    return found
+            figure_of_memory = figure
+    return figure_of_memory
 
 
 def run_by_engine(
@@ -72,13 +72,13 @@ def run_by_engine(
     that cannot do what the settings ask.
     """
     values = {option: getattr(settings, option) for option in OF_TORCH}
-    stated = [f"--{name} {value}" for name, value in values.items() if value != getattr(DEFAULTS, name)]
-    if stated and name is None:
+    changed = [f"--{name} {value}" for name, value in values.items() if value != getattr(DEFAULTS, name)]
+    if changed and name is None:
         name = "none"
     engine = chosen_engine(name, model, settings.phase, device, kv_dtype)
-    if stated and engine.serves:
-        what = f"{stated[0]} is of eager torch, and --engine is {name}"
-        raise ArchError(what, f"--engine none, or leave {stated[0].split()[0]} out")
+    if changed and engine.serves:
+        what = f"{changed[0]} is of eager torch, and --engine is {name}"
+        raise ArchError(what, f"--engine none, or leave {changed[0].split()[0]} out")
     if kv_dtype == settings.dtype and not engine.serves and settings.phase in CACHING:
         kv_dtype = None  # of the type that it grows in any case
     if kv_dtype is not None:

@@ -39,9 +39,9 @@ def engine_clock(engine: str, sheet: Datasheet, rates: Rates) -> EngineClock | N
     def tables() -> Iterator[EngineTable]:
         borrowed = source != name
         yield EngineTable(partial(_entries, engine, source, linked), borrowed)
-        for other in ENGINES_OF_KERNELS:
-            if other != engine:
-                yield EngineTable(partial(_entries, other, source, linked), borrowed=True)
+        for lender_engine in ENGINES_OF_KERNELS:
+            if lender_engine != engine:
+                yield EngineTable(partial(_entries, lender_engine, source, linked), borrowed=True)
 
     return EngineClock(
         engine,
@@ -80,9 +80,9 @@ def _linked(engine: str, source: str, link: str, rate: float | None) -> str:
 
     if not link or rate is None or kind(load_datasheet(source).link) == kind(link):
         return ""
-    known = [load_datasheet(one) for one in measured_devices(engine)]
-    alike = {one.name: one.figures["link_gb_s"].value for one in known if kind(one.link) == kind(link)}
-    return min(alike, key=lambda one: abs(log(alike[one] / rate)), default="")
+    known = [load_datasheet(device) for device in measured_devices(engine)]
+    alike = {it.name: it.figures["link_gb_s"].value for it in known if kind(it.link) == kind(link)}
+    return min(alike, key=lambda device: abs(log(alike[device] / rate)), default="")
 
 
 def _lent_products(name: str, sheet: Datasheet) -> tuple[Constants | None, str]:
@@ -92,27 +92,29 @@ def _lent_products(name: str, sheet: Datasheet) -> tuple[Constants | None, str]:
     from archcli.load.devices.datasheet import fitted_devices, load_datasheet  # of devices that borrow alone
     from archcli.load.devices.efficiency import borrowed
 
-    own = generation(sheet.architecture)
-    known = [one for one, architecture in fitted_devices().items() if generation(architecture) == own]
+    wanted = generation(sheet.architecture)
+    known = [
+        device for device, architecture in fitted_devices().items() if generation(architecture) == wanted
+    ]
     bandwidth = sheet.figures["bandwidth_gb_s"].value
-    found = lender(NamedDevice(name, sheet.architecture, bandwidth), map(_named, known))
-    if found is None:
+    lending = lender(NamedDevice(name, sheet.architecture, bandwidth), map(_named, known))
+    if lending is None:
         return None, ""
-    theirs = load_datasheet(found.name)
-    return borrowed(theirs.efficiency, theirs.name, same_link=theirs.link == sheet.link), found.name
+    theirs = load_datasheet(lending.name)
+    return borrowed(theirs.efficiency, theirs.name, same_link=theirs.link == sheet.link), lending.name
 
 
 def _lender(engine: str, name: str, sheet: Datasheet) -> str | None:
     """The measured device whose constants a device gets: itself, that of its chip, or of its generation."""
     measured = measured_devices(engine)
-    for own in (name, sheet.same_chip):
-        if own in measured:
-            return own
+    for chip in (name, sheet.same_chip):
+        if chip in measured:
+            return chip
     bandwidth = sheet.figures.get("bandwidth_gb_s")
     if not sheet.architecture or bandwidth is None:
         return None
-    found = lender(NamedDevice(name, sheet.architecture, bandwidth.value), map(_named, measured))
-    return found and found.name
+    lending = lender(NamedDevice(name, sheet.architecture, bandwidth.value), map(_named, measured))
+    return lending and lending.name
 
 
 def _named(name: str) -> NamedDevice:

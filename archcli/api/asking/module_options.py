@@ -35,7 +35,7 @@ ByClass = Annotated[
 
 @dataclass(frozen=True)
 class ModuleOptions:
-    """How a module is run: its inputs, the method, where, what has no formula; whose it is."""
+    """Options for running a module: its inputs, method, device, and operations without a formula."""
 
     input: Inputs = ()
     call: Call = "forward"

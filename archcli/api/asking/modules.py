@@ -32,7 +32,11 @@ def module_named(model: str) -> ModuleName | None:
 
 
 def of_any(
-    command: str, options: Any, own: ModuleOptions, beside: Mapping[str, Any], answer: Callable[[], Report]
+    command: str,
+    options: Any,
+    running: ModuleOptions,
+    extra: Mapping[str, Any],
+    answer: Callable[[], Report],
 ) -> Report:
     """Answer a command on a module of one's own, a class of transformers or an architecture.
 
@@ -43,21 +47,21 @@ def of_any(
     if named is not None:
         from archcli.api.own import of_named
 
-        return of_named(command, named, options, own, beside)
-    if own.by_class:
+        return of_named(command, named, options, running, extra)
+    if running.by_class:
         from archcli.api.by_class import compared  # of classes in place of descriptions
 
-        return compared(command, options.model, options, own, beside)
-    stated = [f.name for f in fields(own) if getattr(own, f.name) != f.default]
+        return compared(command, options.model, options, running, extra)
+    changed = [f.name for f in fields(running) if getattr(running, f.name) != f.default]
     try:
-        if not stated:
+        if not changed:
             return answer()
         load(options.model)
     except UndescribedError as error:
         from archcli.api.by_class import of_class  # of types that nothing describes
 
-        return of_class(command, error, options, own, beside)
-    option = stated[0].replace("_", "-")
+        return of_class(command, error, options, running, extra)
+    option = changed[0].replace("_", "-")
     what = f"--{option} is for a module of yours, and {quote(options.model)} is none"
     raise ArchError(what, "pkg.module:function names one")
 
@@ -68,13 +72,13 @@ def takes_modules(command: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def decorate(answer: Callable[P, R]) -> Callable[P, R]:
         @wraps(answer)
         def call(*args: P.args, **options: P.kwargs) -> R:
-            given: Any = args[0] if args else options.get("model")
-            if is_module(given):
+            model: Any = args[0] if args else options.get("model")
+            if is_module(model):
                 from archcli.api.own import of_module
 
                 arguments: Any = {name: value for name, value in options.items() if name != "model"}
                 of_it: Any = of_module
-                report: R = of_it(command, given, *args[1:], **arguments)
+                report: R = of_it(command, model, *args[1:], **arguments)
                 return report
             try:
                 return answer(*args, **options)

@@ -1,4 +1,4 @@
-"""Options of an offload, alike in all questions: what of a model lies in RAM, and the RAM."""
+"""Options of an offload: the part of a model in RAM, and the RAM."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from archcli.measure.memory.answers.question import MemoryQuestion
 
 LEAST_RATE = 10**8
-"""Bytes a second below which a rate is a mistake in its unit."""
+"""Bytes a second; a lower rate is a mistake in its unit."""
 WHAT = re.compile(r"(layers|experts)(?::(\d{1,6}))?", re.ASCII)
 
 
@@ -55,7 +55,7 @@ BusBandwidth = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class OffloadOptions:
-    """What of a model lies in RAM, as it is asked for."""
+    """Options of an offload."""
 
     offload: OffloadOption = None
     ram: Ram = None
@@ -63,7 +63,7 @@ class OffloadOptions:
     bus_bandwidth: BusBandwidth = None
 
     def host(self) -> HostMemory:
-        """The RAM. Raises ArchError for a size or a rate that is none."""
+        """The RAM. Raises ArchError for an invalid size or rate."""
         usual = HostMemory()
         return HostMemory(
             usual.bytes if self.ram is None else memory_bytes(self.ram),
@@ -77,11 +77,11 @@ class OffloadOptions:
         Raises ArchError for another engine, for what the model does not have, and for too little RAM.
         """
         if self.offload is None:
-            stated = [
+            changed = [
                 name for name in ("ram", "ram_bandwidth", "bus_bandwidth") if getattr(self, name) is not None
             ]
-            if stated:
-                option = f"--{stated[0].replace('_', '-')}"
+            if changed:
+                option = f"--{changed[0].replace('_', '-')}"
                 raise ArchError(f"{option} is of --offload, which is left out", "--offload auto")
             return question
         from archcli.measure.memory.answers import offloading  # asked for by name
@@ -107,7 +107,7 @@ def _rate(name: str, value: str | int) -> float:
 
 
 def _read(text: str, model: Model, host: HostMemory) -> Offload:
-    """An offload of a text, all but `auto`: layers, experts, or both."""
+    """An offload from a text other than `auto`: layers, experts, or both."""
     matches = [WHAT.fullmatch(part) for part in text.split(",")]
     numbers = {match[1]: match[2] for match in matches if match is not None}
     if len(numbers) < len(matches) or numbers.get("layers", "") is None:

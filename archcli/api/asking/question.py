@@ -134,10 +134,10 @@ def _number(record: Any, name: str, value: Any) -> Any:
     return parse_count(value) if option is not None and option.reads in {"count", "tokens"} else value
 
 
-def part(question: Any, record: Callable[..., R], *, beside: Collection[str] = ()) -> R:
+def part(question: Any, record: Callable[..., R], *, omitted: Collection[str] = ()) -> R:
     """A `record` filled from the fields of a question; its fields `beside` keep their defaults.
 
     A field that the question lacks is an AttributeError: an option renamed in one of both cannot be lost.
     """
-    names = [field.name for field in fields(record) if field.name not in beside]  # type: ignore[arg-type]
+    names = [field.name for field in fields(record) if field.name not in omitted]  # type: ignore[arg-type]
     return record(**{name: getattr(question, name) for name in names})

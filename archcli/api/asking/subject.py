@@ -24,10 +24,11 @@ INTERRUPTED = 130
 
 
 class Subject(NamedTuple):
-    """A loaded model: its name, the file or preset it came from, overrides, notes.
+    """A loaded model.
 
-    `config` is the config.json it was imported from, None for a YAML; `dtype` the format that its name
-    states.
+    source: its file or preset. overrides: those of --set. notes: of its import.
+    config: the config.json that it was imported from; None for a YAML.
+    dtype: the format in its name, such as q4_k_m; empty without one.
     """
 
     model: Model
@@ -132,8 +133,8 @@ def given(model: Any, overrides: Sequence[str] = ()) -> Subject:
 
 def subject_of(loaded: Loaded, overrides: Sequence[str] | None = None) -> Subject:
     """The architecture as questions take it."""
-    told = (loaded.notes, loaded.config, loaded.dtype)
-    return Subject(loaded.model, loaded.name, loaded.source, list(overrides or ()), *told)
+    loaded_with = (loaded.notes, loaded.config, loaded.dtype)
+    return Subject(loaded.model, loaded.name, loaded.source, list(overrides or ()), *loaded_with)
 
 
 def subjects(models: Sequence[str], overrides: Sequence[Sequence[str]] = ()) -> list[Subject]:

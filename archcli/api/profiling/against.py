@@ -42,7 +42,7 @@ class PassPrediction(NamedTuple):
         fitted.clock.rates.peak(dtype)
         return cls(fitted)
 
-    def beside(self, report: Report, model: Model, request: Request, launch: RankLaunch | None) -> Report:
+    def compared(self, report: Report, model: Model, request: Request, launch: RankLaunch | None) -> Report:
         """The report with measured and predicted seconds side by side, where the pass was measured whole."""
         ceilings, inputs = report.totals["ceilings"], report.inputs
         if ceilings is None or report.totals["extrapolated"]:

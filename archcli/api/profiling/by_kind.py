@@ -34,10 +34,10 @@ MOST_PAIRS = 50
 
 
 def _plan(
-    asked: Subject, counted: Pass, request: Request, settings: RunSettings, needed: int | None
+    subject: Subject, counted: Pass, request: Request, settings: RunSettings, needed: int | None
 ) -> StackPlan:
     """The stacks to measure in place of the model. Raises ArchError for what fits in no form."""
-    _check_divisible(asked, counted, settings)
+    _check_divisible(subject, counted, settings)
     room = available(settings)
     limits = MemoryLimits(
         lambda model: checked_pass(model, request),
@@ -46,16 +46,16 @@ def _plan(
         room,
         cache_bytes(settings),
     )
-    plan = plan_of(asked.name, asked.model, counted, limits)
+    plan = plan_of(subject.name, subject.model, counted, limits)
     if needed is None:
         return plan
     sizes = f"needs about {gib(needed)}, of which {gib(room or 0)} are available"
-    reason = f"{asked.name} in {settings.dtype} {sizes}: measured by kinds of layer."
+    reason = f"{subject.name} in {settings.dtype} {sizes}: measured by kinds of layer."
     tell(sanitize(reason))
     return replace(plan, reason=reason)
 
 
-def _check_divisible(asked: Subject, counted: Pass, settings: RunSettings) -> None:
+def _check_divisible(subject: Subject, counted: Pass, settings: RunSettings) -> None:
     """Raise ArchError for settings that do not allow measuring by kinds of layer."""
     if settings.compile:
         raise ArchError(
@@ -67,7 +67,7 @@ def _check_divisible(asked: Subject, counted: Pass, settings: RunSettings) -> No
             "--trace is of one pass of the whole model, which is measured by kinds of layer here",
             "leave it out, or give --layers",
         )
-    if counted.phase == "train" and asked.model.mtp_depth:
+    if counted.phase == "train" and subject.model.mtp_depth:
         raise ArchError(
             "layers that predict further tokens are not measured by kinds",
             "--set mtp=null trains without them",
@@ -75,7 +75,7 @@ def _check_divisible(asked: Subject, counted: Pass, settings: RunSettings) -> No
 
 
 def profile_by_kind(
-    asked: Subject,
+    subject: Subject,
     counted: Pass,
     request: Request,
     settings: RunSettings,
@@ -88,21 +88,21 @@ def profile_by_kind(
 
     `needed` are the bytes of a model that does not fit; None of one that was to be taken apart.
     """
-    plan = _plan(asked, counted, request, settings, needed)
-    recordings, ceilings = _measure(asked, plan, settings)
+    plan = _plan(subject, counted, request, settings, needed)
+    recordings, ceilings = _measure(subject, plan, settings)
     recording = extrapolated(plan, recordings)
-    report = profile_of(asked.model, counted, recording, inputs, *detail, ceilings)
+    report = profile_of(subject.model, counted, recording, inputs, *detail, ceilings)
     return by_kind(report, plan, recordings), recording
 
 
 def _measure(
-    asked: Subject, plan: StackPlan, settings: RunSettings
+    subject: Subject, plan: StackPlan, settings: RunSettings
 ) -> tuple[dict[str, Recording], Ceilings | None]:
     """A recording of each stack by its name. Imports torch."""
     try:
         from archcli.runtime.profile import machine
 
-        title = f"profiling {asked.name} by kinds of layer"
+        title = f"profiling {subject.name} by kinds of layer"
         with progress(title) as tick, machine.threads(settings.threads):
             recordings = dict(_stack_recordings(plan, settings, tick))
             # a slope needs two depths of every kind, so a part of the stacks says nothing of the whole

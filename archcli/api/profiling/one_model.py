@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -32,26 +33,26 @@ from archcli.render.screen import progress
 from archcli.render.write import tell
 
 
-def cut_to(asked: Subject, layers: int | None, *, per_kind: bool) -> Subject:
+def cut_to(subject: Subject, layers: int | None, *, per_kind: bool) -> Subject:
     """The model cut to the first layers of each stack, with a note of it in its name."""
     if layers is None:
-        return asked
+        return subject
     if per_kind:
         raise ArchError(
             "--layers and --per-kind are two ways to take less than all layers", "leave one of them out"
         )
-    whole = depth(asked.model)
+    whole = depth(subject.model)
     if layers >= whole:
         raise ArchError(
-            f"{asked.name} has {whole} layers, of which --layers {layers} leaves out none",
+            f"{subject.name} has {whole} layers, of which --layers {layers} leaves out none",
             "leave --layers out, or give fewer",
         )
-    name = f"{asked.name} (cut to {layers} of {whole} layers)"
-    return asked._replace(model=cut(asked.model, layers), name=name)
+    name = f"{subject.name} (cut to {layers} of {whole} layers)"
+    return subject._replace(model=cut(subject.model, layers), name=name)
 
 
 def profile_model(
-    asked: Subject,
+    subject: Subject,
     request: Request,
     settings: RunSettings,
     workload: Workload,
@@ -60,45 +61,44 @@ def profile_model(
     layers: int | None,
     per_kind: bool,
 ) -> tuple[Report, Recording]:
-    """The report of a model, and the recording that it is made from.
+    """Measure a pass of a model: its report, and the recording behind it.
 
-    `layers` is how many layers the model was cut to; with `per_kind` it is measured by kinds of layer. With
-    ranks the report is that of all, and ranks but the first end here.
+    layers: those that the model was cut to. per_kind: measure each kind of layer in a stack of its own.
+    With ranks it is the report of all of them, and every rank but the first ends here.
     """
     if settings.launch is not None:
         from archcli.api.profiling.ranks import profile_ranks  # of several processes alone
 
-        return profile_ranks(asked, request, settings, detail, settings.launch, layers=layers)
-    check_shares(asked.model, request)
-    counted = checked_pass(asked.model, request)
+        return profile_ranks(subject, request, settings, detail, settings.launch, layers=layers)
+    check_shares(subject.model, request)
+    counted = checked_pass(subject.model, request)
     inputs = {**counted.inputs(), **settings.inputs(), "layers": layers}
     check_positions(counted)
-    memory = needed_memory(asked.model, counted, settings)
+    memory = needed_memory(subject.model, counted, settings)
     # compiled, it is measured whole, or refused for want of memory
-    takes_apart = layers is None and not settings.compile and _has_kinds(asked.model, request)
+    takes_apart = layers is None and not settings.compile and _has_kinds(subject.model, request)
     is_beyond = takes_apart and lacks_memory(memory, settings)
     if per_kind or is_beyond:
         from archcli.api.profiling.by_kind import profile_by_kind  # of models taken apart
 
         needed = None if per_kind else memory["needed_bytes"]
-        report, recording = profile_by_kind(asked, counted, request, settings, inputs, detail, needed=needed)
+        report, recording = profile_by_kind(
+            subject, counted, request, settings, inputs, detail, needed=needed
+        )
     else:
-        check_memory(asked.name, memory, settings)
-        recording, ceilings = _measure(asked, counted, settings, memory)
-        report = profile_of(asked.model, counted, recording, inputs, *detail, ceilings)
+        check_memory(subject.name, memory, settings)
+        recording, ceilings = _measure(subject, counted, settings, memory)
+        report = profile_of(subject.model, counted, recording, inputs, *detail, ceilings)
         report = workload.report(report, counted, recording)
-    report = replace(
-        report,
-        model={"name": asked.name, "source": asked.source},
-        totals={**report.totals, "memory": memory, **_media(asked.model, request)},
-        notes=(
-            *source_notes(asked.model, request.source_len),
-            *form_notes([asked.model], request.forms),
-            *other_form_notes(asked.model, counted.request, counted.flops()[0]),
-            *report.notes,
-        ),
-    )
-    return report, recording
+    totals = {**report.totals, "memory": memory, **_media(subject.model, request)}
+    model, notes = {"name": subject.name, "source": subject.source}, _notes(subject.model, request, counted)
+    return replace(report, model=model, totals=totals, notes=(*notes, *report.notes)), recording
+
+
+def _notes(model: Model, request: Request, counted: Pass) -> Iterator[str]:
+    yield from source_notes(model, request.source_len)
+    yield from form_notes([model], request.forms)
+    yield from other_form_notes(model, counted.request, counted.flops()[0])
 
 
 def _has_kinds(model: Model, request: Request) -> bool:
@@ -111,7 +111,7 @@ def _media(model: Model, request: Request) -> dict[str, Any]:
 
 
 def _measure(
-    asked: Subject, counted: Pass, settings: RunSettings, memory: dict[str, int]
+    subject: Subject, counted: Pass, settings: RunSettings, memory: dict[str, int]
 ) -> tuple[Recording, Ceilings | None]:
     """Build the model, time the pass, and measure the machine. Imports torch."""
     try:
@@ -124,11 +124,11 @@ def _measure(
             compiled.check_compiler(settings.device)
         if settings.device != "cpu":
             # free memory of a GPU is known only now; that of a CPU was checked before torch was imported
-            require_memory(asked.name, memory, work.free_memory(settings.device), settings.dtype)
-        with progress(f"profiling {asked.name}") as tick, machine.threads(settings.threads):
+            require_memory(subject.name, memory, work.free_memory(settings.device), settings.dtype)
+        with progress(f"profiling {subject.name}") as tick, machine.threads(settings.threads):
             tick("building", 0, 1)
-            prepared = work.prepare(asked.model, counted.request, settings.build())
-            name = asked.name if settings.trace else ""
+            prepared = work.prepare(subject.model, counted.request, settings.build())
+            name = subject.name if settings.trace else ""
             if settings.compile:
                 recording = compiled.record_compiled(
                     prepared, settings.device, settings.pairs, tick, trace=name

@@ -139,11 +139,11 @@ class SavedRun(NamedTuple):
         if count_pass(model, request).flops()[0] != totals["matmul_flops"]:
             raise self.refused(f"{self.document['model']['name']} is another model by now", "profile it anew")
         by_class = totals["by_class"]
-        beside = sum(by_class[name]["seconds"] for name in (FRAMEWORK, UNATTRIBUTED) if name in by_class)
+        outside_s = sum(by_class[name]["seconds"] for name in (FRAMEWORK, UNATTRIBUTED) if name in by_class)
         seconds = {row["path"]: row["seconds"] for row in self.document["rows"]}
         sizes = str((self.document["model"]["source"], *(inputs.get(name) for name in SIZES)))
         kernels, trains = kernels_of(model, request, inputs), request.phase == "train"
-        return MeasuredRun(str(self.path), sizes, kernels, seconds, beside, trains)
+        return MeasuredRun(str(self.path), sizes, kernels, seconds, outside_s, trains)
 
 
 class CalibratedClock(NamedTuple):
@@ -174,19 +174,19 @@ def calibrated(files: Sequence[Path], name: str, backend: Backend) -> Calibrated
 
 def _one_of(saved: Sequence[SavedRun], what: str, values: Sequence[Any]) -> str:
     """What all profiles have in common. Raises ArchError where they differ."""
-    found = {str(value): run.path for run, value in zip(saved, values, strict=True)}
-    if len(found) > 1:
-        differing = " and ".join(f"{value} in {path}" for value, path in found.items())
+    path_of = {str(value): run.path for run, value in zip(saved, values, strict=True)}
+    if len(path_of) > 1:
+        differing = " and ".join(f"{value} in {path}" for value, path in path_of.items())
         raise ArchError(f"--calibrate: {what} differs, {differing}", "profile all with the same")
-    return next(iter(found))
+    return next(iter(path_of))
 
 
 def _fastest(saved: Sequence[SavedRun]) -> Ceilings:
     """The fastest rates of all, as whatever else ran can only slow them down."""
     all_of_them: list[Ceilings] = [run.document["totals"]["ceilings"] for run in saved]
-    fastest = max(all_of_them, key=lambda one: one["gemm_flops_per_s"])
+    fastest = max(all_of_them, key=lambda machine: machine["gemm_flops_per_s"])
     return {
         **fastest,
-        "dram_bytes_per_s": max(one["dram_bytes_per_s"] for one in all_of_them),
-        "cache_bytes_per_s": max(one["cache_bytes_per_s"] for one in all_of_them),
+        "dram_bytes_per_s": max(machine["dram_bytes_per_s"] for machine in all_of_them),
+        "cache_bytes_per_s": max(machine["cache_bytes_per_s"] for machine in all_of_them),
     }

@@ -75,7 +75,7 @@ ShownTop = Annotated[ZeroOrMore, count_option("Modules in the table, the slowest
 
 @dataclass(frozen=True)
 class ProgramOptions:
-    """What `archcli profile -- PROGRAM` asks."""
+    """Options of `archcli profile -- PROGRAM`."""
 
     program: Program = ()
     _: KW_ONLY
@@ -107,8 +107,8 @@ def begin(options: Mapping[str, Any]) -> None:
     try:
         from archcli.runtime.program.watch import Watch
 
-        asked = ProgramOptions(**options["asked"])
-        watching = Watching(asked.warm_up, asked.steps, asked.step_on, asked.stop)
+        options_read = ProgramOptions(**options["asked"])
+        watching = Watching(options_read.warm_up, options_read.steps, options_read.step_on, options_read.stop)
         _State.watch = Watch(watching, traces=_reports())
         _State.watch.begin()
     except Exception as problem:  # noqa: BLE001 - the program goes on, whatever is wrong with the watch
@@ -155,65 +155,65 @@ def _report() -> None:
         tell(f"archcli: nothing was watched: {why}")
         return
     recording = _State.watch.recording()
-    asked = ProgramOptions(**_State.options["asked"])
+    options = ProgramOptions(**_State.options["asked"])
     if not recording.traced_s:
-        tell(f"archcli: {_nothing(recording, asked)}")
+        tell(f"archcli: {_nothing(recording, options)}")
         return
-    report = _report_of(recording, asked)
-    _show(report, asked)
+    report = _report_of(recording, options)
+    _show(report, options)
 
 
-def _nothing(recording: ProgramRecording, asked: ProgramOptions) -> str:
+def _nothing(recording: ProgramRecording, options: ProgramOptions) -> str:
     """Why no step was traced, and what to do."""
     if recording.failure:
         return f"no step was traced: {recording.failure}"
-    if not recording.found and asked.step_on == "optimizer":
+    if not recording.steps and options.step_on == "optimizer":
         return (
             "no step was found: no optimizer of torch's stepped in this process; --step-on forward takes "
             "each pass of the outermost module as a step; processes that the program starts are not watched"
         )
-    if not recording.found:
+    if not recording.steps:
         return "no step was found: no module with parameters ran in this process"
-    needed = asked.warm_up + 3
-    fewer = ", or --warm-up 1" if asked.warm_up > 1 else ""
+    needed = options.warm_up + 3
+    fewer = ", or --warm-up 1" if options.warm_up > 1 else ""
     return (
-        f"no step was traced: the program ended after {recording.found} of them, and the first "
+        f"no step was traced: the program ended after {recording.steps} of them, and the first "
         f"{needed} are left out, counted and timed without the tracer; let it run longer{fewer}"
     )
 
 
-def _report_of(recording: ProgramRecording, asked: ProgramOptions) -> Report:
+def _report_of(recording: ProgramRecording, options: ProgramOptions) -> Report:
     from archcli.measure.profile.program.report import program_report
 
     ended_by = getattr(sys, "last_type", None)
-    peaks = {} if asked.no_ceilings or ended_by is not None else _peaks(recording)
+    peaks = {} if options.no_ceilings or ended_by is not None else _peaks(recording)
     report = program_report(
         recording,
-        asked.program,
-        inputs_of(asked),
+        options.program,
+        inputs_of(options),
         peaks,
-        depth=asked.depth,
-        top=asked.top,
+        depth=options.depth,
+        top=options.top,
         ended_by=ended_by.__name__ if ended_by is not None else "",
     )
-    if asked.against_prediction is None:
+    if options.against_prediction is None:
         return report
     from archcli.api.profiling.program_prediction import beside_prediction
 
-    return beside_prediction(report, recording, asked)
+    return beside_prediction(report, recording, options)
 
 
-def inputs_of(asked: ProgramOptions) -> dict[str, Any]:
+def inputs_of(options: ProgramOptions) -> dict[str, Any]:
     """The options that a report states."""
     return {
-        "step_on": asked.step_on,
-        "warm_up": asked.warm_up,
-        "steps": asked.steps,
-        "stop": asked.stop,
-        "against_prediction": asked.against_prediction,
-        "device": asked.device,
-        "batch_size": asked.batch_size,
-        "seq_len": asked.seq_len,
+        "step_on": options.step_on,
+        "warm_up": options.warm_up,
+        "steps": options.steps,
+        "stop": options.stop,
+        "against_prediction": options.against_prediction,
+        "device": options.device,
+        "batch_size": options.batch_size,
+        "seq_len": options.seq_len,
     }
 
 
@@ -241,7 +241,7 @@ def _ceilings(recording: ProgramRecording, dtype: str) -> Ceilings | None:
         return None
 
 
-def _show(report: Report, asked: ProgramOptions) -> None:
+def _show(report: Report, options: ProgramOptions) -> None:
     """Print the report on standard error, and write it to the file of -o."""
     from archcli.measure.profile.program.summary import summary
     from archcli.render import on_stderr, rendered
@@ -249,7 +249,7 @@ def _show(report: Report, asked: ProgramOptions) -> None:
 
     file, form = _State.options["output"], _State.options["form"]
     # printed first: the file's folder may be gone by now
-    tell((summary(report) if asked.md else on_stderr(report, "-o FILE.txt holds all")).rstrip("\n"))
+    tell((summary(report) if options.md else on_stderr(report, "-o FILE.txt holds all")).rstrip("\n"))
     if file is not None:
-        text = summary(report) if asked.md or form == "md" else rendered(report, form or "plain")
+        text = summary(report) if options.md or form == "md" else rendered(report, form or "plain")
         write(text, Path(file))

@@ -25,7 +25,7 @@ OPTIMIZERS = {"AdamW": "adamw", "Adam": "adamw", "SGD": "sgd", "Adafactor": "ada
 
 
 def check_prediction(model: str | None, device: str | None) -> None:
-    """Raise ArchError, before the program starts, for a model or a device that is none."""
+    """Raise ArchError for an unknown model or device, before the program starts."""
     if model is None:
         if device is not None:
             raise ArchError("--device is what a prediction is for", "add --against-prediction MODEL")
@@ -39,13 +39,13 @@ def check_prediction(model: str | None, device: str | None) -> None:
         predicted_device(device)
 
 
-def beside_prediction(report: Report, recording: ProgramRecording, asked: ProgramOptions) -> Report:
-    """The report with predicted seconds beside the measured ones, or a note on why there are none."""
+def beside_prediction(report: Report, recording: ProgramRecording, program: ProgramOptions) -> Report:
+    """The report with predicted seconds beside the measured ones, or a note why there are none."""
     try:
         from archcli.api.predict import predict
 
-        options = _question(recording, asked, report.totals["matmul_dtype"])
-        predicted = predict(asked.against_prediction or "", asked.device or LOCAL, **options)
+        options = _question(recording, program, report.totals["matmul_dtype"])
+        predicted = predict(program.against_prediction or "", program.device or LOCAL, **options)
     except ArchError as error:
         problem = error.problems[0]
         hint = f" ({problem.hint})" if problem.hint else ""
@@ -54,12 +54,12 @@ def beside_prediction(report: Report, recording: ProgramRecording, asked: Progra
     except ModuleNotFoundError as missing:
         return _without(report, f"the program's Python has no {missing.name}, which predictions need")
     step_s = report.totals["step_s"]
-    prediction = _compared(predicted, asked, step_s, report.totals)
+    prediction = _compared(predicted, program, step_s, report.totals)
     return replace(
         report,
         totals={**report.totals, "prediction": prediction},
         tables=(*report.tables, beside_table(prediction)),
-        notes=(*report.notes, *_notes(prediction, recording, asked)),
+        notes=(*report.notes, *_notes(prediction, recording, program)),
     )
 
 
@@ -67,14 +67,14 @@ def _without(report: Report, why: str) -> Report:
     return replace(report, notes=(*report.notes, f"No prediction: {why}."))
 
 
-def _question(recording: ProgramRecording, asked: ProgramOptions, dtype: str | None) -> dict[str, Any]:
-    """The options of predict that stand for the program's step."""
-    batch, length = asked.batch_size, asked.seq_len
+def _question(recording: ProgramRecording, options: ProgramOptions, dtype: str | None) -> dict[str, Any]:
+    """The options of predict for the program's step."""
+    batch, length = options.batch_size, options.seq_len
     if batch is None or length is None:
         if recording.tokens is None:
             raise ArchError(LENGTHS_UNKNOWN, "state them: --batch-size and --seq-len")
         batch, length = batch or recording.tokens[0], length or recording.tokens[1]
-    trains = asked.step_on == "optimizer"
+    trains = options.step_on == "optimizer"
     optimizer = OPTIMIZERS.get(next(iter(recording.optimizers), ""))
     return {
         "phase": "train" if trains else "forward",
@@ -83,18 +83,18 @@ def _question(recording: ProgramRecording, asked: ProgramOptions, dtype: str | N
         "dtype": dtype or "fp32",
         "compiled": bool(recording.graphs),
         **({"optimizer": optimizer} if trains and optimizer else {}),
-        **({"backend": "cpu"} if asked.device in {None, LOCAL} and recording.device == "cpu" else {}),
+        **({"backend": "cpu"} if options.device in {None, LOCAL} and recording.device == "cpu" else {}),
     }
 
 
 def _compared(
-    predicted: Report, asked: ProgramOptions, step_s: float, totals: Mapping[str, Any]
+    predicted: Report, options: ProgramOptions, step_s: float, totals: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The record of a prediction beside the program: both times of a step, and of each class."""
     times = predicted.totals["time_s"]
     seconds = times["expected"] if times["expected"] is not None else times["floor"]
     return {
-        "model": asked.against_prediction,
+        "model": options.against_prediction,
         "device": predicted.totals["device"]["name"],
         "is_limit": times["expected"] is None,
         "measured_s": step_s,
@@ -107,10 +107,10 @@ def _compared(
 
 
 def _notes(
-    prediction: Mapping[str, Any], recording: ProgramRecording, asked: ProgramOptions
+    prediction: Mapping[str, Any], recording: ProgramRecording, options: ProgramOptions
 ) -> Iterator[str]:
     if prediction["is_limit"]:
         yield "Predicted by the peaks of the device alone: a limit, which no program reaches."
     threads, processors = recording.machine.get("threads"), recording.disturbance.processors
-    if asked.device in {None, LOCAL} and recording.device == "cpu" and threads and threads < processors:
+    if options.device in {None, LOCAL} and recording.device == "cpu" and threads and threads < processors:
         yield f"The program ran on {threads} of {processors} processors; the prediction is for all of them."

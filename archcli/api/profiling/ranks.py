@@ -37,7 +37,7 @@ from archcli.render.screen import Tick, progress
 
 
 class RankPass(NamedTuple):
-    """What one rank runs: its share of the model, its replica's pass, and the request of all replicas."""
+    """The work of one rank: its share of the model, its replica's pass, the request of all replicas."""
 
     subject: Subject
     share: Model
@@ -83,7 +83,7 @@ def profile_ranks(
 
 
 class MeasuredByRanks(NamedTuple):
-    """What each rank measured, on the first of them; the recording is the rank's own."""
+    """The measurements of all ranks on the first; the recording is this rank's."""
 
     documents: list[dict[str, Any]]
     collectives: list[tuple[CollectiveTime, ...]]
@@ -116,7 +116,7 @@ def _checked(subject: Subject, request: Request, settings: RunSettings, launch: 
 
 
 def _check_model(model: Model, request: Request, launch: RankLaunch) -> None:
-    """Raise ArchError for what ranks count and do not run."""
+    """Raise ArchError for a model that ranks count but cannot run."""
     train = request.phase == "train"
     if launch.tp > 1 and train and model.trains_on_targets:
         raise ArchError(

@@ -38,7 +38,10 @@ class Detail(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """How passes are run and timed, by the names of the options; with a `launch` on one rank of several.
+    """How passes are run and timed, by the names of the options.
+
+    threads, pairs: None for the usual number. ceilings, refresh: whether to measure the machine's, and anew.
+    trace: whether to keep a trace. launch: the ranks, of which this process is one.
 
     Raises ArchError where launches are to be hidden on a CPU, which has none.
     """

@@ -21,7 +21,7 @@ from archcli.render.screen import Tick, progress
 from archcli.render.write import tell
 
 SHARED = ("activations_bytes", "torch_bytes")
-"""Memory that variants need only once, as their passes run one after another."""
+"""Memory that variants share, as their passes run one after another."""
 
 
 def compare(variants: Sequence[RequestedVariant], request: Request, detail: Detail) -> Report:

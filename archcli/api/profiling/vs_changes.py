@@ -28,7 +28,7 @@ MOST_VARIANTS = 25  # the letters after A
 
 @dataclass(frozen=True, slots=True)
 class RequestedVariant:
-    """A variant: its letter, the text of --vs, its architecture, its settings, and what they change."""
+    """A variant: its letter, the text of --vs, its architecture, its settings, the changed fields."""
 
     letter: str
     text: str
@@ -99,7 +99,7 @@ def _run_change(key: str, value: str) -> str | bool:
 
 
 def _changed_fields(base: Subject, changed: Subject) -> list[Setting]:
-    """Fields stated for either of the two models whose values differ."""
+    """Fields with different values in two models."""
     models = [ModelSettings(subject.model, to_mapping(subject.model)) for subject in (base, changed)]
     return [
         {"setting": field.path, "from": field.values[0] or "-", "to": field.values[1] or "-"}

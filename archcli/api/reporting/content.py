@@ -48,8 +48,8 @@ def page_of(models: Sequence[ReportedModel], options: ReportOptions) -> str:
     drawing = _drawing(models, options)
     drawn = [Address(figure.command, figure.path, figure.key) for figure in drawing.figures]
     # of several models the drawing stands still
-    records = [one.record(drawn) for one in known]
-    codes = [_code(one, record) for one, record in zip(known, records, strict=True)]
+    records = [model.record(drawn) for model in known]
+    codes = [_code(model, record) for model, record in zip(known, records, strict=True)]
     data = _data(models, options, records) | {
         "drawn": [figure.value for figure in drawing.figures],
         "redraws": bool(drawing.script),
@@ -102,7 +102,7 @@ def _data(
         "strips": strips(subjects),
         "parts": parts_of(models),
         "measured": _measured(options),
-        "words": _words(models, options),
+        "words": _captions(models, options),
     }
 
 
@@ -122,7 +122,7 @@ def _model(
         **named,
         "number": number,
         "name": subject.name,
-        "asked": model.asked,
+        "asked": model.shell_word,
         "sets": subject.overrides,
         "findings": findings(model),
         "formulas": formulas(subject.model, sizes["batch_size"], sizes["seq_len"], sizes["context"]),
@@ -157,11 +157,11 @@ def _measured(options: ReportOptions) -> list[dict[str, Any]]:
     from archcli.api.profiling.saved_profile import read_profile
 
     classes = read_profile(Path(options.profile))["totals"]["by_class"]
-    found = [{"name": label_of(name), "share": of["time_share"]} for name, of in classes.items()]
-    return sorted((it for it in found if it["share"]), key=lambda it: -it["share"])
+    shares = [{"name": label_of(name), "share": of["time_share"]} for name, of in classes.items()]
+    return sorted((it for it in shares if it["share"]), key=lambda it: -it["share"])
 
 
-def _words(models: Sequence[ReportedModel], options: ReportOptions) -> dict[str, str]:
+def _captions(models: Sequence[ReportedModel], options: ReportOptions) -> dict[str, str]:
     file = "" if options.profile is None else Path(options.profile).name
     kinds = "Thick: this model. Thin: the same heads with other kinds of attention."
     return {

@@ -1,4 +1,4 @@
-"""What `archcli report` asks."""
+"""Options of `archcli report`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Devices = Annotated[
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What `archcli report` asks of its models."""
+    """Options of `archcli report`."""
 
     profile: Timed = None
     device: Devices = ()

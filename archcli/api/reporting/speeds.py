@@ -36,8 +36,8 @@ def _speed(subject: Subject, device: str, engine: EngineName | None) -> dict[str
         return {**empty, "words": error.problems[0].what}
     if totals["fits"] is None:
         return {**empty, "words": f"bytes of {totals['form']} are not known"}
-    found = {key: totals[key] for key in ("fits", "format", "context")}
+    fitted = {key: totals[key] for key in ("fits", "format", "context")}
     memory = totals["memory_bytes"] * totals["devices"]
     if not totals["fits"]:
         return {**empty, "fits": False, "memory": memory, "words": "does not fit"}
-    return {**empty, **found, "memory": memory, "rate": totals["tokens_per_s"]}
+    return {**empty, **fitted, "memory": memory, "rate": totals["tokens_per_s"]}

@@ -26,19 +26,19 @@ def strips(subjects: Sequence[Subject]) -> list[dict[str, Any]]:
     """For each column that rules compare, its values in the presets and in the models."""
     index = evidence_index(COLUMNS)
     judged = [(subject.name, entry(subject.name, subject.model)["judged"]) for subject in subjects]
-    found = []
+    strips_shown = []
     for column, title in TITLES.items():
-        own = [(name, values[column]) for name, values in judged if values[column]]
-        names = {name for name, _ in own}
+        of_models = [(name, values[column]) for name, values in judged if values[column]]
+        names = {name for name, _ in of_models}
         others = [
             # five digits place a dot
             (it["name"], float(f"{it[column]:.5g}"))
             for it in index
             if it[column] and it["name"] not in names
         ]
-        if own and others:
-            found.append({"name": title, "own": own, "others": others})
-    return found
+        if of_models and others:
+            strips_shown.append({"name": title, "own": of_models, "others": others})
+    return strips_shown
 
 
 def findings(model: ReportedModel) -> list[dict[str, str]]:

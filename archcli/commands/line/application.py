@@ -74,10 +74,10 @@ def archcli(
 def application(args: Sequence[str]) -> typer.Typer:
     """The command line with the subcommand that the arguments name, or with the names of all."""
     completes = completion.is_asked()
-    words = completion.finished_words() if completes else args
-    named = next((word for word in words if not word.startswith("-")), "")
+    line = completion.finished_words() if completes else args
+    named = next((word for word in line if not word.startswith("-")), "")
     if named in COMMANDS:
-        return _program({named: import_module(_module(named, words)).run}, completes=completes)
+        return _program({named: import_module(_module(named, line)).run}, completes=completes)
     return _program(dict.fromkeys(COMMANDS, _not_imported))
 
 
@@ -107,12 +107,12 @@ def _program(commands: Mapping[str, Run], *, completes: bool = True) -> typer.Ty
     return app
 
 
-def _module(name: str, words: Sequence[str]) -> str:
+def _module(name: str, line: Sequence[str]) -> str:
     """The module of a subcommand; `profile -- python train.py` has one of its own."""
-    if name == "profile" and "--" in words:
+    if name == "profile" and "--" in line:
         from archcli.commands.profile.program import is_program
 
-        if is_program(words):
+        if is_program(line):
             return is_program.__module__
     return f"archcli.commands.{name}"
 

@@ -65,11 +65,11 @@ def ask(argv: Sequence[str], *, as_json: bool = True) -> str:
 
 def run_line(argv: Sequence[str], *, as_json: bool = False) -> int:
     """Run a command line, which prints its answer to standard output; returns the exit code."""
-    name, words = _command(argv)
+    name, args = _command(argv)
     run = import_module(f"archcli.commands.{name}").run
     path = f"archcli {name}"
     parameters = parameters_of(run)
-    read = Words(path, parameters).read(words)
+    read = Words(path, parameters).read(args)
     _refuse_help(read, path)
     values = _values(read)
     if read.extra:
@@ -94,19 +94,19 @@ def _command(argv: Sequence[str]) -> tuple[str, list[str]]:
     _refuse_help(read, "archcli")
     if not read.extra and argv:
         raise usage_error("Missing command.")
-    name, *words = read.extra or ("",)
+    name, *args = read.extra or ("",)
     if name not in COMMANDS:
         hint = near_command(name, COMMANDS) or "archcli -h lists them"
         raise ArchError(f"no command {quote(name)}" if argv else "no command is named", hint)
     if name in ELSEWHERE:
         raise ArchError(f"archcli {name} is not answered here", ELSEWHERE[name])
-    return name, words
+    return name, args
 
 
 def _refuse_help(read: Words, path: str) -> None:
     """Raise ArchError for what typer prints by itself: help, versions, scripts of shells."""
     for option in (HELP, VERSION, *SHELLS):
-        if option.name in read.given:
+        if option.name in read.values:
             name = option.name.replace("_", "-")
             raise ArchError(f"{path} --{name} is not answered here", "archcli prints it on a command line")
 
@@ -124,7 +124,7 @@ def _refuse_files(parameters: Sequence[LineParameter], values: dict[str, Any]) -
 
 def _values(read: Words) -> dict[str, Any]:
     """The value of every parameter; ArchError for the first that is wrong, in the order of the words."""
-    order = [*read.given]
+    order = [*read.values]
     sequence = sorted(
         (parameter for parameter in read.parameters if parameter is not HELP),
         key=lambda it: order.index(it.name) if it.name in order else len(order),
@@ -134,10 +134,10 @@ def _values(read: Words) -> dict[str, Any]:
 
 def _value(parameter: LineParameter, read: Words) -> Any:
     """The value of a parameter: of its texts the last, or all where it repeats; else the default."""
-    texts = read.given.get(parameter.name, [])
+    texts = read.values.get(parameter.name, [])
     if not texts and parameter.required:
         kind = "argument" if parameter.option.argument else "option"
-        raise usage_error(f"Missing {kind} {parameter.shown}.", read.path, words=read.extra)
+        raise usage_error(f"Missing {kind} {parameter.shown}.", read.path, args=read.extra)
     if not texts or parameter.switches:
         return texts[-1] if texts else parameter.default
     values = [_converted(parameter, text, read.path) for text in (texts if parameter.repeats else texts[-1:])]

@@ -65,10 +65,10 @@ def check_environment() -> None:
 
 def _bash_words() -> tuple[list[str], int] | None:
     """The words that bash has, and the index of the completed one; None where it is none of them."""
-    words, index = os.environ.get(BASH_WORDS, "").split("\n"), os.environ.get(BASH_INDEX, "")
+    line, index = os.environ.get(BASH_WORDS, "").split("\n"), os.environ.get(BASH_INDEX, "")
     # bounds int(), which refuses thousands of digits with a ValueError
-    valid = index.isdecimal() and len(index) < LONGEST_INDEX and 1 <= int(index) <= len(words)
-    return (words, int(index)) if valid else None
+    valid = index.isdecimal() and len(index) < LONGEST_INDEX and 1 <= int(index) <= len(line)
+    return (line, int(index)) if valid else None
 
 
 def finished_words() -> list[str]:
@@ -76,33 +76,33 @@ def finished_words() -> list[str]:
     if BASH_WORDS in os.environ:
         if (split := _bash_words()) is None:
             return []
-        words, index = _joined(*split)
+        args, index = _joined(*split)
         # typer reads these variables later, and must find the words as they were typed
-        os.environ[BASH_WORDS], os.environ[BASH_INDEX] = "\n".join(words), str(index)
-        return words[1:index]
+        os.environ[BASH_WORDS], os.environ[BASH_INDEX] = "\n".join(args), str(index)
+        return args[1:index]
     line = os.environ.get(OTHER_WORDS, "")
-    words = line.split()
-    return words[1:] if line.endswith(" ") else words[1:-1]
+    args = line.split()
+    return args[1:] if line.endswith(" ") else args[1:-1]
 
 
-def _joined(words: list[str], index: int) -> tuple[list[str], int]:
+def _joined(args: list[str], index: int) -> tuple[list[str], int]:
     """Undo bash's splitting at = and :, up to the completed word; returns the words and its index."""
-    current, start, head = "".join(words[index : index + 1]), index, ""
+    current, start, head = "".join(args[index : index + 1]), index, ""
     if current in BREAKS:
         current, start = "", index + 1
-    while start - 1 > 1 and words[start - 1] in BREAKS:
+    while start - 1 > 1 and args[start - 1] in BREAKS:
         # the = of --set=d_ff=4: the option itself is no part of the word
-        if words[start - 2].startswith("-"):
+        if args[start - 2].startswith("-"):
             start -= 1
             break
-        head = words[start - 2] + words[start - 1] + head
+        head = args[start - 2] + args[start - 1] + head
         start -= 2
     os.environ[HEAD] = head
-    return [*words[:start], current], start
+    return [*args[:start], current], start
 
 
 def _offered(candidates: Iterable[str], incomplete: str) -> list[str]:
-    """Candidates that begin with what was typed, without what the shell has split off before it."""
+    """Candidates for the typed beginning, cut at the shell's own word breaks."""
     head = os.environ.get(HEAD, "")
     return sorted({word[len(head) :] for word in candidates if word.startswith(head + incomplete)})
 
@@ -242,9 +242,9 @@ def devices(incomplete: str) -> list[str]:
     return _offered([f"{count[0] if count else ''}{name}" for name in (*known(), LOCAL)], incomplete)
 
 
-def _of_words(*words: str) -> Callable[[str], list[str]]:
+def _of_words(*choices: str) -> Callable[[str], list[str]]:
     def offered(incomplete: str) -> list[str]:
-        return _offered(words, incomplete)
+        return _offered(choices, incomplete)
 
     return offered
 

@@ -64,7 +64,7 @@ class PagedGroup(TyperGroup):
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _archcli_error(error: Any, words: Sequence[str]) -> ArchError:
+def _archcli_error(error: Any, args: Sequence[str]) -> ArchError:
     """A usage error in archcli's form, with the help page to look at."""
     path = error.ctx.command_path if error.ctx else "archcli"
     unknown = getattr(error, "option_name", "")
@@ -75,7 +75,7 @@ def _archcli_error(error: Any, words: Sequence[str]) -> ArchError:
         return ArchError(f"{path} has no option {shorten(unknown)}", hint)
     # typer 0.29 lets pydantic put "Value error," before what we say
     message = error.format_message().replace(": Value error, ", ": ").rstrip(".")
-    return ArchError(message, usage_hint(message, path, known, words))
+    return ArchError(message, usage_hint(message, path, known, args))
 
 
 def _by_group(commands: Mapping[str, Any]) -> list[HelpSection]:

@@ -159,9 +159,9 @@ OPTIONS_MEANT = {
 """Options by the names that other tools give them; the first that a command has is meant."""
 
 
-def without_help(words: Sequence[str]) -> list[str]:
+def without_help(args: Sequence[str]) -> list[str]:
     """The words of a command line with `help` and `help COMMAND` as -h has them."""
-    return [*words[1:2], "-h"] if [*words[:1]] == ["help"] else [*words]
+    return [*args[1:2], "-h"] if [*args[:1]] == ["help"] else [*args]
 
 
 def near_command(name: str, known: Collection[str]) -> str:
@@ -192,12 +192,12 @@ EXAMPLES = {
 """What may stand where an argument is missing."""
 
 
-def usage_hint(message: str, path: str, known: Collection[str], words: Sequence[str] = ()) -> str:
+def usage_hint(message: str, path: str, known: Collection[str], args: Sequence[str] = ()) -> str:
     """A hint for what is wrong with a command line of these options and words, at least its help page."""
     extra, missing = EXTRA.search(message), MISSING.search(message)
     hint = _extra_hint(extra[1].rstrip(")"), known) if extra else ""
     if missing and missing[1] == "--device":
-        hints = (_extra_hint(word, ["--device"]) for word in words if not word.startswith("-"))
+        hints = (_extra_hint(word, ["--device"]) for word in args if not word.startswith("-"))
         hint = next(filter(None, hints), "")
     if missing and missing[1] in EXAMPLES and not hint:
         hint = f"such as {path} {EXAMPLES[missing[1]]}; "

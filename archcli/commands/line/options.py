@@ -64,8 +64,8 @@ def asking(*records: Any) -> Callable[[Run], Run]:
         further = [*inspect.signature(run, eval_str=True).parameters.values()][len(records) :]
 
         @wraps(run)
-        def command(**given: Any) -> int | None:
-            return run(*[_filled(record, given) for record in records], **given)
+        def command(**values: Any) -> int | None:
+            return run(*[_filled(record, values) for record in records], **values)
 
         direct = (_parameter(it.name, it.annotation, it.default) for it in further)
         parameters = sorted([*options, *direct], key=lambda it: it.name not in {"model", "models"})
@@ -75,18 +75,18 @@ def asking(*records: Any) -> Callable[[Run], Run]:
     return decorate
 
 
-def _filled(record: Any, given: dict[str, Any]) -> Any:
+def _filled(record: Any, values: dict[str, Any]) -> Any:
     """A record of the options that are given, which are taken out."""
     usual = {field.name: field.default for field in fields(record)}
     names = [parameter.name for parameter in _parameters(record)]
-    return record(**{name: _value(record, name, usual[name], given.pop(name)) for name in names})
+    return record(**{name: _value(record, name, usual[name], values.pop(name)) for name in names})
 
 
-def _value(record: Any, name: str, default: Any, given: Any) -> Any:
+def _value(record: Any, name: str, default: Any, value: Any) -> Any:
     """The value of a field: the default for an option left out, all values of a repeated one."""
-    if given is None:
+    if value is None:
         return default
-    return accept(name, given, accepted(record)) if isinstance(given, list) else given
+    return accept(name, value, accepted(record)) if isinstance(value, list) else value
 
 
 def _parameters(record: Any) -> Iterator[Parameter]:

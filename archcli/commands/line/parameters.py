@@ -22,15 +22,15 @@ from archcli.errors import ArchError
 def as_command(run: Run) -> Run:
     """The function of a subcommand with parameters that typer reads."""
     # annotations are texts under `from __future__ import annotations`
-    stated = inspect.signature(run, eval_str=True).parameters.values()
-    options = {parameter.name: option_of(parameter.annotation) for parameter in stated}
+    signature = inspect.signature(run, eval_str=True).parameters.values()
+    options = {parameter.name: option_of(parameter.annotation) for parameter in signature}
 
     @wraps(run)
-    def command(**given: Any) -> int | None:
-        refuse_overwriting(options, given)
-        return run(**given)
+    def command(**values: Any) -> int | None:
+        refuse_overwriting(options, values)
+        return run(**values)
 
-    parameters = [_parameter(parameter) for parameter in stated]
+    parameters = [_parameter(parameter) for parameter in signature]
     command.__dict__["__signature__"] = inspect.Signature(parameters)
     # a dict of the function, which typer's wrapper around it takes over
     command.__dict__["also"] = {
@@ -40,14 +40,16 @@ def as_command(run: Run) -> Run:
     return command
 
 
-def refuse_overwriting(options: Mapping[str, Option | None], given: Mapping[str, Any]) -> None:
+def refuse_overwriting(options: Mapping[str, Option | None], arguments: Mapping[str, Any]) -> None:
     """Raise ArchError for a file that would be written over one that the same command reads."""
     writing = {name for name, it in options.items() if it and (it.writes or it.reads == "picture")}
     values = chain.from_iterable(
-        value if isinstance(value, list) else [value] for name, value in given.items() if name not in writing
+        value if isinstance(value, list) else [value]
+        for name, value in arguments.items()
+        if name not in writing
     )
     read = [Path(value) for value in values if isinstance(value, str | Path)]
-    for file in (given.get(name) for name in writing):
+    for file in (arguments.get(name) for name in writing):
         if file is not None and any(_reads(value, Path(file)) for value in read):
             raise ArchError(f"{file} is read, and would be written over", "name another file")
 

@@ -1,4 +1,4 @@
-"""The values of options, read from text, and the types that a command line knows them by."""
+"""The values of options, read from text, and their types on a command line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READ: dict[str, type] = {
     "text": str,
     "picture": Path,
 }
-"""What each way to read a text makes of it."""
+"""The type of a text's value, by `option.reads`."""
 
 
 def line_type(annotation: Any, option: Option) -> Any:
@@ -58,7 +58,7 @@ def _number(text: str) -> float:
 
 
 def _read(text: object, name: str, how: str, known: ValueType) -> Any:
-    """The value that a text stands for; ArchError for one that the field does not take."""
+    """The value of a text. Raises ArchError for one that the field does not take."""
     # a default is read, too, and may be a number
     written = str(text)
     value: Any = written

@@ -77,24 +77,24 @@ HELP = LineParameter("help", Option("Show this message and exit.", "-h"), bool, 
 
 def parameters_of(run: Callable[..., Any]) -> list[LineParameter]:
     """The options and arguments of a subcommand, and -h."""
-    stated = inspect.signature(run, eval_str=True).parameters.values()
-    return [*[_parameter(it) for it in stated], HELP]
+    signature = inspect.signature(run, eval_str=True).parameters.values()
+    return [*[_parameter(it) for it in signature], HELP]
 
 
-def _parameter(stated: inspect.Parameter) -> LineParameter:
-    option = option_of(stated.annotation)
+def _parameter(parameter: inspect.Parameter) -> LineParameter:
+    option = option_of(parameter.annotation)
     if option is None:
-        raise TypeError(f"{stated.name} is no option of a command line")
-    required = stated.default is inspect.Parameter.empty
-    default = None if required else stated.default
-    return LineParameter(stated.name, option, stated.annotation, default, required)
+        raise TypeError(f"{parameter.name} is no option of a command line")
+    required = parameter.default is inspect.Parameter.empty
+    default = None if required else parameter.default
+    return LineParameter(parameter.name, option, parameter.annotation, default, required)
 
 
 def usage_error(
-    message: str, path: str = "archcli", known: Collection[str] = (), words: Sequence[str] = ()
+    message: str, path: str = "archcli", known: Collection[str] = (), args: Sequence[str] = ()
 ) -> ArchError:
     """What is wrong with a command line of the `known` options, with what to do."""
-    return ArchError(message.rstrip("."), usage_hint(message, path, known, words))
+    return ArchError(message.rstrip("."), usage_hint(message, path, known, args))
 
 
 def printable(text: str) -> str:
@@ -113,12 +113,12 @@ class Words:
 
     path: str
     parameters: Sequence[LineParameter]
-    given: dict[str, list[Any]] = field(default_factory=dict)
+    values: dict[str, list[Any]] = field(default_factory=dict)
     extra: list[str] = field(default_factory=list)
 
-    def read(self, words: Sequence[str], *, interspersed: bool = True) -> Words:
+    def read(self, args: Sequence[str], *, interspersed: bool = True) -> Words:
         """Tell the words apart; without `interspersed` options end at the first argument."""
-        rest, placed = [*words], []
+        rest, placed = [*args], []
         while rest:
             word = rest.pop(0)
             if word == "--":
@@ -133,13 +133,13 @@ class Words:
         self.extra = self._place([*placed, *rest])
         return self
 
-    def _place(self, words: list[str]) -> list[str]:
+    def _place(self, args: list[str]) -> list[str]:
         """Give the arguments their words; returns those left over."""
         for parameter in self.parameters:
             if parameter.option.argument:
-                taken = len(words) if parameter.repeats else 1
-                self.given[parameter.name], words = words[:taken], words[taken:]
-        return words
+                taken = len(args) if parameter.repeats else 1
+                self.values[parameter.name], args = args[:taken], args[taken:]
+        return args
 
     def _read_option(self, word: str, rest: list[str]) -> None:
         """Read an option, whose value may be the next of the words in `rest`."""
@@ -180,7 +180,7 @@ class Words:
         self._give(option, rest.pop(0))
 
     def _give(self, option: LineParameter, value: Any) -> None:
-        self.given.setdefault(option.name, []).append(value)
+        self.values.setdefault(option.name, []).append(value)
 
     def _refuse(self, name: str) -> NoReturn:
         """Raise ArchError for an option that there is not."""

@@ -1,4 +1,4 @@
-"""What a command says of a file that it wrote: its path, or with --json an answer in the common form."""
+"""The answer of a command that wrote a file: its path, or with --json a document."""
 
 from __future__ import annotations
 

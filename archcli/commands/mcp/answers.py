@@ -60,10 +60,10 @@ def answer_of(report: Report, line: str, tool: Tool, *, rows: bool) -> Answer:
     }
     most = (MOST_WITH_ROWS if rows else MOST_BYTES) - RESERVED
     left_out = dict.fromkeys(_shortened(answer, most))
-    found = document["rows"]
-    ordered = found if rows else sorted(found, key=lambda row: not tool.first(row))
+    all_rows = document["rows"]
+    ordered = all_rows if rows else sorted(all_rows, key=lambda row: not tool.first(row))
     shown = list(_fitting(ordered, most - size_of(answer))) if rows or tool.lists else []
-    answer |= {"rows": shown, "left_out": _left_out(list(left_out), len(shown), len(found), rows=rows)}
+    answer |= {"rows": shown, "left_out": _left_out(list(left_out), len(shown), len(all_rows), rows=rows)}
     return {key: value for key, value in answer.items() if value not in ([], "") or (rows and key == "rows")}
 
 
@@ -93,13 +93,13 @@ def _fitting(rows: Sequence[Answer], room: int) -> Iterator[Answer]:
         yield row
 
 
-def _left_out(names: Sequence[str], shown: int, found: int, *, rows: bool) -> str:
+def _left_out(names: Sequence[str], shown: int, total: int, *, rows: bool) -> str:
     """What an answer says of what it leaves out, and how to ask for it; empty where it is whole."""
     parts = list(names[:MOST_NAMED])
     if len(names) > MOST_NAMED:
         parts.append(f"{len(names) - MOST_NAMED} more groups")
-    if shown < found:
-        parts.append(f"{found - shown} of {found} rows")
+    if shown < total:
+        parts.append(f"{total - shown} of {total} rows")
     if not parts:
         return ""
     more = "the command with --json has all" if rows else "ask again with rows=true"

@@ -80,23 +80,23 @@ class Argument(NamedTuple):
             return {"type": ["integer", "string"] if is_size else "string"}
         return dict(schema)
 
-    def value(self, given: Any) -> Any:
+    def value(self, value: Any) -> Any:
         """A value of JSON as the record takes it: 8k as 8,000. Raises ArchError for a file."""
-        texts = [given] if isinstance(given, str) else given if self.is_list else []
+        texts = [value] if isinstance(value, str) else value if self.is_list else []
         for text in texts if isinstance(texts, list) else ():
             if isinstance(text, str) and any(suffix in text.lower() for suffix in OF_FILES):
                 what = f"{self.name} names a file, and tools read none"
                 raise ArchError(what, "name a device of `archcli devices`, such as h100-sxm")
-        if isinstance(given, str) and self.option.reads in COUNTS:
-            return parse_count(given)
-        return texts if self.is_list and texts else given
+        if isinstance(value, str) and self.option.reads in COUNTS:
+            return parse_count(value)
+        return texts if self.is_list and texts else value
 
-    def note(self, given: Any) -> str:
+    def note(self, value: Any) -> str:
         """What the command would note of a text such as 128k; empty where it is plain."""
-        noted = NOTES.get(self.option.reads) if isinstance(given, str) else None
-        return "" if noted is None else noted(given)
+        noted = NOTES.get(self.option.reads) if isinstance(value, str) else None
+        return "" if noted is None else noted(value)
 
-    def words(self, value: Any) -> list[str]:
+    def as_typed(self, value: Any) -> list[str]:
         """The words that say a value on the command line."""
         if self.option.argument:
             return [str(value)]
@@ -126,28 +126,28 @@ def _arguments(record: Any) -> Iterator[Argument]:
             yield Argument(field.name, option, value_type(known[field.name]), field.default)
 
 
-def check_names(tool: str, given: Mapping[str, Any], schema: Json) -> None:
+def check_names(tool: str, arguments: Mapping[str, Any], schema: Json) -> None:
     """Raise ArchError for arguments that a tool has not, and for those that it lacks."""
     known, required = schema["properties"], schema["required"]
     problems = [
         Problem(f"unknown argument '{name[:40]}'", suggest(name, known, "it has"), path=tool)
-        for name in given
+        for name in arguments
         if name not in known
     ]
     problems += [
         Problem(f"{name} is missing", str(known[name]["description"]), path=tool)
         for name in required
-        if given.get(name) is None
+        if arguments.get(name) is None
     ]
     if problems:
         raise ArchError(problems)
 
 
-def filled(tool: str, record: Any, known: Mapping[str, Argument], given: Mapping[str, Any]) -> Any:
+def filled(tool: str, record: Any, known: Mapping[str, Argument], arguments: Mapping[str, Any]) -> Any:
     """The record of a question with what is given. Raises ArchError with all that is refused."""
     values: dict[str, Any] = {}
     problems: list[Problem] = []
-    for name, value in given.items():
+    for name, value in arguments.items():
         try:
             values[name] = known[name].value(value)
         except ArchError as error:
@@ -160,7 +160,7 @@ def filled(tool: str, record: Any, known: Mapping[str, Argument], given: Mapping
     return record(*call.args, **call.kwargs)
 
 
-def own(tool: str, name: str, value: Any, annotation: Any) -> Any:
+def checked(tool: str, name: str, value: Any, annotation: Any) -> Any:
     """The value of an argument that is no option of a record, such as rows."""
     return accept(name, value, {name: value_type(annotation)}, tool)
 

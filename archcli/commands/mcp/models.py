@@ -21,7 +21,7 @@ from archcli.load.source import load, load_catalogued, load_preset, load_text
 from archcli.load.yaml.text import reading_only
 
 INLINE = "model"
-"""The name that messages give a model which stands in the question."""
+"""The name in messages of a model given inside the question."""
 MOST_CHARACTERS = 4_000_000
 """Characters of a model in a question; a config.json has some thousands."""
 INSTEAD = "give its config.json as an object or as text"
@@ -32,17 +32,17 @@ MOST_NAMED = 24
 class AskedModel(NamedTuple):
     """A model as a question names it, before it is loaded."""
 
-    given: str | Mapping[str, Any]
+    value: str | Mapping[str, Any]
     folder: Path | None = None
 
     @property
     def text(self) -> str:
-        """The text of a model that stands in the question; empty where it is named."""
-        if isinstance(self.given, str):
-            is_text = "\n" in self.given.strip() or self.given.lstrip().startswith("{")
-            return self.given if is_text else ""
+        """The text of a model given inside the question; empty for a named model."""
+        if isinstance(self.value, str):
+            is_text = "\n" in self.value.strip() or self.value.lstrip().startswith("{")
+            return self.value if is_text else ""
         try:
-            return json.dumps(self.given, indent=1)
+            return json.dumps(self.value, indent=1)
         except RecursionError:
             raise ArchError(Problem("nested too deeply", INSTEAD, path=INLINE)) from None
 
@@ -54,13 +54,13 @@ class AskedModel(NamedTuple):
 
     def _loaded(self, overrides: Sequence[str], *, strict: bool) -> Loaded:
         text = self.text
-        length = max(len(text), len(self.given))
+        length = max(len(text), len(self.value))
         if length > MOST_CHARACTERS:
             what = f"{length:,} characters, and a model has at most {MOST_CHARACTERS:,}"
             raise ArchError(Problem(what, "give the config.json alone", path=INLINE))
         if text:
             return load_text(text, INLINE, overrides, strict=strict)
-        name = str(self.given).strip()
+        name = str(self.value).strip()
         if preset_file(name).is_file():
             return load_preset(name, overrides, strict=strict)
         if self.folder is not None and (path := _inside(self.folder, name)):
@@ -79,15 +79,15 @@ class AskedModel(NamedTuple):
 
     @property
     def word(self) -> str:
-        """What stands for MODEL on the command line: a name, or the file to save the given text in."""
+        """MODEL on the command line: a name, or a file to save the text in."""
         text = self.text
         if not text:
-            return str(self.given).strip()
+            return str(self.value).strip()
         return "config.json" if text.lstrip().startswith("{") else "model.yaml"
 
 
 def asked_model(name: str, value: Any, folder: Path | None) -> AskedModel:
-    """The model of an argument. Raises ArchError for what is neither a text nor an object."""
+    """The model of an argument. Raises ArchError for anything but a text or an object."""
     if not isinstance(value, str | Mapping) or not value:
         what = f"{name} must be a name, a text or an object, not {describe_value(value)}"
         raise ArchError(Problem(what, f"a preset such as llama-3.1-8b, or {INSTEAD}"))
@@ -95,19 +95,19 @@ def asked_model(name: str, value: Any, folder: Path | None) -> AskedModel:
 
 
 def _inside(folder: Path, name: str) -> Path | None:
-    """What a name means below `folder`, None where nothing is there. Raises ArchError outside of it."""
+    """The path of a name below `folder`; None without one. Raises ArchError for a path outside."""
     root = folder.resolve()
     try:
         # resolved, so that neither .. nor a link leads out of the folder
         path = (root / name).resolve()
-        found = path.is_relative_to(root) and path.exists()
+        exists = path.is_relative_to(root) and path.exists()
     except (OSError, ValueError, RuntimeError):  # a name too long, or with a NUL in it; a link to itself
         return None
     if not path.is_relative_to(root):
         raise ArchError(f"{quote(name)} is outside of the folder that archcli mcp reads", INSTEAD)
-    if found and not (path.is_file() or path.is_dir()):  # a pipe would be waited for
+    if exists and not (path.is_file() or path.is_dir()):  # a pipe would be waited for
         raise ArchError(f"{quote(name)} is neither a file nor a folder", INSTEAD)
-    return path if found and path != root else None
+    return path if exists and path != root else None
 
 
 def _unknown(name: str, folder: Path | None) -> ArchError:
@@ -131,7 +131,7 @@ def _refuse_module(name: str) -> None:
 
 
 def _of_family(name: str) -> list[str]:
-    """Presets whose name begins with the word, or nearly the word, by which a name begins."""
+    """Presets with the first word of a name, or nearly: `lama-9b` finds those of `llama`."""
     family = _letters(name)
     known = {preset: _letters(preset) for preset in presets()}
     near = closest(family, set(known.values()))[:1] if len(family) >= FEWEST_LETTERS else []
@@ -139,5 +139,5 @@ def _of_family(name: str) -> list[str]:
 
 
 def _letters(name: str) -> str:
-    """The letters by which a name begins, small: qwen of Qwen3-8B."""
+    """The first letters of a name in lower case: qwen of Qwen3-8B."""
     return "".join(takewhile(str.isalpha, plain_name(name)))

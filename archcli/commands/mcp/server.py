@@ -90,13 +90,13 @@ def server_of(folder: Path | None = None) -> Server[Any]:
     async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[_listed(tool) for tool in TOOLS.values()])
 
-    async def call_tool(_: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(_: Any, request: types.CallToolRequestParams) -> types.CallToolResult:
         stop = Event()
-        question = partial(result_of, asked.name, asked.arguments or {}, folder, stop)
+        question = partial(result_of, request.name, request.arguments or {}, folder, stop)
         try:
             return await turns.ask(question)
         except TimeoutError:
-            what = f"{asked.name} is not answered within {turns.limit_s:.0f} s"
+            what = f"{request.name} is not answered within {turns.limit_s:.0f} s"
             return _failed(f"{what}: ask for less, or by the command line")
         finally:
             stop.set()
@@ -120,10 +120,12 @@ def _listed(tool: Tool) -> types.Tool:
     )
 
 
-def result_of(name: str, given: Mapping[str, Any], folder: Path | None, stop: Event) -> types.CallToolResult:
+def result_of(
+    name: str, arguments: Mapping[str, Any], folder: Path | None, stop: Event
+) -> types.CallToolResult:
     """The answer of a tool, or an error that says what to ask instead."""
     try:
-        return _answered(tool_of(name), given, folder, stop)
+        return _answered(tool_of(name), arguments, folder, stop)
     except ArchError as error:
         return _failed(refusal(error))
     except CancelledError:
@@ -133,14 +135,16 @@ def result_of(name: str, given: Mapping[str, Any], folder: Path | None, stop: Ev
         return _failed(f"a fault of archcli {__version__}, not of the question: {kind} in {name}")
 
 
-def _answered(tool: Tool, given: Mapping[str, Any], folder: Path | None, stop: Event) -> types.CallToolResult:
-    asked = tool.call(given, folder, stop)
-    asked.call.tick()
-    answered = tool.answer(asked.call)
+def _answered(
+    tool: Tool, arguments: Mapping[str, Any], folder: Path | None, stop: Event
+) -> types.CallToolResult:
+    question = tool.call(arguments, folder, stop)
+    question.call.tick()
+    answered = tool.answer(question.call)
     if not isinstance(answered, Drawing):
-        noted = replace(answered, notes=(*answered.notes, *asked.notes))
-        return _result(answer_of(noted, asked.line, tool, rows=asked.rows))
-    return _result(drawing_of(answered, asked.line), *_svg(answered))
+        noted = replace(answered, notes=(*answered.notes, *question.notes))
+        return _result(answer_of(noted, question.line, tool, rows=question.rows))
+    return _result(drawing_of(answered, question.line), *_svg(answered))
 
 
 def _svg(drawing: Drawing) -> list[types.EmbeddedResource]:
@@ -153,9 +157,9 @@ def _svg(drawing: Drawing) -> list[types.EmbeddedResource]:
     return [types.EmbeddedResource(type="resource", resource=contents)]
 
 
-def _result(answer: dict[str, Any], *beside: types.EmbeddedResource) -> types.CallToolResult:
+def _result(answer: dict[str, Any], *resources: types.EmbeddedResource) -> types.CallToolResult:
     text = types.TextContent(type="text", text=as_text(answer))
-    return types.CallToolResult(content=[text, *beside], structured_content=answer)
+    return types.CallToolResult(content=[text, *resources], structured_content=answer)
 
 
 def _failed(text: str) -> types.CallToolResult:

@@ -23,9 +23,9 @@ from archcli.commands.mcp.arguments import (
     Argument,
     arguments,
     check_names,
+    checked,
     command_line,
     filled,
-    own,
     record_of,
 )
 from archcli.commands.mcp.models import AskedModel, asked_model
@@ -85,10 +85,11 @@ Answered = Report | Drawing
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool: `home` is the record of its options, `answer` gives the report.
+    """A tool of the server.
 
-    `models` says how many it takes, at least and at most; `lists` that rows are the answer, and not detail;
-    `first` which rows come first where there is no room for all.
+    home: the record of its options. answer: gives the report, or with `draws` the drawing.
+    models: the least and the most that it takes.
+    lists: whether rows are the answer, not detail. first: whether a row comes first where not all fit.
     """
 
     name: str
@@ -137,48 +138,48 @@ class Tool:
         items = {key: value for key, value in MODEL.items() if key != "description"}
         return {"description": text, "type": "array", "items": items, "minItems": least, "maxItems": most}
 
-    def call(self, given: Mapping[str, Any], folder: Path | None, stop: Event) -> StatedCall:
+    def call(self, arguments: Mapping[str, Any], folder: Path | None, stop: Event) -> StatedCall:
         """The question of these arguments. Raises ArchError with what to ask instead."""
-        given = by_field(self.record, self._by_its_names(given))
-        check_names(self.name, given, self.schema)
-        stated = {name: value for name, value in given.items() if value is not None}
-        overrides = own(self.name, "set", stated.get("set", []), list[str])
-        rows, svg = (own(self.name, name, stated.get(name, False), bool) for name in ("rows", "svg"))
-        values = {name: value for name, value in stated.items() if name not in OWN}
+        arguments = by_field(self.record, self._by_its_names(arguments))
+        check_names(self.name, arguments, self.schema)
+        present = {name: value for name, value in arguments.items() if value is not None}
+        overrides = checked(self.name, "set", present.get("set", []), list[str])
+        rows, svg = (checked(self.name, name, present.get(name, False), bool) for name in ("rows", "svg"))
+        values = {name: value for name, value in present.items() if name not in OWN}
         options = filled(self.name, self.record, self.arguments, values)
-        models = list(self._asked(stated, folder))
-        words = [word for name in self._in_order(values) for word in self.arguments[name].words(values[name])]
-        line = command_line(self.name, [model.word for model in models], words, overrides)
+        models = list(self._models_of(present, folder))
+        args = [arg for name in self._in_order(values) for arg in self.arguments[name].as_typed(values[name])]
+        line = command_line(self.name, [model.word for model in models], args, overrides)
         noted = [note for name in values if (note := self.arguments[name].note(values[name]))]
         return StatedCall(ToolCall(options, models, overrides, stop, svg), line, rows, noted)
 
-    def _by_its_names(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _by_its_names(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments with `model` for `models` of one, and the reverse, as other tools have them."""
         several = self.takes_several
-        own, other = ("models", "model") if several else ("model", "models")
-        value = given.get(other)
-        if value is None or given.get(own) is not None:
-            return given
+        key, alias = ("models", "model") if several else ("model", "models")
+        value = arguments.get(alias)
+        if value is None or arguments.get(key) is not None:
+            return arguments
         if not several and not (isinstance(value, list) and len(value) == 1):
-            return given
+            return arguments
         renamed = value[0] if not several else value if isinstance(value, list) else [value]
-        return {**{name: it for name, it in given.items() if name != other}, own: renamed}
+        return {**{name: it for name, it in arguments.items() if name != alias}, key: renamed}
 
     def _in_order(self, values: Mapping[str, Any]) -> list[str]:
         """The options that are given, those without a name first, as they follow MODEL."""
         return sorted(values, key=lambda name: not self.arguments[name].option.argument)
 
-    def _asked(self, stated: Mapping[str, Any], folder: Path | None) -> Iterator[AskedModel]:
+    def _models_of(self, arguments: Mapping[str, Any], folder: Path | None) -> Iterator[AskedModel]:
         if not self.takes_several:
-            if "model" in stated:
-                yield asked_model("model", stated["model"], folder)
+            if "model" in arguments:
+                yield asked_model("model", arguments["model"], folder)
             return
-        given = stated["models"]
+        models = arguments["models"]
         least, most = self.models
-        if not isinstance(given, list) or not least <= len(given) <= most:
+        if not isinstance(models, list) or not least <= len(models) <= most:
             what = f"{self.name} takes a list of {least} to {most} models"
             raise ArchError(what, 'such as {"models": ["llama-3.1-8b", "qwen3-8b"]}')
-        for i, model in enumerate(given):
+        for i, model in enumerate(models):
             yield asked_model(f"models[{i}]", model, folder)
 
 
@@ -242,7 +243,7 @@ def _fit(call: ToolCall) -> Report:
 
     def read(name: str, overrides: Sequence[str]) -> Subject:
         # gpt-oss:20b of a catalogue comes back as gpt-oss-20b
-        return (model if model.text else model._replace(given=name)).subject(overrides)
+        return (model if model.text else model._replace(value=name)).subject(overrides)
 
     return fit_report(replace(options, model=model.word), call.overrides, call.tick, read)
 

@@ -47,7 +47,7 @@ Trace = Annotated[
 @asking(ProfileOptions, ModuleOptions)
 def run(  # noqa: PLR0913
     options: ProfileOptions,
-    own: ModuleOptions,
+    running: ModuleOptions,
     *,
     context: typer.Context,
     repeat_process: RepeatProcess = None,
@@ -76,34 +76,34 @@ def run(  # noqa: PLR0913
     Ctrl-C shows what was measured so far. Exits with 1 where an operation ran that the model does not account
     for, or where the trace of a GPU lacks kernels.
     """
-    beside = {"set": overrides, "plot": plot, "trace": trace, "repeat_process": repeat_process}
-    beside |= {"allocator": allocator != "reuse", "tp": tp > 1, "dp": dp > 1}
-    report = of_any("profile", options, own, beside, lambda: _measured(options, context))
+    extra = {"set": overrides, "plot": plot, "trace": trace, "repeat_process": repeat_process}
+    extra |= {"allocator": allocator != "reuse", "tp": tp > 1, "dp": dp > 1}
+    report = of_any("profile", options, running, extra, lambda: _measured(options, context))
     show(report, form, output, as_json=as_json)
     raise typer.Exit(_exit_code(report))
 
 
 def _measured(options: ProfileOptions, context: typer.Context) -> Report:
     """The report of an architecture, its files written; `context` holds the options that the record lacks."""
-    asked = context.params
-    plot, trace, processes = asked["plot"], asked["trace"], asked["repeat_process"]
-    launch = launch_of(context, asked["tp"], asked["dp"])
-    _check_files(asked)
-    check_against(asked)
+    params = context.params
+    plot, trace, processes = params["plot"], params["trace"], params["repeat_process"]
+    launch = launch_of(context, params["tp"], params["dp"])
+    _check_files(params)
+    check_against(params)
     if processes is not None:
         report = in_processes(context, processes)
         _write_files(report, None, plot, None)
         return report
-    keep_large_blocks(asked["allocator"], options.device)
-    stated = asked["overrides"] or []
+    keep_large_blocks(params["allocator"], options.device)
+    overrides = params["overrides"] or []
     try:
-        found = measured(
-            lambda more: subject(options.model, [*stated, *more]), options, launch, trace=trace is not None
+        profiled = measured(
+            lambda more: subject(options.model, [*overrides, *more]), options, launch, trace=trace is not None
         )
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
-    _write_files(found.report, found.recording, plot, trace)
-    return found.subject.named(found.report)
+    _write_files(profiled.report, profiled.recording, plot, trace)
+    return profiled.subject.named(profiled.report)
 
 
 def _exit_code(report: Report) -> int:

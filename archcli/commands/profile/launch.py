@@ -70,17 +70,17 @@ def _plan(tp: int, dp: int) -> str:
 
 def _command(context: typer.Context, number: int) -> str:
     """The command that was typed, behind the launcher that starts its processes."""
-    words = ["torchrun", "--no-python", "--nproc-per-node", str(number), "archcli", "profile"]
+    args = ["torchrun", "--no-python", "--nproc-per-node", str(number), "archcli", "profile"]
     for parameter in context.command.params:
         name = parameter.name or ""
         # what was typed alone: an option's default need not be repeated
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            words += _words(parameter, context.params[name])
-    return shlex.join(words)
+            args += _as_typed(parameter, context.params[name])
+    return shlex.join(args)
 
 
-def _words(parameter: Any, value: Any) -> list[str]:
+def _as_typed(parameter: Any, value: Any) -> list[str]:
     """A parameter as it is typed."""
     values = [str(item) for item in (value if isinstance(value, list | tuple) else [value])]
     if parameter.param_type_name == "argument":

@@ -38,10 +38,10 @@ def program() -> list[str]:
     The interpreter and its options (-I, -P, -X) are those of this process, so that modules are looked for
     where this process looked for them. Where archcli is no program of its own, `python -P -m archcli`.
     """
-    own = len(sys.orig_argv) - len(sys.argv[1:])
-    if not is_program() or sys.orig_argv[own:] != sys.argv[1:]:
+    n_python = len(sys.orig_argv) - len(sys.argv[1:])
+    if not is_program() or sys.orig_argv[n_python:] != sys.argv[1:]:
         return [sys.executable, *ANYWHERE]
-    return [sys.executable, *sys.orig_argv[1:own]]
+    return [sys.executable, *sys.orig_argv[1:n_python]]
 
 
 def is_program() -> bool:
@@ -88,13 +88,13 @@ def in_processes(context: typer.Context, number: int) -> Report:
 
     An interrupt keeps the processes that have finished. Raises ArchError for options of a single process.
     """
-    asked = context.params
+    params = context.params
     for name, what in REFUSED.items():
-        if asked[name]:
+        if params[name]:
             raise ArchError(f"--{name} {what}", "leave it out, or --repeat-process")
     from archcli.measure.profile.reports.joined import repeated  # of several processes alone
 
-    return repeated(_documents(context, number), number, asked["top"])
+    return repeated(_documents(context, number), number, params["top"])
 
 
 def _documents(context: typer.Context, number: int) -> list[Any]:

@@ -57,24 +57,24 @@ File = Annotated[
 ]
 
 
-def is_program(words: Sequence[str]) -> bool:
+def is_program(args: Sequence[str]) -> bool:
     """Whether the words after `profile` name a program: `--`, and what follows it.
 
     One word there that is neither python nor a script is a MODEL, which may begin with a dash.
     """
-    if SEPARATOR not in words:
+    if SEPARATOR not in args:
         return False
-    program = words[words.index(SEPARATOR) + 1 :]
+    program = args[args.index(SEPARATOR) + 1 :]
     return len(program) != 1 or _starts_program(program[0]) or bool(_python_of_script(program[0]))
 
 
-def check_separator(words: Sequence[str]) -> None:
+def check_separator(args: Sequence[str]) -> None:
     """Raise ArchError where a program stands among the words without `--` before it."""
     # a last `python` may be a MODEL in a folder of that name
-    starts = (i for i, word in enumerate(words) if _starts_program(word, is_last=i == len(words) - 1))
+    starts = (i for i, word in enumerate(args) if _starts_program(word, is_last=i == len(args) - 1))
     start = next(starts, None)
     if start is not None:
-        command = ["archcli", *words[:start], SEPARATOR, *_with_python(words[start:])]
+        command = ["archcli", *args[:start], SEPARATOR, *_with_python(args[start:])]
         raise ArchError("a program stands behind `--`, with its own arguments", shlex.join(command))
 
 
@@ -98,9 +98,9 @@ def run(
     command = _checked(options.program)
     form_of_file = chosen_format(form, output, as_json=as_json)
     if output is None and (form is not None or as_json):
-        given = "--json" if as_json else f"--format {form}"
+        option = "--json" if as_json else f"--format {form}"
         raise ArchError(
-            f"{given} needs a file, as standard output is the program's", "add -o FILE, or leave it out"
+            f"{option} needs a file, as standard output is the program's", "add -o FILE, or leave it out"
         )
     if output is not None and descriptor(output) == 1:
         raise ArchError("standard output is the program's own", "-o FILE names another place")
@@ -123,15 +123,15 @@ def _checked(program: Sequence[str]) -> list[str]:
         raise ArchError(
             f"{quote(first)} is no Python, and only a Python program can be watched", _instead(program)
         )
-    found = shutil.which(first)
-    if found is None:
+    executable = shutil.which(first)
+    if executable is None:
         raise ArchError(f"there is no program {quote(first)} on this machine", "look at `which python`")
     letter = _without_site([*interpreter[1:], *program[1:]])
     if letter:
         raise ArchError(
             f"Python {WITHOUT_SITE[letter]} with -{letter}, and so cannot be watched", f"leave -{letter} out"
         )
-    return [found, *program[1:]]
+    return [executable, *program[1:]]
 
 
 def _instead(program: Sequence[str]) -> str:
@@ -166,20 +166,22 @@ def _is_script(word: str) -> bool:
 
 def _python_of_script(word: str) -> list[str]:
     """The Python that a script names in its first line, with its options; empty for any other file."""
-    found = shutil.which(word)
-    if found is None:
+    executable = shutil.which(word)
+    if executable is None:
         return []
-    line = read_start(Path(found), found, MOST_OF_A_LINE).partition(b"\n")[0].decode(errors="replace")
+    line = (
+        read_start(Path(executable), executable, MOST_OF_A_LINE).partition(b"\n")[0].decode(errors="replace")
+    )
     # `#!/usr/bin/env -S python -u` and `#!/path/python -u`
-    words = [word for word in line.removeprefix("#!").split() if word != "-S"]
-    words = words[1:] if words and Path(words[0]).name == "env" else words
-    return words if line.startswith("#!") and words and _is_python(words[0]) else []
+    args = [word for word in line.removeprefix("#!").split() if word != "-S"]
+    args = args[1:] if args and Path(args[0]).name == "env" else args
+    return args if line.startswith("#!") and args and _is_python(args[0]) else []
 
 
-def _without_site(words: Sequence[str]) -> str:
+def _without_site(args: Sequence[str]) -> str:
     """The first of Python's own letters before the program that keeps it from importing anything."""
     skipped = False
-    for word in words:
+    for word in args:
         if skipped:
             skipped = False
             continue

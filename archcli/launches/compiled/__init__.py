@@ -1,4 +1,4 @@
-"""Compiled kernels: what a compiler fuses of a pass's launches into one, and what those groups move."""
+"""Compiled kernels: the launches that a compiler fuses, and the bytes that each group moves."""
 
 from archcli.launches.compiled.groups import compiled_kernels
 

@@ -1,4 +1,4 @@
-"""The flow of data of a pass: each launch with the memory that it reads and writes, in order."""
+"""Data flow of a pass: its launches in order, each with the memory that it reads and writes."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ REDUCTIONS = {
 }
 SOFTMAXES = {"_softmax", "_log_softmax"}
 NORMS = {"native_layer_norm", "_fused_rms_norm"}
-"""Kernels that a compiler takes apart: what goes over an axis, and an element-wise end behind it."""
+"""Kernels that a compiler splits in two: a reduction over an axis, and an element-wise end."""
 
 
 class FusionKind(Enum):
-    """Whether a launch is computed where it is read, goes over an axis, or is a library's."""
+    """How a compiler treats a launch: inlined into its readers, a reduction, or a library call."""
 
     POINTWISE = "pointwise"
     REDUCTION = "reduction"
@@ -39,7 +39,7 @@ class FusionKind(Enum):
 
 
 class MemoryRegion(NamedTuple):
-    """A part of a tensor's memory that a launch reads or writes: where it begins, its layout and bytes."""
+    """A part of a tensor's memory that a launch reads or writes: its start, layout and bytes."""
 
     memory: TensorMemory
     offset: int
@@ -55,9 +55,11 @@ class MemoryRegion(NamedTuple):
 
 
 class DataflowLaunch(NamedTuple):
-    """A launch with what it reads and writes: its number in the pass, `times` is how often it runs.
+    """A launch with the memory that it reads and writes.
 
-    It goes over `elements`; a reduction leaves `rows` of them, any other launch all.
+    number: in the pass. origin, stage: its operation and direction. times: how often it runs.
+    kernel, kind: its cost, and how a compiler treats it. reads, writes: regions of memory.
+    elements: those of its loop. rows: what a reduction leaves of them, any other launch all.
     """
 
     number: int
@@ -128,11 +130,11 @@ class DataflowLog(Log):
         )
 
     def now(self, memory: TensorMemory) -> TensorMemory:
-        """The memory itself, or that of the equal result which stands in its place."""
+        """The memory, or that of an earlier, equal result."""
         return self.same.get(memory, memory)
 
     def _contents(self, kernel: KernelCost, reads: tuple[MemoryRegion, ...]) -> object:
-        """A key equal for launches with equal results: the operation but for its name, and what is read."""
+        """A key that is equal for launches with equal results: the operation's settings, and its inputs."""
         origin, place, settings = self.begun
         if self.origin is not origin:
             op = self.origin.op
@@ -162,6 +164,6 @@ def _read(kernel: KernelCost, inputs: Sequence[ShapeTensor]) -> Iterator[MemoryR
     regions = [MemoryRegion.of(x) for x in inputs]
     if regions:
         largest = max(range(len(regions)), key=lambda i: regions[i].bytes)
-        beside = sum(region.bytes for region in regions) - regions[largest].bytes
-        regions[largest] = regions[largest]._replace(bytes=max(0, kernel.read - beside))
+        rest = sum(region.bytes for region in regions) - regions[largest].bytes
+        regions[largest] = regions[largest]._replace(bytes=max(0, kernel.read - rest))
     yield from regions

@@ -27,12 +27,12 @@ LEAST_SHARED = 10
 def fused_groups(written: Sequence[FusedGroup]) -> list[FusedGroup]:
     """The loops of a graph after fusion, in the order in which they run."""
     groups: list[FusedGroup] = []
-    for made in written:
-        into = None if made.is_library else _best(groups, made)
+    for group in written:
+        into = None if group.is_library else _best(groups, group)
         if into is None:
-            groups.append(made)
+            groups.append(group)
         else:
-            into.absorb(made)
+            into.absorb(group)
     return _in_order(groups)
 
 
@@ -65,30 +65,30 @@ def _in_order(groups: Sequence[FusedGroup]) -> list[FusedGroup]:
     return list(placed.values())
 
 
-def _best(groups: Sequence[FusedGroup], made: FusedGroup) -> FusedGroup | None:
+def _best(groups: Sequence[FusedGroup], new: FusedGroup) -> FusedGroup | None:
     """The earlier group to fuse with: of all that may be, the one that shares most bytes."""
     makers = _makers(groups)
-    read = {region.memory for region in made.reads}
+    read = {region.memory for region in new.reads}
     best: tuple[int, int] = (0, -1)
     for i, group in enumerate(groups):
-        if group.is_library or not _alike(group, made):
+        if group.is_library or not _alike(group, new):
             continue
-        shared = _shared(group, made)
+        shared = _shared(group, new)
         needed = 1 if group.memories() & read else LEAST_SHARED
-        if shared >= needed and (shared, i) > best and not _between(group, made, makers):
+        if shared >= needed and (shared, i) > best and not _between(group, new, makers):
             best = shared, i
     return groups[best[1]] if best[0] else None
 
 
-def _alike(group: FusedGroup, made: FusedGroup) -> bool:
+def _alike(group: FusedGroup, new: FusedGroup) -> bool:
     """Whether two groups go over the same elements, or one over the rows of the other."""
-    over = made.elements | made.rows
-    return bool(group.elements & made.elements or group.rows & over or made.rows & group.elements)
+    over = new.elements | new.rows
+    return bool(group.elements & new.elements or group.rows & over or new.rows & group.elements)
 
 
-def _shared(group: FusedGroup, made: FusedGroup) -> int:
+def _shared(group: FusedGroup, new: FusedGroup) -> int:
     """Bytes that both read or write."""
-    memories = {region.memory for region in [*made.reads, *made.written]}
+    memories = {region.memory for region in [*new.reads, *new.written]}
     return sum(region.bytes for region in [*group.reads, *group.written] if region.memory in memories)
 
 
@@ -107,10 +107,10 @@ def _sources(group: FusedGroup, makers: dict[TensorMemory, list[FusedGroup]]) ->
     return [maker for maker in of_reads if maker is not group]
 
 
-def _between(group: FusedGroup, made: FusedGroup, makers: dict[TensorMemory, list[FusedGroup]]) -> bool:
+def _between(group: FusedGroup, new: FusedGroup, makers: dict[TensorMemory, list[FusedGroup]]) -> bool:
     """Whether a third group must run after the group and before the one being placed."""
     seen: set[int] = set()
-    waiting = [source for source in _sources(made, makers) if source is not group]
+    waiting = [source for source in _sources(new, makers) if source is not group]
     while waiting:
         source = waiting.pop()
         if id(source) in seen:

@@ -1,6 +1,6 @@
-"""Which launches of a pass are written to memory, which are computed in place, and their order.
+"""Lowering of a compiled pass: results written to memory, results inlined, and the order of launches.
 
-The rules are those of the lowering of torch's compiler, inductor (PyTorch 2, doi:10.1145/3620665.3640366),
+The rules are those of torch's compiler, inductor (PyTorch 2, doi:10.1145/3620665.3640366),
 with the bounds of its configuration. An element-wise launch is never written, unless a library reads it, the
 pass returns it, it is computed from many tensors, or several read it and it is not cheap.
 """
@@ -26,10 +26,10 @@ def readers(launches: Sequence[DataflowLaunch]) -> dict[TensorMemory, list[int]]
 def compiled_order(
     launches: Sequence[DataflowLaunch], returned: Collection[TensorMemory]
 ) -> list[DataflowLaunch]:
-    """The launches that a pass needs, each right before the first that reads its result.
+    """The launches that a pass needs, each moved right before its first reader.
 
-    As inductor's `reorder_for_locality`: from the last launch on, what it reads is moved before it once all
-    other readers stand behind. A launch with several results, or whose result is split, stays where it is.
+    As inductor's `reorder_for_locality`, from the last launch to the first. A launch with several results,
+    or with a result that is split, stays in its place.
     """
     wanted = _wanted(launches, returned)
     makers = {region.memory: i for i in wanted for region in launches[i].writes}
@@ -55,7 +55,7 @@ def _stays(launch: DataflowLaunch) -> bool:
 
 
 def _wanted(launches: Sequence[DataflowLaunch], returned: Collection[TensorMemory]) -> dict[int, None]:
-    """Numbers of the launches, in order, that lead to what the pass returns."""
+    """Numbers of the launches that a returned result depends on, in order."""
     needed, leading = set(returned), list[int]()
     for i in reversed(range(len(launches))):
         launch = launches[i]
@@ -73,17 +73,19 @@ COSTLY = {
     "cpu": {"exp", "log", "log10", "log1p", "log2", "sigmoid", "tanh", "silu", "softplus"},
     "cuda": set[str](),
 }
-"""What is not computed twice: logarithms and exponentials, on a CPU (should_realize_on_reuse)."""
+"""Kernels too costly to compute twice: logarithms and exponentials on a CPU (should_realize_on_reuse)."""
 SEVERAL = 2
 JOINED = "cat"
-"""The launch that joins tensors, each of which a CPU writes into its part of the result."""
+"""The launch that joins tensors; on a CPU each is written straight into its part of the result."""
 
 
 @dataclass(slots=True)
 class FusedGroup:
-    """Launches that run in one loop: their numbers, and regions read from outside of it and written.
+    """Launches that run in one loop, a fused kernel.
 
-    It goes over `elements`, and its reductions over `rows`.
+    is_library: whether it is a call of a library, which fuses with nothing. members: numbers of its launches.
+    reads, written: regions that it reads from outside and writes.
+    elements, rows: sizes of its loops, and of those of its reductions.
     """
 
     is_library: bool
@@ -107,7 +109,7 @@ class FusedGroup:
 
 
 class Lowering:
-    """Goes through the launches of a graph in order; `returned` is memory that it leaves."""
+    """Groups the launches of a graph into fused loops; `returned` is the memory of its results."""
 
     def __init__(
         self, launches: Sequence[DataflowLaunch], returned: Collection[TensorMemory], backend: str
@@ -117,9 +119,9 @@ class Lowering:
         self.inlined: dict[TensorMemory, FusedGroup] = {}
 
     def written(self) -> Iterator[FusedGroup]:
-        """A group for each result that is written, with the launches that are computed on the way.
+        """A group for each result that is written, with the launches inlined into it.
 
-        What a library alone reads is computed right before its call, and what is returned alone in the end.
+        Input of a library call is computed right before the call, and what is only returned in the end.
         """
         for i, launch in enumerate(self.launches):
             if launch.kernel.name == JOINED and self.backend == "cpu":
@@ -135,13 +137,13 @@ class Lowering:
         yield from self._now(self.returned)
 
     def _now(self, memories: Iterable[TensorMemory]) -> Iterator[FusedGroup]:
-        """The groups of these memories that were not written yet: they are now."""
+        """Write the inlined groups of these memories."""
         for memory in memories:
             if memory in self.inlined:
                 yield self.inlined.pop(memory)
 
     def _computed(self, i: int, launch: DataflowLaunch, reads: Sequence[MemoryRegion]) -> FusedGroup:
-        """The launch, with the launches that are computed in place of its reads."""
+        """The launch, with the launches inlined into it in place of its reads."""
         members, regions = {i: None}, dict[MemoryRegion, None]()
         for region in reads:
             within = self.inlined.get(region.memory)
@@ -158,7 +160,7 @@ class Lowering:
         )
 
     def _joined(self, i: int, launch: DataflowLaunch) -> Iterator[FusedGroup]:
-        """Each of the tensors that are joined, computed into its part of the result, or copied there."""
+        """A group for each joined tensor: computed or copied into its part of the result."""
         (whole,) = launch.writes
         for region in launch.reads:
             elements = region.bytes // region.itemsize
@@ -169,7 +171,7 @@ class Lowering:
                 yield group
 
     def _is_written(self, launch: DataflowLaunch, group: FusedGroup) -> bool:
-        """Whether a launch's result is written to memory as soon as it is there."""
+        """Whether a launch's result is written to memory, not inlined into its readers."""
         memories = [region.memory for region in launch.writes]
         if launch.kind is not FusionKind.POINTWISE or len(group.reads) > READS[self.backend]:
             return True

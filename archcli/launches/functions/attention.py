@@ -1,4 +1,4 @@
-"""torch's attention in one kernel: which kernel a backend takes, and its backward."""
+"""torch's attention in one kernel: the kernel of each backend, and its backward."""
 
 from __future__ import annotations
 
@@ -54,13 +54,12 @@ def scaled_dot_product_attention(
                 gradient.strides = dense_strides(x.shape, x.strides)
         return gradients
 
-    outputs = [(shape, q.dtype), ((batch, heads, rows), FP32), *extra]
     # sums are written for queries alone: those of rows rounded up are allocated, and never written
     written = batch * heads * new * (v.shape[3] * q.itemsize + FP32.itemsize) + (STATES_BYTES if extra else 0)
     out = launch_many(
         name,
         [q, k, v, bias],
-        outputs,
+        [(shape, q.dtype), ((batch, heads, rows), FP32), *extra],
         backward=backward,
         work=StatedWork(flops, written=written),
         differentiable=1,

@@ -54,10 +54,10 @@ def index_select(x: Any, dim: int, index: Any) -> Any:
 
 
 @method
-def index(x: Any, given: Sequence[Any]) -> Any:
+def index(x: Any, index_by: Sequence[Any]) -> Any:
     """x[i, j, …] for tensors of indices along the first axes."""
-    indices = [i for i in given if isinstance(i, ShapeTensor)]
-    if len(indices) != len(given):
+    indices = [i for i in index_by if isinstance(i, ShapeTensor)]
+    if len(indices) != len(index_by):
         raise NotImplementedError("kernels of an index of tensors beside slices are not known")
     shape = (*broadcast(*[i.shape for i in indices]), *x.shape[len(indices) :])
     return _read("index", x, indices, shape, lambda g: (_added_to_zeros("index_put", g, x, indices),))
@@ -72,9 +72,9 @@ def scatter(x: Any, dim: int, index: Any, source: Any) -> Any:
         return of_x, None, gather(g, dim, index) if needs_grad(source) else None
 
     written = index.numel() * x.itemsize
-    given = [source] if isinstance(source, ShapeTensor) else []
+    sources = [source] if isinstance(source, ShapeTensor) else []
     work = StatedWork(written=x.bytes + written)
-    return launch("scatter", [x, index, *given], x.shape, x.dtype, backward=backward, work=work)
+    return launch("scatter", [x, index, *sources], x.shape, x.dtype, backward=backward, work=work)
 
 
 @operation

@@ -1,4 +1,4 @@
-"""Functions of torch that make a tensor, take one apart, or join several."""
+"""torch's functions that create, slice, split and join tensors: `zeros`, `narrow`, `split`, `cat`."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ def pad(x: Any, widths: Sequence[int], mode: str = "constant", value: float = 0)
     return launch("constant_pad_nd", [x], tuple(shape), x.dtype, backward=lambda g: (pad(g, back),))
 
 
-def _made(name: str, shape: Sequence[Any], dtype: DType | None) -> Any:
+def _created(name: str, shape: Sequence[Any], dtype: DType | None) -> Any:
     return launch(name, [], tuple(sizes_of(shape)), dtype or FP32)
 
 
 @in_torch
 def zeros(*shape: Any, dtype: DType | None = None, device: Any = None) -> Any:
-    return _made("zeros", shape, dtype)
+    return _created("zeros", shape, dtype)
 
 
 @in_torch
 def ones(*shape: Any, dtype: DType | None = None, device: Any = None) -> Any:
-    return _made("ones", shape, dtype)
+    return _created("ones", shape, dtype)
 
 
 @in_torch
 def full(shape: Sizes, value: float, dtype: DType | None = None, device: Any = None) -> Any:
-    return _made("full", (shape,), dtype or of_number(value))
+    return _created("full", (shape,), dtype or of_number(value))
 
 
 @in_torch
 def arange(*bounds: Any, dtype: DType | None = None, device: Any = None) -> Any:
     start, stop, step = {1: (0, *bounds, 1), 2: (*bounds, 1)}.get(len(bounds), bounds)
-    return _made("arange", (max(0, -((start - stop) // step)),), dtype or INT64)
+    return _created("arange", (max(0, -((start - stop) // step)),), dtype or INT64)
 
 
 @in_torch
@@ -80,12 +80,12 @@ for _name in ("zeros_like", "ones_like", "full_like"):
 
 @method
 def new_zeros(x: Any, *shape: Any, dtype: DType | None = None) -> Any:
-    return _made("new_zeros", shape, dtype or x.dtype)
+    return _created("new_zeros", shape, dtype or x.dtype)
 
 
 @method
 def new_full(x: Any, shape: Sizes, value: float, dtype: DType | None = None) -> Any:
-    return _made("new_full", (shape,), dtype or x.dtype)
+    return _created("new_full", (shape,), dtype or x.dtype)
 
 
 @in_torch
@@ -100,7 +100,7 @@ def broadcast_tensors(*xs: Any) -> Any:
 
 
 def among_zeros(name: str, g: Any, shape: Sizes) -> Any:
-    """The gradient of a tensor whose part has the gradient g: zeros elsewhere."""
+    """The gradient of a whole tensor: `g` in the part that was sliced, zeros elsewhere."""
     work = StatedWork(written=prod(shape) * g.itemsize + g.bytes)
     return launch(name, [g], shape, g.dtype, work=work)
 
@@ -136,15 +136,15 @@ def select(x: Any, dim: int, index: int) -> Any:
 
 @method
 def getitem(x: Any, index: Any) -> Any:
-    given = list(index) if isinstance(index, tuple) else [index]
-    if any(isinstance(i, ShapeTensor | list) for i in given):
-        return x.index(given)
-    if Ellipsis in given:
-        at = given.index(Ellipsis)
-        missing = x.ndim - sum(i is not None for i in given) + 1
-        given[at : at + 1] = [slice(None)] * missing
+    indices = list(index) if isinstance(index, tuple) else [index]
+    if any(isinstance(i, ShapeTensor | list) for i in indices):
+        return x.index(indices)
+    if Ellipsis in indices:
+        at = indices.index(Ellipsis)
+        missing = x.ndim - sum(i is not None for i in indices) + 1
+        indices[at : at + 1] = [slice(None)] * missing
     dim = 0
-    for i in given:
+    for i in indices:
         if i is None:
             x, dim = unsqueeze(x, dim), dim + 1
         elif isinstance(i, slice):
@@ -155,7 +155,7 @@ def getitem(x: Any, index: Any) -> Any:
 
 
 def _sliced(x: Any, dim: int, by: slice) -> Any:
-    """x[by] along an axis: x itself only if all of it is asked for from the front."""
+    """x[by] along an axis; x itself where the slice is all of it, `x[:]`."""
     size, step = x.shape[dim], 1 if by.step is None else by.step
     # not `by.indices`, which wants one number of a size that stands for those of many candidates
     start, stop = (_place(at, size, default) for at, default in ((by.start, 0), (by.stop, size)))
@@ -164,7 +164,7 @@ def _sliced(x: Any, dim: int, by: slice) -> Any:
 
 
 def _place(at: int | None, size: int, default: int) -> int:
-    """The place that a bound of a slice means: counted from the end below 0, never outside."""
+    """The index of a slice's bound: -1 is size - 1, and 9 of 4 is 4."""
     if at is None:
         return default
     return max(at + size, 0) if at < 0 else min(at, size)
@@ -172,7 +172,7 @@ def _place(at: int | None, size: int, default: int) -> int:
 
 @operation
 def split(x: Any, sizes: Any, dim: int = 0) -> Any:
-    """Views of consecutive pieces: of a list of sizes, or of one size, to be looped over."""
+    """Views of consecutive pieces: a tuple for a list of sizes, pieces to loop over for one size."""
     dim %= x.ndim
     x.storage.is_split = True
     if is_whole(sizes):
@@ -189,14 +189,17 @@ def chunk(x: Any, n: int, dim: int = 0) -> Any:
 
 
 def _pieces(x: Any, dim: int, cuts: list[tuple[int, int, int]]) -> list[Any]:
-    """A view for each (start, length, steps of a loop it stands for); one kernel joins their gradients."""
-    made = [
+    """A view of each cut; one kernel joins their gradients.
+
+    A cut is (start, length, times): of 100 rows in a loop the cut (2, 1, 96) stands for rows 2 to 97.
+    """
+    pieces = [
         _piece(x, (*x.shape[:dim], length, *x.shape[dim + 1 :]), x.strides, start * x.strides[dim], times)
         for start, length, times in cuts
     ]
     times = [n for _, _, n in cuts]
-    record(made, [x], lambda *gradients: (_joined(_whole(gradients, made), dim, times),))
-    return made
+    record(pieces, [x], lambda *gradients: (_joined(_whole(gradients, pieces), dim, times),))
+    return pieces
 
 
 def _piece(x: Any, shape: Sizes, strides: Sizes, offset: int, times: int) -> ShapeTensor:
@@ -206,7 +209,7 @@ def _piece(x: Any, shape: Sizes, strides: Sizes, offset: int, times: int) -> Sha
 
 
 def _whole(gradients: Sequence[Any], pieces: Sequence[ShapeTensor]) -> list[Any]:
-    """The gradients of pieces, with zeros for those without."""
+    """The gradients of pieces; zeros for a piece that has none."""
     dtype = next(g.dtype for g in gradients if g is not None)
     return [_zeros(x, dtype) if g is None else g for g, x in zip(gradients, pieces, strict=True)]
 
@@ -218,17 +221,20 @@ def _zeros(x: ShapeTensor, dtype: DType) -> Any:
 
 @operation
 def unbind(x: Any, dim: int = 0) -> Any:
-    """Views without one axis, to be looped over."""
+    """Views at each index of an axis, to be looped over."""
     return LoopPieces(without_axis(x, dim % x.ndim, steps_run(x.shape[dim])))
 
 
 def without_axis(x: Any, dim: int, steps: list[tuple[int, int]]) -> list[Any]:
-    """A view at each (index of an axis, steps it stands for); one kernel joins their gradients."""
+    """A view at each step along an axis; one kernel stacks their gradients.
+
+    A step is (index, times): of 100 in a loop (2, 96) stands for 2 to 97.
+    """
     shape, strides = (*x.shape[:dim], *x.shape[dim + 1 :]), (*x.strides[:dim], *x.strides[dim + 1 :])
-    made = [_piece(x, shape, strides, i * x.strides[dim], times) for i, times in steps]
+    views = [_piece(x, shape, strides, i * x.strides[dim], times) for i, times in steps]
     times = [n for _, n in steps]
-    record(made, [x], lambda *gradients: (_stacked(_whole(gradients, made), dim, times),))
-    return made
+    record(views, [x], lambda *gradients: (_stacked(_whole(gradients, views), dim, times),))
+    return views
 
 
 @in_torch

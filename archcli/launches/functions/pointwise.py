@@ -142,8 +142,8 @@ def _curve(name: str, *options: str, kernel: str = "") -> None:
     """
     kernel = kernel or name
 
-    def function(x: Any, **given: Any) -> Any:
-        if unknown := given.keys() - {*options}:
+    def function(x: Any, **keywords: Any) -> Any:
+        if unknown := keywords.keys() - {*options}:
             raise NotImplementedError(f"kernels of torch.nn.functional.{name} with {unknown} are not known")
         return elementwise(kernel, x, backward=lambda g: (elementwise(f"{kernel}_backward", g, x),))
 
@@ -173,8 +173,10 @@ def masked_fill(x: Any, mask: Any, value: Any) -> Any:
 @method
 def to(x: Any, *args: Any, dtype: DType | None = None, memory_format: Any = None, **_: Any) -> Any:
     """x in another number type; if asked, in the order of its axes where torch takes it for an image."""
-    given = next((a.dtype if isinstance(a, ShapeTensor) else a for a in args if not isinstance(a, str)), None)
-    wanted = dtype or (given if isinstance(given, DType) else x.dtype)
+    target = next(
+        (a.dtype if isinstance(a, ShapeTensor) else a for a in args if not isinstance(a, str)), None
+    )
+    wanted = dtype or (target if isinstance(target, DType) else x.dtype)
     in_order = memory_format == "contiguous"
     if wanted == x.dtype and not (in_order and is_channels_last(x)):
         return x
@@ -204,8 +206,8 @@ def int_(x: Any) -> Any:
 
 
 @method
-def type_as(x: Any, other: Any) -> Any:
-    return to(x, other.dtype)
+def type_as(x: Any, like: Any) -> Any:
+    return to(x, like.dtype)
 
 
 def _comparison(name: str) -> None:

@@ -85,9 +85,9 @@ def _folds(a: Any, matrix: Any) -> bool:
     return needs_grad(matrix) or all(a.strides[i] == a.strides[i + 1] * a.shape[i + 1] for i in axes)
 
 
-def _lead(x: Any, other: Any) -> tuple[int, ...]:
+def _lead(x: Any, like: Any) -> tuple[int, ...]:
     """The leading axes of x, as many as the other has."""
-    return (*(1,) * (other.ndim - x.ndim), *x.shape[:-2])
+    return (*(1,) * (like.ndim - x.ndim), *x.shape[:-2])
 
 
 @in_torch
@@ -121,9 +121,9 @@ def einsum(equation: str, a: Any, b: Any) -> Any:
     n, k, m, batch = (prod(sizes[axis] for axis in axes) for axes in (first, summed, second, both))
     a = a.permute([left.index(axis) for axis in both + first + summed]).reshape(batch, n, k)
     b = b.permute([right.index(axis) for axis in both + summed + second]).reshape(batch, k, m)
-    made = both + first + second
-    product = bmm(a, b).view(*[sizes[axis] for axis in made])
-    return product.permute([made.index(axis) for axis in out])
+    order = both + first + second
+    product = bmm(a, b).view(*[sizes[axis] for axis in order])
+    return product.permute([order.index(axis) for axis in out])
 
 
 @in_torch

@@ -90,7 +90,7 @@ ENDS = 2
 
 
 def steps_run(n: int) -> list[tuple[int, int]]:
-    """The pieces of n that a loop runs: each one's index, and how many it stands for."""
+    """(index, times) of the n pieces that a loop runs: of 100 (0, 1), (1, 1), (2, 96), (98, 1), (99, 1)."""
     # no range of n, which may stand for the numbers of many candidates: it is compared alone
     for few in range(2 * ENDS + 2):
         if n == few:

@@ -70,12 +70,12 @@ def _normalizing(name: str) -> None:
 
     def function(x: Any, dim: int = -1, dtype: DType | None = None) -> Any:
         # not in place of x, which the caller holds until torch returns
-        given = _converted(x, dtype)
+        converted = _converted(x, dtype)
 
         def backward(g: Any) -> tuple[Any]:
-            return (launch(f"_{name}_backward_data", [g, y], given.shape, given.dtype),)
+            return (launch(f"_{name}_backward_data", [g, y], converted.shape, converted.dtype),)
 
-        y = launch(f"_{name}", [given], given.shape, dtype or given.dtype, backward=backward)
+        y = launch(f"_{name}", [converted], converted.shape, dtype or converted.dtype, backward=backward)
         return y
 
     function.__name__ = name
@@ -131,8 +131,8 @@ def embedding(ids: Any, table: Any) -> Any:
     shape = (*ids.shape, table.shape[1])
 
     def backward(g: Any) -> tuple[Any, ...]:
-        made = launch("embedding_dense_backward", [g, ids], table.shape, table.dtype)
-        return (None, made)
+        gradient = launch("embedding_dense_backward", [g, ids], table.shape, table.dtype)
+        return (None, gradient)
 
     rows = prod(shape) * table.itemsize + ids.bytes
     return launch(
@@ -192,8 +192,8 @@ def batch_norm(
     kept = channels if training else (0,)
 
     def backward(g: Any, *_: Any) -> tuple[Any, ...]:
-        given = [g, x, weight, mean, variance]
-        return launch_gradients("native_batch_norm_backward", given, (x, None, None, weight, bias))
+        reads = [g, x, weight, mean, variance]
+        return launch_gradients("native_batch_norm_backward", reads, (x, None, None, weight, bias))
 
     return launch_many(
         "native_batch_norm",

@@ -1,4 +1,4 @@
-"""Functions of torch that view a tensor in another shape, or copy it where no view is possible."""
+"""torch's functions that view a tensor in another shape, or copy it: `view`, `reshape`, `expand`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from archcli.launches.layouts import preserved_strides
 from archcli.launches.tensor import ShapeTensor, Sizes, method, operation, row_major
 
 
-def sizes_of(given: Sequence[Any]) -> list[int]:
+def sizes_of(sizes: Sequence[Any]) -> list[int]:
     """Sizes given one by one, or as one tuple."""
-    if len(given) == 1 and isinstance(given[0], tuple | list):
-        return list(given[0])
-    return list(given)
+    if len(sizes) == 1 and isinstance(sizes[0], tuple | list):
+        return list(sizes[0])
+    return list(sizes)
 
 
 def _inferred(x: ShapeTensor, sizes: Sequence[Any]) -> Sizes:
@@ -107,8 +107,8 @@ def detach(x: Any) -> Any:
 
 
 @method
-def view_as(x: Any, other: Any) -> Any:
-    return view_(x, other.shape)
+def view_as(x: Any, like: Any) -> Any:
+    return view_(x, like.shape)
 
 
 @operation
@@ -208,5 +208,5 @@ def expand(x: Any, *sizes: Any) -> Any:
 
 
 @method
-def expand_as(x: Any, other: Any) -> Any:
-    return expand(x, other.shape)
+def expand_as(x: Any, like: Any) -> Any:
+    return expand(x, like.shape)

@@ -1,4 +1,4 @@
-"""Memory of operations, read off their `run`: what a backward keeps, where outputs lie, what is alive.
+"""Memory of operations, read off their `run`: kept tensors, storages of outputs, live bytes.
 
 What a backward keeps, views, number types and strides are read off every operation: no class states them.
 The bytes alive while an operation runs are read off those that say `follows_run`, and attention. Others

@@ -57,19 +57,19 @@ class FollowedLog(Log):
 
 @dataclass(slots=True, eq=False)
 class KeptLog(FollowedLog):
-    """A log of which storages the forward makes and which of them the backward reads.
+    """A log of the storages that a forward creates and its backward reads.
 
     Each is known by a tensor that lies in it.
     """
 
-    made: dict[int, ShapeTensor] = field(default_factory=dict)
+    results: dict[int, ShapeTensor] = field(default_factory=dict)
     read: dict[int, ShapeTensor] = field(default_factory=dict)
 
     def run(self, name: str, inputs: Sequence[Any], outputs: Sequence[Any], work: StatedWork) -> None:
         """torch runs a function on these tensors as one kernel."""
         FollowedLog.run(self, name, inputs, outputs, work)
         if self.stage == "forward":
-            self.made.update({id(x.storage): x for x in outputs})
+            self.results.update({id(x.storage): x for x in outputs})
         else:
             self.keep(inputs)
 
@@ -79,7 +79,7 @@ class KeptLog(FollowedLog):
 
     def kept_numbers(self) -> frozenset[int]:
         """Which of the forward's storages the backward reads, by their number."""
-        return frozenset([i for i, key in enumerate(self.made) if key in self.read])
+        return frozenset([i for i, key in enumerate(self.results) if key in self.read])
 
 
 @dataclass(slots=True, eq=False)
@@ -181,17 +181,17 @@ class ShapeRun:
     def _known(self, log: KeptLog) -> Iterator[Kept]:
         """The storages that were read, as inputs, outputs or new tensors; weights are kept anyway."""
         yield from (In(i) for i in _firsts(self.inputs) if id(self.inputs[i].storage) in log.read)
-        given, shared = self._given(), self._shared()
-        outputs = [i for i in _firsts(self.outputs) if id(self.outputs[i].storage) not in given]
+        inputs, shared = self._inputs(), self._shared()
+        outputs = [i for i in _firsts(self.outputs) if id(self.outputs[i].storage) not in inputs]
         yield from (Out(i) for i in outputs if id(self.outputs[i].storage) in log.read)
         yield from (kept for key, kept in shared.items() if key in log.read)
-        outside = given | {id(self.outputs[i].storage) for i in outputs} | {*shared}
-        for key, x in log.made.items():
+        outside = inputs | {id(self.outputs[i].storage) for i in outputs} | {*shared}
+        for key, x in log.results.items():
             # constants of an expression have no axes: they are of a few bytes, and not counted
             if key in log.read and key not in outside and x.shape:
                 yield New(x.storage.elements, x.dtype.itemsize, x.repeats)
 
-    def _given(self) -> set[int]:
+    def _inputs(self) -> set[int]:
         """The storages of inputs and weights."""
         return {id(x.storage) for x in (*self.inputs, *self.weights.values())}
 
@@ -218,12 +218,12 @@ class ShapeRun:
 
     def running(self, log: LiveLog) -> int:
         """The most bytes alive at once during the run, less those of its outputs; inputs are not its own."""
-        given = self._given()
+        inputs = self._inputs()
         # by storage: two outputs may lie in one
         new = {
             id(x.storage): x.storage.elements * x.dtype.itemsize
             for x in self.outputs
-            if id(x.storage) not in given
+            if id(x.storage) not in inputs
         }
         return int(log.peak - sum(new.values()))
 
@@ -236,10 +236,10 @@ def op_memory(op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool = Fals
     """
     execution = call.execution
     if execution.records:
-        made = KeptLog(execution.backend)
-        run = ShapeRun(op, call, shapes, made)
-        kept = run.kept(made)
-        live = LiveLog(execution.backend, kept=made.kept_numbers())
+        kept_log = KeptLog(execution.backend)
+        run = ShapeRun(op, call, shapes, kept_log)
+        kept = run.kept(kept_log)
+        live = LiveLog(execution.backend, kept=kept_log.kept_numbers())
         running = ShapeRun(op, call, shapes, live).running(live) if alive else None
     else:
         log = (LiveLog if alive else FollowedLog)(execution.backend, records=False, left=MOST_IN_INFERENCE)

@@ -1,4 +1,4 @@
-"""Read each operation's memory off its `run`, once for all calls that are alike."""
+"""Read each operation's memory off its `run`, once for all alike calls."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from archcli.launches.memory.op_memory import model_dtype, op_memory
 from archcli.modules.spec.base import Spec
 
 MOST_KNOWN = 1 << 16
-"""The most calls whose memory is remembered: more than those of a thousand different layers."""
+"""The most calls to remember: more than those of a thousand different layers."""
 _known: dict[Hashable, OpMemory] = {}
 
 
 class OpReader:
-    """Reads what the backward of each call of a pass keeps, and where its outputs lie.
+    """Reads the tensors that a call keeps for its backward, and the storages of its outputs.
 
     Numbers that stand for many candidates, and formulas, are known by identity as long as the pass lasts: an
     equal one may not be equal of all candidates. `values` are those of a formula's symbols.
@@ -46,12 +46,12 @@ class OpReader:
         if memory is None:
             if len(known) >= MOST_KNOWN:
                 known.clear()
-            memory = known[key] = self._made(op, call, shapes, alive=alive)
+            memory = known[key] = self._computed(op, call, shapes, alive=alive)
             self._held += held  # an id is that of its number while this holds it
         kept = op.kept(call, *shapes)
         return memory if kept is None else memory._replace(kept=kept)
 
-    def _made(self, op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool) -> OpMemory:
+    def _computed(self, op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool) -> OpMemory:
         if not any(map(is_symbolic, chain.from_iterable(shapes))):
             return _read(op, call, shapes, alive=alive)
         from archcli.launches.memory.guided import formulas, guided  # of formulas alone
@@ -61,7 +61,7 @@ class OpReader:
 
 
 def _told_apart(op: Op, held: list[Any]) -> tuple[Hashable, ...]:
-    """A key of an operation's settings, equal for operations that keep the same."""
+    """A key of an operation's settings, equal for operations that keep the same tensors."""
     settings = settings_of(op)
     return settings if HASHED.issuperset(map(type, settings)) else tuple(_plain(settings, held))
 
@@ -70,8 +70,8 @@ def _sizes_told_apart(call: Call, shapes: Sequence[Shape], held: list[Any]) -> t
     """A key of a call and its shapes: themselves where all sizes are plain numbers of one model."""
     strides = [layout.strides for layout in call.layouts if layout is not None and layout.strides is not None]
     sizes = chain(call.widths, (call.width, call.n_experts), *shapes, *strides)
-    given = (call, *shapes)
-    return given if HASHED.issuperset(map(type, sizes)) else tuple(_plain(given, held))
+    call_and_shapes = (call, *shapes)
+    return call_and_shapes if HASHED.issuperset(map(type, sizes)) else tuple(_plain(call_and_shapes, held))
 
 
 def _plain(values: tuple[Any, ...], held: list[Any]) -> Iterator[Hashable]:
@@ -93,7 +93,7 @@ def _plain(values: tuple[Any, ...], held: list[Any]) -> Iterator[Hashable]:
 
 
 HASHED = PLAIN | {DType}
-"""Types of values that tell calls apart by themselves; others do by their fields, or by identity."""
+"""Types of values that are part of a key; others are by their fields, or by identity."""
 
 
 def _read(op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool) -> OpMemory:

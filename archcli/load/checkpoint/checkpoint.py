@@ -25,7 +25,7 @@ from archcli.load.checkpoint.safetensors import (
 from archcli.load.yaml.text import MOST_JSON, open_regular, refuse_beyond
 
 SHARD = re.compile(r"(.+)-\d{5}-of-\d{5}")
-"""A file's name without suffix: shards of one checkpoint share the stem."""
+"""A file's name without suffix; shards of one checkpoint share the stem."""
 
 Tensors = dict[str, TensorEntry]
 
@@ -77,7 +77,7 @@ def _in_two_files(name: str, folder: Path) -> ArchError:
 
 
 DESCRIBING = ("config.json", "params.json", "adapter_config.json")
-"""Files that say of which architecture the tensors beside them are."""
+"""Files that describe the architecture of the tensors beside them."""
 SINGLE, INDEX, CONFIG = "model.safetensors", "model.safetensors.index.json", "config.json"
 LONGEST = 400
 REPOSITORY = re.compile(r"(hf://)?[\w.-]+/[\w.-]+(@[\w./-]+)?", re.ASCII)
@@ -127,12 +127,12 @@ def read_headers(source: str) -> Checkpoint:
     checkpoint = read_checkpoint(source)
     path = Path(source)
     folder = path if path.is_dir() else path.parent
-    beside = next((name for name in DESCRIBING if (folder / name).is_file()), None)
+    config = next((name for name in DESCRIBING if (folder / name).is_file()), None)
     note = "no config.json is beside it: tensors are listed, and what computes with them is not known."
-    if beside is not None:
-        note = f"{beside} is beside it: give the folder for the architecture."
-    stated = () if None not in checkpoint.tensors.values() else _stated_bytes(Path(checkpoint.source))
-    return checkpoint._replace(notes=(note, *checkpoint.notes, *stated))
+    if config is not None:
+        note = f"{config} is beside it: give the folder for the architecture."
+    sizes = () if None not in checkpoint.tensors.values() else _stated_bytes(Path(checkpoint.source))
+    return checkpoint._replace(notes=(note, *checkpoint.notes, *sizes))
 
 
 def _stated_bytes(index: Path) -> tuple[str, ...]:

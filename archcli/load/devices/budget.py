@@ -1,4 +1,4 @@
-"""The memory there is: of named devices, of this machine, or as stated."""
+"""The memory to fit into: of named devices, of this machine, or an amount such as 24GB."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ FORGOT_UNIT = re.compile(r"\d{1,6}(\.\d{1,6})?", re.ASCII)
 SIZE_ALONE = re.compile(r"\d{1,6}(?:\.\d+)?\s*(?:[KMGT]i?B|G)|\d{7,15}B", re.ASCII | re.IGNORECASE)
 """A memory in the place of a device: 24GB, but not 5070 Ti."""
 OF_MEMORY = re.compile(r"(?:\s+(?:of|gpu|video|unified))*\s+(?:v?ram|memory)", re.IGNORECASE)
-"""What people say behind it: 16 GB of VRAM."""
+"""Words after an amount of memory: 16 GB of VRAM."""
 STATED = "as stated"
 OF_DRIVER = "the CUDA driver of this machine"
 OF_SYSTEM = "MemAvailable and the control groups of this machine"
 
 
 class Budget(NamedTuple):
-    """Memory to fit into: `n_devices` alike, each of `memory_bytes`, with certainty (A, B, C) and source.
+    """Memory to fit into: of a device, of several alike, or an amount.
 
-    `kind` is gpu, tpu, accelerator or cpu; `architecture` such as sm_90 and `link` are empty where they are
-    not known. `datasheet` holds the other figures of a named device.
+    memory_bytes: of each, with its certainty (A, B, C) and source.
+    kind: gpu, tpu, accelerator or cpu. architecture, link: such as sm_90 and nvlink; empty where unknown.
+    datasheet: the other figures of a named device.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Budget(NamedTuple):
 
     @property
     def is_stated(self) -> bool:
-        """Whether it is a memory alone, of no device."""
+        """Whether it is an amount of memory, without a device."""
         return self.source == STATED
 
 
@@ -77,7 +78,7 @@ def is_device(name: str) -> bool:
 
 
 def _bare_size(text: str) -> str:
-    """16 GB of 16 GB of VRAM; any other text as it is."""
+    """The amount alone: `16 GB` of `16 GB of VRAM`; any other text unchanged."""
     return OF_MEMORY.sub("", text) if OF_MEMORY.search(text) else text
 
 

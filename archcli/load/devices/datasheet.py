@@ -79,12 +79,13 @@ class SourcedFigure(NamedTuple):
 
 
 class Datasheet(NamedTuple):
-    """A GPU, TPU, accelerator or CPU: its figures by the keys of `FIGURES`, those that are known.
+    """The datasheet of a GPU, TPU, accelerator or CPU.
 
-    `architecture` is what compilers call it: sm_90, gfx942; empty where there is no such name. `memory_sizes`
-    are bytes by GB of the label, of a device that is sold in several; its figures are those of the largest.
-    `efficiency` holds the constants that turn counts into an expected time, those of the device `same_chip`
-    where that is named; it is empty where nobody has fitted any.
+    architecture: a compiler's name, sm_90 or gfx942; empty without one. link: nvlink, pcie, …
+    same_chip: the device whose efficiency it has.
+    figures: the known ones of `FIGURES`; of several memory sizes those of the largest.
+    memory_sizes: bytes by GB of the label, of a device sold in several sizes.
+    efficiency: fitted constants that turn counts into an expected time; empty where nobody fitted any.
     """
 
     name: str
@@ -140,8 +141,10 @@ def fitted_devices() -> Mapping[str, str]:
 @cache
 def _fitted(place: Path) -> Mapping[str, str]:
     texts = {name: path.read_text(encoding="utf-8") for name, path in _files(place).items()}
-    found = {name: ARCHITECTURE.search(text) for name, text in texts.items() if "\nefficiency:" in text}
-    return {name: known[1] for name, known in found.items() if known}
+    architectures = {
+        name: ARCHITECTURE.search(text) for name, text in texts.items() if "\nefficiency:" in text
+    }
+    return {name: known[1] for name, known in architectures.items() if known}
 
 
 def load_datasheet(name: str) -> Datasheet:
@@ -150,9 +153,9 @@ def load_datasheet(name: str) -> Datasheet:
         return read_datasheet(decode(read_start(Path(name), name, MOST_BYTES), name), name)
     if name in _stems(folder()):
         # most often: the other files are not read for their names
-        own = _only(folder() / f"{name}.yaml")
-        if own is not None:
-            return own
+        listed = _only(folder() / f"{name}.yaml")
+        if listed is not None:
+            return listed
     device = device_named(name)
     sheet = _shipped(device.name)
     return sheet if device.memory_gb is None else _of_size(sheet, device.memory_gb)
@@ -235,7 +238,7 @@ def _of_variant(keys: Mapping[str, Node], variant: str) -> Mapping[str, Node]:
     if not variant:
         return keys
     node = keys["variants"].value[variant]
-    shared = {key: stated for key, stated in keys.items() if key != "variants"}
+    shared = {key: node for key, node in keys.items() if key != "variants"}
     return {"name": node.holding(variant), **shared, **node.value}
 
 
@@ -274,21 +277,19 @@ def _whole(memory_gb: float) -> SourcedFigure:
     return SourcedFigure(int(memory_gb * 2**30), "C", OF_LABEL)
 
 
-def _figure(stated: Any, origin: SourcedFigure, estimate: SourcedFigure) -> SourcedFigure:
+def _figure(value_or_parts: Any, origin: SourcedFigure, estimate: SourcedFigure) -> SourcedFigure:
     """A figure as stated, with the device's certainty and source where it has none of its own."""
-    if isinstance(stated, dict):
-        return SourcedFigure(**{part: node.value for part, node in stated.items()})
-    if isinstance(stated, str):
-        value: Any = scalar(stated.removeprefix(ESTIMATE))
+    if isinstance(value_or_parts, dict):
+        return SourcedFigure(**{part: node.value for part, node in value_or_parts.items()})
+    if isinstance(value_or_parts, str):
+        value: Any = scalar(value_or_parts.removeprefix(ESTIMATE))
         return estimate._replace(value=value)
-    return origin._replace(value=stated)
+    return origin._replace(value=value_or_parts)
 
 
-def _sizes(
-    stated: Any, origin: SourcedFigure, estimate: SourcedFigure
-) -> Iterator[tuple[int, SourcedFigure]]:
+def _sizes(sizes: Any, origin: SourcedFigure, estimate: SourcedFigure) -> Iterator[tuple[int, SourcedFigure]]:
     """The sizes of a memory: bytes by label, {8gb: 8234467328}, or labels alone, [8gb, 16gb]."""
-    known = stated if isinstance(stated, dict) else {node.value: None for node in stated}
+    known = sizes if isinstance(sizes, dict) else {node.value: None for node in sizes}
     for label, node in known.items():
         memory_gb = int(label.removesuffix("gb"))
         yield memory_gb, _whole(memory_gb) if node is None else _figure(node.value, origin, estimate)
@@ -315,11 +316,11 @@ def _mistakes(keys: Mapping[str, Node], file: str) -> Iterator[Problem]:
 
 def _of_sizes(node: Node) -> Iterator[Problem]:
     """What is wrong with the sizes of a memory: {8gb: 8234467328, 16gb: 16878927872}, or [8gb, 16gb]."""
-    stated: Any = node.value
-    if not isinstance(stated, dict | list) or not stated:
+    value: Any = node.value
+    if not isinstance(value, dict | list) or not value:
         yield Problem("memory_sizes are such as [8gb, 16gb], or bytes of each", mark=node.where.mark())
         return
-    sizes = stated.items() if isinstance(stated, dict) else [(item.value, None) for item in stated]
+    sizes = value.items() if isinstance(value, dict) else [(item.value, None) for item in value]
     for label, size in sizes:
         if not isinstance(label, str) or not SIZE.fullmatch(label):
             yield Problem("memory_sizes has an entry that is no size such as 16gb", mark=node.where.mark())
@@ -337,20 +338,20 @@ def _of_text(key: str, node: Node) -> Iterator[Problem]:
 
 def _of_figure(key: str, node: Node) -> Iterator[Problem]:
     """What is wrong with a figure: a number above 0, or a mapping of value, certainty and source."""
-    stated: Any = node.value
-    if isinstance(stated, str) and stated.startswith(ESTIMATE):
-        stated = scalar(stated.removeprefix(ESTIMATE))
-    if not isinstance(stated, dict):
-        if not _is_amount(stated):
+    amount: Any = node.value
+    if isinstance(amount, str) and amount.startswith(ESTIMATE):
+        amount = scalar(amount.removeprefix(ESTIMATE))
+    if not isinstance(amount, dict):
+        if not _is_amount(amount):
             yield Problem(f"{key} must be a number above 0, not {shown(node)}", mark=node.where.mark())
         return
-    if set(stated) != set(SourcedFigure._fields):
+    if set(amount) != set(SourcedFigure._fields):
         yield Problem(f"{key} must have value, certainty and source", mark=node.where.mark())
         return
-    if not _is_amount(stated["value"].value):
-        yield Problem(f"{key}.value must be a number above 0", mark=stated["value"].where.mark())
+    if not _is_amount(amount["value"].value):
+        yield Problem(f"{key}.value must be a number above 0", mark=amount["value"].where.mark())
     for part in ("certainty", "source"):
-        yield from _of_text(part, stated[part])
+        yield from _of_text(part, amount[part])
 
 
 def _is_amount(value: Any) -> bool:

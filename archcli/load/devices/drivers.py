@@ -45,11 +45,12 @@ Run = Callable[[Sequence[str]], str]
 
 
 class LocalDevice(NamedTuple):
-    """A device as this machine names it: its own figures, and how many are alike.
+    """A device of this machine, or several alike, by its driver.
 
-    `known_as` are the names that the list of devices may know it by, of which one holds. `free_bytes` are
-    those of the fullest of them, None where the driver does not say. `is_shared`: a GPU of a processor, with
-    the processor's memory.
+    figures: from the driver, by key. source: the driver's program.
+    n_alike: the number of alike devices. free_bytes: of the fullest; None where the driver does not say.
+    known_as: possible names on the list of devices.
+    is_shared: a processor's GPU, in the processor's memory.
     """
 
     name: str
@@ -99,7 +100,7 @@ def _kill(process: subprocess.Popen[str]) -> None:
 
 
 def local_gpus_of(run: Run, proc: Path = PROC) -> tuple[LocalDevice, ...]:
-    """The GPUs of this machine, those that are alike as one; none where no driver answers."""
+    """The GPUs of this machine, alike ones as one; none where no driver answers."""
     if "CUDA_VISIBLE_DEVICES" in os.environ:
         nvidia = of_cuda_driver()  # nvidia-smi lists what is hidden, too
     else:

@@ -1,4 +1,4 @@
-"""Engines: what servers of models do, one YAML file each, and the constants of their kernels."""
+"""Inference engines: facts of each in a YAML file, and constants of its kernels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RUN_BY = {
     "transformers": ("hf", "hugging face", "transformers-serve"),
     "none": ("torch", "pytorch", "eager", "eager torch"),
 }
-"""Programs and libraries that run a model by an engine, by what they are called; signs make no difference."""
+"""Programs and libraries that run an engine, by their names; signs make no difference."""
 NEAREST = {
     **dict.fromkeys(("tgi", "text-generation-inference", "lmdeploy", "deepspeed-mii", "triton"), "vllm"),
     **dict.fromkeys(
@@ -40,7 +40,7 @@ NEAREST = {
     **dict.fromkeys(("ktransformers", "ds4", "bitnet.cpp", "powerinfer", "candle"), "llamacpp"),
     "tensorrt-edge-llm": "trtllm",
 }
-"""Engines without facts here, and the one that is nearest."""
+"""Engines without facts, and the nearest with facts."""
 KernelEntries = Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
 """Constants of kernels by device and by operation, such as attention_prefill."""
 Speeds = Mapping[str, Mapping[str, Any]]
@@ -74,7 +74,7 @@ def _names(place: Path) -> tuple[str, ...]:
 
 
 def engine_named(name: str) -> str:
-    """The engine of a name as people write it, with a note where it is another word: ollama is llamacpp.
+    """The engine of a name as people write it, with a note for another name: ollama is llamacpp.
 
     Raises ArchError with the nearest for any other.
     """
@@ -83,7 +83,7 @@ def engine_named(name: str) -> str:
         return name
     if key in known:  # vLLM and llama.cpp differ in signs alone
         return key
-    meant = {_key(word): engine for engine, words in RUN_BY.items() for word in words}
+    meant = {_key(word): engine for engine, aliases in RUN_BY.items() for word in aliases}
     if key in meant:
         engine = meant[key]
         return Taken(engine, f"{name} is taken as the engine {engine}", name)

@@ -151,74 +151,74 @@ def resolve(name: str, known: Sequence[str]) -> DeviceName:
     """
     if name in known:
         return DeviceName(name)
-    words, spelled = _words(name), _spelled(known)
+    name_parts, spelled = _name_parts(name), _spelled(known)
     # 4080s may be several 4080 as well as a 4080 Super
-    may_be_super = f"{_key(words)}uper" in spelled
+    may_be_super = f"{_key(name_parts)}uper" in spelled
     for reading in () if may_be_super else _readings(name):
-        match = spelled.get(_key(reading.words))
+        match = spelled.get(_key(reading.parts))
         if match is not None:
             return DeviceName(ALIASES.get(match, match), reading.memory_gb)
-        if found := _usual(name, reading, known):
-            return found
-    raise _unknown(name, "-".join(words), known)
+        if device := _usual(name, reading, known):
+            return device
+    raise _unknown(name, "-".join(name_parts), known)
 
 
 def _usual(name: str, reading: _Reading, known: Sequence[str]) -> DeviceName | None:
     """The usual one of several devices: h100 is h100-sxm; None where a name is not that of several."""
-    several = next((usual for usual in USUAL if _key(_words(usual)) == _key(reading.words)), None)
+    several = next((usual for usual in USUAL if _key(_name_parts(usual)) == _key(reading.parts)), None)
     if several is None:
         return None
     device = USUAL[several]
-    others = [other for other in _candidates(several, known) if other != device]
+    others = [candidate for candidate in _candidates(several, known) if candidate != device]
     return DeviceName(device, reading.memory_gb, f"{name} is taken as {device}, not {either(others)}")
 
 
 class _Reading(NamedTuple):
     """A way to read a name: the words that tell devices apart, and the GB of a memory beside them."""
 
-    words: list[str]
+    parts: list[str]
     memory_gb: int | None = None
 
 
 def _readings(name: str) -> Iterator[_Reading]:
     """All ways to read a name: as a whole, with a word as its memory, and in the singular."""
-    words = _words(name)
-    yield _Reading(words)
+    parts = _name_parts(name)
+    yield _Reading(parts)
     if len(name) > LONGEST:
         return
-    for i, word in reversed([*enumerate(words)]):
+    for i, word in reversed([*enumerate(parts)]):
         if size := SIZE.fullmatch(word):
-            rest = words[:i] + words[i + 1 :]
+            rest = parts[:i] + parts[i + 1 :]
             # 80GB A100: the size may be a part of the name, which ends in it
             yield _Reading([*rest, word])
             yield _Reading(rest, int(size[1]))
     if bare := BARE_SIZE.fullmatch(name.strip()):
-        yield _Reading([*_words(bare[1]), f"{bare[2]}gb"])
-        yield _Reading(_words(bare[1]), int(bare[2]))
+        yield _Reading([*_name_parts(bare[1]), f"{bare[2]}gb"])
+        yield _Reading(_name_parts(bare[1]), int(bare[2]))
     # L40S is no plural
-    singular = [word.removesuffix("s") if PLURAL.fullmatch(word) else word for word in words]
-    if singular != words:
+    singular = [word.removesuffix("s") if PLURAL.fullmatch(word) else word for word in parts]
+    if singular != parts:
         yield _Reading(singular)
 
 
 def _spelled(known: Sequence[str]) -> dict[str, str]:
     """The names of devices and the aliases, by what all spellings of one have in common."""
-    return {_key(_words(one)): one for one in (*known, *ALIASES)}
+    return {_key(_name_parts(spelling)): spelling for spelling in (*known, *ALIASES)}
 
 
-def _words(name: str) -> list[str]:
+def _name_parts(name: str) -> list[str]:
     """The words of a name that tell devices apart: rtx, 4090 of NVIDIA GeForce RTX 4090."""
     text = re.sub(r"(\d)\s*gi?b\b", r"\1gb", MAC.sub(" ", name.lower()))
     # 24G is a memory, A10G a device
     text = re.sub(r"(?<![a-z\d])(\d+)\s*g\b", r"\1gb", text)
-    words = (re.sub(r"sxm\d", "sxm", word) for word in re.findall(r"[^\W_]+", text))
+    parts = (re.sub(r"sxm\d", "sxm", word) for word in re.findall(r"[^\W_]+", text))
     # H100 80GB HBM3 is what the driver says
-    return [word for word in words if word not in UNSAID and not word.startswith("hbm")]
+    return [word for word in parts if word not in UNSAID and not word.startswith("hbm")]
 
 
-def _key(words: Iterable[str]) -> str:
+def _key(parts: Iterable[str]) -> str:
     """What all spellings of a name have in common: 4090ti of rtx-4090-ti, RTX4090 Ti and 4090ti."""
-    return BEFORE.sub("", "".join(words), count=1)
+    return BEFORE.sub("", "".join(parts), count=1)
 
 
 def _unknown(name: str, plain: str, known: Sequence[str]) -> ArchError:

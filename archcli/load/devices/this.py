@@ -1,7 +1,7 @@
-"""This machine: its GPUs as archcli names them and its RAM, and the YAML of its device. No torch.
+"""This machine: its GPUs, its RAM, and a YAML of its device. Without torch.
 
-A GPU of the list has the rates of the list and the memory that its driver reports. Of any other there are
-name and memory, and a comment that names what its datasheet has to add.
+A GPU on archcli's list has the rates of the list and the memory that its driver reports. Any other has a name
+and memory alone; a comment in its YAML names the figures to add from a datasheet.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from archcli.load.yaml.writer import mapping_to_yaml
 from archcli.recording.machine import available_memory
 
 LONGEST_S, PATIENT_S = 2, 20
-"""Seconds that a driver's program may take: beside another question, and where it is the question."""
+"""Seconds that a driver's program may take: in other questions, and in `archcli devices --this`."""
 OF_THIS_DRIVER = "the driver of this machine"
 NEAR_MEMORY = 0.1
-"""By how much a driver's memory differs from that of a device of the list, at most, in either direction."""
+"""The most by which a driver's memory differs from a listed one's, as a logarithm."""
 NEEDED = ("memory_bytes", "bandwidth_gb_s", "bf16_tflops")
-"""What predictions and memories ask of a device."""
+"""Figures that `predict` and `memory` need."""
 
 
 class MachineDevice(NamedTuple):
-    """Devices of this machine that are alike, as `--device` takes them.
+    """Alike GPUs of this machine.
 
-    `name` is that of the list of devices, such as `rtx-4060-ti:16gb`, else the driver's own, and not
-    `is_listed`. `memory_bytes` are what programs may have of each, by the driver; None where it does not say.
-    `free_bytes` are those of the fullest, None where they are not known.
+    name: as `--device` takes it, `rtx-4060-ti:16gb`; the driver's where it is not `is_listed`.
+    memory_bytes: of each, by its driver; None where it does not say.
+    free_bytes: of the fullest; None where the driver does not say.
     """
 
     name: str
@@ -63,10 +63,10 @@ class MachineDevice(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """The GPUs of this machine, those that are alike as one, its RAM and its processor.
+    """The GPUs, RAM and processor of this machine.
 
-    `ram_bytes` and `ram_free_bytes` (available without swapping) are None, and `processor` is empty, where
-    the system does not say.
+    devices: alike GPUs are one entry. ram_free_bytes: available without swapping.
+    Where the system does not say: None, of the processor an empty name.
     """
 
     devices: tuple[MachineDevice, ...]
@@ -76,10 +76,7 @@ class Machine(NamedTuple):
 
 
 def machine(run: Run | None = None, proc: Path = PROC) -> Machine:
-    """This machine's GPUs, RAM and processor; no devices without a GPU or its driver.
-
-    No driver's program is waited for longer than two seconds.
-    """
+    """Read the GPUs, RAM and processor of this machine; a driver's program has two seconds to answer."""
     run = within(LONGEST_S) if run is None else run
     gpus = local_gpus_of(run, proc)
     # the GPU that a desktop's processor has for its screens runs no models
@@ -108,9 +105,9 @@ def _machine_device(gpu: LocalDevice) -> MachineDevice:
 
 
 def budget_of(device: MachineDevice) -> Budget:
-    """The memory of this machine's devices by their driver, with the datasheet of a listed one.
+    """The memory of this machine's devices, by the driver, else by the list.
 
-    Raises ArchError where neither the driver nor the list says how much it is.
+    Raises ArchError where neither says it.
     """
     if device.memory_bytes is None:
         what = f"the driver does not say what memory {quote(device.driver_name)} has"
@@ -124,10 +121,10 @@ def budget_of(device: MachineDevice) -> Budget:
 
 
 def listed(device: LocalDevice) -> Datasheet | None:
-    """The device of the list that a driver's names and memory mean, if any: a 4060 Ti of 8 or of 16 GB.
+    """The listed device with a driver's name and memory: RTX 4060 Ti and 16 GB are `rtx-4060-ti:16gb`.
 
-    A name of several cards (RX 7900 XT/7900 XTX) means the one of its memory. A card keeps its name with a
-    memory that the list does not know: people change them.
+    A name of several cards (RX 7900 XT/7900 XTX) means the card with that memory. A card with another memory
+    than the list has keeps its name: people change memories.
     """
     size = device.figures.get("memory_bytes")
     candidates = [sheet for name in device.known_as for sheet in _variants(name)]
@@ -140,13 +137,13 @@ def listed(device: LocalDevice) -> Datasheet | None:
 
 
 def _apart(sheet: Datasheet, size: float) -> float:
-    """By how much a memory differs from a device's, as a logarithm; from that of none endlessly."""
+    """Distance of a memory from a listed device's, as a logarithm; infinite where the list has none."""
     figure = sheet.figures.get("memory_bytes")
     return float("inf") if figure is None else abs(log(size / figure.value))
 
 
 def _variants(name: str) -> Iterator[Datasheet]:
-    """The device of a name in each of its memories; none where the list does not know it."""
+    """The listed devices of a name, one for each size of memory; none for an unknown name."""
     try:
         sheet = load_datasheet(name)
     except ArchError:
@@ -155,18 +152,18 @@ def _variants(name: str) -> Iterator[Datasheet]:
     if ":" not in sheet.name:
         yield from map(sheet.of_size, sheet.memory_sizes)
         # rtx-3080-12gb
-        yield from (load_datasheet(other) for other in devices() if _is_of_size(other, sheet.name))
+        yield from (load_datasheet(listed) for listed in devices() if _is_of_size(listed, sheet.name))
 
 
-def _is_of_size(other: str, name: str) -> bool:
-    start, _, size = other.rpartition("-")
+def _is_of_size(listed: str, name: str) -> bool:
+    start, _, size = listed.rpartition("-")
     return start == name and size.endswith("gb")
 
 
 def this_machine(run: Run | None = None, proc: Path = PROC) -> str:
     """The YAML of this machine's GPU, or of its CPU where no driver answers.
 
-    Raises ArchError where nothing says what there is.
+    Raises ArchError where the system names neither.
     """
     gpus = local_gpus_of(within(PATIENT_S) if run is None else run, proc)
     device = gpus[0] if gpus else of_proc(*_proc(proc))
@@ -177,7 +174,7 @@ def this_machine(run: Run | None = None, proc: Path = PROC) -> str:
 
 
 def _yaml(device: LocalDevice) -> str:
-    """The YAML of a device: of the list with the driver's memory, or what the driver says."""
+    """The YAML of a device, with the figures of the list where it is listed and the driver's memory."""
     sheet = listed(device)
     keys: dict[str, Any] = {"name": "this", "vendor": device.vendor, "kind": device.kind}
     architecture = (sheet.architecture if sheet else "") or device.architecture
@@ -196,7 +193,7 @@ def _yaml(device: LocalDevice) -> str:
 
 
 def _comments(device: LocalDevice, keys: Mapping[str, Any]) -> Sequence[str]:
-    """What a reader must know: how many there are, and what is not known."""
+    """Comments at the top of the YAML: how many there are, and which figures are missing."""
     lines = [f"{device.n_alike} of them: --device {device.n_alike}x./THIS.yaml"] if device.n_alike > 1 else []
     missing = [key for key in NEEDED if key not in keys and not (key == NEEDED[-1] and "fp16_tflops" in keys)]
     if missing:

@@ -29,7 +29,7 @@ OF_MAMBA = ("mamba", "mamba2", "falcon_mamba", "falcon_h1", "nemotron_h")
 
 
 class TargetError(Exception):
-    """Targets that cannot be counted: what is wrong, and what would do."""
+    """Adapter targets that cannot be counted, with a proposal."""
 
     def __init__(self, what: str, hint: str = "") -> None:
         super().__init__(what)
@@ -37,7 +37,7 @@ class TargetError(Exception):
 
 
 class MeantModules(NamedTuple):
-    """What target_modules mean: `lora.targets`, `lora.rules`, entries that mean nothing, what is trained.
+    """The meaning of target_modules: `lora.targets`, `lora.rules`, unknown entries, trained numbers.
 
     trained: the numbers of all adapters. apart: those if each expert had its own, None where it makes no
     difference. refusal: why they are those of transformers 4's class, empty where they are not.
@@ -95,7 +95,7 @@ class TargetQuestion(NamedTuple):
         return is_meant(names, self.targets)
 
     def answer(self, choice: Choice, matrices: Sequence[Matrix]) -> MeantModules:
-        """The adapters of the matrices that are chosen. TargetError where none is."""
+        """The adapters of the chosen matrices. Raises TargetError for none."""
         every = [_chosen(matrix, choice) for matrix in matrices]
         linear = [it for it in every if it.is_adapted]
         absent = [] if isinstance(self.targets, str) else [it for it in self.targets if self._is_absent(it)]
@@ -110,7 +110,7 @@ class TargetQuestion(NamedTuple):
 
     @property
     def hint(self) -> str:
-        """The linear layers that there are."""
+        """The linear layers of the model."""
         can_be_named = (it for it in self.matrices if not it.is_table and (it.is_linear or it.was_linear))
         return f"it has {', '.join(dict.fromkeys(it.names[0][0].rpartition('.')[2] for it in can_be_named))}"
 
@@ -165,7 +165,7 @@ def _older(question: TargetQuestion) -> MeantModules | None:
 
 
 def _apart(question: TargetQuestion) -> Number:
-    """What would be trained if every expert and router had adapters of its own."""
+    """The trained numbers if every expert and router had adapters of its own."""
 
     def choice(matrix: Matrix, names: Sequence[str]) -> RankAndScale | None:
         can_be = matrix.is_linear or matrix.is_routed
@@ -193,13 +193,13 @@ def _check_modules(question: TargetQuestion) -> None:
     refused = next((name for matrix, name in foreign if question.is_meant(matrix, [name])), None)
     if refused is not None:
         raise TargetError(f"peft refuses {refused}, which is of a class of its own,", question.hint)
-    own = {name for matrix in question.matrices for names in matrix.names for name in names}
+    adapted_names = {name for matrix in question.matrices for names in matrix.names for name in names}
     # a router may go by the name of the module that it is in
     routed = {name for it in question.matrices if it.is_routed for names in it.names for name in names}
-    parents = {name[:end] for name in own for end in range(len(name)) if name[end] == "."} - routed
+    parents = {name[:end] for name in adapted_names for end in range(len(name)) if name[end] == "."} - routed
     for target in [question.targets] if isinstance(question.targets, str) else question.targets:
-        stated = target if isinstance(question.targets, str) else [target]
-        meant = [name for name in parents if not name[-1].isdigit() and is_meant([name], stated)]
+        targets = target if isinstance(question.targets, str) else [target]
+        meant = [name for name in parents if not name[-1].isdigit() and is_meant([name], targets)]
         if meant:
             what = f"{short_repr(target)} of target_modules means the module {min(meant)}, which peft refuses"
             raise TargetError(what, question.hint)
@@ -218,7 +218,7 @@ def _chosen(matrix: Matrix, choice: Choice) -> Chosen:
 
 
 def _rules(every: Sequence[Chosen], usual: RankAndScale) -> Iterator[dict[str, Any]]:
-    """The rules of `lora` for layers whose adapters are not the usual ones, or that have none."""
+    """The rules of `lora` for layers with other adapters than most, or without any."""
     tails = {it.matrix.tail for it in every if it.is_adapted}
     by_setting: dict[tuple[str, RankAndScale | None], list[int | None]] = {}
     settings = [
@@ -247,8 +247,8 @@ def _rules(every: Sequence[Chosen], usual: RankAndScale) -> Iterator[dict[str, A
 def _spans(numbers: Sequence[int]) -> Iterator[str]:
     """Runs of neighbouring layers: 0-3, 7."""
     for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
-        found = [number for _, number in run]
-        yield str(found[0]) if len(found) == 1 else f"{found[0]}-{found[-1]}"
+        of_run = [number for _, number in run]
+        yield str(of_run[0]) if len(of_run) == 1 else f"{of_run[0]}-{of_run[-1]}"
 
 
 def _targets(linear: Sequence[Matrix], matrices: Sequence[Matrix]) -> list[str]:

@@ -138,28 +138,28 @@ def lora_of(adapter: Adapter, base: Loaded) -> dict[str, Any]:
 
 def _saved(adapter: Adapter, base: Loaded, names: ClassNames | None) -> dict[str, Any]:
     """What is trained whole. ArchError for what no copy can be trained of."""
-    file, stated = adapter.config, adapter.saved.value
-    if not stated:
+    file, modules = adapter.config, adapter.saved.value
+    if not modules:
         return {}
-    is_list = isinstance(stated, list) and all(isinstance(name, str) and name for name in stated)
+    is_list = isinstance(modules, list) and all(isinstance(name, str) and name for name in modules)
     if not is_list or names is None:
-        what = f"modules_to_save {short_repr(stated)} is not supported"
+        what = f"modules_to_save {short_repr(modules)} is not supported"
         hint = "names, such as [lm_head]" if not is_list else f"the class of {base.name} is not known here"
         raise file.error(what, hint, adapter.saved.place)
     try:
-        words, absent = saved_by(stated, base.model, names)
+        saved, absent = saved_by(modules, base.model, names)
     except ValueError as error:
         raise file.error(f"modules_to_save: {error}", "such as lm_head", adapter.saved.place) from None
     if absent:
         file.note(f"no module of {base.name} is called {listed(absent)} of modules_to_save")
-    return {"saved": words} if words else {}
+    return {"saved": saved} if saved else {}
 
 
 def _by_modules(adapter: Adapter, base: Loaded, names: ClassNames) -> dict[str, Any]:
     """The targets among the modules of the base model's class, and the rules of those that differ."""
     file = adapter.config
     try:
-        adapted = adapted_by(_stated(adapter), base.model, names, adapter.variants, adapter.dropout)
+        adapted = adapted_by(_targets(adapter), base.model, names, adapter.variants, adapter.dropout)
     except TargetError as error:
         raise _refused(adapter, f"{error.what} of {quote(base.name)}", error.hint) from None
     except ValueError:
@@ -185,17 +185,17 @@ def _by_modules(adapter: Adapter, base: Loaded, names: ClassNames) -> dict[str, 
     return {"targets": adapted.targets, **({"rules": adapted.rules} if adapted.rules else {})}
 
 
-def _stated(adapter: Adapter) -> str | list[str]:
+def _targets(adapter: Adapter) -> str | list[str]:
     """target_modules: a pattern, or a list of names."""
-    stated = adapter.targets.value
-    if stated is None:
+    targets = adapter.targets.value
+    if targets is None:
         what = "target_modules is left to peft's defaults"
         raise _refused(adapter, what, f"state names, such as [q_proj, v_proj], or {ALL}")
-    if isinstance(stated, str) and stated:
-        return stated
-    if not isinstance(stated, list) or not stated or not all(isinstance(name, str) for name in stated):
-        raise _refused(adapter, f"target_modules must be a list of names, not {short_repr(stated)}", "")
-    return stated
+    if isinstance(targets, str) and targets:
+        return targets
+    if not isinstance(targets, list) or not targets or not all(isinstance(name, str) for name in targets):
+        raise _refused(adapter, f"target_modules must be a list of names, not {short_repr(targets)}", "")
+    return targets
 
 
 def adapted(adapter: Adapter, load_base: LoadBase, overrides: Sequence[str]) -> Loaded:
@@ -227,19 +227,19 @@ def _refused(adapter: Adapter, what: str, hint: str) -> ArchError:
 
 def _by_words(adapter: Adapter, base: Loaded) -> list[str]:
     """archcli's words for a list of names, each of which a model of no known class has."""
-    stated = _stated(adapter)
-    if isinstance(stated, str) or stated == [ALL]:
-        what = f"target_modules {short_repr(stated)} is not supported for {quote(base.name)}"
+    targets = _targets(adapter)
+    if isinstance(targets, str) or targets == [ALL]:
+        what = f"target_modules {short_repr(targets)} is not supported for {quote(base.name)}"
         hint = "which matrices its class holds apart is not known here: state their names"
         raise _refused(adapter, what, hint)
     known = {name for row in outline(base.model) if (name := target_of(row.op)) is not None}
-    words = {name: _word(adapter, name) for name in stated}
-    absent = next((name for name, word in words.items() if word not in known), None)
+    ours = {name: _word(adapter, name) for name in targets}
+    absent = next((name for name, word in ours.items() if word not in known), None)
     if absent is not None:
         what = f"{quote(absent)} of target_modules is no projection of {quote(base.name)}"
         raise _refused(adapter, what, f"it has {', '.join(sorted(known))}")
     adapter.config.note(f"whether the class of {base.name} has matrices of these names is not known here")
-    return list(dict.fromkeys(words.values()))
+    return list(dict.fromkeys(ours.values()))
 
 
 def _word(adapter: Adapter, name: str) -> str:

@@ -24,7 +24,7 @@ SIZES = {
     "qk_rope_head_dim": ("qk_rope_head_dim", 64),
     "v_head_dim": ("v_head_dim", 128),
 }
-"""DeepSeek's word of a size, transformers', and the default of ModelArgs."""
+"""By DeepSeek's name of a size: transformers' name, and the default of ModelArgs."""
 
 INDEXER = ("index_n_heads", "index_head_dim", "index_topk")
 BLOCK = 128
@@ -64,7 +64,7 @@ def of_deepseek(config: Config, data: Renamed) -> None:
 
 
 def _rope(config: Config, data: Renamed) -> None:
-    """YaRN, which inference/model.py has wherever more than the original length is served."""
+    """YaRN, as inference/model.py uses it beyond the original length."""
     data["rope_theta"] = config.number("rope_theta", default=10000.0)
     scale = config.number("mscale", default=1.0).value
     data["rope_scaling"] = {

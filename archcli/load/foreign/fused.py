@@ -33,7 +33,7 @@ NTH = re.compile(r"\.(\d+|\*)\.[^.]+$")
 
 
 class Fused(NamedTuple):
-    """The parameters that target_modules name, and the names that have become theirs.
+    """The parameters named by target_modules, and the module names that mean them in this class.
 
     refusal: why peft adapts nothing at all, empty where it does.
     """
@@ -54,7 +54,7 @@ class Fused(NamedTuple):
         return variants.size_of(called, times=2 if parameter == "gate_up_proj" else 1)
 
     def held(self, matrix: Matrix, all_matrices: Sequence[Matrix]) -> Matrix:
-        """The matrix, of experts with that which lies in the same parameter."""
+        """The matrices in one parameter: of experts gate and up together."""
         if OF_EXPERTS.get(matrix.word) != "gate_up_proj" or not matrix.row.experts or not self.parameters:
             return matrix
         place = matrix.tail.rpartition(".")[0]
@@ -70,7 +70,7 @@ class Fused(NamedTuple):
 def fused_targets(
     targets: str | Sequence[str], kind: str, matrices: Sequence[Matrix], dropout: float, *, every: bool
 ) -> Fused:
-    """What target_modules name of a class's parameters; `every`: they mean all linear layers."""
+    """The parameters of a class named by target_modules; `every` means all linear layers."""
     parameters = FUSED.get(kind)
     if parameters is None or not any(matrix.row.experts for matrix in matrices):
         return Fused()
@@ -87,8 +87,8 @@ def fused_targets(
 def _matched(pattern: str, parameters: dict[str, str], matrices: Sequence[Matrix]) -> list[str]:
     """The names of parameters that an expression means by any matrix, or beside a stack of experts."""
     called = {name for matrix in matrices for names in matrix.names for name in names}
-    beside = {NTH.sub("", name) for it in matrices if it.row.experts for names in it.names for name in names}
-    probes = {f"{stack}.{name}" for stack in beside for name in parameters}
+    stacks = {NTH.sub("", name) for it in matrices if it.row.experts for names in it.names for name in names}
+    probes = {f"{stack}.{name}" for stack in stacks for name in parameters}
     lasts = {name.rpartition(".")[2] for name in called | probes if is_meant([name], pattern)}
     return [name for name in parameters if name in lasts]
 

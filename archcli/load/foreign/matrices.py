@@ -107,7 +107,7 @@ def all_matrices(
         )
 
 
-def saved_by(stated: Sequence[str], model: Model, names: ClassNames) -> tuple[list[str], list[str]]:
+def saved_by(entries: Sequence[str], model: Model, names: ClassNames) -> tuple[list[str], list[str]]:
     """The words of `lora.saved` for peft's modules_to_save, and the entries that mean nothing.
 
     An entry means every module whose name ends so, with all in it. ValueError for one with a weight of which
@@ -115,20 +115,22 @@ def saved_by(stated: Sequence[str], model: Model, names: ClassNames) -> tuple[li
     """
     rows = [row for row in outline(model) if row.weights or target_of(row.op) is not None]
     tables = [row for row in rows if isinstance(row.op, Lookup) and row.op.name in TABLES]
-    words, meant = [], set()
+    saved, meant = [], set()
     for row in rows:
         called = _called(row.path, row, target_of(row.op) or "", tables, names.weights)
         modules = {name[:end] for name in called for end in (*_ends(name), len(name))}
-        found = {entry for entry in stated for module in modules if module.endswith(entry)}
+        matching = {entry for entry in entries for module in modules if module.endswith(entry)}
         is_parameter = (row.experts or target_of(row.op) == ROUTER) and not _is_linear_within(row, names)
-        if found and (is_parameter or not can_be_saved(row.op)):
-            raise ValueError(f"{min(found)} holds {row.op.name}, which is no layer, table or norm by itself")
-        meant |= found
-        words += [tail_of(row.path)] if found else []
-    numbered = next((entry for entry in stated if re.search(r"\.\d+\.", f".{entry}.")), None)
+        if matching and (is_parameter or not can_be_saved(row.op)):
+            raise ValueError(
+                f"{min(matching)} holds {row.op.name}, which is no layer, table or norm by itself"
+            )
+        meant |= matching
+        saved += [tail_of(row.path)] if matching else []
+    numbered = next((entry for entry in entries if re.search(r"\.\d+\.", f".{entry}.")), None)
     if numbered is not None:
         raise ValueError(f"{numbered} names a layer by number")
-    return [*dict.fromkeys(words)], [entry for entry in stated if entry not in meant]
+    return [*dict.fromkeys(saved)], [entry for entry in entries if entry not in meant]
 
 
 def _ends(name: str) -> Iterator[int]:
@@ -193,8 +195,8 @@ def _of_table(names: list[str], row: Row, word: str) -> list[str]:
     heads = [it for it in names if OF_HEAD.search(it) and not OF_TABLE.search(it.rpartition(".")[2])]
     if word == HEAD:
         return heads or [HEAD]
-    own = [name for name in names if name not in heads] or names
+    tables = [name for name in names if name not in heads] or names
     # no pass reads the module `shared`: encoder and decoder have tables tied to it
-    own = [name for name in own if not name.endswith("shared")] or own
+    tables = [name for name in tables if not name.endswith("shared")] or tables
     of_source = row.op.name == "source"
-    return [name for name in own if bool(OF_ENCODER.search(name)) == of_source] or own
+    return [name for name in tables if bool(OF_ENCODER.search(name)) == of_source] or tables

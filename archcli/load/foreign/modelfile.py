@@ -1,4 +1,4 @@
-"""Modelfile of Ollama: the model that its FROM names. https://docs.ollama.com/modelfile."""
+"""Modelfile of Ollama: the model named by its FROM. https://docs.ollama.com/modelfile."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ MOST_LINES = 10_000
 
 
 class Modelfile(NamedTuple):
-    """What a Modelfile begins from, and notes on what of it is not counted."""
+    """The model of a Modelfile, and notes on its uncounted parts."""
 
     base: str
     notes: tuple[str, ...]
 
 
 def read_modelfile(text: str) -> Modelfile | None:
-    """The Modelfile in a text; None where its first line that is no comment is not a FROM."""
+    """The Modelfile in a text; None where its first line after comments is not a FROM."""
     lines = [line.strip() for line in text.split("\n", MOST_LINES)[:MOST_LINES]]
     first = next((line for line in lines if line and not line.startswith("#")), "")
-    found = FROM.fullmatch(first)
-    if found is None:
+    match = FROM.fullmatch(first)
+    if match is None:
         return None
     adapted = any(ADAPTER.match(line) for line in lines)
     notes = ("its ADAPTER is not counted",) if adapted else ()
-    return Modelfile(found[1].strip().strip('"'), notes)
+    return Modelfile(match[1].strip().strip('"'), notes)

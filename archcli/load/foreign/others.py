@@ -1,4 +1,4 @@
-"""Files of other programs that are told apart, and refused in one line that says what they are.
+"""Recognize files of other programs, and refuse each in one line that names it.
 
 Nothing here opens a pickle or an archive: those are told by the ending of their name.
 """

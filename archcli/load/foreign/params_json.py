@@ -118,24 +118,24 @@ def _size(
     config: Config, names: tuple[str, ...], default: ConfigValue[int] | None = None
 ) -> ConfigValue[int] | None:
     """The size that a file states by any of these words; ArchError where two of them disagree."""
-    stated = [name for name in names if config.data.get(name) is not None]
-    if not stated:
+    present = [name for name in names if config.data.get(name) is not None]
+    if not present:
         return default
-    first = config.size(*stated)
-    for name in stated[1:]:
+    first = config.size(*present)
+    for name in present[1:]:
         if config.size(name).value != first.value:
-            what = f"{stated[0]} {first} and {name} {config.size(name)} state one size"
+            what = f"{present[0]} {first} and {name} {config.size(name)} state one size"
             raise config.error(what, "leave the wrong one out", config.place(name))
     return first
 
 
 def _vocabulary(config: Config, *, is_set: bool) -> ConfigValue[int]:
     """The size of the vocabulary, which may stand in the tokenizer alone."""
-    stated = config.value("vocab_size", default=-1)
-    if stated.value != -1 or isinstance(stated.value, bool):
+    size = config.value("vocab_size", default=-1)
+    if size.value != -1 or isinstance(size.value, bool):
         return config.size("vocab_size")
     if is_set:
-        return stated.derive(1)  # --set replaces it
+        return size.derive(1)  # --set replaces it
     what = "the size of the vocabulary is not stated: the tokenizer beside the file has it"
     raise config.error(what, "--set vocab_size=32000 for Llama 1 and 2", config.place("vocab_size"))
 
@@ -190,9 +190,9 @@ def _refuse_others(config: Config) -> None:
 
 def _network_width(config: Config) -> ConfigValue[int]:
     """The width that the file states, else 8/3 of dim by the multiplier, rounded up to a multiple."""
-    if stated := _size(config, NETWORK_WIDTHS):
+    if size := _size(config, NETWORK_WIDTHS):
         config.ignore("multiple_of", "ffn_dim_multiplier")
-        return stated
+        return size
     multiple = config.size("multiple_of", default=MULTIPLE_OF)
     width, share = int(2 * (4 * config.size("dim").value) / 3), "8/3 of dim"
     if config.get("ffn_dim_multiplier", default=None) is not None:
@@ -232,12 +232,12 @@ def _form(config: Config, data: Renamed) -> None:
     `NO_SCALES` of `qscheme_act` leaves inputs without one (vllm/transformers_utils/configs/mistral.py).
     """
     for key in ("quantization", "quantization_args"):
-        stated = config.get(key, default=None)
-        if not isinstance(stated, dict):
+        form_read = config.get(key, default=None)
+        if not isinstance(form_read, dict):
             continue
-        form = {"quant_method": f"{key} of a params.json", **stated}
-        if stated.get("qformat_weight") == "fp8_e4m3":
-            scheme = "dynamic" if stated.get("qscheme_act") == "NO_SCALES" else "static"
+        form = {"quant_method": f"{key} of a params.json", **form_read}
+        if form_read.get("qformat_weight") == "fp8_e4m3":
+            scheme = "dynamic" if form_read.get("qscheme_act") == "NO_SCALES" else "static"
             form = {"quant_method": "fp8", "weight_block_size": None, "activation_scheme": scheme}
         data["quantization_config"] = ConfigValue(form, config.place(key))
 

@@ -89,12 +89,12 @@ def _layer(name: str, pattern: BoundedRegex) -> int | None:
     return next(numbers, None)
 
 
-def is_meant(names: Iterable[str], stated: str | Sequence[str]) -> bool:
+def is_meant(names: Iterable[str], targets: str | Sequence[str]) -> bool:
     """peft's rule: a list names the last steps of a module's name, a pattern all of it."""
-    if isinstance(stated, str):
-        expression = BoundedRegex(stated)
+    if isinstance(targets, str):
+        expression = BoundedRegex(targets)
         return any(expression.match(called, whole=True) for name in names for called in below_wrappers(name))
-    return any(name == target or name.endswith(f".{target}") for name in names for target in stated)
+    return any(name == target or name.endswith(f".{target}") for name in names for target in targets)
 
 
 def read_variants(config: Config, usual: RankAndScale, *, stable: bool) -> Variants:

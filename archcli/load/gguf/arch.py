@@ -51,29 +51,28 @@ UNCOUNTED = frozenset(
 
 
 class Arch(NamedTuple):
-    """An architecture of GGUF files: its family's model_type and class, and what differs from the tables."""
+    """An architecture of GGUF files: its family in transformers, and its differences from the tables.
+
+    model_type, cls: of the family.
+    keys, tensors: by metadata key and tensor, before `KEYS` and `TENSORS`.
+    fixed: keys of the config.json that llama.cpp takes for granted.
+    flags: keys of the config.json that are true where the file has a tensor; * stands for any layer.
+    rope: False without RoPE. partial: RoPE may rotate a part of each head. scaling: keys of stretched RoPE.
+    over: fields of archcli's model in place of the importer's.
+    ignored: redundant metadata keys. unread: keys of the config.json that the family does not have.
+    """
 
     model_type: str
     cls: str
-    # metadata keys that go before `KEYS`
     keys: Mapping[str, str] = NONE
-    # keys of the config.json by which llama.cpp, for which these files are made, runs it unsaid
     fixed: Mapping[str, Any] = NONE
-    # keys of the config.json that are true where the file has a tensor, of any layer where its name has *
     flags: Mapping[str, str] = NONE
-    # names of tensors that go before `TENSORS`
     tensors: Mapping[str, Names] = NONE
-    # false: it has no RoPE
     rope: bool = True
-    # RoPE may rotate a part of each head
     partial: bool = False
-    # fields of archcli's model that replace what the importer says
     over: Mapping[str, Any] = NONE
-    # metadata keys that repeat what others say
     ignored: tuple[str, ...] = ()
-    # keys of the config.json that the family does not have
     unread: tuple[str, ...] = ()
-    # further keys of its RoPE where that is stretched
     scaling: Mapping[str, Any] = NONE
 
 

@@ -66,7 +66,7 @@ def _flags(facts: Facts, config: ConfigData) -> None:
 
 
 def _windows(facts: Facts, config: ConfigData) -> None:
-    """Set which layers have the window: a truth value for each, or a period whose last layer has none.
+    """Set the layers with a window: by a list of flags, or by a period with full attention in its last.
 
     Notes a Mistral without the key: its v0.1 had a window, which llama.cpp ignores and does not store.
     """

@@ -1,4 +1,4 @@
-"""Keys of the config.json that GGUF files of Gemma models and hybrids state in a way of their own."""
+"""Derive keys of the config.json from GGUF files of Gemma models and hybrids."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from archcli.load.huggingface.parts.attention import FULL, SLIDING
 from archcli.load.huggingface.parts.recurrent import CONVOLUTION, LINEAR
 
 SHARE_DIGITS = 6
-"""Decimals of a share that survive as a quantile in a float of 32 bits."""
+"""Reliable decimals of a share that is stored as a quantile in a 32-bit float."""
 
 FILLED_UP = (
     "per-layer embeddings are counted as stored: the converter fills their table up to the vocabulary, "
@@ -23,7 +23,7 @@ FILLED_UP = (
 )
 ROTATED = 0.25
 STEP_SHARE = 0.5
-"""Of heads without a window, the share that RoPE turns: conversion/step3.py asserts it."""
+"""The rotary share of heads without a window, asserted by conversion/step3.py."""
 ROTATED_SHARE = (
     "which share of the heads of global layers is rotated is not in the header: a quarter, the class's "
     "default, is assumed; no count depends on it, logits do"
@@ -49,7 +49,7 @@ def query_scale(largest: int) -> Callable[[Facts, ConfigData], None]:
 
 
 def gemma3n(facts: Facts, config: ConfigData) -> None:
-    """Set the rank of augmented residuals, which its tensors have, and widths and shares layer by layer."""
+    """Set the rank of augmented residuals by its tensors, and widths and shares layer by layer."""
     _check_stated(facts, "attention.sliding_window", "attention.shared_kv_layers", "altup.num_inputs")
     if config["altup_num_inputs"] != STREAMS:
         raise facts.error(f"{facts.name}.altup.num_inputs is not {STREAMS}, as in every file of llama.cpp")
@@ -67,7 +67,7 @@ def gemma3n(facts: Facts, config: ConfigData) -> None:
 
 
 def _share(facts: Facts, quantile: Any) -> float:
-    """The share of gates that are below a quantile of the normal distribution."""
+    """The share of gates below a quantile of the normal distribution."""
     if not isinstance(quantile, float) or isnan(quantile):
         raise facts.error(f"{facts.name}.activation_sparsity_scale is not a list of quantiles")
     return round(NormalDist().cdf(quantile), SHARE_DIGITS)
@@ -156,7 +156,7 @@ def _limits(facts: Facts, key: str) -> list[float]:
 
 
 def _width(facts: Facts, suffix: str) -> int:
-    """The width of the heads of a kind of layers: of keys, of values, and of what RoPE may turn."""
+    """Head widths of a kind of layer: of keys, of values, and of the part for RoPE."""
     width = facts.whole(f"attention.key_length{suffix}")
     for key in (f"attention.value_length{suffix}", f"rope.dimension_count{suffix}"):
         if (other_width := facts.whole(key, width)) != width:
@@ -165,7 +165,7 @@ def _width(facts: Facts, suffix: str) -> int:
 
 
 def _networks(facts: Facts, config: ConfigData) -> None:
-    """Set the width of networks, which may be twice as much where a layer reads the keys of another."""
+    """Set the widths of networks; layers that borrow keys may have twice the width."""
     widths = _by_layer(facts, "feed_forward_length")
     n_first = max(len(widths) - facts.whole("attention.shared_kv_layers", 0), 0)
     wide = len(set(widths)) > 1
@@ -183,13 +183,13 @@ def _per_layer_vocabulary(facts: Facts, config: ConfigData) -> None:
 
 
 def _check_stated(facts: Facts, *keys: str) -> None:
-    """Raise ArchError where a number is missing that the class would fill in."""
+    """Raise ArchError for a missing number that has a default in the class."""
     for key in keys:
         facts.whole(key)
 
 
 def _by_layer(facts: Facts, key: str, default: int | None = None) -> list[Any]:
-    """The numbers of a key by layer, which may state one for all."""
+    """The numbers of a key by layer; the file may have one for all."""
     values, layers = facts.per_layer(key), facts.whole("block_count")
     if not isinstance(values, list):
         # a forged block_count must not make a list of billions
@@ -208,7 +208,7 @@ EXPERTS = (
     "expert_weights_norm",
     "expert_weights_scale",
 )
-"""What every file with experts of Nemotron-H states, and no default of the class stands for."""
+"""Keys of experts that a file of Nemotron-H must have, as no default of the class fits."""
 
 # convert_hf_to_gguf.py of llama.cpp: add_context_length(2**20), "arbitrary value"
 MADE_UP = 2**20
@@ -217,7 +217,7 @@ MLP, MOE = "mlp", "moe"
 
 
 def _jamba(facts: Facts, config: ConfigData) -> None:
-    """Set which layers attend, those with kv heads, and which have experts, those with a router."""
+    """Set the attention layers (with kv heads) and the layers of experts (with a router)."""
     layers, width = facts.whole("block_count"), max(1, facts.whole("embedding_length"))
     heads = _kv_heads(facts, config)
     config["mamba_expand"] = facts.whole("ssm.inner_size") // width
@@ -232,7 +232,7 @@ def _jamba(facts: Facts, config: ConfigData) -> None:
 
 
 def _period(facts: Facts, indices: list[int], layers: int) -> tuple[int, int]:
-    """(offset, period) of the layers that come once in a period."""
+    """(offset, period) of layers that come once in a period."""
     # a layer that comes once needs no period: any that ends past the last layer gives the same indices
     first, second = (*indices, layers, layers + 1)[:2] if indices else (layers, 2 * layers + 1)
     # the class takes i % period == offset, which an offset of period or more never meets
@@ -269,7 +269,7 @@ def _granite(facts: Facts, config: ConfigData) -> None:
 
 
 def _bamba(facts: Facts, config: ConfigData) -> None:
-    """Set the sizes of Mamba-2, and which layers attend: those with kv heads."""
+    """Set the sizes of Mamba-2, and the attention layers by their kv heads."""
     _mamba2_hybrid(facts, config)
     kinds = config.pop("layer_types")
     config["attn_layer_indices"] = [index for index, kind in enumerate(kinds) if kind == FULL]
@@ -284,7 +284,7 @@ def _bamba(facts: Facts, config: ConfigData) -> None:
 
 
 def _granite_or_bamba(facts: Facts, config: ConfigData) -> None:
-    """The two that one architecture stands for."""
+    """Granite 4 or Bamba, by their factors: GGUF has one architecture for both."""
     (_bamba if facts.arch.model_type == "bamba" else _granite)(facts, config)
 
 
@@ -357,7 +357,7 @@ def _without_context(facts: Facts) -> None:
 
 
 def _by_heads(facts: Facts, config: ConfigData, other_kind: str) -> None:
-    """Set the kinds of layers: those with kv heads attend, the rest are of the `other` kind."""
+    """Set the kinds of layers: attention with kv heads, else the `other` kind."""
     config["layer_types"] = [FULL if number else other_kind for number in _kv_heads(facts, config)]
     facts.trace("layer_types", "attention.head_count_kv")
 
@@ -373,7 +373,7 @@ def _kv_heads(facts: Facts, config: ConfigData) -> list[int]:
 
 
 def _same(facts: Facts, key: str, values: list[int]) -> int:
-    """The one value other than 0, such as kv heads of the layers that attend; ArchError for several."""
+    """The only value other than 0, such as the kv heads of attention layers; ArchError for several."""
     distinct = {value for value in values if value}
     if len(distinct) > 1:
         what = f"{facts.name}.{key} differs from layer to layer"

@@ -214,7 +214,7 @@ LAYER_TYPES = frozenset(
         "step3p5",
     )
 )
-"""Families (their `model_type`) some of whose layers have the window, which `layer_types` names."""
+"""`model_type` of families with the window in some layers, named by `layer_types`."""
 
 TIED = frozenset(
     ("gpt2", "gemma", "gemma2", "gemma3", "falcon", "mpt", "bloom", "starcoder2", "command-r", "cohere2")

@@ -1,4 +1,4 @@
-"""GGUF architectures of 2023 to 2026 beside the first: the Hugging Face family of each."""
+"""GGUF architectures after the first ones: the Hugging Face family, keys and tensors of each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from archcli.load.gguf.arch import (
 AFTER: dict[str, Names] = {"post_attention_norm": "attention_norm", "post_ffw_norm": "ffn_norm"}
 QUERY_BIAS = "blk.0.attn_q.bias"
 SECTIONS = ("rope.dimension_sections", "n_deepstack_layers")
-"""Keys of files whose text part had its positions in three axes, which are equal for text."""
+"""Keys of vision-language files: positions in three axes, which are equal for text."""
 
 STREAMS = 4
 """Streams of alternating updates: llama.cpp knows no other number."""
@@ -89,7 +89,7 @@ BESIDE: dict[str, Names] = {
     "post_ffw_norm_1": "ffn_own_norm",
     "post_ffw_norm_2": "beside.out_norm",
 }
-"""Tensors of Gemma 4's experts, which stand beside a network."""
+"""Tensors of Gemma 4's experts, parallel to a dense network."""
 
 STREAMED: dict[str, Names] = {
     "attn_kv": "attention.kv_proj",
@@ -310,7 +310,7 @@ NEWER: dict[str, Arch] = {
         "qwen3_moe", "Qwen3MoeForCausalLM", fixed={"norm_topk_prob": True}, flags=BIASED, ignored=SECTIONS
     ),
 }
-"""`general.architecture`: what it stands for."""
+"""Families by `general.architecture`."""
 
 GRANITE_SHARED = NEWER["granitemoe"]._replace(
     model_type="granitemoeshared",

@@ -37,7 +37,7 @@ SECTIONS = ("rope.dimension_sections", "expert_group_count", "expert_group_used_
 
 
 def _qwen(model_type: str, cls: str, *ignored: str) -> Arch:
-    """An architecture of Qwen3-Next's kind, whose queries have their gates beside them."""
+    """An architecture like Qwen3-Next's: one tensor for queries and their gates."""
     return Arch(
         model_type,
         cls,
@@ -84,7 +84,7 @@ MAMBA = Arch(
     ignored=("attention.head_count", "context_length", "feed_forward_length"),
     unread=("num_key_value_heads",),
 )
-"""Keys of attention and of a network are there as 0, and a context that the converter makes up."""
+"""Its files have keys of attention and networks as 0, and a context made up by the converter."""
 
 FALCON_MAMBA = MAMBA._replace(model_type="falcon_mamba", cls="FalconMambaForCausalLM")
 """A `mamba` whose step sizes, B and C are normalized."""
@@ -109,7 +109,7 @@ MAMBA2: dict[str, Names] = {
 """Tensors of a Mamba-2 mixer, below it."""
 
 SCANNED: dict[str, Names] = {stem: f"mixer.{ours}" for stem, ours in MAMBA2.items()}
-"""The same where a layer has nothing but that mixer."""
+"""Tensors of a Mamba-2 mixer that is a layer by itself."""
 
 MAMBA2_KEYS = {
     "ssm.conv_kernel": "mamba_d_conv",
@@ -168,7 +168,7 @@ NEMOTRON_H = Arch(
     rope=False,
     ignored=("attention.head_count_kv", "feed_forward_length", "rope.freq_base"),
 )
-"""Layers are of one part each: those with kv heads attend, those with a width of the network are one."""
+"""Each layer is one part: attention with kv heads, a network with a width, else Mamba-2."""
 
 RECURRENT: dict[str, Arch] = {
     "mamba": MAMBA,

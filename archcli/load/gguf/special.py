@@ -1,4 +1,4 @@
-"""Keys of the config.json that some GGUF architectures derive in a way of their own."""
+"""Derive keys of the config.json for GGUF architectures with conventions of their own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FLOAT_DIGITS = 5
 """Decimals of a factor that survive a float of 32 bits."""
 
 LATENT_ARCHS = ("deepseek2", "deepseek32", "glm-dsa", "minicpm3", "kimi-linear")
-"""Architectures whose keys and values differ in width and whose keys have RoPE on a part."""
+"""Architectures with latent attention: keys wider than values, RoPE on a part of a key."""
 
 
 def _phi3(facts: Facts, config: ConfigData) -> None:
@@ -89,11 +89,11 @@ def _deepseek_sparse(facts: Facts, config: ConfigData) -> None:
 
 
 SCORES = {1: "softmax", SIGMOID: "sigmoid", 4: "sqrtsoftplus"}
-"""Values of `expert_gating_func`, and what a config.json of DeepSeek-V4 calls them."""
+"""Values of `expert_gating_func`, and their names in a config.json of DeepSeek-V4."""
 
 
 def _deepseek4(facts: Facts, config: ConfigData) -> None:
-    """Set how far the keys of each layer are compressed, and how experts are scored."""
+    """Set the compression of each layer's keys, and the scores of experts."""
     config["compress_ratios"] = facts.of_layers("attention.compress_ratios", longer=True)
     facts.trace("compress_ratios", "attention.compress_ratios")
     scores = facts.get("expert_gating_func")
@@ -181,7 +181,7 @@ def _qwen(facts: Facts, config: ConfigData) -> None:
 
 
 def _minicpm(facts: Facts, config: ConfigData) -> None:
-    """Set the depth and width that MiniCPM's factors on residuals and logits are made of."""
+    """Set the depth and width that determine MiniCPM's factors on residuals and logits."""
     layers, width = facts.whole("block_count"), facts.whole("embedding_length")
     # the converter stores scale_depth / sqrt(layers), and hidden_size / dim_model_base
     config["scale_depth"] = round(facts.number("residual_scale", 1.0) * layers**0.5, FLOAT_DIGITS)

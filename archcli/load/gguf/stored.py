@@ -1,4 +1,4 @@
-"""The form in which a GGUF file stores its weights: the bits of each matrix, by its type.
+"""The stored form of a GGUF file's weights: the bits of each matrix, by its type.
 
 Block structs of ggml-common.h of github.com/ggml-org/ggml.
 """
@@ -45,7 +45,7 @@ OTHERS: Mapping[str, Packing] = {
     # block_mxfp4: a scale of 8 bits for 32 values
     "mxfp4": Packing(4, 32, 8),
 }
-"""Types that no mixture of llama.cpp's has, beside those of `GGML`."""
+"""Types in none of llama.cpp's mixtures, beyond those of `GGML`."""
 
 PLAIN = {"f32": "fp32", "f16": "fp16", "bf16": "bf16"}
 """Types of norms and biases, by archcli's names."""

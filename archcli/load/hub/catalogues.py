@@ -88,8 +88,8 @@ def of_catalogue(name: str) -> CatalogueName:
     if (may_read(Path(name)) and _exists(Path(name))) or respelled(name):
         return CatalogueName(respelled(name) or name)
     bare = WEB.sub("", name)
-    words, dtype, note = _without_format(bare)
-    for repository, stored in ((bare, ""), (words, dtype)):
+    formatless, dtype, note = _without_format(bare)
+    for repository, stored in ((bare, ""), (formatless, dtype)):
         if _is_cached(repository):
             return CatalogueName(repository, stored, note if stored else "")
     return preset_meant(name) or CatalogueName(name)
@@ -102,8 +102,8 @@ def preset_meant(name: str) -> CatalogueName | None:
     """
     if name.startswith(PATHS) or len(name) > LONGEST_NAME:
         return None
-    words, dtype, note = _without_format(WEB.sub("", name))
-    meant = TAGS.get(name.lower()) or _preset_of(words)
+    formatless, dtype, note = _without_format(WEB.sub("", name))
+    meant = TAGS.get(name.lower()) or _preset_of(formatless)
     if meant is None:
         return None
     preset, *changes = meant
@@ -130,13 +130,13 @@ def _without_format(name: str) -> tuple[str, str, str]:
     lower = name.lower()
     if "unquantized" in lower:  # weights trained for a format that they are not stored in
         return UNQUANTIZED.sub("", name), "", ""
-    if found := re.search(WORD.format(LLAMA_CPP), lower):
-        return _cut(name, found), *_of_llama_cpp(found["llama_cpp"].replace("-", "_"))
+    if match := re.search(WORD.format(LLAMA_CPP), lower):
+        return _cut(name, match), *_of_llama_cpp(match["llama_cpp"].replace("-", "_"))
     for pattern, dtype in OF_PROGRAMS.items():
-        if found := re.search(WORD.format(pattern), lower):
-            return _cut(name, found), dtype, ""
-    if found := re.search(WORD.format(r"([48])-?bit|int4"), lower):
-        return _cut(name, found), *_of_bits(found[0].replace("-", ""), found[0], lower)
+        if match := re.search(WORD.format(pattern), lower):
+            return _cut(name, match), dtype, ""
+    if match := re.search(WORD.format(r"([48])-?bit|int4"), lower):
+        return _cut(name, match), *_of_bits(match[0].replace("-", ""), match[0], lower)
     return name, "q4_0" if QAT_TAG.search(lower) else "", ""
 
 
@@ -147,9 +147,9 @@ def _of_bits(bits: str, said: str, name: str) -> tuple[str, str]:
     return OF_BITS[bits], f"{said} is taken as {OF_BITS[bits]}"
 
 
-def _cut(name: str, found: re.Match[str]) -> str:
+def _cut(name: str, match: re.Match[str]) -> str:
     """The name without a part, and without the sign before it."""
-    before, after = name[: found.start()].rstrip(":-_. "), name[found.end() :]
+    before, after = name[: match.start()].rstrip(":-_. "), name[match.end() :]
     return f"{before}{after}" if before else after.lstrip(":-_. ")
 
 
@@ -185,8 +185,8 @@ def _listed(name: str) -> tuple[str, ...] | None:
 
 
 def _letters(name: str, dropped: re.Pattern[str]) -> str:
-    words = SIGNS.split(repository_name(name).lower())
-    return "".join(word for word in words if not dropped.fullmatch(word)).replace(".", "")
+    parts = SIGNS.split(repository_name(name).lower())
+    return "".join(word for word in parts if not dropped.fullmatch(word)).replace(".", "")
 
 
 def _release_name(name: str) -> str:
@@ -202,13 +202,15 @@ def _tells(word: str) -> bool:
 
 def _in_parts(name: str) -> list[str]:
     """The presets whose name begins with a name, or has all of its words; of releases the first."""
-    words = set(filter(_tells, name_words(name)))
-    found = [preset for preset in presets() if _begins(preset, plain_name(name))]
+    parts = set(filter(_tells, name_words(name)))
+    candidates = [preset for preset in presets() if _begins(preset, plain_name(name))]
     tag = ":" in name or "/" in name
-    found = found or [preset for preset in presets() if _holds(preset, words, exact=tag)]
-    found = [preset for preset in found if has_release(preset, words)]
-    first = [preset for preset in found if not any(preset.startswith(f"{begin}-") for begin in found)]
-    dated = any(map(DATE.fullmatch, words))
+    candidates = candidates or [preset for preset in presets() if _holds(preset, parts, exact=tag)]
+    candidates = [preset for preset in candidates if has_release(preset, parts)]
+    first = [
+        preset for preset in candidates if not any(preset.startswith(f"{begin}-") for begin in candidates)
+    ]
+    dated = any(map(DATE.fullmatch, parts))
     return first if len(first) > 1 or dated else [preset for preset in first if not [*_untold(preset, name)]]
 
 
@@ -223,8 +225,8 @@ def _untold(preset: str, name: str) -> Iterator[str]:
 
 def _begins(preset: str, plain: str) -> bool:
     """Whether a preset's name begins with all of these letters, up to the end of a word: qwen3-30b-a3b."""
-    words = preset.split("-")
-    begins = ("".join(words[:n]).replace(".", "") for n in range(LEAST_WORDS, len(words)))
+    parts = preset.split("-")
+    begins = ("".join(parts[:n]).replace(".", "") for n in range(LEAST_WORDS, len(parts)))
     return plain in begins
 
 
@@ -233,13 +235,13 @@ def _holds(preset: str, tokens: Collection[str], *, exact: bool) -> bool:
 
     Tags and repositories are `exact`: smollm:1.7b is not smollm2-1.7b.
     """
-    words = preset.split("-")
-    numberless = {} if exact else {word.rstrip("0123456789.") for word in words}
-    known = {*words, *numberless}
+    parts = preset.split("-")
+    numberless = {} if exact else {word.rstrip("0123456789.") for word in parts}
+    known = {*parts, *numberless}
     # `gemma 27b` is the language model: one with towers is asked for by what it reads
     return (
         len(tokens) >= LEAST_WORDS
         and known.issuperset(tokens)
-        and not {words[0], *numberless}.isdisjoint(tokens)
+        and not {parts[0], *numberless}.isdisjoint(tokens)
         and OF_MEDIA.isdisjoint(known - {*tokens})
     )

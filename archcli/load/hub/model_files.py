@@ -74,8 +74,8 @@ def model_files(folder: Path, on_file: OnFile | None = None) -> ModelFiles:
 
 def cached_model_files(on_file: OnFile | None = None) -> ModelFiles:
     """The models in the caches of the hub, llama.cpp, LM Studio and Ollama."""
-    found = [(path, "") for folder in _cache_folders() if folder.is_dir() for path in _candidates(folder)]
-    return _collected([*found, *_of_ollama()], on_file)
+    in_caches = [(path, "") for folder in _cache_folders() if folder.is_dir() for path in _candidates(folder)]
+    return _collected([*in_caches, *_of_ollama()], on_file)
 
 
 def _cache_folders() -> list[Path]:
@@ -107,8 +107,8 @@ def _of_ollama() -> Iterator[tuple[Path, str]]:
 
     manifests/registry.ollama.ai/library/llama3.1/8b names a file of blobs/.
     """
-    stated = os.environ.get("OLLAMA_MODELS")
-    for top in [Path(stated)] if stated else [Path.home() / ".ollama" / "models", OLLAMA_SERVICE]:
+    variable = os.environ.get("OLLAMA_MODELS")
+    for top in [Path(variable)] if variable else [Path.home() / ".ollama" / "models", OLLAMA_SERVICE]:
         for folder, below, files in os.walk(top / "manifests"):
             below.sort()
             for tag in sorted(files):
@@ -165,12 +165,12 @@ def _identity(path: Path) -> Path:
 
 def _name(path: Path) -> str:
     """The hub's name of what lies in its cache, else that of the file or folder."""
-    own = path.name if path.is_dir() else model_name(path)
+    file_name = path.name if path.is_dir() else model_name(path)
     for folder in path.parents:
         if folder.name.startswith(REPOSITORY):
             repository = folder.name.removeprefix(REPOSITORY).replace("--", "/")
-            return repository if path.is_dir() else f"{repository} {own}"
-    return own
+            return repository if path.is_dir() else f"{repository} {file_name}"
+    return file_name
 
 
 def gguf_bytes(path: Path) -> int:

@@ -52,11 +52,12 @@ def is_within(part: Any, whole: Any) -> bool:
 class Config:
     """A config.json, or an object in it, with the defaults of its class in transformers.
 
-    `places` are those of its keys. `read` are the keys that were asked for, so that none is ignored in
-    silence. `defaults` are those of the family's class, `aliases` its words for the common keys (GPT-2:
-    hidden_size is n_embd). `sizes` are the names of sizes that the file states, inner objects included,
-    `defaulted` those that it leaves to its class, each with the class's word and value. `reader` names the
-    class in transformers that reads the file, empty for one of another's code.
+    data, places: its keys, and their places in the file.
+    read: keys read so far, so that none is ignored in silence. notes: for the user.
+    defaults: of the family's class. aliases: its words for the common keys (GPT-2: hidden_size is n_embd).
+    sizes: names of sizes in the file, inner objects included.
+    defaulted: sizes missing in the file, with the class's word and value.
+    reader: the class in transformers; empty for a class in a repository.
     """
 
     data: Mapping[str, Any]
@@ -223,8 +224,8 @@ class Config:
         if entries is None:
             return None
         if not isinstance(entries, list) or len(entries) < count:
-            given = f"{len(entries)} entries" if isinstance(entries, list) else short_repr(entries)
-            what = f"{name} must have an entry for each of {count} layers, not {given}"
+            shown = f"{len(entries)} entries" if isinstance(entries, list) else short_repr(entries)
+            what = f"{name} must have an entry for each of {count} layers, not {shown}"
             raise self.error(what, at=self.place(name))
         return entries[:count]
 

@@ -18,7 +18,7 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 Mapped = dict[str, Any]
-"""What an importer makes: the keys of our YAML, and plain values or `ConfigValue`s."""
+"""An importer's result: archcli's YAML keys, with plain values or `ConfigValue`s."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -58,7 +58,7 @@ def tree_of(mapping: Mapped, start: Place) -> Node:
 
     A mapping that occurs many times, as a layer does, becomes one node.
     """
-    made: dict[int, Node] = {}
+    node_of: dict[int, Node] = {}
 
     def node(value: Any, place: Place) -> Node:
         if isinstance(value, ConfigValue):
@@ -67,9 +67,9 @@ def tree_of(mapping: Mapped, start: Place) -> Node:
             return Node([node(item, place) for item in value], place)
         if not isinstance(value, dict):
             return Node(value, place)
-        if id(value) not in made:
-            made[id(value)] = Node({key: node(item, place) for key, item in value.items()}, place)
-        return made[id(value)]
+        if id(value) not in node_of:
+            node_of[id(value)] = Node({key: node(item, place) for key, item in value.items()}, place)
+        return node_of[id(value)]
 
     return node(mapping, start)
 
@@ -173,7 +173,7 @@ class ConfigJson(NamedTuple):
 
 
 ADAPTER = "peft_type"
-"""The key that tells an adapter_config.json."""
+"""The key of an adapter_config.json that no config.json has."""
 
 
 def is_foreign(keys: Collection[str]) -> bool:

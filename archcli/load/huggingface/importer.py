@@ -93,7 +93,7 @@ def import_config(
         config.note("the file points to code of its own (auto_map), which is not run")
     if part.wrapper is None:
         _check_width(config)
-        mapping = _beside(mapping, config)
+        mapping = _with_files_beside(mapping, config)
     config.report_unread_keys()
     _note_refused(family.of_class(config))
     if part.wrapper is not None or towers:
@@ -107,7 +107,7 @@ def import_config(
     return ImportedConfig(tree, tuple(config.notes), is_sized, is_quantized=quantization is not None)
 
 
-def _beside(mapping: Mapped, config: Config) -> Mapped:
+def _with_files_beside(mapping: Mapped, config: Config) -> Mapped:
     """The mapping with what files beside a config.json say of an encoder of images."""
     if mapping.get("kind") != "media_encoder":
         return mapping
@@ -130,8 +130,8 @@ def _with_towers(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Map
         note_counted(whole, (), known.reasons, known.settled)
         return {**mapping, "uncounted": unknown}
     note_counted(whole, known.keys, {}, known.settled)
-    beside = {"beside": known.beside} if known.beside else {}
-    return {**mapping, "towers": known.towers, **beside} if known.towers else mapping
+    unrun = {"beside": known.beside} if known.beside else {}
+    return {**mapping, "towers": known.towers, **unrun} if known.towers else mapping
 
 
 def _check_width(config: Config) -> None:

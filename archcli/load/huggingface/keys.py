@@ -1,7 +1,4 @@
-"""Keys of a config.json: those that change no count, those that tell its form, and YAML keys for them.
-
-With the endings of class names that have an output head.
-"""
+"""Names in a config.json: keys that change no count, archcli's words for keys, endings of class names."""
 
 from __future__ import annotations
 
@@ -98,10 +95,10 @@ JOINING = """
     merger_times drop_vision_last_layer image_start_id image_end_id slice_start_id slice_end_id
     newline_id image_bos_token_id default_num_delay_tokens
 """
-"""A wrapper's own keys: how the output of a tower becomes tokens of the language model."""
+"""Keys of a model with towers about joining them to the language model."""
 
 HARMLESS = frozenset(f"{FILE} {RUNNING} {TOKENS} {TRAINING} {LABELS} {SAMPLING} {JOINING}".split())
-"""Keys that change no count. A family that needs one of them reads it all the same."""
+"""Keys that change no count; a family may read one of them all the same."""
 
 HARMLESS_ENDINGS = (
     *("_token_id", "_token_ids", "_token_index"),  # what a token stands for
@@ -113,21 +110,21 @@ HARMLESS_ENDINGS = (
 """Endings of keys whose value changes neither parameters nor FLOPs nor the cache, whatever it is."""
 
 OF_TOWERS = ("image_", "img_", "vision_", "video_", "audio_", "speech_", "projector_", "mm_", "tune_mm_")
-"""Beginnings of a wrapper's own keys about towers, which are not counted, and about their inputs."""
+"""Beginnings of keys about towers and their inputs, in the file of a model with towers."""
 
 LENGTHS = """
     vocab_size padded_vocab_size max_position_embeddings n_positions n_ctx max_sequence_length seq_length
     max_seq_len max_seq_length model_max_length num_labels type_vocab_size
 """
 NO_SHAPE = frozenset(LENGTHS.split())
-"""Sizes that are no sign of an architecture, as files of a tokenizer state them too."""
+"""Sizes that a tokenizer's file has too: they do not show that a file is a config.json."""
 
 MLC_SIZES = {
     "context_window_size": "max_position_embeddings",
     "sliding_window_size": "sliding_window",
     "position_embedding_base": "rope_theta",
 }
-"""Keys of an mlc-chat-config.json, and those of a config.json; -1 and 0 are none."""
+"""Keys of an mlc-chat-config.json, and config.json's for them; -1 and 0 mean that none is set."""
 
 MLC_ENGINE = (
     "prefill_chunk_size",
@@ -139,7 +136,7 @@ MLC_ENGINE = (
     "weight_block_size",
     "kwargs",
 )
-"""Settings of MLC's engine in the same place: how the model runs, not what it is."""
+"""Settings of MLC's engine in that file."""
 
 OUR_WORD = {
     **dict.fromkeys(("hidden_size", "n_embd", "dim", "hidden_dim"), "d_model"),

@@ -126,10 +126,10 @@ def build(
 def built_part(base: type[Spec], part: Node, root: Node) -> Any:
     """`part` as a module of class `base` in the model of `root`; ArchError with why it is none."""
     builder = _Builder(root, [], None)
-    made = builder.spec(base, part, "")
+    module = builder.spec(base, part, "")
     if builder.problems:
         raise ArchError(builder.problems)
-    return made
+    return module
 
 
 def in_order(problems: Iterable[Problem], file: str) -> list[Problem]:
@@ -183,11 +183,11 @@ class _Builder:
             self._problem(*no_mapping(path, node, choices(base)), node, path)
             return FAILED
         cls = self._class(whole, path, base, unstated(base, whole.value))
-        made = FAILED if cls is None else self._beneath(cls, whole, path, base)
+        module = FAILED if cls is None else self._beneath(cls, whole, path, base)
         # not for texts: Python may hold equal texts as one object, and each has a place of its own
         if isinstance(node.value, dict):
-            self.built[seen] = made
-        return made
+            self.built[seen] = module
+        return module
 
     def _beneath(self, cls: type[Spec], node: Node, path: str, base: type[Spec]) -> Any:
         """The instance of a class, whose parts inherit from it where it is a model: a tower's encoder."""
@@ -195,9 +195,9 @@ class _Builder:
             return self._instance(cls, node, path, base)
         before = self.top, self.top_fields
         self.top, self.top_fields = node.value, fields(cls)
-        made = self._instance(cls, node, path, base)
+        module = self._instance(cls, node, path, base)
         self.top, self.top_fields = before
-        return made
+        return module
 
     def _class(
         self, node: Node, path: str, base: type[Spec], default: type[Spec] | None
@@ -293,17 +293,17 @@ class _Builder:
         return FAILED if any(item is FAILED for item in items.values()) else items
 
     def _instance_of(self, cls: type[Spec], values: dict[str, Any], node: Node, path: str) -> Any:
-        made = cls.unchecked(**values)
+        module = cls.unchecked(**values)
         conflicts = [
             replace(it, mark=locate(node, it.path).mark(), path=_join(path, it.path))
-            for it in made.conflicts()
+            for it in module.conflicts()
         ]
         if self.conflicts is not None:
             self.conflicts += conflicts
-            return made
+            return module
         self.problems += conflicts
         self._stop_early()
-        return FAILED if conflicts else made
+        return FAILED if conflicts else module
 
     def _problem(self, what: str, help_: str, node: Node, path: str = "") -> None:
         self.problems.append(Problem(what, help_, node.where.mark(), path))

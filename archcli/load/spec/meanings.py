@@ -1,4 +1,4 @@
-"""What keys mean where a class's docstring says nothing, or says it of several keys in one sentence."""
+"""Meanings of YAML keys, for the legend, that a class's docstring does not have line by line."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ MEANINGS = {
     "short_factor": "Divisor of each pair's frequency up to the original context.",
     "long_factor": "Divisor of each pair's frequency beyond it.",
 }
-"""Keys about which their class's docstring says nothing."""
+"""By key, in any class."""
 
 RANGE = "Distance from which all share the last bucket."
 SIZES: Mapping[str, str] = {

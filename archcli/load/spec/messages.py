@@ -1,4 +1,4 @@
-"""Messages on refused keys, kinds and values: what is wrong, and a hint how to mend it."""
+"""Messages on refused keys, kinds and values, each with a hint."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ MEANT = {
 
 
 def unknown_key(key: str, cls: type[Spec], *, takes_kind: bool) -> tuple[str, str, list[str]]:
-    """(problem, hint) for a key that the class does not have, and the keys that were probably meant."""
+    """(problem, hint) for an unknown key, with the nearest known keys."""
     known = [*(("kind",) if takes_kind else ()), *fields(cls)]
     what = f"unknown key {quote(key)}"
     ours = OUR_WORD.get(key, "")
@@ -126,9 +126,9 @@ def no_mapping(path: str, node: Node, options: Options) -> tuple[str, str]:
 
 def missing_kind(node: Node, options: Options) -> tuple[str, str]:
     """(problem, hint) for a mapping without a required `kind`."""
-    made = node.where.source.name == SET
+    is_set = node.where.source.name == SET
     return "missing key kind", f"one of {', '.join(options)}" + (
-        "; nothing is written there that --set could change" if made else ""
+        "; nothing is written there that --set could change" if is_set else ""
     )
 
 

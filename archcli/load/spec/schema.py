@@ -23,7 +23,7 @@ NAME = "urn:archcli:schema:architecture"
 """A name and no address: the schema is part of the installed archcli."""
 
 COMPLETE = (Decoder, Encoder, EncoderDecoder, EncoderStack, DecoderStack, Group)
-"""Classes of which nothing is shared, so that what they require can be required."""
+"""Classes that share no defaults, so that the schema can require their required keys."""
 
 
 def json_schema() -> Json:
@@ -41,7 +41,7 @@ def json_schema() -> Json:
 
 
 def _top() -> Json:
-    """The definition that `kind` selects, so that an editor offers the keys of that kind.
+    """The definition selected by `kind`, for an editor to offer the keys of that kind alone.
 
     With `anyOf` it would offer the keys of all, and explain no mistake.
     """
@@ -65,7 +65,7 @@ def rows() -> Iterator[Json]:
     """Every key of every class: what it takes, its default, what it means."""
     for cls in _classes():
         for name, field in fields(cls).items():
-            taken = field.type.words if field.type else " | ".join(choices(field.spec)) or "a mapping"
+            taken = field.type.phrase if field.type else " | ".join(choices(field.spec)) or "a mapping"
             left_out = "" if field.required else _default(field)
             yield {
                 "class": cls.__name__,

@@ -34,34 +34,34 @@ class Deferred:
         """Its value at these sizes."""
         raise NotImplementedError
 
-    def __add__(self, other: Number) -> Deferred:
-        return Operation(operator.add, self, other)
+    def __add__(self, number: Number) -> Deferred:
+        return Operation(operator.add, self, number)
 
-    def __radd__(self, other: Number) -> Deferred:
-        return Operation(operator.add, other, self)
+    def __radd__(self, number: Number) -> Deferred:
+        return Operation(operator.add, number, self)
 
-    def __sub__(self, other: Number) -> Deferred:
-        return Operation(operator.sub, self, other)
+    def __sub__(self, number: Number) -> Deferred:
+        return Operation(operator.sub, self, number)
 
-    def __rsub__(self, other: Number) -> Deferred:
-        return Operation(operator.sub, other, self)
+    def __rsub__(self, number: Number) -> Deferred:
+        return Operation(operator.sub, number, self)
 
-    def __mul__(self, other: Number) -> Deferred:
-        return Operation(operator.mul, self, other)
+    def __mul__(self, number: Number) -> Deferred:
+        return Operation(operator.mul, self, number)
 
-    def __rmul__(self, other: Number) -> Deferred:
-        return Operation(operator.mul, other, self)
+    def __rmul__(self, number: Number) -> Deferred:
+        return Operation(operator.mul, number, self)
 
-    def __floordiv__(self, other: Number) -> Deferred:
-        return Operation(operator.floordiv, self, other)
+    def __floordiv__(self, number: Number) -> Deferred:
+        return Operation(operator.floordiv, self, number)
 
-    def __rfloordiv__(self, other: Number) -> Deferred:
-        return Operation(operator.floordiv, other, self)
+    def __rfloordiv__(self, number: Number) -> Deferred:
+        return Operation(operator.floordiv, number, self)
 
     # `arith.minimum` looks for a method of this name
-    def minimum(self, other: Number) -> Deferred:
+    def minimum(self, number: Number) -> Deferred:
         """The smaller of two numbers."""
-        return Operation(min, self, other)
+        return Operation(min, self, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +100,11 @@ EXACT = "fp32"
 
 
 UNPACKED_STATES = {"nvfp4": "bf16", FP8_OF_LATENTS: "bf16"}
-"""The dtype of all states beside keys and values that engines keep in these formats."""
+"""By format of the cache: the dtype of all other states in engines."""
 
 
 class CacheDtypes(NamedTuple):
-    """The dtype of keys and values, that of recurrent states, and that of what convolutions keep.
+    """Dtypes of keys and values, of recurrent states, and of the inputs that convolutions keep.
 
     None: the same. A format of blocks (q8_0) stores keys and values alone; states and the
     inputs of convolutions stay in fp32, as llama.cpp keeps them.
@@ -128,7 +128,7 @@ class CacheDtypes(NamedTuple):
         return self.dtype
 
     def in_engine(self, engine: InferenceEngine, computed: str) -> CacheDtypes:
-        """The same as an engine keeps them: its type of cache (fp8) is not that of states.
+        """Dtypes in an engine: its type of cache (fp8) is not that of states.
 
         These are in a type of their own, or in that which is computed.
         """
@@ -139,7 +139,7 @@ class CacheDtypes(NamedTuple):
 
     @property
     def of_weights(self) -> str:
-        """The dtype of weights beside the cache: its own, where weights are kept in it."""
+        """The dtype of weights beside the cache: the cache's, where it is a format of weights."""
         return UNPACKED_STATES[self.dtype] if self.dtype == FP8_OF_LATENTS else self.dtype
 
     def bytes_of(self, elements: Mapping[StateContent, int]) -> int:
@@ -153,9 +153,9 @@ class CacheDtypes(NamedTuple):
 
 
 OWN = (*GROWING, StateKind.FIXED)
-"""The states of the tokens themselves, without those of an encoder's output."""
+"""States of a model's tokens, without those of an encoder's output."""
 ALL = (*OWN, StateKind.SOURCE)
-"""The states of the tokens, and those of an encoder's output or of images."""
+"""States of a model's tokens, and of an encoder's output or of images."""
 SIZES = {name: Unknown(name) for name in ("batch_size", "context", "source_len")}
 
 
@@ -174,7 +174,7 @@ def state_contents(
 
 
 class CacheSize:
-    """What a model caches in a prefill, as a function of the sizes of the pass.
+    """The cache of a model after a prefill, as a function of the sizes of the pass.
 
     `source_len` is the length of an encoder's sequence, left out that of the context; `media` are its tokens
     of images and sounds besides.
@@ -225,16 +225,16 @@ class CacheSize:
         """The same states by the path of the operation that leaves them."""
         # states of the source are left out below, so that its length does not matter
         sizes = _sizes(context, batch_size, 1)
-        found: dict[str, list[State]] = {}
+        states_of: dict[str, list[State]] = {}
         for row in self._layers.get(path, ()):
             states = [_evaluated(state, sizes) for state in row.states if state.kind in OWN]
             if states:
-                found.setdefault(row.path, []).extend(states)
-        return found
+                states_of.setdefault(row.path, []).extend(states)
+        return states_of
 
 
 OF_BLOCKS = "compressed"
-"""The kind of attention whose layers keep one key for a token or a block of them, which is the value, too."""
+"""Attention with one cached vector, key and value in one, for a token or a block of tokens."""
 
 
 def check_cache(model: Model, dtype: str | None) -> None:

@@ -153,8 +153,8 @@ def _fits(served: ServedModel, model: Model, memory_bytes: int, context: int, ba
 def _shared(plan: Plan) -> Record:
     """A plan of several devices by JSON's keys."""
     degrees = {"tp": plan.tp, "pp": plan.pp}
-    stated: Record = {name: degree for name, degree in degrees.items() if degree > 1}
-    return {**stated, "plan": plan.inputs()} if plan.devices > 1 else stated
+    larger: Record = {name: degree for name, degree in degrees.items() if degree > 1}
+    return {**larger, "plan": plan.inputs()} if plan.devices > 1 else larger
 
 
 def _notes(
@@ -217,9 +217,9 @@ def _growing_and_constant(size: CacheSize, context: int, batch_size: int, dtypes
 def _of_source(size: CacheSize, context: int, batch_size: int, dtypes: CacheDtypes) -> Record:
     """What a decoder keeps of its encoder's positions, and its bytes with those of the cache."""
     source = size.contents(context, batch_size, kinds=(StateKind.SOURCE,))
-    own = dtypes.bytes_of(size.contents(context, batch_size))
+    decoder_bytes = dtypes.bytes_of(size.contents(context, batch_size))
     n_bytes = dtypes.bytes_of(source)
-    return {"cross_elements": source.total(), "cross_bytes": n_bytes, "all_bytes": own + n_bytes}
+    return {"cross_elements": source.total(), "cross_bytes": n_bytes, "all_bytes": decoder_bytes + n_bytes}
 
 
 def _held(size: CacheSize, context: int, batch_size: int, dtypes: CacheDtypes) -> Record:

@@ -108,7 +108,7 @@ class ServedModel:
         tokens: of each of `batch_size` sequences, at most 2^24; sequences: of `context` tokens, None where
         they take nothing. Sequences are prefilled one after the other, each at once.
         """
-        temporaries, beyond = self._beside(context)
+        temporaries, beyond = self._pass_bytes(context)
         per_sequence = self._cache(context, 1)
         rest = max(budget - temporaries - beyond, 0)
         return {
@@ -121,7 +121,7 @@ class ServedModel:
     def _most_tokens(self, budget: int, batch_size: int) -> int:
         return most_beside(
             lambda tokens: self._cache(tokens, batch_size),
-            cache(lambda tokens: sum(self._beside(tokens))),
+            cache(lambda tokens: sum(self._pass_bytes(tokens))),
             budget,
             MOST,
         )
@@ -129,7 +129,7 @@ class ServedModel:
     def _cache(self, tokens: int, batch_size: int) -> int:
         return held_bytes(self.size, self.dtypes, self.engine, tokens, batch_size)
 
-    def _beside(self, tokens: int) -> tuple[int, int]:
+    def _pass_bytes(self, tokens: int) -> tuple[int, int]:
         """Bytes of the prefill of one sequence, and of what is beyond the model."""
         dtype = self.dtypes.dtype if self.dtypes.dtype in COMPUTED else COMPUTES
         device = DeviceMemory("", 0, self.plan.tp, self.architecture)
@@ -150,7 +150,9 @@ def held_bytes(
     return dtypes.bytes_of(contents)
 
 
-def most_beside(cached: Callable[[int], int], beside: Callable[[int], int], budget: int, most: int) -> int:
+def most_beside(
+    cached: Callable[[int], int], pass_bytes: Callable[[int], int], budget: int, most: int
+) -> int:
     """The largest number up to `most` whose cache and what lies beside it fit a budget; 0 if none.
 
     Asks `beside` seldom, as a trace of a prefill costs far more than the bytes of a cache. It grows with the
@@ -158,12 +160,12 @@ def most_beside(cached: Callable[[int], int], beside: Callable[[int], int], budg
     """
     least = 1
     while True:
-        most = most_within(cached, budget - beside(least), most)
-        if most <= least or cached(most) + beside(most) <= budget:
+        most = most_within(cached, budget - pass_bytes(least), most)
+        if most <= least or cached(most) + pass_bytes(most) <= budget:
             return most
-        before, least = least, max(least, most_within(cached, budget - beside(most), most))
+        before, least = least, max(least, most_within(cached, budget - pass_bytes(most), most))
         if least - before <= (most - before) // 2:
-            return most_within(lambda number: cached(number) + beside(number), budget, most, least)
+            return most_within(lambda number: cached(number) + pass_bytes(number), budget, most, least)
 
 
 def most_within(needed: Callable[[int], int], budget: int, most: int, least: int = 1) -> int:

@@ -51,8 +51,8 @@ def _served(totals: Record, context: int, batch_size: int) -> Iterator[str]:
     if fit["weights_bytes"] > fit["memory_bytes"]:
         yield f"does not fit: the weights alone are {both_bytes(fit['weights_bytes'])} of {memory}"
         return
-    found, engine = fit.get("served", fit["beside_weights"]), totals["held"]["engine"]
-    tokens, sequences = found["tokens"], found["sequences"]
+    longest, engine = fit.get("served", fit["beside_weights"]), totals["held"]["engine"]
+    tokens, sequences = longest["tokens"], longest["sequences"]
     most = "any number of tokens" if tokens is None else f"{tokens:,} tokens"
     of_each = f" in each of {batch_size:,} sequences" if batch_size > 1 else ""
     how_many = "" if sequences is None else f" (or {sequences:,} sequences of {context:,})"

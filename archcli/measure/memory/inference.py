@@ -151,12 +151,12 @@ def serving(
     traced = _traced(model, settings if decodes else settings.alone(), known)
     cache = _allocated(model, settings, traced[-1], known)
     passes = []
-    for one in traced:
+    for run in traced:
         moments = tuple(
-            MemoryMoment(one.request.phase, moment.path, weights, temporaries=moment.temporaries, cache=cache)
-            for moment in one.ledger.moments
+            MemoryMoment(run.request.phase, moment.path, weights, temporaries=moment.temporaries, cache=cache)
+            for moment in run.ledger.moments
         )
-        passes.append(InferencePass(one, weights, moments))
+        passes.append(InferencePass(run, weights, moments))
     return max(passes, key=lambda passed: peak_bytes(passed.moments))
 
 

@@ -49,7 +49,7 @@ class Offload:
         return range(max(self.layers, self.expert_layers) if routed else self.layers)
 
     @property
-    def words(self) -> str:
+    def in_words(self) -> str:
         """What is in RAM, in a title."""
         parts = [f"{self.layers:,} layers"] * (self.layers > 0)
         parts += [f"experts of {self.expert_layers:,} layers"] * self.experts

@@ -27,7 +27,7 @@ class Stage(NamedTuple):
     is_last: bool = True
 
     def layers_of(self, numbers: range) -> int:
-        """How many of these layers it has."""
+        """The number of a stage's layers among some layers."""
         return sum(len(_overlap(numbers, group)) for group in self.groups)
 
 
@@ -62,7 +62,7 @@ def _cut(n_layers: int, parts: int) -> Iterator[range]:
 
 
 def _overlap(numbers: range, group: range) -> range:
-    """The numbers that lie in a group of consecutive layers."""
+    """The layers of a list that lie in a group."""
     if not numbers:
         return numbers
     step = numbers.step
@@ -79,7 +79,7 @@ def in_flight(plan: Plan, stage: int) -> int:
 
 
 def live_groups(plan: Plan, stage: int) -> Iterator[tuple[int, ...]]:
-    """After each forward of a stage, how many micro batches are kept for each of its groups of layers."""
+    """Micro batches kept for each group of layers of a stage, after each of its forwards."""
     p, v = plan.pp, plan.virtual_stages
     total = plan.micro_batches * v
     behind = p - stage - 1

@@ -1,4 +1,4 @@
-"""Plan: the degrees of parallelism that train or serve a model, and their conditions on it."""
+"""Plan: degrees of parallelism for training or serving a model, and their conditions on it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from archcli.modules.tensor_parallel.degrees import Degrees
 OF_GRADIENTS, OF_WEIGHTS = 2, 3
 """The stages of ZeRO that shard gradients, and weights."""
 DEVICES_PER_NODE = 8
-"""Devices of a node unless a device states it: those of an HGX or OAM board."""
+"""Default devices of a node: those of an HGX or OAM board."""
 
 
 MOST_DEVICES = 1_000_000
-"""Largest degree: beyond all clusters, and what is searched grows with it."""
+"""The largest degree: beyond all clusters, and a bound for searches."""
 MOST_SHARING = 1024
-"""Most devices that are tried to share a matrix: more than a known model has heads."""
+"""The most devices to try for sharing a matrix: more than any known model has heads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Plan:
 
     @property
     def waited(self) -> float:
-        """Micro batches for which a stage waits while the pipeline fills and drains: (p - 1) / v.
+        """Micro batches of waiting while the pipeline fills and drains: (p - 1) / v.
 
         arXiv:2104.04473 section 2.2; p stages, v groups of layers in each.
         """
@@ -97,7 +97,7 @@ class Plan:
         return self.micro_batches * settings.grad_accum if settings.phase == "train" else 1
 
     def sums_gradients(self, settings: MemorySettings) -> bool:
-        """Whether gradients are added to a buffer that is there all through the last micro batch."""
+        """Whether gradients are added to a buffer that is alive throughout the last micro batch."""
         # of gradients in fp32 Megatron-LM and DeepSpeed keep one; FSDP2 scatters what it has reduced
         in_buffer = settings.gradient_width > settings.width and self.zero != OF_WEIGHTS
         return in_buffer or self.micro_batches_of(settings) > 1
@@ -110,7 +110,7 @@ class Plan:
         return replace(settings, batch_size=-(-settings.batch_size // self.batches))
 
     def batches_at_once(self, settings: MemorySettings) -> int:
-        """Batches of a replica that may be in different stages at once; 1 where all sequences go together."""
+        """Batches of a replica in different stages at once; 1 where all sequences go together."""
         return 1 if settings.splits_layers else self.pp
 
     def of_stage(self, settings: MemorySettings, tokens: int) -> MemorySettings:
@@ -194,7 +194,7 @@ class Plan:
             yield from error.problems
 
     def _check_replicas(self, model: Model) -> Iterator[Problem]:
-        """Check ZeRO and experts against the devices there are to share over."""
+        """Check ZeRO and experts against the number of devices to share over."""
         if self.zero and self.replicas == 1:
             what = f"zero {self.zero} shards over the devices of dp and cp, and there is one"
             yield Problem(what, "state dp or cp, or leave zero out", path="zero")

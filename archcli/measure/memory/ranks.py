@@ -185,7 +185,7 @@ def rank_peaks(known: TracedModel, settings: MemorySettings, plan: Plan) -> list
     from archcli.measure.memory.parts.towers import tower_passes, with_towers  # of towers alone
 
     mine = settings if settings.phase == "train" else plan.of_replica(settings)
-    kept = sum(one.kept for one in tower_passes(known, mine))
+    kept = sum(it.kept for it in tower_passes(known, mine))
 
     def beside_towers(rank: RankPeak) -> RankPeak:
         moments = with_towers(rank.moments, known, mine, plan)

@@ -94,7 +94,7 @@ class MemorySettings:
         return replace(self, phase="prefill", batch_size=1)
 
     def tokens(self, model: Model) -> Number:
-        """Tokens of a sequence: of its text, and those that an image or a sound becomes."""
+        """Tokens of a sequence: of its text, images and sounds."""
         if model.media and not model.towers:
             return model.fitted(Request(media=self.media)).seq_len
         text = self.text_tokens(model)
@@ -163,7 +163,7 @@ class MemorySettings:
         return self.requests(model)[-1]
 
     def requests(self, model: Model) -> tuple[Request, ...]:
-        """The passes one of which has the peak: of a prefill in chunks the last whole one and the remainder.
+        """The passes that may have the peak: of a prefill in chunks the last whole one and the remainder.
 
         The first chunk as well if there is an encoder, which that pass runs.
         """

@@ -26,11 +26,12 @@ TABLE = "embedding.tokens"
 
 
 class PlacedWeight(NamedTuple):
-    """A parameter as torch holds it, and the layers that have one each; empty outside of layers.
+    """A parameter as torch holds it, and the layers with one each; none outside of layers.
 
-    Routed experts of a layer are one tensor [E, out, in]. `first` and `last`: the end of the model that has a
-    weight outside of layers. A tied table has both, since both end stages hold it. `part`: bytes of an
-    element as it is stored, as a part of those of the model's dtype.
+    shape: of routed experts [E, out, in], one tensor for all of a layer. layers: their numbers.
+    trained, routed: whether it has a gradient, and whether it is one of routed experts.
+    first, last: outside of layers, the end of the model that has it; a tied table has both.
+    part: stored bytes of an element over those of the model's dtype.
     """
 
     path: str
@@ -44,7 +45,7 @@ class PlacedWeight(NamedTuple):
 
     @property
     def held(self) -> int:
-        """Elements of the dtype that take as many bytes as it is stored in."""
+        """Its stored bytes as a number of elements of the dtype."""
         return ceil(self.elements * self.part)
 
     @property
@@ -85,7 +86,7 @@ def bytes_of_stage(stored_bits: StoredBits, stage: Stage) -> int:
 
 
 def stored_weights(model: Model, rows: Iterable[Row], dtype: str) -> Iterator[tuple[PlacedWeight, Fraction]]:
-    """A weight of each row, and the bits that all of the row's take in one layer, as they are stored."""
+    """A weight of each row, and the stored bits of all its weights in one layer."""
     weighted = [row for row in rows if row.weights]
     # all weights of a row are in the same layers
     placed = {weight.path.rpartition(".")[0]: weight for weight in placed_weights(model, weighted)}
@@ -101,7 +102,7 @@ class DeviceElements(NamedTuple):
     weights: int
     gradients: int
     states: int
-    """Elements that the optimizer has states of."""
+    """Elements with optimizer states."""
 
 
 def placed_weights(model: Model, rows: Iterable[Row], width: Number = 2) -> Iterator[PlacedWeight]:
@@ -190,7 +191,7 @@ layer, of those before it, of the first, and of what is before them."""
 
 
 class Gathered(NamedTuple):
-    """Elements that FSDP2 has whole at once beside the shards, as torch's `FSDPMemTracker` tells them.
+    """Elements that FSDP2 gathers beside the shards, as counted by torch's `FSDPMemTracker`.
 
     root: all outside of layers, from the start of the forward to the end of the backward.
     layers: two layers in succession: forward one and the buffer that it came in, backward the next ahead.
@@ -216,27 +217,27 @@ class Gathered(NamedTuple):
         weight, copied = widths.weight, self.reduced * widths.gradient
         root, sums = self.root * weight, self.sums * widths.gradient
         # a buffer of what was gathered is there until the next one is
-        one = self.layers * weight // 2
+        block = self.layers * weight // 2
         # of these the rank's own part counts among the gradients
         head, ends = ((whole - -(-whole // replicas)) * weight for whole in (self.head, self.ends))
-        made = 0 if sums else self.reduced * weight
+        gradients = 0 if sums else self.reduced * weight
         places: dict[Place, Number] = {
             "before": 2 * root if not sums else root,
-            "forward": root + 2 * one,
-            "behind": root + one,
+            "forward": root + 2 * block,
+            "behind": root + block,
             "loss": root,
-            "head": root + one + head,
+            "head": root + block + head,
             # the copy of a layer's gradients is there while the layer before it runs
-            "last": root + 2 * one + head + made,
-            "backward": root + 2 * one + head + made + copied,
-            "first": root + one + head + made + copied,
+            "last": root + 2 * block + head + gradients,
+            "backward": root + 2 * block + head + gradients + copied,
+            "first": root + block + head + gradients + copied,
             "end": root + ends + copied,
         }
         return {place: size + sums for place, size in places.items()}
 
 
 def gathered(plan: Plan, weights: Iterable[PlacedWeight], stage: Stage) -> Gathered:
-    """What a stage gathers under ZeRO 3; nothing with less, or on one device.
+    """The gathered elements of a stage under ZeRO 3; none below it, or on one device.
 
     A stage of a pipeline has all its weights whole through the step, and sums whole gradients up to the last
     micro batch, as torchtitan does: each micro batch would gather and scatter them anew.
@@ -279,7 +280,7 @@ def _padded(plan: Plan, weights: Iterable[PlacedWeight], number: int) -> int:
 def sharded_memory(
     memory: dict[str, int], share: Model, counted: Pass, replicas: int, dtype: str
 ) -> dict[str, int]:
-    """The memory of a training pass whose weights FSDP2 shards over replicas, from that of the whole pass.
+    """The memory of a training pass sharded by FSDP2 over replicas, from that of the whole pass.
 
     Gathered weights count as activations: the root, two layers, and the gradients of one with their copy.
     """

@@ -112,9 +112,9 @@ def _training(traced: TracedPass) -> Iterator[MemoryMoment]:
     ledger, outputs = traced.ledger, _outputs(traced)
     places = [x.value.place for x in outputs]
     sizes = [prod(x.value.shape) * x.value.place.width for x in outputs]
-    given = 0 if traced.has_targets else sum(sizes)
+    targets = 0 if traced.has_targets else sum(sizes)
     for moment in ledger.moments:
-        yield MemoryMoment("forward", moment.path, kept=moment.kept, temporaries=moment.temporaries + given)
+        yield MemoryMoment("forward", moment.path, kept=moment.kept, temporaries=moment.temporaries + targets)
     backward = Backward(ledger)
     backward.run(*zip([place.value for place in places], sizes, strict=True), held=True)
     held = _unkept(traced, outputs)

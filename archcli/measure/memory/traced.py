@@ -78,9 +78,10 @@ MOST_HELD = 64
 
 
 class TracedPass(NamedTuple):
-    """A traced pass: its rows, the ledger of its storages, and its output.
+    """A traced pass.
 
-    With `has_targets` the output is a loss. `cached` are the rows of the pass that filled the cache before.
+    rows: its operations. ledger: its storages. output: logits, with `has_targets` a loss.
+    cache: after the pass. cached: rows of the pass that filled the cache before.
     """
 
     request: Request
@@ -123,7 +124,7 @@ class TracedModel:
     def __init__(self, model: Model, passes: Passes | None = None) -> None:
         self.model = model
         self.passes = _passes_of(model) if passes is None else passes
-        self._made: dict[Hashable, Any] = {}
+        self._results: dict[Hashable, Any] = {}
         self.suits: dict[Plan, bool] = {}
 
     @property
@@ -133,7 +134,7 @@ class TracedModel:
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result of `make`, kept under a key; made again if the key has no hash or is long unused."""
-        return _once(self._made, key, make)
+        return _once(self._results, key, make)
 
     def passed(self, key: Hashable, make: Callable[[], T]) -> T:
         """The same of a result that does not depend on how the weights are stored."""
@@ -145,7 +146,7 @@ class TracedModel:
         return self.once(key, lambda: TracedModel(make(), passes))
 
     def share(self, plan: Plan, rank: int) -> TracedModel:
-        """The share of a rank: where it is equal that of the first rank, whose passes are traced once."""
+        """The share of a rank; the first rank's, traced once, where both are equal."""
         first = self.part((plan.degrees, 0), lambda: plan.share(self.model))
         if not rank:
             return first
@@ -164,13 +165,13 @@ def sizes_of(request: Request) -> tuple[Hashable, ...]:
 
 def _once(made_before: dict[Hashable, Any], key: Hashable, make: Callable[[], T]) -> T:
     try:
-        made = made_before.pop(key, None)
+        result = made_before.pop(key, None)
     except TypeError:  # arrays and symbols
         return make()
-    made = made_before[key] = make() if made is None else made
+    result = made_before[key] = make() if result is None else result
     if len(made_before) > MOST_HELD:  # a trace of many layers is large
         del made_before[next(iter(made_before))]
-    return cast("T", made)
+    return cast("T", result)
 
 
 def trace_memory(
@@ -203,12 +204,7 @@ def trace_memory(
     tape.ledger.follows = moments
     if recomputed is not None:
         tape.recomputed = recomputed
-    widths = {"ids": INT64, "features": execution.width}
-    inputs = tree_map(
-        lambda spec: Abstract(spec.shape, grad=False, place=Placement(None, widths[spec.kind])),
-        InputSpec,
-        model.reads(request),
-    )
+    inputs = _placed_inputs(model, request, execution)
     try:
         output, cache = run_on(tape, runs, request, inputs, cache)
     except NotImplementedError as missing:  # of an operation that is not archcli's own
@@ -217,6 +213,15 @@ def trace_memory(
         ) from missing
     has_targets = "targets" in inputs
     return TracedPass(request, execution, tuple(rows), tape.ledger, output, cache, has_targets, cached)
+
+
+def _placed_inputs(model: Model | Tower, request: Request, execution: Execution) -> Any:
+    widths = {"ids": INT64, "features": execution.width}
+    return tree_map(
+        lambda spec: Abstract(spec.shape, grad=False, place=Placement(None, widths[spec.kind])),
+        InputSpec,
+        model.reads(request),
+    )
 
 
 def cached_before(traced: TracedPass) -> Number:

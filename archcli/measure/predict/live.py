@@ -44,7 +44,7 @@ class LiveServer(NamedTuple):
     error: float
 
     @classmethod
-    def stated(cls, constants: Mapping[str, Any] | None) -> LiveServer | None:
+    def of(cls, constants: Mapping[str, Any] | None) -> LiveServer | None:
         """The constants that an engine's YAML states; None where no live server was measured."""
         return None if constants is None else cls(*(constants[name] for name in cls._fields))
 
@@ -81,9 +81,9 @@ class LiveServer(NamedTuple):
         if not step.is_calibrated:
             return prompts.alone
         before = prompts.alone.expected + self.waits * prompts.others * prompts.added_s
-        own = (before + step.expected) / self.speed + self.first_s
-        queue = (rounds - 1) * (own + prompts.new * token.expected)
-        return _ranged(prompts.alone.floor, own + queue, self.first_low, self.first_high)
+        of_prompt = (before + step.expected) / self.speed + self.first_s
+        queue = (rounds - 1) * (of_prompt + prompts.new * token.expected)
+        return _ranged(prompts.alone.floor, of_prompt + queue, self.first_low, self.first_high)
 
 
 def _ranged(floor: float, expected: float, low: float, high: float) -> Seconds:

@@ -121,24 +121,24 @@ def predict_pass(
     from archcli.measure.predict.rank.tower_times import tower_times  # of towers alone
 
     for time in tower_times(model, settings, device, plan, use):
-        of_text = _beside(of_text, time, settings, plan)
+        of_text = _with_tower(of_text, time, settings, plan)
     return of_text._replace(not_modelled=(*of_text.not_modelled, OF_TOWERS)) if compiled else of_text
 
 
-def _beside(prediction: Prediction, time: TowerTime, settings: MemorySettings, plan: Plan) -> Prediction:
+def _with_tower(prediction: Prediction, time: TowerTime, settings: MemorySettings, plan: Plan) -> Prediction:
     """The prediction with the time of a tower before it, on all replicas."""
     # each rank of a replica's first stage runs the whole tower
     executed = _products(time.rows) * plan.replicas * plan.tp
     batch_size = settings.batch_size if settings.phase == "train" else plan.of_replica(settings).batch_size
-    asked = time.model_flops * _passes(settings, plan) * settings.batch_size / batch_size
+    needed = time.model_flops * _passes(settings, plan) * settings.batch_size / batch_size
     rows = (*prediction.rows, *time.rows)
     exposed_s = fsum(sent.least_s for sent in prediction.communication)
     return prediction._replace(
         seconds=_bounded(prediction.seconds.plus(time.step.total)),
         bound_by=HOST if prediction.bound_by == HOST else next(iter(bounds(rows, exposed_s))),
         rows=rows,
-        model_flops=prediction.model_flops + asked,
-        executed_flops=prediction.executed_flops + max(executed, asked),
+        model_flops=prediction.model_flops + needed,
+        executed_flops=prediction.executed_flops + max(executed, needed),
     )
 
 
@@ -269,11 +269,11 @@ def _prefill(times: RankTimes, plan: Plan, batches: int) -> RunStages:
         waiting = chunked(steps[slowest].total, waiting, _chunks(times))
     # without constants the floor stands for all of them
     waiting = waiting._replace(floor=0.0) if waiting.is_calibrated else Seconds()
-    own = steps[slowest].scaled(batches)
+    of_prompt = steps[slowest].scaled(batches)
     of_one = (*rows_of_stage(times, plan, slowest), *waits(times, plan, slowest, steps[slowest].launching))
     rows = tuple(row.scaled(batches) for row in of_one)
     executed = batches * sum(_products(rows_of_stage(times, plan, stage)) for stage in stages)
-    return RunStages(own._replace(total=own.total.plus(waiting), waiting=waiting), rows, executed)
+    return RunStages(of_prompt._replace(total=of_prompt.total.plus(waiting), waiting=waiting), rows, executed)
 
 
 def _chunks(times: RankTimes) -> int:

@@ -225,8 +225,8 @@ def serve(
     def step(past: int) -> Prediction:
         return predict_pass(model, settings.decoding(model, past), device, plan, use)
 
-    def prefilled(asked: MemorySettings) -> Prediction:
-        return predict_pass(model, replace(asked, phase="prefill"), device, plan, use)
+    def prefilled(prompt_settings: MemorySettings) -> Prediction:
+        return predict_pass(model, replace(prompt_settings, phase="prefill"), device, plan, use)
 
     prefill = prefilled(settings)
     alone = prefill if running == 1 else prefilled(settings.alone())
@@ -245,14 +245,21 @@ def serve(
         added_s = prefill.seconds.expected / (others + 1)
     elif settings.engine is not None and settings.engine.mixes_prompts:
         added_s = added_to(steps[0].step, alone)
-    prompts = Prompts(alone.seconds, added_s, _computing(alone.rows, device), others, new)
-    per_token = engine.live.of_token(per_token, prompts)
-    first = engine.live.of_first(steps[0].step.seconds, per_token, prompts, rounds)
+    computing_s = _computing(alone.rows, device)
+    prompts = Prompts(alone.seconds, added_s, computing_s, others, new)
+    served = ServedTokens(whole, steps[0].step.seconds, per_token, running)
+    return _live(served, engine.live, prompts, rounds)
+
+
+def _live(kernels: ServedTokens, live: LiveServer, prompts: Prompts, rounds: float) -> ServedTokens:
+    """The tokens of kernels as a live server gives them, one sequence after the other."""
+    per_token, whole = live.of_token(kernels.per_token, prompts), kernels.whole
+    first = live.of_first(kernels.first_token, per_token, prompts, rounds)
     if per_token.is_calibrated:
         # the floor is that of the kernels of all sequences
-        floor, seconds = whole.seconds.floor, first.plus(per_token.scaled(new))
+        floor, seconds = whole.seconds.floor, first.plus(per_token.scaled(prompts.new))
         whole = whole._replace(seconds=seconds._replace(floor=floor, low=max(floor, seconds.low)))
-    return ServedTokens(whole, first, per_token, running)
+    return ServedTokens(whole, first, per_token, kernels.at_once)
 
 
 def _computing(rows: Iterable[PredictedRow], device: TimingDevice) -> float:

@@ -78,7 +78,7 @@ class Seconds(NamedTuple):
         floor, expected, low, high, is_calibrated = self
         return Seconds(times * floor, times * expected, times * low, times * high, is_calibrated)
 
-    def beside(self, further: Seconds) -> Seconds:
+    def overlapped(self, further: Seconds) -> Seconds:
         """Both at once, as long as the longer one; unchanged without constants."""
         if not self.is_calibrated:
             return self

@@ -136,7 +136,7 @@ def fold(
 
 
 class PartTallies:
-    """The costs and times of each part of a whole model: its towers, their projectors, what it places."""
+    """Costs and times of each part of a model with towers: towers, projectors, and placing of vectors."""
 
     def __init__(self, model: Model, rows: Iterable[Row]) -> None:
         self._parts = {row.path: model.part_of(row) for row in rows}
@@ -146,13 +146,13 @@ class PartTallies:
         self._tallies: dict[str, Tally] = {part: Tally() for part in reversed(ends)}
 
     def at(self, path: str) -> Tally:
-        """The tally of the part that a path is in; one of no part for what was not counted."""
+        """The tally of the part at a path; uncounted operations have one of their own."""
         part = self._parts.get(self._layers.counted_path(path))
         return Tally() if part is None else self._tallies[part]
 
     @property
     def several(self) -> dict[str, Tally]:
-        """The tallies by part; none of a model that is all one part."""
+        """The tallies by part; empty for a model of one part."""
         return self._tallies if len(self._tallies) > 1 else {}
 
 

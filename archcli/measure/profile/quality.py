@@ -138,7 +138,7 @@ def _unattributed(recording: Recording, share: float) -> Iterator[str]:
 
 
 def disturbance_warning(recording: Recording) -> str:
-    """The warning of passes that other processes disturbed, or whose times scatter: what was seen."""
+    """The warning of passes disturbed by other processes, or with scattered times."""
     spread, seen = recording.disturbance.spread, "; ".join(disturbances(recording))
     # a quiet machine is no cure where the passes scatter by themselves
     cause, cure = ("a busy machine", " on a quiet one") if is_busy(recording) else ("uneven passes", "")

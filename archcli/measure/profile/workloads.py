@@ -14,7 +14,7 @@ from archcli.recording.recording import Recording
 
 
 class Workload(NamedTuple):
-    """Options of a run unless others are given, and whether the paper's tables stand in its report."""
+    """Default options of a run, and whether its report has the paper's tables."""
 
     phase: Phase = "forward"
     batch_size: int = 1
@@ -51,7 +51,7 @@ WORKLOADS = {"ivanov": Workload("train", 8, 512, "eager", has_tables=True)}
 
 
 def workload_of(model: str, *, compiled: bool = False) -> Workload:
-    """The workload that MODEL names. Raises ArchError where its table has no place for fused kernels."""
+    """The workload named by MODEL. Raises ArchError for fused kernels, which its table has no row for."""
     if compiled and model in WORKLOADS:
         raise ArchError(
             f"the table of {model} is of operators that run one by one",

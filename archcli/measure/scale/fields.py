@@ -116,7 +116,7 @@ HEADS = ("n_heads", "n_value_heads", "n_blocks")
 KV_HEADS = {"n_kv_heads": "n_heads", "n_key_heads": "n_value_heads"}
 """Heads that others share, with the field of those others."""
 DEVICES = 8
-"""Devices of a node, which share heads: their numbers are multiples of 8, 4 or 2 where that rounds little."""
+"""Devices of a node: numbers of heads become multiples of 8, 4 or 2 where that changes them little."""
 SHARED_STEPS = 8
 """A number of heads is at least so many times the unit that it is a multiple of."""
 FEWEST, NARROWEST = 12, 64

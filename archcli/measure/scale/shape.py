@@ -42,10 +42,11 @@ ABOUT: Mapping[str, Any] = {
 
 
 class Shape(NamedTuple):
-    """A scaled model: its sizes by path, its parameters, and how far rounding moved it.
+    """A scaled model.
 
-    `ratio`: its layers over the base's. `distortion`: the sum of |log| of each size over the size that the
-    base's ratio to d_model asks for.
+    values: its sizes by path. params, active_params: its parameters.
+    ratio: its layers over the base's.
+    distortion: the sum of |log| of each size over the size by the base's ratio to d_model.
     """
 
     model: Model

@@ -41,8 +41,8 @@ class StepTime(NamedTuple):
     def record(self, tokens: int) -> Record:
         """Days of a training by JSON's keys, and the settings of its steps."""
         settings = self.question.settings
-        of_training = replace(self.question.asked, tokens=tokens)
-        whole = training_record(replace(self.question, asked=of_training), self.prediction)
+        of_training = replace(self.question.options, tokens=tokens)
+        whole = training_record(replace(self.question, options=of_training), self.prediction)
         return {
             "days": whole["days"],
             "device_hours": whole["device_hours"],

@@ -87,7 +87,7 @@ def _layers(model: Model, rows: tuple[Row, ...]) -> Iterator[SurveyLayer]:
 
 
 def tally(values: Iterable[tuple[Any, Number]]) -> dict[Any, Number]:
-    """How many layers have each value, in order of appearance."""
+    """(value, number of layers) in order of appearance."""
     counts: dict[Any, Number] = {}
     for value, times in values:
         counts[value] = counts.get(value, 0) + times
@@ -103,7 +103,7 @@ def format_tally(counts: dict[Any, Number], nothing: str = "none") -> str | None
 
 
 def most_common(counts: Iterable[tuple[Any, Number]]) -> Any:
-    """The value that most layers have, None aside; the first of equally frequent ones.
+    """The most frequent value of the layers, None aside; the first of several.
 
     Values are compared and not hashed, as they may stand for many candidates.
     """
@@ -130,7 +130,7 @@ def year(architecture: Architecture) -> int | None:
 
 
 def media(architecture: Architecture) -> str | None:
-    """What it reads beside or in the place of text: image, audio; None for text alone."""
+    """Media that it reads: image, audio; None for text alone."""
     kinds = ("audio" if medium in SOUNDS else medium for medium in architecture.model.media)
     return ", ".join(dict.fromkeys(kinds)) or None
 
@@ -192,7 +192,7 @@ def attention(_: Architecture, layer: SurveyLayer) -> str | None:
 
 
 def mixers(architecture: Architecture) -> str | None:
-    """How many layers have which mixer, `36 mamba2 + 4 gqa`; None for a model without recurrent layers."""
+    """Numbers of layers by mixer, `36 mamba2 + 4 gqa`; None for a model without recurrent layers."""
     if not _is_recurrent(architecture):
         return None
     counts = tally((layer.facts.kind, layer.times) for layer in _mixing(architecture))

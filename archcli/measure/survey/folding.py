@@ -43,8 +43,8 @@ class Folding:
     """Which rows of a trace stand for which others.
 
     `firsts`: the first layer like each layer, by path. `tables`: of equal rows outside of layers that
-    only such layers read, the first by id; a pattern has a rotary table for each of its places. `made`: what
-    rows outside of layers compute that have no weights.
+    only such layers read, the first by id; a pattern has a rotary table for each of its places.
+    `computed`: what rows without weights compute, outside of layers.
     """
 
     def __init__(self, trace: WiredTrace, index: LayerIndex) -> None:
@@ -55,7 +55,7 @@ class Folding:
             what = f"it has more than {MOST_LAYERS:,} layers, whose numbers are not listed"
             raise ArchError(what, "params, flops and kvcache count any number of layers")
         self.layer_of = {row.id: path for path, rows in self.layers.items() for row in rows}
-        self.made = {row.id: _made(row) for row in self.layers.get("", ()) if not row.weights}
+        self.computed = {row.id: _computed_by(row) for row in self.layers.get("", ()) if not row.weights}
         self.firsts: dict[str, str] = {}
         self.tables: dict[str, str] = {}
         self._fold_layers()
@@ -108,10 +108,10 @@ class Folding:
                 readers.setdefault(source_row(read), set()).add(self.renamed(row.id))
         first_like: dict[Hashable, str] = {}
         # without those of weights: two of these are two, however equal
-        for row_id, made in self.made.items():
+        for row_id, table in self.computed.items():
             by = readers.get(row_id, set())
             if by and all(self.layer_of[reader] for reader in by):
-                self.tables[row_id] = first_like.setdefault((frozenset(by), made), row_id)
+                self.tables[row_id] = first_like.setdefault((frozenset(by), table), row_id)
 
     def _shared_weights(self) -> dict[str, list[tuple[str, str]]]:
         """By layer, the modules in it that share weights, and with which others."""
@@ -145,12 +145,12 @@ class Folding:
         if layer == path:
             return "own", read.removeprefix(path)
         # a row of another layer, or of weights, is itself alone
-        if maker not in self.made:
+        if maker not in self.computed:
             return "row", self.read(read)
-        return MADE, self.made[maker], read.removeprefix(maker)
+        return MADE, self.computed[maker], read.removeprefix(maker)
 
 
-def _made(row: WiredRow) -> Hashable:
+def _computed_by(row: WiredRow) -> Hashable:
     """What a row outside of layers computes: equal of equal operations on the same."""
     return *_settings(row), tuple(_values_read(row))
 
@@ -166,7 +166,7 @@ def _values_read(row: WiredRow) -> list[str]:
 
 
 def _settings(row: WiredRow, number: int = NO_NUMBER) -> tuple[Any, ...]:  # mypy: sizes are unhashable
-    """What an operation is, besides what it reads; of a setting that is the layer's number, that it is."""
+    """An operation's settings without its inputs; a setting equal to the layer's number is marked so."""
     settings = [
         NUMBER if type(value) is int and value == number else _comparable(value)
         for value in settings_of(row.op)

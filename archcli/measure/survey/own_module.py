@@ -30,7 +30,7 @@ RUNS = {"meta": "fake tensors of a CPU: no weight has a value", "cpu": "a CPU", 
 
 @dataclass(frozen=True)
 class Flops:
-    """FLOPs: those of matrix products that are asked for and that are executed, and all others."""
+    """FLOPs of matrix products, needed and executed, and FLOPs of all else."""
 
     matmul: int = 0
     executed: int = 0
@@ -66,7 +66,7 @@ PASSES = {"train": "a forward and a backward"}
 
 
 def module_report(run: ModuleRun, command: str, convention: str, **body: Any) -> Report:
-    """A report with what all on modules have: the module, its inputs, and its ties."""
+    """The common parts of a report on a module: its name, inputs, and ties."""
     inputs = {"phase": run.phase, "run_on": run.run_on, "input": list(run.inputs)}
     return Report(
         command=command,
@@ -86,7 +86,7 @@ def _ties(run: ModuleRun) -> Iterator[str]:
 
 
 def _counting_notes(run: ModuleRun) -> Iterator[str]:
-    """What ran, which masks are known, and what has no formula."""
+    """Notes on the run, on known masks, and on operations without a formula."""
     yield f"Counted on {RUNS.get(run.run_on, run.run_on)}."
     for calls in run.attention:
         if calls.mask != "none":
@@ -100,12 +100,12 @@ def _counting_notes(run: ModuleRun) -> Iterator[str]:
 
 
 def uncounted_calls(run: ModuleRun) -> str:
-    """What has no formula, in words: the operation, its module, how often."""
+    """Operations without a formula, in words: name, module, number of calls."""
     return ", ".join(f"{x.op} in {x.path or run.name} (x{x.calls:,})" for x in run.uncounted)
 
 
 def _uncounted_share(run: ModuleRun) -> float:
-    """The share of calls of products, those without a formula among them, that are not counted."""
+    """The share of uncounted calls among calls of products and of operations without a formula."""
     missed = sum(x.calls for x in run.uncounted)
     counted = sum(
         int(row.times)

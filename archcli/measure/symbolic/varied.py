@@ -15,7 +15,7 @@ from typing import Any, cast
 from archcli.measure.symbolic import bounds, required
 
 MOST_KNOWN = 400
-"""Results of a run that are kept, as layers compute the same again."""
+"""The most results of a run to keep, as layers repeat computations."""
 FREED = 16 << 20
 """Bytes: more than any array of a run, and less than glibc's own bound of 32 MiB."""
 PLAIN = (int, float)
@@ -23,7 +23,7 @@ PLAIN = (int, float)
 
 
 class CandidateRun:
-    """One run: the candidates that it began with, and which of them still take the same branches."""
+    """One run: its candidates, and those of them that still take the same branches."""
 
     __slots__ = ("active", "known", "length")
 
@@ -39,7 +39,7 @@ class CandidateRun:
         return answer
 
     def once(self, operation: Any, a: Any, b: Any, compute: Callable[[], Any]) -> Any:
-        """The result of an operation on two numbers; it is kept, so that none is computed twice."""
+        """The result of an operation on two numbers, computed once."""
         key = operation, *((n, type(n)) if type(n) in PLAIN else (id(n), None) for n in (a, b))
         if key not in self.known:
             if len(self.known) >= MOST_KNOWN:
@@ -83,13 +83,13 @@ class Varied:
     def __add__(self, operand: Any) -> Any:
         if isinstance(operand, int) and operand == 0:
             return self
-        return _made(operator.add, self, operand, bounds.sums)
+        return _combined(operator.add, self, operand, bounds.sums)
 
     def __radd__(self, operand: Any) -> Any:
         return self + operand
 
     def __sub__(self, operand: Any) -> Any:
-        return _made(operator.sub, self, operand, bounds.differences)
+        return _combined(operator.sub, self, operand, bounds.differences)
 
     def __rsub__(self, operand: Any) -> Any:
         return -self + operand
@@ -102,24 +102,24 @@ class Varied:
             return self if operand else 0
         if isinstance(operand, Fraction):
             return self._times(operand)
-        return _made(operator.mul, self, operand, bounds.products)
+        return _combined(operator.mul, self, operand, bounds.products)
 
     def __rmul__(self, operand: Any) -> Any:
         return self * operand
 
     def __floordiv__(self, operand: Any) -> Any:
-        return _made(operator.floordiv, self, _divisor(operand), bounds.quotients)
+        return _combined(operator.floordiv, self, _divisor(operand), bounds.quotients)
 
     def __rfloordiv__(self, operand: Any) -> Any:
         if isinstance(operand, Fraction):
             return operand // Fraction(cast("int", self))
-        return _made(operator.floordiv, operand, _divisor(self), bounds.quotients)
+        return _combined(operator.floordiv, operand, _divisor(self), bounds.quotients)
 
     def __mod__(self, operand: Any) -> Any:
-        return _made(operator.mod, self, _divisor(operand), bounds.remainders)
+        return _combined(operator.mod, self, _divisor(operand), bounds.remainders)
 
     def __rmod__(self, operand: Any) -> Any:
-        return _made(operator.mod, operand, _divisor(self), bounds.remainders)
+        return _combined(operator.mod, operand, _divisor(self), bounds.remainders)
 
     def __divmod__(self, operand: Any) -> Any:
         return self // operand, self % operand
@@ -203,7 +203,7 @@ class Varied:
 
     @property
     def first(self) -> Any:
-        """The first candidate's value, for words alone: it says nothing of the others."""
+        """The first candidate's value, for messages alone: others may differ."""
         value = self.array[0]
         return value.item() if hasattr(value, "item") else value
 
@@ -219,7 +219,7 @@ class Varied:
     def minimum(self, operand: Any) -> Any:
         """The smaller of two numbers, candidate by candidate."""
         np = required("numpy")
-        return _made(np.minimum, self, operand, bounds.minima)
+        return _combined(np.minimum, self, operand, bounds.minima)
 
     def _times(self, fraction: Fraction) -> Any:
         """The product with a fraction: an array where it is whole, else the first candidate's alone."""
@@ -300,7 +300,7 @@ def _operands(a: Any, b: Any, *, wide: bool = False) -> tuple[Any, Any]:
     return tuple(n.astype(object) if hasattr(n, "astype") else n for n in (x, y))
 
 
-def _made(compute: Operation, a: Any, b: Any, extent: Operation) -> Any:
+def _combined(compute: Operation, a: Any, b: Any, extent: Operation) -> Any:
     """The result of an operation on two numbers, at least one of them `Varied`; each is computed once."""
     if not all(isinstance(n, NUMBERS) for n in (a, b)):
         return NotImplemented

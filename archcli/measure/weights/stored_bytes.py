@@ -118,7 +118,7 @@ STATE_ONE = "--dtype states a form: --dtype bf16, fp8 or q4_k_m"
 
 
 def as_asked(model: Model, dtype: str | None, *, trains: bool = False) -> Model:
-    """The model as it is published where no dtype is asked for, and without that form where one is.
+    """The model in its published form without a dtype; with one, without that form.
 
     What trains begins with the weights in the dtype that it computes in, unless a file says how it is stored.
     Raises UnknownFormError where no dtype is asked for, and that form is one of unknown bytes.

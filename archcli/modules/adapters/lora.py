@@ -308,9 +308,9 @@ class AdaptTape:
         inner = self.inner.declaring()
         return None if inner is None else AdaptTape(inner, self.lora, self.path)
 
-    def own(self) -> AdaptTape:
+    def unshared(self) -> AdaptTape:
         """An adapting tape around the tape of one occurrence's own weights."""
-        return AdaptTape(self.inner.own(), self.lora, self.path)
+        return AdaptTape(self.inner.unshared(), self.lora, self.path)
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Call a child module on an adapting tape."""
@@ -341,8 +341,8 @@ class AdaptTape:
 
     def _low(self, op: Op, xs: tuple[Tensor, ...], adapter: OpAdapter) -> Tensor:
         """B A x; of a table B a for the row a of A [entries, rank], where A starts as zero."""
-        own = self.inner.own() if USE in self.path.split(".") else self.inner
-        read, x = xs[0], Tensor(own, xs[0].value)
+        tape = self.inner.unshared() if USE in self.path.split(".") else self.inner
+        read, x = xs[0], Tensor(tape, xs[0].value)
         width = op.shape(*(x.shape for x in xs))[-1]
         if isinstance(op, Lookup | Gather):
             # PEFT starts A of a table at zero and B at random, of a projection the other way round
@@ -356,7 +356,7 @@ class AdaptTape:
             x = dropped(x, self.lora.dropout, f"{op.name}.lora_dropout", ADAPTERS)
             low = self._narrowed(op, x, adapter)
         else:
-            low = Tensor(own, shared[1].value)
+            low = Tensor(tape, shared[1].value)
         if "+" in adapter.target:
             # with what it was made of, so that no later tensor has its id
             self.lows[adapter.target, id(read.value)] = (read, low)

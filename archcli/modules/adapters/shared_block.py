@@ -1,4 +1,4 @@
-"""Adapters of a layer's own in a block whose weights it shares: small products beside projections.
+"""A layer's adapters in a shared block: low-rank products beside its projections.
 
 B batch, T new tokens, r rank.
 """
@@ -58,9 +58,9 @@ class AdapterTape:
         inner = self.inner.declaring()
         return None if inner is None else AdapterTape(inner, self.rank, self.targets)
 
-    def own(self) -> Tape:
+    def unshared(self) -> Tape:
         """The tape below for one occurrence's own weights, without adapters."""
-        return self.inner.own()
+        return self.inner.unshared()
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
         """Call a child module with the same adapters."""
@@ -92,6 +92,6 @@ class AdapterTape:
         """A x, computed once for all projections of a target."""
         if target not in self.low:
             # the block's weights are stored once, its adapters for every layer that uses it
-            unshared = Tensor(self.inner.own(), x.value)
+            unshared = Tensor(self.inner.unshared(), x.value)
             self.low[target] = Linear(f"{target}_proj.{NARROW}", self.rank)(unshared)
         return self.low[target]

@@ -34,7 +34,7 @@ CONTENT = {
     "latent": StateContent.LATENT,
     "k_pe": StateContent.LATENT,
 }
-"""The content of cached entries by name, of those that are no keys and values."""
+"""The content of cached entries by name, where they are not keys and values."""
 
 STABILIZERS = ("qk_norm", "softcap", "clip", "sinks")
 """Fields that keep scores from growing, in the order they are named."""
@@ -123,7 +123,7 @@ class SoftmaxAttention(Attention):
         return self.mask
 
     def own_mask(self) -> Mask:
-        """Which keys a query sees, by the pattern that the layer states."""
+        """The mask of the layer's own pattern."""
         if self.sparsity is not None:
             return self.sparsity.mask_of(self.n_heads)
         if not self.causal:
@@ -163,11 +163,11 @@ class SoftmaxAttention(Attention):
         v: Tensor,
         name: str = "attend",
         mask: Mask | None = None,
-        **given: Tensor | None,
+        **optional: Tensor | None,
     ) -> Tensor:
         """Scores, softmax and mix; q [B,T,H,d], k [B,S,K,d], v [B,S,K,e] to [B,T,H,e].
 
-        `d_query` is the width the default scale goes by. `given` are further inputs of `Attend`: selected
+        `d_query` is the width the default scale goes by. `optional` are further inputs of `Attend`: selected
         [B,T,k], the keys of an indexer's choice, or bias [B,H,T,S], the gates of keys. `mask` stands in place
         of the layer's where that does not say how many keys there are of each sort.
         """
@@ -182,7 +182,7 @@ class SoftmaxAttention(Attention):
         bias = self.own_bias(context, q, k, scale)
         # never two of one key: `Stack.check` refuses a score_bias beside a position that shares its bias
         spans = context.spans if self.causal else None
-        inputs = ((of_layer, bias), ("shared_bias", context.bias), ("spans", spans), *given.items())
+        inputs = ((of_layer, bias), ("shared_bias", context.bias), ("spans", spans), *optional.items())
         extras |= {key: extra for key, extra in inputs if extra is not None}
         relu = self.normalizer == "relu"
         slope, factor = self.position.max_bias, self.position.bias_factor(scale)
@@ -252,7 +252,7 @@ class SoftmaxAttention(Attention):
                 "leave causal out" if self.causal is False else "state causal: false",
             )
         if self.sparsity is not None:
-            yield from (found.below("sparsity") for found in self.sparsity.check_heads(self.n_heads))
+            yield from (conflict.below("sparsity") for conflict in self.sparsity.check_heads(self.n_heads))
         if self.sinks and self.normalizer == "relu":
             yield Conflict(
                 "sinks-need-softmax",
@@ -272,7 +272,7 @@ class IndexedAttention(SoftmaxAttention):
     index_from: Count | None = None
 
     def own_mask(self) -> Mask:
-        """Which keys a query sees; with an index, those that it chooses."""
+        """The mask; with an index, of the keys that it chooses."""
         return super().own_mask() if self.index is None else self.index.mask(self.n_heads)
 
     def facts(self, d_model: Number | None = None) -> MixerFacts:
@@ -287,7 +287,7 @@ class IndexedAttention(SoftmaxAttention):
     def select(
         self, x: Tensor, queries: Tensor, context: Context, table: tuple[Tensor, Tensor] | None, held: int
     ) -> tuple[Tensor | None, tuple[Tensor, ...]]:
-        """The choice of the index, keys [B, T, k] or blocks [B, T, I, k], None without one; what it caches.
+        """(keys [B, T, k] or blocks [B, T, I, k] chosen by the index, None without one; its cache).
 
         `queries` is what the index reads its queries from; the attention's own cache has `held` entries.
         """

@@ -123,9 +123,9 @@ class MergedAttention(ProjectedAttention):
         d, cache = self.width(x.shape[-1]), context.cache
         table = context.rotary or self.table(context.positions, x.shape[-1], "rotary", x)
         q = self._placed(self._heads(x, "q", self.n_heads, d), "q", table)
-        own, source = self._of_both(x, context, d)
-        own["k"] = self.position.rotate(own["k"], table, "k_rotate")
-        seen, kept = self.extend(context._replace(cache=cache and cache[:OF_OWN]), **own)
+        decoder, source = self._of_both(x, context, d)
+        decoder["k"] = self.position.rotate(decoder["k"], table, "k_rotate")
+        seen, kept = self.extend(context._replace(cache=cache and cache[:OF_OWN]), **decoder)
         k, v = (
             JoinBlocks(f"{name}_join")(near, far) for name, near, far in zip("kv", seen, source, strict=True)
         )
@@ -152,14 +152,14 @@ class MergedAttention(ProjectedAttention):
             name: Split(f"{name}_parts", lengths, axis=1)(entry)
             for name, entry in self._keys_and_values(read, d).items()
         }
-        own, source = ({name: parts[i] for name, parts in parted.items()} for i in range(2))
+        decoder, source = ({name: parts[i] for name, parts in parted.items()} for i in range(2))
         if context.cache is None:
-            return own, tuple(source.values())
+            return decoder, tuple(source.values())
         kept = [
             ExtendCache(f"{name}_source_cache", Bidirectional(), cross=True)(entry)[0]
             for name, entry in source.items()
         ]
-        return own, tuple(kept)
+        return decoder, tuple(kept)
 
     def _keys_and_values(self, x: Tensor, d: Number) -> dict[str, Tensor]:
         """Keys [B, n, K, d], normalized and not turned, and values [B, n, K, e]."""
@@ -169,8 +169,8 @@ class MergedAttention(ProjectedAttention):
     def check(self) -> Iterator[Conflict]:
         """Conflicts: not causal, a norm behind RoPE, positions of other kinds, chosen keys."""
         yield from super().check()
-        stated = {name: getattr(self, name) for name in NOT_MERGED}
-        others = [name for name, value in stated.items() if value is not None and value is not False]
+        values = {name: getattr(self, name) for name in NOT_MERGED}
+        others = [name for name, value in values.items() if value is not None and value is not False]
         others += ["causal: false"] * (not self.causal) + ["normalizer: relu"] * (self.normalizer == "relu")
         others += ["values"] * (self.values != "projected")
         others += ["a norm after RoPE"] * (self.qk_norm is not None and self.qk_norm.when == "after_rope")

@@ -149,7 +149,7 @@ class RelativeAttention(MultiHeadAttention):
         v: Tensor,
         name: str = "attend",
         mask: Mask | None = None,
-        **given: Tensor | None,
+        **optional: Tensor | None,
     ) -> Tensor:
         """As softmax attention with q + u in place of q, and the scores of distances with q + v."""
         width, visible = cast("Tensor", context.relative).shape[-1], k.shape[1]
@@ -159,7 +159,9 @@ class RelativeAttention(MultiHeadAttention):
         of_distances = self._with_vector(q, "distance_bias")
         scores = Einsum("distance_scores", "bthd,rhd->bhtr")(of_distances, placed)
         content = self._with_vector(q, "content_bias")
-        return super().attend(context._replace(relative=scores), d_query, content, k, v, name, mask, **given)
+        return super().attend(
+            context._replace(relative=scores), d_query, content, k, v, name, mask, **optional
+        )
 
     def _with_vector(self, q: Tensor, name: str) -> Tensor:
         """Queries plus a trained vector of each head."""

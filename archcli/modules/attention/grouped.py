@@ -187,7 +187,7 @@ class ProjectedAttention(IndexedAttention, ProjectedHeads):
     def _entries(
         self, x: Tensor, d: Number, table: tuple[Tensor, Tensor] | None, scored: Tensor | None = None
     ) -> dict[str, Tensor]:
-        """Keys and values of tokens x; `scored` is what keys are made of, where that is not x."""
+        """Keys and values of tokens x; `scored` in place of x for the keys."""
         heads = self._heads(x if scored is None else scored, "k", self.kv_heads, d)
         k = self._placed(heads, "k", table)
         v = heads if self.values == "keys" else self._values(x, d)

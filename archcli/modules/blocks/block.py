@@ -33,7 +33,7 @@ RESIDUAL = "_residual"
 """The end of the name of each op that adds to the stream, such as attention_residual."""
 
 PLAIN = {"residual_multiplier": 1.0, "nth_branch": None, "dropout": 0.0}
-"""Fields that change what a sublayer adds to the stream, and the values that leave it as it is."""
+"""Fields that change a sublayer's addition to the stream, and their neutral values."""
 
 
 class Block(Holder):

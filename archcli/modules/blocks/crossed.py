@@ -1,4 +1,4 @@
-"""Blocks of towers that read several tiles, and of latents that read what a tower has made.
+"""Blocks of towers for several tiles, and of latents that attend to a tower's output.
 
 B batch, T tokens, S tokens of the memory, D width, t tiles.
 """

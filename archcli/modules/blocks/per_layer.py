@@ -17,7 +17,7 @@ from archcli.modules.spec.context import Context
 from archcli.ops import Add, Linear, Lookup, Multiply, Scale, SplitHeads, TakeStream, WithinTable
 
 TABLE, INPUT = "per_layer_embedding", "per_layer_input"
-"""Headings of the table, and of the matrices that make and read what comes from it."""
+"""Headings of the table, and of the matrices before and after its vectors."""
 
 
 class PerLayerEmbedding(Module):

@@ -1,4 +1,4 @@
-"""Blocks that several layers of a stack share, and the layers that use them.
+"""Blocks shared by several layers of a stack, and the layers that use them.
 
 B batch, T new tokens, D d_model, e the embeddings [B, T, D] that the stack was given.
 """
@@ -113,9 +113,9 @@ class SharedLayer(Block):
         block, cache = self._block(context.shared), context.cache
         of_block, of_mixer = cache if cache and self.mixing is not None else (cache, cache)
         # the stack's table, and what is lent, belong to the layer's own mixer
-        given = context._replace(cache=of_block, rotary=None, lends=False, borrowed=None)
+        inner = context._replace(cache=of_block, rotary=None, lends=False, borrowed=None)
         # the key stores the block's weights once for all layers of the stack that use it
-        y, kept = x.tape.call(self._adapted(block), "shared", x, given, shares=self._key(context.shared))
+        y, kept = x.tape.call(self._adapted(block), "shared", x, inner, shares=self._key(context.shared))
         if self.project:
             y = Linear("shared_proj", x.shape[-1])(y, group="attention")
         if not block.reads_embedding:
@@ -131,7 +131,7 @@ class SharedLayer(Block):
             )
             x = read = self._add(x, mixed, step)
             of_block = kept
-            kept = changed(states, lambda own: None if own is None else (of_block, own))
+            kept = changed(states, lambda state: None if state is None else (of_block, state))
         if self.ffn is not None:
             x = self._add(x, self.ffn(self.norm(read, name="ffn_norm"), name="ffn"), "ffn")
         return x, kept

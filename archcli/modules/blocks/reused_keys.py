@@ -18,11 +18,11 @@ from archcli.modules.spec.base import Conflict
 from archcli.modules.spec.context import Context, Lent
 
 SHAPES = ("n_kv_heads", "head_dim", "v_head_dim", "window", "chunk", "sparsity", "kind", "causal")
-"""Facts in which a layer and the one whose keys and values it reads agree."""
+"""Facts that a layer shares with the layer that lends it keys and values."""
 LENT = {"kv_from": "keys and values", "index_from": "choice of an index"}
 """What a layer reads from an earlier one, by the field with that layer's number."""
 STRUCTURE = {"kv_from": ("window", "chunk", "sparsity"), "index_from": ("indexed",)}
-"""Facts that tell lenders apart where sizes have no values, by that field."""
+"""Facts that tell lending layers apart where sizes have no values, by field."""
 
 Place = tuple[int, int]
 """Which group, and which layer of its pattern."""
@@ -42,7 +42,7 @@ class LentEntries:
         self.places = dict(_lenders(layers, known=self.known))
         self._entries: dict[int, tuple[Tensor, ...]] = {}
 
-    def given(self, context: Context, block: Block, place: Place) -> Context:
+    def context_of(self, context: Context, block: Block, place: Place) -> Context:
         """A layer's context with the entries that it borrows, and whether it is to lend its own."""
         number = None if block.mixing is None else source_of(block.mixing[1])
         return context._replace(

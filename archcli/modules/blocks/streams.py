@@ -302,8 +302,8 @@ class LowRankHyperConnected(StreamBlock):
         if self.ngrams is None:
             return super().forward(x, context)
         cache = context.cache
-        own, others = (cache[:KEPT_OF_NGRAMS], cache[KEPT_OF_NGRAMS:]) if cache else (cache, cache)
-        added, first = self.ngrams(x, context.ids, own, name="ngrams")
+        of_ngrams, others = (cache[:KEPT_OF_NGRAMS], cache[KEPT_OF_NGRAMS:]) if cache else (cache, cache)
+        added, first = self.ngrams(x, context.ids, of_ngrams, name="ngrams")
         x = Add(f"ngrams{RESIDUAL}")(x, added, group=self.ngrams.group)
         x, kept = super().forward(x, context._replace(cache=others))
         return x, changed(kept, lambda rest: (*first, *(rest or ())) if first else rest)

@@ -53,18 +53,18 @@ class BlockwiseAttention(SoftmaxAttention):
     index: BlockIndexer | None = None
 
     def own_mask(self) -> Mask:
-        """Which keys a query sees: near ones, and those of blocks."""
+        """The keys that a query sees: near tokens, and blocks."""
         return super().own_mask() if self.compressor is None else self._mask(0)
 
     def _mask(self, blocks: Number) -> Mask:
-        """The mask of keys, the last of which are those of so many blocks."""
+        """The mask of keys, with those of the blocks last."""
         if self.compressor is None:
             return self.mask
         top_k = None if self.index is None else self.index.top_k
         return NearAndBlocks(near_mask(self.window), self.compressor.rate, blocks, top_k)
 
     def facts(self, d_model: Number | None = None) -> MixerFacts:
-        """One head of keys and values, and how many blocks an index chooses."""
+        """One head of keys and values, and the number of blocks that an index chooses."""
         d = self.head_dim
         return replace(
             super().facts(d_model),
@@ -124,15 +124,15 @@ class BlockwiseAttention(SoftmaxAttention):
         # the cache: the window, the compressor's states, the index's
         of_keys, of_index = ((context.cache or (None,))[i : i + 1] for i in (1, 2))
         start: Any = None if context.cache is None else ()
-        given = context._replace(cache=of_keys[0] if of_keys else start)
+        compressing = context._replace(cache=of_keys[0] if of_keys else start)
         content = StateContent.KEYS_VALUES
-        keys, kept = compressor(x, self.head_dim, given, self.position, content, name="compressor")
+        keys, kept = compressor(x, self.head_dim, compressing, self.position, content, name="compressor")
         if self.index is None:
             return keys, None, (kept,)
-        given = context._replace(cache=of_index[0] if of_index else start)
+        compressing = context._replace(cache=of_index[0] if of_index else start)
         # no_grad: top-k passes no gradient to scores
         chosen, kept_index = self.index(
-            x, latent, given, self.position, table, compressor, name="indexer", no_grad=True
+            x, latent, compressing, self.position, table, compressor, name="indexer", no_grad=True
         )
         return keys, chosen, (kept, kept_index)
 

@@ -64,11 +64,11 @@ class TransientGlobalAttention(MultiHeadAttention):
         v: Tensor,
         name: str = "attend",
         mask: Mask | None = None,
-        **given: Tensor | None,
+        **optional: Tensor | None,
     ) -> Tensor:
         """As softmax attention; the last keys are those of sums."""
         mask = NearAndSums(self.own_mask(), q.shape[1] // self.block)
-        return super().attend(context, d_query, q, k, v, name, mask, **given)
+        return super().attend(context, d_query, q, k, v, name, mask, **optional)
 
     def _entries(
         self, x: Tensor, d: Number, table: tuple[Tensor, Tensor] | None, scored: Tensor | None = None

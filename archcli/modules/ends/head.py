@@ -50,7 +50,7 @@ class OutputHead(Inline):
         yield from ()
 
 
-def words(x: Tensor, vocab_size: Number, table: Tensor | None, name: str) -> Tensor:
+def output_matrix(x: Tensor, vocab_size: Number, table: Tensor | None, name: str) -> Tensor:
     """The output matrix [V, D]: the tied table, or the head's weight."""
     return x.tape.weight(Linear(name, vocab_size), x) if table is None else table
 

@@ -261,7 +261,7 @@ class QueryWindowsStep(ProjectorStep):
 def side_by_side(x: Tensor, others: Sequence[Tensor]) -> Tensor:
     """x [B, T, D] and the numbers of n others [B, T, D] behind it, those of each place together."""
     d = x.shape[-1]
-    first, *rest = (SplitHeads(f"beside{i}", d)(other) for i, other in enumerate(others))
+    first, *rest = (SplitHeads(f"beside{i}", d)(grid) for i, grid in enumerate(others))
     for i, more in enumerate(rest, 1):
         first = Concat(f"with{i}")(first, more)
     y: Tensor = Concat("beside")(x, MergeHeads("beside_merge")(first))

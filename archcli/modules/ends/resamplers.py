@@ -191,8 +191,8 @@ class AttentionPoolStep(BlockStep):
         """[B, h w, D] to [B, blocks, W]."""
         p, q = self.block
         rows, columns = self.places_after(places)
-        each = MergeBlocks("blocks", places, (p, q), whole=False)(x)
-        patches = Regroup("patches", p * q, x.shape[2])(each)
+        blocks = MergeBlocks("blocks", places, (p, q), whole=False)(x)
+        patches = Regroup("patches", p * q, x.shape[2])(blocks)
         query = MeanTokens("mean", 0)(patches)
         kv_heads = self.n_heads if self.n_kv_heads is None else self.n_kv_heads
         parts = (("q", query, self.n_heads), ("k", patches, kv_heads), ("v", patches, kv_heads))

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from archcli.arith import Number, ceil_div, exact, prod, rounded, share_of
 from archcli.graph import Tensor
-from archcli.modules.ends.head import OutputHead, all_logits, words
+from archcli.modules.ends.head import OutputHead, all_logits, output_matrix
 from archcli.modules.ends.loss import Likelihood, likelihood
 from archcli.modules.spec.base import Conflict, Size
 from archcli.modules.spec.values import Interval
@@ -137,11 +137,11 @@ class AdaptiveHead(OutputHead):
                 "write them from the smallest to the largest, each once",
             )
         if len(self.cluster_shares) != len(self.cutoffs) + 1:
-            given, needed = len(self.cluster_shares), len(self.cutoffs) + 1
+            shares, needed = len(self.cluster_shares), len(self.cutoffs) + 1
             yield Conflict(
                 "cluster-shares-count",
                 "cluster_shares",
-                f"{len(self.cutoffs)} cutoffs make {needed} clusters, not {given}",
+                f"{len(self.cutoffs)} cutoffs make {needed} clusters, not {shares}",
                 f"write {needed} shares",
             )
         # as decimals: in floats 0.7 + 0.2 + 0.1 is not 1
@@ -199,7 +199,9 @@ class HierarchicalHead(OutputHead):
             return ClassLogProbs(f"{name}_join")(LogSoftmax(f"{name}_log_softmax")(classes), logits)
         class_of, entry = ClassOf(f"{name}_class", ceil_div(vocab_size, self.n_classes))(targets)
         outer = likelihood(classes, class_of, f"{name}_classes")
-        logits = ClassLinear(f"{name}_words", self.n_classes)(x, class_of, words(x, vocab_size, table, name))
+        logits = ClassLinear(f"{name}_words", self.n_classes)(
+            x, class_of, output_matrix(x, vocab_size, table, name)
+        )
         inner = likelihood(logits, entry, f"{name}_words")
         return Likelihood(Add(f"{name}_add")(outer.nll, inner.nll), outer.log_z)
 
@@ -233,7 +235,7 @@ class SampledHead(OutputHead):
         """[B, T, D] to logits [B, T, V], or with targets to their likelihoods among the candidates."""
         if targets is None:
             return all_logits(x, vocab_size, table, name)
-        matrix = words(x, vocab_size, table, name)
+        matrix = output_matrix(x, vocab_size, table, name)
         logit = Einsum(f"{name}_target_logit", "btd,btd->bt")(
             x, Gather(f"{name}_target_rows")(targets, matrix)
         )

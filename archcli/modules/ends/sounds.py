@@ -25,13 +25,13 @@ from archcli.ops import (
 
 TOWER = "audio_tower"
 SPECTROGRAM = ("frames", "seconds")
-"""What a spectrogram is asked for by; of so many seconds it is padded or cut to its usual length."""
+"""Units of a spectrogram's length; one in seconds is padded or cut to the usual length."""
 USUAL_SECONDS = 30
-"""How long a wave is where none is asked for: Whisper's window."""
+"""Default seconds of a wave: Whisper's window."""
 
 
 def _only(frames: int, medium: Medium) -> None:
-    """Raise ArchError for a spectrogram of another length than the one that has positions."""
+    """Raise ArchError for a spectrogram of another length than its table of positions."""
     if medium.kind == "frames" and medium.size != (frames,):
         what = f"{medium.size[0]:,} frames are not read: positions are those of {frames:,}"
         raise ArchError(what, "sounds are padded or cut to that")
@@ -84,4 +84,4 @@ class ConvolvedSpectrogram(FrontEnd):
 
 Sizes = Annotated[tuple[Size, ...], Length(1)]
 Whole = Annotated[int, Interval(ge=1)]
-"""A number that is no symbol of formulas: layers are laid out by it, and a sound's length is divided."""
+"""A whole number, never a symbol: it sets the number of layers, or divides a sound's length."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.ends.embedding import Head
-from archcli.modules.ends.head import OutputHead, words
+from archcli.modules.ends.head import OutputHead, output_matrix
 from archcli.modules.models.model import Model
 from archcli.modules.models.stack import Cached, Stack
 from archcli.modules.spec.base import Conflict, Size, substitute
@@ -174,8 +174,8 @@ class Decoder(Generator, Stack):
         answer = self.logits_or_loss(y, table, targets)
         if self.mtp is None or self.head is None or targets is None:
             return answer, kept
-        # `words` finds the weight that the head has declared, and declares none
-        matrix = table if self.embedding.tied else words(y, self.vocab_size, None, "lm_head")
+        # `output_matrix` finds the weight that the head has declared, and declares none
+        matrix = table if self.embedding.tied else output_matrix(y, self.vocab_size, None, "lm_head")
         from archcli.modules.ends.mtp import Shared
 
         shared = Shared(

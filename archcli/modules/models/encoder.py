@@ -86,14 +86,14 @@ class Encoder(Model, Stack):
         # the width of the table, which a tied head multiplies with
         below = self.embedding.width or self.d_model
         read = below if self.embedding.goes_back else self.d_model
-        made = self.head.width if self.head is not None and self.head.transform else None
+        transformed = self.head.width if self.head is not None and self.head.transform else None
         if self.head is not None and self.head.table_width is not None:
-            yield from self._check_table(self.head.table_width, made or read)
-        elif self.head is not None and self.embedding.tied and (made or read) != below:
+            yield from self._check_table(self.head.table_width, transformed or read)
+        elif self.head is not None and self.embedding.tied and (transformed or read) != below:
             yield Conflict(
                 "head-width",
                 "head.width",
-                f"the head reads vectors of {made or read}, and its tied table has vectors of {below}",
+                f"the head reads vectors of {transformed or read}, and its tied table has vectors of {below}",
                 f"write width: {below}",
             )
 

@@ -116,7 +116,7 @@ class EncoderDecoder(Generator):
         return self.media_tokens(media)
 
     def tower_of(self, medium: Medium) -> Tower:
-        """The tower that reads a medium; ArchError where none does, or where the front end hears sounds."""
+        """The tower that reads a medium. Raises ArchError where none does, or where the front end does."""
         if self.towers or self.encoder.front_end is None:
             return super().tower_of(medium)
         name, frames = self.name or "this model", self.source_len

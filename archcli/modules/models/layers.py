@@ -114,7 +114,7 @@ class LayerIndex:
         return [f"{stem}.{number}{rest}" for number in self._spans[layer]]
 
     def stored_span(self, row: Row) -> range:
-        """The layers that store a row's weights, among those that it represents."""
+        """The layers that store a row's weights; others of the row share them."""
         # None keeps all of the span, 1 its first layer, 0 none
         return self.span(row.path)[: row.stored]
 

@@ -40,17 +40,17 @@ def why_not_run(model: Model) -> str:
     strange = [tower for tower in model.towers if tower.width != model.d_model]
     if strange:
         return f"vectors of {strange[0].part} are {strange[0].width} wide, and d_model is {model.d_model}"
-    words = model.vocab_size + model.embedding.extra_rows
-    beyond = [tower for tower in model.towers if (tower.token or 0) >= words]
+    tokens = model.vocab_size + model.embedding.extra_rows
+    beyond = [tower for tower in model.towers if (tower.token or 0) >= tokens]
     if beyond:
-        return f"token {beyond[0].token} of {beyond[0].part} is none of {words} words"
+        return f"token {beyond[0].token} of {beyond[0].part} is none of {tokens} words"
     return ""
 
 
 def by_tower(model: Model, media: Sequence[GivenMedium]) -> Iterator[tuple[Tower, list[GivenMedium]]]:
     """The towers that read any of the media, each with what it reads in the order of the prompt."""
     for tower in model.towers:
-        read = [given for given in media if given.medium.kind in tower.media]
+        read = [medium for medium in media if medium.medium.kind in tower.media]
         if read:
             yield tower, read
 
@@ -91,7 +91,7 @@ def read_media(
     the first layers.
     """
     for tower, read in by_tower(model, media):
-        seen = [tower(given.values, given.medium, name=tower.part) for given in read]
+        seen = [tower(medium.values, medium.medium, name=tower.part) for medium in read]
         if tower.added:
             # one sound of a vector for each token: `given_media` has seen to it
             x = Add(f"{tower.part}_add", meets=False)(x, seen[0][0], group=PLACING)
@@ -109,7 +109,7 @@ def read_media(
             spans = Spans(f"{tower.part}_spans", token, tower.both_ways == "prompt")(ids, group=PLACING)
             context = context._replace(spans=spans)
         if tower.sections:
-            grids = tuple(tower.grid_of(given.medium) for given in read)
+            grids = tuple(tower.grid_of(medium.medium) for medium in read)
             places = PairPositions(f"{tower.part}_positions", token, grids, tower.axes)(ids, group=PLACING)
             context = context._replace(places=places)
     return x, context

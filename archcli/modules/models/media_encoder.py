@@ -1,4 +1,4 @@
-"""MediaEncoder: an image or a sound to hidden states, one vector, or classes.
+"""Encoder of images or sounds: to hidden states, one vector, or logits of classes.
 
 B batch, T tokens of the image or sound, D d_model.
 """
@@ -31,21 +31,23 @@ from archcli.ops import (
 )
 
 PROJECTOR = "projector"
-"""The group of what stands between a tower and what reads its vectors, and the part that it is."""
+"""Group and part of the layers between a tower and its reader."""
 
 
 class MediaEncoder(Model, Stack, TowerModel):
     """An encoder of images or sounds: pixels or a spectrogram to hidden states [B, T, D].
 
-    Differs from Encoder in a `front_end` in the place of a table of tokens; `vocab_size` is 0. `pooling`
-    makes one vector of the hidden states. `projection` is the width of the space that it shares with texts,
-    to which a matrix leads (CLIP, arXiv:2103.00020). `n_labels` is a classifier of it, or without pooling of
-    every token. With `teacher` a second classifier reads the second token, and the answer is the mean of
-    both (DeiT, arXiv:2012.12877 section 4).
+    Differs from Encoder in its `front_end` in place of a table of tokens. Nothing is cached or generated.
+    Layers state `causal: false`, unless the front end is causal. Without layers the language model reads the
+    output of the front end (Fuyu).
+
+    `vocab_size` is 0.
+    `pooling` makes one vector of the hidden states.
+    `projection` is the width of the space shared with texts, after a matrix (CLIP, arXiv:2103.00020).
+    `n_labels` is the number of classes of a linear classifier, of the pooled vector or of every token.
+    With `teacher` a second classifier reads the second token; both are averaged (DeiT, arXiv:2012.12877
+    section 4).
     Each `averaged` vectors in a row become their mean before the final norm (Qwen2-Audio, arXiv:2407.10759).
-    Layers state `causal: false`, unless the front end
-    is causal; without any the language model reads what the front end makes (Fuyu). Nothing is cached or
-    generated.
     """
 
     caches: ClassVar[bool] = False
@@ -61,7 +63,7 @@ class MediaEncoder(Model, Stack, TowerModel):
 
     @property
     def is_causal(self) -> bool:
-        """Whether its layers are to see earlier vectors alone."""
+        """Whether its layers see only earlier vectors."""
         return self.front_end.causal
 
     @property
@@ -70,29 +72,29 @@ class MediaEncoder(Model, Stack, TowerModel):
         return self.front_end.media
 
     def part_of(self, row: Row) -> str:
-        """vision_tower or audio_tower for all but the projector."""
+        """The part of a row: vision_tower, audio_tower, or projector."""
         return row.group if row.group == PROJECTOR else self.front_end.part
 
     def fitted(self, request: Request) -> Request:
-        """The request with the medium that is read, whose tokens are its length."""
+        """The request with the medium that is encoded, and its number of tokens as length."""
         medium = self.front_end.medium(request)
         return replace(request, seq_len=self.front_end.tokens(medium), media=(medium,))
 
     def tokens_of(self, medium: Medium) -> int:
-        """How many hidden states a medium has."""
+        """Hidden states of a medium, T."""
         medium = self.front_end.medium(Request(media=(medium,)))
         shape = self.front_end.input(1, medium).shape
-        grid, made = self.front_end.grid_read(shape), self.grid_made(shape)
+        grid, left = self.front_end.grid_read(shape), self.grid_made(shape)
         if self.front_end.places_of(medium) is None:
             # layers may merge patches of a sequence
-            merged = 0 if grid is None else grid[0] * grid[1] - made[0] * made[1]
+            merged = 0 if grid is None else grid[0] * grid[1] - left[0] * left[1]
             return (self.front_end.tokens(medium) - merged) // (self.averaged or 1)
-        h, w = made
+        h, w = left
         tokens: int = h * w
         return tokens
 
     def grid_made(self, shape: Shape) -> Any:
-        """Rows and columns of the hidden states of what is read; None of a sequence."""
+        """Rows and columns of the hidden states, for an input of a shape; None for a sequence."""
         grid = self.front_end.grid_read(shape)
         if grid is not None:
             for _, block in self.layers():
@@ -100,7 +102,7 @@ class MediaEncoder(Model, Stack, TowerModel):
         return grid
 
     def inputs(self, request: Request) -> dict[str, InputSpec]:
-        """The medium of the request as `tokens`, of another shape than ids have."""
+        """The image or sound of the request as `tokens`, [B, C, H, W] or [B, frames, bins]."""
         return {"tokens": self.front_end.input(request.batch_size, self.front_end.medium(request))}
 
     def forward(
@@ -114,11 +116,12 @@ class MediaEncoder(Model, Stack, TowerModel):
         cache: Cached = None,
         last_only: bool = False,
     ) -> tuple[Tensor, Cached]:
-        """Labels [B, 1, n] or [B, T, n] with labels, else hidden states, pooled or not; never a cache.
+        """(logits or hidden states, states of layers); the second is None for an `answer`.
 
-        Where `hidden` is wanted it is the hidden states; a pooling runs beside, as in classes of towers. In
-        the place of a cache are then the states behind so many layers, before the final norm. Where `states`
-        are wanted, those are read alone.
+        answer: logits [B, 1, n] or [B, T, n] with `n_labels`, else the pooled vector or hidden states.
+        hidden: hidden states [B, T, D], and the states after the layers of `behind`, before the final norm; a
+        pooling still runs, as in transformers' classes of towers.
+        states: as hidden, but nothing reads the hidden states.
         """
         x = self.front_end(tokens, self.d_model, name="front_end")
         self.hold(x)
@@ -147,7 +150,7 @@ class MediaEncoder(Model, Stack, TowerModel):
         return labels, None
 
     def _with_second(self, read: Tensor, labels: Tensor, n_labels: Number) -> Tensor:
-        """The mean of labels and those of a second classifier."""
+        """The mean of the logits of two classifiers."""
         taught = Linear("teacher_classifier", n_labels, True)(read, group="classifier")
         mean: Tensor = Scale("mean_scale", 0.5)(Add("mean_add")(labels, taught))
         return mean

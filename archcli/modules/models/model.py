@@ -144,7 +144,7 @@ class Model(Holder):
     def encoders(self) -> tuple[tuple[str, Any], ...]:
         """(beginning of its paths, encoder) of the towers beside it."""
         return tuple(
-            (f"{tower.part}.{prefix}", one) for tower in self.towers for prefix, one in tower.encoders
+            (f"{tower.part}.{prefix}", encoder) for tower in self.towers for prefix, encoder in tower.encoders
         )
 
     def part_of(self, row: Row) -> str:
@@ -300,8 +300,8 @@ def _check_lora(model: Model) -> Iterator[Conflict]:
 
 
 def _check_quantization(model: Model) -> Iterator[Conflict]:
-    stated = {name: getattr(model, name) for name in ("quantization", "published_in")}
-    for name, form in stated.items():
+    forms = {name: getattr(model, name) for name in ("quantization", "published_in")}
+    for name, form in forms.items():
         if form is not None and not (name == "published_in" and model.is_as_published):
             yield from form.check_model(model, LayerIndex(model), name)
 

@@ -83,7 +83,7 @@ class Group(Spec):
             )
             block, runs, key = blocks[i % len(blocks)]
             if lent is not None:
-                of_layer = lent.given(of_layer, block, (group, i % len(blocks)))
+                of_layer = lent.context_of(of_layer, block, (group, i % len(blocks)))
             # a shared block brings its own key: it is stored once for all groups
             if self.tie and key is None:
                 key = f"{context.shared.stack}.layers.{label(start + i % len(blocks))}"

@@ -215,21 +215,21 @@ class Tower(Holder):
 
     def tokens_of(self, medium: Medium) -> int:
         """What stands for a medium: vectors that the language model reads, and words such as ends of rows."""
-        pieces, places, each = self._projected(medium)
+        pieces, places, piece_tokens = self._projected(medium)
         if self.video is not None and medium.kind == VIDEO:
-            return self.video.tokens(pieces, places, each)
+            return self.video.tokens(pieces, places, piece_tokens)
         if medium.kind in SOUNDS:
-            return self._tokens_of_sound(medium, pieces, each)
+            return self._tokens_of_sound(medium, pieces, piece_tokens)
         if self.sizing is None:
-            return each
-        return self.sizing.tokens(medium.size, pieces, places, each) + self._beside(medium, pieces)
+            return piece_tokens
+        return self.sizing.tokens(medium.size, pieces, places, piece_tokens) + self._smaller(medium, pieces)
 
     def vectors_of(self, medium: Medium) -> int:
         """Vectors that the language model reads of a medium."""
-        pieces, places, each = self._projected(medium)
+        pieces, places, piece_tokens = self._projected(medium)
         if self.sizing is None or medium.kind != "image":
             return self.tokens_of(medium)
-        return self.sizing.vectors(medium.size, pieces, places, each) + self._beside(medium, pieces)
+        return self.sizing.vectors(medium.size, pieces, places, piece_tokens) + self._smaller(medium, pieces)
 
     def placed(self, medium: Medium) -> int:
         """How often the prompt has `token` for a medium: for each vector that stands in its place."""
@@ -244,7 +244,7 @@ class Tower(Holder):
         pieces = self.pieces(medium)
         return pieces, *self._behind(medium, pieces.size)
 
-    def _beside(self, medium: Medium, pieces: Pieces) -> int:
+    def _smaller(self, medium: Medium, pieces: Pieces) -> int:
         """Vectors of the pieces that have another size than the first."""
         return sum(number * self._behind(medium, size)[1] for number, size in pieces.others)
 
@@ -287,11 +287,11 @@ class Tower(Holder):
             )
         return seconds
 
-    def _tokens_of_sound(self, medium: Medium, pieces: Pieces, each: int) -> int:
+    def _tokens_of_sound(self, medium: Medium, pieces: Pieces, piece_tokens: int) -> int:
         """Tokens of all windows, or of as much of one as the sound fills."""
         if self.sound != "cut" or medium.kind != "seconds":
-            return pieces.number * each
-        return each * min(medium.size[0], self.window_seconds) // self.window_seconds
+            return pieces.number * piece_tokens
+        return piece_tokens * min(medium.size[0], self.window_seconds) // self.window_seconds
 
     def inputs(self, request: Request) -> dict[str, InputSpec]:
         """What the encoder reads."""

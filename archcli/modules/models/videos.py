@@ -23,9 +23,9 @@ class VideoSizing(Spec):
         """The pieces of T frames of H x W pixels."""
         raise NotImplementedError
 
-    def tokens(self, pieces: Pieces, places: tuple[int, int], each: int) -> int:
+    def tokens(self, pieces: Pieces, places: tuple[int, int], piece_tokens: int) -> int:
         """Tokens in the prompt of so many pieces, `each` with so many in `places`."""
-        return pieces.number * each
+        return pieces.number * piece_tokens
 
 
 class EachFrame(VideoSizing):
@@ -44,10 +44,10 @@ class EachFrame(VideoSizing):
         """A piece for each frame."""
         return Pieces(frames, (self.size[0], self.size[1]))
 
-    def tokens(self, pieces: Pieces, places: tuple[int, int], each: int) -> int:
+    def tokens(self, pieces: Pieces, places: tuple[int, int], piece_tokens: int) -> int:
         """Those of every frame, pooled, and the ends."""
         rows, columns = (-(-side // self.pooled) for side in places)
-        return pieces.number * (each if self.pooled == 1 else rows * columns) + self.ends
+        return pieces.number * (piece_tokens if self.pooled == 1 else rows * columns) + self.ends
 
 
 class PatchedFrames(VideoSizing):

@@ -311,8 +311,8 @@ class SharedSinkExperts(FeedForward):
         chosen = self.expert.routed(x, weights, index, experts, step="experts")
         # every token visits all S shared experts: top_k is S
         experts = Experts(self.n_shared, self.n_shared)
-        beside = self.expert.routed(x, shares, every, experts, step="shared")
-        y: Tensor = Add("add_shared")(chosen, beside)
+        shared = self.expert.routed(x, shares, every, experts, step="shared")
+        y: Tensor = Add("add_shared")(chosen, shared)
         return y
 
     def check(self) -> Iterator[Conflict]:

@@ -112,9 +112,9 @@ class Spec:
     def unchecked(cls, **values: Any) -> Self:
         """An instance of these values without validation; fields left out have their defaults."""
         # past __init__, whose checks refuse symbols and arrays
-        made = cls.__new__(cls)
-        made.__dict__.update({name: values.get(name, field.default) for name, field in cls.fields.items()})
-        return made
+        module = cls.__new__(cls)
+        module.__dict__.update({name: values.get(name, field.default) for name, field in cls.fields.items()})
+        return module
 
     def replace(self, **changes: Any) -> Self:
         """A copy with new values for some fields, which are not checked."""

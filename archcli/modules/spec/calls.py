@@ -29,7 +29,7 @@ MEANINGS = {
     "latex": "Write formulas as LaTeX.",
     "set": 'Changes of the model: {"n_heads": 8}, or ["n_heads=8"] as --set takes them.',
 }
-"""What arguments mean that are no options of a command line."""
+"""Meanings of arguments that are no options of a command."""
 
 
 def accept(name: str, value: Any, known: Mapping[str, ValueType], where: str = "") -> Any:
@@ -58,14 +58,14 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def with_arguments(doc: str | None, annotations: Mapping[str, Any], names: Iterable[str]) -> str:
-    """A docstring with what each argument means, as the help of the command line says it."""
+    """A docstring with the meaning of each argument, from the command's help."""
     meanings = {name: _meaning(annotations.get(name)) or MEANINGS.get(name, "") for name in names}
-    stated = [line for name, text in meanings.items() if text for line in _filled(f"{name}: {text}")]
-    return "\n".join([(doc or "").rstrip(), "", "    Arguments:", *stated, "    "]) if stated else doc or ""
+    lines = [line for name, text in meanings.items() if text for line in _filled(f"{name}: {text}")]
+    return "\n".join([(doc or "").rstrip(), "", "    Arguments:", *lines, "    "]) if lines else doc or ""
 
 
 def _meaning(annotation: Any) -> str:
-    """The help of an option, which stands in the metadata of an annotation."""
+    """The help of an option, from the metadata of its annotation."""
     helps = (getattr(entry, "help", "") for entry in unwrapped(annotation)[1])
     return next(filter(None, helps), "")
 

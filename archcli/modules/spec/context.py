@@ -39,7 +39,7 @@ class Between(Protocol):
         """
 
     def is_unread(self, layer: Number) -> bool:
-        """Whether nothing reads what this layer makes, nor what those behind it make."""
+        """Whether the outputs of this layer and of all later ones are unread."""
 
 
 class Context(NamedTuple):

@@ -65,7 +65,7 @@ class Field:
 
     @cached_property
     def _parts(self) -> tuple[Any, Any, bool]:
-        """(Spec class or None, what contains it, accepts None); the class is None for a union of several."""
+        """(Spec class, container, accepts None) of an annotation; the class is None for a union."""
         hint, _ = unwrapped(self.evaluated)
         nullable = get_origin(hint) in (Union, UnionType) and NoneType in get_args(hint)
         arms = [arg for arg in get_args(hint) if arg is not NoneType] if nullable else [hint]
@@ -108,7 +108,7 @@ class Field:
 
     @property
     def advice(self) -> str:
-        """What to do instead of a refused value; empty for none."""
+        """The hint for a refused value; empty for none."""
         return next((entry.text for entry in unwrapped(self.evaluated)[1] if isinstance(entry, Advice)), "")
 
     @cached_property
@@ -138,7 +138,7 @@ class Field:
 
 
 def too_few(least: int) -> str:
-    """What is expected of a list with fewer entries."""
+    """The message for a list with too few entries."""
     return "must not be empty" if least == 1 else f"must have at least {least} entries"
 
 

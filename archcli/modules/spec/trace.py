@@ -40,11 +40,11 @@ def run_on(
     tape: Tape, model: Any, request: Request, inputs: Mapping[str, Any], cache: Any
 ) -> tuple[Tensor, Any]:
     """Run the forward of a request on a tape; what it returns: logits or a loss, and the cache."""
-    given: dict[str, Any] = {name: Tensor(tape, value) for name, value in inputs.items() if name != MEDIA}
+    tensors: dict[str, Any] = {name: Tensor(tape, value) for name, value in inputs.items() if name != MEDIA}
     if inputs.get(MEDIA):
-        given[MEDIA] = tuple(one._replace(values=Tensor(tape, one.values)) for one in inputs[MEDIA])
+        tensors[MEDIA] = tuple(read._replace(values=Tensor(tape, read.values)) for read in inputs[MEDIA])
     out: tuple[Tensor, Any] = model.forward(
-        **given,
+        **tensors,
         past=0 if request.past is None else request.past,
         # an earlier trace left it on a tape of its own
         cache=tree_map(lambda x: Tensor(tape, x.value), Tensor, cache),

@@ -63,7 +63,7 @@ class Conversion(NamedTuple):
     `choices` are the texts that it comes to, where they are few; a dict in an annotation could not be hashed.
     """
 
-    words: str
+    phrase: str
     convert: Callable[[Any], Any]
     choices: tuple[str, ...] = ()
 
@@ -107,10 +107,10 @@ class Refusal(Exception):  # noqa: N818
 class ValueType(NamedTuple):
     """The values that an annotation accepts.
 
-    `words` describe them, `convert` returns a value or raises Refusal, `choices` are the words it knows.
+    `phrase` describes them, `convert` returns a value or raises Refusal, `choices` are the words it knows.
     """
 
-    words: str
+    phrase: str
     convert: Callable[[Any], Any]
     schema: Json
     choices: tuple[Any, ...] = ()
@@ -125,7 +125,7 @@ def value_type(annotation: Any) -> ValueType:
 
 def _converting(conversion: Conversion) -> ValueType:
     schema: Json = {"enum": [*conversion.choices], "type": "string"} if conversion.choices else {}
-    return ValueType(conversion.words, conversion.convert, schema)
+    return ValueType(conversion.phrase, conversion.convert, schema)
 
 
 def _of_type(hint: Any, metadata: list[Any]) -> ValueType:
@@ -170,18 +170,18 @@ def _only(metadata: Iterable[Any], cls: type[Any]) -> Any:
     return next((entry for entry in metadata if isinstance(entry, cls)), cls())
 
 
-def refused(value: Any, words: str) -> Refusal:
+def refused(value: Any, phrase: str) -> Refusal:
     """The refusal of a value, with what is expected instead."""
-    return Refusal(f"must be {words}", value=value)
+    return Refusal(f"must be {phrase}", value=value)
 
 
-def _scalar_type(words: str, schema: Json, accepts: Callable[[Any], bool], convert: Any = None) -> ValueType:
+def _scalar_type(phrase: str, schema: Json, accepts: Callable[[Any], bool], convert: Any = None) -> ValueType:
     def take(value: Any) -> Any:
         if not accepts(value):
-            raise refused(value, words)
+            raise refused(value, phrase)
         return convert(value) if convert else value
 
-    return ValueType(words, take, schema)
+    return ValueType(phrase, take, schema)
 
 
 def _plain_number(value: Any) -> Any:
@@ -207,7 +207,7 @@ TESTS: dict[str, Callable[[Any, Any], bool]] = {"gt": gt, "ge": ge, "lt": lt, "l
 
 
 def _number(
-    name: str, words: str, types: tuple[type, ...], convert: Any = None
+    name: str, phrase: str, types: tuple[type, ...], convert: Any = None
 ) -> Callable[[Interval], ValueType]:
     def bounded(bounds: Interval) -> ValueType:
         limits = {key: limit for key, limit in bounds._asdict().items() if limit is not None}
@@ -219,7 +219,7 @@ def _number(
             return all(TESTS[key](value, limit) for key, limit in limits.items())
 
         said = [f" {WORDS[key]} {limit}" for key, limit in limits.items()]
-        accepted = _scalar_type(words + " and".join(said), schema, accepts, convert)
+        accepted = _scalar_type(phrase + " and".join(said), schema, accepts, convert)
         return accepted._replace(convert=lambda value: accepted.convert(_plain_number(value)))
 
     return bounded
@@ -245,35 +245,35 @@ def _literal(choices: tuple[Any, ...]) -> ValueType:
         kind = str if isinstance(value, str) else type(value)
         return isinstance(value, str | int) and (kind, value) in accepted
 
-    words = either([str(choice) for choice in choices])
-    return _scalar_type(words, {**named, "type": name}, accepts)._replace(choices=choices)
+    phrase = either([str(choice) for choice in choices])
+    return _scalar_type(phrase, {**named, "type": name}, accepts)._replace(choices=choices)
 
 
 def _list_type(item: ValueType, of: type, length: Length) -> ValueType:
-    words = f"a list, each {item.words}"
+    phrase = f"a list, each {item.phrase}"
     limits = {"minItems": length.least or None, "maxItems": length.most}
     schema: Json = {"type": "array", "items": item.schema}
     schema |= {key: limit for key, limit in limits.items() if limit is not None}
 
     def convert(value: Any) -> Any:
         if not isinstance(value, list | tuple):
-            raise refused(value, words)
+            raise refused(value, phrase)
         if len(value) < length.least or len(value) > (length.most or math.inf):
             raise Refusal(f"must not have {len(value)} entries" if value else "must not be empty")
         return of(_convert_item(item, str(i), entry) for i, entry in enumerate(value))
 
-    return ValueType(words, convert, schema, item.choices)
+    return ValueType(phrase, convert, schema, item.choices)
 
 
 def _named(item: ValueType) -> ValueType:
-    words = f"a mapping, each value {item.words}"
+    phrase = f"a mapping, each value {item.phrase}"
 
     def convert(value: Any) -> dict[str, Any]:
         if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-            raise refused(value, words)
+            raise refused(value, phrase)
         return {key: _convert_item(item, key, entry) for key, entry in value.items()}
 
-    return ValueType(words, convert, {"type": "object", "additionalProperties": item.schema})
+    return ValueType(phrase, convert, {"type": "object", "additionalProperties": item.schema})
 
 
 def _convert_item(item: ValueType, step: str, value: Any) -> Any:
@@ -288,7 +288,7 @@ def _union(arms: Sequence[ValueType]) -> ValueType:
     """The value type of a union: the first member that accepts a value; descriptions omit null."""
     nullable = any(arm.schema == NULL for arm in arms)
     others = [arm for arm in arms if arm.schema != NULL]
-    words = ", or ".join(arm.words for arm in others)
+    phrase = ", or ".join(arm.phrase for arm in others)
 
     def convert(value: Any) -> Any:
         if value is None and nullable:
@@ -300,10 +300,10 @@ def _union(arms: Sequence[ValueType]) -> ValueType:
                 # a refusal of an entry says more than a list of what the whole could be
                 if refusal.path or len(others) == 1:
                     raise
-        raise refused(value, words)
+        raise refused(value, phrase)
 
     choices = tuple(choice for arm in others for choice in arm.choices)
-    return ValueType(words, convert, {"anyOf": [arm.schema for arm in arms]}, choices)
+    return ValueType(phrase, convert, {"anyOf": [arm.schema for arm in arms]}, choices)
 
 
 def _record(cls: Any) -> ValueType:
@@ -384,7 +384,7 @@ def _converted(known: ValueType, value: Any) -> Any:
     if getattr(value, "free_symbols", None):
         # sympy answers None where it cannot tell: only what it knows is refused
         if value.is_integer is False or value.is_negative:
-            raise refused(value, known.words)
+            raise refused(value, known.phrase)
         return value
     if hasattr(value, "minimum") and not hasattr(value, "ndim"):  # a number known later
         return value
@@ -394,6 +394,6 @@ def _converted(known: ValueType, value: Any) -> Any:
 def _refuse_smaller(known: ValueType, array: Any) -> None:
     """Raise Refusal for an array with an element that is not accepted."""
     if getattr(array.dtype, "kind", "") not in ("i", "u") or not array.size:
-        raise refused(array, known.words)
+        raise refused(array, known.phrase)
     # sizes are bounded from below alone: the least element speaks for all
     known.convert(array.min())

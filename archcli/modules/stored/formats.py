@@ -319,10 +319,10 @@ def _parsed(text: str, known: Sequence[str], *, cache: bool = False) -> str:
         return name
     from archcli.modules.stored.words import meant, near  # of names that no format has
 
-    found = meant(text.strip(), known, cache=cache)
-    if found is None:
+    form = meant(text.strip(), known, cache=cache)
+    if form is None:
         raise ArchError(f"unknown dtype {text[:40]!r}", near(text[:40], known))
-    return found
+    return form
 
 
 FP8_OF_LATENTS = "fp8_ds_mla"
@@ -375,7 +375,7 @@ def cache_bytes(elements: Number, dtype: str, content: StateContent = StateConte
 
 
 def format_notes(dtype: str) -> tuple[str, ...]:
-    """What a named format packs, and where that is written; of fp8 and int8 what it is elsewhere."""
+    """Notes on a named format: the tensors that it packs and its source; of fp8 and int8 other meanings."""
     if dtype in DTYPE_FORMATS:
         elsewhere = "matrices alone, with a scale for each output; tables and head in bf16"
         return (f"{dtype}: a byte for every number; in memory, predict and a quantization {elsewhere}.",)

@@ -70,7 +70,7 @@ def plain(word: str) -> str:
 
 
 def meant(word: str, known: Collection[str], *, cache: bool = False) -> str | None:
-    """The format that a word stands for, with a note where it is another word; None where there is none."""
+    """The format that a word means, with a note where the format has another name; else None."""
     bare = plain(word)
     same = next((name for name in known if plain(name) == bare), None)
     if same is not None or len(word) > len("bitsandbytes-4bit"):
@@ -103,10 +103,10 @@ def blocks_note(dtype: str) -> str:
 def near(word: str, known: Collection[str]) -> str:
     """A hint for a word of no format: near names, of llama.cpp's types those of as many bits."""
     lower = word.strip().lower()
-    if found := GGUF.fullmatch(lower):
-        bits = re.search(r"[1-8]", found[1])
+    if match := GGUF.fullmatch(lower):
+        bits = re.search(r"[1-8]", match[1])
         alike = [name for name in known if bits and re.match(rf"i?q{bits[0]}", name)]
-        close = closest(found[1], alike) or alike[:MOST_NEAR]
+        close = closest(match[1], alike) or alike[:MOST_NEAR]
         close.sort(key=lambda name: not name.endswith("_m"))  # the usual one of its bits
     else:
         digits = set(re.findall(r"\d+", lower))

@@ -1,4 +1,4 @@
-"""Checks that a plan can split a model, and the degrees that would fit where it cannot."""
+"""Check that a plan can split a model, and find degrees that can."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ def fitting_degrees(model: Model, degrees: Degrees) -> list[int]:
     # the model is walked once, and not for each of up to 4096 degrees
     divided = list(_divided(model))
     return [
-        asked.tp
-        for asked in tried
-        if _are_alike(asked) and all(count.fits(degree_of(*where, asked)) for where, count in divided)
+        degrees.tp
+        for degrees in tried
+        if _are_alike(degrees) and all(count.fits(degree_of(*where, degrees)) for where, count in divided)
     ]
 
 
@@ -138,7 +138,7 @@ def _uneven(model: Model, degrees: Degrees) -> Iterator[Problem]:
 
 
 def _ranks_in_words(degrees: Degrees, degree: int) -> str:
-    """The ranks that share a module: `tp 8`, or of those the ones that share a head or an expert."""
+    """The ranks that share a module: `tp 8`, or a part of them that shares a head or an expert."""
     tp = degrees.of_networks
     if degree == tp:
         return f"tp {tp}"
@@ -148,7 +148,7 @@ def _ranks_in_words(degrees: Degrees, degree: int) -> str:
 
 
 STACKED = ("n_experts", "n_shared")
-"""Numbers of experts whose matrices are one stack, which ranks split; others that are shared are networks."""
+"""Numbers of experts stacked in one matrix, to split over ranks; other shared experts are networks."""
 
 
 def _experts(model: Model, degrees: Degrees) -> Iterator[Problem]:

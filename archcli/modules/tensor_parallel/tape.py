@@ -81,9 +81,9 @@ class ShardTape:
         inner = self.inner.declaring()
         return None if inner is None else replace(self, inner=inner)
 
-    def own(self) -> ShardTape:
+    def unshared(self) -> ShardTape:
         """A sharding tape around the tape of one occurrence's own weights."""
-        return replace(self, inner=self.inner.own())
+        return replace(self, inner=self.inner.unshared())
 
     def occurrences(
         self, n_layers: Number, period: int, *, apart: bool = False
@@ -124,8 +124,8 @@ class ShardTape:
             part = OwnPart(f"{name}_part", groups, SEQUENCES, stride=stride)
             return self._first(y, lambda out: part(self._inner(out)))
         scatter = ReduceScatter(f"{name}_reduce_scatter", groups, SEQUENCES, stride=stride)
-        own = self._first(y, lambda out: scatter(self._inner(out)))
-        return own if self.ranks == 1 else self._first(own, lambda out: self._summed(name, out))
+        scattered = self._first(y, lambda out: scatter(self._inner(out)))
+        return scattered if self.ranks == 1 else self._first(scattered, lambda out: self._summed(name, out))
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
         """Emit a module's ops on this tape; a head reads all tokens."""
@@ -184,12 +184,12 @@ class ShardTape:
         tp, ep = self.degrees.tp, self.degrees.ep
         if ep > 1 and isinstance(op, Dispatch):
             # ranks that have the same tokens need no others: each takes those of its experts
-            own = (
+            split = (
                 AllToAll(f"{op.name}_all_to_all", ep, tp)
                 if self.degrees.sends_tokens
                 else OwnExperts(f"{op.name}_own", ep)
             )
-            return self._first(y, lambda x: own(self._inner(x)))
+            return self._first(y, lambda x: split(self._inner(x)))
         by_words = isinstance(op, LogSumExp | GatherLast) or (
             isinstance(op, Lookup | Gather) and op.name in TABLES
         )

@@ -178,7 +178,7 @@ class Attend(Op):
         self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, *extras: Any
     ) -> Any:
         """Eager attention: scores, softmax and mix as three steps, over all T x S pairs."""
-        given = dict(zip(self.extras, extras, strict=True))
+        extra_of = dict(zip(self.extras, extras, strict=True))
         batch, new, heads, width = q.shape
         kv_heads = k.shape[2]
         sharing = (batch, kv_heads, heads // kv_heads * new, width)  # queries of the heads that share keys
@@ -189,15 +189,15 @@ class Attend(Op):
             scores = self.softcap * torch.tanh(scores / self.softcap)
         if self.alibi:
             scores = scores - self._alibi(torch, positions, scores)
-        for bias in (given[name] for name in ("bias", "shared_bias") if name in given):
+        for bias in (extra_of[name] for name in ("bias", "shared_bias") if name in extra_of):
             scores = scores + bias
-        allowed = visibility(torch, self.mask, positions, k.shape[1], given.get(SELECTED))
-        allowed = allowed if SPANS not in given else allowed | _ahead(torch, given[SPANS])
+        allowed = visibility(torch, self.mask, positions, k.shape[1], extra_of.get(SELECTED))
+        allowed = allowed if SPANS not in extra_of else allowed | _ahead(torch, extra_of[SPANS])
         scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
         if self.relu:
             probabilities = torch.relu(scores) / allowed.sum(-1, keepdim=True)
         else:
-            probabilities = _probabilities(torch, scores, given.get("sinks")).to(q.dtype)
+            probabilities = _probabilities(torch, scores, extra_of.get("sinks")).to(q.dtype)
         probabilities = torch.nn.functional.dropout(probabilities, self.dropout, self.training)
         mixed = probabilities.view(batch, kv_heads, -1, k.shape[1]) @ v.transpose(1, 2)
         return mixed.view(batch, heads, new, -1).transpose(1, 2)

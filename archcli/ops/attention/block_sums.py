@@ -56,8 +56,8 @@ class BlockBias(RelativeBias):
 
     def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
         blocks = torch.arange(self.visible, device=positions.device)
-        own = (positions // self.rate).clamp(max=max(self.visible - 1, 0))
-        bucket = self._bucket(torch, blocks[None, :] - own[:, None])
+        query_block = (positions // self.rate).clamp(max=max(self.visible - 1, 0))
+        bucket = self._bucket(torch, blocks[None, :] - query_block[:, None])
         return weights["weight"][bucket].permute(2, 0, 1)[None]
 
 

@@ -97,9 +97,9 @@ class CompressTokens(Op):
 
     def _overlapped(self, torch: Any, x: Any, first: Any) -> tuple[Any, Any]:
         """What each block's softmax is over [B, M, 2 r, d], and the first halves of the last block."""
-        earlier, own = x.chunk(2, dim=-1)
+        earlier, newer = x.chunk(2, dim=-1)
         before = torch.cat([first.unsqueeze(1), earlier], dim=1)
-        return torch.cat([before[:, : x.shape[1]], own], dim=2), before[:, -1]
+        return torch.cat([before[:, : x.shape[1]], newer], dim=2), before[:, -1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

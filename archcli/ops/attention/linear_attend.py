@@ -134,9 +134,9 @@ class LinearAttend(Op):
         if self.form == "recurrent":
             return (state, running, readout, normalizer)
         # no token reads the last sums, and the first are given
-        made, read = (q[0] * q[2] * count(q[1], self.chunk) for count in (before_last, after_first))
+        writes, read = (q[0] * q[2] * count(q[1], self.chunk) for count in (before_last, after_first))
         return (
-            reached(state, 2 * made * q[3] * v[3], 0, 1),
+            reached(state, 2 * writes * q[3] * v[3], 0, 1),
             Part("add_keys", OpClass.NORMALIZATION, keys, keys, totals),
             running,
             reached(readout, 2 * read * q[3] * v[3], 1),

@@ -92,10 +92,10 @@ class RotaryTable(Op):
         """Frequencies and angles, and cosines and sines before a factor or in fp32, beside the outputs."""
         pairs, width = self.rotary_dim // 2, call.widths[1] if like else FP32
         n = positions[0] * pairs
-        made = 3 * FP32 * n if width < FP32 else FP32 * n
+        temporary = 3 * FP32 * n if width < FP32 else FP32 * n
         if self._scales:
-            made = 5 * FP32 * n - 2 * width * n
-        return Workspace(FP32 * pairs + made)
+            temporary = 5 * FP32 * n - 2 * width * n
+        return Workspace(FP32 * pairs + temporary)
 
     @property
     def _scales(self) -> bool:

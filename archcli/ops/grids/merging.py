@@ -52,8 +52,8 @@ class MergeBlocks(Op):
         return (x[0], rows * columns, self.block[0] * self.block[1] * x[2])
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
-        made = prod(self.shape(x))
-        return (movement("merge", made if self.whole else prod(x), made),)
+        written = prod(self.shape(x))
+        return (movement("merge", written if self.whole else prod(x), written),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         (h, w), (p, q), (rows, columns) = self.places, self.block, self.blocks()

@@ -165,9 +165,9 @@ class TrainedTokens(Op):
         return {"weight": (self.number, x[2] if self.width is None else self.width)}
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
-        own = prod(self.weights(x)["weight"])
+        weight = prod(self.weights(x)["weight"])
         # a view forward: each sequence reads the same vectors
-        return (movement("repeat", 0, 0, (summed("weight", x[0] * own, own),)),)
+        return (movement("repeat", 0, 0, (summed("weight", x[0] * weight, weight),)),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return weights["weight"].expand(x.shape[0], *weights["weight"].shape)
@@ -192,13 +192,13 @@ class PrependTokens(Op):
         return {"weight": x[2:] if self.number is None else (self.number, x[2])}
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
-        own, n = prod(self.weights(x)["weight"]), prod(x)
-        gradients = (Part("d_0", OpClass.MOVEMENT, 0, n, n, wrt=0), summed("weight", x[0] * own, own))
-        return (movement("concat", n + own, n + x[0] * own, gradients),)
+        weight, n = prod(self.weights(x)["weight"]), prod(x)
+        gradients = (Part("d_0", OpClass.MOVEMENT, 0, n, n, wrt=0), summed("weight", x[0] * weight, weight))
+        return (movement("concat", n + weight, n + x[0] * weight, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
-        own = weights["weight"]
-        tokens = own.expand(x.shape[0], own.shape[0] if own.ndim > 1 else 1, own.shape[-1])
+        weight = weights["weight"]
+        tokens = weight.expand(x.shape[0], weight.shape[0] if weight.ndim > 1 else 1, weight.shape[-1])
         before = (x[:, : self.after],) if self.after else ()
         return torch.cat((*before, tokens, x[:, self.after :] if self.after else x), dim=1)
 

@@ -39,7 +39,7 @@ class ResizeTable(Op):
     square: bool = False
 
     @property
-    def made(self) -> tuple[Number, Number]:
+    def interpolated(self) -> tuple[Number, Number]:
         """Rows and columns that are interpolated."""
         return (maximum(*self.after),) * 2 if self.square else self.after
 
@@ -47,7 +47,11 @@ class ResizeTable(Op):
         return (self.leading + self.after[0] * self.after[1], table[1])
 
     def parts(self, table: Shape) -> tuple[Any, ...]:
-        return (elementwise("resize", self.made[0] * self.made[1] * table[1], PER_ELEMENT[self.mode]),)
+        return (
+            elementwise(
+                "resize", self.interpolated[0] * self.interpolated[1] * table[1], PER_ELEMENT[self.mode]
+            ),
+        )
 
     def run(self, torch: Any, weights: dict[str, Any], table: Any) -> Any:
         front, rest = table[: self.leading], table[self.leading :]
@@ -55,7 +59,7 @@ class ResizeTable(Op):
         options: dict[str, Any] = {"mode": self.mode}
         if self.mode != "nearest":
             options |= {"align_corners": self.corners, "antialias": self.antialias}
-        resized = torch.nn.functional.interpolate(grid, size=self.made, **options)
+        resized = torch.nn.functional.interpolate(grid, size=self.interpolated, **options)
         resized = resized[..., : self.after[0], : self.after[1]]
         places = resized.permute(0, 2, 3, 1).reshape(-1, table.shape[1])
         return torch.cat((front, places), dim=0) if self.leading else places
@@ -151,8 +155,8 @@ class GridRotaryTable(Op):
 
     def parts(self, places: Shape, *like: Shape) -> tuple[Part, ...]:
         n = places[0] * (self.width // 2)
-        own = self.width // 2
-        gradient = Part("d_angles", OpClass.ELEMENTWISE, 4 * own, 4 * own, own, wrt="angles")
+        angles = self.width // 2
+        gradient = Part("d_angles", OpClass.ELEMENTWISE, 4 * angles, 4 * angles, angles, wrt="angles")
         # the angle, its cosine and its sine
         gradients = (gradient,) if self.trained_first else ()
         return (Part("angles", OpClass.ELEMENTWISE, 3 * n, 2 * places[0], 2 * n, gradients),)

@@ -148,8 +148,8 @@ class RouteBesideShared(Op):
         joined = torch.cat([routed.gather(-1, index), shared], dim=-1)
         shares = joined / (joined.sum(-1, keepdim=True) + 1e-20) * self.scale * weights["scale"].float()
         parts = shares.split([self.top_k, self.shared], dim=-1)
-        chosen, beside = (part.to(logits.dtype).contiguous() for part in parts)
-        return chosen, index, beside, every
+        chosen, always = (part.to(logits.dtype).contiguous() for part in parts)
+        return chosen, index, always, every
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -47,7 +47,7 @@ def before_last(tokens: Number, chunk: Number) -> Number:
 
 
 def after_first(tokens: Number, chunk: Number) -> Number:
-    """Tokens after the first chunk, whose own state is given: those that read a state of the pass."""
+    """Tokens after the first chunk: they read a state computed in this pass."""
     return tokens - minimum(chunk, tokens)
 
 
@@ -60,7 +60,7 @@ def reached(part: Part, flops: Number, *operands: int) -> Part:
 
 
 CHUNK = 64
-"""Tokens whose decays and inputs an element-wise scan computes at once, which bounds its memory."""
+"""Tokens that an element-wise scan computes at once, a bound of its memory."""
 
 
 def linear_scan(torch: Any, a: Any, b: Any, before: Any, axis: int = 1) -> tuple[Any, Any]:

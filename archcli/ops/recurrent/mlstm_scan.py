@@ -96,8 +96,8 @@ class MLSTMScan(Op):
         keys, n, rows, carries = prod(q), prod(v), prod(v[:3]), v[0] * v[2] * chunk_count(v[1], self.chunk)
         gate_keys, state, readout, normalizer = _products(q, v, carries)
         # no token reads the last state, and the first is given
-        made, read = (v[0] * v[2] * count(v[1], self.chunk) for count in (before_last, after_first))
-        state = reached(state, 2 * made * q[3] * v[3], 0, 1)
+        writes, read = (v[0] * v[2] * count(v[1], self.chunk) for count in (before_last, after_first))
+        state = reached(state, 2 * writes * q[3] * v[3], 0, 1)
         readout, normalizer = (
             reached(part, 2 * read * q[3] * width, 1) for part, width in ((readout, v[3]), (normalizer, 1))
         )

@@ -52,14 +52,14 @@ class HashNGrams(Op):
     def run(self, torch: Any, weights: dict[str, Any], ids: Any, *before: Any) -> Any:
         start = before[0] if before else ids.new_full((ids.shape[0], self.reach), self.boundary)
         history, tokens = torch.cat([start, ids], dim=1), ids.shape[1]
-        each, rows, first = len(self.tables) // self.reach, [], 0
+        per_reach, rows, first = len(self.tables) // self.reach, [], 0
         token, mixed = ids, ids * self.multipliers[0]
         for back in range(1, self.reach + 1):
             earlier = history[:, self.reach - back : self.reach - back + tokens]
             # a boundary hides what lies before it, and none comes between a token and the one before
             token = earlier if back == 1 else torch.where(token == self.boundary, token, earlier)
             mixed = torch.bitwise_xor(mixed, token * self.multipliers[back])
-            for size in self.tables[(back - 1) * each : back * each]:
+            for size in self.tables[(back - 1) * per_reach : back * per_reach]:
                 rows.append(mixed % size + first)
                 first += size
         stacked = torch.stack(rows, dim=-1)

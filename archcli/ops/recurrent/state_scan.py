@@ -107,10 +107,10 @@ class StateScan(Op):
         of_chunk = wide * heads * chunk + maximum(within, 4 * piece + 2 * state)
         before = piece * (maximum(v[1] // self.chunk, 1) - 1)
         most = maximum(before + of_chunk, 2 * wide * prod(v))
-        made = width * prod(v) + (state if self.keep else 0)
+        output = width * prod(v) + (state if self.keep else 0)
         pairs, chunks = block_pairs(v[1], self.chunk), chunk_count(v[1], self.chunk)
         kept = copies + 2 * wide * (heads * pairs + prod(v)) + state * chunks
-        return Workspace(copies + state + chunk * chunk + most - made, 2 * kept)
+        return Workspace(copies + state + chunk * chunk + most - output, 2 * kept)
 
     def _decoding(self, width: int, q: Shape, v: Shape) -> Number:
         """Bytes that decoding a token takes beside the state: q, k, v in fp32, and keys for every head."""
@@ -171,7 +171,7 @@ def _chunk(torch: Any, q: Any, k: Any, v: Any, decay: Any, state: Any, later: An
 
 
 def _within(torch: Any, q: Any, k: Any, v: Any, total: Any, later: Any) -> Any:
-    """What each token reads of its chunk; the scores are gone when it returns."""
+    """The outputs of a chunk's tokens from the chunk itself; its scores are freed on return."""
     later = later[: q.shape[1], : q.shape[1]]
     segments = (total.unsqueeze(-1) - total.unsqueeze(-2)).masked_fill(later, float("-inf")).exp()
     scores = torch.bmm(q, k.transpose(1, 2)).unsqueeze(1) * segments

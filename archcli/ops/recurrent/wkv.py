@@ -74,7 +74,7 @@ class Interpolate(Op):
 
 
 NOTHING = -1e38
-"""The maximum of no exponent."""
+"""The maximum of an empty sequence."""
 
 STATES = 3
 """Numerator, denominator and maximum."""

@@ -49,7 +49,7 @@ LINE, MARGIN = 18, 24
 
 
 def escaped(text: object) -> str:
-    """Text that is safe within an element and within an attribute."""
+    """Text escaped for an element or an attribute."""
     plain = sanitize(str(text))
     return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 

@@ -155,8 +155,8 @@ def _font(render: Any) -> str:
     """A font that is installed. Raises ArchError where none of FONTS is: text would be left out."""
     nothing = bytes(render(svg_string=LETTER.format("")))
     # resvg leaves a text out, and says nothing, where it finds none of its fonts
-    found = (font for font in FONTS if bytes(render(svg_string=LETTER.format(font))) != nothing)
-    font = next(found, None)
+    visible = (font for font in FONTS if bytes(render(svg_string=LETTER.format(font))) != nothing)
+    font = next(visible, None)
     if font is None:
         what = "a .png would have no text: no font that archcli knows is installed"
         raise ArchError(what, "write an .svg or .html, or install the fonts DejaVu (fonts-dejavu-core)")

@@ -62,7 +62,7 @@ def fit_svg(report: Report, width: float = WIDTH) -> str:
     if not formats:
         return sheet(head, width, y)
     title, y = paragraph(TITLE, y + 6, width, "name")
-    asked = report.inputs["context"]
+    context = report.inputs["context"]
     is_wide = width >= WIDE
     names, step = (NAMES, STEP) if is_wide else (NARROW_NAMES, NARROW_STEP)
     contexts = [record["context"] for record in formats]
@@ -70,14 +70,14 @@ def fit_svg(report: Report, width: float = WIDTH) -> str:
     # a bar of the shortest context is to be seen
     low = floor(log2(min(contexts))) - 1
     axis = TokenAxis(low, max(ceil(log2(max(contexts))), low + 2), names, right)
-    top = y + (LINE if asked else 0)
+    top = y + (LINE if context else 0)
     bottom = top + len(formats) * step
     shapes = [*_grid(axis, top, bottom)]
     for i, record in enumerate(formats):
         is_chosen = all(record[key] == report.totals[key] for key in ("format", "engine", "context"))
         shapes += _bar(record, axis, top + i * step, is_chosen=is_chosen, is_wide=is_wide)
-    if asked:
-        shapes += _asked(asked, axis, top, bottom)
+    if context:
+        shapes += _context_line(context, axis, top, bottom)
     return sheet([*head, *title, *shapes], width, bottom + 2 * LINE)
 
 
@@ -93,7 +93,7 @@ def _grid(axis: TokenAxis, top: float, bottom: float) -> Iterator[str]:
 def _bar(record: Record, axis: TokenAxis, y: float, *, is_chosen: bool, is_wide: bool) -> Iterator[str]:
     """A format's name, its bar, and its context and speed in words."""
     name, context, engine = record["format"], record["context"], record["engine"]
-    words = f"{context:,} tokens, {record['rate']}"
+    label = f"{context:,} tokens, {record['rate']}"
     yield text(0, y + 15, name, "name" if is_chosen else None)
     if is_wide:
         yield text(axis.left - 8, y + 15, engine, "soft", "end")
@@ -101,13 +101,13 @@ def _bar(record: Record, axis: TokenAxis, y: float, *, is_chosen: bool, is_wide:
     colour = CHOSEN if is_chosen else OTHER
     shape = element("rect", x=axis.left, y=y, width=end - axis.left, height=BAR, rx=2, fill=colour)
     chosen = ", chosen" if is_chosen else ""
-    yield titled(shape, f"{name} by {engine}: {words}, {short(record['peak_bytes'], 'bytes')}{chosen}")
-    words = f"chosen: {words}" if is_chosen else words
+    yield titled(shape, f"{name} by {engine}: {label}, {short(record['peak_bytes'], 'bytes')}{chosen}")
+    label = f"chosen: {label}" if is_chosen else label
     x, baseline = (end + 8, y + 15) if is_wide else (0.0, y + BAR + 15)
-    yield text(x, baseline, words, "name mark" if is_chosen else "soft mark")
+    yield text(x, baseline, label, "name mark" if is_chosen else "soft mark")
 
 
-def _asked(tokens: int, axis: TokenAxis, top: float, bottom: float) -> Iterator[str]:
+def _context_line(tokens: int, axis: TokenAxis, top: float, bottom: float) -> Iterator[str]:
     """The line of the context that is asked for."""
     x = axis.at(tokens)
     if axis.left <= x <= axis.right:

@@ -1,4 +1,4 @@
-"""The picture of `archcli memory`: each moment by its parts, the peak by batch size, and devices."""
+"""The picture of `archcli memory`: bytes of each moment, the peak by batch size, and devices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 WIDTH, LINE = 720.0, 20
 BAR, STEP, NAMES = 26, 36, 110
-"""Pixels of a bar, from one to the next, and of the names to their left."""
+"""Pixels of a bar, from bar to bar, and of the names to their left."""
 CHART, TICK, NAME, NAME_AND_SIZE = 260, 70, 100, 170
 """Pixels of the chart's height, of the amounts to its left, and of the devices to its right."""
 TICKS = 6
@@ -38,7 +38,7 @@ LABELS = {"optimizer": "optimizer states", "kept": "kept for backward", "gathere
 
 
 class Plotted(NamedTuple):
-    """Shapes, and the y below them."""
+    """Placed shapes, and the y below them."""
 
     shapes: list[str]
     bottom: float

@@ -92,13 +92,13 @@ LARGEST, SMALLEST, WIDE = 26.0, 2.0, 912
 MOST_NAMED = 8
 """Marks with a name in the drawing, where there is room; all have one as a tooltip."""
 MOST_TOGETHER = 3
-"""Names that stand together, of marks that lie on one another."""
+"""The most names in one label, of marks on top of one another."""
 GAPS = (3, 14, 28, 44, 62)
 """Pixels from a mark to its name; beyond the first a line leads to it."""
 TALL, BASELINE = 16, 12
 """Pixels of a line of text, and from its top to its baseline."""
 TICK = 44
-"""Pixels that the label of a tick takes at most."""
+"""The most pixels of a tick's label."""
 SLOPES = (("dram_bytes_per_s", "memory"), ("cache_bytes_per_s", "cache"))
 
 Row = Mapping[str, Any]

@@ -12,7 +12,7 @@ SUFFIXES = (".html", ".htm")
 
 
 def check_page(output: Path) -> None:
-    """Raise ArchError for a file that is no page, or that may not be written."""
+    """Raise ArchError for a file that is not a page, or cannot be written."""
     if descriptor(output) is None and output.suffix.lower() not in SUFFIXES:
         what = f"{output.name} does not end in .html"
         raise ArchError(Problem(what, "a report is a page", path=str(output)))
@@ -20,7 +20,7 @@ def check_page(output: Path) -> None:
 
 
 def save_page(html: Callable[[], str], output: Path) -> Path:
-    """Write the page; it is made after the file is known to be writable."""
+    """Write the page, composed only once the file is known to be writable."""
     check_page(output)
     write(html(), output)
     return output

@@ -55,7 +55,7 @@ def policy(text: str) -> str:
         read = unescape(content) if kind == "style" else content
         digest = base64.b64encode(hashlib.sha256(read.encode()).digest()).decode()
         hashes[kind].append(f"'sha256-{digest}'")
-    allowed = [f"{kind}-src {' '.join(dict.fromkeys(found))}" for kind, found in hashes.items()]
+    allowed = [f"{kind}-src {' '.join(dict.fromkeys(digests))}" for kind, digests in hashes.items()]
     return "; ".join(["default-src 'none'", *allowed, "base-uri 'none'", "form-action 'none'"])
 
 

@@ -59,7 +59,7 @@ class SavedByOp:
 
 @dataclass(frozen=True)
 class KeptStorage:
-    """One kept storage: its bytes, the path of the operation that made it, and those that keep it."""
+    """One kept storage: its bytes, the operation that created it, and the operations that keep it."""
 
     bytes: int
     maker: str
@@ -78,12 +78,12 @@ class KeptStorages:
         """Bytes of all storages."""
         return sum(storage.bytes for storage in self.storages)
 
-    def made(self) -> dict[str, int]:
+    def bytes_by_op(self) -> dict[str, int]:
         """Kept bytes by the path of the operation that made them."""
-        made: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         for storage in self.storages:
-            made[storage.maker] = made.get(storage.maker, 0) + storage.bytes
-        return made
+            sizes[storage.maker] = sizes.get(storage.maker, 0) + storage.bytes
+        return sizes
 
 
 @dataclass
@@ -99,12 +99,12 @@ class _Running:
 class KeptRecorder:
     """Records what autograd saves within the block, by operation of an observed model.
 
-    `given` are the tensors that are not counted. It holds every storage that it sees: on a CPU with real
+    `inputs` are the tensors that are not counted. It holds every storage that it sees: on a CPU with real
     tensors nothing of the forward is freed until it is dropped.
     """
 
-    def __init__(self, given: Sequence[torch.Tensor]) -> None:
-        self._ledger = StorageLedger(given)
+    def __init__(self, inputs: Sequence[torch.Tensor]) -> None:
+        self._ledger = StorageLedger(inputs)
         self._keepers: dict[int, tuple[torch.Tensor, dict[str, None]]] = {}
         self._by_op: dict[str, dict[int, SavedByOp]] = {}
         self._op = _Running(OUTSIDE, ())
@@ -187,8 +187,8 @@ def kept_of_pass(
     `outputs`, if given, is a function of what the model returned, such as a loss outside of it: it runs while
     torch is watched, its storages made by no operation ("").
     """
-    given = [*model.parameters(), *model.buffers(), *inputs.values()]
-    with KeptRecorder(given) as recorder, observed(model, recorder):
+    tensors = [*model.parameters(), *model.buffers(), *inputs.values()]
+    with KeptRecorder(tensors) as recorder, observed(model, recorder):
         out = model(**inputs)
         if outputs is not None:
             out = outputs(out)
@@ -251,8 +251,8 @@ def run_of_op(
     shapes = [tuple(x.shape) for x in tensors]
     with default_dtype(DTYPES[setting.dtype]), torch.device(setting.device):
         leaf = leaf_of(op, shapes, n_experts)
-    given = [] if leaf is None else [*leaf.requires_grad_(trained).parameters(), *leaf.buffers()]
-    with setting.operators(), KeptRecorder(given) as recorder:
+    excepted = [] if leaf is None else [*leaf.requires_grad_(trained).parameters(), *leaf.buffers()]
+    with setting.operators(), KeptRecorder(excepted) as recorder:
         recorder.began(op.name, op, tensors)
         outputs = _run(op, leaf, tensors, setting, expert_of)
         recorder.returned(op.name, op, outputs)

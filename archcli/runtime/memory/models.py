@@ -92,14 +92,14 @@ def inputs_of(spec: Model, request: Request, setting: WitnessSetting) -> dict[st
 
 def replace_tensors(model: nn.Module, replaced: Callable[[torch.Tensor], torch.Tensor]) -> None:
     """Replace every weight and buffer of the model in place; tied ones stay tied."""
-    made: dict[int, torch.Tensor] = {}
+    new_of: dict[int, torch.Tensor] = {}
 
     def of(tensor: torch.Tensor) -> torch.Tensor:
-        if id(tensor) not in made:
+        if id(tensor) not in new_of:
             new = replaced(tensor)
             trains = isinstance(tensor, nn.Parameter)
-            made[id(tensor)] = nn.Parameter(new, tensor.requires_grad) if trains else new
-        return made[id(tensor)]
+            new_of[id(tensor)] = nn.Parameter(new, tensor.requires_grad) if trains else new
+        return new_of[id(tensor)]
 
     kept = [*model.parameters(), *model.buffers()]  # held, so that ids are not used again
     for module in model.modules():

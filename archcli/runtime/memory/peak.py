@@ -1,4 +1,4 @@
-"""Peak: the storages that exist at once while torch runs, and where in a pass they are most bytes.
+"""Peak memory of torch: the most bytes of storages alive at once, and the place in the pass.
 
 A dispatch mode books every storage that an operator of torch returns, and a finalizer takes it off as soon as
 nothing refers to it: what an allocator would hand out, without its rounding and its caches, and without the
@@ -46,7 +46,7 @@ Place = Callable[[], tuple[str, str]]
 
 
 class LivePeak(NamedTuple):
-    """The most bytes that were live at once, and where: the moment, and the operation's path or "".
+    """The most bytes live at once, with the moment and the operation's path, "" outside of one.
 
     `end` is what was live when the pass had ended.
     """
@@ -58,13 +58,13 @@ class LivePeak(NamedTuple):
 
 
 class LiveStorages(TorchDispatchMode):
-    """Books live storages within the block, except the `given` ones: weights, buffers and inputs."""
+    """Books live storages within the block, except the `excepted`: weights, buffers and inputs."""
 
     supports_higher_order_operators = True
 
-    def __init__(self, given: Iterable[torch.Tensor] = (), place: Place = lambda: ("", "")) -> None:
+    def __init__(self, excepted: Iterable[torch.Tensor] = (), place: Place = lambda: ("", "")) -> None:
         super().__init__()
-        self._given = {address(tensor): tensor.untyped_storage() for tensor in stored_in(list(given))}
+        self._excepted = {address(tensor): tensor.untyped_storage() for tensor in stored_in(list(excepted))}
         self._live: dict[int, int] = {}
         self._place = place
         self.now = 0
@@ -91,7 +91,7 @@ class LiveStorages(TorchDispatchMode):
     def _book(self, tensor: torch.Tensor) -> None:
         storage = tensor.untyped_storage()
         key = storage._cdata
-        if key in self._given or key in self._live:
+        if key in self._excepted or key in self._live:
             return
         self._live[key] = storage.nbytes()
         self.now += self._live[key]
@@ -137,8 +137,8 @@ def training_step_peak(  # noqa: PLR0913
         if chunks:
             extra = [_head_weight(spec, model)]
             loss = chunked_loss(extra[0], chunks)
-        given = [*model.parameters(), *model.buffers(), *inputs.values(), targets, *extra]
-        with op_log(model, experts=False) as log, LiveStorages(given, _placed(log)) as live:
+        held = [*model.parameters(), *model.buffers(), *inputs.values(), targets, *extra]
+        with op_log(model, experts=False) as log, LiveStorages(held, _placed(log)) as live:
             for _ in range(micro_batches):
                 out = model(**inputs)
                 total = out if "targets" in inputs else loss(out, targets)
@@ -174,26 +174,26 @@ def inference_peak(
     """
     request = request.resolved()
     size = min(chunk or request.seq_len, request.seq_len)
-    with prepared(spec, request, setting) as (model, given), torch.no_grad():
-        tokens = given.pop("tokens")
+    with prepared(spec, request, setting) as (model, inputs), torch.no_grad():
+        tokens = inputs.pop("tokens")
         before = inputs_of(spec, request.filling(), setting) if request.continues else {}
-        held = [*model.parameters(), *model.buffers(), tokens, *given.values(), *before.values()]
+        held = [*model.parameters(), *model.buffers(), tokens, *inputs.values(), *before.values()]
         with op_log(model, experts=False) as log, LiveStorages(held, _placed(log)) as live:
             cache = model.prefill(**before)[1] if request.continues else Cache()
             # filling the cache is no part of the pass, and what it holds is
             live.reset()
             if request.phase == "forward":
-                model(tokens, **given)
+                model(tokens, **inputs)
                 return live.peak
             for piece in tokens.split(size, 1):
                 # the first piece reads the source; later ones find it in the cache
-                source = {} if cache.length else given
+                source = {} if cache.length else inputs
                 cache = model.step(piece, cache, last_only=True, **source)[1]
         return live.peak
 
 
 def _placed(log: OpLog) -> Callable[[], tuple[str, str]]:
-    """Where torch is, by the log: an operation's forward, the loss after them, or a backward."""
+    """The current place by the log: an operation's forward, the loss, or a backward."""
 
     def place() -> tuple[str, str]:
         path, phase = log.place()

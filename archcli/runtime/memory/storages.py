@@ -57,16 +57,16 @@ def is_of_wrappers(types: Iterable[type]) -> bool:
 class StorageLedger:
     """Storages by address, each with the operation during which it first appeared.
 
-    `given` are those of weights, buffers and the pass's inputs.
+    `excepted` are those of weights, buffers and the pass's inputs.
     """
 
-    def __init__(self, given: Iterable[torch.Tensor]) -> None:
-        self._given = {address(tensor): tensor.untyped_storage() for tensor in given}
+    def __init__(self, excepted: Iterable[torch.Tensor]) -> None:
+        self._excepted = {address(tensor): tensor.untyped_storage() for tensor in excepted}
         self._seen: dict[int, Seen] = {}
 
     def is_given(self, tensor: torch.Tensor) -> bool:
         """Whether the tensor lies in a weight, a buffer or an input of the pass."""
-        return address(tensor) in self._given
+        return address(tensor) in self._excepted
 
     def enter(self, tensors: Iterable[torch.Tensor], maker: str) -> None:
         """Book the storages that were not seen before as made by the operation at the path."""

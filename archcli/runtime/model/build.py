@@ -77,7 +77,7 @@ class BuildTape(NodeTape):
         """The same tape: it makes the leaves of what it runs."""
         return self
 
-    def own(self) -> BuildTape:
+    def unshared(self) -> BuildTape:
         """A tape that makes leaves in this node, though the others are of the node that lends them."""
         return BuildTape(self.node, self.path, self.n_experts, self.first, is_own=True)
 
@@ -183,7 +183,7 @@ class LanguageModel(ModuleNode):
         if targets is not None:
             self.spec.require_tokens(tokens.shape[1])
         answer: torch.Tensor = super().forward(
-            **_given(tokens=tokens, source=source, positions=positions, targets=targets),
+            **_present(tokens=tokens, source=source, positions=positions, targets=targets),
             **self._media(tokens, media),
         )[0]
         return answer
@@ -212,7 +212,7 @@ class LanguageModel(ModuleNode):
         if read and cache.length:
             raise ArchError("images and sounds stand in the prompt alone", "prefill with them")
         logits, layers = super().forward(
-            **_given(tokens=tokens, source=source, positions=positions),
+            **_present(tokens=tokens, source=source, positions=positions),
             **read,
             cache=cache.layers,
             last_only=last_only,
@@ -283,7 +283,7 @@ def empty_inputs(spec: Model, request: Request) -> dict[str, Any]:
     """Uninitialised input tensors of a pass, and its media, by the names of the model's arguments."""
     dtypes = {"ids": torch.int64, "features": None}
     read: dict[str, Any] = tree_map(
-        lambda given: torch.empty(given.shape, dtype=dtypes[given.kind]), InputSpec, spec.reads(request)
+        lambda read: torch.empty(read.shape, dtype=dtypes[read.kind]), InputSpec, spec.reads(request)
     )
     return read
 
@@ -295,7 +295,7 @@ def example_inputs(
     return list(empty_inputs(spec, Request("forward", batch_size, seq_len, source_len=source_len)).values())
 
 
-def _given(**inputs: torch.Tensor | None) -> dict[str, torch.Tensor]:
+def _present(**inputs: torch.Tensor | None) -> dict[str, torch.Tensor]:
     """The inputs without those that are None."""
     return {name: value for name, value in inputs.items() if value is not None}
 

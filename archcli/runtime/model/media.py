@@ -1,4 +1,4 @@
-"""Images and sounds that a built model is given, checked against its towers and the prompt.
+"""Images and sounds for a built model, checked against its towers and the prompt.
 
 B batch, T tokens of the prompt, n pieces of an image.
 """
@@ -20,13 +20,13 @@ AXES = 4
 
 
 class CheckedMedia(tuple[GivenMedium, ...]):
-    """Media of a prompt that were compared with it once: passes over it need not wait for that again."""
+    """Media of a prompt that were checked once: later passes skip the check."""
 
     __slots__ = ()
 
 
 def given_media(model: Any, tokens: torch.Tensor, media: Sequence[Any]) -> tuple[GivenMedium, ...]:
-    """The media of a prompt [B, T]; ArchError where the model or the prompt has no place for them.
+    """The media of a prompt [B, T]. Raises ArchError where the model or the prompt has no place for them.
 
     A tensor alone is an image or a sound in one piece, of the size that it has.
     """
@@ -35,10 +35,10 @@ def given_media(model: Any, tokens: torch.Tensor, media: Sequence[Any]) -> tuple
     spec: Model = model.spec
     if not any(tower.part in model._modules for tower in spec.towers):
         raise ArchError("this model was built without parts for images and sounds", "build it with them")
-    given = tuple([_medium(spec, item) for item in media])
-    for item in given:
+    read_media = tuple([_medium(spec, item) for item in media])
+    for item in read_media:
         check_runs(spec.tower_of(item.medium), item.medium)
-    for tower, read in by_tower(spec, given):
+    for tower, read in by_tower(spec, read_media):
         if tower.added:
             vectors = sum(tower.vectors_of(item.medium) for item in read)
             _check_added(tower.part, vectors, len(read), tokens.shape[1])
@@ -51,11 +51,11 @@ def given_media(model: Any, tokens: torch.Tensor, media: Sequence[Any]) -> tuple
             what = f"a prompt has {' or '.join(map(str, placed))} tokens {tower.token}"
             given_by = f"{len(read)} media" if tower.crosses else f"{needed} vectors"
             raise ArchError(f"{what}, and {tower.part} gives {given_by}", "one token for each")
-    return given
+    return read_media
 
 
 def _check_added(part: str, vectors: int, media: int, tokens: int) -> None:
-    """Refuse a prompt whose tokens are more or less than the vectors of one medium, which are added."""
+    """Refuse a prompt with more or fewer tokens than the vectors of its medium, which are added to them."""
     if media != 1 or vectors != tokens:
         what = f"a prompt has {tokens} tokens, and {part} gives {vectors} vectors of {media} media"
         raise ArchError(what, "they are added: one medium, and a token for each vector")
@@ -69,7 +69,7 @@ def _medium(spec: Model, item: Any) -> GivenMedium:
 
 
 FIRST = 3
-"""Tokens of text before the first medium and between two, where there are so many."""
+"""The most tokens of text before the first medium, and between two."""
 
 
 def with_media(spec: Model, text: torch.Tensor, media: Sequence[Medium]) -> torch.Tensor:
@@ -91,7 +91,7 @@ def with_media(spec: Model, text: torch.Tensor, media: Sequence[Medium]) -> torc
 
 
 def prompt_of(spec: Model, ids: torch.Tensor, media: Sequence[Medium]) -> torch.Tensor:
-    """The first of the ids [B, T] as text, so many that with the media they are T again."""
+    """The first of the ids [B, T] as text, so that text and media are T tokens together."""
     placed = sum(spec.tower_of(medium).placed(medium) for medium in media)
     return with_media(spec, ids[:, : ids.shape[1] - placed], media)
 
@@ -107,12 +107,12 @@ def empty_media(spec: Model) -> tuple[GivenMedium, ...]:
 
 
 def tokens_below(spec: Model) -> int:
-    """Tokens that a medium of usual size is added to; 0 where vectors stand in the place of tokens."""
+    """Tokens that a usual medium is added to; 0 where its vectors replace tokens."""
     return max((tower.vectors_of(tower.usual) for tower in spec.towers if tower.added), default=0)
 
 
 def fewer_positions(spec: Model, media: Sequence[GivenMedium]) -> int:
-    """How many positions fewer than tokens these media take, where positions go by rows and columns."""
+    """Tokens of media beyond their positions, where positions go by rows and columns."""
     grids = [
         tower.grid_of(item.medium) for tower, read in by_tower(spec, media) if tower.sections for item in read
     ]

@@ -72,7 +72,7 @@ class NodeTape:
         """None: the weights exist."""
         return None
 
-    def own(self) -> NodeTape:
+    def unshared(self) -> NodeTape:
         """The same tape: leaves of an occurrence's own are found first."""
         return self
 

@@ -23,7 +23,7 @@ def random_inputs(
 ) -> dict[str, Any]:
     """What the pass reads, by the names of the model's arguments: tensors, and media of the prompt."""
     inputs: dict[str, Any] = tree_map(
-        lambda given: random_input(given, dtype, generator), InputSpec, spec.reads(request)
+        lambda read: random_input(read, dtype, generator), InputSpec, spec.reads(request)
     )
     if request.in_prompt:
         from archcli.runtime.model.media import prompt_of  # of models with towers alone
@@ -34,11 +34,11 @@ def random_inputs(
     return inputs
 
 
-def random_input(given: InputSpec, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+def random_input(read: InputSpec, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """Ids of the table's entries, or features."""
-    if given.n_ids is None:
-        return torch.randn(given.shape, generator=generator).to(dtype)
-    return torch.randint(given.n_ids, given.shape, generator=generator)
+    if read.n_ids is None:
+        return torch.randn(read.shape, generator=generator).to(dtype)
+    return torch.randint(read.n_ids, read.shape, generator=generator)
 
 
 def random_targets(spec: Any, batch_size: int, seq_len: int, generator: torch.Generator) -> torch.Tensor:

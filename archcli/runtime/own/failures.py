@@ -1,4 +1,4 @@
-"""What a stranger's module raises, as one message: what it did, where in its code, and what helps."""
+"""An exception of a user's module as one message: the cause, the line of its code, a hint."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MOST_FRAMES = 5
 
 
 class RunError(ArchError):
-    """A module's run that failed. `text` is what it raised, and the line of code that did.
+    """A module's run that failed. `text` is the exception with its line of code.
 
     `needs_values` where real tensors may do what fake ones cannot.
     """
@@ -71,7 +71,7 @@ def _first_line(error: BaseException) -> str:
 
 
 @contextmanager
-def told_of_failures(run_on: str, given: Callable[[], list[str]], watch: ModuleWatch) -> Iterator[None]:
+def told_of_failures(run_on: str, inputs: Callable[[], list[str]], watch: ModuleWatch) -> Iterator[None]:
     """Raise ArchError in place of whatever a module raises within the block."""
     log = logging.getLogger("torch._subclasses.fake_tensor")
     level = log.level
@@ -81,15 +81,15 @@ def told_of_failures(run_on: str, given: Callable[[], list[str]], watch: ModuleW
     except ArchError:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's code may raise anything
-        raise _told(error, run_on, ", ".join(given()) or "none", watch) from None
+        raise _with_line(error, run_on, ", ".join(inputs()) or "none", watch) from None
     finally:
         log.setLevel(level)
 
 
-def _told(error: BaseException, run_on: str, given: str, watch: ModuleWatch) -> RunError:
+def _with_line(error: BaseException, run_on: str, inputs: str, watch: ModuleWatch) -> RunError:
     """The error of a run, with its own words and its line."""
     frames = their_frames(error)
-    problem = _problem(error, frames, run_on, given, watch)
+    problem = _problem(error, frames, run_on, inputs, watch)
     failed = RunError(problem)
     failed.needs_values = problem.hint == ON_CPU
     failed.text = " ".join([str(error), *(frame.line or "" for frame in frames[-1:])])
@@ -97,7 +97,7 @@ def _told(error: BaseException, run_on: str, given: str, watch: ModuleWatch) -> 
 
 
 def _problem(
-    error: BaseException, frames: Sequence[FrameSummary], run_on: str, given: str, watch: ModuleWatch
+    error: BaseException, frames: Sequence[FrameSummary], run_on: str, inputs: str, watch: ModuleWatch
 ) -> Problem:
     at = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     first = _first_line(error)
@@ -110,7 +110,7 @@ def _problem(
     shapes = ", ".join(f"[{', '.join(map(str, shape))}]" for shape in fault.inputs) if fault else ""
     what = f"{where} raises {type(error).__name__}{f' at {at}' if at else ''}: {first}"
     to_it = f"; it was given {shapes}" if shapes else ""
-    hint = f"the inputs are {given}; --input states others"
+    hint = f"the inputs are {inputs}; --input states others"
     if fault is not None and fault.class_name == "Embedding" and "indices" in first:
         hint += ", with ids in whole numbers: int64"
     if run_on == "meta" and ("device" in first or "subclass" in first or _is_of_fakes(error)):

@@ -45,26 +45,26 @@ def without_values(module: nn.Module, inputs: Any) -> Iterator[tuple[Any, KnownV
         faked = _faking(mode, values)
         stack.enter_context(_replaced(module, faked))
         stack.enter_context(_as_on_real_tensors())
-        given = tree_map_only(torch.Tensor, faked, inputs)  # outside of the mode, where values can be copied
+        fakes = tree_map_only(torch.Tensor, faked, inputs)  # outside of the mode, where values can be copied
         stack.enter_context(mode)
-        yield given, values
+        yield fakes, values
 
 
 def _faking(mode: FakeTensorMode, values: KnownValues) -> Callable[[Any], Any]:
     """A function that gives the fake of a tensor, the same for the same tensor."""
-    made: dict[int, tuple[Any, Any]] = {}
+    fake_of: dict[int, tuple[Any, Any]] = {}
     storages: dict[int, Any] = {}
 
     def faked(tensor: Any) -> Any:
-        if id(tensor) not in made:
+        if id(tensor) not in fake_of:
             fake = _same_form(tensor, mode, storages)
             trains = isinstance(tensor, nn.Parameter)
             fake = nn.Parameter(fake, tensor.requires_grad) if trains else _as_differentiable(fake, tensor)
             if not trains and tensor.device.type == "cpu" and _is_followed(tensor):
                 values.remember(fake, tensor.detach().clone())
             vars(fake).update(vars(tensor))
-            made[id(tensor)] = (tensor, fake)  # the tensor is held, so that its id is not used again
-        return made[id(tensor)][1]
+            fake_of[id(tensor)] = (tensor, fake)  # the tensor is held, so that its id is not used again
+        return fake_of[id(tensor)][1]
 
     return faked
 
@@ -105,8 +105,8 @@ def _replaced(module: nn.Module, faked: Callable[[Any], Any]) -> Iterator[None]:
 def unregistered_tensors(module: nn.Module) -> list[torch.Tensor]:
     """Tensors of a module that are no parameters or buffers: in lists, dicts, and modules in these."""
     known = {id(x) for x in (*module.parameters(), *module.buffers())}
-    found = {id(x): x for held in _holders(module) for x in tensors_in(_with_tensors(held))}
-    return [x for key, x in found.items() if key not in known]
+    tensors = {id(x): x for held in _holders(module) for x in tensors_in(_with_tensors(held))}
+    return [x for key, x in tensors.items() if key not in known]
 
 
 def _with_tensors(held: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def _with_tensors(held: dict[str, Any]) -> dict[str, Any]:
 
 
 def _holders(module: nn.Module) -> Iterator[dict[str, Any]]:
-    """The dicts in which a module keeps tensors, and those of modules that only a list of it has."""
+    """The dicts in which a module keeps tensors, and those of modules in plain lists."""
     waiting, seen = [module], {id(module)}
     while waiting:
         child = waiting.pop()

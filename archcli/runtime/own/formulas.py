@@ -111,7 +111,7 @@ NO_PRODUCTS = JOINS | _names(
     "quantized::embedding_bag_byte_rowwise_offsets quantized::embedding_bag_4bit_rowwise_offsets "
     "quantized::linear_prepack quantized::conv1d_prepack quantized::conv2d_prepack "
 )
-"""Operations on several floating tensors that contract nothing, beyond those that torch calls pointwise."""
+"""Operations on several floating tensors without a product, beyond torch's pointwise ones."""
 
 ALONE = ("linalg_", "_linalg_", "_fft_", "fft_", "_pdist", "cholesky", "matrix_", "lu_", "qr", "svd", "geqrf")
 """Beginnings of names of operations that multiply within one tensor: decompositions, transforms."""
@@ -139,7 +139,7 @@ MASKS = {"attn_mask": 5, "attn_bias": 3}
 
 def attention_cost(name: str, args: Any, kwargs: Any, allowed: Allowed) -> OpCost:
     """The cost of attention in one kernel: exact pairs where its mask is known, else all."""
-    first, causal_at, asked, ran = ATTENTION[name]
+    first, causal_at, needed, ran = ATTENTION[name]
     q, k, v = args[first : first + 3]
     causal = kwargs.get("is_causal", args[causal_at] if len(args) > causal_at else False)
     mask = _mask_among(name, args, kwargs)
@@ -148,9 +148,9 @@ def attention_cost(name: str, args: Any, kwargs: Any, allowed: Allowed) -> OpCos
     pairs, known = _pairs(q, k, mask, causal=causal, allowed=allowed)
     # scores and what is mixed by them; backward each has two gradients, and scores are made anew
     scores = 2 * math.prod(q.shape[:-2]) * square * q.shape[-1]
-    executed = whole * asked // 2 + (scores if ran > asked else 0)
+    executed = whole * needed // 2 + (scores if ran > needed else 0)
     heads = math.prod(q.shape[:-2])
-    exact = whole * asked // 2 if pairs is None else whole * asked // 2 * pairs // (heads * square or 1)
+    exact = whole * needed // 2 if pairs is None else whole * needed // 2 * pairs // (heads * square or 1)
     return OpCost(OpClass.CONTRACTION, exact, executed, known)
 
 
@@ -196,7 +196,7 @@ def cost_of(func: Any, args: Any, kwargs: Any, out: Any, allowed: Allowed) -> Op
         )
     if _may_contract(func, name, args, kwargs):
         return None
-    return _other(func, name, args, kwargs, out)
+    return _elementwise_cost(func, name, args, kwargs, out)
 
 
 def packet_of(func: Any) -> Any:
@@ -255,7 +255,7 @@ MOVES = _names(
     "repeat_interleave squeeze unsqueeze slice_scatter select_scatter _pack_padded_sequence _to_dense "
     "bernoulli uniform normal clamp_max minimum sign sgn round floor ceil alias contiguous resize "
 )
-"""Operations that move, compare or draw, beyond those that a profile of archcli's own models meets."""
+"""Operations that move, compare or draw numbers, beyond those of archcli's own models."""
 _NORMS = ("norm", "softmax", "logsumexp")
 
 
@@ -265,21 +265,21 @@ def _transform(x: Any, axes: Sequence[int]) -> OpCost:
     return OpCost(OpClass.ELEMENTWISE, flops, flops)
 
 
-def _other(func: Any, name: str, args: Any, kwargs: Any, out: Any) -> OpCost:
+def _elementwise_cost(func: Any, name: str, args: Any, kwargs: Any, out: Any) -> OpCost:
     """The cost of an operation that is no product, for each element of its largest tensor."""
     tensors = [x for x in tree_leaves((args, kwargs, out)) if torch.is_tensor(x)]
     floating = [x for x in tensors if _has_numbers(x)]
     if func.is_view or not floating:
         return OpCost(OpClass.MOVEMENT, 0, 0)
-    each = 0 if name in MOVES else flops_per_element(name)
+    per_element = 0 if name in MOVES else flops_per_element(name)
     if (
         name == "linalg_solve_triangular"
     ):  # row after row: n (n - 1) / 2 multiply-adds and n divisions a column
         flops = args[0].shape[-1] * out.numel()
     elif name.startswith(OF_LISTS):
-        flops = each * sum(x.numel() for x in _first_list(args, floating))
+        flops = per_element * sum(x.numel() for x in _first_list(args, floating))
     else:
-        flops = each * max(x.numel() for x in floating)
+        flops = per_element * max(x.numel() for x in floating)
     if any(part in name for part in _NORMS):
         return OpCost(OpClass.NORMALIZATION, flops, flops)
     return OpCost(OpClass.ELEMENTWISE if flops else OpClass.MOVEMENT, flops, flops)

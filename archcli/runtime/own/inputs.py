@@ -39,12 +39,12 @@ def input_form(text: str, usual: str = "int64") -> InputForm:
 
     Raises ArchError for any other text.
     """
-    found = FORM.fullmatch(text.replace(" ", ""))
-    if found is None:
+    match = FORM.fullmatch(text.replace(" ", ""))
+    if match is None:
         several = len(re.findall(r"\]", text)) > 1
         hint = "give --input once for each" if several else "'ids=int64[1,2048]' is one: name, dtype, sizes"
         raise ArchError(f"--input {quote(text)} is no input", hint)
-    name, dtype, sizes = found.groups()
+    name, dtype, sizes = match.groups()
     dtype = dtype or usual
     known = DTYPES.get(dtype) or vars(torch).get(dtype)
     if not isinstance(known, torch.dtype) or not _is_usable(known):
@@ -70,8 +70,8 @@ def filled(call: OwnCall) -> OwnCall:
     if not call.args and not call.kwargs:
         return replace(call, kwargs=dict(dummies)) if isinstance(dummies, Mapping) else call
     args: list[Any] = []
-    kwargs = {name: _stated(value, call)[1] for name, value in call.kwargs.items()}
-    for name, value in (_stated(given, call) for given in call.args):
+    kwargs = {name: _tensor_of_text(value, call)[1] for name, value in call.kwargs.items()}
+    for name, value in (_tensor_of_text(value, call) for value in call.args):
         if not name:
             args.append(value)
         elif name in kwargs:
@@ -81,11 +81,11 @@ def filled(call: OwnCall) -> OwnCall:
     return replace(call, args=tuple(args), kwargs=kwargs)
 
 
-def _stated(given: Any, call: OwnCall) -> tuple[str, Any]:
+def _tensor_of_text(value: Any, call: OwnCall) -> tuple[str, Any]:
     """(name, tensor) of a text that states one; anything else has no name, and stays as it is."""
-    if type(given) is not str or "[" not in given:
-        return "", given
-    form = input_form(given, usual_dtype(call.module))
+    if type(value) is not str or "[" not in value:
+        return "", value
+    form = input_form(value, usual_dtype(call.module))
     return form.name, _tensor(form, call.run_on)
 
 

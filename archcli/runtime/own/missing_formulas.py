@@ -91,8 +91,8 @@ def _sparse_product(_x: Any, a: Any, b: Any, *_: Any, **__: Any) -> int:
 def stored_product(a: Any, b: Any) -> int:
     """FLOPs of a product of which one side is sparse: 2 for each stored element and column."""
     first = a.layout is not torch.strided
-    stored, other = (a, b) if first else (b, a)
-    columns = 1 if other.dim() == 1 else other.shape[-1 if first else -2]
+    stored, factor = (a, b) if first else (b, a)
+    columns = 1 if factor.dim() == 1 else factor.shape[-1 if first else -2]
     elements = stored._values() if stored.layout is torch.sparse_coo else stored.values()
     return 2 * elements.numel() * columns
 

@@ -56,12 +56,12 @@ def owned_weights(module: nn.Module) -> Owned:
     owned = Owned({}, {}, [])
     first: dict[int, str] = {}
     for name, weight in module.named_parameters(remove_duplicate=False):
-        path, _, own = name.rpartition(".")
+        path, _, weight_name = name.rpartition(".")
         if id(weight) in first:
             owned.ties.append(f"{name} is {first[id(weight)]}")
             continue
         first[id(weight)] = name
-        owned.shapes.setdefault(path, {})[own] = tuple(weight.shape)
+        owned.shapes.setdefault(path, {})[weight_name] = tuple(weight.shape)
         owned.trained[path] = owned.trained.get(path, False) or weight.requires_grad
     return owned
 
@@ -86,18 +86,18 @@ def _rows_at(
 ) -> Iterator[Row]:
     """The rows of one module: one for all its calls that are equal."""
     weights = owned.shapes.get(path, {})
-    made: dict[object, Row] = {}
+    rows: dict[object, Row] = {}
     for visit in calls or [Visit(0, path, holders[path].class_name)]:
-        if not visit.ran and not (weights and not made):
+        if not visit.ran and not (weights and not rows):
             continue
         parts = _parts(visit.ran)
         key = (visit.inputs, visit.outputs, parts)
-        if key in made:
-            made[key] = replace(made[key], times=made[key].times + 1)
+        if key in rows:
+            rows[key] = replace(rows[key], times=rows[key].times + 1)
             continue
         # weights are stored once, with the first of several kinds of call
-        stored = {} if made else weights
-        made[key] = Row(
+        stored = {} if rows else weights
+        rows[key] = Row(
             path=path,
             group=group_of(path, visit.class_name),
             op=ModuleCall(path.rpartition(".")[2], visit.class_name, _way(path, holders)),
@@ -111,7 +111,7 @@ def _rows_at(
             trained=owned.trained.get(path, True),
             stored=int(bool(stored)),
         )
-    yield from made.values()
+    yield from rows.values()
 
 
 def _way(path: str, holders: dict[str, PathModule]) -> tuple[PathModule, ...]:

@@ -32,10 +32,11 @@ TRAIN = "train"
 
 @dataclass(frozen=True)
 class OwnCall:
-    """A call of a module: its arguments, the method, forward or train, and where it runs.
+    """A call of a module.
 
-    `loss` is a function of the output; without it the sum of the output, or the loss in it. `source` says
-    where the module comes from.
+    args, kwargs: its arguments. source: the module's origin in words.
+    method: the called one. phase: forward or train. run_on: meta, cpu or cuda.
+    loss: a function of the output; None for the loss in the output, else its sum.
     """
 
     module: nn.Module
@@ -86,9 +87,10 @@ class OwnCall:
         try:
             signature.bind(*self.args, **self.kwargs)
         except TypeError as error:
-            given = ", ".join(self.described())
+            described = ", ".join(self.described())
             raise ArchError(
-                f"{what}: {error}{f'; given were {given}' if given else ''}", _example(self.module, takes)
+                f"{what}: {error}{f'; given were {described}' if described else ''}",
+                _example(self.module, takes),
             ) from None
         return self
 
@@ -205,23 +207,23 @@ def _watched(call: OwnCall, *, memory: bool) -> Ran:
     module = call.module
     with ExitStack() as stack:
         stack.enter_context(as_asked(call))
-        given, values = _tensors_of(call, stack)
+        inputs, values = _tensors_of(call, stack)
         watch = ModuleWatch(module, values)
         stack.enter_context(told_of_failures(call.run_on, call.typed, watch))
-        held = [*module.parameters(), *module.buffers(), *unregistered_tensors(module), *_inputs_in(given)]
+        held = [*module.parameters(), *module.buffers(), *unregistered_tensors(module), *_inputs_in(inputs)]
         stack.enter_context(watching(module, watch))
         live = LiveStorages(held, lambda: _place(watch))
         if memory:
             stack.enter_context(live)
-        kept = one_pass(call, given, live)
-        return Ran(watch, _memory(call, given, live, kept) if memory else None)
+        kept = one_pass(call, inputs, live)
+        return Ran(watch, _memory(call, inputs, live, kept) if memory else None)
 
 
 def _tensors_of(call: OwnCall, stack: ExitStack) -> tuple[Any, KnownValues]:
-    """The arguments that the run takes, and known values: fake ones, or those that were given."""
-    given = (call.args, dict(call.kwargs))
+    """The arguments of the run, fake or real, and the known values of fake ones."""
+    inputs = (call.args, dict(call.kwargs))
     if call.run_on == "meta":
-        return stack.enter_context(without_values(call.module, given))
+        return stack.enter_context(without_values(call.module, inputs))
     for name, weight in [*call.module.named_parameters(), *call.module.named_buffers()]:
         if weight.device.type == "meta":
             what = f"{name} has no values, so nothing can run on {call.run_on}"
@@ -229,12 +231,12 @@ def _tensors_of(call: OwnCall, stack: ExitStack) -> tuple[Any, KnownValues]:
         if weight.device.type != call.run_on:
             what = f"{name} is on {weight.device.type}, and the module is to run on {call.run_on}"
             raise ArchError(what, f"move it: module.to({call.run_on!r})")
-    return given, KnownValues(None)
+    return inputs, KnownValues(None)
 
 
-def one_pass(call: OwnCall, given: Any, live: LiveStorages | None = None) -> int:
+def one_pass(call: OwnCall, inputs: Any, live: LiveStorages | None = None) -> int:
     """Run the forward, and the backward where it trains; returns the bytes that live between both."""
-    args, kwargs = given
+    args, kwargs = inputs
     run = call.module if call.method == "forward" else getattr(call.module, call.method)
     with torch.set_grad_enabled(call.trains):
         out = run(*args, **kwargs)
@@ -254,9 +256,9 @@ def one_pass(call: OwnCall, given: Any, live: LiveStorages | None = None) -> int
 
 def loss_of(out: Any) -> torch.Tensor:
     """The loss in a model's output where it has one, else the sum of what depends on a weight."""
-    stated = out.get("loss") if isinstance(out, Mapping) else None
-    if torch.is_tensor(stated):
-        return stated
+    loss = out.get("loss") if isinstance(out, Mapping) else None
+    if torch.is_tensor(loss):
+        return loss
     tensors = [x for x in tensors_in(out) if x.requires_grad]
     if not tensors:
         raise ArchError("nothing in the output depends on a trained weight", "it has no backward")
@@ -269,11 +271,11 @@ def _place(watch: ModuleWatch) -> tuple[str, str]:
     return visit.path, stage
 
 
-def _memory(call: OwnCall, given: Any, live: LiveStorages, kept: int) -> StepMemory:
+def _memory(call: OwnCall, call_inputs: Any, live: LiveStorages, kept: int) -> StepMemory:
     module = call.module
-    beside = [*module.buffers(), *unregistered_tensors(module)]
-    weights, buffers, inputs = _bytes(module.parameters()), _bytes(beside), _bytes(_inputs_in(given))
-    peak, there = live.peak, _bytes([*module.parameters(), *beside, *_inputs_in(given)])
+    constants = [*module.buffers(), *unregistered_tensors(module)]
+    weights, buffers, inputs = _bytes(module.parameters()), _bytes(constants), _bytes(_inputs_in(call_inputs))
+    peak, there = live.peak, _bytes([*module.parameters(), *constants, *_inputs_in(call_inputs)])
     trained = [x for x in module.parameters() if x.grad is not None]
     return StepMemory(
         weights=weights,
@@ -289,10 +291,10 @@ def _memory(call: OwnCall, given: Any, live: LiveStorages, kept: int) -> StepMem
     )
 
 
-def _inputs_in(given: Any) -> list[torch.Tensor]:
+def _inputs_in(inputs: Any) -> list[torch.Tensor]:
     """The tensors among arguments, those that an object of a class holds included."""
-    held = [vars(x) for x in tree_leaves(given) if "__dict__" in dir(x) and not torch.is_tensor(x)]
-    return tensors_in((given, held))
+    held = [vars(x) for x in tree_leaves(inputs) if "__dict__" in dir(x) and not torch.is_tensor(x)]
+    return tensors_in((inputs, held))
 
 
 def _bytes(tensors: Any) -> int:

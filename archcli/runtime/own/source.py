@@ -57,15 +57,15 @@ def module_named(name: str, run_on: str, *, here: bool) -> Made:
     """
     with import_path(here=here):
         thing = _thing(name)
-        made = thing
+        result = thing
         if not isinstance(thing, nn.Module):
-            made = _made(name, thing, without_values=run_on == "meta")
-    if isinstance(made, tuple) and made and isinstance(made[0], nn.Module):
-        return Made(made[0], *_arguments(made[1:]))
-    if not isinstance(made, nn.Module):
-        what = f"{name} returns {describe_argument(made)}, no module"
+            result = _constructed(name, thing, without_values=run_on == "meta")
+    if isinstance(result, tuple) and result and isinstance(result[0], nn.Module):
+        return Made(result[0], *_arguments(result[1:]))
+    if not isinstance(result, nn.Module):
+        what = f"{name} returns {describe_argument(result)}, no module"
         raise ArchError(what, "it has to return a torch.nn.Module, or (module, inputs)")
-    return Made(made, (), {})
+    return Made(result, (), {})
 
 
 def _thing(name: str) -> Any:
@@ -102,7 +102,7 @@ def _defined(module: Any) -> Iterator[str]:
     yield from (name for _, name in zip(range(3), makes, strict=False))
 
 
-def _made(name: str, thing: Any, *, without_values: bool) -> Any:
+def _constructed(name: str, thing: Any, *, without_values: bool) -> Any:
     if not callable(thing):
         what = f"{name} is {describe_argument(thing)}, and makes no module"
         near = list(_defined(thing)) if inspect.ismodule(thing) else []

@@ -125,8 +125,8 @@ def _recurrent(_values: Followed, func: Any, args: Any, kwargs: Any) -> Any:
     size = _workspace(shapes, args[0].dtype, args[7:], min(steps, most))
     if steps > most:
         half = most // 2
-        each = (size - _workspace(shapes, args[0].dtype, args[7:], half)) / (most - half)
-        size += round(each * (steps - most))
+        per_step = (size - _workspace(shapes, args[0].dtype, args[7:], half)) / (most - half)
+        size += round(per_step * (steps - most))
     return (*out[:3], torch.empty(size, dtype=torch.uint8))
 
 
@@ -134,8 +134,8 @@ def _workspace(shapes: Any, dtype: torch.dtype, options: Any, steps: int) -> int
     """Bytes of the workspace of one run for real, of so many steps."""
     shapes = ((steps, *shapes[0][1:]), *shapes[1:])
     with unset_fake_temporarily(), torch.enable_grad():
-        given = [torch.zeros(shape, dtype=dtype) for shape in shapes]
-        return int(aten.mkldnn_rnn_layer.default(*given, *options)[3].numel())
+        tensors = [torch.zeros(shape, dtype=dtype) for shape in shapes]
+        return int(aten.mkldnn_rnn_layer.default(*tensors, *options)[3].numel())
 
 
 def _recurrent_backward(_values: Followed, func: Any, args: Any, kwargs: Any) -> Any:

@@ -72,18 +72,18 @@ def timed_module(call: OwnCall, passes: int | None = None) -> ModuleRun:
 
 def _passes(call: OwnCall, passes: int | None) -> tuple[list[float], list[list[Clocked]]]:
     """Seconds of plain passes, and what was clocked in the timed ones between them."""
-    given = (call.args, dict(call.kwargs))
+    inputs = (call.args, dict(call.kwargs))
     plain: list[float] = []
     timed: list[list[Clocked]] = []
     start = perf_counter()
     with as_asked(call):
         while len(plain) < (passes or USUAL_PASSES):
             begin = perf_counter()
-            one_pass(call, given)
+            one_pass(call, inputs)
             plain.append(perf_counter() - begin)
             watch = TimedWatch(call.module)
             with told_of_failures("cpu", call.described, watch), watching(call.module, watch):
-                one_pass(call, given)
+                one_pass(call, inputs)
             timed.append(watch.clocked)
             if passes is None and perf_counter() - start > MOST_SECONDS:
                 break

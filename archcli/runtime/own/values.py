@@ -1,4 +1,4 @@
-"""Values beside fake tensors: what masks hold, and what control flow asks, where no weight decides it.
+"""Values of fake tensors that no weight decides: masks, and conditions of control flow.
 
 A fake tensor has a shape and no values. A causal mask, positions and padding follow from sizes and from the
 ids that are given, and not from weights: an operation whose inputs all have known values is computed for real
@@ -42,10 +42,10 @@ class KnownValues:
             self._known[fake] = value
 
     def of(self, tensor: Any) -> torch.Tensor | None:
-        """The values of a tensor: its own where it is real, those that are followed where it is fake."""
+        """The values of a tensor: of a fake one those that were followed."""
         if type(tensor) is FakeTensor:
-            found: torch.Tensor | None = self._known.get(tensor)
-            return found
+            value: torch.Tensor | None = self._known.get(tensor)
+            return value
         return tensor if tensor.device.type != "meta" else None
 
     def allowed(self, mask: Any) -> tuple[int, int] | None:
@@ -85,7 +85,7 @@ class KnownValues:
         return out
 
     def follow(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
-        """Remember the values of what an operation gave, where those of its inputs are known."""
+        """Compute and remember the values of an operation's results from known inputs."""
         real = self._real(func, args, kwargs)
         if real is None:
             for tensor in _written(func, args, kwargs):
@@ -130,20 +130,20 @@ class KnownValues:
         """Fakes of real tensors, whose values are remembered."""
 
         def fake(value: torch.Tensor) -> Any:
-            made = fake_of(value, self.mode)
-            self.remember(made, value)
-            return made
+            faked = fake_of(value, self.mode)
+            self.remember(faked, value)
+            return faked
 
         return tree_map_only(torch.Tensor, fake, real)
 
 
 def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
     """The tensors that an operation writes into."""
-    given = {**kwargs, **{at.name: x for at, x in zip(func._schema.arguments, args, strict=False)}}
+    arguments = {**kwargs, **{at.name: x for at, x in zip(func._schema.arguments, args, strict=False)}}
     writes = [
         at.name for at in func._schema.arguments if at.alias_info is not None and at.alias_info.is_write
     ]
-    return _tensors([given.get(name) for name in writes])
+    return _tensors([arguments.get(name) for name in writes])
 
 
 def _require_one_dtype(func: Any, args: Any) -> None:

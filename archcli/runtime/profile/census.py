@@ -55,11 +55,13 @@ class Executed(NamedTuple):
 
 def executed(func: Any, name: str, args: Any, kwargs: Any, out: Any) -> Executed:
     """The FLOPs and elements of one call of an operation, `name` without its namespace."""
-    given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-    made = [leaf for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
-    over = {id(tensor) for tensor in made} if name in OVERWRITES else set()
-    read = sum(_elements(tensor) for tensor in given if id(tensor) not in over)
-    return Executed(_flops(func, name, args, kwargs, out, [*given, *made]), read, sum(map(_elements, made)))
+    inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    outputs = [leaf for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
+    over = {id(tensor) for tensor in outputs} if name in OVERWRITES else set()
+    read = sum(_elements(tensor) for tensor in inputs if id(tensor) not in over)
+    return Executed(
+        _flops(func, name, args, kwargs, out, [*inputs, *outputs]), read, sum(map(_elements, outputs))
+    )
 
 
 def _flops(func: Any, name: str, args: Any, kwargs: Any, out: Any, tensors: list[torch.Tensor]) -> int | None:

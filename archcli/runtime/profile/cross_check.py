@@ -1,4 +1,4 @@
-"""A check of the profile by a second method: a clock read before and after each row.
+"""A check of the profile by a second method: reading the clock before and after each row.
 
 A row's time by the clock includes dispatch and Python, which the profile leaves to the framework. So the
 ranges of the rows in a trace are summed up, too, which have the same extent as the clock's; and what is
@@ -64,7 +64,7 @@ class RowTimes(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """The share of some rows in the time of all rows: by profile, by trace ranges, and by clock."""
+    """The share of rows in the time of all: by the profile, by ranges of a trace, and by the clock."""
 
     profile: float
     ranges: float

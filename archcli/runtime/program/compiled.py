@@ -1,4 +1,4 @@
-"""Compiled graphs of a program: the modules that each of their kernels was made from.
+"""Compiled graphs of a program: the modules behind each of their kernels.
 
 torch keeps the stack of modules on every node of a graph, on those of a gradient that of its forward. A
 kernel that several modules were fused into is placed at the module that holds them all; it is never split.
@@ -30,7 +30,7 @@ from archcli.runtime.program.modules import WRAPPERS
 
 STACK, FORWARD_STACK = "nn_module_stack", "fwd_nn_module_stack"
 INDEX = re.compile(r"\._modules\[['\"]?(\w+)['\"]?\]|\[['\"]?(\w+)['\"]?\]")
-"""A step in dynamo's name of a module, `L['self'].net[0]` or `._modules['0']`, that is no attribute."""
+"""An index in dynamo's name of a module, `L['self'].net[0]` or `._modules['0']`."""
 
 
 class _Placed(NamedTuple):
@@ -102,7 +102,7 @@ class CompiledProgram:
         self._settings.enter_context(noting(self.noted))
 
     def labelled(self, events: list[Event]) -> list[Event]:
-        """The events with a range around each kernel of a compiled graph, named after its modules."""
+        """The events, with each compiled kernel in a range named after its modules."""
         if not self.graphs:
             return events
         graphs = [[_kernel(launch, graph) for launch in graph.launches] for graph in self.graphs]
@@ -148,13 +148,13 @@ def _named(place: str, module: Any) -> tuple[str, str]:
     """Path and class of an entry of a node's stack of modules, `("L['self'].h.0", Block)`."""
     # a class, or its name with that of its Python module
     name = str(getattr(module, "__qualname__", module)).rpartition(".")[2]
-    inner = INDEX.sub(lambda found: f".{found[1] or found[2]}", re.sub(r"^L\[[^\]]*\]", "", place))
+    inner = INDEX.sub(lambda match: f".{match[1] or match[2]}", re.sub(r"^L\[[^\]]*\]", "", place))
     steps = [step for step in inner.split(".") if step and step not in {*WRAPPERS, "_modules"}]
     return ".".join(steps), name
 
 
 def _kernel(launch: Launch, graph: CompiledGraph) -> Kernel:
-    """A launch with the module that holds all that it computes, and its class."""
+    """A launch as a kernel: its class, and the module that holds all its operations."""
     paths = dict.fromkeys(piece.path for piece in launch.pieces if piece.path)
     classes = {class_by_name(piece.name) for piece in launch.pieces}
     op_class = classes.pop() if len(classes) == 1 else FUSED_KERNELS
@@ -184,7 +184,7 @@ def _common(paths: list[list[str]]) -> list[str]:
 
 
 def _nearest(names: Sequence[str], graphs: Sequence[Sequence[Kernel]]) -> int:
-    """The index of the graph whose kernels are those of a call, else of the one that has most of them."""
+    """The index of the graph with the kernels of a call, else with most of them."""
     seen = Counter(names)
 
     def shared(i: int) -> float:

@@ -32,7 +32,7 @@ class StepCounting(Counting):
     def __init__(self, modules: ModuleRanges) -> None:
         super().__init__(modules.log)
         self.modules = modules
-        self.matmul, self.other = Counter[tuple[str, str, str]](), 0
+        self.matmul, self.other_flops = Counter[tuple[str, str, str]](), 0
         self.by_dtype, self.uncounted = Counter[str](), Counter[str]()
         self.tokens: tuple[int, int] | None = None
 
@@ -59,9 +59,9 @@ class StepCounting(Counting):
             return self._higher_order(func, args, kwargs)
         if _is_wrapper(func):  # under inference_mode it comes here whole
             with self:
-                made = func.decompose(*args, **kwargs)
-            if made is not NotImplemented:
-                return made
+                result = func.decompose(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
         out = func(*args, **kwargs)
         if not is_view(func):
             try:
@@ -77,7 +77,7 @@ class StepCounting(Counting):
         self._keep(name, cost_as_executed(func, args, kwargs, out), args)
 
     def _higher_order(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run what takes functions, such as flex_attention; what those call is not seen."""
+        """Run an operator that takes functions, such as flex_attention; their calls are not seen."""
         out = func(*args, **kwargs)
         if isinstance(func, torch._ops.HigherOrderOperator):  # the other kind marks a place for profilers
             self._keep(str(func), cost_as_executed(func, args, kwargs, out), args)
@@ -91,14 +91,14 @@ class StepCounting(Counting):
             self.matmul[path, phase, class_by_name(name)] += cost.executed
             self.by_dtype[product_dtype(args)] += cost.executed
         else:
-            self.other += cost.executed
+            self.other_flops += cost.executed
 
     @property
     def step(self) -> CountedStep:
         """What was counted."""
         return CountedStep(
             sum(self.matmul.values()),
-            self.other,
+            self.other_flops,
             dict(self.matmul),
             dict(self.by_dtype),
             dict(self.uncounted),

@@ -97,9 +97,9 @@ def _prepared(events: Sequence[Event], names: frozenset[str]) -> Iterator[Event]
     last: dict[int, int] = {}
     for event in sorted(events, key=lambda event: (event.start_ns, -event.end_ns, event.id)):
         if event.name.startswith(OPTIMIZER_RANGES):
-            own = event._replace(name=PREFIX + OPTIMIZER)
+            step = event._replace(name=PREFIX + OPTIMIZER)
             yield from (
-                own._replace(start_ns=start, end_ns=end) for start, end in _beside_closures(own, events)
+                step._replace(start_ns=start, end_ns=end) for start, end in _beside_closures(step, events)
             )
         elif event.name.startswith(LOADER_RANGES):
             yield event._replace(name=PREFIX + LOADER)

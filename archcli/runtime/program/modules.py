@@ -23,7 +23,7 @@ WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 PARALLEL = "module"
 """The step that DistributedDataParallel and DataParallel add."""
 ASKED = "_has_any_global_hook"
-"""The function by which torch, since 2.9 or so, asks whether a program has hooks on all modules."""
+"""torch's function, since 2.9 or so, that tells whether a program has hooks on all modules."""
 SEPARATOR = "|"
 """Between the number of a root and the path below it, in a label."""
 
@@ -37,7 +37,7 @@ class StepLog(AutogradLog):
 
 
 class ModuleRanges:
-    """Labels what modules run: a range of the trace each, and the log of their autograd nodes."""
+    """Labels the work of modules: by a range of the trace for each, and the log of their autograd nodes."""
 
     def __init__(self) -> None:
         self.log = OpLog()
@@ -45,7 +45,7 @@ class ModuleRanges:
         self._labels: dict[int, str] = {}
         self._open: list[tuple[int, str, Any]] = []
         self._handles: list[Any] = []
-        self._asked: Callable[[], bool] | None = None
+        self._has_hooks: Callable[[], bool] | None = None
         self._thread = 0
         self.failure = ""
 
@@ -59,9 +59,9 @@ class ModuleRanges:
         if not hooked:
             return
         # torch warns of hooks on all modules where one is compiled: these fire there to no effect
-        self._asked = vars(all_modules).get(ASKED)
-        if self._asked is not None:
-            there = self._asked()
+        self._has_hooks = vars(all_modules).get(ASKED)
+        if self._has_hooks is not None:
+            there = self._has_hooks()
             setattr(all_modules, ASKED, lambda: there)
         self._handles = [
             all_modules.register_module_forward_pre_hook(self._enter),
@@ -79,9 +79,9 @@ class ModuleRanges:
         for handle in self._handles:
             handle.remove()
         self._handles = []
-        if self._asked is not None:
-            setattr(all_modules, ASKED, self._asked)
-            self._asked = None
+        if self._has_hooks is not None:
+            setattr(all_modules, ASKED, self._has_hooks)
+            self._has_hooks = None
 
     def forget(self) -> None:
         """Hold on to no module of the program any longer."""
@@ -89,7 +89,7 @@ class ModuleRanges:
         self._labels.clear()
 
     def called(self, module: nn.Module, inputs: Any) -> None:
-        """Begin a module that was called when there was no hook yet."""
+        """Begin the range of a module that was called before the hooks were set."""
         if self._handles:
             self._enter(module, inputs)
 
@@ -132,7 +132,7 @@ class ModuleRanges:
 
 
 def _outermost(module: nn.Module) -> nn.Module:
-    """The module that holds this one and is held by none, as a module whose own forward nobody calls."""
+    """The outermost module around this one, whose own forward may never be called."""
     if not module._modules and not module._parameters:  # a loss, which may be made anew for each step
         return module
     # type(), as isinstance would ask objects of the program that pretend to be of another class
@@ -146,14 +146,14 @@ def _outermost(module: nn.Module) -> nn.Module:
 
 
 def _held(module: nn.Module) -> list[tuple[str, nn.Module]]:
-    """The modules right within one, by name; none where a program has made it without its `__init__`."""
+    """The child modules by name; none where a program skipped `__init__`."""
     return [(name, it) for name, it in vars(module).get("_modules", {}).items() if it is not None]
 
 
 def _below(
     module: nn.Module, path: str = "", known: set[int] | None = None
 ) -> Iterator[tuple[str, nn.Module]]:
-    """What torch's `named_modules` is: programs may have one of their own."""
+    """torch's `named_modules`, which a program's class may override."""
     known = set() if known is None else known
     if id(module) in known:
         return
@@ -169,7 +169,7 @@ def _has_weights(root: nn.Module) -> bool:
 
 
 class ModuleNames:
-    """Paths of a program by its labels: where several roots have weights, behind the class of theirs.
+    """Paths of modules by label; where several roots have weights, behind the root's class.
 
     It holds names alone, so that a program's modules are freed when it drops them.
     """
@@ -191,7 +191,7 @@ class ModuleNames:
         }
 
     def path(self, label: str) -> str:
-        """The path of a label; what is no label, such as a place in parentheses, stays."""
+        """The path of a label; anything else, such as `(optimizer)`, stays."""
         number, separator, inner = label.partition(SEPARATOR)
         if not separator:
             return label
@@ -206,7 +206,7 @@ class ModuleNames:
 
 
 def _unwrapped(module: nn.Module) -> nn.Module:
-    """The program's own module within those that torch has wrapped around it."""
+    """The program's module inside torch's wrappers."""
     wrapped = {*WRAPPERS, *([PARALLEL] if _is_parallel(module) else [])}
     inner = next((it for name, it in _held(module) if name in wrapped), None)
     return module if inner is None else _unwrapped(inner)

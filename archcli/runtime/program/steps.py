@@ -1,6 +1,6 @@
 """Where the steps of a program end: which optimizer ends them, and the hooks of passes and threads.
 
-The watch itself is in `watch.py`; here nothing of torch is asked, and no program's object is kept.
+`boundaries.py` sets the hooks on torch; here nothing of torch is called, and no program's object is kept.
 """
 
 from __future__ import annotations

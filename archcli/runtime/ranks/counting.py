@@ -132,7 +132,7 @@ def under_way(events: Sequence[Event], computing: Container[str], *, device: boo
         span = Span(transfer.start_ns, transfer.end_ns)
         if call is not None and not device:
             span = waited or Span(call.start_ns, transfer.end_ns)
-        exposed = span.end_ns - span.start_ns - sum(_overlap(span, other) for other in busy)
+        exposed = span.end_ns - span.start_ns - sum(_overlap(span, work) for work in busy)
         collectives.append(UnderWay(_collective(transfer, call), span, exposed, waited is not None))
     return collectives
 
@@ -170,8 +170,8 @@ def _computing(events: Sequence[Event], computing: Container[str], *, device: bo
     if device:
         return [event for event in events if event.on_device and NCCL not in event.name.lower()]
     threads = {event.thread for event in events if event.name.startswith((PREFIX, ENGINE))}
-    own = (event for event in events if event.kind == "cpu" and event.thread in threads)
-    return [event for event in own if operation(event.name) in computing]
+    of_threads = (event for event in events if event.kind == "cpu" and event.thread in threads)
+    return [event for event in of_threads if operation(event.name) in computing]
 
 
 def _collective(span: Event, call: Event | None) -> str:
@@ -182,8 +182,8 @@ def _collective(span: Event, call: Event | None) -> str:
     return next((kind for part, kind in KERNELS.items() if part in name.replace("_", "")), name)
 
 
-def _overlap(one: Span, other: Span) -> int:
-    return max(0, min(one.end_ns, other.end_ns) - max(one.start_ns, other.start_ns))
+def _overlap(first: Span, second: Span) -> int:
+    return max(0, min(first.end_ns, second.end_ns) - max(first.start_ns, second.start_ns))
 
 
 def _start(event: Event) -> int:

@@ -19,7 +19,7 @@ CPU_BACKEND, GPU_BACKEND = "gloo", "nccl"
 
 
 class JoinedRanks:
-    """This process among dp x tp ranks, of which those that share matrices are neighbours.
+    """This process among dp x tp ranks; ranks that share matrices are neighbours.
 
     `tp` and `dp` are its places among the ranks that share matrices, and among the replicas.
     """
@@ -55,9 +55,9 @@ class JoinedRanks:
 
     def gathered(self, value: T) -> list[T]:
         """The values of all ranks on rank 0; on the others an empty list."""
-        given: list[Any] | None = [None] * self.number if self.rank == 0 else None
-        dist.gather_object(value, given, dst=0, group=self._agreeing)
-        return given or []
+        values: list[Any] | None = [None] * self.number if self.rank == 0 else None
+        dist.gather_object(value, values, dst=0, group=self._agreeing)
+        return values or []
 
 
 def check_devices(local_ranks: int) -> None:

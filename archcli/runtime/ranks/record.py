@@ -137,15 +137,15 @@ def _collectives(census: Census, exchanged: list[list[UnderWay]]) -> Iterator[Co
     for (kind, of_replicas), of_kind in sorted(keys.items()):
         is_both = (kind, not of_replicas) in keys
         passes = [
-            [one for one in of_pass if one.collective == kind and not (is_both and one.of_row == of_replicas)]
+            [it for it in of_pass if it.collective == kind and not (is_both and it.of_row == of_replicas)]
             for of_pass in exchanged
         ]
         yield CollectiveTime(
             kind,
             sum(census.calls[key] for key in of_kind),
             sum(census.sent[key] for key in of_kind),
-            median(sum(one.ns for one in of_pass) for of_pass in passes) / 1e9,
-            median(sum(one.exposed_ns for one in of_pass) for of_pass in passes) / 1e9,
+            median(sum(it.ns for it in of_pass) for of_pass in passes) / 1e9,
+            median(sum(it.exposed_ns for it in of_pass) for of_pass in passes) / 1e9,
             of_replicas,
         )
 

@@ -22,13 +22,13 @@ class RankPlace(NamedTuple):
     ranks: int = 1
 
 
-def starts_of(whole: Sequence[int], own: Sequence[int], place: RankPlace) -> list[int]:
+def starts_of(whole: Sequence[int], share: Sequence[int], place: RankPlace) -> list[int]:
     """Where a rank's part begins in each axis of the whole tensor.
 
     An axis that is shorter is divided as torch's `chunk` does, or, where parts are too large or there is less
     than one a rank, held by several ranks alike: heads of keys and values.
     """
-    return [_start(size, part, place) for size, part in zip(whole, own, strict=True)]
+    return [_start(size, part, place) for size, part in zip(whole, share, strict=True)]
 
 
 def _start(size: int, part: int, place: RankPlace) -> int:
@@ -67,9 +67,9 @@ def read_own_words(model: nn.Module, whole: nn.Module, place: RankPlace) -> None
     for path, table in model.named_modules():
         if not isinstance(table, nn.Embedding):
             continue
-        size, own = whole.get_parameter(f"{path}.weight").shape, table.weight.shape
-        if size != own:
-            OwnWords(starts_of(size, own, place)[0]).attach(table)
+        size, share = whole.get_parameter(f"{path}.weight").shape, table.weight.shape
+        if size != share:
+            OwnWords(starts_of(size, share, place)[0]).attach(table)
 
 
 class OwnWords:

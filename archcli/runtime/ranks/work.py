@@ -27,7 +27,7 @@ from archcli.runtime.ranks.shares import fill_part, read_own_words, starts_of
 
 
 class _OnMeta(NamedTuple):
-    """A model without numbers and its request: the whole with all sequences, or this rank's part of both."""
+    """A model on meta and its request: the whole model with all sequences, or this rank's part."""
 
     model: LanguageModel
     request: Request
@@ -45,18 +45,18 @@ def prepare_rank(spec: Model, request: Request, settings: BuildSettings, group: 
     spec = with_forms(spec if train else inferring(spec), request)
     own_request = replace(request, batch_size=request.batch_size // group.dp.ranks)
     share = shard(spec, group.tp.ranks, rank=group.tp.rank)
-    whole, own = (
-        _OnMeta(build_model(part, device="meta", dtype=dtype, attention=settings.attention), asked)
-        for part, asked in ((spec, request), (share, own_request))
+    whole, share_on_meta = (
+        _OnMeta(build_model(part, device="meta", dtype=dtype, attention=settings.attention), part_request)
+        for part, part_request in ((spec, request), (share, own_request))
     )
-    for on_meta in (whole, own):
+    for on_meta in (whole, share_on_meta):
         on_meta.model.train(train)
     parts = _Parts(group, generator, settings.device)
     # drawn in the order of profile/work.py: inputs, cache, gradients, weights
     inputs = parts.inputs(random_inputs(spec, request, dtype, generator), request)
-    cache = parts.cache(whole, own) if request.continues else Cache()
-    gradients = parts.gradients(whole, own) if train and not spec.trains_on_targets else []
-    model = own.model
+    cache = parts.cache(whole, share_on_meta) if request.continues else Cache()
+    gradients = parts.gradients(whole, share_on_meta) if train and not spec.trains_on_targets else []
+    model = share_on_meta.model
     for node in model.modules():
         if isinstance(node, ModuleNode):
             node.peers = group.peers
@@ -77,18 +77,18 @@ class _Parts:
 
     def inputs(self, drawn: dict[str, torch.Tensor], request: Request) -> dict[str, torch.Tensor]:
         """The replica's sequences of every input."""
-        replicas, own = self.group.dp.ranks, self.group.dp.rank
+        replicas, rank = self.group.dp.ranks, self.group.dp.rank
         return {
             # inputs without an axis of sequences go to every replica whole
-            name: (x.chunk(replicas)[own] if len(x) == request.batch_size else x).to(self.device)
+            name: (x.chunk(replicas)[rank] if len(x) == request.batch_size else x).to(self.device)
             for name, x in drawn.items()
         }
 
-    def cache(self, whole: _OnMeta, own: _OnMeta) -> Cache:
+    def cache(self, whole: _OnMeta, share: _OnMeta) -> Cache:
         """The rank's part of a cache of random entries."""
         block = torch.randn(BLOCK, generator=self.generator)
         sizes = [x.shape for x in _cache_of(whole).tensors()]
-        leaves, tree = tree_flatten(_cache_of(own))
+        leaves, tree = tree_flatten(_cache_of(share))
         filled = []
         for leaf in leaves:
             if isinstance(leaf, torch.Tensor):
@@ -101,10 +101,10 @@ class _Parts:
         cache: Cache = tree_unflatten(filled, tree)
         return cache
 
-    def gradients(self, whole: _OnMeta, own: _OnMeta) -> list[torch.Tensor]:
+    def gradients(self, whole: _OnMeta, share: _OnMeta) -> list[torch.Tensor]:
         """The rank's part of a random gradient of each output."""
         parts = []
-        for size, output in zip(_outputs_of(whole), _outputs_of(own), strict=True):
+        for size, output in zip(_outputs_of(whole), _outputs_of(share), strict=True):
             part = torch.randn(size.shape, generator=self.generator)
             starts = self._starts(size.shape, output.shape)
             for axis, (start, length) in enumerate(zip(starts, output.shape, strict=True)):
@@ -129,7 +129,7 @@ class _Parts:
     def _pieces(
         self, whole: LanguageModel, model: LanguageModel, name: str
     ) -> Iterator[tuple[torch.Tensor, int]]:
-        """Rows of a weight that this rank stores, and which row of the whole is the first of them.
+        """(rows of this rank, their first row in the whole) of each piece of a weight.
 
         A weight that joins several projections has a piece of each. FSDP2 divides rows once more.
         """
@@ -137,17 +137,17 @@ class _Parts:
         local, sharded = _local(weight), isinstance(weight, DTensor)
         # FSDP2 divides rows as torch.chunk does: the last ranks may have fewer
         begin = self.group.dp.rank * ceil_div(len(weight), self.group.dp.ranks) if sharded else 0
-        of_whole, own = 0, 0
+        of_whole, of_share = 0, 0
         for size, part in zip(_joined(whole, name), _joined(model, name), strict=True):
-            first, last = max(own, begin), min(own + part, begin + len(local))
+            first, last = max(of_share, begin), min(of_share + part, begin + len(local))
             if first < last:
                 start = of_whole + starts_of([size], [part], self.group.tp)[0]
-                yield local[first - begin : last - begin], start + first - own
-            of_whole, own = of_whole + size, own + part
+                yield local[first - begin : last - begin], start + first - of_share
+            of_whole, of_share = of_whole + size, of_share + part
 
-    def _starts(self, whole: Sequence[int], own: Sequence[int]) -> list[int]:
-        first = starts_of(whole[:1], own[:1], self.group.dp)
-        return [*first, *starts_of(whole[1:], own[1:], self.group.tp)]
+    def _starts(self, whole: Sequence[int], share: Sequence[int]) -> list[int]:
+        first = starts_of(whole[:1], share[:1], self.group.dp)
+        return [*first, *starts_of(whole[1:], share[1:], self.group.tp)]
 
 
 def _joined(model: LanguageModel, name: str) -> Sequence[int]:
@@ -159,7 +159,7 @@ def _joined(model: LanguageModel, name: str) -> Sequence[int]:
 
 
 def _local(weight: torch.Tensor) -> torch.Tensor:
-    """The numbers that this rank stores of a weight."""
+    """This rank's part of a weight's numbers."""
     return weight.to_local().data if isinstance(weight, DTensor) else weight.data
 
 

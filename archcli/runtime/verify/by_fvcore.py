@@ -49,7 +49,7 @@ def verify_fvcore(
     untraced = _convolutions(rows, layers)
     try:
         with _stubbed(model, untraced), _reading(model, inputs):
-            values = [given.values for given in inputs.media]
+            values = [medium.values for medium in inputs.media]
             analysis = _analysis(model, (*inputs.tensors, *values))
     except RuntimeError as problem:  # torch.jit does not know every operation on meta
         note = f"fvcore was not asked: it cannot trace this model on meta ({str(problem).splitlines()[0]})."
@@ -88,9 +88,9 @@ def _used_elsewhere(uncalled: Sequence[str], blocks: set[str], unread: set[str])
 
     Not those that no output is made of, and no layers: one without a call reads images, and this is a text.
     """
-    beside = [MTP, *blocks.intersection(uncalled)]
+    apart = [MTP, *blocks.intersection(uncalled)]
     for path in uncalled:
-        if not (_within(path, beside) or any(_within(home, [path]) for home in unread)):
+        if not (_within(path, apart) or any(_within(home, [path]) for home in unread)):
             yield path
 
 
@@ -123,7 +123,7 @@ def _stubbed(model: LanguageModel, returned: Mapping[str, Any]) -> Iterator[None
 @contextmanager
 def _reading(model: LanguageModel, inputs: Given) -> Iterator[None]:
     """Let the model take the pieces of its media behind its tensors, as torch.jit hands on nothing else."""
-    sizes = [given.medium for given in inputs.media]
+    sizes = [medium.medium for medium in inputs.media]
     if not sizes:
         yield
         return

@@ -28,7 +28,7 @@ def verify_kept(
     sizes = (int(request.batch_size), int(request.seq_len))
     kept = kept_of_model(spec, *sizes, setting, source_len=request.source_len)
     theirs: Counter[str] = Counter()
-    for path, size in kept.made().items():
+    for path, size in kept.bytes_by_op().items():
         theirs[folded_path(path)] += size
     reference = OPERATORS[setting.backend]
     yield ReferenceResult(reference, "kept for the backward, bytes", sum(ours.values()), sum(theirs.values()))

@@ -101,9 +101,9 @@ def _inputs(spec: Model, passes: CountedPasses, counted: Counted) -> Given:
     """The inputs of a counted pass on meta, without targets."""
     request = replace(counted.request, phase="forward", source_len=passes.source_len)
     with torch.device("meta"):
-        given = empty_inputs(spec, request)
-    media = given.pop("media", ())
-    return Given(tuple(given.values()), tuple(media))
+        inputs = empty_inputs(spec, request)
+    media = inputs.pop("media", ())
+    return Given(tuple(inputs.values()), tuple(media))
 
 
 def _built(

@@ -291,7 +291,7 @@ def _closeness(
 
 
 def _sharing(model: LanguageModel, spec: Model) -> LanguageModel:
-    """A model of the architecture `spec` that shares the weights of `model`, which may be that model."""
+    """A model of the architecture `spec` with the weights of `model`, or `model` itself."""
     if model.spec == spec:
         return model
     dtype = next(model.parameters()).dtype

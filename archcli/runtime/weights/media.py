@@ -68,26 +68,28 @@ def class_arguments(config: Any, spec: Model, media: Given, tokens: torch.Tensor
         return {}
     kind, batch = config.model_type, len(tokens)
     # of the first sequence, then of the second
-    given = [(medium, values.chunk(batch)[i]) for i in range(batch) for medium, values in media]
+    of_batch = [(medium, values.chunk(batch)[i]) for i in range(batch) for medium, values in media]
     if media[0][0].kind in SOUNDS:
-        return _heard(kind, torch.cat([values for _, values in given]))
+        return _heard(kind, torch.cat([values for _, values in of_batch]))
     if kind in FRAMED:
-        rows, grids = zip(*[_in_rows(values, config.vision_config) for _, values in given], strict=True)
+        rows, grids = zip(*[_in_rows(values, config.vision_config) for _, values in of_batch], strict=True)
         patches = {"pixel_values": torch.cat(rows), "image_grid_thw": torch.cat(grids)}
         return {**patches, "mm_token_type_ids": here}
     if kind == "mllama":
-        return _in_tiles(torch.stack([values for _, values in given]), config.vision_config, batch)
-    told: dict[str, Any] = {"pixel_values": torch.cat([values for _, values in given])}
+        return _in_tiles(torch.stack([values for _, values in of_batch]), config.vision_config, batch)
+    kwargs: dict[str, Any] = {"pixel_values": torch.cat([values for _, values in of_batch])}
     if kind in IN_PATCHES:
-        told["pixel_values"] = _patches(told["pixel_values"], config.patch_size)
+        kwargs["pixel_values"] = _patches(kwargs["pixel_values"], config.patch_size)
     if kind in TILED:
-        told["pixel_values"] = told["pixel_values"].unflatten(0, (batch if kind in FLAT else len(given), -1))
+        kwargs["pixel_values"] = kwargs["pixel_values"].unflatten(
+            0, (batch if kind in FLAT else len(of_batch), -1)
+        )
     if kind in SIZED and _is_told(kind, config):
-        told["image_sizes"] = torch.tensor([_size(kind, tower, medium) for medium, _ in given])
+        kwargs["image_sizes"] = torch.tensor([_size(kind, tower, medium) for medium, _ in of_batch])
     if tower.both_ways != "none":
         # of PaliGemma 0 is the prompt, of Gemma 3 1 an image
-        told["token_type_ids"] = torch.zeros_like(here) if tower.both_ways == "prompt" else here
-    return told
+        kwargs["token_type_ids"] = torch.zeros_like(here) if tower.both_ways == "prompt" else here
+    return kwargs
 
 
 def _is_told(kind: str, config: Any) -> bool:

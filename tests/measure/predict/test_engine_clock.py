@@ -206,7 +206,7 @@ def expected(report):
 @pytest.mark.long
 def test_a_live_token_waits_for_prefills_of_others():
     """7 other prompts: a share runs before the first token, the rest while 64 tokens are made."""
-    live = LiveServer.stated(load_engine("sglang")["live"])
+    live = LiveServer.of(load_engine("sglang")["live"])
     prefill, steps = passes("sglang")
     served = archcli.predict("llama-3.1-8b", "h100-sxm", engine="sglang", **LIVE).totals
     late = (1 - live.waits) * 7 / 64 * expected(prefill)
@@ -219,7 +219,7 @@ def test_a_live_token_waits_for_prefills_of_others():
 
 def test_a_prompt_in_a_step_reads_the_weights_that_the_step_reads():
     """vLLM: a product takes as long as the longer of both, attention as long as both."""
-    live = LiveServer.stated(load_engine("vllm")["live"])
+    live = LiveServer.of(load_engine("vllm")["live"])
     prefill, steps = passes("vllm")
     of_step = {(row["path"], row["kernel"]): row["time_s"] for row in steps[0].rows}
     added = sum(
@@ -238,7 +238,7 @@ def test_a_prompt_in_a_step_reads_the_weights_that_the_step_reads():
 def test_prompts_follow_one_another_through_stages():
     """Of 8 prompts in 4 stages each adds an eighth of the time of all, less than it takes alone."""
     asked = {"engine": "vllm", "plan": {"pp": 4}, "batch_size": 8}
-    live = LiveServer.stated(load_engine("vllm")["live"])
+    live = LiveServer.of(load_engine("vllm")["live"])
     prefill = archcli.predict("llama-3.1-8b", "4xh100-sxm", phase="prefill", seq_len=2048, **asked)
     steps = [
         archcli.predict("llama-3.1-8b", "4xh100-sxm", phase="decode", past=past, **asked)

@@ -56,7 +56,7 @@ def test_compiled_kernels_are_fewer_and_launched_faster():
 def test_the_floor_and_devices_without_constants_know_no_host():
     unknown = asked("gpt2", "rtx-2080-ti").totals["time_s"]
     assert unknown["expected"] is None
-    assert Seconds.at_limit(1.0).beside(Seconds(0.0, 2.0, 2.0, 2.0)) == Seconds.at_limit(1.0)
+    assert Seconds.at_limit(1.0).overlapped(Seconds(0.0, 2.0, 2.0, 2.0)) == Seconds.at_limit(1.0)
 
 
 def test_published_decoding_of_one_sequence_lies_in_the_range():

@@ -51,7 +51,7 @@ PEAKS = {"fp32": ceilings("fp32", 1e9), "bf16": ceilings("bf16", 4e9)}
 
 def recording(placed=PLACED, **more):
     given = {
-        "found": 9,
+        "steps": 9,
         "plain_s": (0.8, 1.0),
         "traced_s": (1.0, 1.0),
         "waiting_s": 0.1,

@@ -137,7 +137,7 @@ def test_every_storage_of_a_block_of_gpt2():
     layer = 8 * x + 2 * wide + 4 * FP32 * B * T + FP32 * B * H * T + 16
     rest = 2 * x + 2 * FP32 * B * T + 8 * T  # final norm's x and y, its statistics, positions
     assert kept.bytes == 12 * layer + rest
-    assert kept.made()["layers.3.attention_norm"] == x + 2 * FP32 * B * T
+    assert kept.bytes_by_op()["layers.3.attention_norm"] == x + 2 * FP32 * B * T
 
 
 @pytest.mark.long
@@ -154,7 +154,7 @@ def test_the_plain_loss_outside_keeps_fp32_logits_twice_over():
     without, with_loss = (kept_of_model(load("gpt2").model, B, T, loss=loss) for loss in (False, True))
     # log-probabilities; the sum of weights has no axes
     assert with_loss.bytes - without.bytes == FP32 * B * T * V
-    assert with_loss.made()[""] == FP32 * B * T * V
+    assert with_loss.bytes_by_op()[""] == FP32 * B * T * V
 
 
 @pytest.mark.sample(1)

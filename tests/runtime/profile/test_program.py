@@ -221,14 +221,13 @@ def test_a_watch_leaves_no_hook_and_never_fails_the_program(step, monkeypatch):
     watch = Watch(Watching(warm_up=1, steps=1))
     watch.begin()
     try:
-        monkeypatch.setattr(watch, "_start_tracer", lambda: 1 / 0)
+        monkeypatch.setattr(watch.tracer, "begin", lambda: 1 / 0)
         for _ in range(6):
             step()
     finally:
-        for handle in watch._handles:
-            handle.remove()
+        watch.hooks.remove()
     recording = watch.recording()
-    assert recording.found == 6
+    assert recording.steps == 6
     assert recording.failure == "ZeroDivisionError: division by zero"
     assert not torch.nn.modules.module._global_forward_pre_hooks
 

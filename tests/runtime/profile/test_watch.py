@@ -29,8 +29,7 @@ def watch():
     watch.begin()
     yield watch
     watch.close()
-    for handle in watch._handles:
-        handle.remove()
+    watch.hooks.remove()
     assert not torch.nn.modules.module._global_forward_pre_hooks
 
 
@@ -47,7 +46,7 @@ def step(model, optimizer):
 
 def is_whole(recording, found=STEPS):
     assert not recording.failure
-    assert (recording.found, len(recording.traced_s), recording.complete) == (found, 1, True)
+    assert (recording.steps, len(recording.traced_s), recording.complete) == (found, 1, True)
     assert {(it.path, it.phase) for it in recording.placed} >= {("Linear", "forward"), ("Linear", "backward")}
     assert recording.counted.matmul_flops == ONE_PASS
 
@@ -59,7 +58,7 @@ def test_a_step_has_all_of_a_critics_between_two_of_its_generator(watch):
             step(critic, of_critic)
         step(generator, of_generator)
     recording = watch.recording()
-    assert (recording.found, recording.failure) == (STEPS + 1, "")
+    assert (recording.steps, recording.failure) == (STEPS + 1, "")
     assert recording.counted.matmul_flops == 4 * ONE_PASS
     assert {"Linear", "Linear#2"} <= {it.path for it in recording.placed}
 
@@ -70,7 +69,7 @@ def test_of_optimizers_that_step_in_turn_the_last_ends_a_step(watch):
         for pair in pairs:
             step(*pair)
     recording = watch.recording()
-    assert recording.found == STEPS + 1
+    assert recording.steps == STEPS + 1
     assert recording.counted.matmul_flops == 2 * ONE_PASS
 
 
@@ -103,7 +102,7 @@ def test_a_thread_may_be_within_a_traced_step_when_the_program_ends(watch):
     recording = watch.recording()
     over.set()
     thread.join()
-    assert (recording.found, recording.traced_s) == (3, ())
+    assert (recording.steps, recording.traced_s) == (3, ())
 
 
 def test_optimizers_that_step_within_the_backward_are_found(watch):
@@ -182,9 +181,8 @@ def test_a_module_whose_passes_are_steps_is_copied_and_saved_as_ever():
         for other in (copy.deepcopy(model), torch.load(file, weights_only=False)):
             assert torch.equal(other(x), y)
     recording = watch.recording()
-    for handle in watch._handles:
-        handle.remove()
-    assert (recording.found, recording.complete, recording.failure) == (STEPS, True, "")
+    watch.hooks.remove()
+    assert (recording.steps, recording.complete, recording.failure) == (STEPS, True, "")
     assert {it.path for it in recording.placed if it.name == "addmm"} == {"0"}
 
 

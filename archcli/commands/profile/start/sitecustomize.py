@@ -150,14 +150,14 @@ def _start() -> None:
     """Leave no trace in path and environment, and wait for torch."""
     import json
 
-    given = json.loads(os.environ.pop(VARIABLE))
-    if given["pythonpath"] is None:
+    handed_down = json.loads(os.environ.pop(VARIABLE))
+    if handed_down["pythonpath"] is None:
         os.environ.pop("PYTHONPATH", None)
     else:
-        os.environ["PYTHONPATH"] = given["pythonpath"]
+        os.environ["PYTHONPATH"] = handed_down["pythonpath"]
     sys.path[:] = [place for place in sys.path if place != FOLDER]
     sys.meta_path.insert(0, _Own())
-    awaited = _Awaited(given["options"])
+    awaited = _Awaited(handed_down["options"])
     sys.meta_path.insert(0, awaited)
     if TORCH in sys.modules:  # imported by a .pth file
         awaited.names.remove(TORCH)

@@ -237,7 +237,7 @@ SQUEEZE_HEADS = {
     "ForSequenceClassification": ("pooler", "labels"),
     "ForMultipleChoice": ("pooler", "one label"),
 }
-"""The classes whose pass reads what the pooler makes, or whose head stands beside it."""
+"""Classes that read the pooler's output, or have a head in its place."""
 SQUEEZE_GROUPS = {
     "attention": ("q_groups", "k_groups", "v_groups", "post_attention_groups"),
     "ffn": ("intermediate_groups", "output_groups"),

@@ -57,8 +57,8 @@ def _dinov3(config: Config) -> Mapped:
     """DINOv3: queries and keys turned by the centers of patches, registers, scaled branches."""
     class_ending(config, "DINOv3ViT")
     config.ignore("pos_embed_shift", "pos_embed_jitter", "pos_embed_rescale")
-    stated = {"q": "query_bias", "k": "key_bias", "v": "value_bias", "o": "proj_bias"}
-    biased = [ours for ours, key in stated.items() if config.flag(key).value]
+    bias_keys = {"q": "query_bias", "k": "key_bias", "v": "value_bias", "o": "proj_bias"}
+    biased = [ours for ours, key in bias_keys.items() if config.flag(key).value]
     bias, width = config.flag("mlp_bias"), config.size("intermediate_size")
     if config.flag("use_gated_mlp").value:
         ffn = hf.gated(config, bias=bias)

@@ -149,7 +149,7 @@ def _t5gemma(config: Config) -> Mapped:
 
 
 def _own_norm(encoder: Config, decoder: Config) -> Mapped | None:
-    """The norm of the encoder's layers where it is not the decoder's, which layers have that state none."""
+    """The norm of the encoder's layers where it differs from the decoder's, the default of all layers."""
     same = encoder.number("rms_norm_eps").value == decoder.number("rms_norm_eps").value
     return None if same else hf.rmsnorm(encoder, offset=1)
 

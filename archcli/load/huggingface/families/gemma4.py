@@ -46,7 +46,7 @@ NAMES: Weights = {**hf.SANDWICH, **hf.QK_NORM, **PER_LAYER}
 
 
 def _without_own_keys(sources: list[int | None]) -> Weights:
-    """Names of keys and values that checkpoints store for layers which read those of another layer."""
+    """Stored names of keys and values that no pass reads: the layer borrows another layer's."""
     readers = [index for index, source in enumerate(sources) if source is not None]
     return {
         f"[model.]layers.{index}.self_attn.{name}.*": Auxiliary(hf.UNREAD)

@@ -27,7 +27,7 @@ def _xmod(config: Config) -> Mapped:
 
 
 def _xmod_adapters(config: Config) -> Mapped:
-    """The fields of a layer: the adapter that runs, and the shapes of those that do not."""
+    """The fields of a layer: the adapter of its language, and the shapes of the other adapters."""
     hidden, factor = config.size("hidden_size"), config.size("adapter_reduction_factor")
     width = hidden.derive(hidden.value // factor.value)
     if width == 0:

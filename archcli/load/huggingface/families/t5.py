@@ -50,7 +50,7 @@ def _t5_like(
     ties: bool = True,
     near: Mapping[str, Any] = hf.NOTHING,
 ) -> Mapped:
-    """Both halves, or the encoder where the file's class is one.
+    """Map both halves, or the encoder alone.
 
     tied: the head has the table of the tokens. Checkpoints of v1.1, Flan and mT5 have one of its own.
     scale: the head reads x / sqrt(d_model).
@@ -62,13 +62,10 @@ def _t5_like(
     """
     config.ignore(*UNREAD)
     ffns = networks or dict.fromkeys(("encoder", "decoder"), _dense(config))
-    width, depth = config.size("hidden_size"), config.size("num_hidden_layers")
-    whole = {
-        "vocab_size": config.size("vocab_size"),
-        "d_model": width,
-        "max_seq_len": config.optional_size("n_positions"),
-        "norm": {"kind": "rmsnorm", "eps": config.number("layer_norm_epsilon")},
-    }
+    width, depth, vocabulary = map(config.size, ("hidden_size", "num_hidden_layers", "vocab_size"))
+    norm = {"kind": "rmsnorm", "eps": config.number("layer_norm_epsilon")}
+    length = config.optional_size("n_positions")
+    whole = {"vocab_size": vocabulary, "d_model": width, "max_seq_len": length, "norm": norm}
     encoder = _half(config, depth, ffns["encoder"], causal=False, per_layer=per_layer, near=near)
     decoders = config.size("num_decoder_layers", default=depth)
     if _is_encoder_alone(config):
@@ -77,13 +74,13 @@ def _t5_like(
         return hf.without_none({"kind": "encoder", **whole, **encoder, "n_labels": labels})
     embedding: Mapped = {"tied": tied}
     if not tied and ties:
-        fewer = f"{config.size('vocab_size').value * width.value:,}"
+        fewer = f"{vocabulary.value * width.value:,}"
         what = "the head has a table of its own, as in T5 v1.1; the class since transformers 5 ties it"
         config.note(f"{what}, and counts {fewer} parameters fewer")
     elif not tied:
         config.note("shared, a table of as many parameters as the embedding, is counted, and read by no pass")
-        whole["unread"] = {"shared": [config.size("vocab_size"), width]}
-        encoder = {"vocab_size": config.size("vocab_size"), **encoder}
+        whole["unread"] = {"shared": [vocabulary, width]}
+        encoder = {"vocab_size": vocabulary, **encoder}
     head = {"scale": width.derive(width.value**-0.5)} if scale else None
     decoder = _half(config, decoders, ffns["decoder"], causal=True, per_layer=per_layer)
     halves = {"embedding": embedding, "encoder": encoder, "decoder": decoder, "head": head}

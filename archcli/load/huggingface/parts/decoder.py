@@ -64,7 +64,7 @@ PLAIN = (
 
 
 def multi_token_prediction(config: Config, layer: Callable[[], Mapped], *, alike: bool) -> Mapped | None:
-    """The `mtp` of a model as in DeepSeek-V3, whose checkpoint holds it and whose class does not.
+    """The `mtp` of a model as in DeepSeek-V3: in the checkpoint, but not in the class.
 
     `alike`: its layers are like the model's last.
     """

@@ -1,4 +1,4 @@
-"""What the files beside a config.json say of images, as the classes of transformers read them.
+"""Image processing by the files beside a config.json, as transformers' classes read them.
 
 A key that a file leaves out has the default of its class; a processor overrules a few keys whatever the file
 says. `processors.json` beside this file holds both, as `tests/oracle/regenerate_image_tokens.py` writes them.
@@ -17,21 +17,21 @@ from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.yaml.text import decode, read_start
 
 PROCESSOR = "preprocessor_config.json"
-"""The file that says what becomes of an image."""
+"""The file of an image's preprocessing."""
 VIDEO_PROCESSOR = "video_preprocessor_config.json"
-"""The file that says what becomes of a video; without it that of images does."""
+"""The file of a video's preprocessing; without it, that of images."""
 WHOLE = "processor_config.json"
-"""The file of the whole processor, which in transformers 5 holds the other two."""
+"""The file of the whole processor; in transformers 5 it holds the other two."""
 PARTS = {PROCESSOR: "image_processor", VIDEO_PROCESSOR: "video_processor"}
 """The keys of the whole processor's file that stand in the place of another file."""
 CLASSES = Path(__file__).with_name("processors.json")
 BOUNDS = {"min_pixels": "shortest_edge", "max_pixels": "longest_edge"}
-"""Older words of Qwen's classes for the bounds of an area."""
+"""Older names of Qwen's classes for the bounds of an area."""
 
 
 def processor(whole: Config, name: str = PROCESSOR) -> Config:
     """The processor's file beside a config.json, empty where there is none."""
-    return Config(_stated(whole, name) or {}, notes=whole.notes)
+    return Config(_settings(whole, name) or {}, notes=whole.notes)
 
 
 def whole_processor(whole: Config) -> Config:
@@ -40,18 +40,18 @@ def whole_processor(whole: Config) -> Config:
 
 
 def saved_alone(whole: Config) -> bool:
-    """Whether the file of images is that of an image processor by itself, which no whole one overrules.
+    """Whether the images' file is an image processor's alone, not overruled by a whole processor.
 
     `save_pretrained` of an image processor names its own class alone; that of a whole processor names its
     class too (transformers 4), or writes a file of its own beside (5).
     """
-    stated = _read(whole, PROCESSOR) or {}
-    alone = "image_processor_type" in stated and "processor_class" not in stated
+    settings = _read(whole, PROCESSOR) or {}
+    alone = "image_processor_type" in settings and "processor_class" not in settings
     return alone and _read(whole, WHOLE) is None
 
 
-def _stated(whole: Config, name: str) -> Mapping[str, Any] | None:
-    """What a file says, or the file of the whole processor in its place; None for no file."""
+def _settings(whole: Config, name: str) -> Mapping[str, Any] | None:
+    """The settings of a file, or of the whole processor's in its place; None without a file."""
     part = (_read(whole, WHOLE) or {}).get(PARTS.get(name, ""))
     return part if isinstance(part, dict) else _read(whole, name)
 
@@ -59,11 +59,11 @@ def _stated(whole: Config, name: str) -> Mapping[str, Any] | None:
 def _read(whole: Config, name: str) -> Mapping[str, Any] | None:
     """The object in a file beside a config.json; None, with a note where it holds none."""
     file = Path(whole.places.source.name)
-    beside = file.with_name(name)
-    if file.name != "config.json" or not beside.is_file():
+    sibling = file.with_name(name)
+    if file.name != "config.json" or not sibling.is_file():
         return None
     try:
-        data = json.loads(decode(read_start(beside, str(beside)), str(beside)))
+        data = json.loads(decode(read_start(sibling, str(sibling)), str(sibling)))
     except (ValueError, RecursionError, ArchError):
         data = None
     if not isinstance(data, dict):
@@ -73,22 +73,22 @@ def _read(whole: Config, name: str) -> Mapping[str, Any] | None:
 
 
 class ImageSettings(NamedTuple):
-    """The settings of an image processor, and whether a file states any."""
+    """The settings of an image processor, and whether they are from a file."""
 
     config: Config
     in_file: bool
 
 
 def image_settings(whole: Config) -> ImageSettings:
-    """The settings of a wrapper's images: the file's, with what its processor overrules, else the class's."""
-    stated = _stated(whole, PROCESSOR)
-    usual, told = _class_settings(whole.model_type, stated or {})
-    data = {**_with_bounds(stated or {}, usual), **({} if saved_alone(whole) else told)}
-    return ImageSettings(Config(data, notes=whole.notes, defaults=usual), stated is not None)
+    """Image settings of a model with towers: the file's as overruled by its processor, else the class's."""
+    saved = _settings(whole, PROCESSOR)
+    usual, overruled = _class_settings(whole.model_type, saved or {})
+    data = {**_with_bounds(saved or {}, usual), **({} if saved_alone(whole) else overruled)}
+    return ImageSettings(Config(data, notes=whole.notes, defaults=usual), saved is not None)
 
 
 def _class_settings(kind: str, data: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The defaults of the class that reads a file, and what its processor overrules."""
+    """The defaults of a file's class, and the settings that its processor overrules."""
     known = _classes()
     image_class, processor_class = known["types"].get(kind, (None, None))
     named = str(data.get("image_processor_type", "")).removesuffix("Fast").removesuffix("Pil")
@@ -115,18 +115,18 @@ def _with_bounds(data: Mapping[str, Any], usual: Mapping[str, Any]) -> Mapping[s
     return {**data, "size": {**kept, **{BOUNDS[key]: value for key, value in older.items()}}}
 
 
-def pixels_of(stated: Config) -> tuple[Any, Any]:
+def pixels_of(settings: Config) -> tuple[Any, Any]:
     """The least and most pixels that a processor's file states; None for none."""
-    size = stated.get("size", default=None)
+    size = settings.get("size", default=None)
     size = size if isinstance(size, dict) else {}
     low, high = (size.get(key) for key in BOUNDS.values())
-    if stated.defaults:  # a class that takes older words has them in its size
+    if settings.defaults:  # a class that takes older words has them in its size
         return low, high
-    return stated.get("min_pixels", default=low), stated.get("max_pixels", default=high)
+    return settings.get("min_pixels", default=low), settings.get("max_pixels", default=high)
 
 
 def whole_pixels(value: Any, which: str) -> int:
-    """The least or most pixels; ArchError for what is no whole number above 0."""
+    """The least or most pixels. Raises ArchError for anything but a whole number above 0."""
     if not isinstance(value, int) or value < 1:
         what = f"the {which} pixels of an image must be a whole number above 0"
         raise ArchError(f"{PROCESSOR}: {what}, not {short_repr(value)}")

@@ -1,4 +1,4 @@
-"""Keys of models with recurrent layers: the mixers, and which layer has which."""
+"""Keys of models with recurrent layers: the mixers, and the mixer of each layer."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def bamba_mixer(config: Config) -> Mapped:
 
 
 def mixer_width(config: Config, keys: Mamba2Keys, inner: ConfigValue[int]) -> ConfigValue[int]:
-    """The width of a head: stated, or for "auto" `inner` over the number of heads.
+    """The width of a head; for "auto" `inner` over the number of heads.
 
     Raises ArchError where all heads together are not `inner` wide.
     """
@@ -134,7 +134,7 @@ def step_limit(config: Config, key: str = "time_step_limit") -> list[Any] | None
 
 
 INFINITE: tuple[Any, ...] = ({"__float__": "Infinity"}, "Infinity")
-"""How files write infinity where they do not write Infinity, which JSON has not."""
+"""Other spellings of infinity, as JSON has none."""
 
 
 def mamba2_names(theirs: str, ours: str = "layers.*.mixer") -> Weights:

@@ -28,7 +28,7 @@ MULTIPLIED = {
     "mxfp4-pack-quantized": "mx",
     "mxfp8-quantized": "mx",
 }
-"""Formats of compressed-tensors whose matrices some devices multiply as they are."""
+"""Formats of compressed-tensors that some devices multiply natively."""
 LINEAR = "Linear"
 PACKED, FLOAT = ("pack-quantized",), ("float-quantized", "naive-quantized", "int-quantized")
 # NVFP4: a scale of fp8 for 16 values, and one of fp32; MXFP4 (OCP Microscaling 1.0): of e8m0 for 32
@@ -38,7 +38,7 @@ FOUR_BITS = {"nvfp4-pack-quantized": (16, True), "mxfp4-pack-quantized": (32, Fa
 
 
 def compressed_tensors(config: Config) -> Scheme | None:
-    """The formats of `config_groups` by their targets; those of class Linear are the rule."""
+    """The formats of `config_groups` by target; that of class Linear is the rule."""
     usual, overrides, about = AS_IT_IS, [], []
     groups = config.inner("config_groups", {})
     for name in groups.data:
@@ -64,7 +64,7 @@ def compressed_tensors(config: Config) -> Scheme | None:
 
 
 def _native(config: Config, groups: Config) -> str:
-    """What some devices multiply as it is: weights whose inputs are quantized as well; empty for others."""
+    """The format that some devices multiply natively: with quantized inputs; empty for any other."""
     kinds = set()
     for name in groups.data:
         group = groups.inner(name, {})
@@ -75,14 +75,14 @@ def _native(config: Config, groups: Config) -> str:
 
 
 def _format(config: Config, group: Config) -> str:
-    """The format of a group: its own, the file's, or for want of one what its numbers are stored in.
+    """The format of a group: the group's, else the file's, else by the type of its numbers.
 
     `infer_quantization_format` of compressed-tensors: floats of 8 bits, integers of 8 with quantized inputs,
     all else packed.
     """
-    stated = group.get("format", default=None) or config.get("format", default=None)
-    if isinstance(stated, str) and stated != "mixed-precision":
-        return stated
+    form = group.get("format", default=None) or config.get("format", default=None)
+    if isinstance(form, str) and form != "mixed-precision":
+        return form
     weights, inputs = group.inner("weights", {}), group.inner("input_activations", {})
     bits, kind = weights.get("num_bits", default=8), weights.get("type", default="int")
     if kind == "float":

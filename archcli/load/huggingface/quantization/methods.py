@@ -49,11 +49,11 @@ SPELLINGS = {
     "fbgemm": "fbgemm_fp8",
     "compressed_tensors": "compressed-tensors",
 }
-"""The method of other spellings, as engines and exports write them."""
+"""Methods by other spellings, as engines and exports write them."""
 
 
 def method_of(data: Mapping[str, Any]) -> str:
-    """The quant_method of a file, or for want of one what its keys imply; empty for an unknown method."""
+    """The quant_method of a file, else the one implied by its keys; empty for an unknown one."""
     method = data.get("quant_method")
     if isinstance(method, str):
         return SPELLINGS.get(method.lower(), method.lower())

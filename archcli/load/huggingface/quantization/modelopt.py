@@ -92,23 +92,23 @@ def _mixed(config: Config) -> Scheme | None:
     layers = config.inner("quantized_layers", {})
     config.ignore("ignore", "exclude_modules", "group_size")
     # a file names each of ten thousand experts, and states a few different settings
-    alike = {repr(stated): name for name, stated in layers.data.items()}
+    alike = {repr(entry): name for name, entry in layers.data.items()}
     formats, natives, about = {}, set(), []
-    for stated, name in alike.items():
+    for entry, name in alike.items():
         of_module = layers.inner(name, {})
         algorithm = _named(of_module)
         packing = _packing(of_module, algorithm, config.data.get("group_size"))
         if packing is None:
             return None
-        formats[stated] = packing
+        formats[entry] = packing
         natives.add(ALGORITHMS[algorithm][0])
         about.append(_in_words(algorithm, packing))
     if not formats:
         return None
-    settings = {name: formats[repr(stated)] for name, stated in layers.data.items()}
+    settings = {name: formats[repr(entry)] for name, entry in layers.data.items()}
     native = natives.pop() if len(natives) == 1 else ""
-    words = " and ".join(dict.fromkeys(about))
-    return Scheme(f"ModelOpt {words}", AS_IT_IS, keeps=(), overrides=by_module(settings), native=native)
+    labels = " and ".join(dict.fromkeys(about))
+    return Scheme(f"ModelOpt {labels}", AS_IT_IS, keeps=(), overrides=by_module(settings), native=native)
 
 
 def _named(config: Config) -> str:

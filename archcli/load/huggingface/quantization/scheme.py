@@ -1,4 +1,4 @@
-"""Scheme: how a quantization_config stores the matrices of a model, which it names and leaves out."""
+"""Scheme: the stored form of a model's matrices by its quantization_config, with exceptions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OF_MLX = "quantization"
 OF_CHATGLM = "quantization_bit"
 """ChatGLM's key of the bits of its stored weights, 0 for plain ones."""
 OF_EXPERTS = ("expert_dtype", "moe_quant_algo")
-"""Keys that say beside a quantization_config how the experts are stored."""
+"""Keys beside a quantization_config for the stored form of experts."""
 
 
 def stated_quantization(config: Config) -> Config | None:
@@ -29,15 +29,15 @@ def stated_quantization(config: Config) -> Config | None:
         config.ignore(OF_MLX)
         inner = config.inner(OF_MLX, {})
         return replace(inner, data={"quant_method": "mlx", **inner.data})
-    stated = next((config.inner(key, {}) for key in KEYS if config.data.get(key)), None)
-    beside = {key: config.data[key] for key in OF_EXPERTS if config.data.get(key) is not None}
+    settings = next((config.inner(key, {}) for key in KEYS if config.data.get(key)), None)
+    outside = {key: config.data[key] for key in OF_EXPERTS if config.data.get(key) is not None}
     bits = config.data.get(OF_CHATGLM)
-    if bits and stated is None:
-        beside |= {"quant_method": "chatglm", "bits": bits}
-    if beside:
-        inner = stated or Config({}, config.places, notes=config.notes)
-        return replace(inner, data={**beside, **inner.data})
-    return stated
+    if bits and settings is None:
+        outside |= {"quant_method": "chatglm", "bits": bits}
+    if outside:
+        inner = settings or Config({}, config.places, notes=config.notes)
+        return replace(inner, data={**outside, **inner.data})
+    return settings
 
 
 FP16, FP32, INDEX = 16, 32, 32
@@ -51,7 +51,7 @@ NVFP4 = Packing(4, 16, 8, 0, "tensor", FP32)
 MXFP4, MXFP8 = Packing(4, 32, 8), Packing(8, 32, 8)
 """OCP Microscaling 1.0: a scale of e8m0 for 32 values."""
 WORD_BITS = 32
-"""What GPTQ and AWQ pack values into."""
+"""Bits of the words into which GPTQ and AWQ pack values."""
 
 
 HEAD = ("lm_head", "router")
@@ -67,7 +67,7 @@ TABLES = (
 
 
 class Scheme(NamedTuple):
-    """Which matrices are packed, and how.
+    """The packed matrices of a model and their format.
 
     about: the scheme in a few words.
     packing: the format of packed matrices.
@@ -100,7 +100,7 @@ class Scheme(NamedTuple):
 
     @property
     def tells_layers_apart(self) -> bool:
-        """Whether it may store one layer otherwise than another."""
+        """Whether layers may be stored in different forms."""
         return any(patterns.tells_layers_apart for patterns in self.patterns)
 
     @property
@@ -135,7 +135,7 @@ def entries(config: Config, *names: str) -> list[object]:
 
 
 def kept_or_head(config: Config) -> tuple[Patterns, tuple[str, ...]]:
-    """The modules that are left out, and the groups: the head where no list says otherwise."""
+    """The unpacked modules and groups: the head, unless a list says otherwise."""
     setting = config.get("modules_to_not_convert", default=None)
     kept = Patterns(entries(config, "modules_to_not_convert"), endings=True)
     return kept, ("router",) if setting else HEAD
@@ -164,7 +164,7 @@ EXPERT = re.compile(r"(\bexperts\.)\d+\.")
 
 
 def averaging(bits: float) -> Packing:
-    """The format of matrices whose values take so many bits on average, scales included: 4.65."""
+    """The format of matrices with an average of bits per value, scales included: 4.65."""
     whole, hundredths = divmod(round(100 * bits), 100)
     # the rest of a hundred values stands in for a scale
     return Packing(whole, 100, hundredths, group_rows=FLATTENED)

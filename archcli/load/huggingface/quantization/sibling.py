@@ -1,4 +1,4 @@
-"""The file beside a config.json that says how its weights are stored, where it does not say so itself."""
+"""Quantization in a file beside a config.json, for a config.json without it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _declared(data: Any) -> Any:
 
 
 def _is_partial(setting: dict[str, Any]) -> bool:
-    """Whether a mixed precision is stated without the layers that it mixes."""
+    """Whether a mixed precision lacks its layers."""
     algorithm = setting.get("quant_algo")
     return algorithm == "MIXED_PRECISION" and not {LAYERS, "moe_quant_algo"}.intersection(setting)
 

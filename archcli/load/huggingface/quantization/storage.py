@@ -97,8 +97,8 @@ def _unread(config: Config) -> Iterator[str]:
 
 def _unknown(config: Config, reason: str) -> Storage:
     """The storage of a form whose bytes are not known, by what the file says of it: modelopt, W4A8_AWQ."""
-    stated = ((name, config.data[name]) for name in NAMING if name in config.data)
-    settings = [f"{name} {value}" for name, value in stated if isinstance(value, str | int)]
+    naming = ((name, config.data[name]) for name in NAMING if name in config.data)
+    settings = [f"{name} {value}" for name, value in naming if isinstance(value, str | int)]
     form = ", ".join([method_of(config.data) or "a quant_method without a name", *settings])
     quantization = {"bits": "dtype", "unknown": shorten(form, LONGEST_FORM)}
     return Storage(quantization, (f"quantization_config: {reason}: {NOT_KNOWN}",))

@@ -28,7 +28,7 @@ MODULES = ("module_fqn_to_config", "fqn_to_config")
 
 
 def torchao(config: Config) -> Scheme | None:
-    """The format of `quant_type`, a name or a config with its settings, or one for each module by name."""
+    """The format of `quant_type`: a name, a config with settings, or one for each module by name."""
     setting = config.get("quant_type", default=None)
     if isinstance(setting, str):
         settings, kind = config.inner("quant_type_kwargs", {}), setting
@@ -62,7 +62,7 @@ def _of_config(config: Config) -> tuple[Config, str]:
 
 
 def _of_module(modules: Config, name: str) -> Packing | None:
-    """The format of a module; as it is where its config is null."""
+    """The format of a module; unquantized where its config is null."""
     if modules.data[name] is None:
         return AS_IT_IS
     settings, kind = _of_config(modules.inner(name, {}))

@@ -112,16 +112,16 @@ def janus_generator(source: TowerSource) -> Mapped:
 def _autoencoder(config: Config, size: Mapping[str, int]) -> int:
     """Parameters of the encoder and the decoder of pixels."""
     levels = config.value("channel_multiplier")
-    stated: list[int] = [*levels.value] if isinstance(levels.value, list | tuple) else []
-    if not stated or not all(type(n) is int and n > 0 for n in stated):
+    factors: list[int] = [*levels.value] if isinstance(levels.value, list | tuple) else []
+    if not factors or not all(type(n) is int and n > 0 for n in factors):
         raise config.error("channel_multiplier must be a list of whole numbers", at=levels.place)
     base, latent = size["base_channels"], size["latent_channels"]
-    widths, blocks = [base * n for n in stated], size["num_res_blocks"]
+    widths, blocks = [base * n for n in factors], size["num_res_blocks"]
     inmost = widths[-1]
     middle = 2 * _residual(inmost, inmost) + _looking(inmost)
-    given = (1 + config.flag("double_latent").value) * latent
+    channels = (1 + config.flag("double_latent").value) * latent
     encoder = _conv(size["in_channels"], base) + _levels(widths, blocks, base, len(widths) - 1)
-    encoder += middle + 2 * inmost + _conv(inmost, given)
+    encoder += middle + 2 * inmost + _conv(inmost, channels)
     decoder = _conv(latent, inmost) + middle + _levels(widths[::-1], blocks + 1, inmost, 0)
     decoder += 2 * widths[0] + _conv(widths[0], size["out_channels"])
     total: int = encoder + decoder

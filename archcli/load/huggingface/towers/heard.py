@@ -107,13 +107,13 @@ def glmasr(source: TowerSource) -> Mapped:
 
 def half_turned(config: Config, head_dim: int) -> Mapped:
     """Rotary positions of a share of each head, by default half of it."""
-    stated = config.get("rope_parameters", default=None) or {}
-    if not isinstance(stated, dict) or stated.get("rope_type", "default") != "default":
+    rope = config.get("rope_parameters", default=None) or {}
+    if not isinstance(rope, dict) or rope.get("rope_type", "default") != "default":
         raise config.error("rope_parameters other than default are not supported")
-    share = stated.get("partial_rotary_factor", config.get("partial_rotary_factor", default=0.5))
+    share = rope.get("partial_rotary_factor", config.get("partial_rotary_factor", default=0.5))
     if not hf.is_number(share) or not 0 < share <= 1:
         raise config.error(f"partial_rotary_factor {hf.short_repr(share)} is no share")
-    return {"kind": "rope", "theta": stated.get("rope_theta", 10000.0), "rotary_dim": int(head_dim * share)}
+    return {"kind": "rope", "theta": rope.get("rope_theta", 10000.0), "rotary_dim": int(head_dim * share)}
 
 
 def voxtral_realtime(source: TowerSource) -> Mapped:
@@ -170,10 +170,10 @@ def granite_speech(source: TowerSource) -> Mapped:
 
 
 def _granite(config: Config) -> Mapped:
-    """The Conformer, whose middle layer is conditioned on its own labels."""
+    """The Conformer; its middle layer is conditioned on labels that it predicts."""
     width, heads = config.size("hidden_size"), config.size("num_attention_heads")
-    stated = config.optional_size("dim_head")
-    head_dim = width.value // heads.value if stated is None else stated.value
+    head_size = config.optional_size("dim_head")
+    head_dim = width.value // heads.value if head_size is None else head_size.value
     block, most = config.size("context_size"), config.size("max_pos_emb")
     if block.value > most.value:
         raise config.error(f"context_size {block} is more than max_pos_emb {most}", at=block.place)
@@ -203,13 +203,10 @@ def _granite(config: Config) -> Mapped:
         config, front_end, attention=attention, norm=norm, ffn=network, layer=layer, final_norm=False
     )
     plain = encoder["groups"][0]["layer"]
+    conditioned = {**plain, "conditioned": config.size("output_dim")}
     middle, total = config.layers() // 2, config.layers()
-    runs = [
-        {"n_layers": middle - 1, "layer": plain},
-        {"n_layers": min(middle, 1), "layer": {**plain, "conditioned": config.size("output_dim")}},
-        {"n_layers": total - middle, "layer": plain},
-    ]
-    return {**encoder, "groups": [run for run in runs if run["n_layers"] > 0]}
+    counts = [(middle - 1, plain), (min(middle, 1), conditioned), (total - middle, plain)]
+    return {**encoder, "groups": [{"n_layers": n, "layer": layer} for n, layer in counts if n > 0]}
 
 
 def _granite_projector(source: TowerSource, encoder: Mapped) -> list[Mapped]:

@@ -65,11 +65,8 @@ def vision(source: TowerSource) -> Mapped:
         final_norm=False,
     )
     config.report_unread_keys()
-    steps = [
-        {"kind": "pool", "block": [n, n]},
-        {"kind": "norm", "norm": bare},
-        linear(source.width, bias=False),
-    ]
+    pool, normed = {"kind": "pool", "block": [n, n]}, {"kind": "norm", "norm": bare}
+    steps = [pool, normed, linear(source.width, bias=False)]
     sizing = {"kind": "largest", "factor": side, "most": _tokens(source, patch, n) * side * side}
     return {"model": encoder, "sizing": sizing, "projector": steps}
 
@@ -91,8 +88,8 @@ def _patches(config: Config, patch: int, side: int) -> Mapped:
 
 def _theta(source: TowerSource) -> float:
     """The base of rotary positions."""
-    stated = source.whole.inner("vision_config", {}).get("rope_parameters", default=None)
-    theta = stated.get("rope_theta", TURN) if isinstance(stated, dict) else TURN
+    rope = source.whole.inner("vision_config", {}).get("rope_parameters", default=None)
+    theta = rope.get("rope_theta", TURN) if isinstance(rope, dict) else TURN
     if not isinstance(theta, int | float) or theta <= 0:
         raise source.whole.error(f"rope_theta {hf.short_repr(theta)} of vision_config is no number above 0")
     return float(theta)
@@ -101,19 +98,19 @@ def _theta(source: TowerSource) -> float:
 def _tokens(source: TowerSource, patch: int, pooled: int) -> int:
     """The most tokens of an image that the processor allows."""
     source.whole.ignore("vision_soft_tokens_per_image")
-    stated = source.processor.get("max_soft_tokens")
+    most = source.processor.get("max_soft_tokens")
     if not source.in_file:
-        source.note(f"one has at most {stated} tokens")
+        source.note(f"one has at most {most} tokens")
     same = {"patch_size": patch, "pooling_kernel_size": pooled}
     for key, value in same.items() if source.in_file else ():
         if source.processor.get(key, default=value) != value:
             raise ArchError(f"{hf.PROCESSOR}: {key} is not the {value} of vision_config")
-    if not isinstance(stated, int) or stated not in TOKENS:
+    if not isinstance(most, int) or most not in TOKENS:
         allowed = ", ".join(map(str, TOKENS))
         raise ArchError(
-            f"{hf.PROCESSOR}: max_soft_tokens must be one of {allowed}, not {hf.short_repr(stated)}"
+            f"{hf.PROCESSOR}: max_soft_tokens must be one of {allowed}, not {hf.short_repr(most)}"
         )
-    return stated
+    return most
 
 
 def audio(source: TowerSource) -> Mapped:
@@ -288,13 +285,13 @@ def _radio(whole: Config, config: Config) -> Mapped:
 
 def _patch_range(source: TowerSource, patch: int) -> Mapped:
     """The bounds of the patches of an image, as the processor has them."""
-    stated = source.processor
+    processor = source.processor
     if source.in_file:
-        stated.only("patch_size", patch)
-    stated.only("downsample_ratio", 0.5)
+        processor.only("patch_size", patch)
+    processor.only("downsample_ratio", 0.5)
     if not source.in_file:
         source.note("it has 1,024 to 13,312 patches")
-    least, most = stated.size("min_num_patches").value, stated.count("max_num_patches").value
-    room = max((stated.size("max_model_len").value - 4) * SHUFFLED**2, least)
+    least, most = processor.size("min_num_patches").value, processor.count("max_num_patches").value
+    room = max((processor.size("max_model_len").value - 4) * SHUFFLED**2, least)
     most = max(min(room, most) if most else room, least)
     return {"kind": "patch_range", "patch": patch, "block": SHUFFLED, "least": least, "most": most}

@@ -12,13 +12,13 @@ from archcli.load.huggingface.towers.source import TowerSource, linear, merged, 
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
 
 PINS = [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]]
-"""The sizes that LLaVA-1.6 knows where a file states none."""
+"""Default sizes of LLaVA-1.6's tiled images."""
 
 
 def pixtral(source: TowerSource, key: str, merges: int = 1) -> tuple[Mapped, Mapped]:
-    """Pixtral's encoder and what it makes of an image: RMSNorm, gated networks, rotary rows and columns.
+    """(encoder, sizing) of Pixtral: RMSNorm, gated networks, rotary positions by row and column.
 
-    Sides go up to whole tokens, of `merges` x `merges` patches.
+    Sides of an image are rounded up to whole tokens, each of `merges` x `merges` patches.
     """
     config = source.part(key, hf.class_defaults("pixtral"))
     config.ignore("head_dim", "rope_parameters")
@@ -45,25 +45,25 @@ def pixtral(source: TowerSource, key: str, merges: int = 1) -> tuple[Mapped, Map
 
 
 def _token_side(source: TowerSource, patch: int, merges: int) -> int:
-    """What PixtralProcessor makes sides a multiple of: a patch times the patches of a token's side.
+    """Pixels that PixtralProcessor makes both sides a multiple of: patch_size x spatial_merge_size.
 
-    It overrules the image processor's own patch_size, where that is not by itself.
+    It overrules the image processor's patch_size, unless only that processor is saved.
     """
     if hf.saved_alone(source.whole):
         side: int = _image_patch(source, patch)
         return side
-    stated = hf.whole_processor(source.whole)
+    processor = hf.whole_processor(source.whole)
     usual = {"patch_size": 16, "spatial_merge_size": 1}
-    if not usual.keys() & stated.data.keys():
+    if not usual.keys() & processor.data.keys():
         return patch * merges
-    stated = stated.with_defaults(**usual)
-    return stated.size("patch_size").value * stated.size("spatial_merge_size").value
+    processor = processor.with_defaults(**usual)
+    return processor.size("patch_size").value * processor.size("spatial_merge_size").value
 
 
 def _image_patch(source: TowerSource, default: int) -> Any:
-    """The side of a patch as an image processor states it, else the encoder's."""
-    stated = source.processor.get("patch_size", default=default) if source.in_file else default
-    return stated.get("height", default) if isinstance(stated, dict) else stated
+    """Pixels of a patch's side by the image processor, else by the encoder."""
+    patch = source.processor.get("patch_size", default=default) if source.in_file else default
+    return patch.get("height", default) if isinstance(patch, dict) else patch
 
 
 def _perceptron(source: TowerSource, *, bias: Any = True) -> list[Mapped]:
@@ -74,7 +74,7 @@ def _perceptron(source: TowerSource, *, bias: Any = True) -> list[Mapped]:
 
 
 def _taken(whole: Config, encoder: Mapped, layer: int = -2) -> Mapped:
-    """The layer behind which vectors are taken, where it is not the last or leaves a final norm out."""
+    """The `after` of a tower: the layer whose output is projected; {} where it is the encoder's output."""
     taken = whole.value("vision_feature_layer", default=layer).value
     if isinstance(taken, list):
         # counted, and not run
@@ -89,7 +89,7 @@ def _taken(whole: Config, encoder: Mapped, layer: int = -2) -> Mapped:
 def _chosen(
     whole: Config, default: str = "default", layer: Any = -2, *, several: bool = True
 ) -> list[Mapped]:
-    """The steps that leave class tokens out, and put several layers side by side where the class can."""
+    """Projector steps that drop class tokens, and concatenate the outputs of several layers."""
     taken = whole.value("vision_feature_layer", default=layer)
     numbers = taken.value if isinstance(taken.value, list) and several else [taken.value]
     if not numbers or not all(type(number) is int for number in numbers):
@@ -106,8 +106,8 @@ def llava(source: TowerSource) -> Mapped:
     whole = source.whole
     drop = _chosen(whole)
     bias = whole.flag("multimodal_projector_bias", default=True)
-    stated = whole.get("vision_config", default={})
-    if isinstance(stated, dict) and stated.get("model_type") == "pixtral":
+    vision = whole.get("vision_config", default={})
+    if isinstance(vision, dict) and vision.get("model_type") == "pixtral":
         encoder, sizing = pixtral(source, "vision_config")
     else:
         encoder = source.encoder("vision_config", "clip_vision_model")
@@ -124,8 +124,8 @@ def _pinned(
     usual: str = "clip_vision_model",
 ) -> Mapped:
     encoder = source.encoder("vision_config", usual)
-    stated = source.processor if source.in_file else source.whole
-    pins = stated.get("image_grid_pinpoints", default=PINS)
+    settings = source.processor if source.in_file else source.whole
+    pins = settings.get("image_grid_pinpoints", default=PINS)
     source.whole.ignore("image_grid_pinpoints", "use_image_newline_parameter")
     tile = hf.bare(source.size(encoder["front_end"]["image_size"]))[0]
     bias = source.whole.flag("multimodal_projector_bias", default=True)
@@ -139,7 +139,7 @@ def _pinned(
 
 
 def llava_next(source: TowerSource) -> Mapped:
-    """LLaVA-1.6: tiles of the size that keeps most of the image, and an overview."""
+    """LLaVA-1.6: tiles at the size that keeps most pixels of the image, and an overview."""
     return _pinned(source, _chosen(source.whole))
 
 
@@ -169,7 +169,7 @@ def vipllava(source: TowerSource) -> Mapped:
 
 
 def video_llava(source: TowerSource) -> list[Mapped]:
-    """Video-LLaVA: a tower of images and another of videos, of which the first alone reads images."""
+    """Video-LLaVA: a tower of images, and one of videos."""
     whole = source.whole
     whole.ignore("image_seq_length", "video_seq_length")
     drop, bias = _chosen(whole), whole.flag("multimodal_projector_bias", default=True)
@@ -200,7 +200,7 @@ def cohere2_vision(source: TowerSource) -> Mapped:
 
 
 def _gated(source: TowerSource, steps: list[Mapped], inner: Any, eps: Any = None) -> Mapped:
-    """SigLIP's patches in tiles, and a gated network whose gate and branch are halves of one matrix."""
+    """SigLIP on tiles, then a gated network with gate and branch in one matrix."""
     encoder = source.encoder("vision_config", "siglip_vision_model")
     tile = source.size(encoder["front_end"]["image_size"])
     if hf.bare(inner) % 2:
@@ -234,9 +234,9 @@ def llava_onevision(source: TowerSource) -> Mapped:
     if not most.isdecimal():
         raise source.whole.error(f"vision_aspect_ratio {ratio.value!r} is not known", at=ratio.place)
     tower = _pinned(source, _chosen(source.whole, "full", -1), int(most), -1, "siglip_vision_model")
-    own = tower["model"]["front_end"]["image_size"]
-    size = source.frame_size(own)
-    if hf.bare(size) != hf.bare(own):  # the class pools the tower's own rows and columns
+    image_size = tower["model"]["front_end"]["image_size"]
+    size = source.frame_size(image_size)
+    if hf.bare(size) != hf.bare(image_size):  # the class pools the tower's own rows and columns
         return tower
     # rows and columns of a frame are halved, and one newline stands behind all frames
     return {**tower, "video": {"kind": "frames", "size": size, "pooled": 2, "ends": 1}}

@@ -212,13 +212,13 @@ def _own_experts(config: Config, layer: int, kind: Any, top_k: int) -> tuple[int
     if kind not in ("dense", "sparse"):
         raise config.error(f"mlp_layer_types {hf.short_repr(kind)} is not supported")
     entries = config.get("per_layer_config", default=None) or {}
-    own = entries.get(str(layer), {}) if isinstance(entries, dict) else None
-    if not isinstance(own, dict) or not own.keys() <= {"num_local_experts", "num_experts_per_tok"}:
+    of_layer = entries.get(str(layer), {}) if isinstance(entries, dict) else None
+    if not isinstance(of_layer, dict) or not of_layer.keys() <= {"num_local_experts", "num_experts_per_tok"}:
         raise config.error(f"per_layer_config of layer {layer} is not supported")
     if kind == "dense":
         return 0, 0
     inner = Config(
-        {key: value for key, value in own.items() if value is not None},
+        {key: value for key, value in of_layer.items() if value is not None},
         notes=config.notes,
         reader=config.reader,
     )

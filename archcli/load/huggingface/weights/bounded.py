@@ -25,7 +25,7 @@ LETTER = re.compile(r"[\w/-]|\\(?P<escaped>[./-])")
 
 Places = frozenset[int]
 Step = Callable[[str, Places], Places]
-"""From the places where a part of an expression may begin in a text to those where it may end."""
+"""Maps places where a part of an expression may begin in a text to places where it may end."""
 
 
 class BoundedRegex:

@@ -9,7 +9,7 @@ from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
 
 
 def by_kinds(kinds: Sequence[str], names: Mapping[str, Weights]) -> Weights:
-    """The names of all layers, each by its kind; a kind that is not in `names` has none of its own."""
+    """The weight names of all layers, each by its kind; a kind missing in `names` has none."""
     merged: dict[str, Rule] = {}
     for kind, of_kind in names.items():
         merged |= of_layers(of_kind, [index for index, here in enumerate(kinds) if here == kind])
@@ -17,7 +17,7 @@ def by_kinds(kinds: Sequence[str], names: Mapping[str, Weights]) -> Weights:
 
 
 def of_layers(names: Weights, layers: Iterable[int]) -> Weights:
-    """The names of some layers alone: the first `*` of each pattern stands for each of these indices."""
+    """The weight names of some layers: the first `*` of each pattern becomes each of their indices."""
     return {
         # the first alone: what follows stands for weight or bias
         pattern.replace("*", str(layer), 1): _of_layer(rule, layer)
@@ -27,7 +27,7 @@ def of_layers(names: Weights, layers: Iterable[int]) -> Weights:
 
 
 def first_norms(theirs: str, keys: Sequence[str]) -> Weights:
-    """The norm before each layer's mixer, which is called by the mixer's key: attention or mixer."""
+    """The norm before each layer's mixer, named by the mixer's key, attention or mixer."""
     return {
         theirs.replace("*", str(layer), 1): f"layers.{layer}.{key}_norm.weight"
         for layer, key in enumerate(keys)

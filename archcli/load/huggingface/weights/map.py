@@ -146,8 +146,8 @@ class WeightTarget(NamedTuple):
 
     def _rows(self, rows: int, nth: int) -> range:
         """The rows that the nth slice of a table of so many holds."""
-        each = -(-rows // self.parts.slices)
-        return range(rows)[nth * each : (nth + 1) * each]
+        per_part = -(-rows // self.parts.slices)
+        return range(rows)[nth * per_part : (nth + 1) * per_part]
 
     def member(self, weight: Any) -> Any:
         """What the stored tensor holds of archcli's: all of it, a member of a stack, or some rows."""
@@ -235,8 +235,8 @@ class WeightMap:
     def packed_beside(self, name: str, stored: Container[str]) -> bool:
         """Whether this tensor is packed: scales or zero points are stored under its name."""
         module = name.removesuffix(".weight")
-        beside = [name + ending for ending in BESIDE_PACKED]
-        return any(held in stored for held in (*beside, *(module + ending for ending in BESIDE_MODULE)))
+        packed = [name + ending for ending in BESIDE_PACKED]
+        return any(held in stored for held in (*packed, *(module + ending for ending in BESIDE_MODULE)))
 
     def checkpoint_name(self, ours: str, nth: int | None = None) -> str:
         """The first checkpoint name of archcli's tensor, or of the nth tensor of its stack.

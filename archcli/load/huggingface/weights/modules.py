@@ -1,4 +1,4 @@
-"""Names of modules: what checkpoints and classes of transformers call the module of a matrix."""
+"""Names of modules in checkpoints and transformers' classes, for each matrix of archcli."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.trace import outline
 
 MOST_NUMBERED = 4096
-"""Layers whose names are asked for one by one: a stranger's config may state any number."""
+"""The most layers to name one by one: a stranger's config may state any number."""
 OF_TOWERS = re.compile(
     r"vi(sion|sual)|audio|speech|image|video|sound|tower|projector|connector|merger|resampler|talk|tts|[va]pm"
 )
 WITHOUT_WEIGHTS = re.compile(r"rotary|act_fn|dropout")
-"""Modules that hold no weight, so that no table names them."""
+"""Modules without weights."""
 OF_PREDICTION = re.compile(r"mtp|nextn|eh_proj|draft")
 HEAD = "lm_head"
 
@@ -73,14 +73,14 @@ def is_of_own_class(path: str, weights: WeightMap | None) -> bool:
 
 
 def is_idle_linear(path: str, weights: WeightMap | None) -> bool:
-    """Whether a matrix that no pass reads is that of a linear layer, no table's and no parameter."""
+    """Whether an unread matrix is a linear layer's, not a table's or a parameter."""
     names = [] if weights is None else [*weights.checkpoint_names(f"{path}.weight")]
     targets = [] if weights is None else map(weights.find, names)
     return any(target is not None and target.parts.linear is True for target in targets)
 
 
 def stored_together(path: str, weights: WeightMap | None, *, experts: bool = False) -> tuple[str, ...]:
-    """archcli's names of the matrices that lie in the same tensor of a file, in their order."""
+    """archcli's names of the matrices in the same tensor of a file, in order."""
     ours = f"{path}.weight"
     if weights is None:
         return (ours,)
@@ -93,7 +93,7 @@ def stored_together(path: str, weights: WeightMap | None, *, experts: bool = Fal
 
 
 def held_together(path: str, weights: WeightMap) -> tuple[str, ...]:
-    """archcli's names of the matrices that the class holds as one with this, in their order."""
+    """archcli's names of the matrices fused with this one in the class, in order."""
     ours = f"{path}.weight"
     targets = [target for target in map(weights.find, weights.checkpoint_names(ours)) if target is not None]
     in_memory = (target.names for target in targets if target.parts.in_memory)
@@ -133,7 +133,7 @@ def _all_names(model: Model, weights: WeightMap) -> Iterator[str]:
 
 
 def _with_parents(name: str) -> Iterator[str]:
-    """The name of a module, and of all modules that it is in."""
+    """The name of a module, and of all modules around it."""
     while name:
         yield name
         name = name.rpartition(".")[0]
@@ -146,7 +146,7 @@ def _predicted(weights: WeightMap) -> list[str]:
 
 
 def _is_elsewhere(entry: str, weights: WeightMap, predicted: list[str]) -> bool:
-    """Whether an entry is about a tower, or a layer of multi-token prediction, that the file has."""
+    """Whether an entry is about a tower, or about a layer of multi-token prediction, of the file."""
     if WITHOUT_WEIGHTS.search(entry) or (weights.wrapped and OF_TOWERS.search(entry)):
         return True
     bare = f"{entry.replace(chr(92), '').rstrip('.*$')}."

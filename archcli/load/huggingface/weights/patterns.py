@@ -96,8 +96,8 @@ class Patterns:
         alike = [*{NUMBER.sub(".0.", called): called for called in every}.values()]
         text = "\n".join(every)
         for entry, expression in self.expressions.items():
-            asked = every if tells_layers_apart(entry) else alike
-            known = entry in self._used or (expression.literal in text and any(map(expression.match, asked)))
+            tried = every if tells_layers_apart(entry) else alike
+            known = entry in self._used or (expression.literal in text and any(map(expression.match, tried)))
             if not known:
                 yield entry
 

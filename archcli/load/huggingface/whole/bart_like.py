@@ -26,7 +26,7 @@ UNREAD = (
     *("add_bias_logits", "extra_pos_embeddings", "extra_layer_norm", "layernorm_variant"),
     "do_blenderbot_90_layernorm",
 )
-"""Keys that no class reads, such as those of the tools that made the checkpoints."""
+"""Keys that no class reads, such as a conversion tool's."""
 
 TORCH_NORM = MappingProxyType(layernorm(1e-5))
 """nn.LayerNorm with its own eps: these files have no key for it."""
@@ -93,7 +93,7 @@ def half(
 
 
 class Wiring(NamedTuple):
-    """The parts of a class that no key of its config sets.
+    """Choices of a class of transformers that its config has no key for.
 
     kind: the blocks of both halves, pre_norm or post_norm.
     position: the positions of each half.
@@ -150,13 +150,13 @@ def bart_like(config: Config, wiring: Wiring, *, bias: Flag = True, **embedding:
 
 
 def note_idle(config: Config) -> None:
-    """Note that weights are counted which a decoder alone does not read."""
+    """Note that the counted weights include some that a decoder alone does not read."""
     held = f"{config.architecture} holds weights of cross attention: they are counted"
     config.note(held + ", and read by no pass without an encoder")
 
 
 def note_unread_table(config: Config, vocab: ConfigValue[int]) -> None:
-    """Note the table that the class holds beside three others where nothing is tied."""
+    """Note the unread table `shared` of an untied model."""
     size = vocab.value * d_model(config).value
     config.note(f"model.shared, a table of {size:,} parameters, is counted, and read by no pass")
 

@@ -86,9 +86,9 @@ def like_llama(
 
     def mapping(config: Config) -> Mapped:
         config.ignore(*ignored)
-        given: dict[str, Any] = {
+        options: dict[str, Any] = {
             name: part(config) if callable(part) else part for name, part in parts.items()
         }
-        return llama_like(config, **given)
+        return llama_like(config, **options)
 
     return Family(about, mapping, weights, aliases, defaults, defaults_of)

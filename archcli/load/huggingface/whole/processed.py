@@ -27,16 +27,16 @@ def with_size(mapping: Mapped, config: Config) -> Mapped:
     return mapping
 
 
-def _size(stated: Config) -> list[Any] | None:
+def _size(settings: Config) -> list[Any] | None:
     """Height and width behind resizing and cutting the border off; None where images keep their shapes."""
     # a class that does not cut has no word for it
-    if stated.get("do_center_crop", default=not stated.defaults):
-        cut = _square(stated.get("crop_size", default=None))
+    if settings.get("do_center_crop", default=not settings.defaults):
+        cut = _square(settings.get("crop_size", default=None))
         if cut is not None:
             return cut
-    if not stated.get("do_resize", default=True):
+    if not settings.get("do_resize", default=True):
         return None
-    return _square(stated.get("size", default=None))
+    return _square(settings.get("size", default=None))
 
 
 def _square(size: Any) -> list[Any] | None:

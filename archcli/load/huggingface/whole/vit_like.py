@@ -141,9 +141,9 @@ def named_front(theirs: str) -> Weights:
     }
 
 
-def named_layers(layers: str, words: dict[str, str]) -> dict[str, Rule]:
-    """Names of the layers' tensors, `words` being theirs for ours."""
-    return {f"{layers}.{theirs}": f"layers.*.{ours}" for theirs, ours in words.items()}
+def named_layers(layers: str, renames: dict[str, str]) -> dict[str, Rule]:
+    """Names of the layers' tensors, `renames` from theirs to ours."""
+    return {f"{layers}.{theirs}": f"layers.*.{ours}" for theirs, ours in renames.items()}
 
 
 MODERN = {f"attention.{name}.*": f"attention.{name}.*" for name in PROJECTIONS} | {

@@ -18,7 +18,7 @@ TOWERS = ("vision", "image", "video", "audio", "speech")
 
 
 HOLDING = {"t5gemma2": ("encoder", "t5gemma2_encoder", ("vision_config",))}
-"""Families whose towers stand in a part of the file: its key, the part's model_type, and the towers."""
+"""Families with towers inside a part of the file: the part's key, its model_type, the towers."""
 
 
 class TextPart(NamedTuple):
@@ -81,13 +81,13 @@ def text_part(whole: Config) -> TextPart:
 
 
 def _of_part(whole: Config, part: str, key: str, default: int) -> Any:
-    """What a part beside the text, or the file itself, states at this key, or the default of its class."""
+    """The value of a key in a part of the file or the file itself, or the default of its class."""
     part_data = whole.get(part, default=None) if part else whole.data
     return part_data.get(key, default) if isinstance(part_data, dict) else default
 
 
 def _check_head(whole: Config, wrapper: Wrapper, text: Mapping[str, Any]) -> None:
-    """Refuse an untied head of other sizes than the text part's."""
+    """Refuse an untied head with sizes different from the text part's."""
     for key, default in wrapper.head_sizes.items():
         size = whole.size(key, default=default)
         if size.value != text.get(key):
@@ -96,7 +96,7 @@ def _check_head(whole: Config, wrapper: Wrapper, text: Mapping[str, Any]) -> Non
 
 
 def _text(whole: Config, wrapper: Wrapper) -> tuple[Mapping[str, Any], KeyPlaces]:
-    """The text part and the places of its keys; a file without one is flat, and states them itself."""
+    """The text part and the places of its keys; the file itself where its keys are at the top."""
     text = whole.get(wrapper.key, default=None)
     if text is None:
         flat = {key: value for key, value in whole.data.items() if not _is_part(key)}
@@ -123,15 +123,15 @@ def _is_part(key: str) -> bool:
 
 
 def _notes(whole: Config, wrapper: Wrapper) -> Iterator[str]:
-    """What is counted of the file, and each part that is not."""
+    """Notes on the counted part of the file, and on each part that is not counted."""
     place = wrapper.key if wrapper.key in whole.data else "the file itself"
     yield f"only the language model is counted ({place})"
     for key in whole.data:
         if _is_part(key) and key != wrapper.key and key not in wrapper.left_out:
-            yield _beside(key)
+            yield _uncounted(key)
 
 
-def _beside(key: str) -> str:
+def _uncounted(key: str) -> str:
     """The note that the part at this key is not counted."""
     part = key.removesuffix("_config")
     name = f"{part} tower" if any(word in part for word in TOWERS) else part
@@ -139,15 +139,15 @@ def _beside(key: str) -> str:
 
 
 def innermost(whole: Config) -> Config:
-    """The wrapper that holds the towers: the file itself, or the wrapper that it holds (Qwen-Omni)."""
+    """The part that holds the towers: the file itself, or a part of it (Qwen-Omni)."""
     wrapper = WRAPPERS.get(whole.model_type)
     if whole.model_type in HOLDING:
         key, kind, towers = HOLDING[whole.model_type]
         held = whole.get(key, default=None)
         held = held if isinstance(held, dict) else {}
         # the class makes towers that the file leaves out
-        made: Mapped = {tower: {} for tower in towers if held.get(tower) is None}
-        data = {"model_type": kind, **held, **made}
+        empty: Mapped = {tower: {} for tower in towers if held.get(tower) is None}
+        data = {"model_type": kind, **held, **empty}
         return Config(data, whole.places.inner(key), notes=whole.notes, reader=whole.reader)
     if wrapper is None:  # a family's own file
         return whole
@@ -159,7 +159,7 @@ def innermost(whole: Config) -> Config:
 
 
 def uncounted(whole: Config, known: Sequence[str]) -> list[str]:
-    """The keys of parts that a wrapper's file states beside its language model, without the known ones."""
+    """The keys of unknown parts beside the language model."""
     wrapper = WRAPPERS.get(whole.model_type)
     text = "text_config" if wrapper is None else wrapper.key
     return [key for key in whole.data if _is_part(key) and key not in (text, *known)]
@@ -168,23 +168,23 @@ def uncounted(whole: Config, known: Sequence[str]) -> list[str]:
 def note_counted(
     whole: Config, keys: Sequence[str], reasons: Mapping[str, str], settled: Sequence[str] = ()
 ) -> None:
-    """Say that the towers at these keys stand beside the figures, and why others are not counted."""
-    none = [*map(_beside, settled)]
+    """Note the towers that are counted beside the language model, and why others are not."""
+    none = [*map(_uncounted, settled)]
     whole.notes[:] = [note for note in whole.notes if note not in none]
     if keys:
-        alone, beside = "only the language model is counted", " and ".join(keys)
-        counted = f"figures are those of the language model{{}}; those of {beside} stand beside them"
+        alone, tower_keys = "only the language model is counted", " and ".join(keys)
+        counted = f"figures are those of the language model{{}}; those of {tower_keys} stand beside them"
         whole.notes[:] = [
             counted.format(note.removeprefix(alone)) if note.startswith(alone) else note
             for note in whole.notes
-            if note not in map(_beside, keys)
+            if note not in map(_uncounted, keys)
         ]
     for key, reason in reasons.items():
-        whole.notes[:] = [f"{note}: {reason}" if note == _beside(key) else note for note in whole.notes]
+        whole.notes[:] = [f"{note}: {reason}" if note == _uncounted(key) else note for note in whole.notes]
 
 
 def note_towers(config: Config, keys: Sequence[str]) -> None:
     """Note the towers that a language model's own file states under these keys."""
     for key in keys:
         if config.get(key, default=None) is not None:
-            config.note(_beside(key))
+            config.note(_uncounted(key))

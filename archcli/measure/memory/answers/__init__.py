@@ -1,1 +1,1 @@
-"""Answers about memory: the report, what is kept by row, what fits, and what else could be done."""
+"""Answers about memory: the report, kept bytes by row, what fits, and changes that would fit."""

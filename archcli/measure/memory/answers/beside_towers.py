@@ -1,6 +1,6 @@
-"""What `archcli memory` says of towers: their weights, what they keep, and what becomes of media.
+"""Totals and notes of towers in `archcli memory`: their weights and activations, tokens of media.
 
-Imported for models with towers alone.
+Imported only for a model with towers.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Record = dict[str, Any]
 
 
 def tower_totals(question: MemoryQuestion) -> Record:
-    """What the towers of a device hold, and what becomes of media, by JSON's keys."""
+    """Bytes of the towers on a device, and tokens of each image or sound, by JSON's keys."""
     model, settings = question.model, question.settings
-    mine = settings if settings.phase == "train" else question.plan.of_replica(settings)
-    passes = tower_passes(question.traced, mine)
+    per_device = settings if settings.phase == "train" else question.plan.of_replica(settings)
+    passes = tower_passes(question.traced, per_device)
     held = {
         "weights_bytes": tower_bytes(model, settings.dtype),
-        "kept_bytes": int(sum(one.kept for one in passes)),
-        "features_bytes": int(sum(one.features for one in passes)),
+        "kept_bytes": int(sum(it.kept for it in passes)),
+        "features_bytes": int(sum(it.features for it in passes)),
     }
     if not settings.media:
         return {"towers": held}
@@ -34,7 +34,7 @@ def tower_totals(question: MemoryQuestion) -> Record:
 
 
 def tower_notes(question: MemoryQuestion, towers: Record) -> Iterator[str]:
-    """What a reader must know of the figures of towers."""
+    """Notes on the figures of towers."""
     model, settings = question.model, question.settings
     size = bytes_in_words(sum(towers["weights_bytes"].values()))
     format_of = ", whatever the format of the language model's matrices" if model.quantization else ""

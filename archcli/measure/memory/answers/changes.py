@@ -1,4 +1,4 @@
-"""Changes that take less memory, the cheapest first, and tables of other settings."""
+"""Changes that save memory, the cheapest first, and tables of other settings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Record = dict[str, Any]
 
 
 class Change(NamedTuple):
-    """A change of one option: as it is typed, and the settings that it changes."""
+    """A change of one option: its text on a command line, and the changed settings."""
 
     option: str
     settings: dict[str, Any]
@@ -56,7 +56,7 @@ FORMATS = (
 )
 """Formats of weights that engines serve."""
 SLACK = 1.02
-"""What an estimate may be above the memory of what is traced all the same."""
+"""The factor by which an estimate may exceed the memory for a trace to be worth while."""
 FULL: ZeroStage = 3
 """The stage of ZeRO that shards everything."""
 CHANGES = {
@@ -80,7 +80,7 @@ def cheapest_change(question: MemoryQuestion) -> Record | None:
 
 
 def _may_fit(question: MemoryQuestion) -> bool:
-    """Whether a pass may fit by what is held all through it; else none is worth a trace."""
+    """Whether a pass may fit by the bytes held throughout; if not, it is not traced."""
     if question.device is None:
         return True
     try:
@@ -215,7 +215,7 @@ def _records(question: MemoryQuestion, name: str, values: tuple[Any, ...]) -> It
 
 
 def _recomputation_table(question: MemoryQuestion) -> Table:
-    """Each single pattern that frees anything, the most bytes per repeated FLOP first."""
+    """A row for each pattern that frees memory, the most bytes per repeated FLOP first."""
     records = [
         {
             "value": recomputation.setting,

@@ -29,7 +29,7 @@ def headline(question: MemoryQuestion, totals: Record) -> str:
     if fitted is not None and "devices" in fitted:
         return f"{_devices_that_fit(question, fitted)}; one would need {_peak(question, totals)}, {weights}"
     if fitted is not None and device is not None and fitted["value"] is not None:
-        return f"{_found(question, device, fitted)}, {weights}"
+        return f"{_fitted(question, device, fitted)}, {weights}"
     if device is None:
         return f"{_peak(question, totals)} {_moment(totals)}, {weights}"
     serving = totals.get("serving")
@@ -45,7 +45,7 @@ def _moment(totals: Record) -> str:
 
 
 def _peak(question: MemoryQuestion, totals: Record) -> str:
-    """The peak, and what is beyond the model where that alone is too much."""
+    """The peak in words, and bytes outside of the model where they alone exceed the memory."""
     where = " of the largest rank" if question.plan.devices > 1 else ""
     peak = f"{bytes_in_words(totals['peak_bytes'])} at the peak{where}"
     device = question.device
@@ -94,7 +94,7 @@ def _devices_that_fit(question: MemoryQuestion, fitted: Record) -> str:
     return f"{subject} fits {either(named)}" if named else f"{subject} fits no number of any device"
 
 
-def _found(question: MemoryQuestion, device: DeviceMemory, fitted: Record) -> str:
+def _fitted(question: MemoryQuestion, device: DeviceMemory, fitted: Record) -> str:
     """What `--fit` found: `174 sequences of 8,192 tokens fit into 8 x h100-sxm: 79.0 GiB at the peak`."""
     settings, value = question.settings, fitted["value"]
     where, n = device_in_words(device), settings.batch_size

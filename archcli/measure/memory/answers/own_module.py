@@ -19,7 +19,7 @@ CONVENTION = (
     "and inputs count, what a kernel takes within itself and what an allocator rounds up do not."
 )
 NEEDS_MATRICES = "muon"
-"""Updates the matrices of layers alone, and no module says which of its weights are those."""
+"""An optimizer of matrices in layers alone; a module does not tell which of its weights they are."""
 
 
 def memory_report(run: ModuleRun, name: str, device: DeviceMemory | None) -> Report:
@@ -31,9 +31,9 @@ def memory_report(run: ModuleRun, name: str, device: DeviceMemory | None) -> Rep
     whole = max(step.peak, step.end + int(states.temporaries)) + int(states.device)
     totals = {**_totals(step), "optimizer_bytes": int(states.device), "with_optimizer_bytes": whole}
     totals["fits"] = None if device is None else whole <= device.memory_bytes
-    asked: dict[str, Any] = {"optimizer": name} if trains else {}
+    inputs: dict[str, Any] = {"optimizer": name} if trains else {}
     if device is not None:
-        asked |= {"device": device.name, "memory_bytes": device.memory_bytes}
+        inputs |= {"device": device.name, "memory_bytes": device.memory_bytes}
     return module_report(
         run,
         "memory",
@@ -41,7 +41,7 @@ def memory_report(run: ModuleRun, name: str, device: DeviceMemory | None) -> Rep
         totals=totals,
         rows=[{"what": name, "bytes": size} for name, size in totals["parts"].items()],
         tables=(_table(step, name if trains else "", totals),),
-        inputs=asked,
+        inputs=inputs,
         notes=_notes(run, step),
         headline=_headline(run, totals, whole, device),
     )
@@ -58,7 +58,7 @@ def _headline(run: ModuleRun, totals: Mapping[str, Any], whole: int, device: Dev
 
 
 def _states(step: StepMemory, name: str) -> OptimizerBytes:
-    """What an optimizer holds for the weights that have a gradient."""
+    """Optimizer states of the weights with a gradient."""
     if name == NEEDS_MATRICES:
         what = f"the optimizer {quote(name)} is not known of a module of yours"
         known = [known for known in OPTIMIZERS if known != name]
@@ -83,7 +83,7 @@ def _totals(step: StepMemory) -> dict[str, Any]:
 
 
 def _table(step: StepMemory, name: str, totals: Mapping[str, Any]) -> Table:
-    """The peak and what is part of it; of training also what an optimizer of this name adds."""
+    """The peak and its parts; of training also the states of the optimizer."""
     lines = [
         ("peak of the pass", step.peak),
         ("weights", step.weights),

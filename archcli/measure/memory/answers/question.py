@@ -22,12 +22,14 @@ Family = Literal["gpu", "metal", "cpu"]
 
 
 class DeviceMemory(NamedTuple):
-    """A device to fit into: its bytes, the number of devices, the certainty (A, B, C) and the source.
+    """A device to fit into, or several alike.
 
-    `stated`: an amount of memory without a device, such as 80GiB. `family` is a kind of device that llama.cpp
-    has a backend for. `utilization` is the share of a device's memory that an engine takes, which
-    `memory_bytes` are then. A link joins `per_node` of them. `figures` are the names of those that its file
-    states, None without one. `of_servers`: joined by links that servers alone have.
+    memory_bytes: of each; with `utilization` below 1 the share that an engine takes.
+    architecture: such as sm_90. certainty: A, B or C, with its source.
+    stated: an amount of memory without a device, such as 80GiB.
+    family: a kind of device with a backend in llama.cpp.
+    per_node: devices joined by a link. of_servers: the link is one of servers.
+    figures: names of the figures in its file; None without one.
     """
 
     name: str
@@ -85,7 +87,7 @@ class MemoryAnswer(NamedTuple):
         return self.lacking(device) <= 0
 
     def lacking(self, device: DeviceMemory | None) -> int:
-        """Bytes that a device lacks, or RAM where it lacks more; below 0 what is left."""
+        """Bytes missing on a device or in RAM, the larger of both; negative where bytes are left."""
         of_device = self.needed_bytes - (0 if device is None else device.memory_bytes)
         return max(of_device, self.ram_bytes - self.ram_limit) if self.ram_limit else of_device
 

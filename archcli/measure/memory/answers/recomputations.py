@@ -24,10 +24,10 @@ def kept_rows(model: Model, traced: TracedPass) -> list[Record]:
     if not traced.ledger.saved:
         return []
     index = LayerIndex(model)
-    made: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
     keepers: dict[str, set[str]] = defaultdict(set)
     for storage in traced.ledger.saved.values():
-        made[index.counted_path(storage.record.path)] += storage.record.size * storage.record.times
+        sizes[index.counted_path(storage.record.path)] += storage.record.size * storage.record.times
     paths = {key: storage.record.path for key, storage in traced.ledger.saved.items()}
     for step in traced.ledger.steps:
         for allocation in step.kept:
@@ -35,7 +35,7 @@ def kept_rows(model: Model, traced: TracedPass) -> list[Record]:
                 keepers[index.counted_path(allocation.path)].add(index.counted_path(step.row.path))
     flops = _forward_flops(index, traced)
     records = [
-        _record(path, size, keepers[path] - {path}, flops[path]) for path, size in made.items() if size
+        _record(path, size, keepers[path] - {path}, flops[path]) for path, size in sizes.items() if size
     ]
     return sorted(records, key=_by_freed, reverse=True)
 
@@ -78,7 +78,7 @@ def _forward_flops(index: LayerIndex, traced: TracedPass) -> Counter[str]:
 
 Progress = Callable[[str], None]
 MOST_PATTERNS = 8
-"""Patterns of which sets are tried: those that free the most bytes per FLOP."""
+"""The most patterns that are combined, those that free the most bytes per FLOP."""
 
 
 class Recomputation(NamedTuple):

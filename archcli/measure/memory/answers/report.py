@@ -1,4 +1,4 @@
-"""The report of `archcli memory`: the peak, what it is made of, what is kept, and what would fit."""
+"""The report of `archcli memory`: the peak, its parts, kept bytes, and changes that would fit."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class FitSearch(NamedTuple):
     tell: Callable[[str], None]
     devices: Sequence[DeviceMemory]
 
-    def found(self, question: MemoryQuestion) -> Record | None:
+    def result(self, question: MemoryQuestion) -> Record | None:
         """What fits; None where nothing is asked."""
         if self.what is None:
             return None
@@ -84,7 +84,7 @@ def _report(
     question: MemoryQuestion, fitting: FitSearch, serving: MemoryQuestion | None, *, more: bool
 ) -> Report:
     answer = question.answer()
-    fitted = fitting.found(question)
+    fitted = fitting.result(question)
     rows = kept_rows(question.model, answer.largest.traced)
     totals = _totals(question, answer, fitted)
     if serving is not None:

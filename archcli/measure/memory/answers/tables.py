@@ -57,7 +57,7 @@ def _parts(question: MemoryQuestion) -> Iterator[str]:
     if settings.phase in CACHING:
         yield from _serving_parts(settings)
     if settings.offload is not None:
-        yield settings.offload.words
+        yield settings.offload.in_words
     if settings.gradients is not None:
         yield f"gradients in {settings.gradients}"
     if question.plan.devices > 1:
@@ -86,10 +86,10 @@ def stored_in_words(model: Model, dtype: str, native: str = "") -> str:
     published = "as published" if model.is_as_published else ""
     if published and model.quantization is not None and model.quantization.label:
         published += f" ({model.quantization.label})"
-    words = " ".join(filter(None, (model.stored_as, published)))
-    if not words:
+    stored = " ".join(filter(None, (model.stored_as, published)))
+    if not stored:
         return dtype
-    return f"{words}, computed in {dtype}" if not native else f"{words}, computed in {native} and {dtype}"
+    return f"{stored}, computed in {dtype}" if not native else f"{stored}, computed in {native} and {dtype}"
 
 
 def device_in_words(device: DeviceMemory) -> str:

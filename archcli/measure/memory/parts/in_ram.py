@@ -1,4 +1,4 @@
-"""The part of a model that lies in RAM: a stage of its first layers, routed experts, and tables.
+"""The part of a model in RAM: its first layers as a pipeline stage, routed experts, and tables.
 
 Bytes are those of a pipeline's stages; the stage in RAM is no rank of the plan.
 """
@@ -31,13 +31,13 @@ class PartInRam(NamedTuple):
 
 
 def part_in_ram(known: TracedModel, settings: MemorySettings) -> PartInRam:
-    """What lies in RAM; nothing without an offload."""
+    """The part of a model in RAM; empty without an offload."""
     offload = settings.offload
     if offload is None:
         return PartInRam(0)
     matrices = sum(_weights(known, settings, offload, routed=routed) for routed in (False, True))
     tables = in_ram_bytes(known.inferring, settings, known, has_head=False)
-    return PartInRam(matrices + tables + int(_beside(known, settings, offload)), matrices)
+    return PartInRam(matrices + tables + int(_layers_in_ram(known, settings, offload)), matrices)
 
 
 def _weights(known: TracedModel, settings: MemorySettings, offload: Offload, *, routed: bool) -> int:
@@ -50,7 +50,7 @@ def _of_kind(bits: StoredBits, *, routed: bool) -> StoredBits:
     return tuple((weight, of_one) for weight, of_one in bits if weight.routed is routed)
 
 
-def _beside(known: TracedModel, settings: MemorySettings, offload: Offload) -> Number:
+def _layers_in_ram(known: TracedModel, settings: MemorySettings, offload: Offload) -> Number:
     """Bytes of the cache and temporaries of the layers in RAM."""
     if not offload.layers:
         return 0
@@ -60,7 +60,7 @@ def _beside(known: TracedModel, settings: MemorySettings, offload: Offload) -> N
 
 
 def experts_in_ram(known: TracedModel, settings: MemorySettings, stage: Stage) -> int:
-    """Bytes of the routed experts of a stage that are in RAM although its layers are not."""
+    """Bytes in RAM of the routed experts of a stage on a device."""
     offload = settings.offload
     if offload is None:
         return 0
@@ -84,7 +84,7 @@ def copied_bytes(known: TracedModel, settings: MemorySettings) -> int:
 
 
 def copies(request: Request) -> bool:
-    """Whether a pass has so many tokens that matrices are copied from RAM, and the device computes."""
+    """Whether a pass has enough tokens for the device to copy matrices from RAM and compute itself."""
     return int(request.batch_size * request.seq_len) >= MIN_BATCH
 
 

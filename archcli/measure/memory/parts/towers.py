@@ -132,12 +132,12 @@ def _inference(
     # of a prefill in chunks the last one is shown, and an engine's cache is there from the start
     cache = first.cache if settings.served or settings.chunk is None or settings.past else 0
     waiting: Number = 0
-    for one in passes:
-        for alive in one.traced.ledger.moments:
-            temporaries = waiting + one.states + alive.temporaries
-            part, path = one.tower.part, alive.path
+    for it in passes:
+        for alive in it.traced.ledger.moments:
+            temporaries = waiting + it.states + alive.temporaries
+            part, path = it.tower.part, alive.path
             yield first._replace(stage=part, path=path, temporaries=temporaries, cache=cache)
-        waiting = waiting + one.features
+        waiting = waiting + it.features
     for moment in moments:
         yield moment._replace(weights=moment.weights + weights, temporaries=moment.temporaries + waiting)
 
@@ -158,18 +158,11 @@ def _training(
     accumulated = trained.gradients if plan.sums_gradients(settings) else 0
     # of the micro batches that wait for their backward in later stages
     earlier = -(-in_flight(plan, 0) // plan.virtual_stages) - 1
-    kept: Number = earlier * sum(one.kept for one in passes)
-    waiting: Number = 0
-    for one in passes:
-        for alive in one.traced.ledger.moments:
-            yield step[0]._replace(
-                stage=one.tower.part,
-                path=alive.path,
-                gradients=step[0].gradients + accumulated,
-                kept=step[0].kept + kept + alive.kept,
-                temporaries=waiting + alive.temporaries,
-            )
-        kept, waiting = kept + one.kept, waiting + one.features
+    kept_of_towers = sum(it.kept for it in passes)
+    kept_earlier: Number = earlier * kept_of_towers
+    begin = step[0]._replace(gradients=step[0].gradients + accumulated, kept=step[0].kept + kept_earlier)
+    yield from _forward(begin, passes)
+    kept, waiting = kept_earlier + kept_of_towers, sum(it.features for it in passes)
     for moment in step:
         # what the towers made is let go when the forward of the language model returns
         more = waiting if moment.stage == "forward" else 0
@@ -178,7 +171,7 @@ def _training(
             kept=moment.kept + kept,
             temporaries=moment.temporaries + more,
         )
-    behind = step[-1]._replace(gradients=update.gradients, kept=earlier * sum(one.kept for one in passes))
+    behind = step[-1]._replace(gradients=update.gradients, kept=kept_earlier)
     yield from _backward(behind, passes, accumulated)
     yield update._replace(
         gradients=update.gradients + trained.gradients,
@@ -186,24 +179,34 @@ def _training(
     )
 
 
+def _forward(begin: MemoryMoment, passes: Sequence[TowerPass]) -> Iterator[MemoryMoment]:
+    """The forward of the towers, one medium after the other."""
+    kept, waiting = begin.kept, 0
+    for it in passes:
+        for alive in it.traced.ledger.moments:
+            part, temporaries = it.tower.part, waiting + alive.temporaries
+            yield begin._replace(stage=part, path=alive.path, kept=kept + alive.kept, temporaries=temporaries)
+        kept, waiting = kept + it.kept, waiting + it.features
+
+
 def _backward(last: MemoryMoment, passes: Sequence[TowerPass], accumulated: Number) -> Iterator[MemoryMoment]:
     """The backward of the towers behind that of the language model, the last medium first."""
     from archcli.measure.memory.training.backward import Backward  # of training alone
 
-    gradients, kept = accumulated, sum(one.kept for one in passes)
-    waiting = sum(one.features for one in passes)
+    gradients, kept = accumulated, sum(it.kept for it in passes)
+    waiting = sum(it.features for it in passes)
     seen: set[int] = set()
-    for one in reversed(passes):
-        if not one.traced.execution.records:
+    for it in reversed(passes):
+        if not it.traced.execution.records:
             return
-        kept, waiting = kept - one.kept, waiting - one.features
+        kept, waiting = kept - it.kept, waiting - it.features
         # a second medium's gradients are added to those of the first
-        backward = Backward(one.traced.ledger, accumulates=bool(accumulated) or id(one.tower) in seen)
-        backward.run(*one.outputs)
-        seen.add(id(one.tower))
+        backward = Backward(it.traced.ledger, accumulates=bool(accumulated) or id(it.tower) in seen)
+        backward.run(*it.outputs)
+        seen.add(id(it.tower))
         for moment in backward.moments:
             yield last._replace(
-                stage=f"{one.tower.part} backward",
+                stage=f"{it.tower.part} backward",
                 path=moment.path,
                 gradients=last.gradients + gradients + moment.gradients,
                 kept=last.kept + kept + moment.kept,

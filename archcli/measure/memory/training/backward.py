@@ -108,9 +108,9 @@ class Backward:
             for number in numbers:
                 self._step(number, None)
             return
-        made = self._recompute(numbers)
+        recomputed = self._recompute(numbers)
         for number in numbers:
-            self._step(number, made)
+            self._step(number, recomputed)
         for key, allocation in self.ledger.entries.get(region, {}).items():
             if self.first_use[key] == numbers[-1]:
                 self.kept = self.kept - allocation.size
@@ -120,21 +120,23 @@ class Backward:
 
         torch stops as soon as it has the last of them.
         """
-        made: dict[int, Allocation] = {}
+        recomputed: dict[int, Allocation] = {}
         before, last = self.kept, len(self.moments) + 1
         for number in reversed(numbers):
             step = self.ledger.steps[number]
-            fresh = {id(a): a for a in step.kept if id(a) not in self.ledger.saved and id(a) not in made}
-            made.update(fresh)
+            fresh = {
+                id(a): a for a in step.kept if id(a) not in self.ledger.saved and id(a) not in recomputed
+            }
+            recomputed.update(fresh)
             self.kept = self.kept + sum(a.size for a in fresh.values())
             outputs = sum(value.size for value in step.outputs)
             self._note(step, maximum(step.alive_again - (self.kept - before), outputs))
             if fresh:
                 last = len(self.moments)
         del self.moments[last:]
-        return made
+        return recomputed
 
-    def _step(self, number: int, made: Mapping[int, Allocation] | None) -> None:
+    def _step(self, number: int, recomputed: Mapping[int, Allocation] | None) -> None:
         """Run the backward of one operation: make its gradients, free the tensors that it kept and read.
 
         Sums of two gradients of one tensor come after that. What was recomputed is let go as soon as it is
@@ -142,18 +144,18 @@ class Backward:
         """
         step = self.ledger.steps[number]
         read = [self.buffers.pop((value.maker, value.output), None) for value in step.outputs]
-        given = [buffer for buffer in read if buffer is not None]
-        sums = list(self._made(step, given)) if given else []
-        later = 0 if made is None else step.summed_bias
+        gradients = [buffer for buffer in read if buffer is not None]
+        sums = list(self._gradients(step, gradients)) if gradients else []
+        later = 0 if recomputed is None else step.summed_bias
         if step.workspace.lets_go:
-            self._drop(given)
-        if given:
+            self._drop(gradients)
+        if gradients:
             self._note(step, step.workspace.backward - later)
-        self._let_go(number, self.ledger.saved if made is None else made)
-        if given and made is not None:
+        self._let_go(number, self.ledger.saved if recomputed is None else recomputed)
+        if gradients and recomputed is not None:
             self._note(step, 0)
         if not step.workspace.lets_go:
-            self._drop(given)
+            self._drop(gradients)
         for size in sums:
             self._note(step, size)
         self._drop(self.pending)
@@ -165,7 +167,7 @@ class Backward:
             if id(allocation) in alive and self.first_use[id(allocation)] == number:
                 self.kept = self.kept - allocation.size
 
-    def _made(self, step: Step, given: list[Buffer]) -> Iterator[Number]:
+    def _gradients(self, step: Step, gradients: list[Buffer]) -> Iterator[Number]:
         """Make the gradients of weights and inputs; yields the size of each sum that takes a new tensor."""
         if _has_own(step):
             yield from self._to_weight(f"{step.row.path}.weight", step.weight_gradients)
@@ -175,8 +177,8 @@ class Backward:
             if isinstance(value.maker, str):
                 yield from self._to_weight(value.maker, value.size)
                 continue
-            passed = step.hands_on and len(given) == 1 and given[0].size == value.size
-            self._to_input((value.maker, value.output), given[0] if passed else None, value.size)
+            passed = step.hands_on and len(gradients) == 1 and gradients[0].size == value.size
+            self._to_input((value.maker, value.output), gradients[0] if passed else None, value.size)
 
     def _to_weight(self, weight: str, size: Number) -> Iterator[Number]:
         """Keep the first gradient of a weight; add a second one to it, and free both it and the sum."""

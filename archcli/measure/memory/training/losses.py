@@ -71,7 +71,7 @@ class HeadSizes(NamedTuple):
     """
 
     tokens: Number
-    words: Number
+    vocabulary: Number
     d_model: Number
     width: Number
     tied: bool
@@ -80,7 +80,7 @@ class HeadSizes(NamedTuple):
     @property
     def gradient(self) -> Number:
         """Bytes of the gradient of the head's matrix."""
-        return self.words * self.d_model * self.width if self.trained else 0
+        return self.vocabulary * self.d_model * self.width if self.trained else 0
 
     @property
     def hidden(self) -> Number:
@@ -121,7 +121,7 @@ def plain(sizes: HeadSizes) -> Iterator[LossBytes]:
     Forward: the logits in fp32 and their log-softmax. Backward, when the logits are gone: the log-softmax,
     its gradient, and that of what it was computed from.
     """
-    wide, logits = sizes.tokens * sizes.words * FP32, sizes.tokens * sizes.words * sizes.width
+    wide, logits = sizes.tokens * sizes.vocabulary * FP32, sizes.tokens * sizes.vocabulary * sizes.width
     copy = 0 if sizes.width == FP32 else wide
     yield LossBytes("loss", copy + wide + SCALARS)
     yield LossBytes("loss", 3 * wide - logits + SCALARS)
@@ -134,7 +134,7 @@ def chunked(sizes: HeadSizes, chunks: Number) -> Iterator[LossBytes]:
     end the gradients of the chunks' hidden states are joined.
     """
     rows = ceil_div(sizes.tokens, chunks)
-    wide = rows * sizes.words * FP32
+    wide = rows * sizes.vocabulary * FP32
     several = 0 if chunks == 1 else 1
     yield LossBytes("loss", 2 * wide + SCALARS)
     # gradients of the hidden states of all chunks but the last

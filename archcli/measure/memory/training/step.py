@@ -167,8 +167,8 @@ def _passes(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Ite
         else:
             yield alive._replace(loss=loss.bytes, gradients=loss.gradients * part // whole)
     # a loss that runs the head has made the gradient of its matrix before the backward begins
-    given = losses[-1].gradients if form.has_head and losses and _trains_head(model) else None
-    for past, place in _back(_backward(model, traced, held, given)):
+    of_loss = losses[-1].gradients if form.has_head and losses and _trains_head(model) else None
+    for past, place in _back(_backward(model, traced, held, of_loss)):
         gradients = accumulated + past.gradients * part // whole
         moment_back = at("backward", place, past.path, past.kept, past.temporaries)
         yield moment_back._replace(gradients=gradients, loss=SCALARS)
@@ -182,8 +182,8 @@ def _backward(
     if of_head is not None:
         backward.give(_head_weight(model), of_head)
     output = first_tensor(traced.output)
-    made = output.value.place
-    backward.run((made.value, prod(output.value.shape) * made.width))
+    place = output.value.place
+    backward.run((place.value, prod(output.value.shape) * place.width))
     return backward.moments
 
 
@@ -197,15 +197,15 @@ def _ahead(moments: Iterable[Moment]) -> Iterator[tuple[Moment, Place]]:
 
 def _back(moments: Sequence[BackwardMoment]) -> Iterator[tuple[BackwardMoment, Place]]:
     """Each moment of the backward with its place: from the last layer to the first."""
-    layers = list(dict.fromkeys(found[0] for moment in moments if (found := LAYER.match(moment.path))))
+    layers = list(dict.fromkeys(match[0] for moment in moments if (match := LAYER.match(moment.path))))
     of_layers: dict[str, Place] = dict.fromkeys(layers, "backward")
     if len(layers) > 1:
         of_layers |= {layers[0]: "last", layers[-1]: "first"}
     outside: Place = "head"
     for moment in moments:
-        found = LAYER.match(moment.path)
-        outside = "end" if found else outside
-        yield moment, of_layers[found[0]] if found else outside
+        match = LAYER.match(moment.path)
+        outside = "end" if match else outside
+        yield moment, of_layers[match[0]] if match else outside
 
 
 def _dequantized(model: Model, traced: TracedPass) -> dict[str, Number]:

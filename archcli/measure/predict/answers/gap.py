@@ -1,4 +1,4 @@
-"""What would explain a time beyond the expected one: other ways to run it, parts that take longer.
+"""Explanations of a time beyond the expected one: other ways to run, and slower parts.
 
 Another way to run it (unfused attention, no compiler, no engine) is predicted as a question of its own. A
 part of the prediction (communication, computing, launches) may take longer, up to a limit stated here. That
@@ -23,11 +23,11 @@ from archcli.measure.predict.times import Seconds
 from archcli.recording.classes import TimeClass
 
 LEAST_PART = 0.1
-"""Part of the gap below which an explanation is left out."""
+"""The least share of the gap for an explanation to be shown."""
 LOWEST_CLOCK = 0.5
-"""Part of its clock to which a device goes down in practice, by its power limit or by heat."""
+"""The lowest clock of a device in practice, by power limit or heat, as a share."""
 SLOWEST_LINK = 0.1
-"""Part of the rate between devices that another path has: PCIe in place of NVLink."""
+"""The rate of a slower path between devices as a share: PCIe in place of NVLink."""
 HALF = 0.5
 """A rule of thumb for what nobody measured: parts that take twice as long, and no more."""
 NOT_PREDICTED = {
@@ -38,12 +38,12 @@ NOT_PREDICTED = {
     "serve": "a queue, tokenizing, sampling, the network",
 }
 OtherWay = tuple[str, str, PredictQuestion]
-"""What runs otherwise, the option that asks for it, and that question."""
+"""Another way to run: its description, its option, and the question with it."""
 IN_RAM = "layers left in RAM (-ngl), "
 
 
 class Explanation(NamedTuple):
-    """What takes longer, the seconds that it adds, and the option that predicts it.
+    """An explanation of a gap: its description, added seconds, and the option that predicts it.
 
     Of what is faster the seconds are below zero.
     """
@@ -86,28 +86,28 @@ class Gap(NamedTuple):
         return self.prediction.seconds.expected - self.late_s
 
     def explanations(self) -> list[Explanation]:
-        """What would explain it, the most seconds first; of equals that which an option predicts."""
-        found = [*self._other_ways(), *self._longer_parts()]
-        worth = (one for one in found if one.seconds >= LEAST_PART * self.seconds)
-        return sorted(worth, key=lambda one: (-min(one.seconds, self.seconds), not one.option))
+        """Explanations, the most seconds first; of equals the one with an option first."""
+        explained = [*self._other_ways(), *self._longer_parts()]
+        worth = (it for it in explained if it.seconds >= LEAST_PART * self.seconds)
+        return sorted(worth, key=lambda it: (-min(it.seconds, self.seconds), not it.option))
 
     def _other_ways(self) -> Iterator[Explanation]:
-        """Other ways to run the same, each predicted; one slower than what was measured cannot be it."""
+        """Other ways to run the same, each predicted; none slower than measured."""
         for what, option, seconds in _predicted(_changed(self.question)):
             if seconds.low <= self.measured_s - self.late_s:
                 yield Explanation(what, seconds.expected - self.alone_s, option)
 
     def savings(self) -> list[Explanation]:
-        """Ways to run the same that are faster, each predicted; one slower than measured cannot be it."""
+        """Faster ways to run the same, each predicted; none slower than measured."""
         by_seconds = [
             Explanation(what, seconds.expected - self.alone_s, option)
             for what, option, seconds in _predicted(_faster(self.question))
             if seconds.low <= self.measured_s and seconds.expected < self.alone_s
         ]
-        return sorted(by_seconds, key=lambda one: one.seconds)
+        return sorted(by_seconds, key=lambda it: it.seconds)
 
     def _longer_parts(self) -> Iterator[Explanation]:
-        """Parts of the prediction that may take longer, each by as much as the gap needs and may be."""
+        """Parts of the prediction that may take longer, each by up to the gap, within its bounds."""
         rows = self.prediction.rows
         yield from self._sent()
         yield from self._launched()
@@ -119,14 +119,14 @@ class Gap(NamedTuple):
         yield from self._slower("{times} as many prefills of others, or as long", self.late_s, HALF)
 
     def _slower(self, what: str, part_s: float, least: float) -> Iterator[Explanation]:
-        """A part at the share of its speed that explains the gap, at `least`; `what` names share or times."""
+        """A part slowed to explain the gap, to a share of `least` at the lowest; `what` names it."""
         if part_s > 0:
             share = max(least, part_s / (part_s + self.seconds))
             text = what.format(share=f"{100 * share:.0f}%", times=f"{1 / share:.1f} times")
             yield Explanation(text, part_s / share - part_s)
 
     def _sent(self) -> Iterator[Explanation]:
-        """Communication that nothing hides, and that of a slow path."""
+        """Communication hidden by nothing, and communication over a slow path."""
         sent = self.prediction.communication
         names = " and ".join(dict.fromkeys(part.timed.collective.name.replace("_", "-") for part in sent))
         hidden = fsum(part.most_s - part.least_s for part in sent)
@@ -149,8 +149,10 @@ class Gap(NamedTuple):
         seconds = launching - self.alone_s
         if seconds > 0:
             graphs = " without CUDA graphs" if timing.host is None else ""
-            each = f"{1e6 * launching / number:.0f} µs"
-            yield Explanation(f"a host that takes {each} for each of {number:,.0f} launches{graphs}", seconds)
+            per_launch = f"{1e6 * launching / number:.0f} µs"
+            yield Explanation(
+                f"a host that takes {per_launch} for each of {number:,.0f} launches{graphs}", seconds
+            )
 
 
 def _is_routed(kernel: str, op_class: str) -> bool:
@@ -158,7 +160,7 @@ def _is_routed(kernel: str, op_class: str) -> bool:
 
 
 def _predicted(ways: Iterable[OtherWay]) -> Iterator[tuple[str, str, Seconds]]:
-    """(what runs otherwise, the option that asks for it, its seconds) of those that can be predicted."""
+    """(description, option, seconds) of each other way to run that can be predicted."""
     for what, option, question in ways:
         try:
             check_prediction(question)
@@ -173,37 +175,37 @@ def _faster(question: PredictQuestion) -> Iterator[OtherWay]:
         return
     if question.settings.attention == "eager":
         yield "attention in one kernel", "--attention flash", question.changed(attention="flash")
-    if not question.asked.compiled:
-        compiled = replace(question, asked=replace(question.asked, compiled=True))
+    if not question.options.compiled:
+        compiled = replace(question, options=replace(question.options, compiled=True))
         yield "kernels that a compiler fused", "--compile", compiled
 
 
 def _changed(question: PredictQuestion) -> Iterator[OtherWay]:
     """Ways to run the same pass that launch or read more."""
-    asked, settings = question.asked, question.settings
+    options, settings = question.options, question.settings
     if settings.served:
         # a device whose constants are of whole runs has those of one engine
         if question.phase != "serve" and question.device.timing.whole_runs is None:
-            eager = replace(question, live=None, asked=replace(asked, engine="none", kv_dtype=None))
+            eager = replace(question, live=None, options=replace(options, engine="none", kv_dtype=None))
             yield "eager torch in place of an engine", "--engine none", eager.changed(engine=NO_ENGINE)
         return
-    if asked.compiled:
-        eager = replace(question, asked=replace(asked, compiled=False))
+    if options.compiled:
+        eager = replace(question, options=replace(options, compiled=False))
         yield "kernels that nothing fused", "without --compile", eager
     if settings.attention != "eager":
         yield "attention step by step", "--attention eager", question.changed(attention="eager")
 
 
 def not_predicted(question: PredictQuestion) -> str:
-    """What no figure has: `reading data, logging`."""
-    of_engine = IN_RAM if question.asked.engine == "llamacpp" else ""
+    """Parts without a prediction: `reading data, logging`."""
+    of_engine = IN_RAM if question.options.engine == "llamacpp" else ""
     return of_engine + NOT_PREDICTED[question.phase]
 
 
 def way_to_look(question: PredictQuestion) -> str:
-    """The sentence, after a blank, on the command that measures the pass on that machine by operation."""
+    """A sentence on the command that measures the pass by operation on that machine."""
     settings, phase = question.settings, question.phase
-    if question.asked.engine == "llamacpp":  # whose kernels are no operations of torch
+    if question.options.engine == "llamacpp":  # whose kernels are no operations of torch
         return ""
     if phase == "serve":
         return " --phase decode and --phase prefill ask for the parts apart."

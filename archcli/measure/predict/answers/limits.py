@@ -1,4 +1,4 @@
-"""The limits of a prediction: its seconds by what they are spent on, and the answer in words."""
+"""The limits of a prediction: its seconds by purpose, and the answer in words."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def title(question: PredictQuestion) -> str:
 
 
 def _parts(question: PredictQuestion) -> Iterator[str]:
-    settings, predicted = question.settings, question.asked
+    settings, predicted = question.settings, question.options
     yield PHASES[question.phase]
     tokens = f"{settings.batch_size:,} x {settings.tokens(question.model):,} tokens"
     more = f" and {predicted.new:,} more" if question.phase == "serve" else ""
@@ -57,15 +57,15 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
 
 
 def _of_engine(question: PredictQuestion) -> Iterator[str]:
-    """The engine, its cache, and what it leaves in RAM."""
-    settings, predicted = question.settings, question.asked
+    """The engine, its cache, and the part of the model in RAM."""
+    settings, predicted = question.settings, question.options
     yield engine_in_words(settings)
     if predicted.kv_read != PREDICT_DEFAULTS.kv_read:
         yield "cache read once per query head"
     if predicted.kv_dtype is not None:
         yield f"cache in {predicted.kv_dtype}"
     if settings.offload is not None:
-        yield settings.offload.words
+        yield settings.offload.in_words
 
 
 def _devices(question: PredictQuestion) -> str:
@@ -74,21 +74,21 @@ def _devices(question: PredictQuestion) -> str:
 
 
 def misfit(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str]:
-    """The sentence before all times of what does not fit, or of sequences that wait; nothing if all run."""
-    asked = question.settings.batch_size
-    running = totals.get("at_once", asked)
-    queue = f"{running:,} of {asked:,} sequences run at once, and the rest wait."
+    """A sentence before the times of a model that does not fit, or of sequences that wait; else none."""
+    batch_size = question.settings.batch_size
+    running = totals.get("at_once", batch_size)
+    queue = f"{running:,} of {batch_size:,} sequences run at once, and the rest wait."
     if not totals["fits"]:
         needed, there = (bytes_in_words(totals[name]) for name in ("needed_bytes", "memory_bytes"))
         of_each = "each needs" if question.plan.devices > 1 else "needs"
-        so = queue if running < asked else "all times are as if it did."
+        so = queue if running < batch_size else "all times are as if it did."
         yield f"Does not fit into {_devices(question)} ({of_each} {needed}, has {there}); {so}"
-    elif running < asked:
+    elif running < batch_size:
         yield queue
 
 
 def misfit_hints(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str]:
-    """The format with which a model fits that does not, and the command that finds the number of devices."""
+    """For a model that does not fit: a format that does, and the command for the number of devices."""
     if totals["change"] is not None:
         yield would_fit(totals["change"])
     if not totals["fits"]:
@@ -163,7 +163,7 @@ def _spent(prediction: Prediction, cached: Mapping[str, str]) -> Iterator[tuple[
 
 
 def beyond_limit(prediction: Prediction, cached: Mapping[str, str]) -> list[Limit]:
-    """What the expected seconds of kernels are more than their limit, by purpose, the most first."""
+    """Expected seconds of kernels beyond their limit, by purpose, the most first."""
     seconds: dict[str, float] = {}
     for row in prediction.rows:
         what = _what(row, cached)
@@ -220,7 +220,7 @@ def sentence(phase: MemoryPhase, sequences: str, by_time: list[Limit], totals: M
 
 
 def headline(question: PredictQuestion, totals: Mapping[str, Any]) -> str:
-    """The answer to what was asked: where a measured time goes, days and cost, the plan, else the speed."""
+    """The answer in one line: explanations of a measured time, days and cost, the plan, or the speed."""
     if "explained" in totals:
         return "\n".join(totals["explained"]["lines"])
     parts = [totals["sentence"]]

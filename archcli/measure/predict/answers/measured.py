@@ -1,4 +1,4 @@
-"""A measured time beside its prediction: MFU, where the gap lies, and what would explain it.
+"""A measured time beside its prediction: MFU, the gap, and explanations for it.
 
 A time is that of a step, a pass or a token; of serving that of a token after the first. A rate is that of all
 sequences together, and so of serving the time of all.
@@ -21,16 +21,16 @@ from archcli.units import parse_pace
 Record = dict[str, Any]
 OF = {"train": "a step", "forward": "a pass", "prefill": "a prefill", "decode": "a token of each sequence"}
 AS_EXPECTED = 0.02
-"""Part of the expected time by which a measured one differs that counts as the same."""
+"""A measured time counts as expected up to 2% beside it."""
 MANY, FEWEST = 10, 1e-3
 """Shares between which a percentage is easily read."""
 NEAR = 1.5
-"""Measured over the high end of a range up to which the prediction itself may be what is wrong."""
+"""Up to 1.5 times the high end of a range, the prediction may be at fault."""
 FAR = 10
-"""Measured over the high end of a range from which on another question was asked than ran."""
+"""From 10 times the high end of a range on, something else ran than was predicted."""
 OUTSIDE = "; or the prediction: one measurement in five lies outside of its range"
 SAME_MFU = 0.005
-"""Part by which MFU differs that is not worth a note."""
+"""Differences of MFU below this have no note."""
 FEW = 3
 """Explanations in a sentence."""
 FASTER = {
@@ -39,7 +39,7 @@ FASTER = {
     False: "kernels that fuse more (--engine), weights or a cache of fewer bits (--dtype, --kv-dtype), or "
     "fewer or shorter sequences than asked",
 }
-"""What else a step, or a pass of inference, that is faster than the range may be."""
+"""Causes of a step, or a pass of inference, faster than the range."""
 IMPOSSIBLE = {
     True: "a clock that did not wait for the device (torch.cuda.synchronize), a micro batch taken for a "
     "step, more devices, shorter sequences or a narrower dtype than asked",
@@ -47,7 +47,7 @@ IMPOSSIBLE = {
     "prompt tokens counted as generated, speculative decoding, a cached prompt, more devices or fewer bits "
     "than asked",
 }
-"""What makes a figure that no device could reach."""
+"""Causes of a figure that no device could reach."""
 
 
 class MeasuredPass(NamedTuple):
@@ -91,8 +91,8 @@ class MeasuredPass(NamedTuple):
 
 
 def compared(question: PredictQuestion, answer: PredictAnswer, cached: Mapping[str, str]) -> MeasuredPass:
-    """What `question.asked.measured` says beside the answer."""
-    over, under, is_rate = parse_pace(question.asked.measured or "")
+    """The measured pass of a question beside its prediction."""
+    over, under, is_rate = parse_pace(question.options.measured or "")
     prediction, served = answer
     if served is not None and not is_rate:
         token = _middle_token(question)
@@ -105,11 +105,11 @@ def compared(question: PredictQuestion, answer: PredictAnswer, cached: Mapping[s
 
 
 def _middle_token(question: PredictQuestion) -> PredictQuestion:
-    """The token in the middle of those that serving generates: its cache is as long as that of the mean."""
+    """The question at the middle generated token: its cache has the mean length."""
     prompt = int(question.settings.tokens(question.model))
-    asked = replace(question.asked, measured=None)
-    settings = question.settings.decoding(question.model, prompt + question.asked.new // 2)
-    return replace(question, asked=asked, settings=settings)
+    unmeasured = replace(question.options, measured=None)
+    settings = question.settings.decoding(question.model, prompt + question.options.new // 2)
+    return replace(question, options=unmeasured, settings=settings)
 
 
 def measured_totals(
@@ -118,18 +118,18 @@ def measured_totals(
     """The totals `measured`, and `explained`: three sentences, and what would explain the gap by seconds."""
     comparison = compared(question, answer, cached)
     seconds = comparison.prediction.seconds
-    found: Sequence[Explanation] = ()
+    explained: Sequence[Explanation] = ()
     if comparison.seconds > seconds.high:
-        found = comparison.gap.explanations()
+        explained = comparison.gap.explanations()
     elif comparison.seconds < seconds.low:
-        found = comparison.gap.savings()
-    lines = [_verdict(comparison), _parts(comparison), _explained(comparison, found, fits=totals["fits"])]
-    by = [explanation.record() for explanation in found]
+        explained = comparison.gap.savings()
+    lines = [_verdict(comparison), _parts(comparison), _explained(comparison, explained, fits=totals["fits"])]
+    by = [explanation.record() for explanation in explained]
     return {"measured": comparison.record(), "explained": {"lines": lines, "by": by}}
 
 
 def mfu_notes(question: PredictQuestion, mfu: float) -> Iterator[str]:
-    """MFU as others count it, with the scores that a mask forbids, where that differs."""
+    """MFU with masked scores counted too, as others do, where it differs."""
     if question.phase in {"decode", "serve"}:
         return
     counted = count_pass(question.model, question.settings.request(question.model))
@@ -194,22 +194,22 @@ def _parts(comparison: MeasuredPass) -> str:
     return f"{limit}; {usual}; {duration(abs(comparison.gap.seconds))} are {rest}."
 
 
-def _explained(comparison: MeasuredPass, found: Sequence[Explanation], *, fits: bool) -> str:
+def _explained(comparison: MeasuredPass, explained: Sequence[Explanation], *, fits: bool) -> str:
     """The third sentence: what would explain the gap, the largest first, and how to look."""
     seconds, measured, question = comparison.prediction.seconds, comparison.seconds, comparison.question
     trains = question.phase == "train"
-    parts = "".join(f"{one.sentence}, " for one in found)
+    parts = "".join(f"{it.sentence}, " for it in explained)
     if measured < seconds.floor:
         return f"The measurement or the question is wrong: {parts}{IMPOSSIBLE[trains]}."
     if measured < seconds.low:
         return f"No gap; what would explain it: {parts}{FASTER[trains]}."
     if measured <= seconds.high:
-        own = seconds._replace(expected=seconds.expected - comparison.late_s)
-        spent = limits(comparison.prediction._replace(seconds=own), comparison.cached)
+        without_wait = seconds._replace(expected=seconds.expected - comparison.late_s)
+        spent = limits(comparison.prediction._replace(seconds=without_wait), comparison.cached)
         spent = _with_late(spent, comparison.late_s)[:FEW]
         parts = ", ".join(f"{part.what} {duration(part.seconds)}" for part in spent)
         return f"No gap to explain; as expected the time goes into {parts}."
-    parts = ", ".join([*_other_question(comparison, fits=fits), *(one.sentence for one in found[:FEW])])
+    parts = ", ".join([*_other_question(comparison, fits=fits), *(it.sentence for it in explained[:FEW])])
     gap = duration(comparison.gap.seconds)
     known = f"What would explain {gap}: {parts}" if parts else f"No part of the prediction explains {gap}"
     outside = OUTSIDE if seconds.is_calibrated and measured < NEAR * seconds.high else ""
@@ -217,7 +217,7 @@ def _explained(comparison: MeasuredPass, found: Sequence[Explanation], *, fits: 
 
 
 def _other_question(comparison: MeasuredPass, *, fits: bool) -> Iterator[str]:
-    """Why what ran may differ from what is asked."""
+    """Why the run may differ from the question."""
     if not fits:
         yield "something else ran, as this does not fit"
     elif comparison.seconds > FAR * comparison.prediction.seconds.high:
@@ -225,6 +225,6 @@ def _other_question(comparison: MeasuredPass, *, fits: bool) -> Iterator[str]:
 
 
 def _with_late(parts: list[Limit], late_s: float) -> list[Limit]:
-    """The parts and what a token waits for prefills of others, the most first."""
+    """The parts of a token's time, with its wait for other prefills, the largest first."""
     late = [Limit("prefills of other sequences", late_s)] if late_s > 0 else []
     return sorted([*parts, *late], key=lambda part: -part.seconds)

@@ -118,7 +118,7 @@ class PredictQuestion:
     settings: MemorySettings
     device: PredictedDevice
     plan: Plan = ONE_DEVICE
-    asked: PredictSettings = field(default_factory=PredictSettings)
+    options: PredictSettings = field(default_factory=PredictSettings)
     live: LiveServer | None = None
     known: TracedModel | None = field(default=None, compare=False, repr=False)
     again: Callable[..., MemoryQuestion] | None = field(default=None, compare=False, repr=False)
@@ -142,13 +142,13 @@ class PredictQuestion:
     @property
     def new_tokens(self) -> int:
         """Tokens that serving generates for each sequence; 0 in another phase."""
-        return self.asked.new if self.phase == "serve" else 0
+        return self.options.new if self.phase == "serve" else 0
 
     @property
     def cache(self) -> CacheUse:
         """How the pass uses the cache."""
         form: CacheForm = "in_place" if self.is_served else "grown"
-        return CacheUse(form, self.asked.kv_read, self.asked.kv_dtype or "", self.native)
+        return CacheUse(form, self.options.kv_read, self.options.kv_dtype or "", self.native)
 
     @property
     def native(self) -> str:
@@ -167,9 +167,9 @@ class PredictQuestion:
         engine, timing, plan = self.engine, self.timing, self.plan
         if self.phase == "serve":
             engine = engine._replace(at_once=self._at_once())
-            served = serve(self.model, self.settings, self.asked.new, timing, plan, self.cache, engine)
+            served = serve(self.model, self.settings, self.options.new, timing, plan, self.cache, engine)
             return PredictAnswer(self._of_peak(served.whole), served)
-        compiled = self.asked.compiled
+        compiled = self.options.compiled
         one_pass = predict_pass(self.model, self.settings, timing, self.plan, self.cache, compiled=compiled)
         with_overhead = one_pass._replace(seconds=with_engine(one_pass.seconds, engine))
         return PredictAnswer(self._of_peak(with_overhead))
@@ -179,11 +179,11 @@ class PredictQuestion:
 
         All of them where there is no room for one: then all times are as if there were.
         """
-        asked = int(self.settings.batch_size)
+        sequences = int(self.settings.batch_size)
         if self.engine.live is None:
-            return asked
+            return sequences
         most = (self.settings.engine or NO_ENGINE).max_sequences
-        taken = min(asked, self.plan.dp * most) if most else asked
+        taken = min(sequences, self.plan.dp * most) if most else sequences
         memory = self.memory()
         if memory.changed(batch_size=taken).fits():
             return taken
@@ -196,19 +196,19 @@ class PredictQuestion:
         """The device with the constants of the dtype; with the engine's kernels, or the launching host."""
         timing, kernels = self.device.timing, self.engine_kernels
         if not self.settings.served:
-            timing = timing._replace(host=COMPILED if self.asked.compiled else EAGER)
+            timing = timing._replace(host=COMPILED if self.options.compiled else EAGER)
         if kernels is not None:
-            own = timing.clock.efficiency
-            efficiency = Efficiency(kernels.products) if kernels.products else own
+            of_device = timing.clock.efficiency
+            efficiency = Efficiency(kernels.products) if kernels.products else of_device
             clock = timing.clock._replace(engine=kernels, efficiency=efficiency)
             timing = timing._replace(clock=clock)
         return in_fewer_bits(timing, self.native) if self.native else timing
 
     @property
     def engine(self) -> Engine:
-        """The engine that runs the pass; its range is wider where its kernels are those of another device."""
+        """The engine that runs the pass; with another device's kernels its range is wider."""
         kernels = self.engine_kernels
-        engine = engine_of(self.asked.engine, self.asked.kv_read, self.live)
+        engine = engine_of(self.options.engine, self.options.kv_read, self.live)
         if engine.live is None or (kernels is not None and not (kernels.lender or kernels.products)):
             return engine
         return engine._replace(live=engine.live.widened(BORROWED))
@@ -221,9 +221,9 @@ class PredictQuestion:
     @property
     def engine_kernels(self) -> EngineClock | None:
         """The measured kernels of the engine; those that read a cache once per query head are older."""
-        if not self.settings.served or self.asked.kv_read == "heads":
+        if not self.settings.served or self.options.kv_read == "heads":
             return None
-        return self.device.kernels_of(self.asked.engine)
+        return self.device.kernels_of(self.options.engine)
 
     def _of_peak(self, prediction: Prediction) -> Prediction:
         return at_peak(prediction, self.timing, self.native) if self.native else prediction
@@ -239,7 +239,7 @@ class PredictQuestion:
         if settings.served:
             cache_dtype, chunk = self.cache.cache_dtype or None, None
             if settings.phase != "decode":
-                chunk = self.asked.chunk
+                chunk = self.options.chunk
             settings = replace(settings, cache_dtype=cache_dtype, chunk=chunk, new=self.new_tokens)
         return MemoryQuestion(model, settings, self.plan, self.device.memory, self.known, self.again)
 
@@ -259,7 +259,7 @@ def check_prediction(question: PredictQuestion) -> None:
 
 
 def _problems(question: PredictQuestion) -> Iterator[Problem]:
-    settings, phase = question.asked, question.phase
+    settings, phase = question.options, question.phase
     if settings.compiled:
         yield from _of_compiled(question)
     if settings.kv_read != DEFAULTS.kv_read and not question.caches:

@@ -1,4 +1,4 @@
-"""The report of `archcli predict`: how long, how sure that is, what limits it, and what it costs."""
+"""The report of `archcli predict`: time, its range, what limits it, and cost."""
 
 from __future__ import annotations
 
@@ -77,16 +77,7 @@ def predict(
     `curve` adds points that differ in one size; `what_fits` "time" asks for the fastest plan that fits.
     """
     check_prediction(question)
-    choice = None
-    if what_fits is not None:
-        if question.asked.measured is not None:
-            what = "--fit time chooses a plan, and --measured is of one that ran"
-            raise ArchError(what, "state that plan, or leave --measured out")
-        if question.asked.compiled:
-            raise ArchError("--fit time does not compare compiled passes", "leave --compile or --fit out")
-        from archcli.measure.predict.answers.best import fastest  # asked for by name
-
-        question, choice = fastest(question)
+    question, choice = (question, None) if what_fits is None else _fastest(question)
     check_question(question.memory())
     answer = question.answer()
     decoded = decoded_rows(question) if question.caches else ()
@@ -114,6 +105,18 @@ def predict(
     )
 
 
+def _fastest(question: PredictQuestion) -> tuple[PredictQuestion, FastestPlan]:
+    """The question with the fastest plan that fits. Raises ArchError for one that ran, or is compiled."""
+    if question.options.measured is not None:
+        what = "--fit time chooses a plan, and --measured is of one that ran"
+        raise ArchError(what, "state that plan, or leave --measured out")
+    if question.options.compiled:
+        raise ArchError("--fit time does not compare compiled passes", "leave --compile or --fit out")
+    from archcli.measure.predict.answers.best import fastest  # asked for by name
+
+    return fastest(question)
+
+
 def _convention(question: PredictQuestion, totals: Record) -> str:
     limit = LIMIT["measured" if question.timing.clock.rates.measured_by else "datasheet"]
     return limit + (LIMIT_ALONE if kind_of_figures(totals) == "floor" else EXPECTED)
@@ -123,12 +126,12 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
     """Times and rates, whether it fits, what takes the time, and where decoding breaks even."""
     totals = totals_of(question, answer)
     total, spent = answer.prediction.seconds.expected, limits(answer.prediction, of_states(decoded))
-    asked, memory = question.memory(), question.device.memory
-    in_memory = asked.answer()
+    memory_question, memory = question.memory(), question.device.memory
+    in_memory = memory_question.answer()
     totals |= {
         "fits": in_memory.fits(memory),
         "needed_bytes": in_memory.needed_bytes,
-        **asked.offload_totals(in_memory),
+        **memory_question.offload_totals(in_memory),
         "memory_bytes": memory.memory_bytes,
         "limits": [limit.record(total) for limit in spent],
     }
@@ -138,10 +141,10 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
     if not totals["fits"] and question.phase != "train":
         from archcli.measure.memory.answers.changes import largest_format  # of what does not fit alone
 
-        totals["change"] = largest_format(asked)
+        totals["change"] = largest_format(memory_question)
     answer_sentence = sentence(question.settings.phase, sequences(question), spent, totals)
     totals["sentence"] = " ".join([*misfit(question, totals), answer_sentence])
-    if question.asked.measured is not None:
+    if question.options.measured is not None:
         from archcli.measure.predict.answers.measured import measured_totals  # asked for by name
 
         totals |= measured_totals(question, answer, totals, of_states(decoded))
@@ -190,7 +193,7 @@ def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
 
 
 def _inputs(question: PredictQuestion) -> Record:
-    settings, predicted, train = question.settings, question.asked, question.phase == "train"
+    settings, predicted, train = question.settings, question.options, question.phase == "train"
     of_training = ("recompute", "grad_accum", "optimizer")
     names = ("phase", "batch_size", "attention", "backend", *(of_training if train else ()))
     of_phase: Record = {} if train else {name: getattr(predicted, name) for name in ("engine", "kv_read")}
@@ -305,7 +308,7 @@ def _kept(answer: PredictAnswer, decoded: Iterable[Row]) -> set[str]:
 
 
 def _of_states(question: PredictQuestion, totals: Record, kept: set[str]) -> Iterator[str]:
-    """Notes on the timed kernels: those that copy a growing cache, and those of unfused scans."""
+    """Notes on kernels that copy a growing cache, and on kernels of unfused scans."""
     has_past = question.phase == "decode" or question.settings.past
     if has_past and not question.is_served and OF_CACHE in kept:
         yield GROWN
@@ -359,7 +362,7 @@ def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[
     if question.model.quantization is not None and unpacks:
         yield "Unpacking of quantized weights: products read them as stored and compute in the dtype."
     engine = question.engine
-    if question.asked.engine != "none":
+    if question.options.engine != "none":
         factor = f"a factor of {engine.speed:g} ({engine.source})"
         yield f"What {question.engine_title} does beside its kernels, but for {factor}."
     if question.phase == "serve" and engine.live is None:

@@ -75,7 +75,7 @@ def cost_record(prediction: Prediction, price_per_hour: float) -> Record:
 
 def training_record(question: PredictQuestion, prediction: Prediction) -> Record:
     """A whole training: steps, days, hours of devices, cost, and the energy at their power limit."""
-    tokens, price, watts = question.asked.tokens, question.asked.price_per_hour, question.device.tdp_w
+    tokens, price, watts = question.options.tokens, question.options.price_per_hour, question.device.tdp_w
     steps = (tokens or 0) / prediction.tokens
     seconds = scaled(prediction.seconds.record(), steps)
     hours = scaled(seconds, prediction.devices / HOUR)
@@ -114,9 +114,9 @@ def totals_of(question: PredictQuestion, answer: PredictAnswer) -> Record:
     elif question.caches:
         name = "first_token_s" if question.phase == "prefill" else "per_token_s"
         totals[name] = prediction.seconds.record()
-    if question.asked.price_per_hour is not None:
-        totals["cost"] = cost_record(prediction, question.asked.price_per_hour)
-    if question.asked.tokens is not None:
+    if question.options.price_per_hour is not None:
+        totals["cost"] = cost_record(prediction, question.options.price_per_hour)
+    if question.options.tokens is not None:
         totals["training"] = training_record(question, prediction)
     return totals
 
@@ -200,7 +200,7 @@ def shown_path(path: str) -> str:
     parent = first.rpartition(".")[0] + "."
     if len(others) > MOST_JOINED:
         others = ["…", others[-1]]
-    return JOIN.join((folded_path(first), *(folded_path(other.removeprefix(parent)) for other in others)))
+    return JOIN.join((folded_path(first), *(folded_path(path.removeprefix(parent)) for path in others)))
 
 
 def row_table(rows: Sequence[Record], total: float, kind: str) -> Table:

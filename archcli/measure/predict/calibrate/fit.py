@@ -88,7 +88,7 @@ FINEST = 1e-9
 
 def expected_seconds(constants: KernelConstants, sample: RowSample) -> float:
     """Expected seconds of a row; its kernels of other kinds count at their floor."""
-    total = sample.beside
+    total = sample.others_s
     for work in sample.works:
         terms = constants.terms(work.bare, 0.0).at_least(work.bound)
         total += work.times * terms.joined(constants.exponent)

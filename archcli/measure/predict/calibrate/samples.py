@@ -19,7 +19,7 @@ LEAST_SHARE, LEAST_LAUNCHES = 0.9, 0.5
 
 
 class MeasuredRun(NamedTuple):
-    """A profile: its file, the kernels of its pass, seconds of its rows by path, and those beside kernels.
+    """A profile: its file, kernels, seconds of rows by path, and seconds outside of kernels.
 
     `sizes` identifies the pass: the model and the settings of its run. `trains`: it has a backward.
     """
@@ -54,13 +54,13 @@ class SampleWork(NamedTuple):
 class RowSample(NamedTuple):
     """A measured row that stands for one kind of kernels, and its share of the seconds of its pass.
 
-    `beside`: seconds of its kernels of other kinds, at their floor. Rows of one `size` are held out together.
+    `others_s`: seconds of kernels of other kinds, at their floor. Rows of one `size` are held out together.
     """
 
     kind: str
     works: tuple[SampleWork, ...]
     seconds: float
-    beside: float
+    others_s: float
     share: float
 
     @property
@@ -90,8 +90,8 @@ def samples_of(run: MeasuredRun, rates: Rates) -> Iterator[RowSample]:
     for path, works in rows.items():
         kind, seconds = _kind(works), run.seconds.get(path, 0.0)
         if kind and seconds > 0:
-            beside = sum(work.least for work in works if work.kind != kind)
-            yield RowSample(kind, _joined(works, kind), seconds, beside, seconds / total)
+            others_s = sum(work.least for work in works if work.kind != kind)
+            yield RowSample(kind, _joined(works, kind), seconds, others_s, seconds / total)
 
 
 def framework_sample(run: MeasuredRun, rates: Rates) -> RowSample:

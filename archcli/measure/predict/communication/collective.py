@@ -1,4 +1,4 @@
-"""Collectives: tensors that ranks exchange, in which groups, over which links, and how long it takes.
+"""Collectives: the tensors, groups of ranks, links and seconds of each exchange.
 
 Neighbours in rank are neighbours on the machine: tensor parallelism lies innermost, then context parallelism,
 then the replicas, and the stages of a pipeline outermost (arXiv:2104.04473 section 3.3). The ranks that share
@@ -27,7 +27,7 @@ class GroupOfRanks(NamedTuple):
 
 
 def tensor_group(plan: Plan, op: Any) -> GroupOfRanks:
-    """The ranks that exchange by an op: those that share each matrix, or of each group of them one."""
+    """The ranks of an op's exchange: those that share a matrix, or one of each such group."""
     if plan.dp_attention == 1:
         return GroupOfRanks(plan.tp)
     return GroupOfRanks(int(op.ranks), op.stride)
@@ -63,7 +63,7 @@ def end_group(plan: Plan) -> GroupOfRanks:
 
 CollectiveName = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"]
 Purpose = Literal["tensor", "experts", "weights", "gradients", "stages", "context"]
-"""What is exchanged: activations of split matrices, tokens for experts, weights, and so on."""
+"""The contents of an exchange: activations of split matrices, tokens for experts, weights, …"""
 Cover = Literal["", "forward", "backward", "compute", "attention"]
 """The compute that may run at the same time; empty where the next operation waits for the result."""
 
@@ -174,7 +174,7 @@ ACROSS_NODES: dict[CollectiveName, Callable[[Fabric, int, int], float]] = {
 
 
 class LinkPace(NamedTuple):
-    """What links reach: seconds before the first byte, and the share of the rate on paper.
+    """Measured constants of links: latency in seconds, and the share of the rate on paper.
 
     The defaults are a floor: nothing before the first byte, and all of the rate.
     """

@@ -1,4 +1,4 @@
-"""What the ranks of each kind of parallelism send each other.
+"""Exchanges of each kind of parallelism: context, data, tensor, pipeline.
 
 Context parallelism: keys, values and the gradients of both go around a ring (ring attention, arXiv:2310.01889
 section 3). Each of c ranks has T / c tokens; their keys and values pass by all others, forward and once more
@@ -224,7 +224,7 @@ def of_stages(
 
 
 def of_batch_onward(plan: Plan, stage: Stage, hidden: Number, width: Number) -> Iterator[Collective]:
-    """The send of a batch's hidden states to the next stage of inference, which waits for them.
+    """The send of a batch's hidden states to the waiting next stage of inference.
 
     Ranks that share each matrix have them alike: each sends its part, and those of the next stage gather all
     (vLLM's pipeline).
@@ -239,7 +239,7 @@ def of_batch_onward(plan: Plan, stage: Stage, hidden: Number, width: Number) -> 
 
 
 def bubble_share(plan: Plan) -> float:
-    """The time in which a stage waits, as a share of that in which it computes: (p - 1) / (m v).
+    """Waiting time of a pipeline stage as a share of its computing time: (p - 1) / (m v).
 
     arXiv:2104.04473 sections 2.2.1 and 2.2.2; p stages, m micro batches, v groups of layers in each stage.
     """

@@ -83,8 +83,8 @@ def lender(device: NamedDevice, measured: Iterable[NamedDevice]) -> NamedDevice 
         ratio = abs(log(candidate.bandwidth / device.bandwidth))
         return candidate.name != device.name, candidate.architecture != device.architecture, ratio
 
-    own = generation(device.architecture)
-    alike = [candidate for candidate in measured if generation(candidate.architecture) == own]
+    wanted = generation(device.architecture)
+    alike = [candidate for candidate in measured if generation(candidate.architecture) == wanted]
     return min(alike, key=distance, default=None)
 
 

@@ -133,8 +133,8 @@ class EngineClock(NamedTuple):
         for table in self.tables():
             entry = _chosen(table, operation, wanted, width)
             if entry is not None:
-                found = self._of_entry(operation, entry, sizes, borrowed=table.borrowed)
-                return found if most is None or found.seconds <= most.seconds else most
+                time = self._of_entry(operation, entry, sizes, borrowed=table.borrowed)
+                return time if most is None or time.seconds <= most.seconds else most
             # its own kernel with launches around it takes as long at most
             hiding = None if table.borrowed else _hiding(table, operation, wanted)
             if hiding is not None:

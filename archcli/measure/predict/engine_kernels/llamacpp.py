@@ -1,13 +1,15 @@
-"""llama.cpp's speed: the share of a device's rates that whole runs reach, as constants of kernels.
+"""llama.cpp's speed: constants of its kernels, fitted on published tokens a second.
 
-Nobody publishes its kernels one by one, but many people its tokens a second. So a family of devices has one
-set of constants, fitted on those runs: microseconds of a kernel, the fraction of the bandwidth, and that of
-the peak by the form of the weights, in a prompt and for a generated token. The latter is of fp32's peak: a
-matrix is multiplied with a vector, and unpacked before, outside of the matrix units. It joins the reading by
-the 2-norm. Up to 8 vectors each take as long as one, and no more of them longer than 8 do, until the matrix
-units take longest. Attention has the prompt's fraction of weights that are not packed, as its cache is none.
+Nobody publishes times of its kernels. Each family of devices (`FAMILIES`) has one set of constants: launch
+time of a kernel in microseconds, fraction of the bandwidth, and fraction of the peak, the last for quantized
+and plain weights, in a prompt and in generation.
 
-Its products add up in fp16 or multiply int8: twice the rate of fp16 with fp32 sums on a GeForce.
+- Generation multiplies a matrix with a vector outside of the matrix units, so its fraction is of fp32's peak.
+  Its time and that of reading the weights are joined by the 2-norm.
+- Up to 8 vectors are multiplied one by one, each as slow as one. From then on time stays that of 8 vectors
+  until the matrix units would take longer.
+- Attention has the prompt's fraction for plain weights: its cache is not quantized.
+- Products add up in fp16 or multiply int8: on a GeForce twice the rate of fp16 with fp32 sums.
 """
 
 from __future__ import annotations
@@ -22,18 +24,21 @@ from archcli.modules.spec.request import Request
 FAMILIES = ("gpu", "metal", "cpu")
 """CUDA, HIP and Vulkan; Apple's GPUs; processors."""
 KINDS = ("normalization", "gated_activation", "addition", "elementwise", "movement", "gather")
-"""All kinds of kernels that memory bounds."""
+"""All kinds of memory-bound kernels."""
 COMPUTED = ("bf16", "fp16")
 EXPONENT = 2.0
 COPIES = 4
-"""The most chunks of a prompt that are on several devices at once, its GGML_SCHED_MAX_COPIES."""
+"""The most chunks of a prompt under way at once on several devices, its GGML_SCHED_MAX_COPIES."""
 VECTORS = 8
 """The most vectors that it multiplies with a matrix one by one, its MMVQ_MAX_BATCH_SIZE."""
 FP32 = "fp32"
 
 
 class WholeRuns(NamedTuple):
-    """A family's entry of the YAML, the form of the weights (quantized, plain), and a device's rates."""
+    """The constants of a family on a device.
+
+    speed: the family's entry of the YAML. form: of the weights, quantized or plain. rates: of the device.
+    """
 
     speed: Mapping[str, Any]
     form: str
@@ -51,7 +56,7 @@ class WholeRuns(NamedTuple):
         return self.efficiency(request.phase, int(request.batch_size) * tokens)
 
     def efficiency(self, phase: str, vectors: int) -> Efficiency:
-        """The constants of a phase, as those of a device, with so many vectors for each matrix."""
+        """The constants of a phase in the form of a device's, for `vectors` multiplied with each matrix."""
         of_phase = self.speed["generation" if phase == "decode" else "prompt"]
         origin = {key: of_phase[key] for key in ("rows", "error", "low", "high")}
         origin |= {key: self.speed[key] for key in ("launch_us", "memory", "table", "fitted")}
@@ -69,7 +74,7 @@ class WholeRuns(NamedTuple):
         return Efficiency(groups)
 
     def _compute(self, dtype: str, vectors: int) -> float:
-        """The fraction of a dtype's peak that products reach."""
+        """The fraction of a dtype's peak that products reach with so many vectors."""
         peaks = self.rates.peaks
         ordinary = peaks.get(FP32, peaks[dtype]) / peaks[dtype]
         one_by_one = self.speed["generation"][self.form] * ordinary
@@ -77,16 +82,16 @@ class WholeRuns(NamedTuple):
 
 
 def peak(rates: Rates) -> float:
-    """FLOP/s of products in half precision: with sums in fp16 half of the int8 peak, where that is stated."""
+    """FLOP/s of products in half precision; half of the int8 peak (sums in fp16) where that is more."""
     known = rates.peaks
     return max(*(known.get(name, 0.0) for name in ("bf16", "fp16", FP32)), known.get("int8", 0.0) / 2)
 
 
 def chunked(slowest: Seconds, others: Seconds, chunks: int) -> Seconds:
-    """What the slowest device waits in a prompt of so many chunks, given the times of the whole prompt.
+    """Seconds that the slowest device waits while chunks of a prompt go through several devices.
 
-    Chunks follow one another through the devices, as batches through a pipeline: the slowest waits for the
-    first and after the last. More than COPIES of them are not under way at once, which more devices wait for.
+    `slowest` and `others` are times of the whole prompt. Chunks form a pipeline: the slowest device waits for
+    the first chunk and after the last. At most COPIES chunks are under way at once; more devices wait longer.
     """
     rounds = (chunks - 1) // COPIES
     stalled = slowest.plus(others).beyond(slowest.scaled(COPIES)).scaled(rounds)

@@ -33,21 +33,23 @@ LEAST = (8192, 2048, 512)
 RARE = {"fp8-block", "nf4", "nf4-double", "nvfp4", "mxfp4"}
 """Formats that few models are published in: chosen only where a model is, or where they are asked for."""
 PUBLISHED = "published"
-"""How the name of a form begins that a file states itself: it is asked for without --dtype."""
+"""First word of the name of a file's own form, `published (GPTQ, 4 bits in groups of 128)`."""
 WIDEST = 4
 """Bytes of an element of a table in the widest form, fp32."""
 NEAR = 0.05
-"""How far below such a form in bytes another is at least, to be offered as a smaller one."""
+"""A format is smaller than a published form from 5% fewer bytes on."""
 
 
 @dataclass(frozen=True)
 class FitAsked:
-    """What is asked about one model and one device.
+    """The question of `archcli fit` about one model and one device.
 
-    `memory` and `predict` ask the questions of these commands with some options replaced. `dtype` is the
-    format, `context` the tokens of a sequence that must fit; None where the best of them is asked for.
-    `longest` are the tokens that the model knows, or the most that are tried; `min_speed` are tokens a
-    second that must be expected; `ram_bytes` what may lie in RAM.
+    memory, predict: ask these commands with some options replaced, `memory(dtype="q4_k_m", seq_len=8192)`.
+    dtype: the format; None for the best.
+    context: tokens of a sequence that must fit; None for the most.
+    longest: tokens that the model was trained for, or the most to try.
+    min_speed: tokens a second to expect at least.
+    ram_bytes: the most bytes in RAM.
     """
 
     memory: Callable[..., MemoryQuestion]
@@ -59,14 +61,14 @@ class FitAsked:
     ram_bytes: int = 0
 
     def offloading(self) -> FitAsked:
-        """The same with what does not fit left in RAM, of as many bytes as is usual."""
+        """The same question, with layers that do not fit in RAM of the usual size."""
         options = {"offload": "auto", "engine": "llamacpp"}
         memory, predict = partial(self.memory, **options), partial(self.predict, **options)
         return replace(self, memory=memory, predict=predict, ram_bytes=HostMemory().bytes)
 
     @property
     def wanted(self) -> tuple[int, ...]:
-        """The tokens that must fit, the most first: those asked for, or ever fewer."""
+        """Tokens of context that must fit, the most first: --context, or 8192, 2048 and 512."""
         if self.context is not None:
             return (self.context,)
         return tuple(dict.fromkeys(min(tokens, self.longest) for tokens in LEAST))
@@ -82,12 +84,12 @@ def format_of(question: MemoryQuestion) -> str:
 
 
 def is_published(name: str) -> bool:
-    """Whether a format is the form that a file states itself, which no --dtype names."""
+    """Whether a format is the file's own form, which --dtype cannot name."""
     return name.startswith(PUBLISHED)
 
 
 class Choice:
-    """A model in a format; what is asked of it is answered once."""
+    """A model in a format on a device: its longest context and its speed, each computed once."""
 
     def __init__(self, asked: FitAsked, dtype: str | None, **options: Any) -> None:
         """Ask with a format, and with further options; ArchError where no engine reads it."""
@@ -109,23 +111,23 @@ class Choice:
         return device
 
     def at(self, tokens: int) -> MemoryQuestion:
-        """The question with so many tokens, which several devices share as is usual."""
+        """The question at a context; several devices share the model by the usual plan."""
         changed = self.question.changed(seq_len=tokens)
         if self.device.n_devices == 1:
             return changed
         return replace(changed, plan=usual_plan(changed, self.device.n_devices))
 
     def lacking(self, tokens: int) -> int:
-        """Bytes that a device or RAM lacks for so many tokens; 0 or less where they fit."""
+        """Bytes that are missing on a device or in RAM for a context; 0 or less where it fits."""
         return self.at(tokens).lacking()
 
     def holds(self, tokens: int) -> bool:
-        """Whether so many tokens fit."""
+        """Whether a context of so many tokens fits."""
         return self.lacking(tokens) <= 0
 
     @cached_property
     def context(self) -> int | None:
-        """The most tokens of a sequence that fit, in whole blocks of the engine's cache; None for none."""
+        """The longest context that fits, in whole blocks of the engine's cache; None where none fits."""
         block, longest = self.engine.cache_block, self.asked.longest
         if self.holds(longest):
             return longest
@@ -153,11 +155,11 @@ class Choice:
 
     @cached_property
     def peak_bytes(self) -> int:
-        """Bytes at the peak of the largest rank with the longest context, or with what is asked."""
+        """Peak bytes of the largest rank at the longest context, else at the shortest that is wanted."""
         return self.at(self.context or self.asked.wanted[-1]).answer().peak_bytes
 
     def predicted(self, tokens: int) -> Record:
-        """Totals of a decoded token of each sequence behind so many; empty where no rates are known."""
+        """Predicted totals of decoding one token behind a context; empty where no rates are known."""
         options, offload = {**self.options, "engine": self.engine.name}, self.question.settings.offload
         if offload is not None:
             options["offload"] = offload.text
@@ -170,7 +172,7 @@ class Choice:
 
     @property
     def speed_at(self) -> int:
-        """Tokens in the cache at which the speed is stated: those asked for, or a usual number."""
+        """Tokens in the cache at which the speed is given: --context, else 2048."""
         return min(self.asked.context or AT, self.context or AT)
 
     @cached_property
@@ -206,7 +208,7 @@ NO_OFFLOAD = dict.fromkeys(("offload", "ram", "ram_bandwidth", "bus_bandwidth"))
 
 
 class Formats:
-    """The formats of a model, from the one that is asked for or published down; each is asked once."""
+    """The formats of a model, the largest first: --dtype's or the published one, then smaller ones."""
 
     def __init__(self, asked: FitAsked) -> None:
         self.asked = asked
@@ -215,7 +217,7 @@ class Formats:
         self._choices[self.first.format] = self.first
 
     def _first(self) -> Choice:
-        """The form that is asked for or published, or the largest that a named engine reads."""
+        """The format of --dtype, else the published one, else the largest that the engine reads."""
         try:
             return Choice(self.asked, self.asked.dtype)
         except ArchError:
@@ -232,7 +234,7 @@ class Formats:
 
     @cached_property
     def own(self) -> MemoryQuestion:
-        """The model as it is published, whatever runs it; in bf16 where that is a form of unknown bytes."""
+        """The model as it is published, for any engine; in bf16 where the bytes of its form are unknown."""
         try:
             return self._published(None)
         except UnknownFormError:
@@ -250,7 +252,7 @@ class Formats:
 
     @cached_property
     def by_bytes(self) -> list[tuple[int, str]]:
-        """(bytes of all weights, format), the largest first; the model's own is the first of all."""
+        """(bytes of all weights, format), the largest first, begun by the published one."""
         name = format_of(self.own)
         most = self.own_bytes * (1 - NEAR) if is_published(name) else self.own_bytes
         smaller = [
@@ -272,18 +274,18 @@ class Formats:
         return None
 
     def _within(self, least: float, most: float) -> list[str]:
-        """The formats with so many bytes that may fit, the largest first."""
+        """The formats between two numbers of bytes that may fit, the largest first."""
         # of what is larger than all memory no question is worth a search for its part in RAM
         most = min(most, self._most_bytes)
         return [name for size, name in self.by_bytes if least < size < most]
 
     def _in_formats(self, names: Iterable[str]) -> Iterator[Choice]:
-        """The choices of these formats, without those that no engine reads; each is made when it is due."""
+        """A choice for each format that an engine reads, built when it is iterated."""
         return filter(None, map(self.choice, names))
 
     @cached_property
     def _most_bytes(self) -> float:
-        """The most bytes of weights that may fit in any engine: all devices, RAM, and tables beside them."""
+        """The most bytes of weights that may fit: all devices, RAM, and tables that may stay in RAM."""
         device, model = self.first.device, self.own.model
         rows = (row for row in weight_rows(model, self.own.traced) if row.group in IN_RAM.values())
         tables = sum(int(row.params) for row in rows) * WIDEST
@@ -292,7 +294,7 @@ class Formats:
         return there + self.asked.ram_bytes + tables
 
     def best(self) -> Choice | None:
-        """The largest format that holds the context and is fast enough; of one that is asked for itself."""
+        """The largest format that holds the context at --min-speed; with --dtype that one, or None."""
         asked = self.asked
         if asked.dtype is not None:
             return next((self.first for tokens in asked.wanted if self.does(self.first, tokens)), None)
@@ -301,11 +303,11 @@ class Formats:
         return next((it for tokens in asked.wanted for it in self._weighing() if self.does(it, tokens)), None)
 
     def does(self, choice: Choice, tokens: int) -> bool:
-        """Whether so many tokens fit, and the speed is what is asked for."""
+        """Whether a context fits, at --min-speed or faster."""
         return choice.holds(tokens) and (self.asked.min_speed is None or choice.rate >= self.asked.min_speed)
 
     def _weighing(self) -> Iterator[Choice]:
-        """The formats whose weights alone fit: of others no pass is worth a trace.
+        """The formats whose weights fit; no pass of any other is traced.
 
         On devices of servers those of the usual engine come first: few serve there with llama.cpp.
         """
@@ -328,25 +330,25 @@ class Formats:
         return next(known, None) or whole_bytes(choice.question)
 
     def better(self, choice: Choice) -> Choice | None:
-        """The next format of more bytes that fits with some context."""
+        """The next larger format that fits."""
         larger = self._in_formats(reversed(self._within(self._size(choice), math.inf)))
         return next(filter(self._fits, self._of_same_engine(choice, larger)), None)
 
     def smaller(self, choice: Choice) -> Choice | None:
-        """The next format of fewer bytes that fits."""
+        """The next smaller format that fits."""
         fewer = self._in_formats(self._within(0, self._size(choice)))
         return next(filter(self._fits, self._of_same_engine(choice, fewer)), None)
 
     def _fits(self, choice: Choice) -> bool:
-        """Whether a format holds the least context that is asked for."""
+        """Whether a format holds the shortest context that is wanted."""
         return self._may_fit(choice) and choice.holds(self.asked.wanted[-1])
 
     def _of_same_engine(self, choice: Choice, others: Iterator[Choice]) -> Iterator[Choice]:
-        """Those that run in the engine of a choice, so that a step is one of the format alone."""
+        """The choices with the same engine: between two of them only the format differs."""
         return (it for it in others if it.engine.name == choice.engine.name)
 
     def below(self, choice: Choice) -> Iterator[Choice]:
-        """The formats of fewer bytes, the largest first."""
+        """The smaller formats, the largest first."""
         return self._in_formats(self._within(0, self._size(choice)))
 
     def least(self) -> Choice:

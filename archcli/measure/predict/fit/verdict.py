@@ -105,7 +105,7 @@ def _headline(asked: FitAsked, best: Choice | None, formats: Formats) -> str:
     longer = best.context is not None and asked.context is not None and best.context > asked.context
     up_to = f" (up to {best.context:,})" if longer else ""
     where, offload = device_in_words(best.device), _offload(best).get("offload")
-    words = best.question.settings.offload.words if best.question.settings.offload else ""
+    words = best.question.settings.offload.in_words if best.question.settings.offload else ""
     in_ram = f", {words} ({offload['options']})" if offload else ""
     return (
         f"fits {where} as {best.format} with {tokens:,} tokens of context{up_to}{in_ram}; "

@@ -45,7 +45,7 @@ def served_runs(
     residual: KernelRun | None = None
     for (kind, *_), group in joined.items():
         if kind == MIXTURE:
-            run = _one(group, rows, stored_as)
+            run = _fused_kernel(group, rows, stored_as)
         elif kind in {CONVOLUTION, RECURRENCE}:
             run = of_states(kind, group, rows, width)
         else:
@@ -85,7 +85,7 @@ def _group(run: KernelRun, rows: Mapping[str, Row | None]) -> tuple[str, ...] | 
 
 
 def _together(group: Sequence[KernelRun], rows: Mapping[str, Row | None]) -> KernelRun:
-    """One kernel that does what all do; products of siblings read what they multiply once."""
+    """One kernel in place of several; sibling products read their common input once."""
     *before, last = group
     if not before:
         return last
@@ -117,7 +117,7 @@ def _with_sum(residual: KernelRun, norm: KernelRun) -> KernelRun:
     return norm._replace(path=JOIN.join((residual.path, norm.path)), kernel=joined)
 
 
-def _one(group: Sequence[KernelRun], rows: Mapping[str, Row | None], stored_as: str) -> KernelRun:
+def _fused_kernel(group: Sequence[KernelRun], rows: Mapping[str, Row | None], stored_as: str) -> KernelRun:
     """The kernel of all routed experts of a mixture: it reads their weights and the tokens, and sums."""
     from archcli.measure.predict.engine_kernels.experts import ExpertsCall, RoutedCall  # of mixtures
 

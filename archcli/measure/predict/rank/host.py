@@ -1,4 +1,4 @@
-"""Host: what torch takes on the processor to launch the kernels of a pass.
+"""Host: torch's time on the processor to launch the kernels of a pass.
 
 Python calls each operation, torch's dispatcher finds its kernel, the driver puts it into a queue. The host
 runs ahead of the device: a pass takes as long as the slower of the two, each summed over all of the pass.
@@ -27,7 +27,7 @@ class Pace(NamedTuple):
 
 
 class Host(NamedTuple):
-    """The pace of a framework: of launches that Python makes, and of those of the backward, made in C++."""
+    """The pace of a framework's launches: from Python, and in the backward from C++."""
 
     name: str
     forward: Pace

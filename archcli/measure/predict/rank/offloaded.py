@@ -50,7 +50,7 @@ class RamTimes(RankTimes):
 
     def _time(self, run: KernelRun) -> KernelTime:
         here, there = super()._time(run), self._on_device.timed(run).time
-        seconds = here.seconds.beside(there.seconds)
+        seconds = here.seconds.overlapped(there.seconds)
         if here.bound_by in {"memory", "cache"}:
             here = here._replace(bound_by="ram")
         longer = here if here.seconds.expected >= there.seconds.expected else there

@@ -30,7 +30,7 @@ from archcli.recording.operations import JOIN
 
 
 class StagePlacement:
-    """The layers of the rows of one traced pass, numbered across stacks, and so the stages that run them.
+    """The layer of each row of a traced pass, numbered across stacks, and so the stage that runs it.
 
     The first stage runs the rows before all layers, the last those after them.
     """
@@ -98,10 +98,13 @@ def stage_rows(placement: StagePlacement, rows: Iterable[Row], stage: Stage) -> 
 class PlannedPass:
     """The pass of one rank's share of a model, in one piece: with a pipeline, the rows of all stages.
 
-    It is the same for all plans of equal `tp`, `sp`, `ep` and `cp`. `repeated` are the paths of recomputed
-    rows, `hidden` the B T d elements of the pass between two layers, `width` the bytes of an element,
-    `gradient_width` those of a weight's gradient. `with_head`: stages count the head as a layer.
-    `in_ram`: first layers that no stage has.
+    It is the same for all plans of equal `tp`, `sp`, `ep` and `cp`.
+
+    known, request, passed: the traced model, the request, and the counted pass.
+    weights: of the share. placement: the layers of its rows. repeated: paths of recomputed rows.
+    hidden: elements B T d between two layers.
+    width, gradient_width: bytes of an element, and of a weight's gradient.
+    with_head: stages count the head as a layer. in_ram: first layers that no stage has.
     """
 
     known: TracedModel
@@ -143,7 +146,7 @@ class PlannedPass:
         return stages_of(plan, self.placement.n_layers, with_head=by_layers, in_ram=in_ram)
 
     def collectives(self, plan: Plan, stage: Stage, grad_accum: int = 1) -> Iterator[Collective]:
-        """What a rank of a stage sends: in training in a whole step, else in a pass."""
+        """The collectives of a stage's rank: of a whole training step, else of a pass."""
         if plan.devices == 1:
             return
         from archcli.measure.predict.communication import exchanges  # of several devices alone
@@ -159,7 +162,7 @@ class PlannedPass:
         yield from exchanges.of_replicas(self.weights, plan, stage, self.widths, micro_batches)
 
     def of_micro_batch(self, plan: Plan, stage: Stage) -> tuple[Collective, ...]:
-        """What the rows of a stage send in one micro batch, or in a pass."""
+        """The collectives of a stage's rows in one micro batch, or in a pass."""
         if stage not in self._of_stages:
             self._of_stages[stage] = merged(self._of_rows(plan, stage))
         return self._of_stages[stage]

@@ -52,7 +52,7 @@ class TimingDevice(NamedTuple):
         return self._replace(clock=self.clock._replace(efficiency=self.whole_runs.of_pass(request)))
 
     def has_constants(self, dtype: str) -> bool:
-        """Whether constants of matrix products in a dtype are known, beyond its peaks."""
+        """Whether constants of matrix products in a dtype are known, not only peaks."""
         return self.clock.efficiency.products(dtype) is not None
 
     def step_constants(self, settings: MemorySettings) -> StepConstants | None:
@@ -76,7 +76,7 @@ class TimingDevice(NamedTuple):
         return peak * max(products.compute, attention.compute if attention else 1.0)
 
     def origin(self, settings: MemorySettings) -> Origin | None:
-        """Where the constants of such a pass are from: of a training step, else of matrix products."""
+        """The source of a pass's constants: those of a training step, else of matrix products."""
         step, products = self.step_constants(settings), self.clock.efficiency.products(settings.dtype)
         return step.origin if step else products and products.origin
 
@@ -101,7 +101,7 @@ class StageTimes(NamedTuple):
     @property
     def all(self) -> Seconds:
         """Seconds of all kernels, or of the host that launches them where it takes longer."""
-        return self.kernels.beside(self.launching)
+        return self.kernels.overlapped(self.launching)
 
     def plus(self, share: StageTimes, times: float) -> StageTimes:
         """The sum with `times` times a share."""
@@ -116,7 +116,7 @@ class StageTimes(NamedTuple):
         return self._replace(**{name: getattr(self, name).plus(seconds) for name in sums})
 
     def with_launches(self, run: KernelRun, host: Host) -> StageTimes:
-        """The sum with what the host takes for a kernel's runs."""
+        """The sum with the host's launching of a kernel's runs."""
         return self._replace(launching=self.launching.plus(host.launch(run.stage).scaled(run.times)))
 
 
@@ -163,7 +163,7 @@ class RankTimes:
 
     @property
     def host(self) -> Host | None:
-        """The host whose launches are timed; None where kernels are not, or where calls of operations are."""
+        """The host whose launches are timed; None without timed kernels, or with timed operations."""
         if not self.device.has_constants(self.settings.dtype):
             return None
         return self.device.host if self.device.clock.efficiency.memory_bound(FRAMEWORK) is None else None
@@ -180,7 +180,7 @@ class RankTimes:
         return self._of_stages[stage]
 
     def distinct(self, plan: Plan) -> tuple[Stage, ...]:
-        """The stages of a plan that differ in how many of the rows they run."""
+        """Distinct stages of a plan: of 8 with equal layers three, the first, one in the middle, the last."""
         key = plan.pp, plan.virtual_stages
         if key not in self._distinct:
             stages = self.rank.planned.stages(plan)
@@ -277,7 +277,7 @@ class StageStep(NamedTuple):
 
     @staticmethod
     def _kind(part: Exposed) -> tuple[object, ...]:
-        """What is sent, among whom and over which link, however much of it."""
+        """A key for collectives of one kind: contents, ranks and link, without the amount."""
         collective = part.timed.collective
         return collective.name, collective.purpose, collective.group, part.timed.link
 
@@ -299,15 +299,15 @@ def stage_step(times: RankTimes, plan: Plan, stage: Stage, grad_accum: int) -> S
     recomputed = micro_batch.recomputed.scaled(number)
     collectives = tuple(times.rank.planned.collectives(plan, stage, grad_accum))
     sent = sending(collectives, times, micro_batch, number, computing) if collectives else Sending()
-    busy = computing.plus(sent.seconds).beside(Seconds.at_limit(computing.floor + sent.seconds.floor))
+    busy = computing.plus(sent.seconds).overlapped(Seconds.at_limit(computing.floor + sent.seconds.floor))
     # the host goes on to launch while a rank computes and sends
-    hosted = busy.beside(micro_batch.launching.scaled(number))
+    hosted = busy.overlapped(micro_batch.launching.scaled(number))
     total, communication = hosted.plus(waiting), sent.communication
     return StageStep(total, computing, waiting, recomputed, communication, hosted.beyond(busy))
 
 
 OF_REPLICAS = ("weights", "gradients")
-"""Purposes of the collectives that the constants of training steps were fitted with."""
+"""Purposes of collectives with constants fitted on training steps."""
 
 
 class Sending(NamedTuple):

@@ -17,7 +17,11 @@ BUS: Bound = "bus"
 
 
 class PredictedRow(NamedTuple):
-    """The launches of one kernel of a row in a pass or a step: how often, and what all of them take."""
+    """All launches of one kernel of a row in a pass or a step.
+
+    path, stage: of the row. kernel, op_class: its name and class.
+    times: the number of launches. flops, bytes, seconds: of all of them. bound_by: what limits it.
+    """
 
     path: str
     stage: str

@@ -21,7 +21,7 @@ ACTIVATION = "_act"
 
 
 def of_state(path: str, rows: Mapping[str, Row | None]) -> str:
-    """Whether a row is of a short convolution, its activation included, or a scan; empty for others."""
+    """The kind of a row, short convolution with its activation or scan; empty for any other."""
     row = rows.get(path)
     if row is None:
         return ""
@@ -31,7 +31,7 @@ def of_state(path: str, rows: Mapping[str, Row | None]) -> str:
         # q_act follows q_conv, conv_act follows conv
         convolved = path.removesuffix(ACTIVATION)
         names = (convolved, f"{convolved}_conv")
-        row = next((found for name in names if (found := rows.get(name)) is not None), row)
+        row = next((owner for name in names if (owner := rows.get(name)) is not None), row)
     return CONVOLUTION if row.op.component == SHORT_CONVOLUTION else ""
 
 
@@ -48,7 +48,7 @@ def of_states(kind: str, group: Sequence[KernelRun], rows: Mapping[str, Row | No
 
 
 def _call(kind: str, rows: Sequence[Row]) -> Any:
-    """The call of a gated delta net, whose heads are as wide as those that were measured; None for others."""
+    """The call of a gated delta net with heads of the measured width; else None."""
     from archcli.measure.predict.engine_kernels.delta_net import WIDTH, DeltaCall, DeltaKernelCall
 
     first = rows[0].inputs

@@ -100,7 +100,7 @@ def _width(bits: WeightBits) -> Fraction:
 
 
 def _reading(kernel: KernelCost, row: Row, matrix: StoredMatrix) -> KernelCost:
-    """A product that reads this matrix; of experts one, or those that tokens go to."""
+    """A product that reads this matrix; of experts one, or all that receive tokens."""
     unpacked = _experts(kernel, row) * matrix.numbers * float(Fraction(WIDTHS[kernel.dtype]) - matrix.width)
     return kernel._replace(read=kernel.read - round(unpacked))
 

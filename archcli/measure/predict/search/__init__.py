@@ -1,1 +1,1 @@
-"""The best plan for a number of devices: which there are, which fit, and which is the fastest."""
+"""The best plan for a number of devices: all plans, those that fit, the fastest."""

@@ -143,11 +143,11 @@ def whole_degrees(plan: Plan) -> WholeDegrees:
     return plan.tp, plan.sp, plan.cp
 
 
-def of_pass(candidate: Candidate, asked: MemoryQuestion, device: TimingDevice) -> int:
+def of_pass(candidate: Candidate, question: MemoryQuestion, device: TimingDevice) -> int:
     """Sequences of one pass of a stage, in the phase of the question."""
-    settings = replace(candidate.settings, phase=asked.settings.phase)
+    settings = replace(candidate.settings, phase=question.settings.phase)
     plan = traced_plan(candidate.plan, settings, device)
-    return int(plan.of_stage(settings, int(settings.tokens(asked.model))).batch_size)
+    return int(plan.of_stage(settings, int(settings.tokens(question.model))).batch_size)
 
 
 class LeastSending:

@@ -199,11 +199,11 @@ def _forms(
 ) -> list[StackPair]:
     """Stack pairs that can measure a kind, the best first; the last resort shares experts."""
     plain = without_ends(model)
-    beside = {stem: (filler.block, 1) for stem, filler in fillers.items() if stem != kind.stem}
+    filled = {stem: (filler.block, 1) for stem, filler in fillers.items() if stem != kind.stem}
 
     def stack(n_layers: int) -> SmallStack:
         name = f"{n_layers} x {kind.path}" if n_layers else "no layer"
-        return _stack(name, with_layers(plain, beside | {kind.stem: (kind.block, n_layers)}), limits)
+        return _stack(name, with_layers(plain, filled | {kind.stem: (kind.block, n_layers)}), limits)
 
     single, double = stack(1), stack(2)
     forms = [StackPair(kind, single, double, 1)]

@@ -42,8 +42,8 @@ class Remedy(NamedTuple):
 
 def advice(recording: ProgramRecording, totals: Mapping[str, Any]) -> list[Remedy]:
     """What is unusual in a step, the largest share first."""
-    found = [it for finder in FINDERS for it in finder(recording, totals)]
-    return sorted(found, key=lambda it: -it.figure)
+    findings = [it for finder in FINDERS for it in finder(recording, totals)]
+    return sorted(findings, key=lambda it: -it.figure)
 
 
 def _share(recording: ProgramRecording, chosen: Callable[[PlacedTime], bool]) -> float:
@@ -65,7 +65,7 @@ def _between(recording: ProgramRecording, totals: Mapping[str, Any]) -> Iterator
     share, calls = totals["framework_share"], totals["kernels_per_step"]
     if share <= MUCH_BETWEEN:
         return
-    each = recording.kernels_s / max(1.0, calls * len(recording.traced_s)) * 1e6
+    mean_us = recording.kernels_s / max(1.0, calls * len(recording.traced_s)) * 1e6
     updates = calls_per_step(recording, _of_optimizer(recording))
     reads = calls_per_step(recording, (it for it in recording.placed if _is_read(it)))
     attempts = ["larger batches", *["torch.compile"] * (not recording.graphs)]
@@ -75,7 +75,7 @@ def _between(recording: ProgramRecording, totals: Mapping[str, Any]) -> Iterator
         attempts[:0] = _fused(recording)
     if reads > MANY_READS:
         attempts.insert(0, f"fewer of its {reads:.0f} .item() (also float(tensor), if tensor)")
-    what = f"of a step lies between its {calls:.0f} kernels of {each:.0f} us on average{where}"
+    what = f"of a step lies between its {calls:.0f} kernels of {mean_us:.0f} us on average{where}"
     yield Remedy(what, share, ", ".join(attempts))
 
 

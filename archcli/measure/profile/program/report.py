@@ -155,7 +155,7 @@ def _totals(
     rate = None if matmul is None else matmul / step_s
     by_class = shares(recording, lambda time: time.op_class, FRAMEWORK)
     return {
-        "steps": recording.found,
+        "steps": recording.steps,
         "steps_watched": len(recording.traced_s),
         "step_s": step_s,
         "attributed_share": attributed_share(recording),

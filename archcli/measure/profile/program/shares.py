@@ -48,17 +48,17 @@ def folding(modules: Mapping[str, str], depth: int = 0) -> Callable[[str], str]:
 
     Modules repeat where all that are numbered beside each other are of one class.
     """
-    beside: dict[str, set[str]] = defaultdict(set)
+    siblings: dict[str, set[str]] = defaultdict(set)
     for path, name in modules.items():
         parent, _, last = path.rpartition(".")
         if last.isdecimal():
-            beside[parent].add(name)
+            siblings[parent].add(name)
 
     @cache
     def folded(path: str) -> str:
         steps = path.split(".")
         shown = [
-            "*" if step.isdecimal() and len(beside[".".join(steps[:i])]) == 1 else step
+            "*" if step.isdecimal() and len(siblings[".".join(steps[:i])]) == 1 else step
             for i, step in enumerate(steps)
         ]
         return ".".join(shown[: depth or None])

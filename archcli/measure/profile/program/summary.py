@@ -39,13 +39,13 @@ def _lines(report: Report) -> Iterator[str]:
     for row in _slowest(report.rows):
         names = ", ".join(row["operations"])
         yield f"- {row['share']:.1%} `{row['path']}`{_kind(row)}, {row['phase']}: {names}"
-    found = totals["advice"][:FINDINGS]
+    findings = totals["advice"][:FINDINGS]
     yield ""
     yield "## What is unusual, and what to try"
     yield ""
-    for finding in found:
+    for finding in findings:
         yield f"- {finding['figure']:.1%} {finding['what']}: try {finding['attempt']}."
-    if not found:
+    if not findings:
         yield "- Nothing: no part of a step is larger than usual."
     yield from _prediction(totals)
     if report.notes:

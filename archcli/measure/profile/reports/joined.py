@@ -96,7 +96,7 @@ def _joined_notes(notes: Sequence[Sequence[str]], of_what: str) -> Iterator[str]
         yield alike[0] if shared else f"In {len(alike)} of {len(notes)} {of_what}: {alike[0]}"
 
 
-def _process_totals(documents: Sequence[Figures], asked: int) -> dict[str, Any]:
+def _process_totals(documents: Sequence[Figures], wanted: int) -> dict[str, Any]:
     """The totals of all processes: medians, sums of passes, ranges of the wall time."""
     totals = [document["totals"] for document in documents]
     walls, lacking = [process["wall_s"] for process in totals], _lacking(totals)
@@ -106,7 +106,7 @@ def _process_totals(documents: Sequence[Figures], asked: int) -> dict[str, Any]:
         "processes": len(totals),
         "pairs": sum(process["pairs"] for process in totals),
         "pairs_rejected": sum(process["pairs_rejected"] for process in totals),
-        "partial": len(totals) < asked or any(process["partial"] for process in totals),
+        "partial": len(totals) < wanted or any(process["partial"] for process in totals),
         # a median is sound while most processes are; an incomplete trace is no noise, and one is too many
         "reliable": 2 * reliable > len(totals) and not any(lacking.values()),
         "plain_s": [seconds for process in totals for seconds in process["plain_s"]],
@@ -184,19 +184,19 @@ FEWEST = 3
 """The fewest processes of which a range says something."""
 
 
-def repeated(documents: Sequence[Figures], asked: int, top: int = 0) -> Report:
-    """The documents of the processes that finished, of `asked` in all, as one report.
+def repeated(documents: Sequence[Figures], wanted: int, top: int = 0) -> Report:
+    """The documents of the processes that finished, of `wanted` in all, as one report.
 
     `top` 0 shows all operators.
     """
-    first, few = documents[0], tuple(_few_processes(len(documents), asked))
-    totals, rows = _process_totals(documents, asked), _joined_rows(documents, _varied)
+    first, few = documents[0], tuple(_few_processes(len(documents), wanted))
+    totals, rows = _process_totals(documents, wanted), _joined_rows(documents, _varied)
     warnings = [document["totals"].get("warnings", []) for document in documents]
     notes = [document["notes"] for document in documents]
     return Report(
         command=first["command"],
         model={"name": first["model"]["name"], "source": first["model"]["source"]},
-        inputs={**first["inputs"], "repeat_process": asked},
+        inputs={**first["inputs"], "repeat_process": wanted},
         usual=usual_inputs(first["inputs"]["phase"]),
         convention=f"{first['convention']} {OF_PROCESSES}",
         totals={**totals, "warnings": [*few, *_joined_notes(warnings, "processes")]},
@@ -207,15 +207,15 @@ def repeated(documents: Sequence[Figures], asked: int, top: int = 0) -> Report:
     )
 
 
-def _few_processes(done: int, asked: int) -> Iterator[str]:
-    if done < asked:
-        yield f"PARTIAL: interrupted after {done} of {asked} processes."
+def _few_processes(done: int, wanted: int) -> Iterator[str]:
+    if done < wanted:
+        yield f"PARTIAL: interrupted after {done} of {wanted} processes."
     if done < FEWEST:
         yield f"{done} process{'es are' if done > 1 else ' is'} few: a range of so few says little."
 
 
 class RunOfRanks(NamedTuple):
-    """The run of several ranks: those that share matrices, replicas, and the backend that moves tensors."""
+    """The run of several ranks: tp, dp, and the backend of their collectives."""
 
     tp: int
     dp: int

@@ -1,4 +1,4 @@
-"""The report of a profile of one model: by class, by operator, how far to trust the measurement."""
+"""The report of a profile of one model: by class, by operator, and the quality of the measurement."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def class_table(
 
 
 def part_tables(columns: Iterable[Column], totals: Mapping[str, Any]) -> Iterator[Table]:
-    """Figures by part of a multimodal model, in the order of the pass; no table of any other."""
+    """Figures by part of a multimodal model, in the order of the pass; no table for a text model."""
     if "by_part" in totals:
         records = [{**figures, "part": part} for part, figures in totals["by_part"].items()]
         yield Table("By part", (Column("part", "part"), *columns), records)
@@ -194,7 +194,7 @@ DISTURBANCE: Mapping[str, tuple[str, Unit]] = {
     "waited_share": ("threads waiting for a processor, of their time", "share"),
     "spread": ("plain wall, middle half of the passes, of the median", "share"),
 }
-"""Lines on what disturbed the plain passes, by JSON key."""
+"""Disturbances of the plain passes, by JSON key."""
 
 
 def quality_table(
@@ -236,7 +236,7 @@ def quality_table(
 
 
 def _disturbance_facts(figures: Mapping[str, Any]) -> Iterator[Fact]:
-    """What disturbed the plain passes, as far as the system says it."""
+    """Disturbances of the plain passes, as far as the system reports them."""
     for key, (name, unit) in DISTURBANCE.items():
         value = figures.get(key)
         if value is not None:
@@ -371,7 +371,7 @@ def _totals(
 
 
 def _by_part(breakdown: Breakdown) -> PartTotals:
-    """The figures of each part; of a model that is all one part none."""
+    """The figures of each part; empty for a model of one part."""
     tallies = breakdown.by_part.items()
     figures: dict[str, PartFigures] = {
         part: {**figures_of(breakdown, tally), "matmul_flops": tally.matmul_flops} for part, tally in tallies

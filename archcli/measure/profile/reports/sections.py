@@ -45,10 +45,10 @@ def compiled_section(counted: Pass, recording: Recording) -> Section:
         "operators_in_no_kernel": list(compiled.missing),
         "compile_s": compiled.seconds,
     }
-    made = f"{figures['graphs']}; {kernels - library}, {library}"
+    graphs_and_kernels = f"{figures['graphs']}; {kernels - library}, {library}"
     facts: tuple[Fact, ...] = (
         ("kernels in the trace as compiled", seen, "text"),
-        ("graphs; kernels made for them, kernels of torch's", made, "text"),
+        ("graphs; kernels made for them, kernels of torch's", graphs_and_kernels, "text"),
         ("kernels that hold several operators", f"{several} of {kernels}", "text"),
         ("operators that compute, in no kernel", _without_kernel(compiled), "text"),
         ("compiling", compiled.seconds, "seconds"),

@@ -43,7 +43,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredVariant:
-    """A variant: its letter (A is the base), the text of --vs, its counts and times."""
+    """A measured variant.
+
+    letter: A is the base. text: of --vs. counted, timing: its counts and times. changes: to the base.
+    """
 
     letter: str
     text: str

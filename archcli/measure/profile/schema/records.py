@@ -98,14 +98,14 @@ class GpuReading(Record):
 
 
 Machine = dict[str, str | int | list[GpuReading]]
-"""What figures depend on besides the model: device, processor, CPU, threads, torch, math library, allocator.
+"""The machine of a run: device, processor, threads, torch, math library, allocator.
 
 `states` are readings of a GPU, in the order of time.
 """
 
 
 class DisturbanceFigures(Record):
-    """What disturbed the plain passes: other processes, and a scatter of their times."""
+    """Disturbances of the plain passes: other processes, and a scatter of their times."""
 
     processors: Annotated[Amount, Meaning("Processors that the process could use.")]
     others: Annotated[

@@ -25,7 +25,7 @@ from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 
 SEQ_LEN = 2048
-"""Tokens of the forward that is drawn: those of `flops` and `show`, where nothing else is asked."""
+"""Tokens of the drawn forward, the default of `flops` and `show`."""
 
 PROJECTOR = "projector"
 """The box at the head of a tower: what joins it to the language model."""

@@ -1,8 +1,8 @@
-"""Figures: numbers of a drawing, each with its address in the JSON of a command.
+"""Numbers of a drawing, each with its place in the JSON of a command.
 
-An address is a row's id, or a module's path, which stands for the sum over the rows below it, or empty for
-the totals; several are joined by +. A key has steps joined by dots; keys joined by * are multiplied, those
-joined by + are added up.
+A place is a path and a key: `layers.0.attention.q_proj` and `outputs.0.2` are entry 2 of its first output's
+shape. A path is a row's id, a module's path for the sum of the rows below it, or empty for the totals.
+Paths joined by + are added up, and so are keys; keys joined by * are multiplied.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LAYER_PARAMS = "layer_params"
 
 
 def shown(row: WiredRow, key: str, value: Number) -> Figure:
-    """A number of a row of `show`."""
+    """A number with its place in a row of `archcli show`."""
     return Figure(value, "show", row.id, key)
 
 
@@ -28,7 +28,7 @@ HEADED = 4
 
 
 def width_figure(row: WiredRow, output: int = 0) -> Figure:
-    """Features of a row's output: of heads the width of all of them."""
+    """Features of a row's output; of heads [B, T, H, d] all H x d."""
     shape = row.outputs[output]
     if len(shape) != HEADED:
         return output_figure(row, -1, output)
@@ -43,17 +43,17 @@ def output_figure(row: WiredRow, axis: int = -1, output: int = 0) -> Figure:
 
 
 def cached_figure(row: WiredRow) -> Figure:
-    """Bytes that a row leaves in the cache of one layer: for each token, or of a state that does not grow."""
+    """Bytes that a row caches in one layer: for each token, or in all where they do not grow."""
     cached = cached_record(row)
     key = "bytes_per_token" if cached["elements_per_token"] else "layer_bytes"
     return shown(row, f"cached.{key}", cached[key])
 
 
 def added(first: Figure, second: Figure) -> Figure:
-    """Two numbers of the same key as their sum."""
+    """The sum of two numbers with the same key."""
     return Figure(first.value + second.value, first.command, f"{first.path}+{second.path}", first.key)
 
 
 def below(path: str, rows: Iterable[WiredRow]) -> Figure:
-    """Parameters of a module in one layer: the sum over the rows below its path."""
+    """Parameters of a module in one layer, the sum of the rows below its path."""
     return Figure(sum(layer_params(row) for row in rows), "show", path, LAYER_PARAMS)

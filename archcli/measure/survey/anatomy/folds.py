@@ -44,12 +44,12 @@ def fold_scalar_gates(drafts: Drafts) -> None:
             if width is None or width.value != 1:
                 continue
             join.reads.remove(port)
-            words = [draft.label for draft in branch if draft.role == "unary"]
+            labels = [draft.label for draft in branch if draft.role == "unary"]
             for draft in branch:
                 join.rows += draft.rows
                 del drafts[draft.id]
             gated = drafts[join.reads[0].node]
-            gated.lines = (*gated.lines, f"gated by {words[0]}" if words else "gated")
+            gated.lines = (*gated.lines, f"gated by {labels[0]}" if labels else "gated")
             gated.rows += join.rows
             drafts.drop(join.id)
             break
@@ -85,15 +85,17 @@ def _alike(first: Draft, second: Draft) -> bool:
 
 def _fold_twins(drafts: Drafts, join: Draft, branches: list[list[Draft]]) -> None:
     products = [branch[-1] for branch in branches]
-    one = products[0]
-    one.stacked = [Piece(of.width, of.label) for of in products if of.width is not None]
-    words = [_applied(branch) for branch in branches]
-    one.lines = (f" {join.label} ".join(words),)
-    one.label = ", ".join(of.label for of in products)
-    one.rows = [row for branch in branches for draft in reversed(branch) for row in draft.rows] + join.rows
-    for draft in (draft for branch in branches for draft in branch if draft is not one):
+    product = products[0]
+    product.stacked = [Piece(of.width, of.label) for of in products if of.width is not None]
+    texts = [_applied(branch) for branch in branches]
+    product.lines = (f" {join.label} ".join(texts),)
+    product.label = ", ".join(of.label for of in products)
+    product.rows = [
+        row for branch in branches for draft in reversed(branch) for row in draft.rows
+    ] + join.rows
+    for draft in (draft for branch in branches for draft in branch if draft is not product):
         del drafts[draft.id]
-    join.reads = [Tap(one.id)]
+    join.reads = [Tap(product.id)]
     drafts.drop(join.id)
 
 
@@ -136,18 +138,18 @@ def _half(drafts: Drafts, port: Tap, reader: Draft) -> tuple[Tap, list[Draft]] |
 
 
 def _fold_halves(drafts: Drafts, join: Draft, product: Draft, ends: list[tuple[Tap, list[Draft]]]) -> None:
-    words = []
+    texts = []
     for port, passed in ends:
         text = "gate" if passed else "up"
         for draft in reversed(passed):
             text = f"{draft.label}({text})"
             product.rows += draft.rows
             del drafts[draft.id]
-        words.append(text)
+        texts.append(text)
         product.pieces[port.piece or 0] = product.pieces[port.piece or 0]._replace(label=text)
     product.rows += join.rows
     product.stacked, product.pieces = list(product.pieces), []
-    product.lines = (f" {join.label} ".join(words),)
+    product.lines = (f" {join.label} ".join(texts),)
     join.reads = [Tap(product.id)]
     drafts.drop(join.id)
 
@@ -192,6 +194,6 @@ def _product(draft: Draft) -> list[str]:
 def _joined(names: list[str]) -> str:
     """What names begin with, such as laurel; the names themselves where they begin with nothing alike."""
     common = list(
-        takewhile(lambda words: len(set(words)) == 1, zip(*(name.split() for name in names), strict=False))
+        takewhile(lambda nth: len(set(nth)) == 1, zip(*(name.split() for name in names), strict=False))
     )
-    return " ".join(words[0] for words in common) or ", ".join(names)
+    return " ".join(nth[0] for nth in common) or ", ".join(names)

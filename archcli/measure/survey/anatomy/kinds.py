@@ -1,4 +1,4 @@
-"""Kinds of layer: how the parts and norms of each distinct layer are wired around the residual stream."""
+"""Kinds of layer: the parts and norms of each distinct layer, wired around the residual stream."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from archcli.measure.survey.anatomy.shares import hues_of_part
 from archcli.measure.survey.anatomy.titles import short_title
 
 RUNS_LISTED = 2
-"""How many runs of layers a title lists before it leaves out the rest."""
+"""The most runs of layers in a title."""
 
 
 class Kinds:
@@ -54,8 +54,8 @@ class Kinds:
             self.modules[layer][at] = module
 
     def _kind(self, path: str, rows: Sequence[WiredRow]) -> Kind:
-        found = {at: self._box(path, at, rows) for at in part_paths(self.modules[path])}
-        boxes = {at: box for at, box in found.items() if box is not None}
+        all_boxes = {at: self._box(path, at, rows) for at in part_paths(self.modules[path])}
+        boxes = {at: box for at, box in all_boxes.items() if box is not None}
         reader = Reader(self.forward, self.forward.entered[path], boxes, scales=True)
         drafts = reader.read(rows, self.forward.left[path])
         fold_asides(drafts)
@@ -64,7 +64,7 @@ class Kinds:
         return Kind(path, layers_title(path, rows[0]), times, numbers, finished(drafts), spine_of(drafts))
 
     def _box(self, layer: str, at: str, rows: Sequence[WiredRow]) -> Draft | None:
-        """The box of a part, under its letter; None for one that no row runs."""
+        """The box of a part, under its letter; None for a part without a row."""
         inside = [row for row in rows if row.path.startswith(f"{at}.")]
         if not inside:
             return None
@@ -85,7 +85,7 @@ class Kinds:
 
 
 def _is_foreign(node: DrawnNode) -> bool:
-    """Whether a node is a value from elsewhere, besides the stream."""
+    """Whether a node is an input other than the stream."""
     return node.role == "input" and node.id != INPUT
 
 
@@ -115,7 +115,7 @@ def _way(drafts: Drafts, avoided: str) -> tuple[str, ...] | None:
 
 
 def layers_title(path: str, row: WiredRow) -> str:
-    """Which layers a kind stands for: `Layers 3–60`, `Layers 3, 7 … 47`, `Encoder layers 0–11`."""
+    """The layers of a kind in words: `Layers 3–60`, `Layers 3, 7 … 47`, `Encoder layers 0–11`."""
     numbers = row.layers or ()
     stack = path.partition("layers.")[0].rstrip(".").replace("_", " ")
     word = f"{stack} layer".lstrip() + ("s " if len(numbers) > 1 else " ")
@@ -134,7 +134,7 @@ def layers_title(path: str, row: WiredRow) -> str:
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Places of the first and the last of numbers that follow each other."""
+    """First and last index of each run of consecutive numbers."""
     runs: list[tuple[int, int]] = []
     for place, number in enumerate(numbers):
         if runs and number == numbers[place - 1] + 1:

@@ -76,19 +76,19 @@ def _with_flops(part: DrawnPart, places: Sequence[PartPlace]) -> DrawnPart:
 
 def _cached(places: Sequence[PartPlace], records: Sequence[Mapping[str, Any]]) -> Figure | None:
     """Bytes of a part in the cache, of the entries of `kvcache` by path; None where it leaves nothing."""
-    found = [i for i, record in enumerate(records) if any(_is_within(record["path"], of) for of in places)]
-    if not found:
+    indices = [i for i, record in enumerate(records) if any(_is_within(record["path"], of) for of in places)]
+    if not indices:
         return None
-    total = sum(records[i]["bytes"] for i in found)
-    return Figure(total, "kvcache", "", "+".join(f"by_path.{i}.bytes" for i in found))
+    total = sum(records[i]["bytes"] for i in indices)
+    return Figure(total, "kvcache", "", "+".join(f"by_path.{i}.bytes" for i in indices))
 
 
 def _is_within(path: str, place: PartPlace) -> bool:
     """Whether an operation of some layer is that of a part in a layer that is like it."""
     stack, number, inside = layer_of(path)
-    own, _, part = layer_of(place.path)
+    of_place, _, part = layer_of(place.path)
     layers = place.rows[0].layers or ()
-    return stack == own and number in map(str, layers) and inside.startswith(f"{part}.")
+    return stack == of_place and number in map(str, layers) and inside.startswith(f"{part}.")
 
 
 def _seconds(places: Places, profile: Mapping[str, Any]) -> dict[str, Figure | None]:

@@ -42,8 +42,8 @@ def part_paths(modules: Mapping[str, Any]) -> dict[str, Any]:
     for path, module in modules.items():
         if module.family not in PART_FAMILIES or any(path.startswith(f"{outer}.") for outer in parts):
             continue
-        inside = (other for below, other in modules.items() if below.startswith(f"{path}."))
-        if module.family == "attention" and any(other.family == "attention" for other in inside):
+        inside = (inner for below, inner in modules.items() if below.startswith(f"{path}."))
+        if module.family == "attention" and any(inner.family == "attention" for inner in inside):
             continue
         parts[path] = module
     return parts
@@ -105,10 +105,10 @@ class PartDrawing:
             if rows and not within and all(row.experts for row in rows):
                 routed.append(path)
                 yield path, _box(path, "experts")
-        beside = {path.rpartition(".")[0] for path in routed}
+        parents = {path.rpartition(".")[0] for path in routed}
         for path in inside:
             is_network = self.modules[path].family == "ffn" and path not in routed
-            if is_network and path.rpartition(".")[0] in beside and self._below(path):
+            if is_network and path.rpartition(".")[0] in parents and self._below(path):
                 yield path, _box(path, "shared")
 
     def _below(self, path: str) -> list[WiredRow]:
@@ -130,7 +130,7 @@ class PartDrawing:
 
 
 def _choice(route: WiredRow, count: Figure) -> ExpertChoice:
-    """How many of so many experts a router chooses, by which scores and from which groups."""
+    """A router in words: its chosen experts of all, its scores, its groups."""
     traits = route.op.traits(*route.inputs)
     groups, scores = traits.router_groups, traits.router_scores or ""
     of_groups = None if groups is None else shown(route, "router_groups", groups)

@@ -85,14 +85,14 @@ class Reader:
                     self._cache(row)
             else:
                 self._into(box, row)
-        ends = list(self.found(end))
+        ends = list(self.ports_of(end))
         self.drafts[OUTPUT] = Draft(OUTPUT, "output", reads=ends, width=self.forward.width(end))
         self.drafts.prune()
         # all inputs first: what comes from elsewhere is found when it is read
         ordered = sorted(self.drafts.items(), key=lambda item: item[1].role != "input")
         return Drafts(ordered)
 
-    def found(self, value: str) -> tuple[Tap, ...]:
+    def ports_of(self, value: str) -> tuple[Tap, ...]:
         """The ports that a value is read from: none for what is left out."""
         if value in self.ports:
             return self.ports[value]
@@ -111,7 +111,7 @@ class Reader:
 
     def reads(self, row: WiredRow) -> list[Tap]:
         """The ports that a row reads, each once."""
-        ports = list(dict.fromkeys(port for value in row.reads or () for port in self.found(value)))
+        ports = list(dict.fromkeys(port for value in row.reads or () for port in self.ports_of(value)))
         for port in ports:
             if port.piece is not None:
                 # a piece is called by who reads it, where nothing better is known of it
@@ -143,7 +143,7 @@ class Reader:
         box.rows.append(row)
         if box.id not in self.drafts:
             self.drafts[box.id] = box
-            box.reads = list(self.found(self.forward.entered[box.id]))
+            box.reads = list(self.ports_of(self.forward.entered[box.id]))
         if box.is_open:
             outside = [port for port in self.reads(row) if port.node != box.id]
             box.reads = list(dict.fromkeys([*box.reads, *outside]))
@@ -167,13 +167,13 @@ class Reader:
         label = short_name(row.path) if role == "matrix" else label_of(row)
         draft = self.drafts[row.id] = Draft(row.id, role, label, reads, [row], self.width(row))
         if role == "core":
-            draft.ports = {value: self.found(value) for value in row.reads or ()}
+            draft.ports = {value: self.ports_of(value) for value in row.reads or ()}
         self.give(row, *[[Tap(row.id)]] * len(row.outputs))
 
     def view(self, row: WiredRow) -> None:
         """The same numbers, read where the first input is read."""
         self.reads(row)
-        first = next((ports for value in row.reads or () if (ports := self.found(value))), ())
+        first = next((ports for value in row.reads or () if (ports := self.ports_of(value))), ())
         self.give(row, *[first] * len(row.outputs))
 
     def scale(self, row: WiredRow) -> None:

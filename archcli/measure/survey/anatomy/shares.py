@@ -1,4 +1,4 @@
-"""Shares of a model: of its parameters, FLOPs, bytes, cache or time, by what its parts are."""
+"""Shares of a model's parameters, FLOPs, bytes, cache or time, by kind of part."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.trace import ADAPTERS
 
 Shown = Literal["params", "flops", "bytes", "kv", "time"]
-"""What the shares are of."""
+"""The quantity of the shares."""
 NAMES: Mapping[Hue, str] = {
     "experts": "routed experts",
     "attention": "attention",
@@ -39,7 +39,7 @@ class ShareName(NamedTuple):
 
 
 class Amounts(NamedTuple):
-    """A number of what is stored and of what is read, with their addresses, and the section they are of."""
+    """Stored and read numbers of a section, with their places in the JSON."""
 
     command: Literal["params", "kvcache", "flops", "profile"]
     path: str
@@ -63,7 +63,7 @@ def section(names: Mapping[str, Hue], group: str) -> ShareName:
 
 
 def hues_of(rows: Iterable[WiredRow], hues: Hues, key: Callable[[WiredRow], str]) -> dict[str, Hue]:
-    """The hue of each group or component: that of most of its parameters, or else of most of its rows."""
+    """The hue of each group or component: of most of its parameters, else of most of its rows."""
     tally: dict[str, dict[Hue, tuple[Any, int]]] = {}
     for row in rows:
         of_key = tally.setdefault(key(row), {})

@@ -42,7 +42,7 @@ def strips_of(model: Model, rows: Sequence[WiredRow], kinds: Iterable[Kind]) -> 
             n_layers=Figure(len(order), "show", "", f"stacks.{number}.n_layers"),
             before=ends.before(prefix),
             after=ends.after(prefix),
-            beside=_beside(model) if number == last else (),
+            beside=_apart(model) if number == last else (),
         )
         for number, (prefix, order) in enumerate(stacks)
     )
@@ -95,7 +95,7 @@ def _run(stack: int, place: int, period: Period) -> LayerRun:
 
 
 class Ends:
-    """The rows outside of layers that lead to the layers of a stack, and those that lead on from them."""
+    """Rows outside of layers: before the first layer of a stack, and after its last."""
 
     def __init__(self, model: Model, rows: Sequence[WiredRow]) -> None:
         self.model, self.rows = model, rows
@@ -106,22 +106,22 @@ class Ends:
         """The boxes before the layers: what their stream is made of."""
         others = tuple(stem for stem in self.prefixes if stem and stem != prefix)
         first = [row for row in self._layers(prefix) if 0 in (row.layers or ())]
-        waiting, found = [source_row(read) for row in first for read in row.reads or ()], set[str]()
+        waiting, visited = [source_row(read) for row in first for read in row.reads or ()], set[str]()
         while waiting:
             row = self.by_id.get(waiting.pop())
-            if row is None or row.layers is not None or row.id in found or row.path.startswith(others):
+            if row is None or row.layers is not None or row.id in visited or row.path.startswith(others):
                 continue
-            found.add(row.id)
+            visited.add(row.id)
             waiting += map(source_row, row.reads or ())
-        return self._boxes(row for row in self.rows if row.id in found)
+        return self._boxes(row for row in self.rows if row.id in visited)
 
     def after(self, prefix: str) -> tuple[str, ...]:
         """The boxes behind the layers: what is made of their stream alone."""
-        made = {row.id for row in self._layers(prefix)}
+        seen = {row.id for row in self._layers(prefix)}
         behind = []
         for row in self.rows:
-            if row.layers is None and any(source_row(read) in made for read in row.reads or ()):
-                made.add(row.id)
+            if row.layers is None and any(source_row(read) in seen for read in row.reads or ()):
+                seen.add(row.id)
                 behind.append(row)
         return self._boxes(behind)
 
@@ -160,7 +160,7 @@ def _named(model: Model, name: str) -> str:
     return NAMES.get(name, name.replace("_", " "))
 
 
-def _beside(model: Model) -> tuple[str, ...]:
+def _apart(model: Model) -> tuple[str, ...]:
     """What stands beside the layers: multi-token prediction, adapters."""
     named = {"MTP": bool(model.mtp_depth), "LoRA": model.lora is not None}
     return tuple(name for name, there in named.items() if there)

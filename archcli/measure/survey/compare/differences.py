@@ -27,7 +27,7 @@ from archcli.modules.spec.request import Request
 from archcli.modules.stored.formats import FORMATS, cache_bytes
 
 IDENTITY = {"name", "source", "published", "released", "series", "sibling_of"}
-"""Keys that say which model it is, not what it is like."""
+"""Keys that name a model, and do not describe it."""
 
 ABSENT = None
 """The value of a setting that a model has no field for."""

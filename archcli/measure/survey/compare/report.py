@@ -38,7 +38,7 @@ AS_COLUMNS = 3  # so many models with their ratios fit beside each other into 80
 FIGURES_A_TABLE = 3  # and so many figures with theirs where models are rows
 WITHOUT_RATIO = {"text", "flag"}
 IN_SOME = {"cross_kv_bytes", "state_bytes"}
-"""Figures that are shown where they are above 0 in some model."""
+"""Figures shown only where some model has them above 0."""
 
 MAIN = {
     "params": "parameters",
@@ -158,15 +158,15 @@ def _main(row: Record) -> Record:
 def _sentences(names: Sequence[str], main: Record) -> Iterator[str]:
     """`deepseek-v3 beside gpt2: 83.6 x the parameters, 0.536 x the cache a token`; later the name alone."""
     for i, name in enumerate(names[1:], 1):
-        ratios = {words: main[key]["ratios"][i] for key, words in MAIN.items() if key in main}
-        known = {words: ratio for words, ratio in ratios.items() if ratio is not None}
+        ratios = {phrase: main[key]["ratios"][i] for key, phrase in MAIN.items() if key in main}
+        known = {phrase: ratio for phrase, ratio in ratios.items() if ratio is not None}
         parts = [
-            f"{_times(ratio)} x {'' if words == 'active' else 'the '}{words}"
-            for words, ratio in known.items()
+            f"{_times(ratio)} x {'' if phrase == 'active' else 'the '}{phrase}"
+            for phrase, ratio in known.items()
         ]
         if parts:
-            beside = f" beside {names[0]}" if i == 1 else ""
-            yield f"{name}{beside}: {'all the same' if set(known.values()) == {1.0} else ', '.join(parts)}"
+            against = f" beside {names[0]}" if i == 1 else ""
+            yield f"{name}{against}: {'all the same' if set(known.values()) == {1.0} else ', '.join(parts)}"
 
 
 def _times(ratio: float) -> str:

@@ -56,7 +56,7 @@ class Calculator(NamedTuple):
 
         record = {
             "values": {name: str(value) for name, value in self.free.values.items()},
-            "needs": [{"text": _words(needed), "names": sorted(needed.names)} for needed in self.needed],
+            "needs": [{"text": _in_words(needed), "names": sorted(needed.names)} for needed in self.needed],
             "figures": {name: place(address) for name, address in self._headline().items()},
             "groups": [
                 {"name": name, **{key: place(at) for key, at in addresses.items()}}
@@ -138,7 +138,7 @@ def _size(size: FreeSize) -> dict[str, Any]:
     }
 
 
-def _words(needed: SizeCondition) -> str:
+def _in_words(needed: SizeCondition) -> str:
     """A condition in words."""
     left = str(needed.left).replace("Mod(", "remainder(")
     return f"{left} {MEANT[needed.sign]} {needed.right}"

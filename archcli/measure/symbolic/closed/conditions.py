@@ -61,69 +61,71 @@ class RecordedInt(int):
         number.expression, number.log = expression, log
         return number
 
-    def _with(self, other: Any, compute: Callable[[Any, Any], Any], write: Callable[[Any, Any], Any]) -> Any:
+    def _with(
+        self, operand: Any, compute: Callable[[Any, Any], Any], write: Callable[[Any, Any], Any]
+    ) -> Any:
         """The result of an operation; a plain number where the other operand is no whole number."""
-        value = compute(int(self), _plain(other))
+        value = compute(int(self), _plain(operand))
         if type(value) is not int:
             return value
-        return RecordedInt.of(value, write(self.expression, _expression(other)), self.log)
+        return RecordedInt.of(value, write(self.expression, _expression(operand)), self.log)
 
-    def _noted(self, other: Any, sign: str) -> bool:
+    def _noted(self, operand: Any, sign: str) -> bool:
         """The answer to a comparison, which is written down."""
-        answer = SIGNS[sign](int(self), _plain(other))
-        if answer is NotImplemented or type(other) not in {int, RecordedInt}:
+        answer = SIGNS[sign](int(self), _plain(operand))
+        if answer is NotImplemented or type(operand) not in {int, RecordedInt}:
             return bool(answer)
         met = sign if answer else OPPOSITE[sign]
-        self.log[SizeCondition(self.expression, met, _expression(other))] = None
+        self.log[SizeCondition(self.expression, met, _expression(operand))] = None
         return bool(answer)
 
-    def __add__(self, other: Any) -> Any:
-        return self._with(other, operator.add, operator.add)
+    def __add__(self, operand: Any) -> Any:
+        return self._with(operand, operator.add, operator.add)
 
-    def __radd__(self, other: Any) -> Any:
-        return self._with(other, lambda a, b: b + a, operator.add)
+    def __radd__(self, operand: Any) -> Any:
+        return self._with(operand, lambda a, b: b + a, operator.add)
 
-    def __sub__(self, other: Any) -> Any:
-        return self._with(other, operator.sub, operator.sub)
+    def __sub__(self, operand: Any) -> Any:
+        return self._with(operand, operator.sub, operator.sub)
 
-    def __rsub__(self, other: Any) -> Any:
-        return self._with(other, lambda a, b: b - a, lambda a, b: b - a)
+    def __rsub__(self, operand: Any) -> Any:
+        return self._with(operand, lambda a, b: b - a, lambda a, b: b - a)
 
-    def __mul__(self, other: Any) -> Any:
-        return self._with(other, operator.mul, operator.mul)
+    def __mul__(self, operand: Any) -> Any:
+        return self._with(operand, operator.mul, operator.mul)
 
-    def __rmul__(self, other: Any) -> Any:
-        return self._with(other, lambda a, b: b * a, operator.mul)
+    def __rmul__(self, operand: Any) -> Any:
+        return self._with(operand, lambda a, b: b * a, operator.mul)
 
-    def __floordiv__(self, other: Any) -> Any:
-        return self._with(other, operator.floordiv, operator.floordiv)
+    def __floordiv__(self, operand: Any) -> Any:
+        return self._with(operand, operator.floordiv, operator.floordiv)
 
-    def __rfloordiv__(self, other: Any) -> Any:
-        return self._with(other, lambda a, b: b // a, lambda a, b: b // a)
+    def __rfloordiv__(self, operand: Any) -> Any:
+        return self._with(operand, lambda a, b: b // a, lambda a, b: b // a)
 
-    def __mod__(self, other: Any) -> Any:
-        return self._with(other, operator.mod, operator.mod)
+    def __mod__(self, operand: Any) -> Any:
+        return self._with(operand, operator.mod, operator.mod)
 
-    def __rmod__(self, other: Any) -> Any:
-        return self._with(other, lambda a, b: b % a, lambda a, b: b % a)
+    def __rmod__(self, operand: Any) -> Any:
+        return self._with(operand, lambda a, b: b % a, lambda a, b: b % a)
 
-    def __lt__(self, other: Any) -> bool:
-        return self._noted(other, "<")
+    def __lt__(self, operand: Any) -> bool:
+        return self._noted(operand, "<")
 
-    def __le__(self, other: Any) -> bool:
-        return self._noted(other, "<=")
+    def __le__(self, operand: Any) -> bool:
+        return self._noted(operand, "<=")
 
-    def __gt__(self, other: Any) -> bool:
-        return self._noted(other, ">")
+    def __gt__(self, operand: Any) -> bool:
+        return self._noted(operand, ">")
 
-    def __ge__(self, other: Any) -> bool:
-        return self._noted(other, ">=")
+    def __ge__(self, operand: Any) -> bool:
+        return self._noted(operand, ">=")
 
-    def __eq__(self, other: object) -> bool:
-        return self._noted(other, "==")
+    def __eq__(self, operand: object) -> bool:
+        return self._noted(operand, "==")
 
-    def __ne__(self, other: object) -> bool:
-        return self._noted(other, "!=")
+    def __ne__(self, operand: object) -> bool:
+        return self._noted(operand, "!=")
 
     def __bool__(self) -> bool:
         return self._noted(0, "!=")
@@ -201,8 +203,8 @@ def settable(free: FreeModel, reload: Reload) -> tuple[FreeSize, ...]:
     Their keys are the short ones where these mean the same, else full paths.
     """
     before = dict(settings(free.numeric))
-    found = (_changing_alone(setting, free, before, reload) for setting in free.settings)
-    return tuple(setting for setting in found if setting is not None)
+    tried = (_changing_alone(setting, free, before, reload) for setting in free.settings)
+    return tuple(setting for setting in tried if setting is not None)
 
 
 def _changing_alone(
@@ -211,8 +213,8 @@ def _changing_alone(
     """The setting with keys that change its fields and nothing else; None where there are none."""
     value, sizes = setting.value, size_values(free.numeric, predictions=True).keys()
     for named in dict.fromkeys((setting, setting.by_paths())):
-        for other in {2 * value, 3 * value, value + 1, max(1, value // 2)} - {value}:
-            model = reloaded(reload, named, other)
+        for tried in {2 * value, 3 * value, value + 1, max(1, value // 2)} - {value}:
+            model = reloaded(reload, named, tried)
             if model is not None:
                 after = dict(settings(model))
                 changed = {path for path in before.keys() | after if before.get(path) != after.get(path)}

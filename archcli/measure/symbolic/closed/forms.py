@@ -61,7 +61,7 @@ def _params(free: FreeModel) -> Iterator[Entry]:
 
 
 def _param_totals(model: Model, rows: Iterable[Row]) -> dict[str, Any]:
-    """The totals of rows: those of each distinct row, as often as it occurs."""
+    """The sums over rows, each distinct row multiplied by its number."""
     alike: dict[Any, tuple[Row, int]] = {}
     for row in rows:
         like = row.group, row.trained, row.params, row.active_params
@@ -82,7 +82,7 @@ def _param_totals(model: Model, rows: Iterable[Row]) -> dict[str, Any]:
 
 
 class Sums(dict[Any, Counter[Any]]):
-    """Sums by key, each as its summands and how often they occur: sympy adds many at once far sooner."""
+    """Sums by key, as summands with their numbers: sympy adds many at once far sooner."""
 
     def add(self, key: Any, summand: Any, times: int = 1) -> None:
         """Add a summand to the sum of a key, some number of times."""
@@ -97,7 +97,7 @@ class Sums(dict[Any, Counter[Any]]):
 
 
 def _nearest(number: Any) -> Any:
-    """An expression that may be a fraction as the nearest whole number, halves up."""
+    """An expression rounded to the nearest whole number, halves up."""
     sympy = required("sympy")
     expression = sympy.sympify(number)
     return expression if expression.is_integer else sympy.floor(expression + sympy.Rational(1, 2))
@@ -117,9 +117,9 @@ def _kvcache(free: FreeModel) -> Iterator[Entry]:
     held = {name: state_contents(rows, of_kind) for name, of_kind in kinds.items()}
     yield from _totals("kvcache", {f"{name}elements": sum(held[name].values()) for name in kinds})
     yield from _totals("kvcache", {f"by_content.{content.value}": n for content, n in held[""].items()})
-    one = {batch_size: 1, context: 1}
+    ones = {batch_size: 1, context: 1}
     growing = state_contents(rows, GROWING, lambda state: growth_of(state, batch_size))
-    growth = {content: n.xreplace(one) for content, n in _symbolic(growing)}
+    growth = {content: n.xreplace(ones) for content, n in _symbolic(growing)}
     yield Address("kvcache", "", "elements_per_token"), sum(growth.values())
     for dtype in CACHE_DTYPES:
         # of bf16, the usual dtype, under the keys of the JSON themselves
@@ -138,7 +138,7 @@ def _kvcache(free: FreeModel) -> Iterator[Entry]:
 
 
 def _other_kinds(model: Model) -> Iterator[tuple[str, Model]]:
-    """The model with other kinds of attention, as far as these do not depend on its sizes."""
+    """The model with other kinds of attention, those whose shape does not depend on its sizes."""
     try:
         yield from kinds_of(model)
     except TypeError:
@@ -151,7 +151,7 @@ def _symbolic(contents: Mapping[StateContent, Any]) -> Iterator[tuple[StateConte
 
 
 def _cache_rows(free: FreeModel, batch_size: Any, context: Any) -> Iterator[Entry]:
-    """Elements that a layer caches of each token, of the first of each set of layers that cache alike."""
+    """Cached elements of a token in a layer, for each set of layers with equal caches."""
     numeric, symbolic = LayerIndex(free.numeric), LayerIndex(free.symbolic)
     rows = symbolic.by_layer(cache_pass(free.symbolic, Request("prefill", batch_size, context)).rows)
     for at, layer in zip(numeric, symbolic, strict=True):
@@ -172,7 +172,7 @@ def _flops(free: FreeModel) -> Iterator[Entry]:
 
 
 def _costs(free: FreeModel, command: str, request: Request) -> Iterator[Entry]:
-    """FLOPs in all, by component and by class."""
+    """FLOPs in total, by component and by class."""
     sums = Sums()
     for row, op_class, flops in count_pass(free.symbolic, request).costs():
         matmul = op_class is OpClass.CONTRACTION

@@ -19,11 +19,11 @@ class WholeFraction(NamedTuple):
 
 def quotient(expression: Any) -> WholeFraction:
     """The expression as a fraction of whole numbers, sums over a common denominator."""
-    one = required("sympy").Integer(1)
+    unit = required("sympy").Integer(1)
     if expression.is_Rational:
         return WholeFraction(required("sympy").Integer(expression.p), required("sympy").Integer(expression.q))
     if expression.is_Symbol:
-        return WholeFraction(expression, one)
+        return WholeFraction(expression, unit)
     read = READERS.get(type(expression).__name__)
     if read is None:
         raise ArchError(f"{type(expression).__name__} of {expression} has no exact code", "report this")

@@ -1,4 +1,4 @@
-"""FreeModel: a model in which every size is a symbol that may take any value, and what --set calls it."""
+"""FreeModel: a model with a symbol for every size, and the --set path of each."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ def free_model(model: Model) -> FreeModel:
     settings = tuple(
         FreeSize(
             name,
-            values[stated[0]],
-            tuple(stated),
-            _keys(model, stated, names),
-            max(least.get(path, 1) for path in stated),
+            values[field_paths[0]],
+            tuple(field_paths),
+            _keys(model, field_paths, names),
+            max(least.get(path, 1) for path in field_paths),
         )
-        for name, stated in paths.items()
+        for name, field_paths in paths.items()
     )
     return FreeModel(model, substitute(model, placed), settings)
 
@@ -103,7 +103,7 @@ def _least_layers(model: Model) -> Mapping[str, int]:
 
 
 def _inherited(model: Model, names: Mapping[str, str], values: Mapping[str, int]) -> dict[str, str]:
-    """The names, those of fields that have a value of the top level by inheritance being that value's."""
+    """The names; a field that inherits a value of the top level has the name of that value."""
     heirs = dict(names)
     for path, spec, value in sizes(model):
         above = spec.fields[path.rpartition(".")[2]].inherits

@@ -65,7 +65,7 @@ def condition(known: SizeCondition) -> str:
 
 
 def _printer() -> Any:
-    """A printer of sympy whose integers are BigInt literals and whose symbols are fields of `s`."""
+    """A printer of sympy: integers as BigInt literals, symbols as fields of `s`."""
     from sympy.printing.str import StrPrinter
 
     class BigIntPrinter(StrPrinter):  # type: ignore[misc]

@@ -32,7 +32,7 @@ class Answer:
     counted: Pass
     components: list[Component]
     total: Any
-    beside: Any
+    second: Any
 
 
 def answered(model: Model, question: Question) -> Answer:
@@ -51,11 +51,11 @@ def answered(model: Model, question: Question) -> Answer:
     traced = measured.read(symbols.model, question.with_sizes(symbols.sizes))
     parts = components(symbols.model, _terms(measured.terms, traced, question, symbols.model, model), symbols)
     beside_terms = _terms(measured.beside_terms, traced, question, symbols.model, model)
-    whole, beside = total(parts, symbols), total(components(symbols.model, beside_terms, symbols), symbols)
-    for terms, expression in ((measured.terms, whole), (measured.beside_terms, beside)):
+    whole, further = total(parts, symbols), total(components(symbols.model, beside_terms, symbols), symbols)
+    for terms, expression in ((measured.terms, whole), (measured.beside_terms, further)):
         of_numbers = _terms(terms, counted, question, model, model)
         _require_equal(symbols, expression, sum(term.total for term in of_numbers))
-    return Answer(model, question, measured, symbols, counted, parts, whole, beside)
+    return Answer(model, question, measured, symbols, counted, parts, whole, further)
 
 
 HEAD_DIM = ("d_model", "n_heads")

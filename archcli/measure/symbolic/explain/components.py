@@ -17,7 +17,7 @@ from archcli.modules.models.layers import LayerIndex, folded_path, stated_layers
 
 @dataclass
 class Component:
-    """The terms of one heading, in all layers where they are equal or outside of layers.
+    """The terms of one heading, of all layers with equal terms or outside of layers.
 
     bodies: by a number of places, the sum that is added once in each.
     terms: those of one layer.
@@ -78,7 +78,7 @@ def _settled(bodies: Iterable[Any], places: Iterable[Any], symbols: ModelSymbols
 
 
 def split_path(index: LayerIndex, path: str) -> tuple[str, str]:
-    """A row's path as (path of its layer, steps below it); the former is empty outside of layers."""
+    """(path of the layer, steps below it) of a row's path; outside of layers the first is empty."""
     for prefix in index.prefixes:
         if path.startswith(prefix):
             number, _, rest = path.removeprefix(prefix).partition(".")
@@ -99,7 +99,7 @@ def _bodies(steps: Iterable[tuple[str, Term]], symbols: ModelSymbols) -> dict[An
     sums: dict[Any, Number] = {}
     for _, term in steps:
         times = sympify(term.times)
-        sums[times] = sums.get(times, 0) + term.each * term.experts
+        sums[times] = sums.get(times, 0) + term.unit * term.experts
     return {times: symbols.factored(body) for times, body in sums.items()}
 
 
@@ -174,7 +174,7 @@ def selected(model: Model, terms: Iterable[Term], below: str, numeric: Model) ->
 
 
 def _counted_path(model: Model, path: str, numeric: Model) -> str | None:
-    """The path of the row that counts for a path with a layer's number; None for one without."""
+    """For a path in one layer the path of its counted row, `layers.3.ffn` by `layers.0.ffn`; else None."""
     index = LayerIndex(numeric)
     layer, rest = split_path(index, index.counted_path(path))
     if not layer or layer.endswith("*"):
@@ -187,7 +187,7 @@ def _counted_path(model: Model, path: str, numeric: Model) -> str | None:
 
 
 def require_known(terms: Iterable[Term], numeric: Model, path: str) -> None:
-    """Raise ArchError for a path at which there are no parameters."""
+    """Raise ArchError for a path without parameters."""
     terms = list(terms)
     if any(selected(numeric, terms, path, numeric)):
         return

@@ -36,7 +36,7 @@ def growth_of(total: Any, name: str, symbols: ModelSymbols) -> Record:
 
 
 def _smooth(total: Any, symbol: Any, symbols: ModelSymbols) -> Any:
-    """The total where it has a derivative: minima as the branch that holds, floors as what they round."""
+    """The total without kinks: a minimum as its smaller branch, a floor as its argument."""
     sympy = required("sympy")
 
     def branch(*numbers: Any) -> Any:

@@ -43,10 +43,10 @@ def _components(quantity: Quantity, totals: Entry, rows: Sequence[Entry]) -> Tab
     )
     records = [record for row in rows for record in _lines(row["component"], row, row["share"])]
     records += _lines("total", totals, 1.0)
-    beside = {key: totals[f"{quantity.beside}_{key}"] for key in ("formula", "numbers", "value")}
+    further = {key: totals[f"{quantity.second}_{key}"] for key in ("formula", "numbers", "value")}
     # active parameters are said once where all are active
-    if beside["value"] and beside["formula"] != totals["formula"]:
-        records += _lines(quantity.beside_title, beside, None)
+    if further["value"] and further["formula"] != totals["formula"]:
+        records += _lines(quantity.beside_title, further, None)
     return Table("", columns, records)
 
 
@@ -203,14 +203,14 @@ def _formula(answer: Answer, expression: Any) -> Record:
 
 def _totals(answer: Answer, meaning: Meaning) -> Record:
     """The total, the figure beside it, the symbols, and growth and approximations where asked for."""
-    model, question, beside = answer.model, answer.question, answer.quantity.beside
-    used = answer.total.free_symbols | answer.beside.free_symbols
+    model, question, second = answer.model, answer.question, answer.quantity.second
+    used = answer.total.free_symbols | answer.second.free_symbols
     symbols = legend(model, answer.symbols, used, meaning)
     totals: Record = {
         "quantity": answer.quantity.title,
         **_formula(answer, answer.total),
         "symbols": {record["symbol"]: record["value"] for record in symbols},
-        **{f"{beside}_{key}": value for key, value in _formula(answer, answer.beside).items()},
+        **{f"{second}_{key}": value for key, value in _formula(answer, answer.second).items()},
         "legend": symbols,
     }
     if question.at:

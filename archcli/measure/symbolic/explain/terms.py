@@ -31,14 +31,14 @@ class Term(NamedTuple):
     path: str
     heading: str
     name: str
-    each: Number
+    unit: Number
     times: Number
     experts: Number = 1
 
     @property
     def total(self) -> Number:
         """The contribution of all places."""
-        return self.each * self.experts * self.times
+        return self.unit * self.experts * self.times
 
 
 Terms: TypeAlias = Callable[[Pass], Iterator[Term]]
@@ -47,14 +47,14 @@ Terms: TypeAlias = Callable[[Pass], Iterator[Term]]
 class Quantity(NamedTuple):
     """A quantity to explain: how a pass is read, its terms, and those of a second figure beside it.
 
-    `title` and `unit` are those of the sum of the terms, `beside` is the name of the second figure.
+    `title` and `unit` are those of the sum of the terms, `second` is the name of the second figure.
     """
 
     title: str
     unit: Literal["count", "flops"]
     read: Callable[[Any, Request], Pass]
     terms: Terms
-    beside: str
+    second: str
     beside_title: str
     beside_terms: Terms
 

@@ -110,7 +110,7 @@ def _place(pairs: list[tuple[str, Term]], symbols: ModelSymbols) -> Iterator[Lin
 
 def _line(step: str, term: Term, symbols: ModelSymbols) -> Line:
     """The line of one operation."""
-    body = required("sympy").factor_terms(symbols.tidied(term.each))
+    body = required("sympy").factor_terms(symbols.tidied(term.unit))
     name = term.name.removeprefix("forward ")
     return line(step if name == term.heading else f"{step} {name}", body, symbols)
 

@@ -1,1 +1,1 @@
-"""Sweep: which shapes of an architecture meet conditions, and which of those are best."""
+"""Sweep: the shapes of an architecture that meet conditions, and the best of them."""

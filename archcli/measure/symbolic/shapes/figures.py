@@ -210,11 +210,11 @@ _OF_SURVEY = {
 FIGURES |= _OF_SURVEY
 
 
-def read_settings(figure: SweepFigure, given: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+def read_settings(figure: SweepFigure, texts: tuple[tuple[str, str], ...]) -> dict[str, Any]:
     """The settings of a figure's call, as its option accepts them; ArchError for any other."""
     settings: dict[str, Any] = {}
-    known = figure.settings() if given else {}
-    for name, text in given:
+    known = figure.settings() if texts else {}
+    for name, text in texts:
         if name not in known:
             what = f"{figure.name} has no setting {name[:40]!r}"
             raise ArchError(Problem(what, suggest(name, known, "it has") if known else "it has none"))

@@ -1,4 +1,4 @@
-"""Search: walk the candidates chunk by chunk, drop what does not fit, and keep the best."""
+"""Search: walk the candidates chunk by chunk, drop those that miss a condition, keep the best."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class Best:
         return front[np.lexsort((front, *keys[::-1, front]))]
 
     def rows(self) -> dict[str, Any]:
-        """The columns of the best, as many as were asked for."""
+        """The columns of the best `top` candidates."""
         return {name: array[: self.top] for name, array in self.columns.items()}
 
     @property
     def size(self) -> int:
-        """How many are kept: of a Pareto front all."""
+        """The number of kept candidates; of a Pareto front all."""
         return len(next(iter(self.columns.values()))) if self.columns else 0
 
 
@@ -92,9 +92,9 @@ def _front(keys: Any) -> Any:
 
 
 UNCOUNTED = "no such pass"
-"""The reason to drop candidates for which a figure cannot be read."""
+"""The reason to drop candidates without a figure."""
 STRUCTURE = "structure"
-"""The column that says which structure a candidate has."""
+"""The column of a candidate's structure."""
 
 Tick = Callable[[str, int, int], None]
 
@@ -107,9 +107,11 @@ def no_tick(what: str, done: int, total: int) -> None:
 class SweepQuestion:
     """The question of a sweep: candidates, conditions, objectives, and figures to show.
 
-    `ties` are expressions by the name of the field that they give a value, each from those before it.
-    `objectives` are (expression, whether the largest is best). `breaks_rule` says whether a model breaks a
-    design rule; None asks no rule.
+    structures, names: the architectures, and the swept fields by name.
+    ties: expressions by the field that they set, each from fields before it.
+    where: conditions. objectives: (expression, whether the largest is best).
+    shown: further figures. top: the most shapes in the answer; None for all.
+    breaks_rule: whether a model breaks a design rule; None asks no rule.
     """
 
     structures: tuple[Structure, ...]
@@ -143,7 +145,7 @@ class SweepQuestion:
 
 @dataclass
 class SweepTally:
-    """How many candidates were seen, how many match, and why the others do not.
+    """Numbers of candidates: seen, matching, and dropped by reason.
 
     dropped: candidates that are no model, by reason.
     failed: models that do not meet a condition, by condition.
@@ -169,7 +171,7 @@ class SweepTally:
 
     @property
     def counted(self) -> int:
-        """How many candidates are models that can be counted."""
+        """The number of candidates that are countable models."""
         return self.seen - sum(self.dropped.values())
 
 
@@ -202,7 +204,7 @@ def search(question: SweepQuestion, tick: Tick = no_tick) -> Outcome:
 
 
 def _judge(question: SweepQuestion, chunk: Chunk, tell: Callable[[int], None]) -> SweepTally:
-    """Drop what is no model, what does not meet the conditions, and what breaks a rule."""
+    """Drop candidates that are no model, miss a condition, or break a rule."""
     tally, (fast, slow), (cheap, late) = SweepTally(seen=chunk.length), question.terms, question.conditions
     for name, expression in question.ties.items():
         if name in chunk.structure.paths:

@@ -22,12 +22,12 @@ from archcli.render.picture.graphs.routes import EdgeLine, Routes, Sides
 TOUCH = 3.0
 """Units between a pill and the bar that it stands on."""
 CROWD, CROWDED, SHORT, FLARED = 3, 240.0, 46.0, 400.0
-"""So many products of a rank, whose texts are so wide, have them above their bars: lines up to a width."""
+"""3 products with over 240 units of text have it above their bars: lines of 46 units, flared of 400."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes in ranks with their glyphs: a drawing without a frame, whose height no figure changes.
+    """Nodes in ranks with their glyphs: a drawing without a frame and of fixed height.
 
     shared: slots side by side that have one pill.
     """
@@ -40,7 +40,7 @@ class Graph:
 
     @cached_property
     def blocks(self) -> Blocks:
-        """What stands straight over one another."""
+        """Blocks of nodes straight above one another."""
         return blocks_of(self.layers, self.rings, {node.id for node in self.nodes if node.role == "core"})
 
     @property
@@ -62,7 +62,7 @@ class Graph:
         return Routes(self.layers, self.blocks, Sides(self.rings, frozenset(many), starts, touching))
 
     def _distance(self, rank: Sequence[str]) -> float:
-        """Units between a rank and the one that it touches: a trapezoid stands on its bar."""
+        """Units between two ranks that touch, as a trapezoid and its bar."""
         lows = [low for slot in rank for low in self.layers.below[slot]]
         return 0.0 if self._among({Trapezoid}, rank) and not self._among({Pill}, lows) else TOUCH
 
@@ -71,7 +71,7 @@ class Graph:
         return not kinds.isdisjoint(type(self.glyphs[slot]) for slot in slots if slot in self.glyphs)
 
     def _touches(self, rank: Sequence[str]) -> bool:
-        """Whether all of a rank follow on what they read without an arrow."""
+        """Whether all nodes of a rank touch their inputs, without an arrow."""
         for slot in rank:
             reads = self.layers.below[slot]
             if any(self.blocks.of[read] != self.blocks.of[slot] for read in reads) or len(reads) > 1:
@@ -136,12 +136,14 @@ class Graph:
 
 
 def graph_of(nodes: tuple[DrawnNode, ...], glyphs: Mapping[str, Glyph], spine: tuple[str, ...] = ()) -> Graph:
-    """A graph whose crowded products have their text above them, and whose like pills are one."""
+    """A graph with text above its crowded products, and alike pills joined."""
     plain = Graph(nodes, glyphs, _layers(nodes, spine), spine)
     changed, shared = dict(glyphs), list[tuple[str, ...]]()
     for rank in plain.layers.ranks:
         crowd = [slot for slot in rank if type(glyphs.get(slot)) is Trapezoid]
-        texts = [max(map(width_of, glyph.beside(0.0)), default=0.0) for glyph in _trapezoids(crowd, glyphs)]
+        texts = [
+            max(map(width_of, glyph.right_lines(0.0)), default=0.0) for glyph in _trapezoids(crowd, glyphs)
+        ]
         crowded = len(crowd) >= CROWD and sum(texts) > CROWDED
         for glyph in _trapezoids(crowd, glyphs):
             if crowded or glyph.flared:
@@ -168,7 +170,7 @@ def _trapezoids(slots: Sequence[str], glyphs: Mapping[str, Glyph]) -> Iterator[T
 
 
 def _like(graph: Graph, rank: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Pills side by side that say the same, each on a branch of its own."""
+    """Pills side by side with the same text, each on another branch."""
 
     def sign(slot: str) -> tuple[str, ...]:
         glyph, layers = graph.glyphs.get(slot), graph.layers
@@ -183,7 +185,7 @@ def _like(graph: Graph, rank: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _readers(graph: Graph, slot: str) -> list[str]:
-    """What reads a slot in the end: past pills and lanes on its branch."""
+    """The final readers of a slot, past pills and lanes on its branch."""
     readers = graph.layers.above[slot]
     while len(readers) == 1 and _is_way(graph, readers[0]):
         readers = graph.layers.above[readers[0]]

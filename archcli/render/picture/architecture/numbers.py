@@ -33,9 +33,9 @@ def root(number: Any) -> Any:
     return call("Math.sqrt", lambda x: x**0.5, number)
 
 
-def where(low: Any, high: Any, then: Any, other: Any) -> Any:
-    """`then` where `low` is below `high`, else `other`."""
-    return call("where", lambda a, b, c, d: c if a < b else d, low, high, then, other)
+def where(low: Any, high: Any, then: Any, otherwise: Any) -> Any:
+    """`then` where `low` is below `high`, else `otherwise`."""
+    return call("where", lambda a, b, c, d: c if a < b else d, low, high, then, otherwise)
 
 
 def concrete(number: Any) -> float:

@@ -69,8 +69,8 @@ class Drawn:
     def shapes(self, x: Any, y: float, width: Any, scale: Any, height: float = 0.0) -> Shapes:
         """The frame, the heading and the graph, from an upper left corner; as high as its row at least."""
         lines = self._wrapped(concrete(width))
-        own = self.height(concrete(width))
-        height = max(height, own)
+        least = self.height(concrete(width))
+        height = max(height, least)
         frame = rect(x + 0.5, y + 0.5, width - 1, height - 1, f"{self._ground} s-hair thin", RADIUS)
         start = x + MARGIN + (2 * BADGE + 8 if self.letter else 0)
         ring = badge(x + MARGIN + BADGE, y + 20, self.letter, self.hue) if self.letter else ()
@@ -81,13 +81,13 @@ class Drawn:
             if self.right
             else []
         )
-        words = [
+        texts = [
             text(x + MARGIN, y + HEADING + 11 + i * LEADING, line, ink="muted")
             for i, line in enumerate(lines)
         ]
-        top = y + self._top(len(lines)) + (height - own) / 2
+        top = y + self._top(len(lines)) + (height - least) / 2
         body = self.graph.shapes(x + MARGIN, top, width - 2 * MARGIN, scale)
-        shapes = (frame, *ring, heading, *right, *words, *body)
+        shapes = (frame, *ring, heading, *right, *texts, *body)
         return shapes if self.path is None else (SvgShape("g", {"data_kind": self.path}, shapes),)
 
     def _top(self, lines: int) -> float:

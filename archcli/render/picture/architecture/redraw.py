@@ -1,6 +1,6 @@
-"""Redraw: shapes with traced numbers as an SVG, and the script that draws it for other figures.
+"""A drawing as SVG with a JavaScript that redraws it when a figure of the report changes.
 
-The script is a function of the figures, as BigInts in the order of `Redraw.figures`, and of the svg element.
+The script is a function (figures, svg): BigInts in the order of `Redraw.figures`, and the svg element.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NUMBERED = "data-n"
 
 
 class Redrawn(NamedTuple):
-    """A drawing as SVG, the script that draws it for other figures, and the figures in the script's order."""
+    """A drawing as SVG, the script that redraws it, and the figures that the script takes, in order."""
 
     svg: str
     script: str
@@ -36,7 +36,12 @@ class Redrawn(NamedTuple):
 
 @dataclass
 class Redraw:
-    """What is drawn of which figures, and how each changes with them."""
+    """Prints the SVG of shapes, and the JavaScript that redraws them when figures change.
+
+    figures: those that shapes depend on, by (command, path, key).
+    scope: JavaScript variables of their terms.
+    updates: statements, `set(e[3],'width',…);`. numbered: elements so far that a statement changes.
+    """
 
     figures: dict[tuple[str, str, str], Figure] = field(default_factory=dict)
     scope: Scope = field(default_factory=lambda: Scope("t"))
@@ -44,7 +49,7 @@ class Redraw:
     numbered: int = 0
 
     def traced(self, value: Any) -> Any:
-        """A record, tuple or figure with traced figures in place of plain ones."""
+        """Replace each figure of a record or tuple by a traced one: a number that keeps its JavaScript."""
         if type(value) is Figure:
             return self._figure(value)
         if type(value) is tuple:
@@ -61,11 +66,11 @@ class Redraw:
         )
 
     def svg(self, shapes: Iterable[SvgShape | Many]) -> str:
-        """The shapes as SVG; those that depend on figures are numbered, and their updates noted."""
+        """The shapes as SVG; one that depends on figures gets a number, and statements to update it."""
         return "".join(map(self._svg, shapes))
 
     def script(self) -> str:
-        """The function that draws the same for other figures."""
+        """The JavaScript function that redraws the shapes."""
         updates = "".join(self.updates)
         return f"(f,svg)=>{{const e=svg.querySelectorAll('[data-n]');{self.scope.script(updates)}{updates}}}"
 
@@ -80,9 +85,9 @@ class Redraw:
             case Many():
                 return self._many(shape)
             case SvgShape():
-                return self._one(shape)
+                return self._single(shape)
 
-    def _one(self, shape: SvgShape) -> str:
+    def _single(self, shape: SvgShape) -> str:
         changing = dict(_changing(shape))
         number = self._number(len(changing) > 0)
         for name, code in changing.items():
@@ -97,7 +102,7 @@ class Redraw:
         return self.numbered - 1
 
     def _many(self, many: Many) -> str:
-        """A group of like shapes: those of this model, and a loop that clones the first."""
+        """A group of alike shapes; a loop in JavaScript clones the first when their count changes."""
         count = int(plain(many.count))
         inside = "".join(map(_static, map(many.shape, range(count))))
         if not is_traced(many.count):
@@ -117,7 +122,7 @@ class Redraw:
 
 
 def _changing(shape: SvgShape) -> Iterator[tuple[str, str]]:
-    """Attributes of a shape that depend on figures, and its text as `text`, as JavaScript."""
+    """(attribute, JavaScript) of what depends on figures; the text inside is `text`."""
     for name, value in attributes_of(shape).items():
         if is_traced(value):
             # an address has the figure itself, exact; a place or size a tenth of a pixel
@@ -132,7 +137,7 @@ def _changing(shape: SvgShape) -> Iterator[tuple[str, str]]:
 
 
 def _flat(shape: SvgShape | Many) -> Iterator[SvgShape]:
-    """A shape and all inside it, in the order of the document."""
+    """A shape and the shapes inside it, in document order."""
     match shape:
         case Many():
             raise NotImplementedError("a loop within a loop is not drawn anew")
@@ -151,7 +156,7 @@ def _static(shape: SvgShape | Many) -> str:
 
 
 def _plain_svg(shape: SvgShape, inside: str, extra: dict[str, Any]) -> str:
-    """A shape as SVG, with the numbers of this model."""
+    """A shape as SVG, with plain numbers in place of traced ones."""
     title = element("title", escaped(plain_text(shape.title))) if shape.title else ""
     attributes = {name: _attribute(value) for name, value in attributes_of(shape).items()}
     return element(shape.tag, title + inside + escaped(plain_text(str(shape.content))), **attributes, **extra)

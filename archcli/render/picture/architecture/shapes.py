@@ -41,8 +41,8 @@ def svg_of(shapes: Iterable[SvgShape | Many]) -> str:
 def attributes_of(shape: SvgShape) -> dict[str, Any]:
     """The attributes of a shape by their names in SVG, with the address of its figure."""
     # underscores are dashes, a trailing one is dropped: class_
-    given = {name.rstrip("_").replace("_", "-"): value for name, value in shape.attributes.items()}
-    return {**given, **_address(shape.figure)}
+    attributes = {name.rstrip("_").replace("_", "-"): value for name, value in shape.attributes.items()}
+    return {**attributes, **_address(shape.figure)}
 
 
 def _svg(shape: SvgShape | Many) -> str:

@@ -147,7 +147,7 @@ def width_of(line: str | Words, size: str = "small") -> float:
 def text(
     x: Any,
     y: Any,
-    words: str | Words,
+    phrase: str | Words,
     size: str = "small",
     ink: str = "ink",
     anchor: str = "start",
@@ -155,7 +155,7 @@ def text(
 ) -> SvgShape:
     """A line of text with its baseline at `y`; each number in it has the address of its figure."""
     place = {"x": x, "y": y, "class_": f"size-{size} {ink}", "text_anchor": anchor}
-    pieces = line_of(words)
+    pieces = line_of(phrase)
     # beside a tooltip a number stands in an element of its own
     if len(pieces) == 1 and not title:
         return SvgShape("text", place, content=pieces[0].written, figure=pieces[0].figure)

@@ -28,7 +28,7 @@ STEP = re.compile(r"\b[a-z]\d+\b")
 
 @dataclass
 class Scope:
-    """Steps that are computed together: those of the drawing, or those of one turn of a loop within it."""
+    """Steps computed together: of the drawing, or of one turn of a loop in it."""
 
     prefix: str
     outer: Scope | None = None
@@ -48,9 +48,9 @@ class Scope:
         names = {name: code for code, name in self.steps.items()}
         left, used = [needed], set[str]()
         while left:
-            found = {name for name in STEP.findall(left.pop()) if name in names and name not in used}
-            used |= found
-            left += [names[name] for name in found]
+            fresh = {name for name in STEP.findall(left.pop()) if name in names and name not in used}
+            used |= fresh
+            left += [names[name] for name in fresh]
         return "".join(f"const {name}={code};" for name, code in names.items() if name in used)
 
 
@@ -60,41 +60,41 @@ class TracedArithmetic:
     code: str
     scope: Scope
 
-    def __add__(self, other: Any) -> Any:
-        return _infix("+", add, self, other)
+    def __add__(self, operand: Any) -> Any:
+        return _infix("+", add, self, operand)
 
-    def __radd__(self, other: Any) -> Any:
-        return _infix("+", add, other, self)
+    def __radd__(self, operand: Any) -> Any:
+        return _infix("+", add, operand, self)
 
-    def __sub__(self, other: Any) -> Any:
-        return _infix("-", sub, self, other)
+    def __sub__(self, operand: Any) -> Any:
+        return _infix("-", sub, self, operand)
 
-    def __rsub__(self, other: Any) -> Any:
-        return _infix("-", sub, other, self)
+    def __rsub__(self, operand: Any) -> Any:
+        return _infix("-", sub, operand, self)
 
-    def __mul__(self, other: Any) -> Any:
-        return _infix("*", mul, self, other)
+    def __mul__(self, operand: Any) -> Any:
+        return _infix("*", mul, self, operand)
 
-    def __rmul__(self, other: Any) -> Any:
-        return _infix("*", mul, other, self)
+    def __rmul__(self, operand: Any) -> Any:
+        return _infix("*", mul, operand, self)
 
-    def __truediv__(self, other: Any) -> Any:
-        return _infix("/", truediv, self, other)
+    def __truediv__(self, operand: Any) -> Any:
+        return _infix("/", truediv, self, operand)
 
-    def __rtruediv__(self, other: Any) -> Any:
-        return _infix("/", truediv, other, self)
+    def __rtruediv__(self, operand: Any) -> Any:
+        return _infix("/", truediv, operand, self)
 
-    def __floordiv__(self, other: Any) -> Any:
-        return _step("Math.floor({}/{})", floordiv, self, other)
+    def __floordiv__(self, operand: Any) -> Any:
+        return _step("Math.floor({}/{})", floordiv, self, operand)
 
-    def __rfloordiv__(self, other: Any) -> Any:
-        return _step("Math.floor({}/{})", floordiv, other, self)
+    def __rfloordiv__(self, operand: Any) -> Any:
+        return _step("Math.floor({}/{})", floordiv, operand, self)
 
-    def __mod__(self, other: Any) -> Any:
-        return _step("modulo({},{})", mod, self, other)
+    def __mod__(self, operand: Any) -> Any:
+        return _step("modulo({},{})", mod, self, operand)
 
-    def __rmod__(self, other: Any) -> Any:
-        return _step("modulo({},{})", mod, other, self)
+    def __rmod__(self, operand: Any) -> Any:
+        return _step("modulo({},{})", mod, operand, self)
 
     def __neg__(self) -> Any:
         return _step("(-{})", neg, self)

@@ -97,7 +97,7 @@ class EndBar(Glyph):
         return BAR if self.node.reads else BAR + DROP
 
     @property
-    def words(self) -> Words:
+    def origin(self) -> Words:
         """Where it comes from, unless from the layer's stream, and its features."""
         name = [f"{self.node.label} "] if self.node.label else []
         return line_of(*name) if self.node.width is None else line_of(*name, self.node.width)
@@ -109,7 +109,7 @@ class EndBar(Glyph):
 
     def reach(self, scale: float) -> Reach:
         """Half of the bar to the left; to the right also the text."""
-        room = BESIDE + width_of(self.words)
+        room = BESIDE + width_of(self.origin)
         return Reach(SideRoom(self.features / 2), SideRoom(self.features / 2, room))
 
     def shapes(self, frame: Frame, scale: Any) -> Shapes:
@@ -119,8 +119,8 @@ class EndBar(Glyph):
             frame.x - half, frame.top, half * 2, BAR, "solid-plain", None, self.node.width, self.title()
         )
         base = frame.top + (BAR - RAISED if self.node.reads else BAR + DROP - 1)
-        beside = text(frame.x + half + BESIDE, base, self.words, ink="muted")
-        return (bar, beside) if self.words else (bar,)
+        label = text(frame.x + half + BESIDE, base, self.origin, ink="muted")
+        return (bar, label) if self.origin else (bar,)
 
 
 @dataclass(frozen=True)
@@ -171,10 +171,10 @@ class Pill(Glyph):
             self.title(),
         )
         first = frame.top + 14.5
-        words = (
+        texts = (
             text(frame.middle(), first + i * LINE, line, anchor="middle") for i, line in enumerate(self.lines)
         )
-        return pill, *words
+        return pill, *texts
 
 
 @dataclass(frozen=True)

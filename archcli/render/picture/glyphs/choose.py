@@ -21,7 +21,7 @@ def glyphs_of(nodes: tuple[DrawnNode, ...], hue: str) -> tuple[tuple[DrawnNode, 
     nodes = _split(nodes)
     ends = {node.reads[0]: node for node in nodes if node.role == "output" and len(node.reads) == 1}
     known = {node.id: node for node in nodes}
-    readers = {node.id: sum(node.id in other.reads for other in nodes) for node in nodes}
+    readers = {node.id: sum(node.id in reader.reads for reader in nodes) for node in nodes}
     ended = {slot for slot in ends if slot in known and known[slot].role == "matrix" and readers[slot] == 1}
     dropped = {ends[slot].id for slot in ended}
     kept = tuple(node for node in nodes if node.id not in dropped)
@@ -29,18 +29,18 @@ def glyphs_of(nodes: tuple[DrawnNode, ...], hue: str) -> tuple[tuple[DrawnNode, 
 
 
 def _glyph(node: DrawnNode, nodes: Nodes, hue: str, *, ended: bool) -> Glyph:
-    own = node.hue if node.hue != "plain" else hue
+    ink = node.hue if node.hue != "plain" else hue
     fed = [slot for slot in node.reads if slot in nodes and nodes[slot].role != "router"]
     feed = _width(fed[0], nodes) if fed else None
     match node.role:
         case "matrix" | "router":
-            return Trapezoid(node, own, feed, based=_needs_bar(node, nodes), ended=ended)
+            return Trapezoid(node, ink, feed, based=_needs_bar(node, nodes), ended=ended)
         case "input" | "output":
-            return EndBar(node if node.width is not None else replace(node, width=feed), own, feed)
+            return EndBar(node if node.width is not None else replace(node, width=feed), ink, feed)
         case "experts" if node.choice is None:
-            return Expert(node, own, feed)
+            return Expert(node, ink, feed)
         case role:
-            return SIGNS.get(role, Pill)(node, own, feed)
+            return SIGNS.get(role, Pill)(node, ink, feed)
 
 
 def _width(slot: str, nodes: Nodes) -> Figure | None:
@@ -74,13 +74,15 @@ def _split(nodes: tuple[DrawnNode, ...]) -> tuple[DrawnNode, ...]:
     }
     split: list[DrawnNode] = []
     for node in nodes:
-        own = steps.get(node.id, [])
-        alike = [_alike(own, other) for slot, other in steps.items() if slot != node.id]
+        labels = steps.get(node.id, [])
+        alike = [_alike(labels, step) for slot, step in steps.items() if slot != node.id]
         length = min((same for same in alike if same), default=0)
-        if 0 < length < len(own):
+        if 0 < length < len(labels):
             first = f"{node.id}:{length}"
-            split.append(replace(node, id=first, label=", ".join(own[:length])))
-            split.append(replace(node, label=", ".join(own[length:]), reads=(first,), held=(), cached=None))
+            split.append(replace(node, id=first, label=", ".join(labels[:length])))
+            split.append(
+                replace(node, label=", ".join(labels[length:]), reads=(first,), held=(), cached=None)
+            )
         else:
             split.append(node)
     return tuple(split)

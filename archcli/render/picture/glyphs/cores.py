@@ -75,11 +75,11 @@ class CoreBox(Glyph):
         sign = self._drawn(left, middle - SIGN / 2)
         start = left + (SIGN + PADDING if self._sign else 0)
         first = middle + 4.5 - (len(self.lines) - 1) * LEADING / 2
-        words = tuple(
+        texts = tuple(
             text(start, first + i * LEADING, line, "small" if i else "label")
             for i, line in enumerate(self.lines)
         )
-        return (box, *sign, *words)
+        return (box, *sign, *texts)
 
     def _drawn(self, left: Any, top: float) -> Shapes:
         if self.node.mask is not None:

@@ -97,8 +97,10 @@ class Trapezoid(Glyph):
         """Its text above the bar."""
         if not self.name:
             return self.cache
-        one = (self.name,) if width_of(self.name) <= self.short else (line_of(self.node.label), self.numbers)
-        return (*(line for line in one if line), *self.cache)
+        lines = (
+            (self.name,) if width_of(self.name) <= self.short else (line_of(self.node.label), self.numbers)
+        )
+        return (*(line for line in lines if line), *self.cache)
 
     @property
     def crowded(self) -> bool:
@@ -139,7 +141,7 @@ class Trapezoid(Glyph):
         lines = 0 if self.ended or self.crowded else 1 + len(self.cache) + len(self.facts)
         return max(SLOPE + 12 * min(1, len(self.facts)), LEADING * lines - BAR)
 
-    def beside(self, scale: float) -> tuple[Words, ...]:
+    def right_lines(self, scale: float) -> tuple[Words, ...]:
         """The lines on its right: what does not stand in it."""
         if self.ended:
             return () if self.node.width is None else (line_of(self.node.width),)
@@ -162,10 +164,10 @@ class Trapezoid(Glyph):
         if self.crowded and not self.within(scale):
             least = max(map(width_of, self.above), default=0.0) / 2
         left = SideRoom(features, self.frame, least)
-        beside = self.beside(scale)
-        if not beside:
+        labels = self.right_lines(scale)
+        if not labels:
             return Reach(left, left)
-        room = BESIDE + max(map(width_of, beside))
+        room = BESIDE + max(map(width_of, labels))
         return Reach(left, SideRoom(features, self.frame + room, least + room))
 
     def shapes(self, frame: Frame, scale: Any) -> Shapes:
@@ -250,7 +252,7 @@ class Trapezoid(Glyph):
     def _text(self, frame: Frame, low: float, scale: float, out: Any) -> Shapes:
         """The line in the trapezoid, and those above or beside it."""
         middle = low + self.slope / 2 + 4.5
-        within, beside = self.within(scale), self.beside(scale)
+        within, labels = self.within(scale), self.right_lines(scale)
         upper = middle - (len(within) - 1) * LEADING / 2
         inside = tuple(
             text(frame.x, upper + i * LEADING, line, anchor="middle") for i, line in enumerate(within)
@@ -258,16 +260,16 @@ class Trapezoid(Glyph):
         if self.ended:
             return (
                 *inside,
-                *(text(frame.x + out + BESIDE, low - RAISED, line, ink="muted") for line in beside),
+                *(text(frame.x + out + BESIDE, low - RAISED, line, ink="muted") for line in labels),
             )
         if self.crowded and not within:
             return tuple(
                 text(frame.x, frame.top + 11.5 + i * LEADING, line, anchor="middle")
                 for i, line in enumerate(self.above)
             )
-        start = frame.x + frame.right - max(map(width_of, beside), default=0)
-        first = middle - (len(beside) - 1) * LEADING / 2 - (BAR / 2 if len(beside) > FEW_LINES else 0)
-        return (*inside, *(text(start, first + i * LEADING, line) for i, line in enumerate(beside)))
+        start = frame.x + frame.right - max(map(width_of, labels), default=0)
+        first = middle - (len(labels) - 1) * LEADING / 2 - (BAR / 2 if len(labels) > FEW_LINES else 0)
+        return (*inside, *(text(start, first + i * LEADING, line) for i, line in enumerate(labels)))
 
 
 def _piece(piece: Piece, left: Any, top: float, width: Any, *, first: bool) -> Shapes:

@@ -101,7 +101,7 @@ class ExpertGrid(Glyph):
     """Routed experts in a box: a grid with one cell each, and one of them to scale."""
 
     @property
-    def one(self) -> Expert:
+    def expert(self) -> Expert:
         """One of the experts."""
         return Expert(self.node, self.hue, self.feed)
 
@@ -113,7 +113,7 @@ class ExpertGrid(Glyph):
     @property
     def height(self) -> float:
         """The higher of the grid and the expert beside it, and the text under them."""
-        return max(self._grid[1], self.one.tall) + LEADING * len(self.lines) + 2 * PADDING + 2
+        return max(self._grid[1], self.expert.tall) + LEADING * len(self.lines) + 2 * PADDING + 2
 
     @property
     def lines(self) -> tuple[Words, ...]:
@@ -121,10 +121,10 @@ class ExpertGrid(Glyph):
         choice = self.node.choice
         if choice is None:
             return (line_of(self.node.label),)
-        found = line_of(choice.chosen, " of ", choice.count)
+        text = line_of(choice.chosen, " of ", choice.count)
         if choice.groups is not None:
-            found = line_of(found, " in ", choice.groups, " groups")
-        return (line_of(found, "; each ", self.one.lines[1]) if len(self.one.lines) > 1 else found,)
+            text = line_of(text, " in ", choice.groups, " groups")
+        return (line_of(text, "; each ", self.expert.lines[1]) if len(self.expert.lines) > 1 else text,)
 
     @property
     def _columns(self) -> int:
@@ -149,7 +149,7 @@ class ExpertGrid(Glyph):
         """The grid and one expert to scale beside each other, or the text under them."""
         grid = self._grid[0] + 2 * PADDING
         text_ = max(map(width_of, self.lines)) + 2 * PADDING
-        half = SideRoom(self.one.wide / 2, (grid + 2 * PADDING) / 2, text_ / 2)
+        half = SideRoom(self.expert.wide / 2, (grid + 2 * PADDING) / 2, text_ / 2)
         return Reach(half, half, spans=True)
 
     def shapes(self, frame: Frame, scale: Any) -> Shapes:
@@ -157,21 +157,21 @@ class ExpertGrid(Glyph):
         left, width = frame.x - frame.left, frame.left + frame.right
         class_ = f"paper s-{self.hue} thin"
         box = rect(left + 0.5, frame.top + 0.5, width - 1, self.height - 1, class_, 6, None, self.title())
-        band = max(self._grid[1], self.one.tall)
+        band = max(self._grid[1], self.expert.tall)
         top = frame.top + PADDING
         # grid and expert in the middle of the box
-        half = (self._grid[0] + 2 * PADDING) / 2 + self.one.wide * scale / 2
+        half = (self._grid[0] + 2 * PADDING) / 2 + self.expert.wide * scale / 2
         start = frame.middle() - half
-        expert = self.one.drawn(
-            frame.middle() + half - self.one.wide * scale / 2, top + (band - self.one.tall) / 2, scale
+        expert = self.expert.drawn(
+            frame.middle() + half - self.expert.wide * scale / 2, top + (band - self.expert.tall) / 2, scale
         )
         first = frame.top + self.height - PADDING - LEADING * (len(self.lines) - 1) + 2
-        words = tuple(
+        texts = tuple(
             text(frame.middle(), first + i * LEADING, line, anchor="middle")
             for i, line in enumerate(self.lines)
         )
         grid = top + (band - self._grid[1]) / 2
-        return (box, *self._cells(start, grid), *expert, *words)
+        return (box, *self._cells(start, grid), *expert, *texts)
 
     def _cells(self, left: Any, top: float) -> Shapes:
         """All cells in the tint, those of the example in the solid colour."""

@@ -77,9 +77,9 @@ def _crosses(layers: Layers, up: Mapping[str, str], low: str, high: str) -> bool
     lows = layers.ranks[layers.slots[low].rank]
     highs = layers.ranks[layers.slots[high].rank]
     return any(
-        (lows.index(low) - lows.index(other)) * (highs.index(high) - highs.index(up[other])) < 0
-        for other in lows
-        if other in up
+        (lows.index(low) - lows.index(lower)) * (highs.index(high) - highs.index(up[lower])) < 0
+        for lower in lows
+        if lower in up
     )
 
 

@@ -1,4 +1,4 @@
-"""Ranks and their order: which node stands how high, and what is left of what, with few crossings."""
+"""The rank of each node and its order within the rank, with few crossing edges."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _sort(
     place = layers.place()
 
     def mean(slot: str) -> float:
-        near = [_centred(layers, place, other) for other in neighbours[slot]]
+        near = [_centred(layers, place, neighbour) for neighbour in neighbours[slot]]
         return fsum(near) / len(near) if near else _centred(layers, place, slot)
 
     layers.ranks[rank].sort(key=lambda slot: (slot not in layers.pinned, mean(slot), start[slot]))
@@ -169,7 +169,7 @@ def _swapped(slots: Sequence[str]) -> Iterable[list[str]]:
         order[i], order[j] = order[j], order[i]
         yield order
     for slot in slots:
-        rest = [other for other in slots if other != slot]
+        rest = [slot_left for slot_left in slots if slot_left != slot]
         yield [slot, *rest]
         yield [*rest, slot]
 

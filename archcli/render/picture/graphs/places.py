@@ -47,9 +47,9 @@ class Width(NamedTuple):
         """The units that they take."""
         return concrete(self.features) * scale + self.fixed
 
-    def plus(self, other: Width) -> Width:
+    def plus(self, more: Width) -> Width:
         """Both side by side."""
-        return Width(self.features + other.features, self.fixed + other.fixed)
+        return Width(self.features + more.features, self.fixed + more.fixed)
 
 
 class Reach(NamedTuple):
@@ -99,12 +99,12 @@ class Placing:
 
     def _way(self, slot: str, ends: Mapping[int, Width], scale: float) -> Width:
         """The way from the left border to the axis of a slot."""
-        own = _width(self.reach[slot].left, scale)
+        of_slot = _width(self.reach[slot].left, scale)
         if slot not in self.blocks.lefts:
-            return own
-        other = self.blocks.lefts[slot]
-        before = ends[self.blocks.of[other]].plus(_width(self.reach[other].right, scale))
-        return before.plus(Width(0, GAP)).plus(own)
+            return of_slot
+        mate = self.blocks.lefts[slot]
+        before = ends[self.blocks.of[mate]].plus(_width(self.reach[mate].right, scale))
+        return before.plus(Width(0, GAP)).plus(of_slot)
 
     def _row(self, rank: Sequence[str], scale: float) -> Width:
         total = Width(0, GAP * (len(rank) - 1))
@@ -149,7 +149,7 @@ class Placing:
         wishes = []
         for slot in self.blocks.members[block]:
             for near in (self.layers.below[slot], self.layers.above[slot]):
-                others = [axis[self.blocks.of[other]] for other in near if self.blocks.of[other] != block]
+                others = [axis[self.blocks.of[mate]] for mate in near if self.blocks.of[mate] != block]
                 if others:
                     wishes.append((min(others) + max(others)) / 2)
         return fsum(wishes) / len(wishes) if wishes else axis[block]
@@ -177,8 +177,8 @@ class Placing:
         for block in self.blocks.order:
             limits = [wanted[block]]
             for slot in self.blocks.members[block]:
-                other = self.blocks.lefts.get(slot)
-                start = border if other is None else pushed[self.blocks.of[other]] + (right[other] + gap)
+                mate = self.blocks.lefts.get(slot)
+                start = border if mate is None else pushed[self.blocks.of[mate]] + (right[mate] + gap)
                 limits.append(start + left[slot])
             pushed[block] = most(*limits)
         return pushed
@@ -192,8 +192,8 @@ class Placing:
         for block in reversed(self.blocks.order):
             limits = [wanted[block]]
             for slot in self.blocks.members[block]:
-                other = self.blocks.rights.get(slot)
-                end = border if other is None else pulled[self.blocks.of[other]] - (left[other] + gap)
+                mate = self.blocks.rights.get(slot)
+                end = border if mate is None else pulled[self.blocks.of[mate]] - (left[mate] + gap)
                 limits.append(end - right[slot])
             pulled[block] = least(*limits)
         return pulled
@@ -205,14 +205,14 @@ class Placing:
         places = Places({slot: axis[block] for slot, block in self.blocks.of.items()}, *sizes)
         start, end = borders
         for slot, reach in self.reach.items():
-            reads = [places.axis[other] for other in self.layers.below[slot]]
+            reads = [places.axis[read] for read in self.layers.below[slot]]
             if not reach.spans or len(reads) < 2:  # noqa: PLR2004 - one stands under it anyway
                 continue
-            x, other = places.axis[slot], self.blocks.lefts.get(slot, "")
-            edge = places.axis[other] + places.right[other] + GAP if other else start
+            x, mate = places.axis[slot], self.blocks.lefts.get(slot, "")
+            edge = places.axis[mate] + places.right[mate] + GAP if mate else start
             places.left[slot] = most(places.left[slot], least(x - least(*reads) + LANE, x - edge))
-            other = self.blocks.rights.get(slot, "")
-            edge = places.axis[other] - places.left[other] - GAP if other else end
+            mate = self.blocks.rights.get(slot, "")
+            edge = places.axis[mate] - places.left[mate] - GAP if mate else end
             places.right[slot] = most(places.right[slot], least(most(*reads) - x + LANE, edge - x))
         return places
 
@@ -223,13 +223,13 @@ class Placing:
         extents = [float(last - first) for first, last in map(plain.edges, self.layers.ranks)]
         widest = extents.index(max(extents))
         axis: dict[int, Any] = {}
-        beside = _side_by_side(self.layers.ranks[widest], left, right)
-        for slot, place in beside.items():
+        row = _side_by_side(self.layers.ranks[widest], left, right)
+        for slot, place in row.items():
             axis[self.blocks.of[slot]] = _shifted(middle + place, plain.axis[slot])
         for rank in sorted(range(len(extents)), key=lambda rank: abs(rank - widest)):
             near = self.layers.below if rank > widest else self.layers.above
             for slot in self.layers.ranks[rank]:
-                known = [axis[self.blocks.of[other]] for other in near[slot] if self.blocks.of[other] in axis]
+                known = [axis[self.blocks.of[mate]] for mate in near[slot] if self.blocks.of[mate] in axis]
                 between = (least(*known) + most(*known)) / 2 if len(known) > 1 else (*known, middle)[0]
                 axis.setdefault(self.blocks.of[slot], _shifted(between, plain.axis[slot]))
         sizes = left, right

@@ -88,7 +88,7 @@ class Routes:
             return "straight"
         if high in self.sides.spans:
             return "straight" if self._under(low, high) else "track"
-        return "side" if high in self.sides.rings and self._beside(low, high) else "track"
+        return "side" if high in self.sides.rings and self._from_side(low, high) else "track"
 
     def _under(self, low: str, high: str) -> bool:
         """Whether a slot stands under a box over all that it reads, and under no neighbour of it."""
@@ -101,7 +101,7 @@ class Routes:
         rights = [order(read) for slot in rank[place + 1 :] for read in self.layers.below[slot]]
         return all(i < order(low) for i in lefts) and all(i > order(low) for i in rights)
 
-    def _beside(self, low: str, high: str) -> bool:
+    def _from_side(self, low: str, high: str) -> bool:
         """Whether an edge reaches a ring from its side: nothing stands between, and no other one does."""
         reads = sorted(self.layers.below[high], key=self.layers.ranks[self.layers.slots[low].rank].index)
         axis = [slot for slot in reads if self.blocks.of[slot] == self.blocks.of[high]]
@@ -109,11 +109,11 @@ class Routes:
         place = reads.index(low)
         if place == middle or self.layers.above[low] != [high]:
             return False
-        beside = self.blocks.rights.get(high) if place > middle else self.blocks.lefts.get(high)
-        if beside is None:
+        mate = self.blocks.rights.get(high) if place > middle else self.blocks.lefts.get(high)
+        if mate is None:
             return True
         lows = self.layers.ranks[self.layers.slots[low].rank]
-        between = [lows.index(slot) for slot in self.layers.below[beside]]
+        between = [lows.index(slot) for slot in self.layers.below[mate]]
         return all(i > lows.index(low) if place > middle else i < lows.index(low) for i in between)
 
     def lines(
@@ -163,12 +163,10 @@ class Routes:
         x, ring = concrete(places.axis[port.slot]), concrete(places.axis[port.reader])
         if abs(x - ring) <= 2 * SIDE:
             return False
-        other = (self.blocks.rights if x > ring else self.blocks.lefts).get(port.reader)
-        if other is None:
+        mate = (self.blocks.rights if x > ring else self.blocks.lefts).get(port.reader)
+        if mate is None:
             return True
-        near = (
-            places.axis[other] - places.left[other] if x > ring else places.axis[other] + places.right[other]
-        )
+        near = places.axis[mate] - places.left[mate] if x > ring else places.axis[mate] + places.right[mate]
         return x < concrete(near) if x > ring else x > concrete(near)
 
     def _tracks(

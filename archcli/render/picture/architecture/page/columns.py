@@ -43,7 +43,7 @@ class ModelColumn(NamedTuple):
     anatomy: Anatomy
     kinds: Sequence[Drawn]
     panels: Sequence[Drawn]
-    own: frozenset[str]
+    distinct: frozenset[str]
     x: float
     packed: Packed
 
@@ -72,7 +72,7 @@ def laid_out(anatomies: Sequence[Anatomy]) -> ColumnsLayout:
     drawn = [(kind_boxes(anatomy), part_boxes(anatomy)) for anatomy in anatomies]
     width = _column_width(drawn)
     whole = len(anatomies) * (width + GUTTER) - GUTTER
-    top = max(header.height(anatomy, width, beside=False) for anatomy in anatomies) + 12
+    top = max(header.height(anatomy, width, keys_right=False) for anatomy in anatomies) + 12
     strips = max(_strips_height(anatomy) for anatomy in anatomies)
     pitch = min(strip.pitch_of(anatomy.strips, strips) for anatomy in anatomies)
     placed = _placed(anatomies, drawn, width, top, strips)
@@ -85,14 +85,14 @@ def laid_out(anatomies: Sequence[Anatomy]) -> ColumnsLayout:
     return ColumnsLayout(placed, width, whole, top, pitch, common_scale(rooms), end)
 
 
-def svg(anatomies: Sequence[Anatomy], words: Sequence[Difference]) -> str:
+def svg(anatomies: Sequence[Anatomy], differences: Sequence[Difference]) -> str:
     """The drawing of several models as an SVG file."""
     laid = laid_out(anatomies)
-    dot = any(column.own for column in laid.columns)
+    dot = any(column.distinct for column in laid.columns)
     shapes = laid.shapes()
     shapes += legend.legend(anatomies, MARGIN, laid.end + SPACE, laid.scale, dot=dot)
     bars, y = all_bars(anatomies, laid.end + SPACE + legend.height(anatomies, dot=dot), laid.whole)
-    lines, bottom = _words(anatomies, words, y, laid.whole)
+    lines, bottom = _differences(anatomies, differences, y, laid.whole)
     name = ", ".join(anatomy.name for anatomy in anatomies)
     return (
         svg_of([page(name, iter([*shapes, *bars, *lines]), laid.whole + 2 * MARGIN, bottom + BOTTOM)]) + "\n"
@@ -134,15 +134,15 @@ def _placed(
 
         start = top + HEADING if is_beside else below + HEADING
         packed = stack(kinds, panels, Room(left, x + width, start, largest), below)
-        columns.append(ModelColumn(anatomy, kinds, panels, _own(anatomies, i), x, packed))
+        columns.append(ModelColumn(anatomy, kinds, panels, _distinct(anatomies, i), x, packed))
     return columns
 
 
-def _own(anatomies: Sequence[Anatomy], i: int) -> frozenset[str]:
+def _distinct(anatomies: Sequence[Anatomy], i: int) -> frozenset[str]:
     """The letters of parts and the paths of kinds that some other model lacks."""
     others = [_looks(anatomy) for j, anatomy in enumerate(anatomies) if j != i]
     looks = _looks(anatomies[i])
-    return frozenset(name for look, name in looks.items() if not all(look in other for other in others))
+    return frozenset(name for look, name in looks.items() if not all(look in there for there in others))
 
 
 def _looks(anatomy: Anatomy) -> dict[Any, str]:
@@ -178,7 +178,7 @@ def _model(column: ModelColumn, width: float, top: float, pitch: float, scale: A
 
 def _column(column: ModelColumn, width: float, top: float, pitch: float) -> Drawing:
     """The head and the strips of a model, whose layers are as high as those of the others."""
-    yield from header.shapes(column.anatomy, column.x, width, beside=False)
+    yield from header.shapes(column.anatomy, column.x, width, keys_right=False)
     heights = strip.heights_at(column.anatomy.strips, pitch)
     yield from strip.column(column.anatomy.strips, column.x, top, heights)
     if column.kinds:
@@ -192,7 +192,7 @@ def _boxes(column: ModelColumn, scale: Any) -> Drawing:
     places: list[Slot] = [*column.packed.kinds, *column.packed.panels]
     for name, box, place in zip(names, boxes, places, strict=True):
         yield from box.shapes(place.x, place.y, place.width, scale, place.height)
-        if name in column.own:
+        if name in column.distinct:
             yield legend.marked(place.x + place.width - 1, place.y + 1, "differs")
 
 
@@ -232,42 +232,42 @@ def _chips(anatomy: Anatomy, y: float, width: float) -> tuple[list[SvgShape | Ma
     )
     for segment in foot.segments(anatomy.shares, MARGIN, width, read=False):
         share = segment.share
-        words = [Word(f"{share.name} "), number(share.stored, unit)]
-        words += [] if single else [Word(", read "), number(share.read, unit)]
-        room = CHIP + 6 + width_of(tuple(words))
+        label = [Word(f"{share.name} "), number(share.stored, unit)]
+        label += [] if single else [Word(", read "), number(share.read, unit)]
+        room = CHIP + 6 + width_of(tuple(label))
         if x > MARGIN and x + room > MARGIN + width:
             x, y = MARGIN, y + LEADING + 2
         shapes.append(rect(x, y + 3, CHIP, CHIP, f"solid-{share.hue}"))
         if segment.texture:
             shapes.append(rect(x, y + 3, CHIP, CHIP, segment.texture))
-        shapes.append(text(x + CHIP + 6, y + 13, tuple(words)))
+        shapes.append(text(x + CHIP + 6, y + 13, tuple(label)))
         x += room + 22
     return shapes, y + LEADING + 4
 
 
-def _words(
-    anatomies: Sequence[Anatomy], words: Sequence[Difference], y: float, width: float
+def _differences(
+    anatomies: Sequence[Anatomy], differences: Sequence[Difference], y: float, width: float
 ) -> tuple[list[SvgShape | Many], float]:
     """What the models state differently: a line for each setting, a column for each model."""
-    if not words:
+    if not differences:
         return [text(MARGIN, y + 14, "They state the same.", "head")], y + 24
     shapes: list[SvgShape | Many] = [text(MARGIN, y + 14, "What they state differently", "head")]
-    first = min(max(width_of(word.path) for word in words) + 20, 0.4 * width)
-    each = (width - first) / len(anatomies)
+    first = min(max(width_of(word.path) for word in differences) + 20, 0.4 * width)
+    room = (width - first) / len(anatomies)
     y += 26
     for i, anatomy in enumerate(anatomies):
-        shapes.append(text(MARGIN + first + i * each, y + 12, cut(anatomy.name, each - 12, "label"), "label"))
-    for word in words[:MOST_WORDS]:
+        shapes.append(text(MARGIN + first + i * room, y + 12, cut(anatomy.name, room - 12, "label"), "label"))
+    for word in differences[:MOST_WORDS]:
         y += LEADING + 3
         shapes.append(path(f"M {MARGIN} {y - 1.5:.1f} H {MARGIN + width:.1f}", "thin none s-hair"))
         shapes.append(text(MARGIN, y + 12, cut(word.path, first - 12), ink="muted compared"))
         for i, value in enumerate(word.values):
             shapes.append(
-                text(MARGIN + first + i * each, y + 12, cut(value or "–", each - 12), ink="ink compared")
+                text(MARGIN + first + i * room, y + 12, cut(value or "–", room - 12), ink="ink compared")
             )
-    if len(words) > MOST_WORDS:
+    if len(differences) > MOST_WORDS:
         y += LEADING + 3
         names = " ".join(anatomy.name for anatomy in anatomies)
-        more = f"and {len(words) - MOST_WORDS} more: archcli compare {names}"
+        more = f"and {len(differences) - MOST_WORDS} more: archcli compare {names}"
         shapes.append(text(MARGIN, y + 12, cut(more, width), ink="muted compared"))
     return shapes, y + 20

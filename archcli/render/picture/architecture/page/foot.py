@@ -149,9 +149,9 @@ def _textures(hues: Sequence[Hue]) -> list[str]:
     return textures[::-1]
 
 
-def _differ(one: Hue, other: Hue) -> bool:
+def _differ(first: Hue, second: Hue) -> bool:
     """Whether two solids are told apart by their lightness alone, by day and by night."""
-    pairs = zip(_lightness(one), _lightness(other), strict=True)
+    pairs = zip(_lightness(first), _lightness(second), strict=True)
     return all(max(pair) >= APART * min(pair) for pair in pairs)
 
 
@@ -215,25 +215,22 @@ def _levels(pieces: Sequence[ShareSegment], x: float, unit: str) -> int:
 
 def _placed(pieces: Sequence[ShareSegment], x: float, unit: str) -> list[tuple[Label, int]]:
     """Labels of narrow segments with their rows: no leader passes through a text, no two texts overlap."""
-    waiting = _beside(pieces, x, unit)
+    waiting = _left_labels(pieces, x, unit)
     placed = list[tuple[Label, int]]()
     while waiting:
-        free = (
-            it for it in waiting if not any(it.spans(other.leader) for other in waiting if other is not it)
-        )
+        free = (it for it in waiting if not any(it.spans(near.leader) for near in waiting if near is not it))
         label = next(free, waiting[0])
         waiting.remove(label)
-        level = 1 + max((row for other, row in placed if label.spans(other.leader)), default=-1)
+        level = 1 + max((row for near, row in placed if label.spans(near.leader)), default=-1)
         while any(
-            row == level and label.start < other.end + 8 and other.start < label.end + 8
-            for other, row in placed
+            row == level and label.start < near.end + 8 and near.start < label.end + 8 for near, row in placed
         ):
             level += 1
         placed.append((label, level))
     return placed
 
 
-def _beside(pieces: Sequence[ShareSegment], x: float, unit: str) -> list[Label]:
+def _left_labels(pieces: Sequence[ShareSegment], x: float, unit: str) -> list[Label]:
     """Labels left of their leaders; right of them near the left edge, or where they would cut such a one."""
     labels = list[Label]()
     for segment in pieces:
@@ -242,7 +239,7 @@ def _beside(pieces: Sequence[ShareSegment], x: float, unit: str) -> list[Label]:
         room, leader = width_of(_label(segment, unit)), concrete(segment.left + segment.width / 2)
         left, right = Label(segment, leader, leader - room - 5, leader), leader + room + 5
         turned = left.start < x or any(
-            other.start == other.leader and left.spans(other.leader) for other in labels
+            near.start == near.leader and left.spans(near.leader) for near in labels
         )
         labels.append(Label(segment, leader, leader, right) if turned else left)
     return labels

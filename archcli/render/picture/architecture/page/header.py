@@ -22,44 +22,44 @@ HEIGHT, ROW = 84.0, 48.0
 Keys = list[tuple[Word, Words, float]]
 
 
-def height(anatomy: Anatomy, width: float, *, beside: bool = True) -> float:
+def height(anatomy: Anatomy, width: float, *, keys_right: bool = True) -> float:
     """Units that the header takes in this width; key figures stand `beside` the name where they fit."""
-    beside = beside and _fits(anatomy, width)
-    below = 0.0 if beside else ROW * len(_rows(_keys(anatomy), width))
-    return HEIGHT + LEADING * (len(_subtitle(anatomy, width, beside)) - 1) + below
+    keys_right = keys_right and _fits(anatomy, width)
+    below = 0.0 if keys_right else ROW * len(_rows(_keys(anatomy), width))
+    return HEIGHT + LEADING * (len(_subtitle(anatomy, width, keys_right)) - 1) + below
 
 
-def shapes(anatomy: Anatomy, x: float, width: float, *, beside: bool = True) -> Iterator[SvgShape | Many]:
+def shapes(anatomy: Anatomy, x: float, width: float, *, keys_right: bool = True) -> Iterator[SvgShape | Many]:
     """The name and the key figures between x and x + width, from the top of the page."""
-    beside = beside and _fits(anatomy, width)
+    keys_right = keys_right and _fits(anatomy, width)
     yield text(x, TITLE, cut(anatomy.name, width, "title"), "title")
-    lines = _subtitle(anatomy, width, beside)
+    lines = _subtitle(anatomy, width, keys_right)
     for i, line in enumerate(lines):
         yield text(x, SUBTITLE + LEADING * i, line, "small", "muted")
     keys = _keys(anatomy)
-    if beside:
+    if keys_right:
         yield from _row(keys, x + width)
         return
     y = HEIGHT - KEY + 20 + LEADING * (len(lines) - 1)
     rows = _rows(keys, width)
-    each = max(key[2] for key in keys)
+    widest = max(key[2] for key in keys)
     for i, row in enumerate(rows):
         left = x
         for word, caption, room in row:
             yield text(left, y + KEY + ROW * i, (word,), "key")
             yield text(left, y + CAPTION + ROW * i, caption, ink="muted")
-            left += (room if len(rows) == 1 else each) + GAP
+            left += (room if len(rows) == 1 else widest) + GAP
 
 
-def _subtitle(anatomy: Anatomy, width: float, beside: bool) -> list[Words]:
-    taken = fsum(key[2] + GAP for key in _keys(anatomy)) if beside else 0.0
+def _subtitle(anatomy: Anatomy, width: float, keys_right: bool) -> list[Words]:
+    taken = fsum(key[2] + GAP for key in _keys(anatomy)) if keys_right else 0.0
     return lines_of(anatomy.subtitle, width - taken)
 
 
 def _keys(anatomy: Anatomy) -> Keys:
     """The key figures as text, with the room of each."""
-    words = ((number(figure, form), caption_of(caption)) for figure, caption, form in anatomy.headline)
-    return [(word, caption, max(width_of((word,), "key"), width_of(caption))) for word, caption in words]
+    printed = ((number(figure, form), caption_of(caption)) for figure, caption, form in anatomy.headline)
+    return [(word, caption, max(width_of((word,), "key"), width_of(caption))) for word, caption in printed]
 
 
 def caption_of(caption: str) -> Words:
@@ -72,8 +72,8 @@ def _fits(anatomy: Anatomy, width: float) -> bool:
     """Whether the key figures fit beside the name."""
     keys = _keys(anatomy)
     longest = max(map(width_of, anatomy.subtitle.split("·")), default=0.0)
-    words = max(width_of(anatomy.name, "title"), min(longest, width / 3))
-    return words + fsum(key[2] + GAP for key in keys) <= width
+    title_width = max(width_of(anatomy.name, "title"), min(longest, width / 3))
+    return title_width + fsum(key[2] + GAP for key in keys) <= width
 
 
 def _rows(keys: Keys, width: float) -> list[Keys]:
@@ -82,8 +82,8 @@ def _rows(keys: Keys, width: float) -> list[Keys]:
         return [keys]
     most = max(1, int((width + GAP) // (max(key[2] for key in keys) + GAP)))
     rows = -(-len(keys) // most)
-    each = -(-len(keys) // rows)
-    return [keys[i : i + each] for i in range(0, len(keys), each)]
+    per_row = -(-len(keys) // rows)
+    return [keys[i : i + per_row] for i in range(0, len(keys), per_row)]
 
 
 def _row(keys: Keys, right: float) -> Iterator[SvgShape | Many]:

@@ -1,4 +1,4 @@
-"""What the signs of a drawing mean: the scale, the dashed frame, the hatch, the dot."""
+"""The legend of a drawing: its scale, dashed frame, hatch and dot."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def legend(
     pieces = [piece for node in nodes for piece in node.pieces]
     features = _round_below(SCALED / concrete(scale))
     yield rect(x, y - 4, features * scale, 5, "ink")
-    words = f"{features:,} features: the scale of all bars"
-    yield text(x + features * scale + 8, y + 3, words, ink="muted index")
-    x += SCALED + 8 + width_of(words) + GAP
+    caption = f"{features:,} features: the scale of all bars"
+    yield text(x + features * scale + 8, y + 3, caption, ink="muted index")
+    x += SCALED + 8 + width_of(caption) + GAP
     if any(node.cached for node in nodes) or any(piece.cached for piece in pieces):
         yield rect(x, y - 8, SWATCH, 13, "held s-ink", 4.0)
         yield text(x + SWATCH + 8, y + 3, "cached", ink="muted")
@@ -45,12 +45,12 @@ def legend(
         x += SWATCH + 8 + width_of("rotated by position") + GAP
     shown = next((anatomy.shown for anatomy in drawn if has_tints(anatomy)), None)
     if shown is not None:
-        words = f"stronger tint: {MORE[shown]}"
+        caption = f"stronger tint: {MORE[shown]}"
         for i, tint in enumerate((PALE, 1)):
             half = rect(x + i * SWATCH / 2, y - 8, SWATCH / 2, 13, "tint-plain")
             yield replace(half, attributes={**half.attributes, "fill_opacity": f"{tint:.2f}"})
-        yield text(x + SWATCH + 8, y + 3, words, ink="muted")
-        x += SWATCH + 8 + width_of(words) + GAP
+        yield text(x + SWATCH + 8, y + 3, caption, ink="muted")
+        x += SWATCH + 8 + width_of(caption) + GAP
     if dot:
         if shown is not None:
             x, y = start, y + ROW
@@ -64,7 +64,7 @@ def height(anatomies: Iterable[Anatomy], *, dot: bool) -> float:
 
 
 def marked(x: Any, y: Any, title: str = "") -> SvgShape:
-    """The dot of what differs."""
+    """The dot that marks a difference."""
     return SvgShape("circle", {"cx": x, "cy": y, "r": 5, "class_": "solid-experts"}, title=title)
 
 

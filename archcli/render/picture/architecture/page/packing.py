@@ -57,7 +57,7 @@ class Room(NamedTuple):
 
 def pack(kinds: Sequence[Drawn], panels: Sequence[Drawn], room: Room, column: float) -> Packed:
     """The arrangement that is lowest for its scale: kinds in a column beside the panels, or above them."""
-    return _best([*_beside(kinds, panels, room, column), *_above(kinds, panels, room, room.top)], room)
+    return _best([*_side_by_side(kinds, panels, room, column), *_above(kinds, panels, room, room.top)], room)
 
 
 def stack(kinds: Sequence[Drawn], panels: Sequence[Drawn], room: Room, below: float) -> Packed:
@@ -76,14 +76,14 @@ def _best(tried: Sequence[tuple[float, Packed]], room: Room) -> Packed:
     return min(tried, key=cost)[1]
 
 
-def _beside(
+def _side_by_side(
     kinds: Sequence[Drawn], panels: Sequence[Drawn], room: Room, column: float
 ) -> Iterator[tuple[float, Packed]]:
     """Kinds below each other, and panels on their right; each with its scale."""
     first = room.left(room.top)
     wide = max([column, *(kind.natural(0.0)[0] for kind in kinds)])
-    beside = first + wide + GAP
-    if len(kinds) > MOST_BESIDE or room.right - beside < max(
+    column_left = first + wide + GAP
+    if len(kinds) > MOST_BESIDE or room.right - column_left < max(
         (panel.natural(0.0)[0] for panel in panels), default=0.0
     ):
         return
@@ -93,7 +93,7 @@ def _beside(
         y += placed[-1].height + GAP
 
     def left(height: float) -> float:
-        return beside if height < y else room.left(height)
+        return column_left if height < y else room.left(height)
 
     for scale, drawn, low in _tried(panels, room._replace(left=left)):
         yield scale, Packed(placed, drawn, max(y, low))

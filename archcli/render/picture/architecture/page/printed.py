@@ -46,10 +46,10 @@ def lines_of(content: str, width: float, size: str = "small") -> list[Words]:
     return [_joined(line, width, size) for line in lines]
 
 
-def _tokens(words: Words, *, glued: bool) -> Iterator[Words]:
+def _tokens(phrase: Words, *, glued: bool) -> Iterator[Words]:
     """What stands between spaces; `glued`: those in parentheses do not part."""
     token, is_open = list[Word](), False
-    for word in words:
+    for word in phrase:
         pieces = word.content.split(" ") if word.figure is None else [""]
         for i, piece in enumerate(pieces):
             if i and token and is_open:
@@ -64,10 +64,10 @@ def _tokens(words: Words, *, glued: bool) -> Iterator[Words]:
         yield tuple(token)
 
 
-def _joined(words: Words, width: float, size: str) -> Words:
+def _joined(phrase: Words, width: float, size: str) -> Words:
     """Neighbouring words as one; a line that is one word too wide is cut."""
     line = list[Word]()
-    for word in words:
+    for word in phrase:
         if line and word.figure is None and line[-1].figure is None:
             line[-1] = Word(line[-1].content + word.content)
         else:

@@ -31,7 +31,7 @@ NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight",
 
 
 class Sheet(NamedTuple):
-    """A drawing that is placed: what is drawn, where, and how high the page is."""
+    """A placed drawing: its shapes, their positions, and the height of the page."""
 
     anatomy: Anatomy
     kinds: Sequence[Drawn]
@@ -69,12 +69,12 @@ def _packed(
     anatomy: Anatomy, kinds: Sequence[Drawn], panels: Sequence[Drawn], width: float, top: float
 ) -> tuple[Packed, float]:
     """The boxes in their places beside the strip and below it, and where that may end."""
-    beside = MARGIN + strip.WIDTH + GAP if anatomy.strips else MARGIN
+    right_of_strip = MARGIN + strip.WIDTH + GAP if anatomy.strips else MARGIN
     needed = strip.column_height(anatomy.strips)
     tried = list[tuple[Packed, float]]()
     for lowest in LOWEST:
         below = top + max(needed, lowest)
-        room = Room(partial(_left, beside, below), width - MARGIN, top + HEADING, low=below)
+        room = Room(partial(_left, right_of_strip, below), width - MARGIN, top + HEADING, low=below)
         tried.append((pack(kinds, panels, room, KINDS), below))
         # all stands beside the strip: a shorter one would leave room below it
         if tried[-1][0].bottom <= below:
@@ -82,9 +82,9 @@ def _packed(
     return min(tried, key=lambda it: max(it[0].bottom, it[1]))
 
 
-def _left(beside: float, below: float, y: float) -> float:
+def _left(right_of_strip: float, below: float, y: float) -> float:
     """The left edge of the boxes' room: right of the strip, or that of the page below it."""
-    return beside if y < below else MARGIN
+    return right_of_strip if y < below else MARGIN
 
 
 def svg(anatomy: Anatomy) -> str:

@@ -61,7 +61,7 @@ def shapes(strip: Strip, x: float, y: float, height: float, title: str = "Layers
     middle = column.x + WIDE / 2
     yield from _stacked(reversed(strip.after), middle, top, upwards=True)
     yield from _stacked(reversed(strip.before), middle, top + room, upwards=False)
-    yield from _beside(strip.beside, x, y + HEADING)
+    yield from _apart(strip.beside, x, y + HEADING)
     yield from _cells(strip, column)
     yield from _numbers(strip, column)
     yield from _braces(strip, column)
@@ -69,9 +69,9 @@ def shapes(strip: Strip, x: float, y: float, height: float, title: str = "Layers
 
 def column(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float]) -> Drawing:
     """The stacks of layers one above the other: an encoder stands below its decoder."""
-    for one, height in [*zip(strips, heights, strict=True)][::-1]:
-        title = one.title[:1].upper() + one.title[1:] if len(strips) > 1 else "Layers"
-        yield from shapes(one, x, y, height, title)
+    for strip, height in [*zip(strips, heights, strict=True)][::-1]:
+        title = strip.title[:1].upper() + strip.title[1:] if len(strips) > 1 else "Layers"
+        yield from shapes(strip, x, y, height, title)
         y += height + SPACE
 
 
@@ -93,7 +93,7 @@ def ends_of(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float
 def pitch_of(strips: Sequence[Strip], height: float) -> float:
     """Units of a layer, the same in all stacks, at which they fill a height."""
     room = height - fsum(map(_fixed, strips)) - SPACE * (len(strips) - 1)
-    counts = [concrete(one.n_layers.value) for one in strips]
+    counts = [concrete(strip.n_layers.value) for strip in strips]
     pitch = room / max(1.0, fsum(counts))
     few = [count for count in counts if count * pitch < LEAST_CELLS]
     # what has few layers takes no less than can be seen, and leaves less to the others
@@ -103,7 +103,7 @@ def pitch_of(strips: Sequence[Strip], height: float) -> float:
 
 def heights_at(strips: Sequence[Strip], pitch: float) -> list[float]:
     """Units of each stack where a layer has so many."""
-    return [_fixed(one) + max(LEAST_CELLS, pitch * concrete(one.n_layers.value)) for one in strips]
+    return [_fixed(strip) + max(LEAST_CELLS, pitch * concrete(strip.n_layers.value)) for strip in strips]
 
 
 def _fixed(strip: Strip) -> float:
@@ -159,7 +159,7 @@ def box(label: str, lines: Sequence[Words], middle: float, top: float, height: f
         yield text(middle, first + i * LEADING, content, anchor="middle")
 
 
-def _beside(labels: Sequence[str], x: float, y: float) -> Drawing:
+def _apart(labels: Sequence[str], x: float, y: float) -> Drawing:
     """What stands apart from the layers, such as multi-token prediction: dashed boxes."""
     left = x + CELLS + WIDE + 14
     for label in labels:
@@ -243,9 +243,9 @@ def _half(parts: Sequence[tuple[Hue, str]], x: Any, y: Any, width: float, height
     """The mixers or the networks of a layer side by side; what it lacks is a pale field."""
     if not parts:
         yield rect(x, y, width, height, "tint-plain")
-    each = width / max(len(parts), 1)
+    cell = width / max(len(parts), 1)
     for i, (hue, _) in enumerate(parts):
-        left, wide = x + i * each, each - (1.5 if i + 1 < len(parts) else 0.0)
+        left, wide = x + i * cell, cell - (1.5 if i + 1 < len(parts) else 0.0)
         yield rect(left, y, wide, height, f"solid-{hue}")
         if hue in HATCHED:
             yield rect(left, y, wide, height, "hatched")

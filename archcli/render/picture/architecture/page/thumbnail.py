@@ -56,11 +56,11 @@ def _drawn(anatomy: Anatomy) -> Iterator[SvgShape]:
     (total, _, form), *further = anatomy.headline
     read = [number(figure, form).written for figure, caption, form in further if caption.startswith("read")]
     sizes = [number(total, form).written, *(f"{figure} read" for figure in read)]
-    words = " · ".join([f"{layers} layers", sizes[0] if read else f"{sizes[0]} parameters", *sizes[1:]])
-    yield text(INSET, 44, cut(words, wide), ink="muted")
-    each = (wide - 6 * (len(anatomy.strips) - 1)) / max(1, len(anatomy.strips))
+    summary = " · ".join([f"{layers} layers", sizes[0] if read else f"{sizes[0]} parameters", *sizes[1:]])
+    yield text(INSET, 44, cut(summary, wide), ink="muted")
+    strip_width = (wide - 6 * (len(anatomy.strips) - 1)) / max(1, len(anatomy.strips))
     for i, strip in enumerate(anatomy.strips):
-        yield from _strip(strip, INSET + i * (each + 6), each)
+        yield from _strip(strip, INSET + i * (strip_width + 6), strip_width)
     for segment in foot.segments(anatomy.shares, INSET, wide, read=True) if anatomy.shares else ():
         wider = concrete(segment.width)
         yield rect(segment.left, BARS, max(wider - 1, 0.3), SLIM, f"solid-{segment.share.hue}")
@@ -79,9 +79,9 @@ def _strip(strip: Strip, x: float, width: float) -> Iterator[SvgShape]:
             parts = cells[0].mixers if upper else cells[0].networks
             count = sum(cell.count for cell in cells)
             left = x + cells[0].first * pitch
-            each = (count * pitch - gap) / max(1, len(parts))
+            half = (count * pitch - gap) / max(1, len(parts))
             for j, (hue, _) in enumerate(parts):
-                step = f"M{left + j * each:.1f} {start:.1f}h{each:.2f}v{high:.1f}h-{each:.2f}z"
+                step = f"M{left + j * half:.1f} {start:.1f}h{half:.2f}v{high:.1f}h-{half:.2f}z"
                 by_hue.setdefault(hue, []).append(step)
         for name, steps in by_hue.items():
             yield SvgShape("path", {"d": "".join(steps), "class_": f"solid-{name}"})

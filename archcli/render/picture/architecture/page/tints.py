@@ -50,8 +50,8 @@ def amount_of(part: DrawnPart, shown: str) -> Words:
         return line_of(part.params, unit="count")
     if part.amount is None:
         return ()
-    words = line_of(part.amount, unit=UNITS[shown])
-    return words if shown in OF_ONE else line_of(words, " in all")
+    amount = line_of(part.amount, unit=UNITS[shown])
+    return amount if shown in OF_ONE else line_of(amount, " in all")
 
 
 def share_of(part: DrawnPart, anatomy: Anatomy) -> str:

@@ -24,7 +24,7 @@ def svg(anatomy: Anatomy) -> str:
     anatomies = (anatomy, *anatomy.towers)
     laid = laid_out(anatomies)
     # towers are no other models: nothing is marked as differing
-    laid = laid._replace(columns=[column._replace(own=frozenset()) for column in laid.columns])
+    laid = laid._replace(columns=[column._replace(distinct=frozenset()) for column in laid.columns])
     shapes = [*laid.shapes(), *_arrows(laid)]
     shapes += legend.legend(anatomies, MARGIN, laid.end + SPACE, laid.scale)
     bars, y = all_bars(anatomies, laid.end + SPACE + legend.height(anatomies, dot=False), laid.whole)

@@ -15,7 +15,11 @@ Line = list[tuple[str, str]]
 
 
 class Signs(NamedTuple):
-    """The characters of a drawing: a full block and its parts from thin to wide, and those of lines."""
+    """The characters of a drawing.
+
+    full, parts: a block, and its parts from thin to wide.
+    stream, fork, join, back, link: of lines. times, dash, dot, more: of text.
+    """
 
     parts: str
     full: str

@@ -1,4 +1,4 @@
-"""The outline of an architecture: its layers, kinds and parts, and the shares at the foot, as lines."""
+"""An architecture as text for a terminal: its layers, kinds of layer, parts and shares, line by line."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from archcli.render.picture.architecture.plain.lines import Line, Signs, bar, en
 from archcli.render.screen import cell_width
 
 MIXER, NETWORK = 4, 8
-"""Columns of a run of layers in the strip: of its mixers and of its networks."""
+"""Columns of the bar of a run of layers: of its mixers, of its networks."""
 
 if TYPE_CHECKING:
     from archcli.graph.anatomy import Anatomy, Cell, DrawnNode, DrawnPart, Kind, Strip
     from archcli.measure.survey.compare.differences import Difference
 
 NAMED = 24
-"""Columns of a name at most."""
-MOST_WORDS = 16
+"""The most columns of a name."""
+MOST_SETTINGS = 16
 NARROW = 60
 """Columns of a terminal below which shares in percent are left out."""
 LONGEST_PERIOD, FEWEST_TIMES = 12, 3
 MOST_RUNS, MOST_KINDS, MOST_NODES = 24, 12, 14
-"""Runs of a strip, kinds of layer, and bars of a part that are shown."""
+"""The most runs of a strip, kinds of layer, and bars of a part that are shown."""
 
 
 def outline(
-    anatomies: Sequence[Anatomy], words: Sequence[Difference], width: int, signs: Signs
+    anatomies: Sequence[Anatomy], differences: Sequence[Difference], width: int, signs: Signs
 ) -> list[Line]:
-    """Models below each other on one scale, then the words of what tells them apart."""
+    """Models below each other on one scale, then their settings that differ."""
     scale = _scale(anatomies, width)
     lines = [line for anatomy in anatomies for line in [*_model(anatomy, scale, width, signs), []]]
-    return encoded([*lines, *_told(words)] if words else lines[:-1], width, signs)
+    return encoded([*lines, *_differing(differences)] if differences else lines[:-1], width, signs)
 
 
 class BarScale(NamedTuple):
-    """How names and numbers are set in front of the bars of all parts, and what the bars' room stands for."""
+    """Columns of names, of numbers and of bars, and the width in features of the longest bar."""
 
     names: int
     digits: int
@@ -59,7 +59,7 @@ def _scale(anatomies: Sequence[Anatomy], width: int) -> BarScale:
 
 
 def _barred(part: DrawnPart) -> list[DrawnNode]:
-    """The nodes of a part that have a bar: its ends, and what has a matrix or mixes tokens."""
+    """The nodes of a part that get a bar: its input and output, and those with a matrix or a token mix."""
     nodes = [node for node in part.nodes if node.width is not None and node.role not in {"unary", "join"}]
     return nodes if len(nodes) <= MOST_NODES else [*nodes[: MOST_NODES - 1], nodes[-1]]
 
@@ -72,14 +72,14 @@ def _count(node: DrawnNode) -> str:
     return number(node.width, "whole").written if node.width else ""
 
 
-def _told(words: Sequence[Difference]) -> Iterator[Line]:
-    """What the models state differently: a line for each setting."""
+def _differing(differences: Sequence[Difference]) -> Iterator[Line]:
+    """Settings in which the models differ, a line for each."""
     yield [("What they state differently", "bold")]
-    paths = max(len(word.path) for word in words[:MOST_WORDS])
-    for word in words[:MOST_WORDS]:
-        yield [(f"  {word.path:{paths}}  ", "dim"), ("  ".join(value or "-" for value in word.values), "")]
-    if len(words) > MOST_WORDS:
-        yield [(f"  and {len(words) - MOST_WORDS} more, which archcli compare lists", "dim")]
+    paths = max(len(it.path) for it in differences[:MOST_SETTINGS])
+    for it in differences[:MOST_SETTINGS]:
+        yield [(f"  {it.path:{paths}}  ", "dim"), ("  ".join(value or "-" for value in it.values), "")]
+    if len(differences) > MOST_SETTINGS:
+        yield [(f"  and {len(differences) - MOST_SETTINGS} more, which archcli compare lists", "dim")]
 
 
 def _model(anatomy: Anatomy, scale: BarScale, width: int, signs: Signs) -> Iterator[Line]:
@@ -121,7 +121,7 @@ def _folded(pieces: Sequence[str], between: str, width: int) -> list[str]:
 
 
 def _strip(strip: Strip, signs: Signs) -> Iterator[Line]:
-    """The runs of like layers, the last on top, between what comes after and before them."""
+    """The runs of alike layers, the last on top, between the steps after and before all layers."""
     lines = [*_run_lines(like_runs(strip.cells), signs)]
     room = max((len(name) for name, _ in lines), default=0)
     yield from ([(f"{'':{room}}  {label}", "dim")] for label in reversed(strip.after))
@@ -138,7 +138,7 @@ def _strip(strip: Strip, signs: Signs) -> Iterator[Line]:
 
 
 def _run_lines(runs: Sequence[tuple[Cell, int]], signs: Signs) -> Iterator[tuple[str, Line]]:
-    """A line for each run of like layers, the first first; a period that repeats stands once."""
+    """A line for each run of alike layers, from the first; a period that repeats is shown once."""
     start, period, times = _repeated(runs)
     for i, (cell, count) in enumerate(runs):
         if start + period <= i < start + period * times:
@@ -155,14 +155,14 @@ def _run_lines(runs: Sequence[tuple[Cell, int]], signs: Signs) -> Iterator[tuple
 
 
 def _repeated(runs: Sequence[tuple[Cell, int]]) -> tuple[int, int, int]:
-    """Where a period of runs begins, how many runs it has, and how often it stands there: thrice at least."""
+    """(start, runs, times) of a repeated period: (1, 2, 3) of A BC BC BC; zeros below 3 times."""
     keys = [(cell.mixers, cell.networks, count) for cell, count in runs]
     best, most = (0, 0, 0), 0
     for start in range(min(3, len(keys))):
         for period in range(1, min(LONGEST_PERIOD, len(keys) // 3) + 1):
             times = 1
-            one = keys[start : start + period]
-            while keys[start + period * times : start + period * (times + 1)] == one:
+            runs_of_period = keys[start : start + period]
+            while keys[start + period * times : start + period * (times + 1)] == runs_of_period:
                 times += 1
             if times >= FEWEST_TIMES and period * times > most:
                 best, most = (start, period, times), period * times
@@ -174,7 +174,7 @@ def _layers(first: int, end: int) -> str:
 
 
 def _kind(kind: Kind, width: int, signs: Signs) -> Iterator[Line]:
-    """A kind of layer: the residual stream downwards, and each branch that leaves it and joins it again."""
+    """A kind of layer: its residual stream downwards, with a line for each branch."""
     yield [(f"{number(kind.times, 'whole').written} × ", "bold"), (kind.title, "bold")]
     nodes = {node.id: node for node in kind.nodes}
     seen = set(kind.spine)
@@ -190,7 +190,7 @@ def _kind(kind: Kind, width: int, signs: Signs) -> Iterator[Line]:
 
 
 def _branch(end: str, nodes: dict[str, DrawnNode], seen: set[str]) -> list[DrawnNode]:
-    """The nodes that lead to one from the residual stream, in the order in which they run."""
+    """The nodes from the residual stream to `end`, in the order in which they run."""
     if end in seen:
         return []
     seen.add(end)
@@ -199,7 +199,7 @@ def _branch(end: str, nodes: dict[str, DrawnNode], seen: set[str]) -> list[Drawn
 
 
 def _chain(branch: Sequence[DrawnNode], width: int, signs: Signs) -> Iterator[Line]:
-    """A branch in a line, or in several that are set in."""
+    """A branch in one line, or in several that are indented."""
     line: Line = [(f"  {signs.fork} ", "bold")]
     for i, node in enumerate(branch):
         label = _label(node)
@@ -216,7 +216,7 @@ def _label(node: DrawnNode) -> Line:
 
 
 def _part(part: DrawnPart, scale: BarScale, signs: Signs) -> Iterator[Line]:
-    """A mixer or a network: a bar for the width of each tensor, all of a drawing on one scale."""
+    """A mixer or a network: a bar for the width of each tensor."""
     params = f"{number(part.params).written} parameters"
     yield [(f"{part.letter} {part.title}  ", part.hue if part.hue != "plain" else "bold"), (params, "dim")]
     yield from ([(f"  {line}", "dim")] for line in part.lines)
@@ -229,7 +229,7 @@ def _part(part: DrawnPart, scale: BarScale, signs: Signs) -> Iterator[Line]:
 
 
 def _shares(anatomy: Anatomy, width: int, signs: Signs) -> Iterator[Line]:
-    """What is stored and what a token reads of each component, to one scale."""
+    """Two bars for each component: what is stored of it, and what one token reads."""
     unit, single = UNITS[anatomy.shown], is_single(anatomy)
     whole = sum(share.stored.value for share in anatomy.shares)
     part = sum(share.read.value for share in anatomy.shares)

@@ -24,6 +24,10 @@ def test_answers_what_was_worked_out(name, check):
     check(CASES[name])
 
 
+BASES = {archcli.ops.Communication, archcli.ops.View}
+"""Classes without an operation of their own."""
+
+
 def test_every_op_has_a_case():
     vocabulary = {cls for _, cls in inspect.getmembers(archcli.ops, inspect.isclass) if issubclass(cls, Op)}
-    assert vocabulary == {type(case.op) for case in CASES.values()}
+    assert vocabulary - BASES == {type(case.op) for case in CASES.values()}

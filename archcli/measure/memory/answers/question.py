@@ -25,8 +25,7 @@ class DeviceMemory(NamedTuple):
     """A device to fit into, or several alike.
 
     memory_bytes: of each; with `utilization` below 1 the share that an engine takes.
-    architecture: such as sm_90. certainty: A, B or C, with its source.
-    stated: an amount of memory without a device, such as 80GiB.
+    architecture: such as sm_90. certainty: A, B or C, with its source. stated: memory alone, such as 80GiB.
     family: a kind of device with a backend in llama.cpp.
     per_node: devices joined by a link. of_servers: the link is one of servers.
     figures: names of the figures in its file; None without one.

@@ -1,16 +1,19 @@
 """Counts of the house: what makes a package hard to live in, as functions of parsed source.
 
 Like `house.py`: each function returns its offences as `module:line: what`, and runs no archcli code. As a
-program it prints the figures of the whole: `python tests/helpers/house_counts.py`.
+program it prints the figures of the whole: `python tests/helpers/house_counts.py`. With `--json` those that
+need no run of archcli: files and lines by part, and the imports that cross from the core outwards.
 """
 
 import ast
+import json
 import re
 import subprocess
 import sys
 from collections import defaultdict
 
 import house
+import parts
 from own_source import ROOT, nodes, parsed, sources
 
 MOST_IN_A_FOLDER = 14
@@ -176,6 +179,25 @@ def comment_lines(texts):
     return sum(line.lstrip().startswith("#") for text in texts for line in text.splitlines())
 
 
+def figures():
+    """Files, lines and comments of the whole; files and lines of each part; imports of the core from wings."""
+    texts, crossing = sources("archcli"), parts.outwards(parsed("archcli"))
+    by_part = {name: {"files": 0, "lines": 0} for name in parts.NAMES}
+    for name, text in texts.items():
+        sums = by_part[parts.part_of(name)]
+        sums["files"] += 1
+        sums["lines"] += text.count("\n")
+    return {
+        "files": len(texts),
+        "lines": sum(text.count("\n") for text in texts.values()),
+        "comments": comment_lines(texts.values()),
+        "by_part": by_part,
+        "imports_of_the_core": len(parts.imports_of_the_core(parsed("archcli"))),
+        "outwards": len(crossing),
+        "crossing": [f"{one.source}:{one.line}: {one.target} ({one.wing})" for one in crossing],
+    }
+
+
 def cases():
     """Cases of tests, both stages together."""
     asked = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n0", "-m", ""]
@@ -198,6 +220,14 @@ def table():
     yield "cases of tests", cases()
 
 
-if __name__ == "__main__":  # python tests/helpers/house_counts.py
+def main(arguments):
+    """Print the figures, as a table or as JSON."""
+    if "--json" in arguments:
+        sys.stdout.write(json.dumps(figures(), indent=1) + "\n")
+        return
     for what, figure in table():
         sys.stdout.write(f"{what:40} {figure}\n")
+
+
+if __name__ == "__main__":  # python tests/helpers/house_counts.py [--json]
+    main(sys.argv[1:])

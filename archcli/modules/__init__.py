@@ -24,11 +24,12 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.attention.mixer import *
     from archcli.modules.attention.sparsity import *
     from archcli.modules.blocks.block import *
+    from archcli.modules.blocks.bottleneck import *
+    from archcli.modules.blocks.carried import *
     from archcli.modules.blocks.conformer import *
     from archcli.modules.blocks.contexts import *
     from archcli.modules.blocks.crossed import *
     from archcli.modules.blocks.grid import *
-    from archcli.modules.blocks.per_layer import *
     from archcli.modules.blocks.repeated import *
     from archcli.modules.blocks.shortcut import *
     from archcli.modules.blocks.streams import *
@@ -45,7 +46,6 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.patches import *
     from archcli.modules.ends.pooling import *
     from archcli.modules.ends.projectors import *
-    from archcli.modules.ends.resamplers import *
     from archcli.modules.ends.sampled_heads import *
     from archcli.modules.ends.sounds import *
     from archcli.modules.ends.spectrograms import *
@@ -60,13 +60,12 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.models.encoder_decoder import *
     from archcli.modules.models.media_encoder import *
     from archcli.modules.models.model import *
+    from archcli.modules.models.resamplers import *
     from archcli.modules.models.stack import *
     from archcli.modules.models.text_tower import *
     from archcli.modules.models.tower import *
     from archcli.modules.models.videos import *
     from archcli.modules.networks.activation import *
-    from archcli.modules.networks.bottleneck import *
-    from archcli.modules.networks.carried import *
     from archcli.modules.networks.convolved import *
     from archcli.modules.networks.experts import *
     from archcli.modules.networks.ffn import *
@@ -74,6 +73,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.networks.grid_steps import *
     from archcli.modules.networks.ngrams import *
     from archcli.modules.networks.norm import *
+    from archcli.modules.networks.per_layer import *
     from archcli.modules.positions.grid import *
     from archcli.modules.positions.position import *
     from archcli.modules.positions.relative import *
@@ -170,9 +170,9 @@ HOMES = {
         "RMSNorm",
         "SelfGatedRMSNorm",
     ],
-    ".networks.bottleneck": ["AffineNorm", "BottleneckAttention", "BottleneckBlock"],
+    ".blocks.bottleneck": ["AffineNorm", "BottleneckAttention", "BottleneckBlock"],
     ".blocks.block": ["Block", "PostNorm", "PreNorm"],
-    ".networks.carried": ["CarriedExperts", "CarriedRouting"],
+    ".blocks.carried": ["CarriedExperts", "CarriedRouting"],
     ".spec.context": ["Context", "LayerCache"],
     ".networks.convolved": ["ConvolvedNetwork"],
     ".networks.ngrams": ["NGramStreams"],
@@ -218,7 +218,7 @@ HOMES = {
         "RepeatStep",
         "QueryWindowsStep",
     ],
-    ".ends.resamplers": [
+    ".models.resamplers": [
         "AttentionPoolStep",
         "GatedStep",
         "GridTablesStep",
@@ -281,7 +281,7 @@ HOMES = {
         "Downsample",
         "PatchMerging",
     ],
-    ".blocks.per_layer": ["PerLayerEmbedding"],
+    ".networks.per_layer": ["PerLayerEmbedding"],
     ".positions.grid": ["GridDifferences", "GridRope", "PaddedTiles", "SharedGridDifferences"],
     ".positions.position": ["ALiBi", "Learned", "NoPosition", "Position", "Rope", "Sinusoidal"],
     ".stored.formats": ["Packing"],

@@ -8,8 +8,8 @@ from typing import ClassVar
 from archcli.modules import Mixer, MixtureOfExperts, MultiHeadLatentAttention, ProjectedHeads
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.base import find
+from archcli.modules.spec.degrees import Degrees
 from archcli.modules.tensor_parallel.checks import counts_of
-from archcli.modules.tensor_parallel.degrees import Degrees
 from archcli.modules.tensor_parallel.layouts import layout_of
 from archcli.rules.base import (
     DIVISOR,

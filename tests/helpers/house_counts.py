@@ -180,7 +180,7 @@ def comment_lines(texts):
 
 
 def figures():
-    """Files, lines and comments of the whole; files and lines of each part; imports of the core from wings."""
+    """Files, lines, comments of the whole; files and lines of each part; imports of the core from wings."""
     texts, crossing = sources("archcli"), parts.outwards(parsed("archcli"))
     by_part = {name: {"files": 0, "lines": 0} for name in parts.NAMES}
     for name, text in texts.items():

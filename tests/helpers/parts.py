@@ -69,7 +69,7 @@ PARTS = {
         "modules.ends.patches",
         "modules.ends.pooling",
         "modules.ends.projectors",
-        "modules.ends.resamplers",
+        "modules.models.resamplers",
         "modules.ends.sounds",
         "modules.ends.spectrograms",
         "modules.ends.waves",

@@ -20,10 +20,10 @@ from archcli.modules.spec.request import InputSpec, Media, Request
 from archcli.ops import KeepLast, Positions
 
 if TYPE_CHECKING:  # fields of few models, imported where one is given a value
-    from archcli.modules.blocks.per_layer import PerLayerEmbedding
     from archcli.modules.ends.loss import Likelihood, Loss
     from archcli.modules.ends.mtp import MultiTokenPrediction
     from archcli.modules.models.media import GivenMedium
+    from archcli.modules.networks.per_layer import PerLayerEmbedding
 
 
 class Generator(Model):

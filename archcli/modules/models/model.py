@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from archcli.modules.adapters.lora import LoRA
     from archcli.modules.models.tower import Tower
+    from archcli.modules.spec.degrees import Degrees
     from archcli.modules.stored.quantization import Quantization
-    from archcli.modules.tensor_parallel.degrees import Degrees
 
 M = TypeVar("M", bound="Model")
 ModelLike: TypeAlias = "str | PathLike[str] | Mapping[str, Any] | Model"

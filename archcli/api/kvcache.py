@@ -30,7 +30,8 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import CacheDtypeName, MemorySize
+from archcli.modules.spec.arguments import MemorySize
+from archcli.modules.stored.dtypes import CacheDtypeName
 
 Memory = Annotated[
     MemorySize | None,

@@ -40,8 +40,8 @@ from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import as_asked
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import WeightsDtypeName
 from archcli.modules.spec.values import ZeroOrMore
+from archcli.modules.stored.dtypes import WeightsDtypeName
 
 Phase = Annotated[
     MemoryPhase | None,

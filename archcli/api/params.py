@@ -18,7 +18,7 @@ from archcli.measure.params import count_params as count
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import DtypeName
+from archcli.modules.stored.dtypes import DtypeName
 
 Against = Annotated[
     str | None,

@@ -50,8 +50,9 @@ from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import as_asked
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import PaceText, WeightsDtypeName
+from archcli.modules.spec.arguments import PaceText
 from archcli.modules.spec.values import AboveZero
+from archcli.modules.stored.dtypes import WeightsDtypeName
 
 CHOSEN = ("dp", "zero", "tp", "sp", "pp", "micro_batches", "ep", "dp_attention")
 """Degrees that --fit time chooses."""

@@ -20,8 +20,8 @@ from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.predict.answers.question import PredictQuestion
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import WeightsDtypeName
 from archcli.modules.spec.values import AboveZero, Interval
+from archcli.modules.stored.dtypes import WeightsDtypeName
 
 Tokens = Annotated[
     AboveZero | None,

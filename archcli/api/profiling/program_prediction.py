@@ -16,7 +16,7 @@ from archcli.measure.report import Report
 from archcli.recording.program import ProgramRecording
 
 if TYPE_CHECKING:
-    from archcli.api.profiling.program import ProgramOptions
+    from archcli.api.profiling.program_options import ProgramOptions
 
 LOCAL = "local"
 LENGTHS_UNKNOWN = "how many sequences of how many tokens the program's batches have is not known"

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from archcli.api.asking.question import Option
-from archcli.api.profiling.program import ProgramOptions
+from archcli.api.profiling.program_options import ProgramOptions
 from archcli.api.profiling.program_prediction import check_prediction
 from archcli.commands.line.options import asking
 from archcli.commands.profile.start.sitecustomize import FOLDER, VARIABLE

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from archcli.graph import Tensor
-from archcli.modules.attention.mixer import Kept
 from archcli.modules.blocks.block import Block
 from archcli.modules.networks.activation import Activation
 from archcli.modules.networks.grid_steps import GridStep, grid_after, run_grid_steps
 from archcli.modules.spec.base import Conflict, Count, Positive, Size
-from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.context import Context, Kept, or_default
 from archcli.modules.spec.unread import Holder
 from archcli.modules.spec.values import Length
 from archcli.ops import Add, ChannelsFirst, ChannelsLast, Conv2d, Linear, MergePlaces, TrainedScale

@@ -11,13 +11,13 @@ from typing import Annotated, ClassVar, Literal
 from archcli.arith import Number, is_whole
 from archcli.errors import ArchError
 from archcli.graph import Tensor
-from archcli.modules.attention.mixer import Kept, Mixer
+from archcli.modules.attention.mixer import Mixer
 from archcli.modules.blocks.block import Block
 from archcli.modules.networks.activation import Activation, HardSwish
 from archcli.modules.networks.ffn import FeedForward
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Inherit, Size
-from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.context import Context, Kept, or_default
 from archcli.modules.spec.values import Interval
 from archcli.ops import (
     AbsoluteBias,

@@ -12,12 +12,12 @@ from archcli.arith import Number, is_whole
 from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.attention.grouped import ProjectedAttention
-from archcli.modules.attention.mixer import Kept, Mixer
+from archcli.modules.attention.mixer import Mixer
 from archcli.modules.blocks.block import Block
 from archcli.modules.networks.activation import Activation, ReLU
 from archcli.modules.networks.grid_steps import GridStep, run_grid_steps
 from archcli.modules.spec.base import Conflict
-from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.context import Context, Kept, or_default
 from archcli.modules.spec.unread import Holder
 from archcli.modules.spec.values import Interval, Length
 from archcli.ops import Concat, CutGroups, JoinGroups, Linear, Multiply, Positions, SoftmaxSum, Split

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from typing import Literal
 
 from archcli.graph import Tensor
-from archcli.modules.attention.mixer import Kept
 from archcli.modules.blocks.block import Block
 from archcli.modules.networks.grid_joins import check_places
 from archcli.modules.spec.base import Conflict, Size
-from archcli.modules.spec.context import Context
+from archcli.modules.spec.context import Context, Kept
 from archcli.modules.spec.unread import Holder
 from archcli.ops import Add, FlattenPlaces, Parameter, PrependTokens
 

@@ -22,7 +22,7 @@ from archcli.ops import KeepLast, Positions
 if TYPE_CHECKING:  # fields of few models, imported where one is given a value
     from archcli.modules.ends.loss import Likelihood, Loss
     from archcli.modules.ends.mtp import MultiTokenPrediction
-    from archcli.modules.models.media import GivenMedium
+    from archcli.modules.models.tower import GivenMedium
     from archcli.modules.networks.per_layer import PerLayerEmbedding
 
 

@@ -245,9 +245,8 @@ class Model(Holder):
         """The tensors of `inputs`, and of a pass with media in its prompt those of the media."""
         read: dict[str, Any] = {**self.inputs(request)}
         if request.in_prompt:
-            from archcli.modules.models.media import read_of  # of models with towers alone
-
-            read["media"] = read_of(self, request)
+            media = request.media
+            read["media"] = tuple(self.tower_of(medium).placed_spec(request, medium) for medium in media)
         return read
 
     def check(self) -> Iterator[Conflict]:

@@ -181,7 +181,7 @@ def _asked(name: str, overrides: Sequence[str] | None) -> str:
 
 def _told_apart(subjects: Sequence[Subject]) -> list[Difference]:
     """What the models state differently, in the words of `compare`."""
-    from archcli.load.yaml.writer import to_mapping
+    from archcli.load.spec.written import to_mapping
     from archcli.measure.survey.compare.differences import ModelSettings, differences
 
     return differences([ModelSettings(subject.model, to_mapping(subject.model)) for subject in subjects])

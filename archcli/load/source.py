@@ -20,11 +20,12 @@ from archcli.errors import (
     shorten,
     with_article,
 )
+from archcli.load.hub.aliases import respelled
 from archcli.load.huggingface.config_json import ADAPTER, ConfigJson, is_foreign, read_config
 from archcli.load.huggingface.keys import THEIRS_ALONE
 from archcli.load.imported import MOST_NAMED, in_folder, load_config, load_gguf, load_hub, load_params
 from archcli.load.loaded import Loaded, load_tree
-from archcli.load.presets import alike, preset_file, preset_text, respelled
+from archcli.load.presets import alike, preset_file, preset_text
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import (
     START,

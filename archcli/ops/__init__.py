@@ -13,9 +13,9 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.attention.attend import *
     from archcli.ops.attention.block_sums import *
     from archcli.ops.attention.blocks import *
+    from archcli.ops.attention.cache import *
     from archcli.ops.attention.chosen_keys import *
     from archcli.ops.attention.difference import *
-    from archcli.ops.attention.linear_attend import *
     from archcli.ops.attention.mask import *
     from archcli.ops.attention.near import *
     from archcli.ops.attention.relative import *
@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.recurrent.delta_scan import *
     from archcli.ops.recurrent.diagonal_scan import *
     from archcli.ops.recurrent.head_weights import *
+    from archcli.ops.recurrent.linear_attend import *
     from archcli.ops.recurrent.mlstm_scan import *
     from archcli.ops.recurrent.ngrams import *
     from archcli.ops.recurrent.selective_scan import *
@@ -52,6 +53,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.streams import *
 
 HOMES = {
+    ".attention.cache": ["ExtendCache"],
     ".attention.attend": ["Attend"],
     ".normalize": ["BatchNormalize", "LentNormalize", "Normalize"],
     ".losses.targets": [
@@ -168,7 +170,6 @@ HOMES = {
     ],
     ".layout": [
         "Concat",
-        "ExtendCache",
         "KeepFirst",
         "KeepLast",
         "MergeHeads",
@@ -179,7 +180,7 @@ HOMES = {
         "Widen",
         "Zeros",
     ],
-    ".attention.linear_attend": ["FeatureMap", "LinearAttend"],
+    ".recurrent.linear_attend": ["FeatureMap", "LinearAttend"],
     ".losses.loss": ["GatherLast", "LogSoftmax", "LogSumExp", "Mean", "Subtract"],
     ".attention.mask": [
         "Bidirectional",

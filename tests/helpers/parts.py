@@ -88,9 +88,9 @@ PARTS = {
     # torch: a model built, run, verified and profiled, and modules and programs of the user's
     "running": (
         "api.asking.module_options",
-        "api.asking.modules",
         "api.build",
         "api.by_class",
+        "api.modules",
         "api.own",
         "api.plot",
         "api.profile",

@@ -125,7 +125,7 @@ def given(model: Any, overrides: Sequence[str] = ()) -> Subject:
         return subject_of(load_given(model, overrides), overrides)
     if not overrides:
         return Subject(model, model.name, model.source, [])
-    from archcli.load.yaml.writer import to_mapping
+    from archcli.load.spec.written import to_mapping
 
     return subject_of(load_given(to_mapping(model), overrides), overrides)
 

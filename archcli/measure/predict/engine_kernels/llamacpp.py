@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from archcli.measure.predict.constants import Efficiency, Entry, Rates
-from archcli.measure.predict.times import Seconds
 from archcli.modules.spec.request import Request
 
 FAMILIES = ("gpu", "metal", "cpu")
@@ -25,8 +24,6 @@ KINDS = ("normalization", "gated_activation", "addition", "elementwise", "moveme
 """All kinds of kernels that memory bounds."""
 COMPUTED = ("bf16", "fp16")
 EXPONENT = 2.0
-COPIES = 4
-"""The most chunks of a prompt that are on several devices at once, its GGML_SCHED_MAX_COPIES."""
 VECTORS = 8
 """The most vectors that it multiplies with a matrix one by one, its MMVQ_MAX_BATCH_SIZE."""
 FP32 = "fp32"
@@ -80,14 +77,3 @@ def peak(rates: Rates) -> float:
     """FLOP/s of products in half precision: with sums in fp16 half of the int8 peak, where that is stated."""
     known = rates.peaks
     return max(*(known.get(name, 0.0) for name in ("bf16", "fp16", FP32)), known.get("int8", 0.0) / 2)
-
-
-def chunked(slowest: Seconds, others: Seconds, chunks: int) -> Seconds:
-    """What the slowest device waits in a prompt of so many chunks, given the times of the whole prompt.
-
-    Chunks follow one another through the devices, as batches through a pipeline: the slowest waits for the
-    first and after the last. More than COPIES of them are not under way at once, which more devices wait for.
-    """
-    rounds = (chunks - 1) // COPIES
-    stalled = slowest.plus(others).beyond(slowest.scaled(COPIES)).scaled(rounds)
-    return others.plus(stalled).scaled(1 / chunks)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from archcli.api.asking.device import predicted_device
+from archcli.api.known_device.known import predicted_device
 from archcli.load import load
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings

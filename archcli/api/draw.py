@@ -158,7 +158,7 @@ def _profile_of(subjects: Sequence[Subject], options: DrawOptions) -> Any:
         raise ArchError(
             f"--profile has times, and --show {options.show} has no use of them", "add --show time"
         )
-    from archcli.api.profiling.saved_profile import read_profile
+    from archcli.api.asking.saved_profile import read_profile
     from archcli.measure.profile.schema import is_comparison
 
     document = read_profile(Path(options.profile))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Annotated, Any
 
-from archcli.api.asking.device import predicted_device
 from archcli.api.asking.engine import run_by_engine, take_format
 from archcli.api.asking.offload import OffloadOptions
 from archcli.api.asking.options import (
@@ -28,6 +27,7 @@ from archcli.api.asking.options import (
 from archcli.api.asking.plan_options import WHOLE, PlanOptions
 from archcli.api.asking.question import Option, asks, count_option, part
 from archcli.api.asking.subject import Subject, given
+from archcli.api.known_device.known import predicted_device
 from archcli.errors import ArchError
 from archcli.load.devices.engines import load_engine
 from archcli.measure.memory.answers.question import MemoryQuestion
@@ -224,7 +224,7 @@ def _with_offload(question: PredictQuestion, asked: PredictOptions) -> PredictQu
     offload = with_it.settings.offload
     if offload is None:
         return question
-    from archcli.api.asking.llamacpp import with_ram  # of this engine alone
+    from archcli.api.known_device.llamacpp import with_ram  # of this engine alone
 
     device = with_ram(question.device, offload.host, quantized=question.model.quantization is not None)
     settings = replace(question.settings, offload=offload)
@@ -245,7 +245,7 @@ def _run_by_engine(
     options = replace(options, engine=engine.name, chunk=settings.chunk, kv_dtype=settings.cache_dtype)
     device = device._replace(memory=device.memory.taken_by(engine, options.utilization))
     if engine.name == "llamacpp":
-        from archcli.api.asking.llamacpp import with_llamacpp  # of this engine alone
+        from archcli.api.known_device.llamacpp import with_llamacpp  # of this engine alone
 
         device = with_llamacpp(device, quantized=model.quantization is not None)
     # passes are timed as a whole: chunks are of memory; a device that was measured has constants of its own

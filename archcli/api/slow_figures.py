@@ -83,7 +83,7 @@ def _prediction(model: Model, settings: Settings) -> Any:
 
 
 def _check_time(settings: Settings) -> None:
-    from archcli.api.asking.device import predicted_device
+    from archcli.api.known_device.known import predicted_device
     from archcli.api.predict import PredictOptions
 
     if "device" not in settings:

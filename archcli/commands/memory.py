@@ -72,7 +72,7 @@ def _report(loaded: Subject, question: MemoryQuestion, options: MemoryOptions) -
 
 def _draw(report: Report, question: MemoryQuestion, output: Path) -> None:
     """Write the picture of a report."""
-    from archcli.api.asking.device import known_gpus
+    from archcli.api.known_device.known import known_gpus
     from archcli.measure.memory.answers.tables import batch_curve
     from archcli.render.picture.memory import save_memory
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from archcli.api.asking.device import predicted_device
-from archcli.api.profiling import profiles
+from archcli.api.known_device import profiles
+from archcli.api.known_device.known import predicted_device
 from archcli.measure.predict.calibrate import calibration as local
 from archcli.recording import cuda_driver
 

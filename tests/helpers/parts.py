@@ -13,16 +13,14 @@ CORE = "core"
 PARTS = {
     # what a device holds, and how fast it is
     "serving": (
-        "api.asking.device",
         "api.asking.engine",
-        "api.asking.engine_clock",
-        "api.asking.llamacpp",
         "api.asking.offload",
         "api.asking.plan_options",
         "api.devices",
         "api.engines",
         "api.fit",
         "api.fitting",
+        "api.known_device",
         "api.memory",
         "api.predict",
         "api.slow_figures",

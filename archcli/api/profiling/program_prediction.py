@@ -34,7 +34,7 @@ def check_prediction(model: str | None, device: str | None) -> None:
 
     subject(model, ())
     if device is not None and device != LOCAL:
-        from archcli.api.asking.device import predicted_device
+        from archcli.api.known_device.known import predicted_device
 
         predicted_device(device)
 

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 import archcli
-from archcli.api.asking.device import predicted_device
+from archcli.api.known_device.known import predicted_device
 from archcli.launches.kernel import AttentionCall, KernelCost
 from archcli.load.devices.engines import load_engine
 from archcli.load.source import load

@@ -101,7 +101,7 @@ def predicted_device(text: str, calibrations: Sequence[Path] = ()) -> PredictedD
         what = f"{text} is a memory alone, and nothing is known of the speed of its device"
         raise ArchError(what, "name a device, such as rtx-4090; memory, kvcache and fit take a memory")
     if budget.datasheet is None:
-        from archcli.api.profiling.profiles import local_device  # of this machine alone
+        from archcli.api.known_device.profiles import local_device  # of this machine alone
 
         return local_device(memory, budget.kind, calibrations)
     if calibrations:
@@ -114,7 +114,7 @@ def predicted_device(text: str, calibrations: Sequence[Path] = ()) -> PredictedD
     sheet, rates = budget.datasheet, clock.rates
 
     def kernels_of(engine: str) -> EngineClock | None:
-        from archcli.api.asking.engine_clock import engine_clock  # of served models alone
+        from archcli.api.known_device.lenders import engine_clock  # of served models alone
 
         return engine_clock(engine, sheet, rates)
 

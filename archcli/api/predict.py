@@ -27,7 +27,7 @@ from archcli.api.asking.options import (
 from archcli.api.asking.plan_options import WHOLE, PlanOptions
 from archcli.api.asking.question import Option, asks, count_option, part
 from archcli.api.asking.subject import Subject, given
-from archcli.api.known_device.known import predicted_device
+from archcli.api.known_device.known import KnownDevice, known_device
 from archcli.errors import ArchError
 from archcli.load.devices.engines import load_engine
 from archcli.measure.memory.answers.question import MemoryQuestion
@@ -192,11 +192,11 @@ def predict_question(loaded: Model, asked: PredictOptions) -> PredictQuestion:
     """The question about a loaded model; several devices without a plan share it as is usual."""
     if (asked.phase, asked.dtype) == ("train", FP8):
         raise ArchError("predict does not support training in fp8", "--dtype bf16")
-    device = predicted_device(asked.device, asked.calibrate)
-    usual = device.memory.usual_dtype
+    known = known_device(asked.device, asked.calibrate)
+    usual = known.timed.memory.usual_dtype
     model = as_asked(loaded, asked.dtype, trains=asked.phase == "train")
     model, settings = replace(asked, dtype=asked.dtype or usual).settings().stored(model, usual)
-    settings, options, device = _run_by_engine(model, asked, settings, device)
+    settings, options, device = _run_by_engine(model, asked, settings, known)
 
     def again(**others: Any) -> MemoryQuestion:
         return predict_question(loaded, replace(asked, **others)).memory()
@@ -232,25 +232,21 @@ def _with_offload(question: PredictQuestion, asked: PredictOptions) -> PredictQu
 
 
 def _run_by_engine(
-    model: Model, options: PredictOptions, settings: MemorySettings, device: PredictedDevice
+    model: Model, options: PredictOptions, settings: MemorySettings, known: KnownDevice
 ) -> tuple[MemorySettings, PredictOptions, PredictedDevice]:
     """The settings, options and device with the engine that is named or usual."""
-    name = options.engine
+    name, backend = options.engine, known.timed.backend
     # constants of this machine are those of torch's kernels
-    if name is None and (options.compiled or device.backend is not None):
+    if name is None and (options.compiled or backend is not None):
         name = "none"
     settings = replace(settings, chunk=options.chunk)
-    settings = run_by_engine(settings, model, name, options.kv_dtype, device.memory)
+    settings = run_by_engine(settings, model, name, options.kv_dtype, known.timed.memory)
     engine = settings.engine or NO_ENGINE
     options = replace(options, engine=engine.name, chunk=settings.chunk, kv_dtype=settings.cache_dtype)
-    device = device._replace(memory=device.memory.taken_by(engine, options.utilization))
-    if engine.name == "llamacpp":
-        from archcli.api.known_device.llamacpp import with_llamacpp  # of this engine alone
-
-        device = with_llamacpp(device, quantized=model.quantization is not None)
+    device = known.run_by(engine, options.utilization, quantized=model.quantization is not None)
     # passes are timed as a whole: chunks are of memory; a device that was measured has constants of its own
     # kernels, whatever --backend says
-    backend = device.backend or settings.backend
+    backend = backend or settings.backend
     return replace(settings, chunk=None, cache_dtype=None, backend=backend), options, device
 
 

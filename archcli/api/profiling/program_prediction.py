@@ -34,9 +34,9 @@ def check_prediction(model: str | None, device: str | None) -> None:
 
     subject(model, ())
     if device is not None and device != LOCAL:
-        from archcli.api.known_device.known import predicted_device
+        from archcli.api.known_device.known import known_device
 
-        predicted_device(device)
+        _ = known_device(device).timed  # raises what is wrong with it
 
 
 def beside_prediction(report: Report, recording: ProgramRecording, asked: ProgramOptions) -> Report:

@@ -102,7 +102,7 @@ def summary(  # noqa: PLR0913
 
 def _takes_inputs(module: Any, call: str) -> bool:
     """Whether a method has an argument called `inputs`; else that name is what `memory` and others take."""
-    method = getattr(module, call, None)
+    method = getattr(module, call) if hasattr(module, call) else None
     return callable(method) and "inputs" in signature(method).parameters
 
 

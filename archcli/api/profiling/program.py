@@ -115,7 +115,7 @@ def _nothing(recording: ProgramRecording, asked: ProgramOptions) -> str:
 def _report_of(recording: ProgramRecording, asked: ProgramOptions) -> Report:
     from archcli.measure.profile.program.report import program_report
 
-    ended_by = getattr(sys, "last_type", None)
+    ended_by = vars(sys).get("last_type")  # Python sets it where a program ends by an error
     peaks = {} if asked.no_ceilings or ended_by is not None else _peaks(recording)
     report = program_report(
         recording,

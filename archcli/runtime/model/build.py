@@ -308,9 +308,8 @@ def _materialized(model: LanguageModel, device: str) -> LanguageModel:
     model.to_empty(device=device)
     for leaf in model.modules():
         # to_empty leaves whatever was in memory; nodes and containers own nothing to reset
-        reset = getattr(leaf, "reset_parameters", None)
-        if reset is not None:
-            reset()
+        if hasattr(leaf, "reset_parameters"):
+            leaf.reset_parameters()
     return model
 
 

@@ -67,7 +67,7 @@ MODULES = SimpleNamespace(
     GroupNorm=nn.GroupNorm,
     LayerNorm=nn.LayerNorm,
     Linear=nn.Linear,
-    RMSNorm=getattr(nn, "RMSNorm", None),
+    RMSNorm=vars(nn).get("RMSNorm"),
     TokenBatchNorm=TokenBatchNorm,
     ZeroLinear=ZeroLinear,
 )

@@ -1,19 +1,46 @@
-"""Base classes of the operations and tensors that a module's forward is written in, and of tapes."""
+"""Base classes of the operations and tensors that a forward is written in, of tapes; what an operation is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import NoneType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from archcli.arith import Number, Shape
 from archcli.graph.kept import Call, Kept
 from archcli.graph.part import NO_WORKSPACE, READ_OFF_RUN, Part, State, Workspace
-from archcli.graph.traits import NO_TRAITS, Traits
 
 if TYPE_CHECKING:
     from archcli.modules.spec.base import Module
+
+
+class MaskTrait(NamedTuple):
+    """The pattern of keys that a query sees; `window` is its window, chunk or stride, None without one."""
+
+    kind: str
+    window: Number | None = None
+
+
+class Traits(NamedTuple):
+    """What a listing or a drawing says of an operation besides its shapes; None for what it has none of.
+
+    activation: the name of its function.
+    norm: the kind of norm.
+    rotary_share: how much of the last axis of its input is rotated, from 0 to 1.
+    router_scores: what makes scores of a router's logits.
+    router_groups: how many groups the experts are in, where a token may choose from some of them alone.
+    """
+
+    mask: MaskTrait | None = None
+    activation: str | None = None
+    norm: str | None = None
+    rotary_share: Number | None = None
+    router_scores: str | None = None
+    router_groups: Number | None = None
+
+
+NO_TRAITS = Traits()
 
 
 class Op:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.attention.attend import *
     from archcli.ops.attention.block_sums import *
     from archcli.ops.attention.blocks import *
-    from archcli.ops.attention.cache import *
     from archcli.ops.attention.chosen_keys import *
     from archcli.ops.attention.difference import *
     from archcli.ops.attention.mask import *
@@ -53,8 +52,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.streams import *
 
 HOMES = {
-    ".attention.cache": ["ExtendCache"],
-    ".attention.attend": ["Attend"],
+    ".attention.attend": ["Attend", "ExtendCache"],
     ".normalize": ["BatchNormalize", "LentNormalize", "Normalize"],
     ".losses.targets": [
         "ClassLinear",

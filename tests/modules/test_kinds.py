@@ -83,7 +83,7 @@ modules: attention attention.base attention.mixer blocks blocks.block ends ends.
     positions.rope_scaling spec spec.arguments spec.base spec.calls spec.context spec.fields spec.forms
     spec.kinds spec.request spec.table spec.trace spec.unread spec.values stored stored.dtypes stored.formats
     stored.mixes stored.quantization
-ops: attention attention.cache attention.mask attention.rotary base dense layout pointwise
+ops: attention attention.mask attention.rotary base dense layout pointwise
 """
 OF_LLAMA = """
 modules: attention.grouped models.decoder networks.activation networks.ffn

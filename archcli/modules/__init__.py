@@ -40,7 +40,6 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.compressed.compressor import *
     from archcli.modules.ends.embedding import *
     from archcli.modules.ends.frontend import *
-    from archcli.modules.ends.head import *
     from archcli.modules.ends.loss import *
     from archcli.modules.ends.mtp import *
     from archcli.modules.ends.patches import *
@@ -177,7 +176,15 @@ HOMES = {
     ".networks.convolved": ["ConvolvedNetwork"],
     ".networks.ngrams": ["NGramStreams"],
     ".networks.ffn": ["GLU", "MLP", "FeedForward"],
-    ".ends.embedding": ["Embedding", "Head", "JoinedTable", "LogitHead", "MaskedHead", "TransformedHead"],
+    ".ends.embedding": [
+        "Embedding",
+        "Head",
+        "JoinedTable",
+        "LogitHead",
+        "MaskedHead",
+        "TransformedHead",
+        "OutputHead",
+    ],
     ".models.encoder_decoder": ["DecoderStack", "EncoderDecoder", "EncoderStack"],
     ".spec.fields": ["Inherit"],
     ".attention.mixer": ["FourierMixer", "Mixer", "MixerFacts", "ParallelMixer"],
@@ -255,7 +262,6 @@ HOMES = {
         "WindowTiles",
         "WithinBounds",
     ],
-    ".ends.head": ["OutputHead"],
     ".ends.sampled_heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],
     ".adapters.lora": ["LoRA"],
     ".adapters.rule": ["AdapterRule"],

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.ends.embedding import Head
-from archcli.modules.ends.head import OutputHead, words
+from archcli.modules.ends.embedding import Head, OutputHead, words
 from archcli.modules.models.model import Model
 from archcli.modules.models.stack import Cached, Stack
 from archcli.modules.spec.base import Conflict, Size, substitute

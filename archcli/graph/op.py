@@ -1,4 +1,4 @@
-"""Base classes of the operations and tensors that a forward is written in, of tapes; what an operation is."""
+"""Base classes of the operations and tensors that a forward is written in, and of tapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attend: scaled dot-product attention with GQA, masks, softcap, ALiBi, biases and sinks; and its cache.
+"""Attend: scaled dot-product attention with GQA, masks, softcap, ALiBi, biases and sinks; its cache.
 
 B batch, T new tokens, S visible tokens, H query heads, K kv heads, d head_dim of queries and keys, e head_dim
 of values.

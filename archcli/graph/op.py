@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import NoneType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from archcli.arith import Number, Shape
 from archcli.graph.kept import Call, Kept
 from archcli.graph.part import NO_WORKSPACE, READ_OFF_RUN, Part, State, Workspace
-
-if TYPE_CHECKING:
-    from archcli.modules.spec.base import Module
 
 
 class MaskTrait(NamedTuple):
@@ -219,7 +216,7 @@ class Tape(Protocol):
     def own(self) -> Tape:
         """A tape for weights of this occurrence alone, within a module whose weights are shared."""
 
-    def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
+    def call(self, module: Any, name: str, *args: Any, **options: Any) -> Any:
         """Run a child module's forward under `name`.
 
         Options: group, times, experts, index, no_grad for a child through which no gradient flows ("unread"
@@ -227,7 +224,7 @@ class Tape(Protocol):
         weights of the first.
         """
 
-    def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
+    def inline(self, module: Any, group: str, *args: Any, **options: Any) -> Any:
         """Run a module's forward among the caller's ops, counted under `group`; `no_grad` as in `call`."""
 
     def occurrences(

@@ -230,8 +230,7 @@ def circles(house: House) -> list[str]:
 
 
 BOTH_WAYS = {
-    # the cache of an engine, and the memory that it takes: the types of a graph, and the modules that it runs
-    frozenset({"archcli.graph", "archcli.modules"}),
+    # an engine says how it stores a cache, and memory holds it
     frozenset({"archcli.measure.kvcache", "archcli.measure.memory"}),
 }
 """Neighbours that still import each other."""

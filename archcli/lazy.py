@@ -5,25 +5,51 @@ And packages that are functions, too: `archcli.load` and `archcli.rules`.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 
 def lazy(
-    package: str, homes: Mapping[str, Iterable[str]]
+    package: str, homes: Mapping[str, Iterable[str]] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a lazy package; `homes` maps submodules to their public names."""
-    modules = {name: module for module, names in homes.items() for name in names}
+    """The `__getattr__` and `__dir__` of a lazy package.
+
+    `homes` maps submodules to their public names; left out, it is read of listing.json at the first use.
+    """
+
+    @cache
+    def modules() -> dict[str, str]:
+        found = listing(package)["names"] if homes is None else homes
+        return {name: module for module, names in found.items() for name in names}
 
     def load(name: str) -> Any:
-        if name not in modules:
+        if name.startswith("__") or name not in modules():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(modules[name], package), name)
+        value = getattr(import_module(modules()[name], package), name)
+        vars(sys.modules[package])[name] = value  # the next use does not come here
+        return value
 
-    return load, lambda: sorted(modules)
+    return load, lambda: sorted(modules())
+
+
+@cache
+def listing(package: str) -> dict[str, dict[str, Any]]:
+    """The listing.json of a package: its public `names` by file, and `kinds` by family if it has any.
+
+    `pytest -n0 --renew tests/modules/test_listings.py` writes it from the source.
+    """
+    spec: Any = sys.modules[package].__spec__
+    # the loader's own way to data, which a zipped package has as well
+    found: dict[str, dict[str, Any]] = json.loads(
+        spec.loader.get_data(str(Path(spec.origin).with_name("listing.json")))
+    )
+    return found
 
 
 def make_callable(package: str, function: Callable[..., Any]) -> None:

@@ -17,8 +17,7 @@ from archcli.ops.base import SOFTCAP, bias, elementwise, summed
 _FUNCTIONS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "relu": (0, lambda torch, x: torch.relu(x)),
     "relu6": (0, lambda torch, x: torch.nn.functional.relu6(x)),
-    # add 3, a division by 6; of the curve also the product with x
-    "hard_sigmoid": (2, lambda torch, x: torch.nn.functional.hardsigmoid(x)),
+    # add 3, a division by 6, the product with x
     "hard_swish": (3, lambda torch, x: torch.nn.functional.hardswish(x)),
     "relu2": (1, lambda torch, x: torch.relu(x).square()),
     "gelu": (1, lambda torch, x: torch.nn.functional.gelu(x)),

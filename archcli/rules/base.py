@@ -129,8 +129,8 @@ class Case:
 
     @property
     def widens(self) -> bool:
-        """Whether layers have other widths than d_model (Swin, ConvNeXt)."""
-        return any(self.layers_of(kind) for kind in ("downsample", "patch_merging"))
+        """Whether layers have other widths than d_model (DaViT)."""
+        return bool(self.layers_of("downsample"))
 
     @property
     def is_decoder_only(self) -> bool:

@@ -38,7 +38,7 @@ def as_answer(rule: DesignRule, among: str = "") -> str:
 def spared(rule: DesignRule) -> str:
     """What a rule does not apply to, in words."""
     scopes = ["encoders of images and sounds"] * rule.of_text
-    scopes += ["models with layers of several widths (Swin)"] * rule.of_width
+    scopes += ["models with layers of several widths (DaViT)"] * rule.of_width
     return "; ".join([rule.spares] * bool(rule.spares) + scopes)
 
 

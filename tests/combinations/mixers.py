@@ -73,22 +73,11 @@ ENCODING = {
 }
 """Mixers of encoders alone."""
 
-WINDOWED = "kind: grid_window, n_heads: 4, side: 4, causal: false"
 OF_SUMS = {"transient-global": "{kind: transient_global, n_heads: 4, block: 4, causal: false}"}
 """Mixers whose keys are sums of blocks, too, with a bias of their own."""
 
 OF_IMAGES = {
-    "grid-window": f"{{{WINDOWED}}}",
-    "grid-window-shifted": f"{{{WINDOWED}, shifted: true}}",
-    "grid-window-plain": f"{{{WINDOWED}, differences: false}}",
-    "reduced-grid": "{kind: reduced_grid, n_heads: 4, reduction: 2, causal: false}",
-    "grid-pool": "{kind: grid_pool}",
-    "cosine-window": "{kind: cosine_window, n_heads: 4, side: 4, shifted: true, causal: false}",
-    "additive": "{kind: additive}",
-    "grid-distances": "{kind: grid_distances, n_heads: 4, head_dim: 4, v_head_dim: 6, side: 6}",
-    "grid-pixels": "{kind: grid_pixels, n_heads: 4, causal: false}",
-    "separable": "{kind: separable}",
-    "focal": "{kind: focal, divides: true, norm: layernorm}",
+    "grid-window": "{kind: grid_window, n_heads: 4, side: 4, causal: false}",
     "channel": "{kind: channel, n_heads: 4, causal: false}",
     "grid-axes": "{kind: grid_axes, n_heads: 4, causal: false}",
     "grid-axes-window": "{kind: grid_axes, n_heads: 4, side: 4, causal: false}",
@@ -112,9 +101,6 @@ MERGED = {
     "merged-windowed": "{kind: merged, n_heads: 4, window: 3, bias: true}",
 }
 """Mixers of the decoder of an encoder-decoder."""
-
-GATED = {"gated-bias": "{kind: gated_bias, n_heads: 4}"}
-"""Mixers that gate the bias of their stack."""
 
 BIASED = {"none": "", "buckets": "score_bias: {kind: buckets, n_buckets: 8, max_distance: 16}\n"}
 
@@ -247,28 +233,6 @@ d_model: 16
 norm: layernorm
 front_end: {{kind: subsampled_spectrogram, n_mels: 12, channels: [3, 3], separable: true, rate: 1}}
 n_labels: 5
-groups:
-  - n_layers: {2 * len(mixers)}
-    pattern:
-{layers}
-"""
-
-
-def gated_encoder(*mixers):
-    """The YAML of an encoder of waves whose layers gate the bias of the stack."""
-    layers = "\n".join(
-        f"      - {{kind: post_norm, attention: {GATED[name]}, ffn: {{kind: mlp, d_ff: 20}}}}"
-        for name in mixers
-    )
-    return f"""
-name: combined
-kind: media_encoder
-d_model: 16
-norm: layernorm
-front_end: {{kind: frames, n_mels: 12, rate: 1}}
-final_norm: false
-n_labels: 5
-score_bias: {{kind: buckets, n_buckets: 8, max_distance: 16, bidirectional: true}}
 groups:
   - n_layers: {2 * len(mixers)}
     pattern:

@@ -9,14 +9,12 @@ from archcli.modules.spec.kinds import kinds
 from combinations.asked import ASKED, GENERATES, OF_NO_MODEL, PICTURES, TORCH
 from combinations.mixers import (
     ENCODING,
-    GATED,
     MERGED,
     MIXERS,
     OF_IMAGES,
     OF_SOUNDS,
     OF_SUMS,
     encoder,
-    gated_encoder,
     image_encoder,
     long_encoder,
     model,
@@ -28,11 +26,10 @@ from commands.conftest import cli
 __all__ = ["cli"]
 
 
-EVERY = MIXERS | ENCODING | GATED | OF_IMAGES | OF_SOUNDS | OF_SUMS | MERGED
+EVERY = MIXERS | ENCODING | OF_IMAGES | OF_SOUNDS | OF_SUMS | MERGED
 FILES = {
     **dict.fromkeys(MIXERS, model),
     **dict.fromkeys(ENCODING, encoder),
-    **dict.fromkeys(GATED, gated_encoder),
     **dict.fromkeys(OF_IMAGES, image_encoder),
     **dict.fromkeys(OF_SOUNDS, sound_encoder),
     **dict.fromkeys(OF_SUMS, long_encoder),
@@ -101,7 +98,7 @@ def test_every_picture_is_drawn(cli, tmp_path, mixer, asked):
 
 
 @pytest.mark.sample(4)
-@pytest.mark.parametrize("mixer", ENCODING | GATED | OF_IMAGES | OF_SOUNDS | OF_SUMS)
+@pytest.mark.parametrize("mixer", ENCODING | OF_IMAGES | OF_SOUNDS | OF_SUMS)
 @pytest.mark.parametrize("name", sorted(GENERATES & set(ASKED)))
 def test_an_encoder_says_that_it_generates_nothing(cli, tmp_path, mixer, name):
     path = tmp_path / "model.yaml"

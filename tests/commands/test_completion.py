@@ -62,8 +62,6 @@ def devices_of(start):
 KINDS_OF_NORM = [
     "affine",
     "batchnorm",
-    "global_response",
-    "groupnorm",
     "layernorm",
     "prescaled_rmsnorm",
     "rmsnorm",

@@ -18,9 +18,8 @@ from archcli.load.huggingface.registry import families
 from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.presets import presets
 from archcli.load.spec.schema import rows
-from archcli.modules.spec.kinds import kind_of
+from archcli.modules.spec.kinds import KINDS, kind_of
 from archcli.modules.spec.kinds import kinds as kinds_of
-from archcli.modules.spec.table import TABLE
 from archcli.modules.stored.formats import FORMATS
 from archcli.units import ELEMENT_BITS
 from constants_tables import GENERATORS as OF_CONSTANTS
@@ -128,7 +127,7 @@ def families_table():
 def yaml_keys():
     """Every class that a YAML can name, by family and kind: its docstring and its keys."""
     keys = {name: list(group) for name, group in groupby(rows(), key=lambda row: row["class"])}
-    kinds = [cls for family in sorted(TABLE) for cls in kinds_of(family).values()]
+    kinds = [cls for family in sorted(KINDS) for cls in kinds_of(family).values()]
     others = sorted(keys.keys() - {cls.__name__ for cls in kinds})
     titled = [(cls.family, f"{cls.family}: {kind_of(cls)}", cls) for cls in kinds]
     titled += [("Mappings without a kind", name, getattr(archcli.modules, name)) for name in others]

@@ -43,17 +43,12 @@ PARTS = {
     "media": (
         *(
             f"load.huggingface.families.{kin}"
-            for kin in (
-                *("conformers", "convnext", "dinov2", "focalnet", "hgnet", "levit", "llama_towers"),
-                *("mobilenet", "mobilevit", "pvt", "pyramids", "resnet", "sew", "siglip", "sounds"),
-                *("swiftformer", "swin", "text_towers", "textnet", "videos", "vit", "vitdet", "whisper"),
-            )
+            for kin in ("dinov2", "llama_towers", "siglip", "text_towers", "vit", "whisper")
         ),
         "load.huggingface.parts.processing",
         "load.huggingface.towers",
         "load.huggingface.weights.towers",
         "load.huggingface.whole.clip_like",
-        "load.huggingface.whole.conv_like",
         "load.huggingface.whole.processed",
         "load.huggingface.whole.vit_like",
         "load.huggingface.whole.wave_like",
@@ -77,9 +72,6 @@ PARTS = {
         "modules.models.text_tower",
         "modules.models.tower",
         "modules.models.videos",
-        "modules.networks.grid_joins",
-        "modules.networks.grid_norms",
-        "modules.networks.grid_steps",
         "modules.positions.grid",
         "ops.grids",
     ),

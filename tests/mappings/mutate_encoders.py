@@ -32,12 +32,13 @@ from archcli.errors import ArchError  # noqa: E402
 from archcli.modules.spec.request import Request  # noqa: E402
 from mapped import Answer  # noqa: E402
 from mappings.mutate import ACTS  # noqa: E402
-from parity.hierarchical_towers import HIERARCHIES  # noqa: E402
-from parity.towers import SOUNDS, TOWERS, Tower  # noqa: E402
+from parity.image_towers import IMAGES  # noqa: E402
+from parity.towers import TOWERS, Tower  # noqa: E402
 
 ENCODERS: dict[str, Tower] = {
-    **HIERARCHIES,
-    **{name: tower for name, tower in TOWERS.items() if name.startswith("sew") or name in SOUNDS},
+    name: tower
+    for name, tower in {**TOWERS, **IMAGES}.items()
+    if tower.given is None and tower.config["model_type"] != "siglip2_vision_model"
 }
 """By name; those that read one plain tensor."""
 MOST_SECONDS = 60
@@ -125,7 +126,7 @@ def _flops(model: Any, tower: Tower) -> int | None:
     features = torch.empty((1, *tower.shape(tower.sizes[0])), device="meta")
     try:
         with torch.device("meta"), FlopCounterMode(display=False) as counter, torch.no_grad():
-            model(tower.read(features))
+            model(features)
     except Exception:  # noqa: BLE001 what any class may raise
         return None
     return int(counter.get_total_flops())

@@ -23,7 +23,6 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "helpers"))
 sys.path.insert(0, str(HERE.parent))
 
-from archcli.load.huggingface.towers.readers import READERS  # noqa: E402
 from mapped_whole import Whole, whole_answer  # noqa: E402
 from mappings.mutate import (  # noqa: E402
     ACTS,
@@ -39,6 +38,7 @@ from mappings.mutate import (  # noqa: E402
     without_missing,
 )
 from their_class import built  # noqa: E402
+from tower_defaults import TOWERS  # noqa: E402
 from whole_model import figures  # noqa: E402
 
 TABLE = HERE / "mutated_towers.json"
@@ -94,7 +94,7 @@ OF_SOUNDS = ("glmasr", "qwen3_asr")
 def classes() -> dict[str, dict[str, Any]]:
     """The default config of each type whose towers are read, and whose class builds."""
     known = json.loads((HERE / "figures.json").read_text())["classes"]
-    kinds = dict.fromkeys(kind for kind, _ in READERS if kind not in OF_SOUNDS)
+    kinds = dict.fromkeys(kind for kind, _ in TOWERS if kind not in OF_SOUNDS)
     places = (f"{mapping}/{kind}" for kind in kinds for mapping in ("image-text", "sequence-to-sequence"))
     return {
         place.split("/")[1]: known[place]["config"] for place in places if "config" in known.get(place, {})

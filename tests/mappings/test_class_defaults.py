@@ -9,28 +9,23 @@ import transformers
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.family import CLASS_DEFAULTS, class_defaults
-from archcli.load.huggingface.wrappers.table import TEXTS
+from archcli.load.huggingface.wrappers.texts import TEXTS
 from listed import all_families
+from tower_defaults import known_defaults
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
 RENEWAL = "pytest -n0 --renew tests/mappings/test_class_defaults.py"
 FAMILIES = {kind: family for kind, (_, family) in all_families().items()}
-KINDS = [kind for kind in (*FAMILIES, *TEXTS) if kind in transformers.CONFIG_MAPPING]
-MISSING = object()
+ENCODERS = ["parakeet_encoder", "pixtral"]
+"""Towers that several wrappers have, and that are no family by themselves."""
+KINDS = [kind for kind in (*FAMILIES, *TEXTS, *ENCODERS) if kind in transformers.CONFIG_MAPPING]
 USUAL_THETA = 10000.0
 
 
 def defaults(kind):
-    """The defaults of a class; what rope_parameters hold counts as keys of their own, as in older files."""
-    config = transformers.CONFIG_MAPPING[kind]()
-    written = config.to_dict()
-    rope = written.get("rope_parameters") or {}
-    known = {**{key: value for key, value in rope.items() if not isinstance(value, dict)}, **written}
-    # to_dict leaves out a class's second word for a key, and of some classes whether the head is tied
-    attributes = (*config.attribute_map, "tie_word_embeddings")
-    words = {word: getattr(config, word, MISSING) for word in attributes}
-    return {key: value for key, value in {**words, **known}.items() if value is not MISSING}
+    """The defaults of a class."""
+    return known_defaults(transformers.CONFIG_MAPPING[kind]())
 
 
 def without_own_default(kind):

@@ -14,6 +14,8 @@ from table import sampled_rows
 FIGURES = Path(__file__).parent / "figures.json"
 CLASSES = json.loads(FIGURES.read_text())["classes"]
 BUILT = [name for name, theirs in CLASSES.items() if "config" in theirs]
+LEFT = {line.partition(",")[0] for line in FIGURES.with_name("left_to_the_door.csv").read_text().splitlines()}
+"""Types that the class of transformers answers, as the description did: `test_left_to_the_door.py`."""
 TOKENS = 128
 IMAGE_MAPPINGS = ("image", "image-classification")
 OF_IMAGES = 0.86
@@ -33,7 +35,8 @@ def verdict(name):
 @sampled_rows("name", BUILT, 15, lots=8)
 def test_a_class_is_answered_exactly_or_set_aside(name):
     found = verdict(name)
-    assert found.verdict == ("refused" if name in SET_ASIDE | LATER | IMAGES else "exact"), found.what
+    refused = name in SET_ASIDE | LATER | IMAGES or name.split("/")[1] in LEFT
+    assert found.verdict == ("refused" if refused else "exact"), found.what
 
 
 @pytest.mark.parametrize("mapping", LEAST)

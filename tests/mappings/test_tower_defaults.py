@@ -1,147 +1,68 @@
-"""Defaults of towers that are written down by hand are those of the config classes of transformers."""
-
-from importlib import import_module
-from pkgutil import iter_modules
-from typing import Any
+"""defaults.json of the towers says what the classes of transformers default to, of the keys that are read."""
 
 import pytest
 import transformers
 
-from archcli.load.huggingface import towers
-from table import every_row
+import tower_defaults
+from archcli.load.huggingface.importer import import_config
+from archcli.load.yaml.nodes import plain
 
-PACKAGE = towers.__name__
-SIZES = {"hidden_size", "hidden_sizes", "embed_dim", "num_layers", "d_model"}
-VISION, AUDIO = "vision_config", "audio_config"
-OWN: dict[str, tuple[str, str]] = {
-    "crossed.DAVIT": ("florence2", VISION),
-    "crossed.GIT": ("git", VISION),
-    "crossed.MLLAMA": ("mllama", VISION),
-    "dual.GENERATOR": ("janus", "vq_config"),
-    "dual.JANUS": ("janus", VISION),
-    "heard.GLM_ASR": ("glmasr", AUDIO),
-    "heard.GRANITE": ("granite_speech", "encoder_config"),
-    "heard.PHI4": ("phi4_multimodal", AUDIO),
-    "heard.QFORMER": ("granite_speech", "projector_config"),
-    "heard.REALTIME": ("voxtral_realtime", AUDIO),
-    "heard.SIZES": ("voxtral", AUDIO),
-    "llava.PIXTRAL": ("pixtral", ""),
-    "omni.QWEN2_5": ("qwen2_5_omni_thinker", AUDIO),
-    "omni.QWEN3": ("qwen3_omni_moe_thinker", AUDIO),
-    "omni.QWEN3_ASR": ("qwen3_asr", AUDIO),
-    "queried.ADAPTER": ("molmo2", "adapter_config"),
-    "queried.BLIP": ("blip", VISION),
-    "queried.BLIP2": ("blip-2", VISION),
-    "queried.IDEFICS": ("idefics2", VISION),
-    "queried.KOSMOS2": ("kosmos-2", VISION),
-    "queried.KOSMOS2_5": ("kosmos-2.5", VISION),
-    "queried.MOLMO2": ("molmo2", VISION),
-    "queried.PERCEIVER": ("idefics2", "perceiver_config"),
-    "queried.QFORMER": ("blip-2", "qformer_config"),
-    "qwen.EXAONE": ("exaone4_5", VISION),
-    "qwen.GLM": ("glm4v", VISION),
-    "qwen.GLM5": ("glm5_next", VISION),
-    "qwen.GLM_OCR": ("glm_ocr", VISION),
-    "qwen.KIMI": ("kimi_k25", VISION),
-    "qwen.LFM3": ("lfm3_vl", VISION),
-    "qwen.QWEN2": ("qwen2_vl", VISION),
-    "qwen.QWEN2_5": ("qwen2_5_vl", VISION),
-    "heard_and_seen.AUDIO": ("gemma4_audio", ""),
-    "heard_and_seen.PARAKEET": ("parakeet_encoder", ""),
-    "heard_and_seen.RADIO": ("nemotron_h_omni", VISION),
-    "heard_and_seen.VISION": ("gemma4_vision", ""),
-    "omni.DOTS3_AUDIO": ("dots3_note", AUDIO),
-    "omni.DOTS3_VISION": ("dots3_note", VISION),
-    "qwen.QWEN3": ("qwen3_vl", VISION),
-    "qwen.QWEN3_5": ("qwen3_5", VISION),
-    "documents.GRANITE": ("granite_docling", VISION),
-    "documents.HUNYUAN": ("hunyuan_vl", VISION),
-    "documents.MINICPM": ("minicpm_ocr", VISION),
-    "documents.SAM": ("got_ocr2", VISION),
-    "tiles.INTERNVL": ("internvl", VISION),
-    "tiles.LLAMA4": ("llama4", VISION),
-    "tiles.OVIS2": ("ovis2", VISION),
-    "tiles.SMOLVLM": ("smolvlm", VISION),
-    "vision.COSMOS": ("cosmos3_edge", VISION),
-    "vision.ERNIE": ("ernie4_5_vl_moe", VISION),
-    "vision.MINIMAX": ("minimax_m3_vl", VISION),
-    "vision.MUSE": ("muse_glimmer", VISION),
-    "omni.SPARK": ("muse_spark", AUDIO),
-    "vision.PADDLE": ("paddleocr_vl", VISION),
-    "vision.PHI": ("phi4_multimodal", VISION),
-    "vision.STEP": ("step3p7", VISION),
-}
-"""Tables of what a class fills in for a key that is missing: the model_type, and the part of its config."""
-FILLED: dict[str, tuple[str, str]] = {
-    "llava.AYA": ("aya_vision", VISION),
-    "llava.CLIP_L": ("llava", VISION),
-    "llava.COHERE": ("cohere2_vision", VISION),
-    "llava.LIGHTON": ("lighton_ocr", VISION),
-    "queried.IDEFICS3": ("idefics3", VISION),
-}
-"""Tables of what a class fills in where the whole part is missing."""
-BEYOND = {
-    "llava.LIGHTON": ["rope_theta"],
-    "llava.PIXTRAL": ["rope_theta"],
-    "omni.QWEN3_ASR": ["max_source_positions", "conv_chunksize"],
-    "queried.BLIP": ["num_channels"],
-    "queried.BLIP2": ["num_channels"],
-    "qwen.QWEN3_5": ["deepstack_visual_indexes"],
-    "tiles.LLAMA4": ["rope_theta"],
-}
-"""Keys of a table that its class does not read: what it does there is fixed, or has another name."""
-DERIVED = {("heard.GRANITE", "dim_head")}
-"""Keys that the class works out of others."""
-OTHER = {"tiles.OF_CHAT": "of a class that its repository holds"}
-"""Tables whose class transformers does not have."""
+pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
-
-def tables() -> dict[str, dict[str, Any]]:
-    """Every table of sizes of a tower in the package."""
-    modules = [import_module(f"{PACKAGE}.{found.name}") for found in iter_modules(towers.__path__)]
-    return {
-        f"{module.__name__.rpartition('.')[2]}.{name}": value
-        for module in modules
-        if module.__name__.rpartition(".")[2] not in ("table", "text", "beside")
-        for name, value in vars(module).items()
-        if name.isupper()
-        and isinstance(value, dict)
-        and any(type(value.get(key)) in (int, list) for key in SIZES)
-    }
-
-
-def of_class(name: str) -> Any:
-    """The config object of transformers whose defaults a table has."""
-    kind, part = (OWN | FILLED)[name]
-    config = transformers.CONFIG_MAPPING[kind]()
-    inner = getattr(config, part) if part else config
-    found = inner if name in FILLED else type(inner)()
-    # of sizes that some layers have of their own those of the others are asked
-    found.allow_global_per_layer_attribute_access = True
-    return found
-
-
-def plain(value: Any) -> Any:
-    """A pair as a list."""
-    return [plain(entry) for entry in value] if isinstance(value, list | tuple) else value
-
-
-def test_every_table_names_its_class():
-    assert {name for name in tables() if name not in OWN | FILLED | OTHER} == set()
+RENEWAL = 'pytest -n0 -m "" --renew tests/mappings/test_tower_defaults.py'
+BY_HAND = {"internvl_chat vision_config"}
+"""Parts whose class their repositories alone hold."""
 
 
 @pytest.mark.long
-@pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
-@every_row("name", [*OWN, *FILLED])
-def test_a_table_has_the_defaults_of_its_class(name):
-    table, theirs = tables()[name], of_class(name)
-    differ = {
-        key: (value, plain(getattr(theirs, key)))
-        for key, value in table.items()
-        if (name, key) not in DERIVED
-        and key != "model_type"
-        and hasattr(theirs, key)
-        and plain(value) != plain(getattr(theirs, key))
-    }
-    assert differ == {}
-    assert [key for key in table if not hasattr(theirs, key)] == BEYOND.get(name, [])
+def test_the_defaults_of_towers_are_those_of_the_classes(renew, monkeypatch):
+    stored = tower_defaults.stored()
+    version = stored.pop("transformers")  # which may be another: what counts is whether a default changed
+    made = {name: stored[name] for name in BY_HAND}
+    for kind, key in tower_defaults.PARTS:
+        line = tower_defaults.line(kind, key, stored.get(f"{kind} {key}"), monkeypatch)
+        if line:
+            made[f"{kind} {key}"] = line
+    if renew:
+        tower_defaults.write({"transformers": transformers.__version__, **dict(sorted(made.items()))})
+        stored = made
+    changed = {name: made.get(name) for name in {*made, *stored} if made.get(name) != stored.get(name)}
+    assert not changed, f"other in transformers {transformers.__version__} than in {version}: {RENEWAL}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", ["git vision_config", "ovis2 vision_config", "blip-2 qformer_config"])
+def test_a_part_without_a_line_gets_the_keys_that_its_reader_reads(part, monkeypatch):
+    kind, _, key = part.partition(" ")
+    assert tower_defaults.line(kind, key, None, monkeypatch) == tower_defaults.stored()[part]
+
+
+PARTS = {
+    # LlavaConfig(vision_config=…).vision_config and its like: hidden_size, patch_size
+    "llava": {"without": (1024, 14), "empty": (768, 32)},
+    "llava_next": {"without": (1024, 14), "empty": (768, 32)},
+    "llava_onevision": {"without": (1152, 14), "empty": (768, 16)},
+    "paligemma": {"without": (1152, 14), "empty": (768, 16)},
+    "cohere2_vision": {"without": (1152, 16), "empty": (768, 16)},
+    "mistral3": {"without": (1024, 14), "empty": (1024, 16)},
+    "lighton_ocr": {"without": (1024, 14), "empty": (1024, 16)},
+}
+FILES = {"without": {}, "null": {"vision_config": None}, "empty": {"vision_config": {}}}
+TEXT = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4}
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("kind", PARTS)
+def test_a_part_that_a_file_lacks_is_what_the_wrapper_makes_and_an_empty_one_is_its_class(kind, file):
+    tree = plain(import_config({"model_type": kind, "text_config": TEXT, **FILES[file]}).tree)
+    encoder = tree["towers"][0]["model"]
+    width, patch = PARTS[kind]["without" if file == "null" else file]
+    assert (encoder["d_model"], encoder["front_end"]["patch_size"]) == (width, [patch, patch])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("file", ["without", "empty"])
+@pytest.mark.parametrize("kind", PARTS)
+def test_transformers_says_so(kind, file):
+    part = transformers.CONFIG_MAPPING[kind](**FILES[file]).vision_config
+    assert (part.hidden_size, part.patch_size) == PARTS[kind][file]

@@ -6,50 +6,27 @@ import archcli
 from archcli.errors import ArchError
 from archcli.modules.spec.request import Medium, Request
 
-STEM = {"kind": "convolved_image", "image_size": [8, 8], "steps": [{"kind": "conv", "out": 8, "stride": 2}]}
 FFN = {"kind": "mlp", "d_ff": 8}
 PATCHES = {"image_size": [8, 8], "patch_size": [2, 2]}
 
 
-def network(front=STEM, layer=None, **more):
+def network(front=None, layer=None, **more):
     return {
         "kind": "media_encoder",
         "d_model": 8,
         "norm": "layernorm",
-        "front_end": front,
+        "front_end": front or PLAIN,
         "pooling": "mean",
         "groups": [{"n_layers": 1, "layer": layer or {"kind": "pre_norm", "ffn": FFN}}],
         **more,
     }
 
 
-def mixing(**mixer):
-    return {"layer": {"kind": "pre_norm", "mixer": mixer}}
-
-
-def step(**step):
-    return {"layer": {"kind": "convolutions", "steps": [step]}}
-
-
-SEQUENCE = {"kind": "grid_sequence", "number": 16}
-FUSED = {
-    "kind": "fused",
-    "before": [{"kind": "conv"}],
-    "behind": [{"kind": "conv"}],
-    "fusion": [{"kind": "conv", "out": 8}],
-    "layer": {"kind": "pre_norm", "ffn": FFN, "norm": "layernorm"},
-}
-WIDER = {"kind": "grid_distances", "n_heads": 2, "head_dim": 3, "v_head_dim": 4, "side": 4}
 MERGER = {"kind": "window_merger", "n_heads": 2, "d_ff": 12, "norm": "layernorm"}
 STEPS = {"kind": "steps", "steps": [MERGER]}
 PLAIN = {**PATCHES, "class_token": False}
 REFUSED = {
     "steps": ({"layer": {**STEPS, "ffn": FFN}}, "in the place of a mixer"),
-    "focal": (mixing(kind="focal", side=4), "no middle"),
-    "sequence": ({"layer": {**SEQUENCE, "ffn": FFN}}, "no mixer and no network"),
-    "fused": ({"layer": {**FUSED, "ffn": FFN}}, "its layers have them"),
-    "distances": (mixing(**WIDER, out=9), "a width of its own"),
-    "second": ({"second_classifier": True}, "a second classifier"),
     "frozen": ({"front": {**PATCHES, "frozen": True}}, "frozen positions"),
     "kept": ({"front": {**PATCHES, "kept": 17}}, "at most 16"),
 }
@@ -58,12 +35,6 @@ UNFIT = {
         {"layer": {**STEPS, "steps": [{**MERGER, "block": [3, 3]}]}, "front": PLAIN},
         "windows of 3 x 3",
     ),
-    "positions": (step(kind="positions", number=15), "positions are those of 15"),
-    "sequence": ({"layer": {**SEQUENCE, "number": 12}}, "positions are those of 12"),
-    "distances": (mixing(**{**WIDER, "side": 5}), "biases are those of 5 x 5"),
-    "pixels": (mixing(kind="grid_pixels", n_heads=2, side=3, causal=False), "whole number of patches"),
-    "separable": (mixing(kind="separable", side=3), "whole number of patches"),
-    "reduced": (mixing(kind="reduced_grid", n_heads=2, reduction=5, causal=False), "leaves no key"),
 }
 
 
@@ -79,14 +50,6 @@ def test_a_grid_that_does_not_fit_is_refused(case):
     given, message = UNFIT[case]
     with pytest.raises(ArchError, match=message):
         archcli.count_flops(network(**given), Request(media=(Medium("image", (8, 8)),)))
-
-
-def test_a_class_token_behind_a_grid_is_one_of_the_tokens():
-    encoder = network(layer=SEQUENCE)
-    report = archcli.count_flops(encoder, Request(media=(Medium("image", (8, 8)),)))
-    assert report.totals["media"][0]["tokens"] == 1 + 4 * 4
-    # the stem, a class token, 17 positions, and the final norm
-    assert archcli.count_params(encoder).totals["params"] == 3 * 9 * 8 + 8 + 17 * 8 + 2 * 8
 
 
 def test_frozen_positions_are_parameters_that_are_not_trained():
@@ -120,3 +83,8 @@ def test_a_merger_that_is_repeated_is_refused():
     groups = [{"n_layers": 2, "layer": STEPS}]
     with pytest.raises(ArchError, match="a group of its own"):
         archcli.count_params(network(PLAIN, groups=groups))
+
+
+def test_a_file_of_two_encoders_that_names_no_class_is_refused():
+    with pytest.raises(ArchError, match="names no class"):
+        archcli.load({"model_type": "metaclip_2", "vision_config": {"hidden_size": 32}})

@@ -1,4 +1,4 @@
-"""The table of kinds against the classes; a model loads the files of its own kinds and no others."""
+"""The listed kinds against the classes; a model loads the files of its own kinds and no others."""
 
 import ast
 import json
@@ -12,6 +12,7 @@ import pytest
 import archcli.modules
 import archcli.ops
 from archcli.errors import ArchError
+from archcli.lazy import listing
 from archcli.load.source import load_text
 from archcli.modules.spec import kinds
 from library import classes, load_every_module
@@ -19,23 +20,18 @@ from library import classes, load_every_module
 load_every_module()
 
 
-def test_the_table_names_every_class_that_has_a_kind():
-    stated = {
-        (cls.family, kinds.kind_of(cls)): f"{cls.__module__}:{cls.__qualname__}"
-        for cls in classes()
-        if kinds.kind_of(cls)
-    }
-    table = {
-        (family, kind): place for family, places in kinds.TABLE.items() for kind, place in places.items()
-    }
-    assert table == stated
+def test_the_listing_names_every_class_that_has_a_kind():
+    stated = {(cls.family, kinds.kind_of(cls)): cls.__qualname__ for cls in classes() if kinds.kind_of(cls)}
+    listed = {(family, kind): name for family, named in kinds.KINDS.items() for kind, name in named.items()}
+    assert listed == stated
 
 
 @pytest.mark.parametrize("package", [archcli.modules, archcli.ops], ids=lambda package: package.__name__)
 def test_every_public_name_is_found_in_its_own_file(package):
-    for submodule, names in package.HOMES.items():
+    assert package.__all__ == dir(package)
+    for file, names in listing(package.__name__)["names"].items():
         for name in names:
-            assert getattr(package, name).__module__ in (package.__name__ + submodule, "typing"), name
+            assert getattr(package, name).__module__ == package.__name__ + file, name
 
 
 def test_an_unknown_name_is_no_attribute():
@@ -81,7 +77,7 @@ EVERY_MODEL = """
 modules: attention attention.base attention.mixer blocks blocks.block ends ends.embedding models
     models.layers models.model models.stack networks networks.norm positions positions.position
     positions.rope_scaling spec spec.arguments spec.base spec.calls spec.context spec.fields spec.forms
-    spec.kinds spec.request spec.table spec.trace spec.unread spec.values stored stored.dtypes stored.formats
+    spec.kinds spec.request spec.trace spec.unread spec.values stored stored.dtypes stored.formats
     stored.mixes stored.quantization
 ops: attention attention.mask attention.rotary base dense layout pointwise
 """

@@ -70,8 +70,6 @@ def test_lists_and_suggestions_know_it(site):
         "rmsnorm",
         "layernorm",
         "batchnorm",
-        "groupnorm",
-        "global_response",
         "self_gated",
         "prescaled_rmsnorm",
         "affine",

@@ -115,7 +115,6 @@ CASES = {
     "relu": curve(Activate("y", "relu"), 0),
     "relu2": curve(Activate("y", "relu2"), 1),
     "relu6": curve(Activate("y", "relu6"), 0),
-    "hard-sigmoid": curve(Activate("y", "hard_sigmoid"), 2),
     "hard-swish": curve(Activate("y", "hard_swish"), 3),
     "gelu": curve(Activate("y", "gelu"), 1),
     "gelu_tanh": curve(Activate("y", "gelu_tanh"), 1),

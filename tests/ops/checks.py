@@ -241,9 +241,6 @@ def passed_on(case):
         "ScatterAdd": {0},
         "Normalize": {"bias"},
         "BatchNormalize": {"bias"},
-        "ChannelNormalize": {"bias"},
-        "GroupNormalize": {"bias"},
-        "ResponseNormalize": {"bias"},
         **communicate_cases.PASSED_ON,
         **stream_cases.PASSED_ON,
     }

@@ -6,11 +6,9 @@ from itertools import product
 import torch
 
 from archcli.ops import (
-    ChannelNormalize,
     ChannelsFirst,
     ChannelsLast,
     Conv2d,
-    ConvolvedPositions,
     CutWindows,
     FlattenGrid,
     FlattenPlaces,
@@ -18,17 +16,13 @@ from archcli.ops import (
     GridCoordinates,
     GridRotaryTable,
     JoinWindows,
-    MaskShifted,
     MeanTokens,
     MergeBlocks,
-    MergePlaces,
     Patchify,
     PoolBlocks,
     PrependTokens,
     ResizeTable,
-    SpectrogramImage,
     TrainedTokens,
-    WaveChannel,
 )
 from ops.case import C, Case, E, M, N, X, ledger, n
 
@@ -130,67 +124,26 @@ CASES = {
         (12, 5),
         *[[(E, 3 * 3 * 60, 60, 60)]] * 2,
     ),
-    # as LayerNorm with its weights: 7 FLOPs each forward, 9 and 4 backward
-    "channel-norm": ledger(
-        ChannelNormalize("y", 0.1),
-        (X,),
-        X,
-        [(N, 7 * n, n + 6, n)],
-        [(N, 9 * n, 2 * n + 6, n), (N, 4 * n, 2 * n, 6)],
-        weights={"weight": (3,), "bias": (3,)},
-    ),
-    # an even kernel makes 6 places of 5, of 4 channels in 2 groups; 32 taps are normalized
-    "convolved-positions": ledger(
-        ConvolvedPositions("y", 4, 2),
-        ((2, 4, 5),),
-        (2, 4, 5),
-        [(N, 3 * 32, 32 + 4, 32), (C, 2 * 48 * 2 * 4, 40 + 32, 48), (E, 48, 48 + 4, 48)],
-        [
-            (N, 4 * 32, 2 * 32, 32),
-            (N, 2 * 32, 2 * 32, 4),
-            (C, 2 * 2 * 48 * 2 * 4, 2 * 48 + 32 + 40, 40 + 32),
-            (N, 48, 48, 4),
-        ],
-        weights={"gain": (1, 1, 4), "direction": (4, 2, 4), "bias": (4,)},
-    ),
     # 5 x 4 places, with a row and two columns of zeros 2 x 2 windows of 3 x 3 in each of 2 grids
     "cut-windows": ledger(
-        CutWindows("y", 3, 1),
+        CutWindows("y", 3),
         ((2, 5, 4, 3),),
         (8, 9, 3),
         [(M, 0, 120, 216)],
         [(M, 0, 216, 120)],
     ),
     "join-windows": ledger(
-        JoinWindows("y", (5, 4), 3, 1),
+        JoinWindows("y", (5, 4), 3),
         ((8, 9, 3),),
         (2, 5, 4, 3),
         [(M, 0, 216, 120)],
         [(M, 0, 120, 216)],
-    ),
-    # 4 windows of 4 places in each of 2 grids, 3 heads
-    "mask-shifted": ledger(
-        MaskShifted("y", (4, 4), 2, 1),
-        ((1, 3, 4, 4), (8, 4, 5)),
-        (8, 3, 4, 4),
-        [(E, 384, 48, 384)],
-        [(E, 384, 384, 48)],
-    ),
-    # 3 x 5 places become 2 x 3, with a row and a column of zeros
-    "merge-places": ledger(
-        MergePlaces("y"),
-        ((2, 3, 5, 2),),
-        (2, 2, 3, 8),
-        [(M, 0, 60, 96)],
-        [(M, 0, 96, 60)],
     ),
     "channels-first": Case(ChannelsFirst("y"), (IMAGE,), (2, 5, 4, 6)),
     "channels-last": Case(ChannelsLast("y"), (IMAGE,), (2, 6, 5, 4)),
     "flatten-places": ledger(
         FlattenPlaces("y"), (IMAGE,), (2, 24, 5), [(M, 0, 240, 240)], [(M, 0, 240, 240)]
     ),
-    "spectrogram-image": Case(SpectrogramImage("y"), (X,), (2, 1, 4, 3)),
-    "wave-channel": Case(WaveChannel("y"), ((2, 6),), (2, 1, 6)),
 }
 
 
@@ -290,36 +243,11 @@ def resized(op, weights, table):
     return torch.stack(out)
 
 
-def channel_norm(op, weights, x):
-    out = torch.zeros_like(x)
-    for b, c in product(range(2), range(3)):
-        row = x[b, c].tolist()
-        mean = sum(row) / 4
-        spread = math.sqrt(sum((z - mean) ** 2 for z in row) / 4 + op.eps)
-        out[b, c] = (x[b, c] - mean) / spread * weights["weight"][c] + weights["bias"][c]
-    return out
-
-
-def convolved(op, weights, x):
-    taps = v = weights["direction"]
-    if op.weight_norm:
-        gain = weights["gain"][0, 0]
-        lengths = [math.sqrt(float((v[:, :, k] ** 2).sum())) for k in range(4)]
-        taps = torch.stack([gain[k] * v[:, :, k] / lengths[k] for k in range(4)], dim=2)
-    out = torch.zeros(2, 4, 5 // op.stride)
-    for c, t, k, i in product(range(4), range(5 // op.stride), range(4), range(2)):
-        if 0 <= op.stride * t + k - 2 < 5:
-            out[:, c, t] += taps[c, i, k] * x[:, c // 2 * 2 + i, op.stride * t + k - 2]
-    return out + weights["bias"][:, None]
-
-
 def places_of_windows(op, h, w):
-    """(window, place in it) of each place of a grid that was moved around its padded borders."""
-    rows, columns = -(-h // op.side) * op.side, -(-w // op.side) * op.side
+    """((row, column), window, place in it) of each place of a grid."""
+    across = -(-w // op.side)
     for i, j in product(range(h), range(w)):
-        y, x = (i - op.shift) % rows, (j - op.shift) % columns
-        window = y // op.side * (columns // op.side) + x // op.side
-        yield (i, j), window, y % op.side * op.side + x % op.side
+        yield (i, j), i // op.side * across + j // op.side, i % op.side * op.side + j % op.side
 
 
 def cut(op, weights, x):
@@ -334,17 +262,6 @@ def join(op, weights, x):
     for (i, j), window, place in places_of_windows(op, 5, 4):
         out[:, i, j] = x.view(2, 4, 9, 3)[:, window, place]
     return out
-
-
-def mask_shifted(op, weights, bias, windows):
-    """Places of a window that were no neighbours before the grid was moved lose 100."""
-    out, found = torch.zeros(2, 4, 3, 4, 4), {}
-    for (i, j), window, place in places_of_windows(op, 4, 4):
-        found[window, place] = (i, j)
-    for window, a, b in product(range(4), range(4), range(4)):
-        near = all(abs(p - q) < 2 for p, q in zip(found[window, a], found[window, b], strict=True))
-        out[:, window, :, a, b] = bias[0, :, a, b] - (0 if near else 100)
-    return out.flatten(0, 1)
 
 
 def merge(op, weights, x):
@@ -376,8 +293,6 @@ REFERENCES = {
     "PoolBlocks": lambda op, weights, x: torch.stack([y.mean(dim=1) for y in blocks(op, x)], dim=1),
     "CutWindows": cut,
     "JoinWindows": join,
-    "MaskShifted": mask_shifted,
-    "MergePlaces": merge,
     "ChannelsFirst": lambda op, weights, x: torch.stack([x[..., c] for c in range(5)], dim=1),
     "ChannelsLast": lambda op, weights, x: torch.stack([x[:, c] for c in range(4)], dim=-1),
     "FlattenPlaces": lambda op, weights, x: torch.stack([y for row in x.unbind(1) for y in row.unbind(1)], 1),
@@ -391,8 +306,4 @@ REFERENCES = {
     "GridCoordinates": coordinates,
     "GridRotaryTable": rotary,
     "ResizeTable": resized,
-    "ChannelNormalize": channel_norm,
-    "ConvolvedPositions": convolved,
-    "SpectrogramImage": lambda op, weights, x: torch.stack(list(x.unbind(-1)), dim=1)[:, None],
-    "WaveChannel": lambda op, weights, x: x[:, None, :],
 }

@@ -31,7 +31,6 @@ from archcli.ops import (
 from ops import (
     encoder_cases,
     grid_cases,
-    group_cases,
     place_cases,
     placing_cases,
     span_cases,
@@ -207,7 +206,6 @@ CASES = {
     **grid_cases.CASES,
     **token_cases.CASES,
     **span_cases.CASES,
-    **group_cases.CASES,
     **placing_cases.CASES,
     **place_cases.CASES,
     **tile_cases.CASES,
@@ -292,7 +290,6 @@ REFERENCES = {
     **grid_cases.REFERENCES,
     **token_cases.REFERENCES,
     **span_cases.REFERENCES,
-    **group_cases.REFERENCES,
     **placing_cases.REFERENCES,
     **place_cases.REFERENCES,
     **tile_cases.REFERENCES,

@@ -20,7 +20,6 @@ ACTIVATIONS = {
     "relu": lambda z: max(z, 0.0),
     "relu2": lambda z: max(z, 0.0) ** 2,
     "relu6": lambda z: min(max(z, 0.0), 6.0),
-    "hard_sigmoid": lambda z: min(max(z + 3, 0.0), 6.0) / 6,
     "hard_swish": lambda z: z * min(max(z + 3, 0.0), 6.0) / 6,
     "gelu": lambda z: z * (1 + math.erf(z / math.sqrt(2))) / 2,
     "gelu_tanh": lambda z: z / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z**3))),

@@ -7,13 +7,11 @@ import torch
 from archcli.ops import (
     AxisTables,
     ClippedBias,
-    ConvolvedPositions,
     CutSpans,
     DepthwiseConv1d,
     Distances,
     FlattenFrames,
     FramesImage,
-    GateBias,
     JoinSpans,
     MaskSpans,
     RelativeVectors,
@@ -51,14 +49,6 @@ CASES = {
         [(N, 36, 36 + 9, 16), (C, 2 * 2 * 36 * 4, 36 + 36 + 48 + 36, 48 + 36), (E, 36, 36, 36)],
         weights={"weight": (4, 4)},
     ),
-    # gates of 3 queries in 2 heads of 2 sequences, 12 FLOPs each; a product for each of 48 pairs
-    "gate-bias": ledger(
-        GateBias("y"),
-        ((2, 3, 2, 8), (1, 2, 1, 1), (1, 2, 3, 4)),
-        (2, 2, 3, 4),
-        [(E, 12 * 12, 96 + 2, 12), (E, 48, 24 + 12, 48)],
-        [(E, 12 * 12, 36, 96), (N, 12, 12, 2), (E, 96 - 12, 96, 12), (E, 48, 48 + 12, 48), (N, 48, 48, 24)],
-    ),
     # distances of 3 queries and 4 keys, of 2 heads: -2 to 1, of which symmetric ones need half
     "clipped-bias": ledger(
         ClippedBias("y", 2, 4, 2),
@@ -85,24 +75,6 @@ CASES = {
         [(C, 2 * 32 * 3, n + 12, 32), (E, 32, 32 + 4, 32)],
         [(C, 2 * 2 * 32 * 3, 2 * 32 + 12 + n, n + 12), (N, 32, 32, 4)],
         weights={"weight": (4, 1, 3), "bias": (4,)},
-    ),
-    # as `convolved-positions`, whose taps are not normalized
-    "convolved-plainly": ledger(
-        ConvolvedPositions("y", 4, 2, weight_norm=False),
-        ((2, 4, 5),),
-        (2, 4, 5),
-        [(C, 2 * 48 * 2 * 4, 40 + 32, 48), (E, 48, 48 + 4, 48)],
-        [(C, 2 * 2 * 48 * 2 * 4, 2 * 48 + 32 + 40, 40 + 32), (N, 48, 48, 4)],
-        weights={"direction": (4, 2, 4), "bias": (4,)},
-    ),
-    # every second of the 6 places: 3, of which 5 // 2 are kept
-    "convolved-strided": ledger(
-        ConvolvedPositions("y", 4, 2, weight_norm=False, stride=2),
-        ((2, 4, 5),),
-        (2, 4, 2),
-        [(C, 2 * 24 * 2 * 4, 40 + 32, 24), (E, 24, 24 + 4, 24)],
-        [(C, 2 * 2 * 24 * 2 * 4, 2 * 24 + 32 + 40, 40 + 32), (N, 24, 24, 4)],
-        weights={"direction": (4, 2, 4), "bias": (4,)},
     ),
     "frames-image": Case(FramesImage("y"), (X,), (2, 1, 3, 4)),
     "flatten-frames": ledger(
@@ -165,14 +137,6 @@ def vectors(op, weights, q, positions):
     return out
 
 
-def gate_bias(op, weights, g, c, bias):
-    out = torch.zeros(2, 2, 3, 4)
-    for b, h, i in product(range(2), range(2), range(3)):
-        a, r = (torch.sigmoid(sum(g[b, i, h, half : half + 4])) for half in (0, 4))
-        out[b, h, i] = (a * (r * c[0, h, 0, 0] - 1) + 2) * bias[0, h, i]
-    return out
-
-
 def clipped(op, weights, positions):
     out = torch.zeros(1, 2, 3, 4)
     for i, j in product(range(3), range(4)):
@@ -202,7 +166,6 @@ REFERENCES = {
     "SpanDistances": by_distance,
     "RelativeVectors": vectors,
     "ClippedBias": clipped,
-    "GateBias": gate_bias,
     "DepthwiseConv1d": depthwise,
     "FramesImage": lambda op, weights, x: x.view(2, 1, 3, 4),
     "FlattenFrames": lambda op, weights, x: torch.cat([x[:, c] for c in range(4)], dim=-1),

@@ -117,9 +117,9 @@ def classes():
     """The classes of each type with a tower of images, their defaults, and what processors impose."""
     sys.path.insert(0, str(ROOT))
     from archcli.load.huggingface.registry import families
-    from archcli.load.huggingface.towers.readers import READERS
+    from tower_defaults import TOWERS
 
-    with_images = {kind for kind, key in READERS if key not in ("audio_config", "encoder_config")}
+    with_images = {kind for kind, row in TOWERS if row.key not in ("audio_config", "encoder_config")}
     kinds = sorted({*with_images, *families()})
     types = {kind: [image_class(kind), processor_class(kind)] for kind in kinds if image_class(kind)}
     processors = {name for _, name in types.values()} - {None}

@@ -35,8 +35,6 @@ def inputs(entry, size):
         shapes = torch.tensor([[h, w]])
         pixels = torch.empty((1, h * w, 3 * config["patch_size"] ** 2), device="meta")
         return {"pixel_values": pixels, "spatial_shapes": shapes, "pixel_attention_mask": None}
-    if config["model_type"] == "audio-spectrogram-transformer":
-        return {"input_values": torch.empty((1, *size, config.get("num_mel_bins", 128)), device="meta")}
     channels = {"image": (3,), "frames": (config.get("num_mel_bins"),), "samples": ()}[kind]
     return {INPUTS[kind]: torch.empty((1, *channels, *size), device="meta")}
 

@@ -9,8 +9,8 @@ from archcli.errors import ArchError
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue
 from archcli.load.huggingface.parts.processing import image_settings
-from archcli.load.huggingface.towers.beside import TowerSource
 from archcli.load.huggingface.towers.heard import phi4
+from archcli.load.huggingface.towers.source import TowerSource
 from archcli.load.source import load_text
 from archcli.modules.spec.request import Medium, Request
 from oracle.regenerate_hearing import FIGURES, figures
@@ -189,9 +189,3 @@ def test_the_audio_tower_of_phi_4_by_hand():
     assert (parts["audio_tower"], parts["projector"]) == (441_254_144, 2 * (3072 * 1025 + 3072 * 3073))
     with pytest.raises(ArchError, match="4,001 frames are not read: 4,000 at most"):
         archcli.count_flops(model, Request(media=(Medium("frames", (4001,)),)))
-
-
-def test_a_sound_that_is_too_short_is_a_line_of_error():
-    data = {"model_type": "lasr_ctc", "architectures": ["LasrForCTC"]}
-    with pytest.raises(ArchError, match="1 frames are too few"):
-        archcli.count_flops(data, Request(media=(Medium("frames", (1,)),)))

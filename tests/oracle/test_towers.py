@@ -87,7 +87,6 @@ def test_images_are_counted_in_the_order_of_the_options():
         ("vit-base-patch16-224-imagenet", {"audio_frames": 100}, "this encoder reads no frames"),
         ("beit-base-224", {"image": "448x448"}, "an image of 448 x 448 is not read"),
         ("whisper-small-encoder", {"audio_frames": 100}, "100 frames are not read"),
-        ("wav2vec2-base", {"audio_samples": 100}, "100 samples are too few"),
     ],
 )
 def test_what_is_not_read_is_refused_in_a_line(name, options, what):

@@ -17,12 +17,11 @@ from archcli.modules.spec.request import Request
 from archcli.runtime.model.build import build_model
 from archcli.runtime.weights.compare import translate
 from importing import imported_file
-from parity.hierarchical_towers import HIERARCHIES
 from parity.image_towers import IMAGES
 from parity.towers import TOWERS, Rising
 from table import every_row
 
-TOWERS = {**TOWERS, **IMAGES, **HIERARCHIES}
+TOWERS = {**TOWERS, **IMAGES}
 TOLERANCE = 1e-5
 NAME = pytest.mark.parametrize("name", TOWERS)
 
@@ -67,7 +66,7 @@ def answer(name, pixels):
     given = arguments(tower, len(pixels))
     if tower.config["model_type"] == "siglip2_vision_model":
         given, pixels = patched(pixels, tower.config["patch_size"])
-    out = getattr(theirs(name)(tower.read(pixels), **given), tower.answer)
+    out = getattr(theirs(name)(pixels, **given), tower.answer)
     out = out.flatten(2).transpose(1, 2) if out.dim() == len("BCHW") else out
     return out if out.dim() > 2 else out[:, None]
 
@@ -90,7 +89,6 @@ def patched(pixels, patch):
 @pytest.mark.long
 @pytest.mark.sample(1)
 @NAME
-@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
 @every_row("attention", ["eager", "sdpa"])
 @torch.inference_mode()
 def test_features_are_those_of_the_class(name, attention):
@@ -154,5 +152,5 @@ def counter_flops(name, size):
         model = getattr(transformers, tower.cls)._from_config(config, attn_implementation="eager").eval()
         # the counter's hooks look for what made an input that has a gradient: a view of a weight has nothing
         model.requires_grad_(False)
-        model(tower.read(torch.empty((1, *tower.shape(size)))), **arguments(tower, 1))
+        model(torch.empty((1, *tower.shape(size))), **arguments(tower, 1))
     return counter.get_total_flops()

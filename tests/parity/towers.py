@@ -17,7 +17,7 @@ class Tower:
     """A config, the class that is made of it, and which of its output is ours.
 
     `sizes` are those of the inputs, the first being the config's own. `given` are further arguments of its
-    forward, `kind` is what it reads. A `channel` stands before the samples of a wave.
+    forward, `kind` is what it reads.
     """
 
     config: Mapping[str, Any]
@@ -26,20 +26,14 @@ class Tower:
     sizes: tuple[tuple[int, ...], ...] = ((24, 32), (40, 24))
     given: Mapping[str, Any] | None = None
     kind: str = "image"
-    channel: bool = False
-
-    def read(self, features: Any) -> Any:
-        """What their class reads of these features."""
-        return features[:, None] if self.channel else features
 
     def medium(self, size: tuple[int, ...]) -> Medium:
         """What `archcli flops` is asked for: frames are the longest side of a spectrogram."""
-        return Medium(self.kind, size if self.kind in ("image", "video") else (max(size),))
+        return Medium(self.kind, size if self.kind == "image" else (max(size),))
 
     def shape(self, size: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of the input behind the batch."""
-        frames = (size[0], 3, *size[1:])
-        return {"image": (3, *size), "video": frames}.get(self.kind, size)
+        return (3, *size) if self.kind == "image" else size
 
 
 class Rising(int):
@@ -113,34 +107,6 @@ TOWERS = {
 }
 """By name."""
 
-AST = {
-    "model_type": "audio-spectrogram-transformer",
-    "hidden_size": 32,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "layer_norm_eps": EPS,
-    "patch_size": 8,
-    "frequency_stride": 5,
-    "time_stride": 6,
-    "max_length": 40,
-    "num_mel_bins": 18,
-}
-WAVE = {
-    "model_type": "wav2vec2",
-    "vocab_size": 11,
-    "hidden_size": 32,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "layer_norm_eps": EPS,
-    "conv_dim": [12, 14],
-    "conv_kernel": [6, 3],
-    "conv_stride": [3, 2],
-    "num_conv_pos_embeddings": 6,
-    "num_conv_pos_embedding_groups": 4,
-}
-STABLE = {**WAVE, "do_stable_layer_norm": True, "feat_extract_norm": "layer", "conv_bias": True}
 WHISPER = {
     "model_type": "whisper",
     "d_model": 32,
@@ -157,164 +123,8 @@ WHISPER = {
     "classifier_proj_size": 20,
     "num_labels": 5,
 }
-SOUNDS = {
-    "ast": Tower({**AST, "num_labels": 5}, "ASTForAudioClassification", "logits", ((40, 18),), kind="frames"),
-    "ast-base": Tower(AST, "ASTModel", "pooler_output", ((40, 18),), kind="frames"),
-    "wav2vec2": Tower(WAVE, "Wav2Vec2Model", sizes=((200,), (331,)), kind="samples"),
-    "wav2vec2-stable": Tower(STABLE, "Wav2Vec2Model", sizes=((200,),), kind="samples"),
-    "wav2vec2-ctc": Tower(
-        {**WAVE, "num_conv_pos_embeddings": 5}, "Wav2Vec2ForCTC", "logits", ((200,),), kind="samples"
-    ),
-    "hubert": Tower(
-        {**WAVE, "model_type": "hubert", "feat_proj_layer_norm": False},
-        "HubertModel",
-        sizes=((200,),),
-        kind="samples",
-    ),
+TOWERS |= {
     "whisper": Tower(WHISPER, "WhisperForAudioClassification", "logits", ((10, 30),), kind="frames"),
-}
-TOWERS |= SOUNDS
-
-CONFORMER = {
-    **{key: value for key, value in WAVE.items() if key != "vocab_size"},
-    "model_type": "wav2vec2-conformer",
-    "vocab_size": 11,
-    "conv_depthwise_kernel_size": 5,
-}
-BERT = {
-    "model_type": "wav2vec2-bert",
-    "vocab_size": 11,
-    "hidden_size": 32,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "layer_norm_eps": EPS,
-    "feature_projection_input_dim": 18,
-    "left_max_position_embeddings": 3,
-    "right_max_position_embeddings": 2,
-    "conv_depthwise_kernel_size": 5,
-}
-NESTED = {
-    "hidden_size": 32,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_mel_bins": 16,
-}
-PARAKEET = {
-    "model_type": "parakeet_ctc",
-    "vocab_size": 11,
-    "encoder_config": {
-        **NESTED,
-        "model_type": "parakeet_encoder",
-        "conv_kernel_size": 5,
-        "subsampling_conv_channels": 6,
-    },
-}
-UNBIASED = {"attention_bias": False, "convolution_bias": False, "scale_input": False, "subsampling_factor": 4}
-LASR = {
-    "model_type": "lasr_ctc",
-    "vocab_size": 11,
-    "encoder_config": {
-        **NESTED,
-        "model_type": "lasr_encoder",
-        "conv_kernel_size": 6,
-        "subsampling_conv_channels": 10,
-        "layer_norm_eps": EPS,
-    },
-}
-WAVLM = {**WAVE, "model_type": "wavlm", "num_buckets": 12, "max_bucket_distance": 9}
-STABILITY = {"do_stable_layer_norm": True, "feat_extract_norm": "layer"}
-DATA2VEC = {
-    **WAVE,
-    "model_type": "data2vec-audio",
-    "conv_pos_kernel_size": 5,
-    "num_conv_pos_embeddings": 3,
-    "num_conv_pos_embedding_groups": 4,
-}
-OMNI = {
-    "model_type": "omniasr_ctc",
-    "vocab_size": 11,
-    "audio_config": {
-        **{key: value for key, value in WAVE.items() if key != "vocab_size"},
-        "model_type": "omniasr_audio",
-    },
-}
-TOWERS |= {
-    "conformer": Tower(CONFORMER, "Wav2Vec2ConformerModel", sizes=((200,), (331,)), kind="samples"),
-    "conformer-plain": Tower(
-        {**CONFORMER, "position_embeddings_type": None},
-        "Wav2Vec2ConformerForCTC",
-        "logits",
-        ((200,),),
-        kind="samples",
-    ),
-    "w2v-bert": Tower(BERT, "Wav2Vec2BertModel", sizes=((23, 18), (31, 18)), kind="frames"),
-    "w2v-bert-relative": Tower(
-        {**BERT, "position_embeddings_type": "relative"},
-        "Wav2Vec2BertForCTC",
-        "logits",
-        ((23, 18),),
-        kind="frames",
-    ),
-    "parakeet": Tower(PARAKEET, "ParakeetForCTC", "logits", ((90, 16), (75, 16)), kind="frames"),
-    "parakeet-plain": Tower(
-        {**PARAKEET, "encoder_config": {**PARAKEET["encoder_config"], **UNBIASED}},
-        "ParakeetForCTC",
-        "logits",
-        ((90, 16),),
-        kind="frames",
-    ),
-    "lasr": Tower(LASR, "LasrForCTC", "logits", ((90, 16), (75, 16)), kind="frames"),
-    "wavlm": Tower(WAVLM, "WavLMModel", sizes=((200,), (331,)), kind="samples"),
-    "wavlm-stable": Tower({**WAVLM, **STABILITY}, "WavLMForCTC", "logits", ((200,),), kind="samples"),
-    "data2vec": Tower(DATA2VEC, "Data2VecAudioModel", sizes=((200,), (331,)), kind="samples"),
-    "omniasr": Tower(OMNI, "OmniASRForCTC", "logits", ((200,),), kind="samples", channel=True),
-}
-
-CONVNEXT = {
-    "model_type": "convnext",
-    "num_channels": 3,
-    "patch_size": 4,
-    "num_stages": 3,
-    "hidden_sizes": [8, 12, 20],
-    "depths": [2, 1, 2],
-    "layer_norm_eps": EPS,
-    "layer_scale_init_value": 0.4,
-    "image_size": 32,
-}
-TOWERS |= {
-    "convnext": Tower(CONVNEXT, "ConvNextModel", "pooler_output", ((32, 32), (40, 24))),
-    "convnext-labels": Tower(
-        {**CONVNEXT, "layer_scale_init_value": 0.0, "num_labels": 5},
-        "ConvNextForImageClassification",
-        "logits",
-        ((32, 32),),
-    ),
-}
-
-SWIN = {
-    "model_type": "swin",
-    "num_channels": 3,
-    "image_size": 48,
-    "patch_size": 4,
-    "embed_dim": 8,
-    "depths": [2, 3],
-    "num_heads": [2, 4],
-    "window_size": 3,
-    "mlp_ratio": 1.5,
-    "layer_norm_eps": EPS,
-}
-TOWERS |= {
-    "swin": Tower(SWIN, "SwinModel", "pooler_output", sizes=((48, 48), (40, 28))),
-    "swin-labels": Tower(
-        {**SWIN, "window_size": 6, "qkv_bias": False, "num_labels": 5},
-        "SwinForImageClassification",
-        "logits",
-        ((52, 60),),
-    ),
-    # the second stage is one window: its windows stay. The class forgets the shift for good then
-    "swin-small": Tower({**SWIN, "window_size": 6}, "SwinModel", "pooler_output", ((48, 48),)),
 }
 
 MSN = {**BASE, "model_type": "vit_msn"}
@@ -329,58 +139,5 @@ TOWERS |= {
     ),
     "chinese-clip": Tower(
         {**CLIP, "model_type": "chinese_clip_vision_model"}, "ChineseCLIPVisionModel", "pooler_output", FIXED
-    ),
-    "unispeech": Tower(
-        {**STABLE, "model_type": "unispeech"}, "UniSpeechModel", sizes=((200,),), kind="samples"
-    ),
-    "unispeech-ctc": Tower(
-        {**WAVE, "model_type": "unispeech", "num_ctc_classes": 11},
-        "UniSpeechForCTC",
-        "logits",
-        ((200,),),
-        kind="samples",
-    ),
-    "unispeech-sat": Tower(
-        {**WAVE, "model_type": "unispeech-sat"}, "UniSpeechSatModel", sizes=((200,),), kind="samples"
-    ),
-    "wav2vec2-labels": Tower(
-        {**WAVE, "classifier_proj_size": 20, "num_labels": 5},
-        "Wav2Vec2ForSequenceClassification",
-        "logits",
-        ((200,),),
-        kind="samples",
-    ),
-}
-
-SEW = {**WAVE, "model_type": "sew", "squeeze_factor": 3}
-PLACED = {"position_buckets": 8, "max_position_embeddings": 40, "feature_layer_norm_eps": 0.02}
-SEWD = {**SEW, **PLACED, "model_type": "sew-d", "squeeze_factor": 2}
-TOWERS |= {
-    # 200 samples are 32 positions, 331 are 53: both leave a rest behind the squeezed ones
-    "sew": Tower(SEW, "SEWModel", sizes=((200,), (331,)), kind="samples"),
-    "sew-unprojected": Tower(
-        {**SEW, "conv_dim": [12, 32], "squeeze_factor": 1}, "SEWModel", sizes=((200,),), kind="samples"
-    ),
-    "sew-ctc": Tower(
-        {**SEW, "num_conv_pos_embeddings": 5, "feat_extract_norm": "layer", "conv_bias": True},
-        "SEWForCTC",
-        "logits",
-        ((200,), (331,)),
-        kind="samples",
-    ),
-    "sew-d": Tower(SEWD, "SEWDModel", sizes=((200,), (331,)), kind="samples"),
-    "sew-d-ctc": Tower(
-        {**SEWD, "share_att_key": False, "norm_rel_ebd": "none", "position_buckets": -1},
-        "SEWDForCTC",
-        "logits",
-        ((200,),),
-        kind="samples",
-    ),
-    "sew-d-labels": Tower(
-        {**SEWD, "relative_attention": False, "norm_rel_ebd": "none", "num_labels": 5, "hidden_act": "gelu"},
-        "SEWDForSequenceClassification",
-        "logits",
-        ((331,),),
-        kind="samples",
     ),
 }

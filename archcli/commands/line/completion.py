@@ -174,10 +174,10 @@ def _leaves(value: Any) -> Iterator[tuple[str, str]]:
 
 def _kinds() -> Iterator[str]:
     """KEY.kind=KIND of every kind of every family; of an activation its name alone."""
-    from archcli.modules.spec.table import TABLE
+    from archcli.modules.spec.kinds import KINDS
 
     keys = {family: key for key, family in FAMILIES.items()}
-    for family, kinds in TABLE.items():
+    for family, kinds in KINDS.items():
         key = keys.get(family, family) + ("" if family == "activation" else ".kind")
         yield from (f"{key}={kind}" for kind in kinds)
 

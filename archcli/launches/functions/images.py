@@ -1,13 +1,12 @@
-"""Functions of torch on images and sounds: convolutions in two dimensions, resizing, group norms."""
+"""Functions of torch on images and sounds: convolutions in two dimensions, resizing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from archcli.launches.dtypes import INT64
 from archcli.launches.kernel import StatedWork
-from archcli.launches.launching import launch, launch_gradients, launch_many, needs_grad
+from archcli.launches.launching import launch, launch_gradients, needs_grad
 from archcli.launches.tensor import in_torch
 
 
@@ -53,70 +52,3 @@ def interpolate(
         return (launch(f"_{name}_backward".replace("__", "_"), [g], x.shape, x.dtype),)
 
     return launch(name, [x], (*x.shape[:2], *size), x.dtype, backward=backward)
-
-
-def _pooled(x: Any, kernel: int, stride: int, padding: int) -> tuple[int, ...]:
-    """The shape of x [B, C, H, W] behind a pooling."""
-    return (*x.shape[:2], *((n + 2 * padding - kernel) // stride + 1 for n in x.shape[2:]))
-
-
-@in_torch
-def max_pool2d(x: Any, kernel: int, stride: int, padding: int = 0) -> Any:
-    """The largest of each kernel of places of x [B, C, H, W], whose places are kept for the gradient."""
-
-    def backward(g: Any, *_: Any) -> tuple[Any]:
-        return (launch("max_pool2d_with_indices_backward", [g, x, places], x.shape, x.dtype),)
-
-    shape = _pooled(x, kernel, stride, padding)
-    pooled, places = launch_many(
-        "max_pool2d_with_indices",
-        [x],
-        [(shape, x.dtype), (shape, INT64)],
-        backward=backward,
-        differentiable=1,
-    )
-    return pooled
-
-
-@in_torch
-def avg_pool2d(
-    x: Any,
-    kernel: int,
-    stride: int,
-    padding: int = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> Any:
-    """The mean of each kernel of places of x [B, C, H, W]."""
-
-    def backward(g: Any) -> tuple[Any]:
-        return (launch("avg_pool2d_backward", [g, x], x.shape, x.dtype),)
-
-    return launch("avg_pool2d", [x], _pooled(x, kernel, stride, padding), x.dtype, backward=backward)
-
-
-@in_torch
-def group_norm(x: Any, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
-    """Groups of the channels of x [B, C, …], each normalized over all its places."""
-    rows = (x.shape[0], groups)
-
-    def backward(g: Any, *_: Any) -> tuple[Any, ...]:
-        return launch_gradients("native_group_norm_backward", [g, x, weight], (x, weight, bias))
-
-    return launch_many(
-        "native_group_norm",
-        [x, weight, bias],
-        [(x.shape, x.dtype), (rows, x.dtype), (rows, x.dtype)],
-        backward=backward,
-        differentiable=1,
-    )[0]
-
-
-@in_torch
-def roll(x: Any, shifts: Sequence[int], dims: Sequence[int]) -> Any:
-    """x with its entries moved around along axes."""
-
-    def backward(g: Any) -> tuple[Any]:
-        return (roll(g, [-shift for shift in shifts], dims),)
-
-    return launch("roll", [x], x.shape, x.dtype, backward=backward)

@@ -152,7 +152,6 @@ def _curve(name: str, *options: str, kernel: str = "") -> None:
 
 
 _curve("silu")
-_curve("hardsigmoid")
 _curve("hardswish")
 _curve("gelu", "approximate")
 _curve("softplus", "beta", "threshold")

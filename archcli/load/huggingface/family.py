@@ -20,8 +20,35 @@ from archcli.load.huggingface.weights.map import Weights
 CLASS_DEFAULTS = Path(__file__).with_name("class_defaults.json")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
+NOWHERE = -1
+"""In the place of a token: how vectors of a tower stand in the prompt is not known."""
+
 Reader = Callable[[Config], Mapped]
 """A function from a config.json to a mapping such as YAML holds, of a whole model or of a part of it."""
+
+
+class TowerRow(NamedTuple):
+    """A part of a file beside its language model: how it is read, and how its vectors stand in the prompt.
+
+    reader: a file of `towers/` and its function, such as .llava:gemma3; of a package of yours, such as
+        my_package.towers:eye; empty for a part that is not counted.
+    key: of the part in the file.
+    joins: further keys that the reader reads: parts of its projector.
+    optional: the class has the tower only where the file states it; others it makes of defaults.
+    token: the class's default of the token in whose place vectors stand; None for none, NOWHERE if unknown.
+    sections: pairs of rotary heads that turn by time, row and column, by default.
+    in_turn: these pairs turn by time, row and column in turn.
+    names: the names of its tensors in `weights/towers.py`.
+    """
+
+    reader: str = ""
+    key: str = "vision_config"
+    joins: tuple[str, ...] = ()
+    optional: bool = False
+    token: int | None = NOWHERE
+    sections: tuple[int, ...] = ()
+    in_turn: bool = False
+    names: str = ""
 
 
 class Family(NamedTuple):
@@ -34,7 +61,7 @@ class Family(NamedTuple):
     defaults: those that class_defaults.json does not say, or says otherwise; None takes a key away.
     defaults_of: the model_type whose class has the defaults, where it is another's.
     headed: classes with an output head that no ending of their name tells.
-    towers: keys of parts that are not counted, beside the language model.
+    towers: parts of its file beside the language model.
     ties_unstored_head: a checkpoint without a head is a tied model's, whatever the file says.
     reads_per_layer: per_layer_config is read.
     """
@@ -46,7 +73,7 @@ class Family(NamedTuple):
     defaults: Mapping[str, Any] = NOTHING
     defaults_of: str = ""
     headed: tuple[str, ...] = ()
-    towers: tuple[str, ...] = ()
+    towers: tuple[TowerRow, ...] = ()
     ties_unstored_head: bool = False
     reads_per_layer: bool = False
 

@@ -85,7 +85,7 @@ def import_config(
     mapping = part.with_head(family.mapping(family.of_class(config)))
     # a classifier of images takes the tower alone
     towers = () if mapping.get("kind") == "media_encoder" else family.towers
-    note_towers(config, towers)
+    note_towers(config, [tower.key for tower in towers])
     if mapping.get("kind", "decoder") not in HEADLESS:
         mapping = _with_head(mapping, config, (*family.headed, *part.headed))
     inner = stated_quantization(config)
@@ -205,11 +205,13 @@ def weight_map(data: Any, file: str = "config.json") -> WeightMap:
 
 def _naming_towers(weights: WeightMap, whole: Config, text: Config) -> WeightMap:
     """The map with the names of the towers of a wrapper's file, where all are known."""
-    from archcli.load.huggingface.weights.towers import tower_names  # of files with towers alone
+    # of files with towers alone
+    from archcli.load.huggingface.towers.beside import tower_rows
+    from archcli.load.huggingface.weights.towers import tower_names
 
     family, inner = _family(text), innermost(whole)
     mapping = _with_towers(whole, family.mapping(family.of_class(text)), text.data)
-    names = tower_names(inner.model_type, inner.data, mapping.get("towers", ()))
+    names = tower_names(tower_rows(inner.model_type), inner.data, mapping.get("towers", ()))
     return WeightMap(weights.rules, weights.wrapped, weights.ties_unstored, names)
 
 

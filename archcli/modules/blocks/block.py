@@ -119,11 +119,6 @@ class Block(Holder):
         return grid
 
     @property
-    def leading(self) -> int:
-        """How many tokens it puts in front of those that it reads."""
-        return 0
-
-    @property
     def streams(self) -> Number:
         """How many residual streams it works on."""
         return 1

@@ -146,6 +146,3 @@ class BottleneckAttention(MultiHeadAttention):
         yield from super().check()
         if self.blocks:
             yield Conflict("bottleneck-blocks", "blocks", "its matrices are whole", "leave blocks out")
-
-
-__all__ = ["AffineNorm", "BottleneckAttention", "BottleneckBlock"]

@@ -26,7 +26,7 @@ class LightConvolution(Module):
 
     Conformer, Gulati et al. 2020, arXiv:2005.08100 section 2.2. `width` C is D where it is left out. `bias`
     biases up, gate and down, `conv_bias` the convolution, which is `causal` where it sees earlier tokens
-    alone; of an even kernel the longer side is `longer`. `gated_bias` adds a trained vector to both
+    alone. `gated_bias` adds a trained vector to both
     branches once more, `mixes` a matrix with bias follows the convolution, `overlong` computes the kernel -
     1 tokens behind the last, which are left out (Phi-4).
     """
@@ -37,7 +37,6 @@ class LightConvolution(Module):
     bias: bool = False
     conv_bias: bool = False
     causal: bool = False
-    longer: Literal["before", "after"] = "before"
     norm: Norm | None = BatchNorm()
     gate: Activation = Sigmoid()
     activation: Activation = SiLU()
@@ -48,8 +47,7 @@ class LightConvolution(Module):
     def forward(self, x: Tensor) -> Tensor:
         """[B, T, D] to [B, T, D]."""
         y = self._gated(x, x.shape[-1] if self.width is None else self.width)
-        before = self.kernel // 2 if self.longer == "before" else (self.kernel - 1) // 2
-        before = self.kernel - 1 if self.causal else before
+        before = self.kernel - 1 if self.causal else self.kernel // 2
         after = self.kernel - 1 if self.overlong else self.kernel - 1 - before
         y = DepthwiseConv1d("conv", self.kernel, before, after, self.conv_bias)(y, group="depthwise_conv")
         if self.mixes:
@@ -86,15 +84,14 @@ class ConformerBlock(Block):
 
     Conformer, Gulati et al. 2020, arXiv:2005.08100 section 2; the halves are those of Macaron networks
     (arXiv:1906.02762). Both networks are of the kind of `ffn`, with weights of their own. `network_weights`
-    are the factors of the stream and of what a network adds to it, `convolution_weights` those of the
-    convolution (LASR). `normed` both normalizes what networks and attention add (Gemma 4). `conditioned` n
-    adds W2 softmax(W1 x + b1) + b2 behind the layer, W1 [n, D] (self-conditioned CTC, arXiv:2104.02724).
+    are the factors of the stream and of what a network adds to it. `normed` both normalizes what networks and
+    attention add (Gemma 4). `conditioned` n adds W2 softmax(W1 x + b1) + b2 behind the layer, W1 [n, D]
+    (self-conditioned CTC, arXiv:2104.02724).
     """
 
     kind: Literal["conformer"] = "conformer"
     convolution: LightConvolution
     network_weights: Pair = (1.0, 0.5)
-    convolution_weights: Pair = (1.0, 1.0)
     normed: Literal["before", "both"] = "before"
     conditioned: Size | None = None
 
@@ -108,7 +105,7 @@ class ConformerBlock(Block):
             y, _ = mixer(self.norm(x, name=f"{step}_norm"), context, name=step)
             x = self._joined(x, self._after(y, step), step, (1.0, 1.0))
         y = self.convolution(self.norm(x, name="convolution_norm"), name="convolution")
-        x = self._joined(x, y, "convolution", self.convolution_weights)
+        x = self._joined(x, y, "convolution", (1.0, 1.0))
         x = self.norm(self._network(x, "ffn"), name="final_norm")
         return x if self.conditioned is None else self._conditioned(x, self.conditioned), None
 
@@ -143,6 +140,3 @@ class ConformerBlock(Block):
         yield from self.check_stateless("conformer")
         if self.mixing is None or self.ffn is None:
             yield Conflict("conformer-parts", "ffn", "it has attention and networks", "state both")
-
-
-__all__ = ["ConformerBlock", "LightConvolution"]

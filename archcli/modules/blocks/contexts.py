@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Literal, cast
 
-from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.attention.grouped import MultiHeadAttention
 from archcli.modules.positions.relative import RelativeKey, RelativeVector
@@ -19,7 +18,6 @@ from archcli.ops import (
     CutSpans,
     Distances,
     Einsum,
-    GateBias,
     JoinSpans,
     Linear,
     MaskSpans,
@@ -111,36 +109,3 @@ class BlockContextAttention(MultiHeadAttention):
         if self.pads_tokens and self.before:
             what = "tokens that are padded to blocks have none before them"
             yield Conflict("block-before", "before", what, "leave before out")
-
-
-class GatedBiasAttention(MultiHeadAttention):
-    """Attention whose stack's score_bias is multiplied by a gate of each query and head.
-
-    WavLM, arXiv:2110.13900 section 3.2: the gate is a (c r - 1) + 2, a and r of eight numbers that a matrix
-    makes of the query's part of x, c a trained number of each head.
-    """
-
-    title: ClassVar[str] = "Attention with a gated bias"
-    short_title: ClassVar[str] = "gated bias"
-    kind: Literal["gated_bias"] = "gated_bias"  # type: ignore[assignment]
-    causal: bool = False
-
-    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
-        """[B, T, D] to [B, T, D]."""
-        if context is None or context.bias is None:
-            raise ArchError("attention of kind gated_bias gates the score_bias of its stack", "state one")
-        gates = Linear("gate_proj", GATES, True)(SplitHeads("gate_heads", self.n_heads)(x))
-        factors = Parameter("gate_factor", (1, self.n_heads, 1, 1))(x)
-        gated = GateBias("gated_bias")(gates, factors, context.bias)
-        return super().forward(x, context._replace(bias=None, relative=gated))
-
-    def own_bias(self, context: Context, q: Tensor, k: Tensor, scale: float) -> Tensor | None:
-        """The gated bias [B, H, T, S]."""
-        return context.relative
-
-
-GATES = 8
-"""Numbers that both gates of a query in a head are made of."""
-
-
-__all__ = ["BlockContextAttention", "GatedBiasAttention"]

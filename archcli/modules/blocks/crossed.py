@@ -107,6 +107,3 @@ class TileEmbedding(Block):
         if self.mixing is not None or self.ffn is not None:
             what = "a layer that adds vectors of tiles has no mixer and no network"
             yield Conflict("tile-parts", "ffn", what, "leave them out")
-
-
-__all__ = ["GatedPreNorm", "PerceiverBlock", "TileEmbedding"]

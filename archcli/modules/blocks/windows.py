@@ -1,19 +1,18 @@
-"""Attention within windows of a grid of places, every other layer's windows moved by half their side.
+"""Attention within windows of a grid of places, of channels, and along the axes of a grid.
 
 B batch, h and w rows and columns, s side of a window, W windows, C channels, H heads, T = s s places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
-from archcli.arith import Number, ceil_div, is_whole
+from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.attention.grouped import ProjectedAttention
 from archcli.modules.positions.relative import ScoreBias
-from archcli.modules.spec.base import Conflict, Size
+from archcli.modules.spec.base import Size
 from archcli.modules.spec.context import Context
 from archcli.modules.spec.values import Interval
 from archcli.ops import (
@@ -21,12 +20,10 @@ from archcli.ops import (
     ChannelTokens,
     CutWindows,
     FlattenPlaces,
-    GridBias,
     JoinChannels,
     JoinWindows,
     Linear,
     Mask,
-    MaskShifted,
     PatchWindows,
     Positions,
     SplitHeads,
@@ -37,19 +34,12 @@ Side = Annotated[int, Interval(ge=1)]
 
 
 class GridWindowAttention(ProjectedAttention):
-    """Attention of the places of each window of `side` x `side`, with a bias for each difference.
-
-    Swin, arXiv:2103.14030 section 3.2. `shifted` moves the windows by half a side; on a grid that is no
-    larger than a window they stay. Scores of places that the move brought together are computed, and lose
-    100. `differences` false leaves the bias out (DaViT).
-    """
+    """Attention of the places of each window of `side` x `side`. DaViT, arXiv:2204.03645 section 3.3."""
 
     title: ClassVar[str] = "Window attention"
     short_title: ClassVar[str] = "window attention"
     kind: Literal["grid_window"] = "grid_window"
     side: Side
-    shifted: bool = False
-    differences: bool = True
 
     @property
     def kv_heads(self) -> Number:
@@ -59,39 +49,9 @@ class GridWindowAttention(ProjectedAttention):
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """[B, h, w, C] to [B, h, w, C]."""
         h, w = x.shape[1:3]
-        # a formula may have symbols for the grid: then windows are taken to fit
-        known = is_whole(h) and is_whole(w)
-        # without differences windows may reach beyond the grid
-        if known and self.differences and min(h, w) < self.side:
-            what = f"a grid of {h} x {w} places is smaller than a window of {self.side} x {self.side}"
-            raise ArchError(what, "give a larger image")
-        alone = known and min(h, w) == self.side
-        shift = self.side // 2 if self.shifted and not alone else 0
-        windows = CutWindows("windows", self.side, shift)(x)
-        y, _ = super().forward(windows, self._within(windows, (h, w), shift))
-        return JoinWindows("grid", (h, w), self.side, shift)(y), None
-
-    def _within(self, windows: Tensor, grid: tuple[Number, Number], shift: int) -> Context:
-        """What windows of a grid are given: their places, and the bias on their scores."""
-        positions = Positions("places")(windows)
-        if not self.differences:
-            return Context(positions)
-        bias = GridBias("score_bias", self.n_heads, (self.side, self.side))(positions, group=ScoreBias.group)
-        if not shift:
-            return Context(positions, bias=bias)
-        padded = (ceil_div(grid[0], self.side) * self.side, ceil_div(grid[1], self.side) * self.side)
-        return Context(positions, relative=MaskShifted("shifted", padded, self.side, shift)(bias, windows))
-
-    def check(self) -> Iterator[Conflict]:
-        """Conflict: windows that move, without the bias that their mask is added to."""
-        yield from super().check()
-        if self.shifted and not self.differences:
-            what = "scores of windows that move are masked in their bias"
-            yield Conflict("shifted-bias", "differences", what, "leave differences out, or shifted")
-
-    def own_bias(self, context: Context, q: Tensor, k: Tensor, scale: float) -> Tensor | None:
-        """The bias [B W, H, T, T] of windows that are masked, or None."""
-        return context.relative
+        windows = CutWindows("windows", self.side)(x)
+        y, _ = super().forward(windows, Context(Positions("places")(windows)))
+        return JoinWindows("grid", (h, w), self.side)(y), None
 
 
 class PatchWindowAttention(ProjectedAttention):
@@ -185,6 +145,3 @@ class AxisAttention(ProjectedAttention):
             raise ArchError("differences of rows and columns need a grid of places")
         bias: Tensor = AxisBias("axis_bias", context.grid)(q, group=ScoreBias.group)
         return bias
-
-
-__all__ = ["AxisAttention", "ChannelAttention", "GridWindowAttention", "PatchWindowAttention"]

@@ -132,26 +132,18 @@ class ResidualPostNorm(SerialBlock):
 
     OLMo 2, arXiv:2501.00656 section 2.1.
 
-    Differs from PostNorm in leaving the residual stream itself unnormalized. `layer_scale` is what the
-    trained numbers of each channel start at that multiply what it adds (FocalNet).
+    Differs from PostNorm in leaving the residual stream itself unnormalized.
     """
 
     kind: Literal["norm_after"] = "norm_after"
-    layer_scale: Positive | None = None
 
     def before(self, x: Tensor, name: str) -> Tensor:
         """x."""
         return x
 
     def after(self, x: Tensor, y: Tensor, name: str) -> Tensor:
-        """x + N y, or x + c N y."""
-        y = self.norm(y, name=f"{name}_norm")
-        if self.layer_scale is not None:
-            from archcli.ops import TrainedScale  # rare: encoders of images
-
-            scale = TrainedScale(f"{name}_layer_scale", per_channel=True, start=self.layer_scale)
-            y = scale(y, group="norms")
-        return self._add(x, y, name)
+        """x + N y."""
+        return self._add(x, self.norm(y, name=f"{name}_norm"), name)
 
 
 class Parallel(Block):

@@ -78,15 +78,6 @@ class FrontEnd(Module):
         """How many vectors T a medium becomes."""
         raise NotImplementedError
 
-    @property
-    def squeezed(self) -> Number:
-        """How many positions in a row become one; None where they stay."""
-        return None
-
-    def unsqueezed(self, shape: Shape) -> Number:
-        """How many vectors there were of what is read, before neighbours were joined; None where none are."""
-        return None
-
     def places_of(self, medium: Medium) -> tuple[int, int] | None:
         """Rows and columns of the grid that a medium becomes; None where it becomes a sequence."""
         return None
@@ -198,8 +189,8 @@ class Patched(FrontEnd):
         return InputSpec((batch_size, self.in_channels, *medium.size), "features")
 
     def grid_read(self, shape: Shape) -> Any:
-        """(h, w) of [B, C, H, W]; of a spectrogram, which has one length, that of training."""
-        return self.grid(shape[2:] if len(shape) > AXES else self.image_size)
+        """(h, w) of [B, C, H, W]."""
+        return self.grid(shape[2:])
 
     def places_of(self, medium: Medium) -> tuple[int, int] | None:
         """(h, w) where layers are given a grid."""
@@ -362,6 +353,3 @@ class TiledPatches(Patched):
         if not plain or self.teacher_token or self.registers or self.flat or self.stride or self.keeps_grid:
             what = "tiles have a class token each, trained positions, and patches side by side"
             yield Conflict("tiles-alike", "tiles", what, "leave other fields of patches out")
-
-
-__all__ = ["FrontEnd", "PatchEmbedding", "Patched", "TiledPatches"]

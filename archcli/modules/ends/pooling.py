@@ -18,12 +18,10 @@ from archcli.ops import (
     Bidirectional,
     Concat,
     KeepFirst,
-    KeepToken,
     Linear,
     MeanTokens,
     MergeHeads,
     Positions,
-    Scale,
     SplitHeads,
     TrainedTokens,
 )
@@ -59,19 +57,6 @@ class FirstToken(Pooling):
         if self.dense:
             y = self.activation(Linear("dense", x.shape[-1], True)(y), name="activation")
         return y
-
-
-class FirstTwo(Pooling):
-    """The mean of the first two tokens, a class and a teacher's, normalized by `norm` (AST)."""
-
-    kind: Literal["first_two"] = "first_two"
-    norm: Norm | None = None
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[B, T, D] to [B, 1, D]."""
-        both = Add("both")(KeepToken("first", 0)(x), KeepToken("second", 1)(x))
-        y: Tensor = Scale("mean", 0.5)(both)
-        return y if self.norm is None else self.norm(y, name="norm")
 
 
 class MeanToken(Pooling):
@@ -151,14 +136,3 @@ class AttentionPooling(Pooling):
         normed = y if self.norm is None else self.norm(y, name="norm")
         total: Tensor = Add("ffn_residual")(y, self.ffn(normed, name="ffn"))
         return total
-
-
-__all__ = [
-    "AttentionPooling",
-    "BesidePooling",
-    "FirstAndMean",
-    "FirstToken",
-    "FirstTwo",
-    "MeanToken",
-    "Pooling",
-]

@@ -287,18 +287,3 @@ def run_steps(steps: tuple[ProjectorStep, ...], x: Tensor, places: Places, name:
         x = step(x, places, name=f"{name}.{number}")
         places = step.places_after(places)
     return x
-
-
-__all__ = [
-    "ActivationStep",
-    "ConvolveStep",
-    "DropStep",
-    "LinearStep",
-    "MergeStep",
-    "NetworkStep",
-    "NormStep",
-    "PoolStep",
-    "ProjectorStep",
-    "RepeatStep",
-    "QueryWindowsStep",
-]

@@ -102,36 +102,6 @@ class PlainFrames(FramesEnd):
         return projected
 
 
-class ProjectedFrames(FramesEnd):
-    """y = W2 act(conv2 act(conv1 act(W1 x))): convolutions of projected frames. LASR.
-
-    Both have `kernel` taps and `stride`, without padding; the second has `channels`.
-    """
-
-    kind: Literal["projected_frames"] = "projected_frames"
-    n_mels: Size = 128
-    channels: Size = 256
-    kernel: Size = 5
-    stride: Size = 2
-    activation: Activation = ReLU()
-
-    def length(self, frames: int) -> int:
-        """Behind both convolutions."""
-        for _ in range(2):
-            frames = (frames - self.kernel) // self.stride + 1
-        return frames
-
-    def forward(self, x: Tensor, d_model: Number) -> Tensor:
-        """[B, F, M] to [B, T, D]."""
-        y = self.activation(Linear("in_proj", d_model, True)(x), name="activation0")
-        y = Transpose("first")(y)
-        for i, channels in enumerate((d_model, self.channels), 1):
-            y = Conv1d(f"conv{i}", channels, self.kernel, stride=self.stride)(y)
-            y = self.activation(y, name=f"activation{i}")
-        projected: Tensor = Linear("project", d_model, True)(Transpose("last")(y))
-        return projected
-
-
 class ChunkedFrames(FramesEnd):
     """Base of front ends that convolve a spectrogram in chunks of `chunk` frames, each by itself.
 
@@ -296,12 +266,3 @@ class SubsampledSpectrogram(ChunkedFrames):
         if self.separable and len(set(self.channels)) > 1:
             what = "separable layers keep the number of channels"
             yield Conflict("separable-channels", "channels", what, "state equal ones")
-
-
-__all__ = [
-    "CausalSpectrogram",
-    "ChunkedSpectrogram",
-    "PlainFrames",
-    "ProjectedFrames",
-    "SubsampledSpectrogram",
-]

@@ -85,6 +85,3 @@ class WavePyramid(FrontEnd):
         if not all(network.can_be_expert for network in self.networks):
             what = "networks of a pyramid neither are mixtures nor carry a state"
             yield Conflict("pyramid-networks", "networks", what, "use kind mlp or glu")
-
-
-__all__ = ["WavePyramid"]

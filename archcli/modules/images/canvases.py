@@ -108,6 +108,3 @@ def _cuts(side: int, parts: int) -> tuple[tuple[int, int], tuple[int, int]]:
     """(pixels, how many) of equal parts of a side, and of the last, which takes what is left."""
     each = side // parts
     return (each, parts - 1), (side - each * (parts - 1), 1)
-
-
-__all__ = ["CoveringTiles", "PaddedGrid"]

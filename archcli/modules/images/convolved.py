@@ -55,6 +55,3 @@ class GridConvolution(Mixer):
         if self.kernel % 2 == 0:
             what = "an even kernel has no middle"
             yield Conflict("grid-conv-kernel", "kernel", what, "state an odd one")
-
-
-__all__ = ["GridConvolution"]

@@ -179,6 +179,3 @@ class FramedStep(ProjectorStep):
         begun = PrependTokens("begin")(x)
         framed: Tensor = PrependTokens("end", after=begun.shape[1])(begun)
         return framed
-
-
-__all__ = ["FramedStep", "JoinTilesStep", "RowEndsStep", "StepsBlock", "WindowMergerStep"]

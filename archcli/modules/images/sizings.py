@@ -351,16 +351,3 @@ class LargestMultiple(ImageSizing):
         elif not sides[1]:
             sides = [min(height // width * n, longest), n]
         return Pieces(1, (sides[0], sides[1]))
-
-
-__all__ = [
-    "CanvasTiles",
-    "ExactMultiple",
-    "FixedSize",
-    "ImageSizing",
-    "LargestMultiple",
-    "LongestSide",
-    "NearestMultiple",
-    "PinnedTiles",
-    "SplitLongest",
-]

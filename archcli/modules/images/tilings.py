@@ -353,17 +353,3 @@ class UnknownSizing(ImageSizing):
         """ArchError: tokens of a whole image are not known."""
         what = f"an image of {size[0]} x {size[1]} is not read: {self.why}"
         raise ArchError(what, "ask for its text alone")
-
-
-__all__ = [
-    "BetweenSides",
-    "UnknownSizing",
-    "CroppedTiles",
-    "GridBudget",
-    "PatchBudget",
-    "PatchRange",
-    "SlicedSquares",
-    "TilesBeyond",
-    "WindowTiles",
-    "WithinBounds",
-]

@@ -121,6 +121,3 @@ def token_of(tower: Tower) -> int:
             f"{tower.part} states no token, in whose place its vectors stand", "add token: its id"
         )
     return tower.token
-
-
-__all__ = ["by_tower", "read_media", "token_of", "why_not_run"]

@@ -16,7 +16,6 @@ from archcli.modules.ends.pooling import Pooling
 from archcli.modules.models.model import Model
 from archcli.modules.models.stack import AXES, UNREAD, Cached, Group, Stack
 from archcli.modules.models.tower import TowerModel
-from archcli.modules.networks.activation import Activation
 from archcli.modules.spec.base import Conflict, Count, Size
 from archcli.modules.spec.context import Context
 from archcli.modules.spec.request import InputSpec, Medium, Request
@@ -25,10 +24,8 @@ from archcli.ops import (
     FlattenPlaces,
     KeepToken,
     Linear,
-    PadTokens,
     PoolBlocks,
     Positions,
-    Regroup,
     Scale,
 )
 
@@ -81,10 +78,9 @@ class MediaEncoder(Model, Stack, TowerModel):
     makes one vector of the hidden states. `projection` is the width of the space that it shares with texts,
     to which a matrix leads (CLIP, arXiv:2103.00020). `n_labels` is a classifier of it, or without pooling of
     every token. With `teacher` a second classifier reads the second token, and the answer is the mean of
-    both (DeiT, arXiv:2012.12877 section 4); `second_classifier` reads what the first does (SwiftFormer).
+    both (DeiT, arXiv:2012.12877 section 4).
     Each `averaged` vectors in a row become their mean before the final norm (Qwen2-Audio, arXiv:2407.10759).
-    Where the front end squeezes positions, `upsampling` is the activation behind the matrix that makes as
-    many of them again (SEW, arXiv:2109.06870 section 4.2). Layers state `causal: false`, unless the front end
+    Layers state `causal: false`, unless the front end
     is causal; without any the language model reads what the front end makes (Fuyu). Nothing is cached or
     generated.
     """
@@ -98,9 +94,7 @@ class MediaEncoder(Model, Stack, TowerModel):
     projection: Size | None = None
     n_labels: Size | None = None
     teacher: bool = False
-    second_classifier: bool = False
     averaged: Size | None = None
-    upsampling: Activation | None = None
 
     @property
     def is_causal(self) -> bool:
@@ -124,9 +118,6 @@ class MediaEncoder(Model, Stack, TowerModel):
     def tokens_of(self, medium: Medium) -> int:
         """How many hidden states a medium has."""
         medium = self.front_end.medium(Request(media=(medium,)))
-        if self.upsampling is not None:
-            restored: int = self.front_end.unsqueezed(self.front_end.input(1, medium).shape)
-            return restored
         shape = self.front_end.input(1, medium).shape
         grid, made = self.front_end.grid_read(shape), self.grid_made(shape)
         if self.front_end.places_of(medium) is None:
@@ -134,7 +125,7 @@ class MediaEncoder(Model, Stack, TowerModel):
             merged = 0 if grid is None else grid[0] * grid[1] - made[0] * made[1]
             return (self.front_end.tokens(medium) - merged) // (self.averaged or 1)
         h, w = made
-        tokens: int = h * w + sum(block.leading for _, block in self.layers())
+        tokens: int = h * w
         return tokens
 
     def grid_made(self, shape: Shape) -> Any:
@@ -179,7 +170,6 @@ class MediaEncoder(Model, Stack, TowerModel):
         if self.averaged is not None:
             x = PoolBlocks("average", (x.shape[1], 1), (self.averaged, 1))(x)
         x = self.apply_final_norm(x, UNREAD if alone else None)
-        x = x if self.upsampling is None else self._upsampled(x, self.upsampling, tokens.shape)
         unread = None if wanted == "answer" else UNREAD
         y = x if self.pooling is None else self.pooling(x, name="pooling", no_grad=unread)
         if wanted != "answer":
@@ -189,21 +179,9 @@ class MediaEncoder(Model, Stack, TowerModel):
         if self.n_labels is None:
             return y, None
         labels = Linear("classifier", self.n_labels, True)(y, group="classifier")
-        if self.teacher or self.second_classifier:
-            read = KeepToken("second", 1)(x) if self.teacher else y
-            labels = self._with_second(read, labels, self.n_labels)
+        if self.teacher:
+            labels = self._with_second(KeepToken("second", 1)(x), labels, self.n_labels)
         return labels, None
-
-    def _upsampled(self, x: Tensor, activation: Activation, read: Shape) -> Tensor:
-        """[B, T, D] to [B, n, D], n the vectors of what is read before they were squeezed; the last are 0."""
-        width, factor = x.shape[-1], self.front_end.squeezed
-        y = Linear("upsample", factor * width, True)(x, group="upsampling")
-        y = activation(y, name="upsample_activation")
-        y = Regroup("upsampled", x.shape[1] * factor, width)(y)
-        missing = self.front_end.unsqueezed(read) - y.shape[1]
-        whole = is_whole(missing) and missing == 0
-        restored: Tensor = y if whole else PadTokens("upsample_pad", missing)(y)
-        return restored
 
     def _with_second(self, read: Tensor, labels: Tensor, n_labels: Number) -> Tensor:
         """The mean of labels and those of a second classifier."""
@@ -212,19 +190,10 @@ class MediaEncoder(Model, Stack, TowerModel):
         return mean
 
     def check(self) -> Iterator[Conflict]:
-        """Conflicts: a second classifier without a first; upsampling of what is not squeezed."""
+        """Conflict: a second classifier without a first."""
         yield from super().check()
         if self.teacher and (self.n_labels is None or self.pooling is None):
             what = "teacher adds a second classifier to that of the first token"
             yield Conflict(
                 "teacher-labels", "teacher", what, "add n_labels and pooling: first, or leave it out"
             )
-        if self.second_classifier and (self.n_labels is None or self.teacher):
-            what = "a second classifier stands beside that of n_labels, and is no teacher's"
-            yield Conflict("second-classifier", "second_classifier", what, "add n_labels, or leave one out")
-        if self.upsampling is not None and self.front_end.squeezed is None:
-            what = "upsampling makes as many positions again as the front end squeezed, and it squeezes none"
-            yield Conflict("upsampling-squeeze", "upsampling", what, "state squeeze in front_end")
-
-
-__all__ = ["MediaEncoder"]

@@ -309,17 +309,3 @@ class MeanFirstStep(ProjectorStep):
         """[B, T, D] to [B, 1 + T, D]."""
         both: Tensor = ConcatTokens("both")(MeanTokens("mean", 0)(x), x)
         return both
-
-
-__all__ = [
-    "AttentionPoolStep",
-    "GatedStep",
-    "GridTablesStep",
-    "KeepStep",
-    "LatentsStep",
-    "LayersStep",
-    "MeanFirstStep",
-    "QueriesStep",
-    "ReadingStep",
-    "TableStep",
-]

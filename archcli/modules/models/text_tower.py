@@ -72,6 +72,3 @@ class CausalTextTower(TextTower):
 
     is_causal: ClassVar[bool] = True
     kind: Literal["causal_text_tower"] = "causal_text_tower"
-
-
-__all__ = ["CausalTextTower", "TextTower"]

@@ -376,6 +376,3 @@ class Tower(Holder):
 def _piece(medium: Medium, size: tuple[int, ...]) -> Medium:
     """A piece of a medium as an encoder reads it: frames of a video are images."""
     return Medium("image" if medium.kind == VIDEO else medium.kind, tuple(size))
-
-
-__all__ = ["GivenMedium", "Tower", "TowerModel"]

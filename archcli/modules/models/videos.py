@@ -91,6 +91,3 @@ class PatchedFrames(VideoSizing):
             ratio = sqrt(self.least / area)
             h, w = (ceil(side * ratio / n) * n for side in (height, width))
         return h, w
-
-
-__all__ = ["EachFrame", "PatchedFrames", "VideoSizing"]

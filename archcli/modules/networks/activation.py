@@ -33,12 +33,6 @@ class ReLU6(Activation):
     kind: Literal["relu6"] = "relu6"
 
 
-class HardSigmoid(Activation):
-    """min(max(x + 3, 0), 6) / 6: a sigmoid in three pieces. MobileNetV3, arXiv:1905.02244 section 5.2."""
-
-    kind: Literal["hard_sigmoid"] = "hard_sigmoid"
-
-
 class HardSwish(Activation):
     """x min(max(x + 3, 0), 6) / 6. MobileNetV3, arXiv:1905.02244 section 5.2."""
 

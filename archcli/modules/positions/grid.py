@@ -109,6 +109,3 @@ class PaddedTiles(ScoreBias):
         """The bias [1, 1, T, T], which all heads read."""
         bias: Tensor = PairPadding(name, self.tokens, self.padded)(positions)
         return bias
-
-
-__all__ = ["PaddedTiles", "GridDifferences", "GridRope", "SharedGridDifferences"]

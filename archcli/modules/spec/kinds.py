@@ -1,7 +1,7 @@
 """The class of a (family, `kind`), such as norm, rmsnorm, imported when a file first names it.
 
-The library's kinds stand in `table.py`. Others enter by two doors: `register` in Python, and the entry-point
-group `archcli.kinds` of an installed distribution, which is read only where the table lacks a kind.
+The library's kinds stand in its listing.json. Others enter by two doors: `register` in Python, and the
+entry-point group `archcli.kinds` of an installed distribution, which is read only where it lacks a kind.
 """
 
 from __future__ import annotations
@@ -13,15 +13,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from archcli.errors import ArchError, quote
+from archcli.lazy import listing
 from archcli.modules.spec.base import Spec
 from archcli.modules.spec.calls import checked
-from archcli.modules.spec.table import TABLE
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "archcli.kinds"
 """The entry-point group: `kind = "package.module:Class"`."""
+
+LIBRARY = "archcli.modules"
+KINDS: dict[str, dict[str, str]] = listing(LIBRARY)["kinds"]
+"""The name of the library's class by family and kind, in the order in which messages list them."""
 
 IMPLIED: dict[str, dict[str, str]] = {"block": {"use": "shared"}}
 """By family, keys that imply a kind where none is stated: a block with `use` is of kind shared."""
@@ -47,7 +51,7 @@ def register(kind: str, place: str) -> None:
     if registered.setdefault(kind, place) != place:
         raise ArchError(f"kind {kind!r} is registered as {registered[kind]} already", "give it another name")
     # a kind of the library may be free in another family, which only the class itself states
-    if any(kind in names for names in TABLE.values()):
+    if any(kind in names for names in KINDS.values()):
         try:
             _outsider(kind)
         except ArchError:
@@ -57,8 +61,8 @@ def register(kind: str, place: str) -> None:
 
 def find(family: str, kind: str) -> type[Spec] | None:
     """The class for a kind of a family, or None. Imports only that class."""
-    if (place := TABLE.get(family, {}).get(kind)) is not None:
-        return _imported(place)
+    if (name := KINDS.get(family, {}).get(kind)) is not None:
+        return _imported(f"{LIBRARY}:{name}")
     cls = _outsider(kind) if kind else None
     return cls if cls is not None and cls.family == family else None
 
@@ -68,7 +72,7 @@ def kinds(family: str) -> dict[str, type[Spec]]:
 
     Imports them all, and all registered or installed ones.
     """
-    classes = {kind: _imported(place) for kind, place in TABLE.get(family, {}).items()}
+    classes = {kind: _imported(f"{LIBRARY}:{name}") for kind, name in KINDS.get(family, {}).items()}
     for kind in dict.fromkeys([*registered, *(entry.name for entry in _installed())]):
         if (cls := _outsider(kind)) is not None and cls.family == family:
             classes[kind] = cls
@@ -122,7 +126,7 @@ def _unfit(cls: Any, kind: str) -> str:
         return "it is no module that belongs to a family"
     if kind_of(cls) != kind:
         return f"the class says kind {kind_of(cls)!r}"
-    if kind in TABLE.get(cls.family, {}):
+    if kind in KINDS.get(cls.family, {}):
         return f"{cls.family} has that kind already"
     for field in cls.fields.values():
         _ = field.type  # reads the annotation, which nobody may have done yet

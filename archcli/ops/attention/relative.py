@@ -100,41 +100,6 @@ class ClippedBias(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GateBias(Op):
-    """bias'[b, h, i, j] = (a (c_h r - 1) + 2) bias[1, h, i, j], a and r gates of query i in head h.
-
-    Inputs: g [B, T, H, 8], whose halves' sums are a and r behind a sigmoid; c [1, H, 1, 1]; bias [1, H, T,
-    S]. WavLM, arXiv:2110.13900 section 3.2.
-    """
-
-    drawn: ClassVar[str] = "aside"
-    name: str
-
-    def shape(self, g: Shape, c: Shape, bias: Shape) -> Shape:
-        return (g[0], *bias[1:])
-
-    def parts(self, g: Shape, c: Shape, bias: Shape) -> tuple[Part, ...]:
-        m, pairs = prod(g[:3]), prod(self.shape(g, c, bias))
-        # 6 sums, 2 sigmoids, 2 products and 2 sums; of the gradient as many
-        gates = Part("gates", OpClass.ELEMENTWISE, 12 * m, prod(g) + prod(c), m, self._gates_back(g, c))
-        back = (
-            Part("d_0_1", OpClass.ELEMENTWISE, 2 * pairs - m, 2 * pairs, m, wrt=(0, 1)),
-            Part("d_2", OpClass.ELEMENTWISE, pairs, pairs + m, pairs, wrt=2),
-            summed(2, pairs, prod(bias)),
-        )
-        return (gates, Part("product", OpClass.ELEMENTWISE, pairs, prod(bias) + m, pairs, back))
-
-    def _gates_back(self, g: Shape, c: Shape) -> tuple[Part, ...]:
-        m = prod(g[:3])
-        return (Part("d_0", OpClass.ELEMENTWISE, 12 * m, 3 * m, prod(g), wrt=0), summed(1, m, prod(c)))
-
-    def run(self, torch: Any, weights: dict[str, Any], g: Any, c: Any, bias: Any) -> Any:
-        halves = g.transpose(1, 2).unflatten(-1, (2, -1)).sum(-1).sigmoid()
-        a, r = halves[..., :1], halves[..., 1:]
-        return (a * (r * c - 1.0) + 2.0) * bias
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class RelativeKeys(Op):
     """bias[b, h, i, j] = scale * q[b, i, h] . a[clip(j - i, -k, k) + k], a trained table [2k + 1, d].
 

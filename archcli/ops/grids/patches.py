@@ -55,60 +55,6 @@ class Conv2d(Op):
         return nn.Conv2d(x[1], self.out, self.kernel, self.stride, self.padding, **options)
 
 
-STANDARDIZE = 7
-"""FLOPs per number of a kernel: those of a norm without weight and bias (`base.LAYERNORM_FORWARD`)."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StandardizedConv2d(Conv2d):
-    """Convolution whose kernels have mean 0 and variance 1, each over its own numbers.
-
-    Weight standardization, arXiv:1903.10520. `eps` is added to the variance.
-    """
-
-    eps: float = 1e-8
-
-    def parts(self, x: Shape) -> tuple[Part, ...]:
-        taps = prod(self.weights(x)["weight"])
-        gradient = Part("d_weight", OpClass.NORMALIZATION, 9 * taps, 2 * taps, taps, wrt="weight")
-        standard = Part("standardize", OpClass.NORMALIZATION, STANDARDIZE * taps, taps, taps, (gradient,))
-        return (standard, *Conv2d.parts(self, x))
-
-    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
-        kernel = weights["weight"]
-        flat = kernel.flatten(1)
-        standard = torch.nn.functional.layer_norm(flat, flat.shape[1:], None, None, self.eps)
-        return Conv2d.run(self, torch, {**weights, "weight": standard.view(kernel.shape)}, x)
-
-    def leaf(self, nn: Any, x: Shape) -> Any:
-        return None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tubelets(Op):
-    """Frames [B, T, C, H, W] to [B, n, C t p q]: the pixels of each block of t frames of p x q in a row.
-
-    Blocks are ordered by time, then row by row; what fills none is not read.
-    """
-
-    drawn: ClassVar[str] = "view"
-    name: str
-    block: tuple[Number, Number, Number]
-
-    def shape(self, x: Shape) -> Shape:
-        t, p, q = self.block
-        return (x[0], (x[1] // t) * (x[3] // p) * (x[4] // q), x[2] * t * p * q)
-
-    def parts(self, x: Shape) -> tuple[Part, ...]:
-        return (movement("tubelets", prod(self.shape(x)), prod(self.shape(x))),)
-
-    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
-        t, p, q = self.block
-        n, h, w = x.shape[1] // t, x.shape[3] // p, x.shape[4] // q
-        cut = x[:, : n * t, :, : h * p, : w * q].reshape(x.shape[0], n, t, x.shape[2], h, p, w, q)
-        return cut.permute(0, 1, 4, 6, 3, 2, 5, 7).reshape(x.shape[0], n * h * w, x.shape[2] * t * p * q)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class FlattenGrid(View):
     """[B, D, h, w] to [B, h w, D]: places row by row become tokens."""
@@ -177,20 +123,6 @@ class FlattenPlaces(Op):
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x.flatten(1, 2)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FoldPlaces(View):
-    """[B, h w, C] to [B, h, w, C]: tokens are the places of a grid, row by row."""
-
-    name: str
-    grid: Pair
-
-    def shape(self, x: Shape) -> Shape:
-        return (x[0], *self.grid, x[2])
-
-    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
-        return x.reshape(x.shape[0], *map(int, self.grid), x.shape[2])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

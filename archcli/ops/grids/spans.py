@@ -230,16 +230,3 @@ class Softmax(Op):
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x.softmax(-1)
-
-
-__all__ = [
-    "CutSpans",
-    "DepthwiseConv1d",
-    "FlattenFrames",
-    "FramesImage",
-    "JoinSpans",
-    "MaskSpans",
-    "RepeatBatch",
-    "Softmax",
-    "SpanDistances",
-]

@@ -227,6 +227,3 @@ class AxisBias(Op):
         of_rows = torch.einsum("bijhd,ikd->bhijk", places, picked[0])
         of_columns = torch.einsum("bijhd,jkd->bhijk", places, picked[1])
         return (of_rows[..., :, None] + of_columns[..., None, :]).flatten(4, 5).flatten(2, 3)
-
-
-__all__ = ["AxisBias", "AddGridTables", "AddTilePlaces", "AddTileTable", "PairPadding", "TanhScale"]

@@ -143,14 +143,3 @@ class JoinChannels(Op):
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         b, channels, groups, _ = x.shape
         return x.permute(0, 3, 2, 1).reshape(b, *self.grid, groups * channels)
-
-
-__all__ = [
-    "ChannelTokens",
-    "ConcatTokens",
-    "JoinChannels",
-    "JoinNeighbours",
-    "PadTokens",
-    "Regroup",
-    "TakeTokens",
-]

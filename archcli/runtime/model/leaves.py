@@ -64,7 +64,6 @@ MODULES = SimpleNamespace(
     Conv2d=nn.Conv2d,
     Dropout=nn.Dropout,
     Embedding=nn.Embedding,
-    GroupNorm=nn.GroupNorm,
     LayerNorm=nn.LayerNorm,
     Linear=nn.Linear,
     RMSNorm=vars(nn).get("RMSNorm"),

@@ -4,8 +4,8 @@ As EDITS of test_mistakes.py. Lists of kinds are those of the table, in its orde
 """
 
 from archcli.modules import SoftmaxAttention
+from archcli.modules.spec.kinds import KINDS as OF_FAMILIES
 from archcli.modules.spec.kinds import kinds
-from archcli.modules.spec.table import TABLE
 
 
 def listed(words):
@@ -21,7 +21,7 @@ SOFTMAX = listed(name for name, cls in kinds("attention").items() if issubclass(
 FFN = "ffn: {kind: glu, activation: silu, d_ff: 128}"
 
 KINDS = {
-    "kind-missing": ("kind: glu, ", "", f"18:7: missing key kind; one of {', '.join(TABLE['ffn'])}"),
+    "kind-missing": ("kind: glu, ", "", f"18:7: missing key kind; one of {', '.join(OF_FAMILIES['ffn'])}"),
     "kind-misspelt": (
         "kind: gqa",
         "kind: ggqa",
@@ -40,17 +40,17 @@ KINDS = {
     "kind-unknown": (
         "kind: rmsnorm",
         "kind: weight",
-        f"6:14: unknown kind 'weight' of norm; one of {', '.join(TABLE['norm'])}",
+        f"6:14: unknown kind 'weight' of norm; one of {', '.join(OF_FAMILIES['norm'])}",
     ),
     "kind-number": (
         "kind: gqa",
         "kind: 3",
-        f"13:15: kind must be {listed(TABLE['attention'])}, not 3",
+        f"13:15: kind must be {listed(OF_FAMILIES['attention'])}, not 3",
     ),
     "kind-of-model": (
         "name: tiny-llama",
         "kind: mamba",
-        f"1:7: unknown kind 'mamba' of model; one of {', '.join(TABLE['model'])}",
+        f"1:7: unknown kind 'mamba' of model; one of {', '.join(OF_FAMILIES['model'])}",
     ),
     "kind-of-one-without": (
         "tied: false",

@@ -23,13 +23,6 @@ VIT = {
     "image_size": 64,
     "patch_size": 8,
 }
-CONVNEXT = {
-    "model_type": "convnext",
-    "architectures": ["ConvNextModel"],
-    "hidden_sizes": [8, 16, 24, 32],
-    "depths": [1, 1, 1, 1],
-    "image_size": 64,
-}
 SETTINGS = {
     "height and width": (VIT, "ViTImageProcessorPil", {"size": {"height": 48, "width": 64}}),
     "a square": (VIT, "ViTImageProcessorPil", {"size": 56}),
@@ -39,14 +32,8 @@ SETTINGS = {
         {"size": {"shortest_edge": 60}, "crop_size": {"height": 56, "width": 48}, "do_center_crop": True},
     ),
     "what is left out": (VIT, "ViTImageProcessorPil", {"do_normalize": False}),
-    "the class's share": (CONVNEXT, "ConvNextImageProcessorPil", {"size": {"shortest_edge": 96}}),
     "the class's cut": (VIT, "CLIPImageProcessorPil", {"image_processor_type": "CLIPImageProcessor"}),
     "as it is": (VIT, "ViTImageProcessorPil", {"size": {"height": 48, "width": 64}, "do_resize": False}),
-    "cut by its share": (
-        CONVNEXT,
-        "ConvNextImageProcessorPil",
-        {"size": {"shortest_edge": 96}, "crop_pct": 0.875},
-    ),
 }
 IMAGE = (104, 80)
 

@@ -59,12 +59,15 @@ def test_only_the_family_asked_for_is_imported():
 
 SHOWN = (Path(__file__).parents[3] / "docs" / "extending.md").read_text()
 OUTSIDER = re.search(r"```py\n([^`]*FAMILY = Family.*?)```", SHOWN, re.DOTALL)[1] + "NONE = 1\n"
+SEEING = re.search(r"```py\n([^`]*SEEING = Family.*?)```", SHOWN, re.DOTALL)[1]
 
 
 @pytest.fixture
 def _outsiders(tmp_path, monkeypatch):
     places = {"own_family": "own:FAMILY", "odd_family": "own:NONE", "lost_family": "own:NOTHING"}
-    installed(tmp_path, "own", {"own": OUTSIDER}, places, group=registry.GROUP)
+    places |= {"seeing": "my_package:SEEING", "blind": "my_package:BLIND"}
+    lost = 'BLIND = SEEING._replace(towers=(TowerRow("my_package:nothing"),))\n'
+    installed(tmp_path, "own", {"own": OUTSIDER, "my_package": SEEING + lost}, places, group=registry.GROUP)
     monkeypatch.syspath_prepend(tmp_path)
     forget_outsiders(monkeypatch)
 
@@ -81,3 +84,21 @@ def test_an_installed_distribution_has_families_of_its_own():
 def test_what_is_no_family_is_refused(kind, reason):
     with pytest.raises(ArchError, match=reason):
         import_config({"model_type": kind})
+
+
+SEEN = {"hidden_size": 64, "vision_config": {"hidden_size": 48, "num_attention_heads": 4}}
+
+
+@pytest.mark.usefixtures("_outsiders")
+def test_an_outsiders_family_has_a_tower():
+    read = import_config({"model_type": "seeing", "architectures": ["OwnForCausalLM"], **SEEN})
+    [tower] = plain(read.tree)["towers"]
+    assert tower["model"]["d_model"] == 48
+    assert tower["projector"] == [{"kind": "linear", "width": 64, "bias": True}]
+
+
+@pytest.mark.usefixtures("_outsiders")
+def test_a_tower_whose_reader_is_not_there_is_not_counted():
+    read = import_config({"model_type": "blind", "architectures": ["OwnForCausalLM"], **SEEN})
+    assert "towers" not in plain(read.tree)
+    assert any("its reader my_package:nothing cannot be used" in note for note in read.notes)

@@ -206,8 +206,8 @@ MISTAKES = {
         ["groups.0.layer.norm.eps=1e-3"],
         [
             (
-                "--set:1:7: missing key kind; one of rmsnorm, layernorm, batchnorm, groupnorm, "
-                "global_response, self_gated, prescaled_rmsnorm, affine; "
+                "--set:1:7: missing key kind; one of rmsnorm, layernorm, batchnorm, "
+                "self_gated, prescaled_rmsnorm, affine; "
                 "nothing is written there that --set could change"
             )
         ],

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import latent_attention
-from archcli.load.huggingface.parts.decoder import decoder, without_prediction
-from archcli.load.huggingface.parts.experts import (
-    EXPERT_WORDS,
-    after_first_in_steps,
-    by_types,
-    deepseek_experts,
-    some_routed,
-)
-from archcli.load.huggingface.parts.networks import gated, rmsnorm
-from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped
 from archcli.load.huggingface.whole.deepseek_like import INDEXER, index, only_indexed
 
 AXK1_WEIGHTS = {
-    **LLAMA,
-    **MLA,
-    **EXPERTS,
-    **SHARED,
-    **CORRECTED,
+    **hf.LLAMA,
+    **hf.MLA,
+    **hf.EXPERTS,
+    **hf.SHARED,
+    **hf.CORRECTED,
     **{
         f"[model.]layers.*.{mlp}post_mlp_layernorm.weight": "layers.*.ffn.out_norm.weight"
         for mlp in ("", "mlp.")
@@ -34,14 +22,14 @@ AXK1_WEIGHTS = {
 def _axk1(config: Config) -> Mapped:
     """As DeepSeek-V3, with a norm after each mixture of experts."""
     config.ignore("scoring_func", "topk_method")
-    without_prediction(config)
+    hf.without_prediction(config)
     for key in ("q_lora_rank", "norm_topk_prob", "rope_interleave"):
         if config.stated_null(key):
             raise config.error(f"{key} null is not supported", "leave it out, or state a value")
-    attention = latent_attention(config)
-    norm, routed = rmsnorm(config), by_types(config, lambda: after_first_in_steps(config))
-    networks = some_routed(config, routed, lambda: deepseek_experts(config, out_norm=norm))
-    return decoder(config, norm, networks([{"kind": "pre_norm", "attention": attention}] * len(routed)))
+    attention = hf.latent_attention(config)
+    norm, routed = hf.rmsnorm(config), hf.by_types(config, lambda: hf.after_first_in_steps(config))
+    networks = hf.some_routed(config, routed, lambda: hf.deepseek_experts(config, out_norm=norm))
+    return hf.decoder(config, norm, networks([{"kind": "pre_norm", "attention": attention}] * len(routed)))
 
 
 AXK2_PLACES = {"input_layernorm": "attention_norm", "post_attention_layernorm": "ffn_norm"}
@@ -51,12 +39,12 @@ AXK2_PIECES = {
     **dict.fromkeys(("mlp.fc2", "W_up"), "_gate_up"),
 }
 AXK2_WEIGHTS = {
-    **LLAMA,
-    **MLA,
+    **hf.LLAMA,
+    **hf.MLA,
     **INDEXER,
-    **EXPERTS,
-    **SHARED,
-    **CORRECTED,
+    **hf.EXPERTS,
+    **hf.SHARED,
+    **hf.CORRECTED,
     **{
         f"[model.]layers.*.self_attn.{name}_proj.weight": "layers.*.attention.q_gate_proj.weight"
         for name in ("q_gate", "q_b")
@@ -75,16 +63,16 @@ def _axk2(config: Config) -> Mapped:
     The projection of queries makes the output's gate too. Experts are grouped if n_group is stated.
     """
     config.ignore("scoring_func", "topk_method", "rope_interleave", "indexer_rope_interleave")
-    without_prediction(config)
+    hf.without_prediction(config)
     only_indexed(config)
     if config.stated_null("q_lora_rank"):
         raise config.error("q_lora_rank null is not supported", "its queries are made of a latent")
     attention = {
-        **latent_attention(config, "interleaved"),
+        **hf.latent_attention(config, "interleaved"),
         "query_gate": True,
         "index": index(config, "half"),
     }
-    norm = rmsnorm(config)
+    norm = hf.rmsnorm(config)
     layer = {
         "kind": "pre_norm",
         "norm": {**norm, "kind": "self_gated", "rank": config.size("gated_norm_rank")},
@@ -93,12 +81,12 @@ def _axk2(config: Config) -> Mapped:
     grouped = any(config.get(key, default=None) is not None for key in ("n_group", "topk_group"))
     # functions, as a file without dense layers need not have their keys
     by_routing = {
-        True: lambda: {**layer, "ffn": deepseek_experts(config, grouped=grouped)},
-        False: lambda: {**layer, "ffn_norm": norm, "ffn": gated(config)},
+        True: lambda: {**layer, "ffn": hf.deepseek_experts(config, grouped=grouped)},
+        False: lambda: {**layer, "ffn_norm": norm, "ffn": hf.gated(config)},
     }
-    routed = by_types(config, lambda: after_first_in_steps(config))
+    routed = hf.by_types(config, lambda: hf.after_first_in_steps(config))
     layers = {is_routed: by_routing[is_routed]() for is_routed in dict.fromkeys(routed)}
-    return decoder(config, norm, [layers[is_routed] for is_routed in routed])
+    return hf.decoder(config, norm, [layers[is_routed] for is_routed in routed])
 
 
 FAMILIES = {
@@ -106,12 +94,12 @@ FAMILIES = {
         "A.X K1: AXK1Config and AXK1ForCausalLM.",
         _axk1,
         AXK1_WEIGHTS,
-        aliases=EXPERT_WORDS,
+        aliases=hf.EXPERT_WORDS,
     ),
     "axk2": Family(
         "A.X K2, DeepSeek-V3.2 with norms that gate themselves: AXK2Config and AXK2ForCausalLM.",
         _axk2,
         AXK2_WEIGHTS,
-        aliases=EXPERT_WORDS,
+        aliases=hf.EXPERT_WORDS,
     ),
 }

@@ -6,12 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import all_pairs_for_blocks
-from archcli.load.huggingface.weights.map import Auxiliary, Weights
-from archcli.load.huggingface.weights.names import renamed
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, Family, Mapped, Weights
 from archcli.load.huggingface.whole.bart_like import (
     LEARNED,
     Wiring,
@@ -64,7 +60,7 @@ def _bigbird(config: Config) -> Mapped:
     """As PEGASUS with learned positions; the encoder's attention is counted over all pairs."""
     config = _with_own_head(config)
     if not is_decoder_alone(config):
-        all_pairs_for_blocks(config)
+        hf.all_pairs_for_blocks(config)
     wiring = Wiring("pre_norm", TABLE, final_norm=True, norm=False)
     return bart_like(config, wiring, bias=config.flag("use_bias"))
 
@@ -88,7 +84,7 @@ def _bigbird_weights(config: Config) -> Weights:
         f"[model.]encoder.layers.*.self_attn.{theirs}.*": f"encoder.layers.*.attention.{ours}.*"
         for theirs, ours in ENCODER.items()
     }
-    return renamed(bart_weights(config), {**norms, **of_attention})
+    return hf.renamed(bart_weights(config), {**norms, **of_attention})
 
 
 def _m2m_100(config: Config) -> Mapped:
@@ -165,7 +161,7 @@ def _fsmt(config: Config) -> Mapped:
 
 def _fsmt_weights(config: Config) -> Weights:
     """Weight names of both halves."""
-    return renamed(bart_weights(config), {"[model.]decoder.output_projection.weight": "lm_head.weight"})
+    return hf.renamed(bart_weights(config), {"[model.]decoder.output_projection.weight": "lm_head.weight"})
 
 
 FAMILIES = {

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import MOST_LAYERS, Config
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import seen_near, two_sided_windows
-from archcli.load.huggingface.parts.decoder import groups
-from archcli.load.huggingface.weights.map import Auxiliary, Rule, Weights
-from archcli.load.huggingface.weights.names import renamed
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, ConfigValue, Family, Mapped, Rule, Weights
 from archcli.load.huggingface.whole.bart_like import Wiring, bart_like, bart_weights, fairseq_sinusoid
 
 LED = Wiring("post_norm", {"kind": "learned"})
@@ -23,10 +18,10 @@ def _led(config: Config) -> Mapped:
     encoder = whole["encoder"]
     [group] = encoder["groups"]
     attention = {**group["layer"]["attention"], "global_projections": True}
-    layers = seen_near({**group["layer"], "attention": attention}, two_sided_windows(config))
+    layers = hf.seen_near({**group["layer"], "attention": attention}, hf.two_sided_windows(config))
     longest = config.size("max_encoder_position_embeddings")
     position = {"kind": "learned", "max_seq_len": longest}
-    return {**whole, "encoder": {**encoder, "position": position, "groups": groups(layers)}}
+    return {**whole, "encoder": {**encoder, "position": position, "groups": hf.groups(layers)}}
 
 
 def _led_weights(config: Config) -> Weights:
@@ -38,7 +33,7 @@ def _led_weights(config: Config) -> Weights:
         for name in ("query", "key", "value")
         for many, ours in (("", ""), ("_global", "_global"))
     }
-    return renamed(names, {**of_attention, f"{place}.output.*": "encoder.layers.*.attention.o_proj.*"})
+    return hf.renamed(names, {**of_attention, f"{place}.output.*": "encoder.layers.*.attention.o_proj.*"})
 
 
 UNTRAINED = (
@@ -62,16 +57,16 @@ def _nllb_moe(config: Config) -> Mapped:
     for name in ("encoder", "decoder"):
         [group] = whole[name]["groups"]
         layers = _with_experts(config, name, group["layer"], group["n_layers"])
-        whole[name] = {**whole[name], "groups": groups(layers)}
+        whole[name] = {**whole[name], "groups": hf.groups(layers)}
     config.note("a token visits its two best experts; the class of transformers runs the first two for all")
     return whole
 
 
 def _with_experts(config: Config, half: str, layer: Mapped, depth: ConfigValue[int]) -> list[Mapped]:
     """The layers of a half: with a step of 4, layers 3, 7, 11, … have experts; with 0 none."""
-    if depth.value > MOST_LAYERS:
+    if depth.value > hf.MOST_LAYERS:
         raise config.error(
-            f"{depth} layers are beyond reason", f"at most {MOST_LAYERS:,} are read", depth.place
+            f"{depth} layers are beyond reason", f"at most {hf.MOST_LAYERS:,} are read", depth.place
         )
     step = config.count(f"{half}_sparse_step").value
     router: dict[str, Any] = {"scale": _share_left(config)}

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import all_pairs_for_blocks
-from archcli.load.huggingface.weights.map import Auxiliary, Weights
-from archcli.load.huggingface.weights.names import encoder_names, pre_norm_names
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, Family, Mapped, Weights
 from archcli.load.huggingface.whole.bert_like import (
     BERT_HEADS,
     LABELLED,
@@ -37,7 +33,7 @@ def _bert(config: Config) -> Mapped:
 
 def _bert_weights(config: Config) -> Weights:
     """Weight names; an untied head has two biases, one of which no pass reads."""
-    return with_bert_head(config, encoder_names("bert"))
+    return with_bert_head(config, hf.encoder_names("bert"))
 
 
 def _ernie(config: Config) -> Mapped:
@@ -52,7 +48,7 @@ def _ernie_weights(config: Config) -> Weights:
     return with_bert_head(
         config,
         {
-            **encoder_names("ernie"),
+            **hf.encoder_names("ernie"),
             "[ernie.]embeddings.task_type_embeddings.weight": "embedding.more_types_0.weight",
         },
     )
@@ -71,8 +67,8 @@ def _megatron_bert_weights(config: Config) -> Weights:
     return with_bert_head(
         config,
         {
-            **encoder_names("bert", post_norm=False),
-            **pre_norm_names("bert", "attention.ln", "ln", "encoder.ln"),
+            **hf.encoder_names("bert", post_norm=False),
+            **hf.pre_norm_names("bert", "attention.ln", "ln", "encoder.ln"),
         },
     )
 
@@ -112,7 +108,7 @@ def _roc_bert_weights(config: Config) -> Weights:
     return with_bert_head(
         config,
         {
-            **encoder_names("roc_bert"),
+            **hf.encoder_names("roc_bert"),
             **{
                 f"[roc_bert.]embeddings.{name}_embed.weight": ours.get(name, f"{name}_embed.weight")
                 for name in FEATURES
@@ -152,7 +148,7 @@ def _roformer_weights(config: Config) -> Weights:
     return with_bert_head(
         config,
         {
-            **encoder_names("roformer"),
+            **hf.encoder_names("roformer"),
             "[roformer.]embeddings_project.*": "embedding.project_in.*",
             "[roformer.]encoder.embed_positions.weight": Auxiliary("a fixed table of sines and cosines"),
         },
@@ -177,7 +173,7 @@ def _big_bird(config: Config) -> Mapped:
 
     Attention is counted over all pairs, as the class runs it on all but long inputs.
     """
-    all_pairs_for_blocks(config)
+    hf.all_pairs_for_blocks(config)
     bias = True if config.flag("use_bias") else ["o"]
     scale = {"scale": "sqrt_d_model"} if config.flag("rescale_embeddings") else {}
     whole = bert_like(config, "BigBird", BIG_BIRD_HEADS, attention={"bias": bias}, embedding=scale)
@@ -189,7 +185,7 @@ def _big_bird_weights(config: Config) -> Weights:
     return with_bert_head(
         config,
         {
-            **{name: rule for name, rule in encoder_names("bert").items() if rule != "pooler.*"},
+            **{name: rule for name, rule in hf.encoder_names("bert").items() if rule != "pooler.*"},
             "[bert.]pooler.*": "pooler.*",
         },
     )
@@ -218,7 +214,7 @@ def _tapas(config: Config) -> Mapped:
     sizes = config.value("type_vocab_sizes")
     numbers = sizes.value if isinstance(sizes.value, list | tuple) else [None]
     if not all(type(number) is int and number > 0 for number in numbers):
-        what = f"type_vocab_sizes must be a list of whole numbers, not {short_repr(sizes.value)}"
+        what = f"type_vocab_sizes must be a list of whole numbers, not {hf.short_repr(sizes.value)}"
         raise config.error(what, at=sizes.place)
     if len(numbers) != len(config.defaults["type_vocab_sizes"]):
         raise config.error("type_vocab_sizes must have 7 entries", at=sizes.place)
@@ -243,7 +239,7 @@ def _layoutlm_weights(config: Config) -> Weights:
         f"[layoutlm.]embeddings.{side}_position_embeddings.weight": f"embedding.boxes_{side}.weight"
         for side in "xyhw"
     }
-    return with_bert_head(config, {**encoder_names("layoutlm"), **boxes})
+    return with_bert_head(config, {**hf.encoder_names("layoutlm"), **boxes})
 
 
 def _tapas_weights(config: Config) -> Weights:
@@ -253,7 +249,7 @@ def _tapas_weights(config: Config) -> Weights:
         f"[tapas.]embeddings.token_type_embeddings_{i}.weight": f"embedding.{name}.weight"
         for i, name in enumerate(ours)
     }
-    return with_bert_head(config, {**encoder_names("tapas"), **places})
+    return with_bert_head(config, {**hf.encoder_names("tapas"), **places})
 
 
 ABOUT_PAGES = "LayoutLM and TAPAS: LayoutLMConfig, TapasConfig, LayoutLMForMaskedLM, TapasForMaskedLM."

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, Family, Mapped, Parts, Rule, Weights
 from archcli.load.huggingface.weights.auxiliary import TOWER
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
-from archcli.load.huggingface.weights.names import encoder_names, idle, tied_names
 from archcli.load.huggingface.whole.bert_like import bert_like, with_bert_head, with_second_bias
 from archcli.load.huggingface.whole.gpt_like import post_norm_decoder
 
@@ -34,8 +30,8 @@ def _generation(config: Config) -> Mapped:
                 embedding={"token_types": 0},
             ),
         )
-    norm = layernorm(config.number("layer_norm_eps"))
-    ffn = mlp(config, config.size("intermediate_size"), "hidden_act")
+    norm = hf.layernorm(config.number("layer_norm_eps"))
+    ffn = hf.mlp(config, config.size("intermediate_size"), "hidden_act")
     whole = post_norm_decoder(config, norm, ffn, normed=True, head={"bias": True})
     return with_second_bias(config, whole) if config.architecture in GENERATION_HEADED else whole
 
@@ -43,8 +39,12 @@ def _generation(config: Config) -> Mapped:
 def _generation_weights(config: Config) -> Weights:
     """Weight names; an untied head has two biases, one of which no pass reads."""
     tied = bool(config.flag("tie_word_embeddings"))
-    second = tied_names("lm_head.decoder.weight", "lm_head.bias", tied)
-    return {**encoder_names("bert"), "lm_head.decoder.bias": Parts(("lm_head.bias",), again=True), **second}
+    second = hf.tied_names("lm_head.decoder.weight", "lm_head.bias", tied)
+    return {
+        **hf.encoder_names("bert"),
+        "lm_head.decoder.bias": Parts(("lm_head.bias",), again=True),
+        **second,
+    }
 
 
 BLIP_HEADED = ("BlipTextLMHeadModel", "BlipForConditionalGeneration", "ForConditionalGeneration")
@@ -75,11 +75,11 @@ def _blip(config: Config) -> Mapped:
     shapes = (*matrices, *([[width]] * 6))
     whole = post_norm_decoder(
         config,
-        layernorm(config.number("layer_norm_eps")),
-        mlp(config, config.size("intermediate_size"), "hidden_act"),
+        hf.layernorm(config.number("layer_norm_eps")),
+        hf.mlp(config, config.size("intermediate_size"), "hidden_act"),
         normed=True,
         held=dict(zip(BLIP_HELD, shapes, strict=True)),
-        head={"kind": "transformed", "activation": activation(config, "hidden_act"), "bias": True},
+        head={"kind": "transformed", "activation": hf.activation(config, "hidden_act"), "bias": True},
     )
     return with_second_bias(config, whole)
 
@@ -87,10 +87,10 @@ def _blip(config: Config) -> Mapped:
 def _blip_weights(config: Config) -> Weights:
     """Weight names: BERT's, and those of cross-attention to an image."""
     cross_attention: dict[str, Rule] = {
-        f"[bert.]encoder.layer.*.crossattention.{theirs}": idle(f"layers.*.{ours}.weight")
+        f"[bert.]encoder.layer.*.crossattention.{theirs}": hf.idle(f"layers.*.{ours}.weight")
         for ours, theirs in BLIP_HELD.items()
     }
-    names = with_bert_head(config, {**encoder_names("bert"), **cross_attention})
+    names = with_bert_head(config, {**hf.encoder_names("bert"), **cross_attention})
     inside: Weights = {
         f"text_decoder.{name}".replace("[bert.]", "bert."): rule for name, rule in names.items()
     }
@@ -104,13 +104,13 @@ def _git(config: Config) -> Mapped:
         config.note("only the language model is counted: the file states no vision_config")
     else:
         config.note("only the language model is counted (the file itself)")
-    norm = layernorm(config.number("layer_norm_eps"))
-    ffn = mlp(config, config.size("intermediate_size"), "hidden_act")
+    norm = hf.layernorm(config.number("layer_norm_eps"))
+    ffn = hf.mlp(config, config.size("intermediate_size"), "hidden_act")
     return post_norm_decoder(config, norm, ffn, normed=True, head={"bias": True})
 
 
 GIT_WEIGHTS: Weights = {
-    **encoder_names("git"),
+    **hf.encoder_names("git"),
     "[git.]image_encoder.**": Auxiliary(TOWER),
     "[git.]visual_projection.**": Auxiliary(TOWER),
     "[git.]img_temporal_embedding.**": Auxiliary(TOWER),
@@ -135,6 +135,6 @@ FAMILIES = {
         "GIT: GitConfig and GitForCausalLM, with the tower that sees the image.",
         _git,
         GIT_WEIGHTS,
-        towers=("vision_config",),
+        towers=(hf.TowerRow(".crossed:git"),),
     ),
 }

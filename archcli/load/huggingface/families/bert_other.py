@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import layernorm, mlp
-from archcli.load.huggingface.weights.map import Parts, Rule, Weights
-from archcli.load.huggingface.weights.names import TABLES, encoder_names, norm_names, tied_names
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Rule, Weights
 from archcli.load.huggingface.whole.bert_like import (
     LABELLED,
     MASKED,
@@ -77,8 +73,11 @@ def _albert_weights(config: Config) -> Weights:
             places[f"albert_layer_groups.{group}.albert_layers.{j}"] = start + j
         start += times * inner
     return {
-        **{f"[albert.]embeddings.{name}.weight": f"embedding.{ours}.weight" for name, ours in TABLES.items()},
-        **norm_names({"[albert.]embeddings": "embedding.norm", "predictions": "lm_head_norm"}),
+        **{
+            f"[albert.]embeddings.{name}.weight": f"embedding.{ours}.weight"
+            for name, ours in hf.TABLES.items()
+        },
+        **hf.norm_names({"[albert.]embeddings": "embedding.norm", "predictions": "lm_head_norm"}),
         "[albert.]encoder.embedding_hidden_mapping_in.*": "embedding.project_in.*",
         **{
             f"[albert.]encoder.{place}.{name}.*": f"layers.{index}.{ours}.*"
@@ -91,7 +90,7 @@ def _albert_weights(config: Config) -> Weights:
         "sop_classifier.classifier.*": "classifier.*",
         "classifier.*": "classifier.*",
         "qa_outputs.*": "classifier.*",
-        **tied_names(
+        **hf.tied_names(
             "predictions.decoder.weight", "predictions.bias", bool(config.flag("tie_word_embeddings"))
         ),
     }
@@ -119,10 +118,10 @@ def _electra(config: Config) -> Mapped:
 
 ELECTRA_WEIGHTS: Weights = {
     # the base model has no pooler
-    **{name: rule for name, rule in encoder_names("electra").items() if rule != "pooler.*"},
+    **{name: rule for name, rule in hf.encoder_names("electra").items() if rule != "pooler.*"},
     "[electra.]embeddings_project.*": "embedding.project_in.*",
     "generator_predictions.dense.*": "lm_head_transform.*",
-    **norm_names({"generator_predictions": "lm_head_norm"}),
+    **hf.norm_names({"generator_predictions": "lm_head_norm"}),
     "generator_lm_head.*": "lm_head.*",
     "discriminator_predictions.dense.*": "pooler.*",
     "discriminator_predictions.dense_prediction.*": "classifier.*",
@@ -143,10 +142,10 @@ def _rembert(config: Config) -> Mapped:
 
 
 REMBERT_WEIGHTS: Weights = {
-    **encoder_names("rembert"),
+    **hf.encoder_names("rembert"),
     "[rembert.]encoder.embedding_hidden_mapping_in.*": "embedding.project_in.*",
     "cls.predictions.dense.*": "lm_head_transform.*",
-    **norm_names({"cls.predictions": "lm_head_norm"}),
+    **hf.norm_names({"cls.predictions": "lm_head_norm"}),
     "cls.predictions.decoder.*": "lm_head.*",
     "classifier.*": "classifier.*",
     "qa_outputs.*": "classifier.*",
@@ -179,8 +178,8 @@ def _fnet_weights(config: Config) -> Weights:
     return with_bert_head(
         config,
         {
-            **{name: rule for name, rule in encoder_names("fnet").items() if ".attention." not in name},
-            **norm_names({"[fnet.]encoder.layer.*.fourier.output": "layers.*.mixer_norm"}),
+            **{name: rule for name, rule in hf.encoder_names("fnet").items() if ".attention." not in name},
+            **hf.norm_names({"[fnet.]encoder.layer.*.fourier.output": "layers.*.mixer_norm"}),
             "[fnet.]embeddings.projection.*": "embedding.project_in.*",
         },
     )
@@ -198,8 +197,8 @@ DISTILBERT_HEADS = {"Model": (), "ForMaskedLM": ("words",), **LABELLED}
 def _distilbert(config: Config) -> Mapped:
     """As BERT without segment types; eps is 1e-12 whatever the file says."""
     config.ignore("tie_weights_", "sinusoidal_pos_embds", "qa_dropout", "seq_classif_dropout", "output_past")
-    ffn = mlp(config, config.size("hidden_dim"), "hidden_act")
-    return bert_like(config, "DistilBert", DISTILBERT_HEADS, norm=layernorm(1e-12), ffn=ffn, pooled="relu")
+    ffn = hf.mlp(config, config.size("hidden_dim"), "hidden_act")
+    return bert_like(config, "DistilBert", DISTILBERT_HEADS, norm=hf.layernorm(1e-12), ffn=ffn, pooled="relu")
 
 
 DISTILBERT_LAYERS = {
@@ -255,8 +254,8 @@ def _squeezebert(config: Config) -> Mapped:
         "SqueezeBert",
         SQUEEZE_HEADS,
         attention=blocks["attention"],
-        ffn=mlp(config, config.size("intermediate_size"), "hidden_act") | blocks["ffn"],
-        layer={"norm": layernorm(1e-12)},
+        ffn=hf.mlp(config, config.size("intermediate_size"), "hidden_act") | blocks["ffn"],
+        layer={"norm": hf.layernorm(1e-12)},
     )
     return with_second_bias(config, whole)
 
@@ -278,7 +277,7 @@ def _squeezebert_weights(config: Config) -> Weights:
     return with_bert_head(
         config,
         {
-            **{name: rule for name, rule in encoder_names("transformer").items() if ".layer." not in name},
+            **{name: rule for name, rule in hf.encoder_names("transformer").items() if ".layer." not in name},
             "[transformer.]encoder.layers.*.post_attention.layernorm.*": "layers.*.attention_norm.*",
             "[transformer.]encoder.layers.*.output.layernorm.*": "layers.*.ffn_norm.*",
             **names,

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import gated
-from archcli.load.huggingface.weights.map import Parts, Rule, Weights
-from archcli.load.huggingface.weights.names import ROBERTA_HEAD, rotated_names, tied_names
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Rule, Weights
 from archcli.load.huggingface.whole.bert_like import (
     MASKED,
     bert_like,
@@ -27,7 +23,7 @@ GTE_HEADS = {
 
 def _gte(config: Config) -> Mapped:
     """As BERT, with RoPE, a gated network with a biased down projection, and a head with one bias."""
-    ffn, head = gated(config, bias=["down"]), {"activation": "gelu"}
+    ffn, head = hf.gated(config, bias=["down"]), {"activation": "gelu"}
     embedding = {"position": {"kind": "none"}}
     return bert_like(
         config, "Gte", GTE_HEADS, attention=rotated(config, 160000.0), embedding=embedding, ffn=ffn, head=head
@@ -58,13 +54,13 @@ def _gte_weights(config: Config) -> Weights:
         "pooler.dense.*": "pooler.*",
     }
     return {
-        **rotated_names("gte", "attn"),
+        **hf.rotated_names("gte", "attn"),
         **{f"new.{name}": rule for name, rule in names.items()},
         **{f"[gte.]{name}": rule for name, rule in names.items() if name.startswith("encoder.layer.")},
-        **{name: rule for name, rule in ROBERTA_HEAD.items() if name != "lm_head.decoder.bias"},
+        **{name: rule for name, rule in hf.ROBERTA_HEAD.items() if name != "lm_head.decoder.bias"},
         "lm_head.decoder.bias": "lm_head.bias",
         "lm_head.norm.*": "lm_head_norm.*",
-        "lm_head.decoder.weight": tied_names("table", "bias", tied)["table"],
+        "lm_head.decoder.weight": hf.tied_names("table", "bias", tied)["table"],
     }
 
 
@@ -86,7 +82,7 @@ def _jina(config: Config) -> Mapped:
 
 def _jina_weights(config: Config) -> Weights:
     """Weight names: RoBERTa's around layers with Llama's words."""
-    return with_roberta_head(config, rotated_names("roberta", "mixer"))
+    return with_roberta_head(config, hf.rotated_names("roberta", "mixer"))
 
 
 PUBLISHED_WORDS = {
@@ -139,7 +135,7 @@ def _nomic_bert(config: Config) -> Mapped:
         NOMIC_BERT_HEADS,
         attention=rotated(config, 1000.0, bias=False),
         embedding={"position": {"kind": "none"}},
-        ffn=gated(config),
+        ffn=hf.gated(config),
     )
     return with_second_bias(config, whole)
 
@@ -147,7 +143,7 @@ def _nomic_bert(config: Config) -> Mapped:
 def _nomic_bert_weights(config: Config) -> Weights:
     """Weight names: BERT's around layers with Llama's words."""
     head: Weights = {"cls.predictions.transform.layer_norm.*": "lm_head_norm.*"}
-    return with_bert_head(config, rotated_names("nomic_bert", "attn"), head)
+    return with_bert_head(config, hf.rotated_names("nomic_bert", "attn"), head)
 
 
 FAMILIES = {

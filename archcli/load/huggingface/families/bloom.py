@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped, without_none
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import layernorm
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import FUSED
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Weights
 
 BLOOM_ALIASES = {"hidden_size": "n_embed", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer"}
 TRAINED_WITH = (
@@ -28,7 +23,7 @@ def _bloom(config: Config) -> Mapped:
     """Pre-norm, ALiBi, everything biased, a norm after the embeddings, the tanh form of GELU."""
     config.only("apply_residual_connection_post_layernorm", False)
     config.ignore(*TRAINED_WITH)
-    norm = layernorm(config.number("layer_norm_epsilon"))
+    norm = hf.layernorm(config.number("layer_norm_epsilon"))
     heads, width = config.size("num_attention_heads"), config.size("hidden_size")
     layer = {
         "kind": "pre_norm",
@@ -41,7 +36,7 @@ def _bloom(config: Config) -> Mapped:
         },
     }
     longest = config.optional_size("seq_length")
-    return decoder(config, norm, [layer] * config.layers(), embedding={"norm": norm}, max_seq_len=longest)
+    return hf.decoder(config, norm, [layer] * config.layers(), embedding={"norm": norm}, max_seq_len=longest)
 
 
 def _bloom_weights(config: Config) -> Weights:
@@ -51,7 +46,7 @@ def _bloom_weights(config: Config) -> Weights:
         "[transformer.]word_embeddings.weight": "embedding.tokens.weight",
         "[transformer.]word_embeddings_layernorm.*": "embedding.norm.*",
         "[transformer.]h.*.input_layernorm.*": "layers.*.attention_norm.*",
-        "[transformer.]h.*.self_attention.query_key_value.*": Parts(FUSED, groups=heads),
+        "[transformer.]h.*.self_attention.query_key_value.*": Parts(hf.FUSED, groups=heads),
         "[transformer.]h.*.self_attention.dense.*": "layers.*.attention.o_proj.*",
         "[transformer.]h.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
         "[transformer.]h.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
@@ -92,8 +87,8 @@ def _mpt(config: Config) -> Mapped:
         "attention": _mpt_attention(config),
         "ffn": {"kind": "mlp", "d_ff": width.derive(4 * width.value), "activation": "gelu"},
     }
-    norm = layernorm(config.number("layer_norm_epsilon"), bias=False)
-    return decoder(config, norm, [layer] * config.layers())
+    norm = hf.layernorm(config.number("layer_norm_epsilon"), bias=False)
+    return hf.decoder(config, norm, [layer] * config.layers())
 
 
 def _mpt_attention(config: Config) -> Mapped:
@@ -102,7 +97,7 @@ def _mpt_attention(config: Config) -> Mapped:
         inner.only(key, ATTENTION_DEFAULTS[key])
     steepest = inner.number("alibi_bias_max")
     usual = steepest == ATTENTION_DEFAULTS["alibi_bias_max"]
-    return without_none(
+    return hf.without_none(
         {
             "kind": "mha",
             "n_heads": config.size("num_attention_heads"),
@@ -116,7 +111,7 @@ def _mpt_attention(config: Config) -> Mapped:
 MPT_WEIGHTS: Weights = {
     "[transformer.]wte.weight": "embedding.tokens.weight",
     "[transformer.]blocks.*.norm_1.*": "layers.*.attention_norm.*",
-    "[transformer.]blocks.*.attn.Wqkv.*": Parts(FUSED),
+    "[transformer.]blocks.*.attn.Wqkv.*": Parts(hf.FUSED),
     "[transformer.]blocks.*.attn.out_proj.*": "layers.*.attention.o_proj.*",
     "[transformer.]blocks.*.norm_2.*": "layers.*.ffn_norm.*",
     "[transformer.]blocks.*.ffn.up_proj.*": "layers.*.ffn.up_proj.*",

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import even_split
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import encoder_names, norm_names
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Weights
 from archcli.load.huggingface.whole.bert_like import MASKED, bert_like, with_bert_head, with_second_bias
 from archcli.load.huggingface.whole.deberta_like import disentangled
 from archcli.load.huggingface.wrappers.wrapper import TIE
@@ -27,7 +23,7 @@ def _deberta_v2(config: Config) -> Mapped:
     config.ignore("pooler_dropout", "z_steps", "cls_dropout", "padding_idx")
     for key, width in (("embedding_size", "hidden_size"), ("pooler_hidden_size", "hidden_size")):
         config.only(key, config.size(width).value, default=config.size(width))
-    config.only("attention_head_size", even_split(config).value, default=even_split(config))
+    config.only("attention_head_size", hf.even_split(config).value, default=hf.even_split(config))
     if config.count("conv_kernel_size", default=0):
         what = "conv_kernel_size: a convolution beside the first layer is not supported"
         raise config.error(what, at=config.place("conv_kernel_size"))
@@ -77,7 +73,7 @@ def _deberta_v2_weights(config: Config) -> Weights:
             # the pooler is the classifier's, not the base model's; the first one's class has in_proj alone
             **{
                 it: rule
-                for it, rule in encoder_names("deberta").items()
+                for it, rule in hf.encoder_names("deberta").items()
                 if rule != "pooler.*" and not (is_first and SELF in it)
             },
             "pooler.dense.*": "pooler.*",
@@ -89,7 +85,7 @@ def _deberta_v2_weights(config: Config) -> Weights:
             f"{self_attention}.q_bias": "layers.*.attention.q_proj.bias",
             f"{self_attention}.v_bias": "layers.*.attention.v_proj.bias",
             "[deberta.]encoder.rel_embeddings.weight": "relative.weight",
-            **norm_names({"[deberta.]encoder": "relative_norm"}),
+            **hf.norm_names({"[deberta.]encoder": "relative_norm"}),
         },
         {} if config.flag("legacy") else NEW_HEAD,
     )

@@ -4,22 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import Flag, attention, head_dim, latent_attention
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.experts import (
-    EXPERT_WORDS,
-    after_first,
-    best_groups,
-    experts,
-    normalized_by,
-    shared_experts,
-    with_networks,
-)
-from archcli.load.huggingface.parts.networks import gated, rmsnorm
-from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MLA, SHARED
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, attention
 from archcli.load.huggingface.whole.deepseek_like import (
     deepseek_like,
     deepseek_weights,
@@ -44,14 +30,14 @@ DEEPSEEK_DEFAULTS = {
 def _deepseek(config: Config) -> Mapped:
     """MHA or GQA, and fine-grained experts beside shared ones in all layers but the first ones."""
     config.only("scoring_func", "softmax")
-    width = head_dim(config)
+    width = hf.head_dim(config)
     attend = attention(config, width, bias=config.flag("attention_bias"))
     layers = [{"kind": "pre_norm", "attention": attend}] * config.layers()
-    return decoder(
+    return hf.decoder(
         config,
-        rmsnorm(config),
-        with_networks(
-            layers, _deepseek_routed(config), lambda: gated(config), lambda: _deepseek_experts(config)
+        hf.rmsnorm(config),
+        hf.with_networks(
+            layers, _deepseek_routed(config), lambda: hf.gated(config), lambda: _deepseek_experts(config)
         ),
     )
 
@@ -65,10 +51,10 @@ def _deepseek_routed(config: Config) -> list[bool]:
 
 
 def _deepseek_experts(config: Config) -> Mapped:
-    expert = gated(config, width="moe_intermediate_size")
+    expert = hf.gated(config, width="moe_intermediate_size")
     has_shared = config.get("n_shared_experts", default=None) is not None
-    shared = shared_experts(config, expert) if has_shared else None
-    return experts(config, expert=expert, router=normalized_by(config), shared=shared)
+    shared = hf.shared_experts(config, expert) if has_shared else None
+    return hf.experts(config, expert=expert, router=hf.normalized_by(config), shared=shared)
 
 
 def _deepseek_v2(config: Config) -> Mapped:
@@ -79,15 +65,15 @@ def _deepseek_v2(config: Config) -> Mapped:
     config.ignore("norm_topk_prob")  # the class does not normalize whatever norm_topk_prob says
     config = _with_top_k(config)
     bias = config.flag("mlp_bias")
-    attention = latent_attention(config, "interleaved")
-    layer, routed = {"kind": "pre_norm", "attention": attention}, after_first(config)
-    layers = with_networks(
+    attention = hf.latent_attention(config, "interleaved")
+    layer, routed = {"kind": "pre_norm", "attention": attention}, hf.after_first(config)
+    layers = hf.with_networks(
         [layer] * len(routed),
         routed,
-        lambda: gated(config, bias=bias),
+        lambda: hf.gated(config, bias=bias),
         lambda: _deepseek_v2_experts(config, bias=bias),
     )
-    return decoder(config, rmsnorm(config), layers)
+    return hf.decoder(config, hf.rmsnorm(config), layers)
 
 
 def _with_top_k(config: Config) -> Config:
@@ -98,11 +84,11 @@ def _with_top_k(config: Config) -> Config:
     return replace(config, defaults={**config.defaults, "num_experts_per_tok": 1})
 
 
-def _deepseek_v2_experts(config: Config, *, bias: Flag) -> Mapped:
+def _deepseek_v2_experts(config: Config, *, bias: hf.Flag) -> Mapped:
     """Routed and shared experts; `mlp_bias` applies to the shared expert alone."""
-    shared = shared_experts(config, gated(config, width="moe_intermediate_size", bias=bias))
+    shared = hf.shared_experts(config, hf.gated(config, width="moe_intermediate_size", bias=bias))
     scale = config.number("routed_scaling_factor")
-    return experts(
+    return hf.experts(
         config, router={"normalized": False, "scale": scale, **_deepseek_v2_groups(config)}, shared=shared
     )
 
@@ -114,9 +100,9 @@ def _deepseek_v2_groups(config: Config) -> Mapped:
         config.ignore("n_group", "topk_group")
         return {}
     if method != "group_limited_greedy":
-        what = f"topk_method {short_repr(method.value)} is not supported"
+        what = f"topk_method {hf.short_repr(method.value)} is not supported"
         raise config.error(what, "supported: 'greedy' or 'group_limited_greedy'", method.place)
-    return best_groups(config, "max")
+    return hf.best_groups(config, "max")
 
 
 def _deepseek_v3(config: Config) -> Mapped:
@@ -127,7 +113,7 @@ def _deepseek_v3(config: Config) -> Mapped:
     config.only("moe_layer_freq", 1, default=1)
     config.only("scoring_func", "sigmoid", default="sigmoid")
     config.only("topk_method", "noaux_tc", default="noaux_tc")
-    return deepseek_like(config, latent_attention(config), after_first(config))
+    return deepseek_like(config, hf.latent_attention(config), hf.after_first(config))
 
 
 OLD_YARN = "deepseek_yarn"
@@ -147,8 +133,8 @@ def _sarvam_mla(config: Config) -> Mapped:
 def _youtu(config: Config) -> Mapped:
     """Dense layers with the latent attention of DeepSeek-V3."""
     config.ignore("embedding_initializer_range", "mlp_bias")
-    layer = {"kind": "pre_norm", "attention": latent_attention(config), "ffn": gated(config)}
-    return decoder(config, rmsnorm(config), [layer] * config.layers(), tied=True)
+    layer = {"kind": "pre_norm", "attention": hf.latent_attention(config), "ffn": hf.gated(config)}
+    return hf.decoder(config, hf.rmsnorm(config), [layer] * config.layers(), tied=True)
 
 
 def _deepseek_v32(config: Config) -> Mapped:
@@ -165,7 +151,7 @@ FAMILIES = {
     "deepseek": Family(
         "DeepSeekMoE of 2024, whose class is in its repository: DeepseekConfig.",
         _deepseek,
-        {**LLAMA, **EXPERTS, **SHARED},
+        {**hf.LLAMA, **hf.EXPERTS, **hf.SHARED},
         aliases={"num_experts": "n_routed_experts"},
         defaults=DEEPSEEK_DEFAULTS,
         defaults_of="llama",
@@ -173,7 +159,7 @@ FAMILIES = {
     "deepseek_v2": Family(
         "DeepSeek-V2 and V2-Lite: DeepseekV2Config and DeepseekV2ForCausalLM.",
         _deepseek_v2,
-        {**LLAMA, **MLA, **EXPERTS, **SHARED},
+        {**hf.LLAMA, **hf.MLA, **hf.EXPERTS, **hf.SHARED},
         aliases={"num_experts": "n_routed_experts"},
     ),
     **dict.fromkeys(
@@ -182,7 +168,7 @@ FAMILIES = {
             "DeepSeek-V3, R1 and Kimi K2: DeepseekV3Config and DeepseekV3ForCausalLM.",
             _deepseek_v3,
             deepseek_weights,
-            aliases=EXPERT_WORDS,
+            aliases=hf.EXPERT_WORDS,
             defaults_of="deepseek_v3",
         ),
     ),
@@ -190,19 +176,19 @@ FAMILIES = {
         "Sarvam 105B: SarvamMLAConfig, of DeepSeek-V3's class DeepseekV3ForCausalLM.",
         _sarvam_mla,
         deepseek_weights,
-        aliases={**EXPERT_WORDS, "n_shared_experts": "num_shared_experts"},
+        aliases={**hf.EXPERT_WORDS, "n_shared_experts": "num_shared_experts"},
     ),
-    "youtu": Family("Youtu-LLM: YoutuConfig and YoutuForCausalLM.", _youtu, {**LLAMA, **MLA}),
+    "youtu": Family("Youtu-LLM: YoutuConfig and YoutuForCausalLM.", _youtu, {**hf.LLAMA, **hf.MLA}),
     "deepseek_v32": Family(
         "DeepSeek-V3.2, V3 with an indexer in each layer: DeepseekV32Config and DeepseekV32ForCausalLM.",
         _deepseek_v32,
         sparse_deepseek_weights,
-        aliases=EXPERT_WORDS,
+        aliases=hf.EXPERT_WORDS,
     ),
     "glm_moe_dsa": Family(
         "GLM-5, whose layers have an indexer: GlmMoeDsaConfig and GlmMoeDsaForCausalLM.",
         _glm5,
         sparse_deepseek_weights,
-        aliases=EXPERT_WORDS,
+        aliases=hf.EXPERT_WORDS,
     ),
 }

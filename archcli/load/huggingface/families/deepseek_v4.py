@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import positive
-from archcli.load.huggingface.parts.decoder import decoder, without_prediction
-from archcli.load.huggingface.parts.experts import EXPERT_WORDS, experts
-from archcli.load.huggingface.parts.networks import gated, hyper_layer, rmsnorm
-from archcli.load.huggingface.parts.rope import Parameters, parameters, position, rope_parameters
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
-from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, PREDICTION, SHARED
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, ConfigValue, Family, Mapped, Parts, Weights
 
 SLIDING, SPARSE, HEAVY = (
     "sliding_attention",
@@ -39,7 +31,7 @@ UNREAD = """
 def _deepseek_v4(config: Config) -> Mapped:
     """Layers with a window and blocks, and clipped experts, on several streams."""
     config.ignore(*UNREAD.split())
-    without_prediction(config)
+    hf.without_prediction(config)
     layer, networks, types = _layer(config), _networks(config), _types(config)
     attentions = {kind: _attention(config, kind) for kind in dict.fromkeys(types)}
     # one object for equal layers: each is written out once
@@ -48,7 +40,7 @@ def _deepseek_v4(config: Config) -> Mapped:
         made.setdefault((kind, network), {**layer, "attention": attentions[kind], "ffn": networks[network]})
         for kind, network in zip(types, _network_types(config), strict=True)
     ]
-    return decoder(config, rmsnorm(config), layers)
+    return hf.decoder(config, hf.rmsnorm(config), layers)
 
 
 def _types(config: Config) -> list[str]:
@@ -64,10 +56,8 @@ def _types(config: Config) -> list[str]:
     stated = ratios.value if isinstance(ratios.value, list) else []
     # a file states those of its prediction layers too
     if len(stated) < count or any(isinstance(ratio, bool) or ratio not in [*RATIOS] for ratio in stated):
-        what = (
-            f"compress_ratios {short_repr(ratios.value)} do not state 0, 4 or 128 for each of {count} layers"
-        )
-        raise config.error(what, at=ratios.place)
+        what = f"do not state 0, 4 or 128 for each of {count} layers"
+        raise config.error(f"compress_ratios {hf.short_repr(ratios.value)} {what}", at=ratios.place)
     return [RATIOS[ratio] for ratio in stated[:count]]
 
 
@@ -85,24 +75,24 @@ def _network_types(config: Config) -> list[str]:
 def _known(config: Config, key: str, kinds: Sequence[str], known: Sequence[str]) -> list[str]:
     unknown = [kind for kind in kinds if kind not in known]
     if unknown:
-        what = f"{key} {short_repr(unknown[0])} is not supported"
+        what = f"{key} {hf.short_repr(unknown[0])} is not supported"
         raise config.error(what, f"known: {', '.join(known)}", config.place(key))
     return [*kinds]
 
 
 def _layer(config: Config) -> Mapped:
     """A layer without attention and network."""
-    return {**hyper_layer(config), "sinkhorn": config.size("hc_sinkhorn_iters")}
+    return {**hf.hyper_layer(config), "sinkhorn": config.size("hc_sinkhorn_iters")}
 
 
 def _attention(config: Config, kind: str) -> Mapped:
     """The attention of the layers of a kind."""
-    width, norm = config.size("head_dim"), rmsnorm(config)
+    width, norm = config.size("head_dim"), hf.rmsnorm(config)
     sizes = ("q_lora_rank", "o_groups", "o_lora_rank")
     overlaps = True if kind == SPARSE else None
     compressor = {"rate": _rate(config, kind), "overlaps": overlaps} if kind in RATES else None
     index = {"top_k": "index_topk", "n_heads": "index_n_heads", "head_dim": "index_head_dim"}
-    return without_none(
+    return hf.without_none(
         {
             "kind": "compressed",
             "n_heads": config.size("num_attention_heads"),
@@ -112,7 +102,7 @@ def _attention(config: Config, kind: str) -> Mapped:
             "sinks": True,
             "query_norm": {**norm, "weight": False},
             "position": _position(config, width, kind),
-            "compressor": None if compressor is None else without_none(compressor),
+            "compressor": None if compressor is None else hf.without_none(compressor),
             "index": {ours: config.size(key) for ours, key in index.items()} if kind == SPARSE else None,
         }
     )
@@ -130,7 +120,7 @@ def _rate(config: Config, kind: str) -> ConfigValue[int]:
 def _position(config: Config, width: ConfigValue[int], kind: str) -> ConfigValue[Mapped]:
     """RoPE of the last dims of a head: plain near the query, scaled with a base of its own behind it."""
     config.ignore("partial_rotary_factor", "qk_rope_head_dim", "rope_theta", "compress_rope_theta")
-    place = position(
+    place = hf.position(
         config, width, _rope(config, kind, _share(config, width)), partial=1.0, pairing="interleaved"
     )
     last = {"rotates": "last"} if place.value["kind"] == "rope" else {}
@@ -147,16 +137,18 @@ def _share(config: Config, width: ConfigValue[int]) -> ConfigValue[float]:
     return width.derive(usual) if dims is None else dims.derive(usual)
 
 
-def _rope(config: Config, kind: str, share: ConfigValue[float]) -> Parameters:
+def _rope(config: Config, kind: str, share: ConfigValue[float]) -> hf.Parameters:
     """The rope parameters of the layers of a kind: `main` of those with a window alone, else `compress`."""
     label, theta = ("main", "rope_theta") if kind == SLIDING else ("compress", "compress_rope_theta")
-    nested = [parameters(config, "rope_parameters", name) for name in ("main", "compress")]
+    nested = [hf.parameters(config, "rope_parameters", name) for name in ("main", "compress")]
     if all(nested):
         return nested[0 if label == "main" else 1]
     base: Mapped = {"rope_theta": config.value(theta), "partial_rotary_factor": share}
     if kind == SLIDING:
         return base
-    known = {key: value for key, value in rope_parameters(config).items() if key not in ("main", "compress")}
+    known = {
+        key: value for key, value in hf.rope_parameters(config).items() if key not in ("main", "compress")
+    }
     yarn = known.get("rope_type", known.get("type"))
     if yarn is not None and yarn.value == "yarn":
         # the class leaves cosines and sines as they are, where YaRN has a factor of 0.1 ln s + 1
@@ -169,18 +161,18 @@ def _networks(config: Config) -> Mapping[str, Mapped]:
     # the class knows one width by two names, and the general one is read last
     named = config.get("intermediate_size", default=None) is not None
     width = "intermediate_size" if named else "moe_intermediate_size"
-    expert = {**gated(config, width=width), "limit": positive(config, "swiglu_limit")}
+    expert = {**hf.gated(config, width=width), "limit": hf.positive(config, "swiglu_limit")}
     scores = config.value("scoring_func")
     if scores.value not in ("sqrtsoftplus", "softmax", "sigmoid"):  # a list has no hash
-        what = f"scoring_func {short_repr(scores.value)} is not supported"
+        what = f"scoring_func {hf.short_repr(scores.value)} is not supported"
         raise config.error(what, "known: sqrtsoftplus, sigmoid, softmax", scores.place)
-    router = {"scores": scores, "scale": positive(config, "routed_scaling_factor")}
+    router = {"scores": scores, "scale": hf.positive(config, "routed_scaling_factor")}
     tables: dict[str, Mapped] = {
         HASH: {"token_table": config.size("vocab_size")},
         ROUTED: {"correction": True},
     }
     return {
-        kind: experts(config, expert=expert, shared=expert, router={**router, **more})
+        kind: hf.experts(config, expert=expert, shared=expert, router={**router, **more})
         for kind, more in tables.items()
     }
 
@@ -201,10 +193,10 @@ STREAMS = {"attn_hc.": "attention_hyper", "ffn_hc.": "ffn_hyper"}
 NUMBERS = {"fn": ".weight", "base": "_gates.base", "scale": "_gates.scale"}
 
 IN_MEMORY: Weights = {
-    **LLAMA,
-    **EXPERTS,
-    **SHARED,
-    **CORRECTED,
+    **hf.LLAMA,
+    **hf.EXPERTS,
+    **hf.SHARED,
+    **hf.CORRECTED,
     **{f"{LAYER}self_attn.{theirs}": f"layers.*.attention.{ours}" for theirs, ours in ATTENTION.items()},
     f"{LAYER}self_attn.o_a_proj.weight": Parts(("layers.*.attention.o_a_proj.weight",), merged=True),
     **{
@@ -223,7 +215,7 @@ IN_MEMORY: Weights = {
     },
     **{f"[model.]hc_head.hc_{number}": f"hyper_head{rest}" for number, rest in NUMBERS.items()},
     f"{LAYER}mlp.gate.tid2eid": "layers.*.ffn.route.experts_of",
-    "[model.]mtp.**": Auxiliary(PREDICTION),
+    "[model.]mtp.**": Auxiliary(hf.PREDICTION),
 }
 
 IN_FILES = (
@@ -276,6 +268,6 @@ FAMILIES = {
         "DeepSeek-V4 Flash and Pro: DeepseekV4Config and DeepseekV4ForCausalLM.",
         _deepseek_v4,
         WEIGHTS,
-        aliases=EXPERT_WORDS,
+        aliases=hf.EXPERT_WORDS,
     ),
 }

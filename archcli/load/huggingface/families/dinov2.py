@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import activation, gated, mlp
-from archcli.load.huggingface.weights.map import Parts, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Weights
 from archcli.load.huggingface.whole.vit_like import (
     CLASSIFIER,
     FRONT,
@@ -31,7 +28,7 @@ def _swiglu(config: Config) -> Mapped:
     width, ratio = config.size("hidden_size"), config.number("mlp_ratio")
     inner = int(width.value * ratio.value)
     if not config.flag("use_swiglu_ffn").value:
-        return mlp(config, width.derive(inner), "hidden_act")
+        return hf.mlp(config, width.derive(inner), "hidden_act")
     d_ff = width.derive((int(inner * 2 / 3) + 7) // 8 * 8)
     return {"kind": "glu", "d_ff": d_ff, "activation": "silu", "bias": True}
 
@@ -64,9 +61,9 @@ def _dinov3(config: Config) -> Mapped:
     biased = [ours for ours, key in stated.items() if config.flag(key).value]
     bias, width = config.flag("mlp_bias"), config.size("intermediate_size")
     if config.flag("use_gated_mlp").value:
-        ffn = gated(config, bias=bias)
+        ffn = hf.gated(config, bias=bias)
     else:
-        ffn = {"kind": "mlp", "d_ff": width, "activation": activation(config, "hidden_act"), "bias": bias}
+        ffn = {"kind": "mlp", "d_ff": width, "activation": hf.activation(config, "hidden_act"), "bias": bias}
     registers = config.count("num_register_tokens")
     front_end = patches(config, position="none", coordinates="centers", registers=registers)
     position = {"kind": "grid_rope", "theta": config.number("rope_theta"), "full_turns": True}

@@ -5,45 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import FULL, PER_HEAD, SLIDING, check_window, latent_attention
-from archcli.load.huggingface.parts.decoder import decoder, without_prediction
-from archcli.load.huggingface.parts.experts import (
-    EXPERT_WORDS,
-    after_first,
-    by_types,
-    corrected_router,
-    deepseek_experts,
-    experts,
-    some_routed,
-)
-from archcli.load.huggingface.parts.networks import gated, rmsnorm
-from archcli.load.huggingface.parts.rope import Parameters, parameters, position
-from archcli.load.huggingface.weights.map import Auxiliary, Weights
-from archcli.load.huggingface.weights.names import (
-    CORRECTED,
-    EXPERTS,
-    LLAMA,
-    MLA,
-    PREDICTION,
-    QK_NORM,
-    SHARED,
-    prediction_layers,
-)
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, ConfigValue, Family, Mapped, Weights
 from archcli.load.huggingface.whole.deepseek_like import INDEXED, INDEXER, index
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 
 def _dots1(config: Config) -> Mapped:
     """As Qwen 3 with DeepSeek-V3's experts after the first layers; windows from max_window_layers on."""
-    check_window(config, null=True)
+    hf.check_window(config, null=True)
     config.ignore("scoring_func", "topk_method", "moe_layer_freq")
     return llama_like(
         config,
-        heads={"qk_norm": PER_HEAD},
-        networks=some_routed(config, after_first(config), lambda: deepseek_experts(config)),
+        heads={"qk_norm": hf.PER_HEAD},
+        networks=hf.some_routed(config, hf.after_first(config), lambda: hf.deepseek_experts(config)),
         slides=lambda index: index >= config.count("max_window_layers").value,
     )
 
@@ -64,15 +39,15 @@ OF_TYPES = {*SLIDING_DEFAULTS, "qk_rope_head_dim"}
 """Keys that may differ from type to type of layer."""
 PERIOD, WINDOW, WINDOW_THETA = 4, 512, 50000.0
 DOTS3_NOTE_WEIGHTS = {
-    **LLAMA,
-    **MLA,
+    **hf.LLAMA,
+    **hf.MLA,
     **INDEXER,
-    **EXPERTS,
-    **SHARED,
-    **CORRECTED,
+    **hf.EXPERTS,
+    **hf.SHARED,
+    **hf.CORRECTED,
     "[model.]layers.*.self_attn.k_rope_only_layernorm.weight": "layers.*.attention.k_pe_norm.weight",
     "[model.]layers.*.self_attn.g_proj.weight": "layers.*.attention.gate_proj.weight",
-    "[model.]mtp.**": Auxiliary(PREDICTION),
+    "[model.]mtp.**": Auxiliary(hf.PREDICTION),
 }
 
 
@@ -81,18 +56,18 @@ def _dots3_note(config: Config) -> Mapped:
     config.ignore("mlp_bias", "sliding_window", "sliding_window_size")
     config.only("scoring_func", "sigmoid", default="sigmoid")
     config.only("topk_method", "noaux_tc", default="noaux_tc")
-    without_prediction(config)
-    types, norm = _dots3_note_types(config), rmsnorm(config)
+    hf.without_prediction(config)
+    types, norm = _dots3_note_types(config), hf.rmsnorm(config)
     layers = {kind: _dots3_note_layer(config, types, kind) for kind in dict.fromkeys(types)}
-    routed = by_types(config, lambda: _dots3_note_routed(config))
-    networks = some_routed(config, routed, lambda: _dots3_note_experts(config))
-    return decoder(config, norm, networks([layers[kind] for kind in types]))
+    routed = hf.by_types(config, lambda: _dots3_note_routed(config))
+    networks = hf.some_routed(config, routed, lambda: _dots3_note_experts(config))
+    return hf.decoder(config, norm, networks([layers[kind] for kind in types]))
 
 
 def _dots3_note_weights(config: Config) -> Weights:
     """Weight names, with those of the prediction layers."""
     predicted = config.count("num_nextn_predict_layers", default=0).value
-    return {**DOTS3_NOTE_WEIGHTS, **prediction_layers(config.layers(), predicted)}
+    return {**DOTS3_NOTE_WEIGHTS, **hf.prediction_layers(config.layers(), predicted)}
 
 
 def _dots3_note_types(config: Config) -> list[str]:
@@ -101,14 +76,14 @@ def _dots3_note_types(config: Config) -> list[str]:
     indexed, windowed = config.get("use_dsa", default=usual), config.flag("use_sliding_window", default=True)
     count = config.layers()
     is_global = [layer < 2 or layer % PERIOD == 1 or not windowed for layer in range(count)]  # noqa: PLR2004
-    whole = FULL if indexed is False else INDEXED
-    default = [whole if sees_all else SLIDING for sees_all in is_global]
+    whole = hf.FULL if indexed is False else INDEXED
+    default = [whole if sees_all else hf.SLIDING for sees_all in is_global]
     types = config.per_layer("layer_types", count) or default
-    unknown = [kind for kind in types if kind not in (FULL, SLIDING, INDEXED)]
+    unknown = [kind for kind in types if kind not in (hf.FULL, hf.SLIDING, INDEXED)]
     if unknown:
-        what = f"layer_types {short_repr(unknown[0])} is not supported"
-        raise config.error(what, f"known: {INDEXED}, {FULL}, {SLIDING}", config.place("layer_types"))
-    return types if indexed is None else [kind if kind == SLIDING else whole for kind in types]
+        what = f"layer_types {hf.short_repr(unknown[0])} is not supported"
+        raise config.error(what, f"known: {INDEXED}, {hf.FULL}, {hf.SLIDING}", config.place("layer_types"))
+    return types if indexed is None else [kind if kind == hf.SLIDING else whole for kind in types]
 
 
 def _dots3_note_layer(config: Config, types: list[str], kind: str) -> Mapped:
@@ -117,13 +92,13 @@ def _dots3_note_layer(config: Config, types: list[str], kind: str) -> Mapped:
     config = replace(config, data={**config.data, **sizes})
     if config.stated_null("q_lora_rank"):
         raise config.error("q_lora_rank null is not supported", "state a rank", config.place("q_lora_rank"))
-    attention = latent_attention(config, "interleaved", _dots3_note_position(config, types, kind))
-    norm, width = rmsnorm(config), config.size("hidden_size").value
+    attention = hf.latent_attention(config, "interleaved", _dots3_note_position(config, types, kind))
+    norm, width = hf.rmsnorm(config), config.size("hidden_size").value
     for which in ("q", "kv"):
         rank = config.size(f"{which}_lora_rank")
         attention[f"{which}_multiplier"] = rank.derive((width / rank.value) ** 0.5)
     attention |= {"latent_norm": norm, "k_pe_norm": norm, "output_gate": {"per": "head"}}
-    if kind == SLIDING:
+    if kind == hf.SLIDING:
         attention["window"] = config.size("sliding_window", "sliding_window_size", default=WINDOW)
     elif kind == INDEXED:
         attention["index"] = index(config)
@@ -138,7 +113,7 @@ def _of_type(config: Config, kind: str) -> dict[str, Any]:
     null = [key for key in OF_TYPES if config.stated_null(f"swa_{key}")]
     if null:
         raise config.error(f"swa_{null[0]} null is not supported", at=config.place(f"swa_{null[0]}"))
-    return {key: size.value for key, size in named.items()} if kind == SLIDING else {}
+    return {key: size.value for key, size in named.items()} if kind == hf.SLIDING else {}
 
 
 def _by_number(config: Config, types: list[str], kind: str) -> dict[str, Any]:
@@ -149,7 +124,7 @@ def _by_number(config: Config, types: list[str], kind: str) -> dict[str, Any]:
     for number, sizes in entries.items():
         numbered = isinstance(number, str) and number.isascii() and number.isdigit()
         if not numbered or not isinstance(sizes, dict) or sizes.keys() - OF_TYPES:
-            what = f"per_layer_config {short_repr(entry.value)} is not supported"
+            what = f"per_layer_config {hf.short_repr(entry.value)} is not supported"
             hint = f"known, by a layer's number: {', '.join(sorted(OF_TYPES))}"
             raise config.error(what, hint, entry.place)
     by_layer: dict[int, dict[str, Any]] = {int(number): sizes for number, sizes in entries.items()}
@@ -166,8 +141,8 @@ def _dots3_note_position(config: Config, types: list[str], kind: str) -> ConfigV
     if int(width.value * (turned.value / width.value)) != turned.value:
         what = f"head_dim {width} does not leave qk_rope_head_dim {turned} whole as a share of it"
         raise config.error(what, at=config.place("head_dim"))
-    whole: Parameters = {"partial_rotary_factor": turned.derive(1.0)}
-    return position(
+    whole: hf.Parameters = {"partial_rotary_factor": turned.derive(1.0)}
+    return hf.position(
         config,
         turned,
         {**_dots3_note_rope(config, types, kind), **whole},
@@ -177,18 +152,18 @@ def _dots3_note_position(config: Config, types: list[str], kind: str) -> ConfigV
     )
 
 
-def _dots3_note_rope(config: Config, types: list[str], kind: str) -> Parameters:
+def _dots3_note_rope(config: Config, types: list[str], kind: str) -> hf.Parameters:
     """The rope parameters of a type: nested by type, or one mapping for all."""
     config.ignore("rope_parameters", "swa_rope_theta")
     key = "rope_scaling" if config.get("rope_scaling", default=None) else "rope_parameters"
     if config.get(key, default=None) is None:
-        windowed: Parameters = {"rope_theta": config.value("swa_rope_theta", default=WINDOW_THETA)}
-        return windowed if kind == SLIDING else {}
-    known = parameters(config, key)
+        windowed: hf.Parameters = {"rope_theta": config.value("swa_rope_theta", default=WINDOW_THETA)}
+        return windowed if kind == hf.SLIDING else {}
+    known = hf.parameters(config, key)
     if known.keys() & {*types} and kind not in known:
         what = f"{key} need a mapping {kind!r}"
         raise config.error(what, at=config.place(key))
-    return parameters(config, key, kind) if kind in known else known
+    return hf.parameters(config, key, kind) if kind in known else known
 
 
 def _dots3_note_routed(config: Config) -> list[bool]:
@@ -207,23 +182,23 @@ def _dots3_note_experts(config: Config) -> Mapped:
     key = "shared_experts_intermediate_size"
     width = config.size("moe_shared_expert_intermediate_size", default=config.size(key))
     together = width.derive(config.size("n_shared_experts").value * width.value)
-    expert = gated(config, width="moe_intermediate_size")
+    expert = hf.gated(config, width="moe_intermediate_size")
     shared = {**expert, "d_ff": together}
-    return experts(config, expert=expert, router=corrected_router(config), shared=shared)
+    return hf.experts(config, expert=expert, router=hf.corrected_router(config), shared=shared)
 
 
 FAMILIES = {
     "dots1": Family(
         "dots.llm1: Dots1Config and Dots1ForCausalLM.",
         _dots1,
-        {**LLAMA, **QK_NORM, **EXPERTS, **SHARED, **CORRECTED},
-        aliases=EXPERT_WORDS,
+        {**hf.LLAMA, **hf.QK_NORM, **hf.EXPERTS, **hf.SHARED, **hf.CORRECTED},
+        aliases=hf.EXPERT_WORDS,
     ),
     "dots3_note_text": Family(
         "The language model of dots3 note: Dots3NoteTextConfig and Dots3NoteForCausalLM.",
         _dots3_note,
         _dots3_note_weights,
-        aliases=EXPERT_WORDS,
+        aliases=hf.EXPERT_WORDS,
         defaults=DOTS3_NOTE_DEFAULTS,
         reads_per_layer=True,
     ),

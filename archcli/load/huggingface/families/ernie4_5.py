@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import attention, head_dim
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.experts import by_types, experts, shared_experts, with_networks
-from archcli.load.huggingface.parts.networks import gated, rmsnorm
-from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, SHARED, idle
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Parts, Weights
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 
@@ -19,8 +11,8 @@ def _ernie(config: Config) -> Mapped:
     """As Llama with one flag for all biases and interleaved RoPE; in PaddleOCR-VL RoPE pairs halves."""
     # PaddleOCR-VL's positions have three axes, which are equal for text
     pairing, bias = "interleaved" if config.model_type == "ernie4_5" else "half", config.flag("use_bias")
-    heads = {"bias": bias, "position": rope(config, head_dim(config), pairing=pairing)}
-    return llama_like(config, heads=heads, ffn=gated(config, bias=bias), tied=True)
+    heads = {"bias": bias, "position": hf.rope(config, hf.head_dim(config), pairing=pairing)}
+    return llama_like(config, heads=heads, ffn=hf.gated(config, bias=bias), tied=True)
 
 
 ROUTER = {"correction": True, "correction_is": "parameter"}
@@ -33,20 +25,20 @@ def _ernie_moe(config: Config) -> Mapped:
     if config.number("moe_norm_min").value > LEAST_NORM:
         what = f"moe_norm_min above {LEAST_NORM} is not supported"
         raise config.error(what, at=config.place("moe_norm_min"))
-    bias, width = config.flag("use_bias"), head_dim(config)
-    attend = attention(config, width, bias=bias, position=rope(config, width, pairing="interleaved"))
+    bias, width = config.flag("use_bias"), hf.head_dim(config)
+    attend = hf.attention(config, width, bias=bias, position=hf.rope(config, width, pairing="interleaved"))
     layer = {"kind": "pre_norm", "attention": attend}
-    expert = gated(config, width="moe_intermediate_size")
+    expert = hf.gated(config, width="moe_intermediate_size")
 
     def sparse() -> Mapped:
-        shared = shared_experts(
-            config, gated(config, width="moe_intermediate_size", bias=bias), key="moe_num_shared_experts"
+        shared = hf.shared_experts(
+            config, hf.gated(config, width="moe_intermediate_size", bias=bias), key="moe_num_shared_experts"
         )
-        return experts(config, expert=expert, router=ROUTER, shared=shared)
+        return hf.experts(config, expert=expert, router=ROUTER, shared=shared)
 
     routed = _ernie_moe_routed(config)
-    layers = with_networks([layer] * len(routed), routed, lambda: gated(config, bias=bias), sparse)
-    return decoder(config, rmsnorm(config), layers, tied=True, head={"bias": bias} if bias else None)
+    layers = hf.with_networks([layer] * len(routed), routed, lambda: hf.gated(config, bias=bias), sparse)
+    return hf.decoder(config, hf.rmsnorm(config), layers, tied=True, head={"bias": bias} if bias else None)
 
 
 def _ernie_moe_routed(config: Config) -> list[bool]:
@@ -58,9 +50,9 @@ def _ernie_moe_routed(config: Config) -> list[bool]:
 
 
 ERNIE_MOE_WEIGHTS: Weights = {
-    **LLAMA,
-    **EXPERTS,
-    **SHARED,
+    **hf.LLAMA,
+    **hf.EXPERTS,
+    **hf.SHARED,
     **{
         f"[model.]layers.*.mlp.{gate}moe_statics.e_score_correction_bias": Parts(
             ("layers.*.ffn.correction.weight",), flat=1
@@ -83,34 +75,34 @@ ERNIE_VL_UNREAD = (
 def _ernie_vl(config: Config) -> Mapped:
     """As ERNIE 4.5 with experts, and with experts for the tokens of images, which text does not reach."""
     config.ignore("moe_norm_min")
-    bias, width, count = config.flag("use_bias"), head_dim(config), config.layers()
-    attend = attention(config, width, bias=bias, position=rope(config, width, pairing="interleaved"))
+    bias, width, count = config.flag("use_bias"), hf.head_dim(config), config.layers()
+    attend = hf.attention(config, width, bias=bias, position=hf.rope(config, width, pairing="interleaved"))
     layer = {"kind": "pre_norm", "attention": attend}
-    routed = by_types(config, lambda: [index > 0 for index in range(count)])
+    routed = hf.by_types(config, lambda: [index > 0 for index in range(count)])
     d_ff, image_d_ff = _ernie_vl_widths(config)
-    expert = {**gated(config), "d_ff": d_ff}
+    expert = {**hf.gated(config), "d_ff": d_ff}
 
     def sparse() -> Mapped:
-        shared = shared_experts(
-            config, {**gated(config, bias=bias), "d_ff": d_ff}, key="moe_num_shared_experts"
+        shared = hf.shared_experts(
+            config, {**hf.gated(config, bias=bias), "d_ff": d_ff}, key="moe_num_shared_experts"
         )
-        return experts(config, expert=expert, router=ROUTER, shared=shared)
+        return hf.experts(config, expert=expert, router=ROUTER, shared=shared)
 
-    layers = with_networks([layer] * count, routed, lambda: gated(config, bias=bias), sparse)
+    layers = hf.with_networks([layer] * count, routed, lambda: hf.gated(config, bias=bias), sparse)
     if True in routed:
         unread = _ernie_vl_unread(config, image_d_ff.value)
         # by identity, so that equal layers stay one object: `groups` writes each object out
         extended = {id(it): {**it, **unread} for it in layers if it["ffn"]["kind"] == "moe"}
         layers = [extended.get(id(layer), layer) for layer in layers]
         config.note("experts for the tokens of images are counted as parameters; text does not reach them")
-    return decoder(config, rmsnorm(config), layers)
+    return hf.decoder(config, hf.rmsnorm(config), layers)
 
 
 def _ernie_vl_widths(config: Config) -> tuple[ConfigValue[int], ConfigValue[int]]:
     """The widths of an expert for text and of one for images."""
     widths = config.value("moe_intermediate_size")
     if not isinstance(widths.value, list) or [type(width) for width in widths.value] != [int, int]:
-        what = f"moe_intermediate_size must be two whole numbers, not {short_repr(widths.value)}"
+        what = f"moe_intermediate_size must be two whole numbers, not {hf.short_repr(widths.value)}"
         raise config.error(what, at=widths.place)
     return widths.derive(widths.value[0]), widths.derive(widths.value[1])
 
@@ -126,17 +118,17 @@ def _ernie_vl_unread(config: Config, d_ff: int) -> Mapped:
 
 
 ERNIE_VL_WEIGHTS: Weights = {
-    **LLAMA,
-    **SHARED,
-    **{name.replace("mlp.", "mlp.text_moe."): rule for name, rule in EXPERTS.items()},
+    **hf.LLAMA,
+    **hf.SHARED,
+    **{name.replace("mlp.", "mlp.text_moe."): rule for name, rule in hf.EXPERTS.items()},
     "[model.]layers.*.mlp.text_moe.gate.moe_statics.e_score_correction_bias": Parts(
         ("layers.*.ffn.correction.weight",), flat=1
     ),
-    "[model.]layers.*.mlp.vision_moe.gate.weight": idle("layers.*.image_router.weight"),
+    "[model.]layers.*.mlp.vision_moe.gate.weight": hf.idle("layers.*.image_router.weight"),
     "[model.]layers.*.mlp.vision_moe.experts.gate_up_proj": Parts(
         ("layers.*.image_gate_proj.weight", "layers.*.image_up_proj.weight"), axis=1, linear=True
     ),
-    "[model.]layers.*.mlp.vision_moe.experts.down_proj": idle("layers.*.image_down_proj.weight"),
+    "[model.]layers.*.mlp.vision_moe.experts.down_proj": hf.idle("layers.*.image_down_proj.weight"),
     "[model.]layers.*.mlp.vision_moe.gate.moe_statics.e_score_correction_bias": Parts(
         ("layers.*.image_correction.weight",), flat=1
     ),
@@ -152,7 +144,7 @@ FAMILIES = {
         Family(
             "ERNIE 4.5, dense, and the text part of PaddleOCR-VL: Ernie4_5Config and Ernie4_5ForCausalLM.",
             _ernie,
-            LLAMA,
+            hf.LLAMA,
         ),
     ),
     "ernie4_5_moe": Family(

@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import PER_HEAD, check_window, window
-from archcli.load.huggingface.parts.decoder import without_prediction
-from archcli.load.huggingface.parts.experts import (
-    after_first,
-    by_types,
-    deepseek_experts,
-    experts,
-    some_routed,
-    wide_shared_expert,
-)
-from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, NORM_AFTER, QK_NORM, SHARED
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Weights
 from archcli.load.huggingface.whole.llama_like import Heads, llama_like
 
 EXAONE_ALIASES = {
@@ -53,7 +40,7 @@ EXAONE_WEIGHTS: Weights = {
 
 def _exaone4(config: Config) -> Mapped:
     """As OLMo 2 with norms per head; where layers have windows, the others have no position."""
-    check_window(config, null=True)
+    hf.check_window(config, null=True)
     config.ignore("attention_bias")  # the class has none whatever the file says
     block, heads = {"kind": "norm_after"}, _heads_beside_windows(config)
     return llama_like(config, heads=heads, block=block, slides=_slides_by_pattern(config))
@@ -61,10 +48,10 @@ def _exaone4(config: Config) -> Mapped:
 
 def _heads_beside_windows(config: Config) -> Heads:
     """Normalized queries and keys; where layers have windows, those without one have no position."""
-    is_hybrid = window(config) is not None
+    is_hybrid = hf.window(config) is not None
 
     def heads(width: ConfigValue[int] | None) -> Mapped:
-        return {"qk_norm": PER_HEAD, "position": {"kind": "none"} if is_hybrid and width is None else None}
+        return {"qk_norm": hf.PER_HEAD, "position": {"kind": "none"} if is_hybrid and width is None else None}
 
     return heads
 
@@ -75,25 +62,27 @@ def _slides_by_pattern(config: Config) -> Callable[[int], bool]:
 
 
 EXAONE_MOE_WEIGHTS = {
-    **LLAMA,
-    **QK_NORM,
-    **EXPERTS,
-    **SHARED,
-    **CORRECTED,
+    **hf.LLAMA,
+    **hf.QK_NORM,
+    **hf.EXPERTS,
+    **hf.SHARED,
+    **hf.CORRECTED,
     "[model.]layers.*.mlp.e_score_correction_bias": "layers.*.ffn.route.correction_bias",
 }
 
 
 def _exaone_moe(config: Config) -> Mapped:
     """EXAONE 4's attention in pre-norm layers, with DeepSeek-V3's experts."""
-    check_window(config, null=True)
+    hf.check_window(config, null=True)
     config.ignore("attention_bias", "scoring_func", "topk_method", "is_moe_layer")
-    without_prediction(config)
-    routed = by_types(config, lambda: after_first(config))
+    hf.without_prediction(config)
+    routed = hf.by_types(config, lambda: hf.after_first(config))
     return llama_like(
         config,
         heads=_heads_beside_windows(config),
-        networks=some_routed(config, routed, lambda: deepseek_experts(config, shared="num_shared_experts")),
+        networks=hf.some_routed(
+            config, routed, lambda: hf.deepseek_experts(config, shared="num_shared_experts")
+        ),
         slides=_slides_by_pattern(config),
     )
 
@@ -102,11 +91,11 @@ KOLIBRI1_PERIOD = 5
 """Of five layers, four have the window, where `layer_types` says nothing."""
 
 KOLIBRI1_WEIGHTS = {
-    **LLAMA,
-    **QK_NORM,
-    **EXPERTS,
-    **SHARED,
-    **CORRECTED,
+    **hf.LLAMA,
+    **hf.QK_NORM,
+    **hf.EXPERTS,
+    **hf.SHARED,
+    **hf.CORRECTED,
     "[model.]layers.*.post_self_attn_layernorm.weight": "layers.*.attention_post_norm.weight",
     "[model.]layers.*.post_mlp_layernorm.weight": "layers.*.ffn_post_norm.weight",
     "[model.]layers.*.post_attn_norm.weight": "layers.*.attention_post_norm.weight",
@@ -117,7 +106,7 @@ KOLIBRI1_WEIGHTS = {
 
 def _kolibri1(config: Config) -> Mapped:
     """EXAONE 4 with sandwich norms; experts chosen by their logits and weighed by a sigmoid."""
-    check_window(config, null=True)
+    hf.check_window(config, null=True)
     normalized = config.flag("norm_topk_prob")
     router = {"scores": "sigmoid", "ranked_by": "logits", "correction": True, "normalized": normalized}
 
@@ -125,7 +114,7 @@ def _kolibri1(config: Config) -> Mapped:
         config,
         heads=_heads_beside_windows(config),
         block={"kind": "sandwich"},
-        ffn=experts(config, router=router, shared=wide_shared_expert(config)),
+        ffn=hf.experts(config, router=router, shared=hf.wide_shared_expert(config)),
         slides=lambda index: (index + 1) % KOLIBRI1_PERIOD != 0,
     )
 
@@ -138,7 +127,7 @@ FAMILIES = {
         aliases=EXAONE_ALIASES,
         defaults={"hidden_size": 2048, "max_position_embeddings": 2048, "tie_word_embeddings": True},
     ),
-    "exaone4": Family("EXAONE 4.0: Exaone4Config and Exaone4ForCausalLM.", _exaone4, NORM_AFTER),
+    "exaone4": Family("EXAONE 4.0: Exaone4Config and Exaone4ForCausalLM.", _exaone4, hf.NORM_AFTER),
     "exaone_moe": Family(
         "K-EXAONE: ExaoneMoeConfig and ExaoneMoeForCausalLM.", _exaone_moe, EXAONE_MOE_WEIGHTS
     ),

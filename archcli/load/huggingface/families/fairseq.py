@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped, without_none
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import layernorm, mlp
-from archcli.load.huggingface.weights.map import Auxiliary, Weights
-from archcli.load.huggingface.weights.names import fairseq_layers
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, Family, Mapped, Weights
 from archcli.load.huggingface.whole.bart_like import LEARNED, TORCH_NORM, fairseq_sinusoid
 
 OFFSET = 2
@@ -24,18 +19,18 @@ def _opt(config: Config) -> Mapped:
     layer = {
         "kind": "pre_norm" if before else "post_norm",
         "attention": {"kind": "mha", "n_heads": config.size("num_attention_heads"), "bias": bias},
-        "ffn": mlp(config, config.size("ffn_dim"), "activation_function", bias=bias),
+        "ffn": hf.mlp(config, config.size("ffn_dim"), "activation_function", bias=bias),
     }
     ends_in_norm = before and not config.flag("_remove_final_layer_norm")
     embedding = {
         "width": None if table == width else table,
         "position": {"kind": "learned", "offset": OFFSET},
     }
-    return decoder(
+    return hf.decoder(
         config,
-        layernorm(1e-5, weight=affine, bias=affine),  # nn.LayerNorm's own eps: the file has no key for it
+        hf.layernorm(1e-5, weight=affine, bias=affine),  # nn.LayerNorm's own eps: the file has no key for it
         [layer] * config.layers(),
-        embedding=without_none(embedding),
+        embedding=hf.without_none(embedding),
         final_norm=None if ends_in_norm else False,
     )
 
@@ -44,7 +39,7 @@ OPT_WEIGHTS: Weights = {
     "[model.]decoder.embed_tokens.weight": "embedding.tokens.weight",
     "[model.]decoder.embed_positions.weight": "embedding.positions.weight",
     "[model.]decoder.project_in.weight": "embedding.project_in.weight",
-    **fairseq_layers("[model.]decoder.layers.*"),
+    **hf.fairseq_layers("[model.]decoder.layers.*"),
     "[model.]decoder.final_layer_norm.*": "final_norm.*",
     "[model.]decoder.project_out.weight": "project_out.weight",
     "lm_head.weight": "lm_head.weight",
@@ -56,17 +51,17 @@ def _biogpt(config: Config) -> Mapped:
     layer = {
         "kind": "pre_norm",
         "attention": {"kind": "mha", "n_heads": config.size("num_attention_heads"), "bias": True},
-        "ffn": mlp(config, config.size("intermediate_size"), "hidden_act"),
+        "ffn": hf.mlp(config, config.size("intermediate_size"), "hidden_act"),
     }
     scale = "sqrt_d_model" if config.flag("scale_embedding") else None
-    embedding = without_none({"scale": scale, "position": {"kind": "learned", "offset": OFFSET}})
-    return decoder(config, layernorm(1e-5), [layer] * config.layers(), embedding=embedding)
+    embedding = hf.without_none({"scale": scale, "position": {"kind": "learned", "offset": OFFSET}})
+    return hf.decoder(config, hf.layernorm(1e-5), [layer] * config.layers(), embedding=embedding)
 
 
 BIOGPT_WEIGHTS: Weights = {
     "[biogpt.]embed_tokens.weight": "embedding.tokens.weight",
     "[biogpt.]embed_positions.weight": "embedding.positions.weight",
-    **fairseq_layers("[biogpt.]layers.*"),
+    **hf.fairseq_layers("[biogpt.]layers.*"),
     "[biogpt.]layer_norm.*": "final_norm.*",
     "output_projection.weight": "lm_head.weight",
 }
@@ -85,16 +80,16 @@ def _xglm(config: Config) -> Mapped:
     layer = {
         "kind": "pre_norm",
         "attention": {"kind": "mha", "n_heads": config.size("num_attention_heads"), "bias": True},
-        "ffn": mlp(config, config.size("ffn_dim"), "activation_function"),
+        "ffn": hf.mlp(config, config.size("ffn_dim"), "activation_function"),
     }
     scale = "sqrt_d_model" if config.flag("scale_embedding") else None
-    embedding = without_none({"scale": scale, "position": fairseq_sinusoid(config, OFFSET)})
-    return decoder(config, layernorm(1e-5), [layer] * config.layers(), embedding=embedding)
+    embedding = hf.without_none({"scale": scale, "position": fairseq_sinusoid(config, OFFSET)})
+    return hf.decoder(config, hf.layernorm(1e-5), [layer] * config.layers(), embedding=embedding)
 
 
 XGLM_WEIGHTS: Weights = {
     "[model.]embed_tokens.weight": "embedding.tokens.weight",
-    **fairseq_layers("[model.]layers.*"),
+    **hf.fairseq_layers("[model.]layers.*"),
     "[model.]layer_norm.*": "final_norm.*",
     "[model.]embed_positions.weights": Auxiliary("sinusoid: computed, not trained"),
     "lm_head.weight": "lm_head.weight",
@@ -119,7 +114,7 @@ def _trocr(config: Config) -> Mapped:
         "kind": "post_norm",
         "attention": {"kind": "mha", **heads},
         "cross_attention": {**heads, "idle": True},
-        "ffn": mlp(config, config.size("decoder_ffn_dim"), "activation_function"),
+        "ffn": hf.mlp(config, config.size("decoder_ffn_dim"), "activation_function"),
     }
     norm = dict(TORCH_NORM)
     embedding = {
@@ -128,7 +123,7 @@ def _trocr(config: Config) -> Mapped:
         "norm": norm if config.flag("layernorm_embedding") else None,
     }
     layers = [layer] * config.layers()
-    return decoder(config, norm, layers, embedding=without_none(embedding), final_norm=False)
+    return hf.decoder(config, norm, layers, embedding=hf.without_none(embedding), final_norm=False)
 
 
 def _trocr_position(config: Config) -> Mapped:
@@ -145,7 +140,7 @@ TROCR_WEIGHTS: Weights = {
     "[model.]decoder.embed_tokens.weight": "embedding.tokens.weight",
     "[model.]decoder.embed_positions.weight": "embedding.positions.weight",
     "[model.]decoder.layernorm_embedding.*": "embedding.norm.*",
-    **fairseq_layers("[model.]decoder.layers.*"),
+    **hf.fairseq_layers("[model.]decoder.layers.*"),
     "output_projection.weight": "lm_head.weight",
 }
 
@@ -167,22 +162,24 @@ def _kosmos2(config: Config) -> Mapped:
     heads, width = config.size("num_attention_heads"), config.size("hidden_size")
     if width.value % heads.value:
         raise config.error(f"{heads} heads do not divide embed_dim {width}", at=heads.place)
-    norm = layernorm(config.number("layer_norm_eps"))
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     attention = {"kind": "mha", "n_heads": heads, "bias": True, "inner_norm": norm if is_first else None}
-    ffn = {**mlp(config, config.size("ffn_dim"), "activation_function"), "inner_norm": norm}
+    ffn = {**hf.mlp(config, config.size("ffn_dim"), "activation_function"), "inner_norm": norm}
     embedding = {
         "scale": "sqrt_d_model" if config.flag("scale_embedding") else None,
         "position": fairseq_sinusoid(config, config.count("pad_token_id").value + 1),
         "token_types": None if is_first else 2,
     }
-    layer = {"kind": "pre_norm", "attention": without_none(attention), "ffn": ffn}
-    return decoder(config, norm, [layer] * config.layers(), embedding=without_none(embedding), tied=True)
+    layer = {"kind": "pre_norm", "attention": hf.without_none(attention), "ffn": ffn}
+    return hf.decoder(
+        config, norm, [layer] * config.layers(), embedding=hf.without_none(embedding), tied=True
+    )
 
 
 KOSMOS2_WEIGHTS: Weights = {
     "[model.]embed_tokens.weight": "embedding.tokens.weight",
     "[model.]segment_emb.weight": "embedding.token_types.weight",
-    **{name.replace(".fc", ".ffn.fc"): rule for name, rule in fairseq_layers("[model.]layers.*").items()},
+    **{name.replace(".fc", ".ffn.fc"): rule for name, rule in hf.fairseq_layers("[model.]layers.*").items()},
     "[model.]layers.*.self_attn.inner_attn_ln.*": "layers.*.attention.inner_norm.*",
     "[model.]layers.*.ffn.ffn_layernorm.*": "layers.*.ffn.inner_norm.*",
     "[model.]layer_norm.*": "final_norm.*",

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped, bare
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import even_split, head_counts
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import layernorm, mlp
-from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import FUSED
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Weights
 
 ALIASES = {"hidden_size": "n_embed"}
 FIRST = {"vocab_size": 250880, "n_layer": 2, "n_head": 8, "hidden_size": 64}
@@ -42,9 +35,9 @@ def _falcon(config: Config) -> Mapped:
     layer = {
         **_wiring(config),
         "attention": _attention(config) | ({"bias": bias} if bias else {}),
-        "ffn": mlp(config, d_ff, "activation", bias=bias),
+        "ffn": hf.mlp(config, d_ff, "activation", bias=bias),
     }
-    return decoder(config, layernorm(config.number("layer_norm_epsilon")), [layer] * config.layers())
+    return hf.decoder(config, hf.layernorm(config.number("layer_norm_epsilon")), [layer] * config.layers())
 
 
 def _wiring(config: Config) -> Mapped:
@@ -69,22 +62,24 @@ def _attention(config: Config) -> Mapped:
     n_kv_heads = config.size("num_kv_heads", default=kv_heads)
     alibi = {"kind": "alibi", "scaled": True} if config.nullable_flag("alibi") else None
     return {
-        **head_counts(heads, n_kv_heads if new else kv_heads),
-        "position": alibi or rope(config, even_split(config)),
+        **hf.head_counts(heads, n_kv_heads if new else kv_heads),
+        "position": alibi or hf.rope(config, hf.even_split(config)),
     }
 
 
 def _falcon_weights(config: Config) -> Weights:
     """Weight names; a fused matrix holds queries, keys and values group by group of query heads."""
     attend = _attention(config)
-    groups = {"mqa": 1, "mha": bare(attend["n_heads"])}.get(attend["kind"]) or bare(attend["n_kv_heads"])
+    groups = {"mqa": 1, "mha": hf.bare(attend["n_heads"])}.get(attend["kind"]) or hf.bare(
+        attend["n_kv_heads"]
+    )
     return {
         "[transformer.]word_embeddings.weight": "embedding.tokens.weight",
         "[transformer.]h.*.input_layernorm.*": "layers.*.attention_norm.*",
         "[transformer.]h.*.ln_attn.*": "layers.*.attention_norm.*",
         "[transformer.]h.*.ln_mlp.*": "layers.*.ffn_norm.*",
         "[transformer.]h.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
-        "[transformer.]h.*.self_attention.query_key_value.*": Parts(FUSED, groups=groups),
+        "[transformer.]h.*.self_attention.query_key_value.*": Parts(hf.FUSED, groups=groups),
         "[transformer.]h.*.self_attention.dense.*": "layers.*.attention.o_proj.*",
         "[transformer.]h.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
         "[transformer.]h.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",

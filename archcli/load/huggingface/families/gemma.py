@@ -5,24 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.family import Family, class_defaults
-from archcli.load.huggingface.parts.attention import (
-    PER_HEAD,
-    attention,
-    check_window,
-    head_counts,
-    head_dim,
-    near_and_far,
-    optional_number,
-    query_scale,
-    windows,
-)
-from archcli.load.huggingface.parts.decoder import decoder, groups
-from archcli.load.huggingface.parts.networks import gated, rmsnorm
-from archcli.load.huggingface.weights.map import Parts, Rule, Weights
-from archcli.load.huggingface.weights.names import LLAMA, QK_NORM, SANDWICH
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Parts, Rule, Weights, decoder
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 
@@ -33,11 +17,11 @@ def _gemma(config: Config) -> Mapped:
     """
     config.only("use_bidirectional_attention", None, False, default=None)
     config.ignore("hidden_activation")
-    ffn = gated(config)
+    ffn = hf.gated(config)
     function = ffn["activation"]
     if function == "gelu":
         ffn["activation"] = function.derive("gelu_tanh")
-    return llama_like(config, ffn=ffn, norm=rmsnorm(config, offset=1), embedding={"scale": "sqrt_d_model"})
+    return llama_like(config, ffn=ffn, norm=hf.rmsnorm(config, offset=1), embedding={"scale": "sqrt_d_model"})
 
 
 def _gemma2(config: Config) -> Mapped:
@@ -52,12 +36,12 @@ def _gemma2(config: Config) -> Mapped:
 
 def _soft_capped(config: Config, slides: Callable[[int], bool], **options: Any) -> Mapped:
     """Windows in some layers, soft-capped scores and logits, queries scaled by query_pre_attn_scalar."""
-    caps = [optional_number(config, f"{place}_logit_softcapping") for place in ("attn", "final")]
+    caps = [hf.optional_number(config, f"{place}_logit_softcapping") for place in ("attn", "final")]
     return llama_like(
         config,
-        heads={"scale": query_scale(config, head_dim(config)), "softcap": caps[0]},
-        ffn=gated(config, act="hidden_activation"),
-        norm=rmsnorm(config, offset=1),
+        heads={"scale": hf.query_scale(config, hf.head_dim(config)), "softcap": caps[0]},
+        ffn=hf.gated(config, act="hidden_activation"),
+        norm=hf.rmsnorm(config, offset=1),
         slides=slides,
         embedding={"scale": "sqrt_d_model"},
         head=None if caps[1] is None else {"softcap": caps[1]},
@@ -66,14 +50,14 @@ def _soft_capped(config: Config, slides: Callable[[int], bool], **options: Any) 
 
 
 VAULTGEMMA_WEIGHTS = {
-    **LLAMA,
+    **hf.LLAMA,
     "[model.]layers.*.pre_feedforward_layernorm.weight": "layers.*.ffn_norm.weight",
 }
 
 
 def _vaultgemma(config: Config) -> Mapped:
     """Gemma 2 without the norms after attention and network."""
-    check_window(config)
+    hf.check_window(config)
     return _soft_capped(config, lambda index: index % 2 == 0)
 
 
@@ -85,29 +69,29 @@ def _gemma3(config: Config) -> Mapped:
     """
     config.ignore("use_qk_norm")  # the class has these norms whatever the file says
     config.ignore("hidden_act", "_sliding_window_pattern")
-    width, bias = head_dim(config), config.flag("attention_bias")
-    ffn, scale = gated(config, act="hidden_activation"), query_scale(config, width)
-    cap = optional_number(config, "attn_logit_softcapping")
+    width, bias = hf.head_dim(config), config.flag("attention_bias")
+    ffn, scale = hf.gated(config, act="hidden_activation"), hf.query_scale(config, width)
+    cap = hf.optional_number(config, "attn_logit_softcapping")
     period = config.size("sliding_window_pattern").value
-    near, far = near_and_far(config, width)
+    near, far = hf.near_and_far(config, width)
     both_ways = _attends_both_ways(config)
 
     def layer(window: ConfigValue[int] | None) -> Mapped:
-        attend = attention(
+        attend = hf.attention(
             config,
             width,
             bias=bias,
             position=far if window is None else near,
-            qk_norm=PER_HEAD,
+            qk_norm=hf.PER_HEAD,
             scale=scale,
             softcap=cap,
             **(_to_both_sides(window) if both_ways else {"window": window}),
         )
         return {"kind": "sandwich", "attention": attend, "ffn": ffn}
 
-    layers = windows(config, layer, lambda index: (index + 1) % period != 0)
-    norm, embedding = rmsnorm(config, offset=1), {"scale": "sqrt_d_model"}
-    final_cap = optional_number(config, "final_logit_softcapping")
+    layers = hf.windows(config, layer, lambda index: (index + 1) % period != 0)
+    norm, embedding = hf.rmsnorm(config, offset=1), {"scale": "sqrt_d_model"}
+    final_cap = hf.optional_number(config, "final_logit_softcapping")
     if both_ways:
         return decoder(config, norm, layers, kind="encoder", embedding={**embedding, "tied": False})
     head = None if final_cap is None else {"softcap": final_cap}
@@ -141,23 +125,23 @@ def _t5gemma(config: Config) -> Mapped:
     config.only_architectures("T5GemmaForConditionalGeneration", "T5GemmaModel")
     config.only("is_encoder_decoder", True, default=True)
     config.ignore(*T5GEMMA_UNREAD)
-    defaults = class_defaults("gemma2")  # T5GemmaModuleConfig has the same
+    defaults = hf.class_defaults("gemma2")  # T5GemmaModuleConfig has the same
     encoder, decoder = config.inner("encoder", defaults), config.inner("decoder", defaults)
     width, encoder_width = decoder.size("hidden_size"), encoder.size("hidden_size")
     source = {
         "d_model": encoder_width if encoder_width != width else None,
         "vocab_size": encoder.size("vocab_size"),
     }
-    cap = optional_number(decoder, "final_logit_softcapping")
-    return without_none(
+    cap = hf.optional_number(decoder, "final_logit_softcapping")
+    return hf.without_none(
         {
             "kind": "encoder_decoder",
             "vocab_size": decoder.size("vocab_size"),
             "d_model": width,
             "max_seq_len": decoder.size("max_position_embeddings"),
-            "norm": rmsnorm(decoder, offset=1),
+            "norm": hf.rmsnorm(decoder, offset=1),
             "embedding": {"tied": config.flag("tie_word_embeddings"), "scale": "sqrt_d_model"},
-            "encoder": without_none({**source, **_t5gemma_half(encoder, _own_norm(encoder, decoder))}),
+            "encoder": hf.without_none({**source, **_t5gemma_half(encoder, _own_norm(encoder, decoder))}),
             "decoder": _t5gemma_half(decoder, causal=True),
             "head": None if cap is None else {"softcap": cap},
         }
@@ -167,18 +151,18 @@ def _t5gemma(config: Config) -> Mapped:
 def _own_norm(encoder: Config, decoder: Config) -> Mapped | None:
     """The norm of the encoder's layers where it is not the decoder's, which layers have that state none."""
     same = encoder.number("rms_norm_eps").value == decoder.number("rms_norm_eps").value
-    return None if same else rmsnorm(encoder, offset=1)
+    return None if same else hf.rmsnorm(encoder, offset=1)
 
 
 def _t5gemma_half(config: Config, norm: Mapped | None = None, *, causal: bool = False) -> Mapped:
     """The encoder, whose layers have this norm of their own, or the decoder with cross attention."""
-    width = head_dim(config)
+    width = hf.head_dim(config)
     common: Mapped = {
         "bias": config.flag("attention_bias"),
-        "scale": query_scale(config, width),
-        "softcap": optional_number(config, "attn_logit_softcapping"),
+        "scale": hf.query_scale(config, width),
+        "softcap": hf.optional_number(config, "attn_logit_softcapping"),
     }
-    heads = head_counts(config.size("num_attention_heads"), config.size("num_key_value_heads"))
+    heads = hf.head_counts(config.size("num_attention_heads"), config.size("num_key_value_heads"))
     cross = {**{key: heads[key] for key in heads if key != "kind"}, "head_dim": width, **common}
     if heads["kind"] == "mqa":
         cross["n_kv_heads"] = 1
@@ -189,13 +173,13 @@ def _t5gemma_half(config: Config, norm: Mapped | None = None, *, causal: bool = 
             band = {"kind": "longformer", "window": window.derive(2 * window.value)}
             pattern = {"window": window} if causal else {"sparsity": band, **pattern}
         sublayers = {
-            "attention": attention(config, width, **common, **pattern),
-            **({"cross_attention": without_none(cross)} if causal else {}),
-            "ffn": gated(config, act="hidden_activation"),
+            "attention": hf.attention(config, width, **common, **pattern),
+            **({"cross_attention": hf.without_none(cross)} if causal else {}),
+            "ffn": hf.gated(config, act="hidden_activation"),
         }
-        return without_none({"kind": "sandwich", "norm": norm, **sublayers})
+        return hf.without_none({"kind": "sandwich", "norm": norm, **sublayers})
 
-    layers = windows(config, layer, lambda index: index % 2 == 0)
+    layers = hf.windows(config, layer, lambda index: index % 2 == 0)
     config.ignore(
         *config.defaults,
         *T5GEMMA_UNREAD,
@@ -205,7 +189,7 @@ def _t5gemma_half(config: Config, norm: Mapped | None = None, *, causal: bool = 
         "cross_attention_hidden_size",
     )
     config.report_unread_keys()
-    return {"norm": rmsnorm(config, offset=1), "groups": groups(layers)}
+    return {"norm": hf.rmsnorm(config, offset=1), "groups": hf.groups(layers)}
 
 
 SUBLAYERS = {"self_attn": "attention", "cross_attn": "cross_attention", "feedforward": "ffn"}
@@ -246,7 +230,7 @@ def _t5gemma2(config: Config) -> Mapped:
     config.only_architectures("T5Gemma2ForConditionalGeneration", "T5Gemma2Model")
     config.only("is_encoder_decoder", True, default=True)
     config.ignore(*T5GEMMA_UNREAD)
-    defaults = {**class_defaults("gemma3_text"), **GEMMA3}  # T5Gemma2TextConfig has the same
+    defaults = {**hf.class_defaults("gemma3_text"), **GEMMA3}  # T5Gemma2TextConfig has the same
     outer = config.inner("encoder", {})
     outer.ignore("model_type", "vision_config", "tie_word_embeddings")
     encoder, decoder = outer.inner("text_config", defaults), config.inner("decoder", defaults)
@@ -256,15 +240,15 @@ def _t5gemma2(config: Config) -> Mapped:
             what = f"encoder and decoder differ in {key}: {encoder.size(key)} and {decoder.size(key)}"
             raise decoder.error(what, "their class needs equal ones", decoder.place(key))
     tied, width = config.flag("tie_word_embeddings"), decoder.size("hidden_size")
-    cap = optional_number(decoder, "final_logit_softcapping")
+    cap = hf.optional_number(decoder, "final_logit_softcapping")
     source = {} if tied.value else {"vocab_size": encoder.size("vocab_size")}
-    return without_none(
+    return hf.without_none(
         {
             "kind": "encoder_decoder",
             "vocab_size": decoder.size("vocab_size"),
             "d_model": width,
             "max_seq_len": decoder.size("max_position_embeddings"),
-            "norm": rmsnorm(decoder, offset=1),
+            "norm": hf.rmsnorm(decoder, offset=1),
             "embedding": {"tied": tied, "scale": "sqrt_d_model"},
             "encoder": {**source, **_t5gemma2_half(encoder, _own_norm(encoder, decoder))},
             "decoder": _t5gemma2_half(decoder, merged=True),
@@ -282,9 +266,9 @@ def _t5gemma2_half(config: Config, norm: Mapped | None = None, *, merged: bool =
 
     The class does not apply the caps on scores that it reads.
     """
-    width, ffn = head_dim(config), gated(config, act="hidden_activation")
-    near, far = near_and_far(config, width)
-    heads = head_counts(config.size("num_attention_heads"), config.size("num_key_value_heads"))
+    width, ffn = hf.head_dim(config), hf.gated(config, act="hidden_activation")
+    near, far = hf.near_and_far(config, width)
+    heads = hf.head_counts(config.size("num_attention_heads"), config.size("num_key_value_heads"))
     kind = {"kind": "merged", "n_kv_heads": config.size("num_key_value_heads")} if merged else heads
     period = config.size("sliding_window_pattern").value
 
@@ -292,22 +276,22 @@ def _t5gemma2_half(config: Config, norm: Mapped | None = None, *, merged: bool =
         seen: Mapped = {"window": window} if merged else {"causal": False}
         if not merged and window is not None:
             seen["sparsity"] = {"kind": "centred", "window": window}
-        attend = attention(
+        attend = hf.attention(
             config,
             width,
             bias=config.flag("attention_bias"),
             position=far if window is None else near,
-            qk_norm=without_none({**PER_HEAD, "norm": norm}),
-            scale=query_scale(config, width),
+            qk_norm=hf.without_none({**hf.PER_HEAD, "norm": norm}),
+            scale=hf.query_scale(config, width),
             **{**kind, **seen},
         )
-        return without_none({"kind": "sandwich", "norm": norm, "attention": attend, "ffn": ffn})
+        return hf.without_none({"kind": "sandwich", "norm": norm, "attention": attend, "ffn": ffn})
 
-    layers = windows(config, layer, lambda index: (index + 1) % period != 0)
+    layers = hf.windows(config, layer, lambda index: (index + 1) % period != 0)
     unread = (*T5GEMMA_UNREAD, "model_type", "tie_word_embeddings", "attn_logit_softcapping", "hidden_act")
     config.ignore(*config.defaults, *unread, "is_decoder", "_sliding_window_pattern")
     config.report_unread_keys()
-    return {"norm": rmsnorm(config, offset=1), "groups": groups(layers)}
+    return {"norm": hf.rmsnorm(config, offset=1), "groups": hf.groups(layers)}
 
 
 def _t5gemma2_half_names(theirs: str, half: str) -> dict[str, Rule]:
@@ -346,8 +330,8 @@ def _t5gemma2_names(config: Config) -> Weights:
 
 
 FAMILIES = {
-    "gemma": Family("Gemma 1: GemmaConfig and GemmaForCausalLM.", _gemma, LLAMA),
-    "gemma2": Family("Gemma 2: Gemma2Config and Gemma2ForCausalLM.", _gemma2, SANDWICH),
+    "gemma": Family("Gemma 1: GemmaConfig and GemmaForCausalLM.", _gemma, hf.LLAMA),
+    "gemma2": Family("Gemma 2: Gemma2Config and Gemma2ForCausalLM.", _gemma2, hf.SANDWICH),
     "vaultgemma": Family(
         "VaultGemma: VaultGemmaConfig and VaultGemmaForCausalLM.", _vaultgemma, VAULTGEMMA_WEIGHTS
     ),
@@ -355,7 +339,7 @@ FAMILIES = {
         "Gemma 3, its text part, and EmbeddingGemma: "
         "Gemma3TextConfig, Gemma3ForCausalLM and Gemma3TextModel.",
         _gemma3,
-        {**SANDWICH, **QK_NORM},
+        {**hf.SANDWICH, **hf.QK_NORM},
         defaults=GEMMA3,
     ),
     "t5gemma": Family(
@@ -368,6 +352,6 @@ FAMILIES = {
         "T5Gemma2Config and T5Gemma2ForConditionalGeneration.",
         _t5gemma2,
         _t5gemma2_names,
-        towers=("vision_config",),
+        towers=(hf.TowerRow(".llava:t5gemma2"),),
     ),
 }

@@ -5,26 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import (
-    FULL,
-    PER_HEAD,
-    SLIDING,
-    attention,
-    check_window,
-    head_counts,
-    head_dim,
-    layer_types,
-    near_and_far,
-    optional_number,
-)
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import activation, rmsnorm
-from archcli.load.huggingface.parts.rope import Parameters, parameters, position
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
-from archcli.load.huggingface.weights.names import QK_NORM, SANDWICH, UNREAD
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, ConfigValue, Family, Mapped, Parts, Weights
 
 
 def _kv_sources(config: Config, types: list[str]) -> list[int | None]:
@@ -59,7 +41,7 @@ PER_LAYER: Weights = {
 }
 """The names of per-layer embeddings and of what reads them."""
 
-NAMES: Weights = {**SANDWICH, **QK_NORM, **PER_LAYER}
+NAMES: Weights = {**hf.SANDWICH, **hf.QK_NORM, **PER_LAYER}
 """The names that Gemma 3n and Gemma 4 have in common."""
 
 
@@ -67,7 +49,7 @@ def _without_own_keys(sources: list[int | None]) -> Weights:
     """Names of keys and values that checkpoints store for layers which read those of another layer."""
     readers = [index for index, source in enumerate(sources) if source is not None]
     return {
-        f"[model.]layers.{index}.self_attn.{name}.*": Auxiliary(UNREAD)
+        f"[model.]layers.{index}.self_attn.{name}.*": Auxiliary(hf.UNREAD)
         for index in readers
         for name in ("k_proj", "v_proj", "k_norm", "v_norm")
     }
@@ -83,23 +65,23 @@ def _gemma3n(config: Config) -> Mapped:
     The last layers read the keys and values of earlier ones.
     """
     config.ignore("altup_coef_clip")  # bounds weights while they are trained
-    count, width, types = config.layers(), head_dim(config), _gemma3n_types(config)
-    check_window(config)
-    near, far = near_and_far(config, width)
-    norm, bias, block = rmsnorm(config), config.flag("attention_bias"), _gemma3n_block(config)
+    count, width, types = config.layers(), hf.head_dim(config), _gemma3n_types(config)
+    hf.check_window(config)
+    near, far = hf.near_and_far(config, width)
+    norm, bias, block = hf.rmsnorm(config), config.flag("attention_bias"), _gemma3n_block(config)
 
     def layer(kind: str, source: int | None, d_ff: Any, sparsity: Any) -> Mapped:
         values = {"kv_from": source} if source is not None else {"v_norm": {**norm, "weight": False}}
-        window = None if kind == FULL else config.size("sliding_window")
-        place = {"position": far if kind == FULL else near, "window": window}
-        attend = attention(config, width, bias=bias, qk_norm=PER_HEAD, scale=1.0, **place, **values)
+        window = None if kind == hf.FULL else config.size("sliding_window")
+        place = {"position": far if kind == hf.FULL else near, "window": window}
+        attend = hf.attention(config, width, bias=bias, qk_norm=hf.PER_HEAD, scale=1.0, **place, **values)
         ffn = {"kind": "glu", "d_ff": d_ff, "activation": block["per_layer_gate"], "sparsity": sparsity}
         return {**block, "attention": attend, "ffn": ffn}
 
     widths, shares = _gemma3n_widths(config, count), _gemma3n_sparsity(config, count)
     layers = [layer(*entry) for entry in zip(types, _kv_sources(config, types), widths, shares, strict=True)]
-    cap = optional_number(config, "final_logit_softcapping")
-    return decoder(
+    cap = hf.optional_number(config, "final_logit_softcapping")
+    return hf.decoder(
         config,
         norm,
         layers,
@@ -118,14 +100,14 @@ def _gemma3n_block(config: Config) -> Mapped:
         "active": config.count("altup_active_idx"),
         "corrects_scale": corrects,
         "laurel_rank": config.size("laurel_rank"),
-        "per_layer_gate": activation(config, "hidden_activation"),
+        "per_layer_gate": hf.activation(config, "hidden_activation"),
         **({} if corrects else {"unread": {"altup_output_scale": width}}),
     }
 
 
 def _gemma3n_types(config: Config) -> list[str]:
-    return layer_types(
-        config, [FULL if (i + 1) % GEMMA3N_PERIOD == 0 else SLIDING for i in range(config.layers())]
+    return hf.layer_types(
+        config, [hf.FULL if (i + 1) % GEMMA3N_PERIOD == 0 else hf.SLIDING for i in range(config.layers())]
     )
 
 
@@ -145,7 +127,7 @@ def _gemma3n_sparsity(config: Config, count: int) -> list[ConfigValue[Any]]:
     default = [SPARSITY if i < SPARSE_LAYERS < count else 0.0 for i in range(count)]
     shares = config.value("activation_sparsity_pattern", default=default)
     if not isinstance(shares.value, list):
-        what = f"activation_sparsity_pattern must be a list, not {short_repr(shares.value)}"
+        what = f"activation_sparsity_pattern must be a list, not {hf.short_repr(shares.value)}"
         raise config.error(what, at=shares.place)
     return [shares.derive(share) for share in _entry_per_layer(config, shares, count)]
 
@@ -191,8 +173,8 @@ Sizes = tuple[ConfigValue[int], ConfigValue[int]]
 GEMMA4_PERIOD = 6
 """By default each sixth layer is global; the last is, whatever a file says."""
 GEMMA4_ROPE: dict[str, dict[str, Any]] = {
-    SLIDING: {"rope_type": "default", "rope_theta": 10000.0},
-    FULL: {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1000000.0},
+    hf.SLIDING: {"rope_type": "default", "rope_theta": 10000.0},
+    hf.FULL: {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1000000.0},
 }
 
 
@@ -207,9 +189,9 @@ def _gemma4(config: Config) -> Mapped:
     config.ignore("global_head_dim", "num_global_key_value_heads")
     config.ignore("num_experts", "top_k_experts", "moe_intermediate_size")  # without enable_moe_block
     types = _gemma4_types(config)
-    check_window(config)
+    hf.check_window(config)
     heads = [_gemma4_heads(config, i, kind) for i, kind in enumerate(types)]
-    norm, width = rmsnorm(config), config.count("hidden_size_per_layer_input")
+    norm, width = hf.rmsnorm(config), config.count("hidden_size_per_layer_input")
     block = _gemma4_block(config, norm, gated=bool(width))
     layers = [
         {
@@ -219,8 +201,8 @@ def _gemma4(config: Config) -> Mapped:
         }
         for kind, source, sizes in zip(types, _kv_sources(config, types), heads, strict=True)
     ]
-    cap = optional_number(config, "final_logit_softcapping")
-    return decoder(
+    cap = hf.optional_number(config, "final_logit_softcapping")
+    return hf.decoder(
         config,
         norm,
         layers,
@@ -232,8 +214,10 @@ def _gemma4(config: Config) -> Mapped:
 
 def _gemma4_types(config: Config) -> list[str]:
     count = config.layers()
-    types = layer_types(config, [FULL if (i + 1) % GEMMA4_PERIOD == 0 else SLIDING for i in range(count)])
-    return [*types[:-1], FULL]
+    types = hf.layer_types(
+        config, [hf.FULL if (i + 1) % GEMMA4_PERIOD == 0 else hf.SLIDING for i in range(count)]
+    )
+    return [*types[:-1], hf.FULL]
 
 
 def _gemma4_heads(config: Config, index: int, kind: str) -> Sizes:
@@ -242,7 +226,7 @@ def _gemma4_heads(config: Config, index: int, kind: str) -> Sizes:
     if "per_layer_config" in config.data:
         sizes = _by_number(config).get(index, {})
         return sizes.get("head_dim", width), sizes.get("num_key_value_heads", kv_heads)
-    if kind != FULL:
+    if kind != hf.FULL:
         return width, kv_heads
     fewer = config.optional_size("num_global_key_value_heads") if config.flag("attention_k_eq_v") else None
     return config.size("global_head_dim"), kv_heads if fewer is None else fewer
@@ -255,7 +239,7 @@ def _by_number(config: Config) -> dict[int, dict[str, ConfigValue[int]]]:
     for number, sizes in layers.items():
         numbered = isinstance(number, str) and number.isascii() and number.isdigit()
         if not numbered or not isinstance(sizes, dict) or sizes.keys() - {"head_dim", "num_key_value_heads"}:
-            what = f"per_layer_config {short_repr(entries.value)} is not supported"
+            what = f"per_layer_config {hf.short_repr(entries.value)} is not supported"
             hint = "known: head_dim and num_key_value_heads by a layer's number"
             raise config.error(what, hint, entries.place)
     return {
@@ -268,17 +252,17 @@ def _gemma4_attention(
     config: Config, kind: str, source: int | None, width: ConfigValue[int], kv_heads: ConfigValue[int]
 ) -> Mapped:
     values = {
-        "v_norm": {**rmsnorm(config), "weight": False},
-        "values": "keys" if config.flag("attention_k_eq_v") and kind == FULL else None,
+        "v_norm": {**hf.rmsnorm(config), "weight": False},
+        "values": "keys" if config.flag("attention_k_eq_v") and kind == hf.FULL else None,
     }
-    return without_none(
+    return hf.without_none(
         {
-            **head_counts(config.size("num_attention_heads"), kv_heads),
+            **hf.head_counts(config.size("num_attention_heads"), kv_heads),
             "head_dim": width,
             "bias": config.flag("attention_bias") or None,
             "position": _gemma4_position(config, width, kind),
-            "window": None if kind == FULL else config.size("sliding_window"),
-            "qk_norm": PER_HEAD,
+            "window": None if kind == hf.FULL else config.size("sliding_window"),
+            "qk_norm": hf.PER_HEAD,
             "scale": 1.0,
             **(values if source is None else {"kv_from": source}),
         }
@@ -288,25 +272,25 @@ def _gemma4_attention(
 def _gemma4_position(config: Config, width: ConfigValue[int], kind: str) -> ConfigValue[Mapped]:
     """RoPE of a type of layers; only rope_type proportional turns a part of the head."""
     start = config.places.start
-    known: Parameters = {key: ConfigValue(value, start) for key, value in GEMMA4_ROPE[kind].items()}
+    known: hf.Parameters = {key: ConfigValue(value, start) for key, value in GEMMA4_ROPE[kind].items()}
     if config.get("rope_parameters", default=None) is not None:
-        known = parameters(config, "rope_parameters", kind)
+        known = hf.parameters(config, "rope_parameters", kind)
     if "rope_theta" not in known:
         what = f"rope_parameters need a mapping {kind!r} with a rope_theta"
         raise config.error(what, at=config.place("rope_parameters"))
-    return position(config, width, known)
+    return hf.position(config, width, known)
 
 
 def _gemma4_network(config: Config, *, shared: bool) -> Mapped:
     """GeGLU, twice as wide in layers with `shared` keys and values if use_double_wide_mlp is true."""
     width = config.size("intermediate_size")
     wide = width.derive(2 * width.value) if shared and config.flag("use_double_wide_mlp") else width
-    return {"kind": "glu", "d_ff": wide, "activation": activation(config, "hidden_activation")}
+    return {"kind": "glu", "d_ff": wide, "activation": hf.activation(config, "hidden_activation")}
 
 
 def _gemma4_block(config: Config, norm: Mapped, *, gated: bool) -> Mapped:
     """A layer without its attention and its network."""
-    function = activation(config, "hidden_activation")
+    function = hf.activation(config, "hidden_activation")
     block = {"kind": "sandwich", "stored_scale": True}
     if gated:
         block["per_layer_gate"] = function

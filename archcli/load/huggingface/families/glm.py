@@ -2,33 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped, without_none
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import (
-    PER_HEAD,
-    Flag,
-    attention,
-    head_counts,
-    head_dim,
-    latent_attention,
-)
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.experts import EXPERT_WORDS, after_first, by_types
-from archcli.load.huggingface.parts.networks import layernorm
-from archcli.load.huggingface.parts.rope import position, rope
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import (
-    CORRECTED,
-    EXPERTS,
-    FUSED,
-    GATE_UP,
-    LLAMA,
-    QK_NORM,
-    SHARED,
-    prediction_layers,
-    renamed,
-)
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Weights
 from archcli.load.huggingface.whole.deepseek_like import deepseek_like, deepseek_weights
 from archcli.load.huggingface.whole.llama_like import llama_like
 
@@ -85,23 +60,23 @@ def _chatglm(config: Config) -> Mapped:
         "ffn": {"kind": "glu", "d_ff": config.size("ffn_hidden_size"), "activation": "silu"}
         | ({"bias": biased} if biased else {}),
     }
-    norm = {"kind": "rmsnorm", "eps": eps} if config.flag("rmsnorm") else layernorm(eps)
+    norm = {"kind": "rmsnorm", "eps": eps} if config.flag("rmsnorm") else hf.layernorm(eps)
     last = None if config.flag("post_layer_norm") else False
-    return decoder(config, norm, [layer] * config.layers(), final_norm=last)
+    return hf.decoder(config, norm, [layer] * config.layers(), final_norm=last)
 
 
-def _chatglm_attention(config: Config, *, biased: Flag) -> Mapped:
+def _chatglm_attention(config: Config, *, biased: hf.Flag) -> Mapped:
     """MHA, or GQA where multi_query_attention says so; rope_ratio multiplies RoPE's base."""
     heads, width = config.size("num_attention_heads"), config.size("kv_channels")
     kv_heads = config.size("multi_query_group_num") if config.flag("multi_query_attention") else heads
     ratio = config.number("rope_ratio")
     parameters = {"rope_theta": ratio.derive(10000.0 * ratio.value)}
-    return without_none(
+    return hf.without_none(
         {
-            **head_counts(heads, kv_heads),
+            **hf.head_counts(heads, kv_heads),
             "head_dim": width if width.value * heads.value != config.size("hidden_size") else None,
             "bias": biased or (["q", "k", "v"] if config.flag("add_qkv_bias") else None),
-            "position": position(config, width, parameters, pairing="interleaved", partial=0.5),
+            "position": hf.position(config, width, parameters, pairing="interleaved", partial=0.5),
         }
     )
 
@@ -109,7 +84,7 @@ def _chatglm_attention(config: Config, *, biased: Flag) -> Mapped:
 CHATGLM_WEIGHTS: Weights = {
     "[transformer.]embedding.word_embeddings.weight": "embedding.tokens.weight",
     "[transformer.]encoder.layers.*.input_layernorm.*": "layers.*.attention_norm.*",
-    "[transformer.]encoder.layers.*.self_attention.query_key_value.*": Parts(FUSED),
+    "[transformer.]encoder.layers.*.self_attention.query_key_value.*": Parts(hf.FUSED),
     "[transformer.]encoder.layers.*.self_attention.dense.*": "layers.*.attention.o_proj.*",
     "[transformer.]encoder.layers.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
     "[transformer.]encoder.layers.*.mlp.dense_h_to_4h.*": Parts(
@@ -130,10 +105,13 @@ def _glm(config: Config) -> Mapped:
 def _half_turned(config: Config) -> Mapped:
     """Biased queries, keys and values, and interleaved RoPE on half of each head."""
     bias = ["q", "k", "v"] if config.flag("attention_bias") else False
-    return {"bias": bias, "position": rope(config, head_dim(config), pairing="interleaved", partial=0.5)}
+    return {
+        "bias": bias,
+        "position": hf.rope(config, hf.head_dim(config), pairing="interleaved", partial=0.5),
+    }
 
 
-GLM_WEIGHTS = renamed(LLAMA, {"[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP})
+GLM_WEIGHTS = hf.renamed(hf.LLAMA, {"[model.]layers.*.mlp.gate_up_proj.weight": hf.GATE_UP})
 GLM4_WEIGHTS = {
     **GLM_WEIGHTS,
     "[model.]layers.*.post_self_attn_layernorm.weight": "layers.*.attention_post_norm.weight",
@@ -153,28 +131,28 @@ def _sarvam_moe(config: Config) -> Mapped:
 
 def _glm4_moe(config: Config, *, partial: float = 0.5) -> Mapped:
     """Pre-norm, RMSNorm, RoPE on half of each head; dense layers first, then experts as in DeepSeek-V3."""
-    width = head_dim(config)
+    width = hf.head_dim(config)
     bias = ["q", "k", "v"] if config.flag("attention_bias") else False
-    attend = attention(
+    attend = hf.attention(
         config,
         width,
         bias=bias,
-        position=rope(config, width, partial=partial),
-        qk_norm=PER_HEAD if config.flag("use_qk_norm") else None,
+        position=hf.rope(config, width, partial=partial),
+        qk_norm=hf.PER_HEAD if config.flag("use_qk_norm") else None,
     )
-    return deepseek_like(config, attend, after_first(config))
+    return deepseek_like(config, attend, hf.after_first(config))
 
 
 def _glm4_moe_weights(config: Config) -> Weights:
     """The names of Llama with routed and shared experts, and the layers of multi-token prediction."""
     depth = config.count("num_nextn_predict_layers", "num_mtp_layers", default=0).value
-    predicting = prediction_layers(config.layers(), depth)
-    return {**LLAMA, **EXPERTS, **SHARED, **QK_NORM, **CORRECTED, **predicting}
+    predicting = hf.prediction_layers(config.layers(), depth)
+    return {**hf.LLAMA, **hf.EXPERTS, **hf.SHARED, **hf.QK_NORM, **hf.CORRECTED, **predicting}
 
 
 SARVAM_WEIGHTS: Weights = {
     "[model.]word_embeddings.weight": "embedding.tokens.weight",
-    "[model.]layers.*.attention.query_key_value.*": Parts(FUSED),
+    "[model.]layers.*.attention.query_key_value.*": Parts(hf.FUSED),
     "[model.]layers.*.attention.dense.weight": "layers.*.attention.o_proj.weight",
     "[model.]layers.*.attention.query_layernorm.weight": "layers.*.attention.q_norm.weight",
     "[model.]layers.*.attention.key_layernorm.weight": "layers.*.attention.k_norm.weight",
@@ -190,8 +168,8 @@ def _sarvam_weights(config: Config) -> Weights:
 def _glm4_moe_lite(config: Config) -> Mapped:
     """As DeepSeek-V3; the first layer is dense where mlp_layer_types names none."""
     config.ignore("first_k_dense_replace", "moe_layer_freq", "scoring_func", "topk_method")
-    routed = by_types(config, lambda: [index > 0 for index in range(config.layers())])
-    return deepseek_like(config, latent_attention(config), routed)
+    routed = hf.by_types(config, lambda: [index > 0 for index in range(config.layers())])
+    return deepseek_like(config, hf.latent_attention(config), routed)
 
 
 FAMILIES = {
@@ -213,18 +191,22 @@ FAMILIES = {
         "GLM-4.5 and 4.6: Glm4MoeConfig and Glm4MoeForCausalLM.",
         _glm4_moe,
         _glm4_moe_weights,
-        aliases=EXPERT_WORDS,
+        aliases=hf.EXPERT_WORDS,
     ),
     "sarvam_moe": Family(
         "Sarvam 30B: SarvamMoEConfig, of GLM-4.5's class Glm4MoeForCausalLM.",
         _sarvam_moe,
         _sarvam_weights,
-        aliases={**EXPERT_WORDS, "n_shared_experts": "num_shared_experts", "attention_bias": "use_qkv_bias"},
+        aliases={
+            **hf.EXPERT_WORDS,
+            "n_shared_experts": "num_shared_experts",
+            "attention_bias": "use_qkv_bias",
+        },
     ),
     "glm4_moe_lite": Family(
         "GLM-4.7-Flash: Glm4MoeLiteConfig and Glm4MoeLiteForCausalLM.",
         _glm4_moe_lite,
         deepseek_weights,
-        aliases=EXPERT_WORDS,
+        aliases=hf.EXPERT_WORDS,
     ),
 }

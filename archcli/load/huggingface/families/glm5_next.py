@@ -4,31 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped, without_none
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import FULL, positive
-from archcli.load.huggingface.parts.decoder import decoder, without_prediction
-from archcli.load.huggingface.parts.experts import (
-    EXPERT_WORDS,
-    by_types,
-    corrected_router,
-    experts,
-    shared_experts,
-    with_networks,
-)
-from archcli.load.huggingface.parts.networks import activation, gated, hyper_layer, rmsnorm
-from archcli.load.huggingface.parts.recurrent import LINEAR, kinds_of_layers
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Weights
 from archcli.load.huggingface.weights.hybrid import kda_names
-from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import (
-    CORRECTED,
-    EXPERTS,
-    LLAMA,
-    MLA,
-    SHARED,
-    prediction_layers,
-)
 from archcli.load.huggingface.whole.deepseek_like import (
     INDEXED,
     INDEXED_BEFORE,
@@ -73,17 +51,17 @@ def _glm5_next(config: Config) -> Mapped:
     config.ignore(*UNREAD.split())
     for key, value in ONLY.items():
         config.only(key, value, default=value)
-    without_prediction(config)
+    hf.without_prediction(config)
     kinds = _kinds(config)
     sources = _sources(config, kinds)
-    layer = {**hyper_layer(config), "sinkhorn": config.size("hc_sinkhorn_iters"), "last": "mean"}
+    layer = {**hf.hyper_layer(config), "sinkhorn": config.size("hc_sinkhorn_iters"), "last": "mean"}
     # one object for equal layers: each is written out once
     made = {
         (kind, source): {**layer, **_mixer(config, kind, source)}
         for kind, source in dict.fromkeys(zip(kinds, sources, strict=True))
     }
     layers = [made[both] for both in zip(kinds, sources, strict=True)]
-    return decoder(config, rmsnorm(config), _with_networks(config, layers))
+    return hf.decoder(config, hf.rmsnorm(config), _with_networks(config, layers))
 
 
 def _with_linear_keys(config: Config) -> Config:
@@ -99,9 +77,9 @@ def _with_linear_keys(config: Config) -> Config:
 
 def _kinds(config: Config) -> list[str]:
     """The mixer of each layer: `layer_types`, else every fourth attends."""
-    default = [LINEAR if (index + 1) % PERIOD else INDEXED for index in range(config.layers())]
-    kinds = kinds_of_layers(config, default, (LINEAR, INDEXED, INDEXED_BEFORE, FULL))
-    return [LINEAR if kind == LINEAR else INDEXED for kind in kinds]
+    default = [hf.LINEAR if (index + 1) % PERIOD else INDEXED for index in range(config.layers())]
+    kinds = hf.kinds_of_layers(config, default, (hf.LINEAR, INDEXED, INDEXED_BEFORE, hf.FULL))
+    return [hf.LINEAR if kind == hf.LINEAR else INDEXED for kind in kinds]
 
 
 def _sources(config: Config, kinds: list[str]) -> list[int | None]:
@@ -112,7 +90,7 @@ def _sources(config: Config, kinds: list[str]) -> list[int | None]:
     ]
     for layer in (layer for layer, shares in enumerate(shared) if shares):
         # a layer passes its choice to the next one alone
-        if layer == 0 or kinds[layer - 1] == LINEAR or shared[layer - 1]:
+        if layer == 0 or kinds[layer - 1] == hf.LINEAR or shared[layer - 1]:
             what = f"layer {layer} shares the index of the layer before it, which has none"
             raise config.error(what, at=config.place("indexer_types"))
     return [layer - 1 if shares else None for layer, shares in enumerate(shared)]
@@ -120,9 +98,9 @@ def _sources(config: Config, kinds: list[str]) -> list[int | None]:
 
 def _mixer(config: Config, kind: str, source: int | None) -> Mapped:
     """The mixer of the layers of a kind, under its key."""
-    if kind == LINEAR:
+    if kind == hf.LINEAR:
         return {"mixer": _delta_attention(config)}
-    return {"attention": without_none({**_attention(config), "index_from": source})}
+    return {"attention": hf.without_none({**_attention(config), "index_from": source})}
 
 
 def _delta_attention(config: Config) -> Mapped:
@@ -134,11 +112,11 @@ def _delta_attention(config: Config) -> Mapped:
         "n_heads": config.size("linear_num_heads"),
         "head_dim": config.size("linear_head_dim"),
         "conv_kernel": config.size("linear_conv_kernel_dim"),
-        "activation": activation(config, "hidden_act"),
+        "activation": hf.activation(config, "hidden_act"),
         "decay_bound": bound,
-        "norm": {**rmsnorm(config), "gate": "after", "activation": "sigmoid"},
+        "norm": {**hf.rmsnorm(config), "gate": "after", "activation": "sigmoid"},
     }
-    return without_none(mixer)
+    return hf.without_none(mixer)
 
 
 def _attention(config: Config) -> Mapped:
@@ -173,16 +151,16 @@ def _index(config: Config) -> Mapped:
 
 def _with_networks(config: Config, layers: list[Mapped]) -> list[Mapped]:
     """The layers with their networks, all clipped; routed experts have SiLU whatever hidden_act says."""
-    limit = positive(config, "swiglu_limit")
+    limit = hf.positive(config, "swiglu_limit")
 
     def sparse() -> Mapped:
-        expert = {**gated(config, width="moe_intermediate_size"), "limit": limit}
-        shared = shared_experts(config, expert)
+        expert = {**hf.gated(config, width="moe_intermediate_size"), "limit": limit}
+        shared = hf.shared_experts(config, expert)
         routed = {**expert, "activation": "silu"}
-        return experts(config, expert=routed, router=corrected_router(config), shared=shared)
+        return hf.experts(config, expert=routed, router=hf.corrected_router(config), shared=shared)
 
-    routed = by_types(config, lambda: [index >= DENSE_LAYERS for index in range(config.layers())])
-    return with_networks(layers, routed, lambda: {**gated(config), "limit": limit}, sparse)
+    routed = hf.by_types(config, lambda: [index >= DENSE_LAYERS for index in range(config.layers())])
+    return hf.with_networks(layers, routed, lambda: {**hf.gated(config), "limit": limit}, sparse)
 
 
 LAYER = "[model.]layers.*"
@@ -214,25 +192,27 @@ LINEAR_LAYERS: Weights = {
 }
 INDEXED_LAYERS: Weights = {
     **_of_mixer("attention"),
-    **MLA,
+    **hf.MLA,
     **INDEXER,
     **POOLED,
     f"{WITHIN}.o_proj.*": "layers.*.attention.o_proj.*",
 }
 ELSEWHERE: Weights = {
-    **{name: rule for name, rule in LLAMA.items() if ".self_attn." not in name and ".input_" not in name},
+    **{name: rule for name, rule in hf.LLAMA.items() if ".self_attn." not in name and ".input_" not in name},
     **{theirs: ours for theirs, ours in STREAMS.items() if "{}" not in str(ours)},
-    **EXPERTS,
-    **SHARED,
-    **CORRECTED,
+    **hf.EXPERTS,
+    **hf.SHARED,
+    **hf.CORRECTED,
 }
 """Names outside of mixers."""
 
 
 def _weights(config: Config) -> Weights:
     """Names of mixers by the kind of layer, and what a layer of prediction has."""
-    kinds = [kind if kind == LINEAR else FULL for kind in _kinds(config)]
-    predicting = prediction_layers(config.layers(), config.count("num_nextn_predict_layers", default=0).value)
+    kinds = [kind if kind == hf.LINEAR else hf.FULL for kind in _kinds(config)]
+    predicting = hf.prediction_layers(
+        config.layers(), config.count("num_nextn_predict_layers", default=0).value
+    )
     return {**ELSEWHERE, **predicting, **by_kind(kinds, LINEAR_LAYERS, INDEXED_LAYERS)}
 
 
@@ -241,6 +221,6 @@ FAMILIES = {
         "GLM-5.3's language model: Glm5NextTextConfig and Glm5NextForConditionalGeneration.",
         _glm5_next,
         _weights,
-        aliases=EXPERT_WORDS,
+        aliases=hf.EXPERT_WORDS,
     ),
 }

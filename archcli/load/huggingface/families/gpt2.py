@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import attention, even_split, head_counts
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import layernorm, mlp
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
-from archcli.load.huggingface.weights.names import FUSED, GPT2
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, ConfigValue, Family, Mapped, Parts, Weights
 from archcli.load.huggingface.whole.gpt_like import GPT_ALIASES, SUMMARY, inner_width, post_norm_decoder
 
 ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu", "silu": "silu", "swish": "silu"}
@@ -20,15 +14,15 @@ def _openai_gpt(config: Config) -> Mapped:
     config.ignore("n_inner", "n_special", "predict_special_tokens", *SUMMARY)
     name, width = config.value("afn"), config.size("hidden_size")
     if not isinstance(name.value, str) or name.value not in ACTIVATIONS:
-        what = f"activation {short_repr(name.value)} is not supported"
+        what = f"activation {hf.short_repr(name.value)} is not supported"
         raise config.error(what, "known: " + ", ".join(ACTIVATIONS), name.place)
     function = name.derive(ACTIVATIONS[name.value])
     ffn = {"kind": "mlp", "d_ff": width.derive(4 * width.value), "activation": function, "bias": True}
-    return post_norm_decoder(config, layernorm(config.number("layer_norm_epsilon")), ffn)
+    return post_norm_decoder(config, hf.layernorm(config.number("layer_norm_epsilon")), ffn)
 
 
 OPENAI_GPT_WEIGHTS: Weights = {
-    **GPT2,
+    **hf.GPT2,
     "[transformer.]tokens_embed.weight": "embedding.tokens.weight",
     "[transformer.]positions_embed.weight": "embedding.positions.weight",
 }
@@ -40,13 +34,13 @@ def _gpt2(config: Config) -> Mapped:
     config.ignore("reorder_and_upcast_attn", *SUMMARY)
     width = config.size("hidden_size")
     config.restated(intermediate_size=inner_width(config).value)
-    ffn = mlp(config, inner_width(config), "activation_function")
+    ffn = hf.mlp(config, inner_width(config), "activation_function")
     layers = [
         {"kind": "pre_norm", "attention": _gpt2_attention(config, width, index), "ffn": ffn}
         for index in range(config.layers())
     ]
-    norm = layernorm(config.number("layer_norm_epsilon"))
-    return decoder(config, norm, layers, embedding={"position": {"kind": "learned"}})
+    norm = hf.layernorm(config.number("layer_norm_epsilon"))
+    return hf.decoder(config, norm, layers, embedding={"position": {"kind": "learned"}})
 
 
 def _gpt2_attention(config: Config, width: ConfigValue[int], index: int) -> Mapped:
@@ -60,7 +54,7 @@ def _gpt2_attention(config: Config, width: ConfigValue[int], index: int) -> Mapp
     if config.flag("scale_attn_by_inverse_layer_idx"):
         head_width = max(1, width.value // heads.value)
         scale = (head_width**-0.5 if scale is None else scale) / (index + 1)
-    return without_none({"kind": "mha", "n_heads": heads, "bias": True, "scale": scale})
+    return hf.without_none({"kind": "mha", "n_heads": heads, "bias": True, "scale": scale})
 
 
 BIGCODE_UNREAD = """
@@ -78,23 +72,23 @@ def _gpt_bigcode(config: Config) -> Mapped:
     layer = {
         "kind": "pre_norm",
         "attention": {**_gpt_bigcode_heads(config), "bias": True, **scale},
-        "ffn": mlp(config, inner_width(config), "activation_function"),
+        "ffn": hf.mlp(config, inner_width(config), "activation_function"),
     }
-    norm = layernorm(config.number("layer_norm_epsilon"))
-    return decoder(config, norm, [layer] * config.layers(), embedding={"position": {"kind": "learned"}})
+    norm = hf.layernorm(config.number("layer_norm_epsilon"))
+    return hf.decoder(config, norm, [layer] * config.layers(), embedding={"position": {"kind": "learned"}})
 
 
 def _gpt_bigcode_heads(config: Config) -> Mapped:
     heads = config.size("num_attention_heads")
-    return head_counts(heads, heads.derive(1) if config.flag("multi_query") else heads)
+    return hf.head_counts(heads, heads.derive(1) if config.flag("multi_query") else heads)
 
 
 def _gpt_bigcode_weights(config: Config) -> Weights:
     """Weight names; in MHA a fused matrix holds queries, keys and values head by head."""
     heads = 1 if config.flag("multi_query") else config.size("num_attention_heads").value
     return {
-        **GPT2,
-        "[transformer.]h.*.attn.c_attn.*": Parts(FUSED, groups=heads),
+        **hf.GPT2,
+        "[transformer.]h.*.attn.c_attn.*": Parts(hf.FUSED, groups=heads),
         "[transformer.]h.*.attn.c_proj.*": "layers.*.attention.o_proj.*",
         "[transformer.]h.*.mlp.c_fc.*": "layers.*.ffn.up_proj.*",
         "[transformer.]h.*.mlp.c_proj.*": "layers.*.ffn.down_proj.*",
@@ -126,22 +120,22 @@ def _btlm(config: Config) -> Mapped:
     config.only("scale_attn_weights", True)
     config.only("position_embedding_type", "learned", "alibi")
     has_alibi = config.get("position_embedding_type") == "alibi"
-    width, norm = even_split(config), layernorm(config.number("layer_norm_epsilon"))
+    width, norm = hf.even_split(config), hf.layernorm(config.number("layer_norm_epsilon"))
     by_width = config.flag("mup_scale_qk_dot_by_d", "scale_qk_dot_by_d", default=False)
     position = {"kind": "alibi"} if has_alibi else {"kind": "none"}
     scale = width.derive(1 / width.value) if by_width else None
     layer = {
         "kind": "pre_norm",
-        "attention": attention(config, width, bias=True, position=position, scale=scale),
+        "attention": hf.attention(config, width, bias=True, position=position, scale=scale),
         "ffn": _btlm_network(config),
     }
     learned = None if has_alibi else {"kind": "learned"}
     embedding_scale = config.number("mup_embeddings_scale", "embeddings_scale", default=1.0)
-    return decoder(
+    return hf.decoder(
         config,
         norm,
         [layer] * config.layers(),
-        embedding=without_none({"scale": embedding_scale, "position": learned}),
+        embedding=hf.without_none({"scale": embedding_scale, "position": learned}),
         head={"scale": embedding_scale.derive(_head_scale(config))},
     )
 
@@ -156,11 +150,11 @@ def _btlm_network(config: Config) -> Mapped:
     width = inner_width(config)
     if config.get("activation_function") == "swiglu":
         return {"kind": "glu", "d_ff": width, "activation": "silu", "bias": True}
-    return mlp(config, width, "activation_function")
+    return hf.mlp(config, width, "activation_function")
 
 
 BTLM_WEIGHTS: Weights = {
-    **GPT2,
+    **hf.GPT2,
     "[transformer.]h.*.mlp.c_fc2.*": Parts(("layers.*.ffn.gate_proj.*",), transposed=True),
 }
 
@@ -170,13 +164,13 @@ def _ctrl(config: Config) -> Mapped:
     config.ignore("attn_pdrop", "from_tf", *SUMMARY)
     layer = {
         "kind": "pre_norm",
-        "norm": layernorm(1e-6),  # whatever the file says, whose eps is the final norm's
+        "norm": hf.layernorm(1e-6),  # whatever the file says, whose eps is the final norm's
         "attention": {"kind": "mha", "n_heads": config.size("num_attention_heads"), "bias": True},
         "ffn": {"kind": "mlp", "d_ff": config.size("dff"), "activation": "relu", "bias": True},
     }
-    return decoder(
+    return hf.decoder(
         config,
-        layernorm(config.number("layer_norm_epsilon")),
+        hf.layernorm(config.number("layer_norm_epsilon")),
         [layer] * config.layers(),
         embedding={"scale": "sqrt_d_model", "position": {"kind": "sinusoidal", "pairing": "half"}},
         head={"bias": True},
@@ -211,7 +205,7 @@ FAMILIES = {
         Family(
             "GPT-2, GPT-SW3, and GPT-3 where its paper states the shape: GPT2Config and GPT2LMHeadModel.",
             _gpt2,
-            GPT2,
+            hf.GPT2,
             aliases=GPT_ALIASES,
         ),
     ),

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped, without_none
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import PER_HEAD, attention, even_split, head_counts
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import gated, layernorm, mlp
-from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import FUSED, GPT2, LLAMA, renamed
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Weights, attention
 from archcli.load.huggingface.whole.gpt_like import GPT_ALIASES, SUMMARY, inner_width
 
 GPT_NEO_KINDS, PAIR = ("global", "local"), 2
@@ -22,7 +15,7 @@ GPT_NEO_DROPPED = ("attention_dropout", "embed_dropout", "resid_dropout")
 def _gpt_neo(config: Config) -> Mapped:
     """As GPT-2 with unscaled scores, a bias in attention's output projection alone, and local layers."""
     config.ignore("gradient_checkpointing", *GPT_NEO_DROPPED, *SUMMARY)
-    ffn = mlp(config, inner_width(config, "intermediate_size"), "activation_function")
+    ffn = hf.mlp(config, inner_width(config, "intermediate_size"), "activation_function")
     attend = {"kind": "mha", "n_heads": config.size("num_attention_heads"), "bias": ["o"], "scale": 1.0}
     kinds = _gpt_neo_kinds(config)
     window = {"window": config.size("window_size")} if "local" in kinds else {}
@@ -30,9 +23,9 @@ def _gpt_neo(config: Config) -> Mapped:
         kind: {"kind": "pre_norm", "attention": {**attend, **more}, "ffn": ffn}
         for kind, more in (("global", {}), ("local", window))
     }
-    norm = layernorm(config.number("layer_norm_epsilon"))
+    norm = hf.layernorm(config.number("layer_norm_epsilon"))
     embedding = {"position": {"kind": "learned"}}
-    return decoder(config, norm, [layers[kind] for kind in kinds], embedding=embedding)
+    return hf.decoder(config, norm, [layers[kind] for kind in kinds], embedding=embedding)
 
 
 def _gpt_neo_kinds(config: Config) -> list[str]:
@@ -41,7 +34,7 @@ def _gpt_neo_kinds(config: Config) -> list[str]:
     entry, count = config.value(key), config.layers()
     kinds = entry.value if key == "attention_layers" else _repeated(entry.value, count)
     if not isinstance(kinds, list) or any(kind not in GPT_NEO_KINDS for kind in kinds):
-        what = f"{key} {short_repr(entry.value)} is not understood"
+        what = f"{key} {hf.short_repr(entry.value)} is not understood"
         raise config.error(what, 'write attention_types: [[["global", "local"], 12]]', entry.place)
     if len(kinds) != count:
         number = len(kinds) if len(kinds) < count else "more"
@@ -63,8 +56,8 @@ def _repeated(types: Any, most: int) -> list[Any] | None:
     return kinds
 
 
-GPT_NEO_WEIGHTS: Weights = renamed(
-    GPT2,
+GPT_NEO_WEIGHTS: Weights = hf.renamed(
+    hf.GPT2,
     {
         **{
             f"[transformer.]h.*.attn.attention.{name}_proj.*": f"layers.*.attention.{ours}_proj.*"
@@ -96,10 +89,10 @@ def _gptj(config: Config) -> Mapped:
     layer = {
         "kind": "parallel",
         "attention": {"kind": "mha", "n_heads": heads, "position": position},
-        "ffn": mlp(config, inner_width(config), "activation_function"),
+        "ffn": hf.mlp(config, inner_width(config), "activation_function"),
     }
-    norm = layernorm(config.number("layer_norm_epsilon"))
-    return decoder(config, norm, [layer] * config.layers(), head={"bias": True})
+    norm = hf.layernorm(config.number("layer_norm_epsilon"))
+    return hf.decoder(config, norm, [layer] * config.layers(), head={"bias": True})
 
 
 GPTJ_WEIGHTS: Weights = {
@@ -120,20 +113,20 @@ def _gptj_weights(config: Config) -> Weights:
     """Weight names; CodeGen's queries, keys and values are one matrix."""
     if config.get("model_type", default="") != "codegen":
         return GPTJ_WEIGHTS
-    return renamed(GPTJ_WEIGHTS, {"[transformer.]h.*.attn.qkv_proj.*": Parts(GPTJ_FUSED, groups=SHARDS)})
+    return hf.renamed(GPTJ_WEIGHTS, {"[transformer.]h.*.attn.qkv_proj.*": Parts(GPTJ_FUSED, groups=SHARDS)})
 
 
 def _gpt_neox(config: Config) -> Mapped:
     """Parallel with two norms, or serial; RoPE on a quarter of each head."""
-    heads, position = config.size("num_attention_heads"), rope(config, even_split(config), partial=0.25)
+    heads, position = config.size("num_attention_heads"), hf.rope(config, hf.even_split(config), partial=0.25)
     bias = config.flag("attention_bias")
     parallel = config.flag("use_parallel_residual")
     layer = {
         **({"kind": "parallel", "n_norms": 2} if parallel else {"kind": "pre_norm"}),
         "attention": {"kind": "mha", "n_heads": heads, "bias": bias, "position": position},
-        "ffn": mlp(config, config.size("intermediate_size"), "hidden_act"),
+        "ffn": hf.mlp(config, config.size("intermediate_size"), "hidden_act"),
     }
-    return decoder(config, layernorm(config.number("layer_norm_eps")), [layer] * config.layers())
+    return hf.decoder(config, hf.layernorm(config.number("layer_norm_eps")), [layer] * config.layers())
 
 
 def _gpt_neox_weights(config: Config) -> Weights:
@@ -146,7 +139,7 @@ def _gpt_neox_weights(config: Config) -> Weights:
         "[gpt_neox.]embed_in.weight": "embedding.tokens.weight",
         "[gpt_neox.]layers.*.input_layernorm.*": "layers.*.attention_norm.*",
         "[gpt_neox.]layers.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
-        "[gpt_neox.]layers.*.attention.query_key_value.*": Parts(FUSED, groups=heads),
+        "[gpt_neox.]layers.*.attention.query_key_value.*": Parts(hf.FUSED, groups=heads),
         "[gpt_neox.]layers.*.attention.dense.*": "layers.*.attention.o_proj.*",
         "[gpt_neox.]layers.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
         "[gpt_neox.]layers.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",
@@ -159,13 +152,13 @@ def _gpt_neox_weights(config: Config) -> Weights:
 def _japanese(config: Config) -> Mapped:
     """Pre-norm, LayerNorm, MHA with RoPE and a plain network; only the last layer's attention has a bias."""
     width, times = config.size("hidden_size"), config.size("intermediate_multiple_size")
-    heads, position = config.size("num_attention_heads"), rope(config, even_split(config), partial=1.0)
+    heads, position = config.size("num_attention_heads"), hf.rope(config, hf.even_split(config), partial=1.0)
     attend = {"kind": "mha", "n_heads": heads, "position": position}
-    ffn = mlp(config, times.derive(times.value * width.value), "hidden_act", bias=False)
+    ffn = hf.mlp(config, times.derive(times.value * width.value), "hidden_act", bias=False)
     layer = {"kind": "pre_norm", "attention": attend, "ffn": ffn}
     last = {**layer, "attention": {**attend, "bias": ["o"]}}
     layers = [layer] * (config.layers() - 1) + [last]
-    return decoder(config, layernorm(config.number("layer_norm_eps")), layers)
+    return hf.decoder(config, hf.layernorm(config.number("layer_norm_eps")), layers)
 
 
 def _japanese_weights(config: Config) -> Weights:
@@ -176,7 +169,7 @@ def _japanese_weights(config: Config) -> Weights:
         f"{base}embed_in.weight": "embedding.tokens.weight",
         f"{base}layers.*.input_layernorm.*": "layers.*.attention_norm.*",
         f"{base}layers.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
-        f"{base}layers.*.attention.query_key_value.*": Parts(FUSED, groups=heads),
+        f"{base}layers.*.attention.query_key_value.*": Parts(hf.FUSED, groups=heads),
         f"{base}layers.*.attention.dense.*": "layers.*.attention.o_proj.*",
         f"{base}layers.*.attention.dense_bias": "layers.*.attention.o_proj.bias",
         f"{base}layers.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
@@ -195,23 +188,25 @@ def _stablelm(config: Config) -> Mapped:
     The 12B is parallel with one norm, and normalizes queries and keys head by head. The first files call it
     stablelm_epoch, by the keys of its configuration_stablelm_epoch.py.
     """
-    eps, width = config.number("layer_norm_eps"), even_split(config)
+    eps, width = config.number("layer_norm_eps"), hf.even_split(config)
     bias = ["q", "k", "v"] if config.flag("use_qkv_bias") else False
     qk_norm = (
-        {"per": "head_distinct", "norm": layernorm(eps, bias=False)} if config.flag("qk_layernorm") else None
+        {"per": "head_distinct", "norm": hf.layernorm(eps, bias=False)}
+        if config.flag("qk_layernorm")
+        else None
     )
     layer = {
         "kind": "parallel" if config.flag("use_parallel_residual") else "pre_norm",
         "attention": attention(
-            config, width, bias=bias, position=rope(config, width, partial=0.25), qk_norm=qk_norm
+            config, width, bias=bias, position=hf.rope(config, width, partial=0.25), qk_norm=qk_norm
         ),
-        "ffn": gated(config),
+        "ffn": hf.gated(config),
     }
-    return decoder(config, layernorm(eps), [layer] * config.layers())
+    return hf.decoder(config, hf.layernorm(eps), [layer] * config.layers())
 
 
 STABLELM_WEIGHTS: Weights = {
-    **LLAMA,
+    **hf.LLAMA,
     "[model.]layers.*.self_attn.q_layernorm.norms.#.weight": "layers.*.attention.q_norm.weight",
     "[model.]layers.*.self_attn.k_layernorm.norms.#.weight": "layers.*.attention.k_norm.weight",
 }
@@ -222,23 +217,23 @@ def _persimmon(config: Config) -> Mapped:
     config.ignore("num_key_value_heads")
     heads = config.size("num_attention_heads")
     attention = {
-        **head_counts(heads, heads),
+        **hf.head_counts(heads, heads),
         "bias": True,
-        "position": rope(config, even_split(config), partial=0.5),
-        "qk_norm": PER_HEAD if config.flag("qk_layernorm") else None,
+        "position": hf.rope(config, hf.even_split(config), partial=0.5),
+        "qk_norm": hf.PER_HEAD if config.flag("qk_layernorm") else None,
     }
-    ffn = mlp(config, config.size("intermediate_size"), "hidden_act")
-    layer = {"kind": "pre_norm", "attention": without_none(attention), "ffn": ffn}
-    return decoder(config, layernorm(config.number("layer_norm_eps")), [layer] * config.layers())
+    ffn = hf.mlp(config, config.size("intermediate_size"), "hidden_act")
+    layer = {"kind": "pre_norm", "attention": hf.without_none(attention), "ffn": ffn}
+    return hf.decoder(config, hf.layernorm(config.number("layer_norm_eps")), [layer] * config.layers())
 
 
 def _persimmon_weights(config: Config) -> Weights:
     """Weight names; queries, keys and values lie together head by head."""
     heads = config.size("num_attention_heads").value
-    return renamed(
-        LLAMA,
+    return hf.renamed(
+        hf.LLAMA,
         {
-            "[model.]layers.*.self_attn.query_key_value.*": Parts(FUSED, groups=heads),
+            "[model.]layers.*.self_attn.query_key_value.*": Parts(hf.FUSED, groups=heads),
             "[model.]layers.*.self_attn.q_layernorm.*": "layers.*.attention.q_norm.*",
             "[model.]layers.*.self_attn.k_layernorm.*": "layers.*.attention.k_norm.*",
             "[model.]layers.*.self_attn.dense.*": "layers.*.attention.o_proj.*",

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import attention, head_dim, windows
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import rmsnorm
-from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Parts, Weights
 
 
 def _gpt_oss(config: Config) -> Mapped:
@@ -21,13 +14,13 @@ def _gpt_oss(config: Config) -> Mapped:
     def layer(window: ConfigValue[int] | None) -> Mapped:
         return {"kind": "pre_norm", "attention": _attention(config, window), "ffn": ffn}
 
-    return decoder(config, rmsnorm(config), windows(config, layer, lambda index: index % 2 == 0))
+    return hf.decoder(config, hf.rmsnorm(config), hf.windows(config, layer, lambda index: index % 2 == 0))
 
 
 def _attention(config: Config, window: ConfigValue[int] | None) -> Mapped:
-    width = head_dim(config)
-    position = rope(config, width, theta=150000.0)
-    return attention(
+    width = hf.head_dim(config)
+    position = hf.rope(config, width, theta=150000.0)
+    return hf.attention(
         config, width, bias=config.flag("attention_bias"), position=position, window=window, sinks=True
     )
 
@@ -59,7 +52,7 @@ def _gpt_oss_weights(config: Config) -> Weights:
     }
     width = config.size("intermediate_size").value
     return {
-        **LLAMA,
+        **hf.LLAMA,
         "[model.]layers.*.self_attn.sinks": "layers.*.attention.sinks.weight",
         "[model.]layers.*.mlp.router.*": "layers.*.ffn.router.*",
         "[model.]layers.*.mlp.experts.gate_up_proj": Parts(

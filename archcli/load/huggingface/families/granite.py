@@ -5,37 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.family import NOTHING, Family, Reader
-from archcli.load.huggingface.parts.attention import FULL, check_window, head_dim, multiplier, optional_number
-from archcli.load.huggingface.parts.experts import experts
-from archcli.load.huggingface.parts.networks import gated
-from archcli.load.huggingface.parts.recurrent import LINEAR, bamba_mixer, kinds_of_layers, mamba2_names
-from archcli.load.huggingface.parts.rope import position, rope, rope_parameters
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Parts, Reader, Weights, position
 from archcli.load.huggingface.weights.hybrid import INPUT_NORMS, by_kinds
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import GRANITE_EXPERTS, LLAMA, renamed
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 
 def _granite_like(
     config: Config,
     *,
-    heads: Mapping[str, Any] = NOTHING,
-    block: Mapping[str, Any] = NOTHING,
+    heads: Mapping[str, Any] = hf.NOTHING,
+    block: Mapping[str, Any] = hf.NOTHING,
     **options: Any,
 ) -> Mapped:
     """As Llama, with factors on embeddings, residuals and scores, and a divisor of logits.
 
     attention_multiplier stands in place of head_dim^-0.5. `options` are further ones of `llama_like`.
     """
-    divisor = multiplier(config, "logits_scaling")
+    divisor = hf.multiplier(config, "logits_scaling")
     factors = {
-        "embedding": without_none({"scale": multiplier(config, "embedding_multiplier")}),
+        "embedding": hf.without_none({"scale": hf.multiplier(config, "embedding_multiplier")}),
         "head": None if divisor is None else {"scale": divisor.derive(1 / divisor.value)},
     }
-    residual = without_none({"residual_multiplier": multiplier(config, "residual_multiplier")})
+    residual = hf.without_none({"residual_multiplier": hf.multiplier(config, "residual_multiplier")})
     scale = {} if "scale" in heads else {"scale": config.number("attention_multiplier")}
     return llama_like(config, heads={**scale, **heads}, block={**residual, **block}, **{**factors, **options})
 
@@ -46,13 +38,13 @@ PERIOD = 4
 
 def _with_windows(config: Config, **options: Any) -> Mapped:
     """As Granite, with windows and sinks; layer_rope_theta is the base of each layer, 0 for no position."""
-    check_window(config)
+    hf.check_window(config)
     return _granite_like(
         config,
         heads={"sinks": True},
         slides=lambda index: index % PERIOD != 0,
         networks=lambda layers: [*map(_with_position, layers, _positions(config))],
-        **{"ffn": gated(config, bias=config.flag("mlp_bias")), **options},
+        **{"ffn": hf.gated(config, bias=config.flag("mlp_bias")), **options},
     )
 
 
@@ -63,15 +55,15 @@ def _with_position(layer: Mapped, position: Any) -> Mapped:
 
 def _positions(config: Config) -> Iterator[Any]:
     """The position of each layer."""
-    width, count = head_dim(config), config.layers()
+    width, count = hf.head_dim(config), config.layers()
     thetas = config.per_layer("layer_rope_theta", count)
     if thetas is None:
-        yield from [rope(config, width)] * count
+        yield from [hf.rope(config, width)] * count
         return
     for theta in thetas:
         place = ConfigValue(theta, config.place("layer_rope_theta"))
         yield (
-            position(config, width, {**rope_parameters(config), "rope_theta": place})
+            position(config, width, {**hf.rope_parameters(config), "rope_theta": place})
             if theta
             else {"kind": "none"}
         )
@@ -81,8 +73,8 @@ def _experts(config: Config) -> Mapped:
     """Experts, weighed by a softmax over the chosen, and a shared one where it has a width."""
     has_shared = "shared_intermediate_size" in config.defaults
     has_shared = has_shared and config.count("shared_intermediate_size").value > 0
-    shared = gated(config, width="shared_intermediate_size") if has_shared else None
-    return experts(config, width="intermediate_size", router={"scores": "softmax_after"}, shared=shared)
+    shared = hf.gated(config, width="shared_intermediate_size") if has_shared else None
+    return hf.experts(config, width="intermediate_size", router={"scores": "softmax_after"}, shared=shared)
 
 
 def _granitemoe(config: Config) -> Mapped:
@@ -112,9 +104,9 @@ def _hybrid(config: Config) -> Mapped:
 
     def networks(layers: list[Mapped]) -> list[Mapped]:
         rest = {key: value for key, value in layers[0].items() if key != "attention"}
-        by_kind = {FULL: layers[0]}
-        if LINEAR in kinds:
-            by_kind[LINEAR] = {**rest, "mixer": bamba_mixer(config)}
+        by_kind = {hf.FULL: layers[0]}
+        if hf.LINEAR in kinds:
+            by_kind[hf.LINEAR] = {**rest, "mixer": hf.bamba_mixer(config)}
         return [by_kind[kind] for kind in kinds]
 
     heads = {} if has_rope else {"position": {"kind": "none"}}
@@ -125,14 +117,14 @@ def _hybrid_kinds(config: Config) -> list[str]:
     """The kind of each layer, by default Mamba-2."""
     key = "layer_types" if config.data.get("layer_types") is not None else "layers_block_type"
     config.ignore("layer_types", "layers_block_type")
-    return kinds_of_layers(config, [LINEAR] * config.layers(), (FULL, LINEAR), key)
+    return hf.kinds_of_layers(config, [hf.LINEAR] * config.layers(), (hf.FULL, hf.LINEAR), key)
 
 
 def _hybrid_ffn(config: Config) -> Mapped:
-    shared = gated(config, width="shared_intermediate_size")
+    shared = hf.gated(config, width="shared_intermediate_size")
     if not config.count("num_local_experts"):
         return shared
-    return experts(config, width="intermediate_size", router={"scores": "softmax_after"}, shared=shared)
+    return hf.experts(config, width="intermediate_size", router={"scores": "softmax_after"}, shared=shared)
 
 
 HYBRID_SHARED = "[model.]layers.*.shared_mlp"
@@ -145,19 +137,19 @@ DENSE: Weights = {
 """The network of a model without experts, which files name as a shared expert."""
 
 HYBRID_EVERYWHERE: Weights = {
-    **{name: rule for name, rule in LLAMA.items() if ".input_layernorm." not in name},
-    **mamba2_names("[model.]layers.*.mamba"),
+    **{name: rule for name, rule in hf.LLAMA.items() if ".input_layernorm." not in name},
+    **hf.mamba2_names("[model.]layers.*.mamba"),
 }
 
 
 def _hybrid_weights(config: Config) -> Weights:
     """The names of layers of either kind, with experts or without."""
-    ffn = GRANITE_EXPERTS if config.count("num_local_experts") else DENSE
-    return {**renamed(HYBRID_EVERYWHERE, ffn), **by_kinds(_hybrid_kinds(config), INPUT_NORMS)}
+    ffn = hf.GRANITE_EXPERTS if config.count("num_local_experts") else DENSE
+    return {**hf.renamed(HYBRID_EVERYWHERE, ffn), **by_kinds(_hybrid_kinds(config), INPUT_NORMS)}
 
 
 HYPERCLOVAX_WEIGHTS = {
-    **LLAMA,
+    **hf.LLAMA,
     "[model.]layers.*.post_norm1.weight": "layers.*.attention_post_norm.weight",
     "[model.]layers.*.post_norm2.weight": "layers.*.ffn_post_norm.weight",
 }
@@ -166,7 +158,10 @@ HYPERCLOVAX_WEIGHTS = {
 def _hyperclovax(config: Config) -> Mapped:
     """As Granite with a norm after each sublayer too; logits are multiplied, not divided."""
     kind = "sandwich" if config.flag("use_post_norm") else "pre_norm"
-    scale, factor = optional_number(config, "attention_multiplier"), multiplier(config, "logits_scaling")
+    scale, factor = (
+        hf.optional_number(config, "attention_multiplier"),
+        hf.multiplier(config, "logits_scaling"),
+    )
     head = None if factor is None else {"scale": factor}
     return _granite_like(config, heads={"scale": scale}, block={"kind": kind}, head=head)
 
@@ -174,26 +169,26 @@ def _hyperclovax(config: Config) -> Mapped:
 FILES_OF_4 = ("block_sparse_moe.router.layer", "block_sparse_moe.input_", "block_sparse_moe.output_")
 """Names in files of transformers 4, which the variants with windows never had."""
 LATER_EXPERTS: Weights = {
-    name: rule for name, rule in GRANITE_EXPERTS.items() if not any(old in name for old in FILES_OF_4)
+    name: rule for name, rule in hf.GRANITE_EXPERTS.items() if not any(old in name for old in FILES_OF_4)
 }
 
 
-def _with_experts(mapping: Reader, weights: Weights = GRANITE_EXPERTS) -> Family:
+def _with_experts(mapping: Reader, weights: Weights = hf.GRANITE_EXPERTS) -> Family:
     return Family(
         "Granite 3 with experts: GraniteMoeConfig, its Shared and SWA variants, and their ForCausalLM.",
         mapping,
-        {**LLAMA, **weights},
+        {**hf.LLAMA, **weights},
         aliases={"num_experts": "num_local_experts"},
         defaults={"mlp_bias": False},
     )
 
 
 FAMILIES = {
-    "granite": Family("Granite 3: GraniteConfig and GraniteForCausalLM.", _granite_like, LLAMA),
+    "granite": Family("Granite 3: GraniteConfig and GraniteForCausalLM.", _granite_like, hf.LLAMA),
     "granite_swa": Family(
         "Granite with sliding windows: GraniteSWAConfig and GraniteSWAForCausalLM.",
         lambda config: _with_windows(config, tied=True),
-        {**LLAMA, **SINKS},
+        {**hf.LLAMA, **SINKS},
     ),
     "granitemoe": _with_experts(_granitemoe),
     "granitemoeshared": _with_experts(_granitemoe),

@@ -2,24 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim, latent_attention, positive
-from archcli.load.huggingface.parts.decoder import decoder, without_prediction
-from archcli.load.huggingface.parts.experts import (
-    EXPERT_WORDS,
-    by_types,
-    corrected_router,
-    experts,
-    shared_experts,
-    some_routed,
-    with_networks,
-)
-from archcli.load.huggingface.parts.networks import gated, hyper_layer, layernorm, rmsnorm
-from archcli.load.huggingface.parts.rope import rope, stretched_rope
-from archcli.load.huggingface.weights.map import Auxiliary, Weights
-from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, PREDICTION, QK_NORM, SHARED
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, ConfigValue, Family, Mapped, Weights
 from archcli.load.huggingface.whole.deepseek_like import (
     FULL_INDEX,
     INDEXER,
@@ -44,7 +28,7 @@ HUNYUAN_UNREAD = (
 )
 """Keys of published files that the class does not read, and does as they say."""
 HUNYUAN_WEIGHTS = {
-    **LLAMA,
+    **hf.LLAMA,
     "[model.]layers.*.self_attn.query_layernorm.weight": "layers.*.attention.q_norm.weight",
     "[model.]layers.*.self_attn.key_layernorm.weight": "layers.*.attention.k_norm.weight",
 }
@@ -55,7 +39,7 @@ def _hunyuan(config: Config) -> Mapped:
     config.ignore(*HUNYUAN_UNREAD)
     config.only("use_cla", None, False, default=None)
     heads = {
-        "position": stretched_rope(config, head_dim(config)),
+        "position": hf.stretched_rope(config, hf.head_dim(config)),
         "qk_norm": {"per": "head", "when": "after_rope"},
     }
     return llama_like(config, heads=heads)
@@ -74,19 +58,19 @@ def _hunyuan_moe(config: Config) -> Mapped:
     `moe_topk` may list the number of experts per token of each layer.
     """
     config.ignore(*HUNYUAN_MOE_UNREAD.split())
-    width = head_dim(config)
-    attend = attention(
+    width = hf.head_dim(config)
+    attend = hf.attention(
         config,
         width,
         bias=config.flag("attention_bias"),
         qk_norm={"per": "head", "when": "after_rope"},
-        position=stretched_rope(config, width),
+        position=hf.stretched_rope(config, width),
     )
     top_ks = _hunyuan_moe_top_ks(config)
     layers = {
         k: {"kind": "pre_norm", "attention": attend, "ffn": _hunyuan_moe_experts(config, k)} for k in top_ks
     }
-    return decoder(config, rmsnorm(config), [layers[k] for k in top_ks])
+    return hf.decoder(config, hf.rmsnorm(config), [layers[k] for k in top_ks])
 
 
 def _hunyuan_moe_top_ks(config: Config) -> list[ConfigValue[int]]:
@@ -99,13 +83,13 @@ def _hunyuan_moe_top_ks(config: Config) -> list[ConfigValue[int]]:
 
 
 def _hunyuan_moe_experts(config: Config, top_k: ConfigValue[int]) -> Mapped:
-    expert = gated(config)
-    return experts(config, expert=expert, shared=expert, top_k=top_k)
+    expert = hf.gated(config)
+    return hf.experts(config, expert=expert, shared=expert, top_k=top_k)
 
 
 HUNYUAN_MOE_WEIGHTS: Weights = {
-    **LLAMA,
-    **EXPERTS,
+    **hf.LLAMA,
+    **hf.EXPERTS,
     **{
         f"[model.]layers.*.self_attn.{theirs}_layernorm.weight": f"layers.*.attention.{theirs[0]}_norm.weight"
         for theirs in ("query", "key")
@@ -119,10 +103,10 @@ HUNYUAN_MOE_WEIGHTS: Weights = {
 
 
 HY_V3_WEIGHTS = {
-    **LLAMA,
-    **QK_NORM,
-    **EXPERTS,
-    **SHARED,
+    **hf.LLAMA,
+    **hf.QK_NORM,
+    **hf.EXPERTS,
+    **hf.SHARED,
     "[model.]layers.*.mlp.router.gate.weight": "layers.*.ffn.router.weight",
     **{
         f"[model.]layers.*.mlp.{name}": "layers.*.ffn.route.correction_bias"
@@ -138,23 +122,23 @@ HY_V3_WEIGHTS = {
 def _hy_v3(config: Config) -> Mapped:
     """As Llama with normalized queries and keys; experts by sigmoid scores after a dense layer."""
     config.ignore("enable_moe_fp32_combine", "first_k_dense_replace")
-    without_prediction(config)
+    hf.without_prediction(config)
     bias = config.flag("mlp_bias")
 
     def dense() -> Mapped:
-        return gated(config, bias=bias)
+        return hf.gated(config, bias=bias)
 
     def sparse() -> Mapped:
         router = {"scores": "sigmoid", "scale": config.number("router_scaling_factor"), "correction": True}
         width, number = config.size("moe_intermediate_size"), config.count("num_shared_experts")
         shared = {**dense(), "d_ff": width.derive(number.value * width.value)} if number else dense()
-        return experts(config, router=router, shared=shared)
+        return hf.experts(config, router=router, shared=shared)
 
-    routed = by_types(config, lambda: [index > 0 for index in range(config.layers())])
+    routed = hf.by_types(config, lambda: [index > 0 for index in range(config.layers())])
     return llama_like(
         config,
-        heads={"qk_norm": PER_HEAD},
-        networks=lambda layers: with_networks(layers, routed, dense, sparse),
+        heads={"qk_norm": hf.PER_HEAD},
+        networks=lambda layers: hf.with_networks(layers, routed, dense, sparse),
     )
 
 
@@ -174,12 +158,12 @@ STREAMS = {
 HY_V4_NUMBERS = {"fn": ".weight", "base": "_gates.base", "scale": "_gates.scale"}
 HY_V4_LAYER = "[model.]layers.*."
 HY_V4_WEIGHTS: Weights = {
-    **LLAMA,
-    **MLA,
+    **hf.LLAMA,
+    **hf.MLA,
     **INDEXER,
-    **EXPERTS,
-    **SHARED,
-    **CORRECTED,
+    **hf.EXPERTS,
+    **hf.SHARED,
+    **hf.CORRECTED,
     f"{HY_V4_LAYER}mlp.linear_gate.weight": "layers.*.ffn.gate_proj.weight",
     f"{HY_V4_LAYER}mlp.shared_experts.linear_gate.weight": "layers.*.ffn.shared.gate_proj.weight",
     **dict.fromkeys(
@@ -195,7 +179,7 @@ HY_V4_WEIGHTS: Weights = {
         for theirs, ours in STREAMS.items()
         for number, rest in HY_V4_NUMBERS.items()
     },
-    "[model.]mtp_layers.**": Auxiliary(PREDICTION),
+    "[model.]mtp_layers.**": Auxiliary(hf.PREDICTION),
 }
 
 
@@ -203,13 +187,13 @@ def _hy_v4(config: Config) -> Mapped:
     """Gated latent attention with sinks and shared indexes, and clipped experts, on several streams."""
     config.ignore("learnable_sink_init", "first_k_dense_replace", "moe_layer_freq")
     config.ignore("scoring_func", "topk_method")
-    without_prediction(config)
+    hf.without_prediction(config)
     only_indexed(config)
     needs_query_latent(config)
     sources = index_sources(config, stated_indexes(config) or _hy_v4_default_indexes(config))
-    layer, routed = _hy_v4_layer(config), by_types(config, lambda: [i > 0 for i in range(config.layers())])
-    networks = some_routed(config, routed, lambda: _hy_v4_experts(config))
-    return decoder(config, rmsnorm(config), networks(reading(layer, _hy_v4_attention(config), sources)))
+    layer, routed = _hy_v4_layer(config), hf.by_types(config, lambda: [i > 0 for i in range(config.layers())])
+    networks = hf.some_routed(config, routed, lambda: _hy_v4_experts(config))
+    return hf.decoder(config, hf.rmsnorm(config), networks(reading(layer, _hy_v4_attention(config), sources)))
 
 
 def _hy_v4_default_indexes(config: Config) -> list[str]:
@@ -218,15 +202,15 @@ def _hy_v4_default_indexes(config: Config) -> list[str]:
 
 def _hy_v4_layer(config: Config) -> Mapped:
     """A layer without attention and network."""
-    return {**hyper_layer(config), "magnitude": positive(config, "hc_magnitude")}
+    return {**hf.hyper_layer(config), "magnitude": hf.positive(config, "hc_magnitude")}
 
 
 def _hy_v4_attention(config: Config) -> Mapped:
     """Gated latent attention with sinks; its index turns the last dims of a head."""
-    place = rope(config, config.size("qk_rope_head_dim"), scales_scores=True)
-    keys = {"norm": layernorm(config.number("rms_norm_eps"))}
+    place = hf.rope(config, config.size("qk_rope_head_dim"), scales_scores=True)
+    keys = {"norm": hf.layernorm(config.number("rms_norm_eps"))}
     return {
-        **latent_attention(config, "half", place.derive({**place.value, "rotates": "last"})),
+        **hf.latent_attention(config, "half", place.derive({**place.value, "rotates": "last"})),
         "sinks": True,
         "output_gate": {"per": "channel"},
         "index": {**index(config), **keys},
@@ -235,10 +219,10 @@ def _hy_v4_attention(config: Config) -> Mapped:
 
 def _hy_v4_experts(config: Config) -> Mapped:
     """Clipped routed experts with SiLU, whatever hidden_act says, and shared ones with hidden_act."""
-    expert = gated(config, width="moe_intermediate_size")
-    routed = {**expert, "activation": "silu", "limit": positive(config, "swiglu_limit")}
-    router = corrected_router(config)
-    return experts(config, expert=routed, router=router, shared=shared_experts(config, expert))
+    expert = hf.gated(config, width="moe_intermediate_size")
+    routed = {**expert, "activation": "silu", "limit": hf.positive(config, "swiglu_limit")}
+    router = hf.corrected_router(config)
+    return hf.experts(config, expert=routed, router=router, shared=hf.shared_experts(config, expert))
 
 
 FAMILIES = {
@@ -263,6 +247,6 @@ FAMILIES = {
         "Hy4, latent attention with shared indexes on several streams: HYV4Config and HYV4ForCausalLM.",
         _hy_v4,
         HY_V4_WEIGHTS,
-        aliases=EXPERT_WORDS,
+        aliases=hf.EXPERT_WORDS,
     ),
 }

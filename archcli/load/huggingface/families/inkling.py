@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import PER_HEAD, positive
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.experts import by_types, with_networks
-from archcli.load.huggingface.parts.networks import gated, rmsnorm
-from archcli.load.huggingface.parts.recurrent import hybrid_layers, kinds_of_layers
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
-from archcli.load.huggingface.weights.names import LLAMA, PREDICTION, QK_NORM
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, ConfigValue, Family, Mapped, Parts, Weights
 
 ALIASES = {
     "sliding_window": "sliding_window_size",
@@ -39,14 +31,14 @@ def _inkling(config: Config) -> Mapped:
         FULL: lambda: {"attention": _attention(config, "", None)},
         SLIDING: lambda: {"attention": _attention(config, "swa_", config.size("sliding_window"))},
     }
-    layers = with_networks(
-        hybrid_layers(_kinds(config), mixers),
-        by_types(config, lambda: _after_dense(config)),
-        lambda: _convolved(config, gated(config, width=_dense_width(config)), trained_scale=True),
+    layers = hf.with_networks(
+        hf.hybrid_layers(_kinds(config), mixers),
+        hf.by_types(config, lambda: _after_dense(config)),
+        lambda: _convolved(config, hf.gated(config, width=_dense_width(config)), trained_scale=True),
         lambda: _convolved(config, _experts(config)),
     )
-    norm, divisor = rmsnorm(config), positive(config, "embedding_multiplier")
-    return decoder(
+    norm, divisor = hf.rmsnorm(config), hf.positive(config, "embedding_multiplier")
+    return hf.decoder(
         config,
         norm,
         layers,
@@ -70,10 +62,10 @@ def _kinds(config: Config) -> list[str]:
     if local is None:
         local = [index for index in range(count) if (index + 1) % PERIOD]
     if not isinstance(local, list):
-        what = f"local_layer_ids must be a list of whole numbers, not {short_repr(local)}"
+        what = f"local_layer_ids must be a list of whole numbers, not {hf.short_repr(local)}"
         raise config.error(what, at=config.place("local_layer_ids"))
     default = [SLIDING if index in local else FULL for index in range(count)]
-    return kinds_of_layers(config, default, (FULL, SLIDING))
+    return hf.kinds_of_layers(config, default, (FULL, SLIDING))
 
 
 def _after_dense(config: Config) -> list[bool]:
@@ -93,7 +85,7 @@ def _attention(config: Config, prefix: str, window: ConfigValue[int] | None) -> 
         "relative_rank": config.size("d_rel"),
         "relative_extent": config.size("rel_extent") if window is None else window,
         "conv_kernel": config.size("sconv_kernel_size"),
-        "qk_norm": PER_HEAD,
+        "qk_norm": hf.PER_HEAD,
         "scale": width.derive(1.0 / width.value),
         **(_temperature(config) if window is None else {"window": window}),
     }
@@ -104,7 +96,7 @@ def _temperature(config: Config) -> Mapped:
     floor = config.optional_size("log_scaling_n_floor")
     if floor is None:
         return {}
-    scale = positive(config, "log_scaling_alpha")
+    scale = hf.positive(config, "log_scaling_alpha")
     return {"temperature": {"scale": scale, "floor_scale": floor, "grows": "log_above"}}
 
 
@@ -135,8 +127,8 @@ def _experts(config: Config) -> Mapped:
         "n_experts": config.size("num_local_experts"),
         "n_shared": config.size("n_shared_experts"),
         "top_k": config.size("num_experts_per_tok"),
-        "expert": gated(config, width=_experts_width(config)),
-        "scale": positive(config, "route_scale"),
+        "expert": hf.gated(config, width=_experts_width(config)),
+        "scale": hf.positive(config, "route_scale"),
     }
 
 
@@ -146,8 +138,8 @@ EXPERTS, SHARED = f"{NETWORK}.experts", f"{NETWORK}.shared"
 MATRICES = ("gate", "up", "down")
 
 IN_MEMORY: Weights = {
-    **{name: rule for name, rule in LLAMA.items() if ".mlp." not in name},
-    **QK_NORM,
+    **{name: rule for name, rule in hf.LLAMA.items() if ".mlp." not in name},
+    **hf.QK_NORM,
     "[model.]embed_tokens.embed_norm.weight": "embedding.norm.weight",
     f"{LAYER}.self_attn.r_proj.weight": f"{ATTENTION}.r_proj.weight",
     f"{LAYER}.self_attn.rel_logits_proj.proj": f"{ATTENTION}.profiles.weight",
@@ -175,7 +167,7 @@ def _published(dense: int, of_experts: int) -> Weights:
         "model.llm.embed_norm.weight": "embedding.norm.weight",
         "model.llm.norm.weight": "final_norm.weight",
         "model.llm.unembed.weight": "lm_head.weight",
-        "model.mtp.**": Auxiliary(PREDICTION),
+        "model.mtp.**": Auxiliary(hf.PREDICTION),
         f"{PUBLISHED}.attn_norm.weight": "layers.*.attention_norm.weight",
         f"{PUBLISHED}.mlp_norm.weight": "layers.*.ffn_norm.weight",
         **{f"{PUBLISHED}.attn.{name}_norm.weight": f"{ATTENTION}.{name}_norm.weight" for name in "qk"},

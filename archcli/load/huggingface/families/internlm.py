@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import head_dim
-from archcli.load.huggingface.parts.rope import parameters, position
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import FUSED, LLAMA
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Weights
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 DEFAULTS = {"attention_bias": None, "mlp_bias": None, "vocab_size": 103168, "bias": True}
@@ -19,10 +14,10 @@ def _internlm(config: Config) -> Mapped:
 
     A dynamic base changes nothing within the context that the model was trained for.
     """
-    rotary = parameters(config, "rotary")
+    rotary = hf.parameters(config, "rotary")
     heads: Mapped = {"bias": config.flag("bias")}
     if "base" in rotary:
-        heads["position"] = position(config, head_dim(config), {"rope_theta": rotary["base"]})
+        heads["position"] = hf.position(config, hf.head_dim(config), {"rope_theta": rotary["base"]})
     return llama_like(config, heads=heads)
 
 
@@ -37,7 +32,7 @@ def _internlm2_weights(config: Config) -> Weights:
     groups = config.size("num_key_value_heads", default=heads).value
     return {
         "[model.]tok_embeddings.weight": "embedding.tokens.weight",
-        "[model.]layers.*.attention.wqkv.*": Parts(FUSED, groups=groups),
+        "[model.]layers.*.attention.wqkv.*": Parts(hf.FUSED, groups=groups),
         "[model.]layers.*.attention.wo.*": "layers.*.attention.o_proj.*",
         "[model.]layers.*.attention_norm.*": "layers.*.attention_norm.*",
         "[model.]layers.*.ffn_norm.*": "layers.*.ffn_norm.*",
@@ -62,7 +57,7 @@ FAMILIES = {
     "internlm": Family(
         "InternLM of 2023, whose class is in its repositories: InternLMConfig.",
         _internlm,
-        LLAMA,
+        hf.LLAMA,
         defaults=DEFAULTS,
         defaults_of="llama",
     ),
@@ -76,7 +71,7 @@ FAMILIES = {
     "internlm3": Family(
         "InternLM 3: InternLM3Config and LlamaForCausalLM.",
         _internlm3,
-        LLAMA,
+        hf.LLAMA,
         aliases={"attention_bias": "qkv_bias", "mlp_bias": "bias"},
     ),
 }

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import FULL, latent_attention
-from archcli.load.huggingface.parts.decoder import decoder, without_prediction
-from archcli.load.huggingface.parts.experts import after_first, by_types, deepseek_experts, some_routed
-from archcli.load.huggingface.parts.networks import activation, rmsnorm
-from archcli.load.huggingface.parts.recurrent import LINEAR, kinds_of_layers
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Weights
 from archcli.load.huggingface.weights.hybrid import kda_names
-from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, MIXTRAL_EXPERTS, MLA, SHARED
 from archcli.load.huggingface.whole.delta_hybrid import ELSEWHERE, LAYER, by_kind
 
 KIMI_LINEAR_ALIASES = {
@@ -32,7 +24,7 @@ KIMI_LINEAR_SYNONYMS = {
 }
 """Keys of `linear_attn_config`, and the class's keys that they overrule."""
 
-KIMI_LINEAR_NUMBERS = {"full_attn_layers": FULL, "kda_layers": LINEAR}
+KIMI_LINEAR_NUMBERS = {"full_attn_layers": hf.FULL, "kda_layers": hf.LINEAR}
 """Keys of `linear_attn_config` that name layers, numbered from 1."""
 
 KIMI_LINEAR_PERIOD = 4
@@ -45,18 +37,18 @@ def _kimi_linear(config: Config) -> Mapped:
     config.only("moe_layer_freq", 1, default=1)
     config.only("moe_router_activation_func", "sigmoid", default="sigmoid")
     config.ignore("use_grouped_topk", "rope_theta", "rope_scaling", "rope_parameters")
-    without_prediction(config)
+    hf.without_prediction(config)
     # a rope_scaling that is not supported does no harm where no layer has RoPE
     data = {key: value for key, value in config.data.items() if not key.startswith("rope_")}
-    latent = {**latent_attention(replace(config, data=data), "half"), "position": {"kind": "none"}}
+    latent = {**hf.latent_attention(replace(config, data=data), "half"), "position": {"kind": "none"}}
     layers: dict[str, Mapped] = {
-        LINEAR: {"kind": "pre_norm", "mixer": _kimi_linear_delta_attention(config)},
-        FULL: {"kind": "pre_norm", "attention": latent},
+        hf.LINEAR: {"kind": "pre_norm", "mixer": _kimi_linear_delta_attention(config)},
+        hf.FULL: {"kind": "pre_norm", "attention": latent},
     }
-    routed = by_types(config, lambda: after_first(config))
-    networks = some_routed(config, routed, lambda: deepseek_experts(config))
+    routed = hf.by_types(config, lambda: hf.after_first(config))
+    networks = hf.some_routed(config, routed, lambda: hf.deepseek_experts(config))
     mixed = networks([layers[kind] for kind in _kimi_linear_kinds(config)])
-    return decoder(config, rmsnorm(config), mixed, embedding={"tied": False})  # the class ties nothing
+    return hf.decoder(config, hf.rmsnorm(config), mixed, embedding={"tied": False})  # the class ties nothing
 
 
 def _with_linear_keys(config: Config) -> Config:
@@ -72,7 +64,7 @@ def _kimi_linear_delta_attention(config: Config) -> Mapped:
         "n_heads": config.size("linear_num_heads"),
         "head_dim": config.size("linear_head_dim"),
         "conv_kernel": config.size("linear_conv_kernel_dim"),
-        "activation": activation(config, "hidden_act"),
+        "activation": hf.activation(config, "hidden_act"),
         "norm": {
             "kind": "rmsnorm",
             "gate": "after",
@@ -86,13 +78,15 @@ def _kimi_linear_kinds(config: Config) -> list[str]:
     """The mixer of each layer: `layer_types`, linear_attn_config's numbers, else every fourth attends."""
     count, inner = config.layers(), config.inner("linear_attn_config", {})
     numbered = {key: inner.get(key, default=None) for key in KIMI_LINEAR_NUMBERS}
-    default = [FULL if index and index % KIMI_LINEAR_PERIOD == 0 else LINEAR for index in range(count)]
+    default = [hf.FULL if index and index % KIMI_LINEAR_PERIOD == 0 else hf.LINEAR for index in range(count)]
     if config.get("layer_types", default=None) is not None or None in numbered.values():
-        return kinds_of_layers(config, default, (LINEAR, FULL))
+        return hf.kinds_of_layers(config, default, (hf.LINEAR, hf.FULL))
     by_number = {
-        number if type(number) is int else short_repr(number): KIMI_LINEAR_NUMBERS[key]  # a list has no hash
+        number if type(number) is int else hf.short_repr(number): KIMI_LINEAR_NUMBERS[
+            key
+        ]  # a list has no hash
         for key, numbers in numbered.items()
-        for number in (numbers if isinstance(numbers, list) else [short_repr(numbers)])
+        for number in (numbers if isinstance(numbers, list) else [hf.short_repr(numbers)])
     }
     if by_number.keys() != {*range(1, count + 1)}:
         what = f"full_attn_layers and kda_layers must name each of the {count} layers once, from 1 on"
@@ -107,13 +101,13 @@ KIMI_LINEAR_LINEAR_LAYERS: Weights = {
 }
 KIMI_LINEAR_FULL_LAYERS: Weights = {
     f"{LAYER}.input_layernorm.weight": "layers.*.attention_norm.weight",
-    **MLA,
+    **hf.MLA,
     f"{WITHIN}.q_proj.weight": "layers.*.attention.q_proj.weight",
     f"{WITHIN}.o_proj.*": "layers.*.attention.o_proj.*",
 }
 KIMI_LINEAR_BESIDE = "[model.]layers.*.block_sparse_moe"
 KIMI_LINEAR_PUBLISHED: Weights = {
-    **MIXTRAL_EXPERTS,
+    **hf.MIXTRAL_EXPERTS,
     f"{KIMI_LINEAR_BESIDE}.gate.e_score_correction_bias": "layers.*.ffn.route.correction_bias",
     **{
         f"{KIMI_LINEAR_BESIDE}.{theirs}{name}_proj.weight": f"layers.*.ffn.{ours}{name}_proj.weight"
@@ -129,7 +123,7 @@ def _kimi_linear_weights(config: Config) -> Weights:
     layers = by_kind(
         _kimi_linear_kinds(_with_linear_keys(config)), KIMI_LINEAR_LINEAR_LAYERS, KIMI_LINEAR_FULL_LAYERS
     )
-    return {**ELSEWHERE, **KIMI_LINEAR_PUBLISHED, **EXPERTS, **SHARED, **CORRECTED, **layers}
+    return {**ELSEWHERE, **KIMI_LINEAR_PUBLISHED, **hf.EXPERTS, **hf.SHARED, **hf.CORRECTED, **layers}
 
 
 BAILING_ALIASES = {
@@ -147,29 +141,29 @@ def _bailing(config: Config) -> Mapped:
     """Groups of KDA layers that end in one of latent attention; dense layers, then experts."""
     config.only("kda_safe_gate", True)
     config.ignore("mtp_loss_scaling_factor", "q_lora_rank")
-    without_prediction(config)
+    hf.without_prediction(config)
     layers: dict[str, Mapped] = {
-        LINEAR: {"kind": "pre_norm", "mixer": _bailing_delta_attention(config)},
-        FULL: {"kind": "pre_norm", "attention": _latent(config)},
+        hf.LINEAR: {"kind": "pre_norm", "mixer": _bailing_delta_attention(config)},
+        hf.FULL: {"kind": "pre_norm", "attention": _latent(config)},
     }
-    routed = by_types(config, lambda: after_first(config))
-    networks = some_routed(config, routed, lambda: deepseek_experts(config))
+    routed = hf.by_types(config, lambda: hf.after_first(config))
+    networks = hf.some_routed(config, routed, lambda: hf.deepseek_experts(config))
     mixed = networks([layers[kind] for kind in _bailing_kinds(config)])
-    return decoder(config, rmsnorm(config), mixed, embedding={"tied": False})  # the class ties nothing
+    return hf.decoder(config, hf.rmsnorm(config), mixed, embedding={"tied": False})  # the class ties nothing
 
 
 def _bailing_kinds(config: Config) -> list[str]:
     """The mixer of each layer: `layer_types`, else the last of each group attends."""
     size = config.size("layer_group_size").value
-    default = [LINEAR if (index + 1) % size else FULL for index in range(config.layers())]
-    return kinds_of_layers(config, default, (LINEAR, FULL))
+    default = [hf.LINEAR if (index + 1) % size else hf.FULL for index in range(config.layers())]
+    return hf.kinds_of_layers(config, default, (hf.LINEAR, hf.FULL))
 
 
 def _latent(config: Config) -> Mapped:
     """Latent attention with queries of full rank and a gate per head."""
     width = config.size("qk_nope_head_dim").value + config.size("qk_rope_head_dim").value
     config.only("qk_head_dim", width, default=width)
-    latent = latent_attention(config, "interleaved")
+    latent = hf.latent_attention(config, "interleaved")
     return {**latent, "output_gate": {"per": "head"}}
 
 
@@ -183,7 +177,7 @@ def _bailing_delta_attention(config: Config) -> Mapped:
         "n_heads": config.size("linear_num_heads", default=config.size("num_attention_heads")),
         "head_dim": config.size("linear_head_dim", default=config.size("head_dim")),
         "conv_kernel": config.size("linear_conv_kernel_dim", default=config.size("short_conv_kernel_size")),
-        "activation": activation(config, "hidden_act"),
+        "activation": hf.activation(config, "hidden_act"),
         "full_gates": True,
         "decay_bound": bound,
         "norm": {
@@ -201,7 +195,7 @@ BAILING_LINEAR_LAYERS: Weights = {
 }
 BAILING_FULL_LAYERS: Weights = {
     f"{LAYER}.input_layernorm.weight": "layers.*.attention_norm.weight",
-    **MLA,
+    **hf.MLA,
     f"{WITHIN}.q_proj.weight": "layers.*.attention.q_proj.weight",
     f"{WITHIN}.g_proj.weight": "layers.*.attention.gate_proj.weight",
     f"{WITHIN}.o_proj.*": "layers.*.attention.o_proj.*",
@@ -225,7 +219,7 @@ def _with_published(names: Weights) -> Weights:
 def _bailing_weights(config: Config) -> Weights:
     """Names of mixers by the kind of layer."""
     mixers = by_kind(_bailing_kinds(config), BAILING_LINEAR_LAYERS, BAILING_FULL_LAYERS)
-    return {**ELSEWHERE, **EXPERTS, **SHARED, **CORRECTED, **_with_published(mixers)}
+    return {**ELSEWHERE, **hf.EXPERTS, **hf.SHARED, **hf.CORRECTED, **_with_published(mixers)}
 
 
 FAMILIES = {

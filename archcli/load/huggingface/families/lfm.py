@@ -5,26 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import (
-    FULL,
-    PER_HEAD,
-    SLIDING,
-    attention,
-    check_window,
-    head_dim,
-)
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.experts import experts
-from archcli.load.huggingface.parts.recurrent import CONVOLUTION, hybrid_layers, kinds_of_layers
-from archcli.load.huggingface.parts.rope import Parameters, parameters, position
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Parts, Weights
 from archcli.load.huggingface.weights.hybrid import by_kinds
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import LLAMA, renamed
 
-LFM_KINDS = (FULL, CONVOLUTION)
+LFM_KINDS = (hf.FULL, hf.CONVOLUTION)
 """What `layer_types` may say."""
 
 
@@ -51,13 +36,13 @@ def _lfm_like(config: Config, kinds: Sequence[str], ffns: Sequence[Mapped]) -> M
             blocks[kind, id(ffn)] = {"kind": "pre_norm", **_mixing(config, kind), "ffn": ffn}
         layers.append(blocks[kind, id(ffn)])
     norm = {"kind": "rmsnorm", "eps": config.number("norm_eps")}
-    return decoder(config, norm, layers, embedding={"tied": _tied(config)})
+    return hf.decoder(config, norm, layers, embedding={"tied": _tied(config)})
 
 
 def _mixing(config: Config, kind: str) -> Mapped:
-    if kind == CONVOLUTION:
+    if kind == hf.CONVOLUTION:
         return {"mixer": _short_convolution(config)}
-    return {"attention": attention(config, head_dim(config), qk_norm=PER_HEAD)}
+    return {"attention": hf.attention(config, hf.head_dim(config), qk_norm=hf.PER_HEAD)}
 
 
 LAYER = "[model.]layers.*"
@@ -66,7 +51,7 @@ DENSE: Weights = {
     f"{LAYER}.feed_forward.{theirs}.*": f"layers.*.ffn.{ours}.*" for theirs, ours in OURS.items()
 }
 EVERYWHERE: Weights = {
-    **{name: LLAMA[name] for name in ("[model.]embed_tokens.weight", "lm_head.*")},
+    **{name: hf.LLAMA[name] for name in ("[model.]embed_tokens.weight", "lm_head.*")},
     "[model.]embedding_norm.weight": "final_norm.weight",
     f"{LAYER}.ffn_norm.weight": "layers.*.ffn_norm.weight",
     **{f"{LAYER}.self_attn.{name}_proj.*": f"layers.*.attention.{name}_proj.*" for name in "qkv"},
@@ -81,7 +66,7 @@ def _lfm_weights(kinds: Sequence[str]) -> Weights:
     """Weight names; a layer's first norm is called by the key of its mixer."""
     names: dict[str, Weights] = {
         kind: {f"{LAYER}.operator_norm.weight": f"layers.*.{step}_norm.weight"}
-        for kind, step in ((CONVOLUTION, "mixer"), (FULL, "attention"))
+        for kind, step in ((hf.CONVOLUTION, "mixer"), (hf.FULL, "attention"))
     }
     return {**EVERYWHERE, **by_kinds(kinds, names)}
 
@@ -104,10 +89,10 @@ def _lfm2_kinds(config: Config) -> list[str]:
     """The kind of each layer: `layer_types`, or attention in those that full_attn_idxs names, else all."""
     indices = config.get("full_attn_idxs", default=list(range(config.layers())))
     if not isinstance(indices, list):
-        what = f"full_attn_idxs must be a list of whole numbers, not {short_repr(indices)}"
+        what = f"full_attn_idxs must be a list of whole numbers, not {hf.short_repr(indices)}"
         raise config.error(what, at=config.place("full_attn_idxs"))
-    default = [FULL if index in indices else CONVOLUTION for index in range(config.layers())]
-    return kinds_of_layers(config, default, LFM_KINDS)
+    default = [hf.FULL if index in indices else hf.CONVOLUTION for index in range(config.layers())]
+    return hf.kinds_of_layers(config, default, LFM_KINDS)
 
 
 def _lfm2_width(config: Config) -> ConfigValue[int]:
@@ -139,7 +124,7 @@ def _lfm2_moe(config: Config) -> Mapped:
 
 def _lfm2_moe_kinds(config: Config) -> list[str]:
     """The kind of each layer."""
-    return kinds_of_layers(config, [FULL] * config.layers(), LFM_KINDS)
+    return hf.kinds_of_layers(config, [hf.FULL] * config.layers(), LFM_KINDS)
 
 
 def _lfm2_moe_experts(config: Config) -> Mapped:
@@ -150,7 +135,7 @@ def _lfm2_moe_experts(config: Config) -> Mapped:
         "correction": config.flag("use_expert_bias"),
     }
     expert = {"kind": "glu", "d_ff": config.size("moe_intermediate_size")}
-    return experts(config, expert=expert, router=router)
+    return hf.experts(config, expert=expert, router=router)
 
 
 ROUTED: Weights = {
@@ -173,8 +158,8 @@ def _lfm2_moe_weights(config: Config) -> Weights:
 
 
 LFM3_ROPE: dict[str, dict[str, Any]] = {
-    SLIDING: {"rope_type": "default", "rope_theta": 10000.0},
-    FULL: {"rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 1000000.0},
+    hf.SLIDING: {"rope_type": "default", "rope_theta": 10000.0},
+    hf.FULL: {"rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 1000000.0},
 }
 LFM3_PERIOD, GLOBAL = 4, 2
 """By default layers 2, 6, 10, … are global, and layers 4, 8, 12, … have a window."""
@@ -182,37 +167,37 @@ LFM3_PERIOD, GLOBAL = 4, 2
 
 def _lfm3(config: Config) -> Mapped:
     """Short convolutions, and attention with a window or without, gated by head; sandwich norms."""
-    check_window(config)
+    hf.check_window(config)
     config.ignore("rope_parameters")  # read where a layer has attention
     mixers = {
-        CONVOLUTION: lambda: {"mixer": _short_convolution(config)},
-        SLIDING: lambda: {"attention": _lfm3_attention(config, SLIDING, config.size("sliding_window"))},
-        FULL: lambda: {"attention": _lfm3_attention(config, FULL, None)},
+        hf.CONVOLUTION: lambda: {"mixer": _short_convolution(config)},
+        hf.SLIDING: lambda: {"attention": _lfm3_attention(config, hf.SLIDING, config.size("sliding_window"))},
+        hf.FULL: lambda: {"attention": _lfm3_attention(config, hf.FULL, None)},
     }
     kind = "sandwich" if config.flag("use_sandwich_norm") else "pre_norm"
     ffn = {"kind": "glu", "d_ff": config.size("intermediate_size")}
-    layers = hybrid_layers(_lfm3_kinds(config), mixers, ffn=ffn, kind=kind)
-    return decoder(config, {"kind": "rmsnorm", "eps": config.number("norm_eps")}, layers)
+    layers = hf.hybrid_layers(_lfm3_kinds(config), mixers, ffn=ffn, kind=kind)
+    return hf.decoder(config, {"kind": "rmsnorm", "eps": config.number("norm_eps")}, layers)
 
 
 def _lfm3_kinds(config: Config) -> list[str]:
     """The kind of each layer."""
     count = config.layers()
-    kinds = {0: SLIDING, GLOBAL: FULL}
+    kinds = {0: hf.SLIDING, GLOBAL: hf.FULL}
     default = [
-        kinds.get(index % LFM3_PERIOD, CONVOLUTION) if index else CONVOLUTION for index in range(count)
+        kinds.get(index % LFM3_PERIOD, hf.CONVOLUTION) if index else hf.CONVOLUTION for index in range(count)
     ]
-    return kinds_of_layers(config, default, (FULL, SLIDING, CONVOLUTION))
+    return hf.kinds_of_layers(config, default, (hf.FULL, hf.SLIDING, hf.CONVOLUTION))
 
 
 def _lfm3_attention(config: Config, kind: str, window: ConfigValue[int] | None) -> Mapped:
     width = config.size("head_dim")
-    return attention(
+    return hf.attention(
         config,
         width,
         bias=config.flag("attention_bias"),
         position=_lfm3_position(config, kind, width),
-        qk_norm=PER_HEAD,
+        qk_norm=hf.PER_HEAD,
         window=window,
         output_gate={"per": "head"} if config.flag("use_attention_gate") else None,
     )
@@ -220,15 +205,15 @@ def _lfm3_attention(config: Config, kind: str, window: ConfigValue[int] | None) 
 
 def _lfm3_position(config: Config, kind: str, width: ConfigValue[int]) -> ConfigValue[Mapped]:
     """RoPE of the layers of a kind, by what rope_parameters nests under it."""
-    known: Parameters = {
+    known: hf.Parameters = {
         key: ConfigValue(value, config.places.start) for key, value in LFM3_ROPE[kind].items()
     }
     if config.get("rope_parameters", default=None) is not None:
-        known = parameters(config, "rope_parameters", kind)
+        known = hf.parameters(config, "rope_parameters", kind)
     if "rope_theta" not in known:
         what = f"rope_parameters need a mapping {kind!r} with a rope_theta"
         raise config.error(what, at=config.place("rope_parameters"))
-    return position(config, width, known)
+    return hf.position(config, width, known)
 
 
 LFM3_NORMS = {"operator_norm": "norm", "post_operator_norm": "post_norm"}
@@ -242,7 +227,7 @@ def _lfm3_weights(config: Config) -> Weights:
             f"{LAYER}.{theirs}.weight": f"layers.*.{step}_{ours}.weight"
             for theirs, ours in LFM3_NORMS.items()
         }
-        for kind, step in ((CONVOLUTION, "mixer"), (FULL, "attention"), (SLIDING, "attention"))
+        for kind, step in ((hf.CONVOLUTION, "mixer"), (hf.FULL, "attention"), (hf.SLIDING, "attention"))
     }
     prefix = f"{LAYER}.self_attn"
     other = {
@@ -250,7 +235,7 @@ def _lfm3_weights(config: Config) -> Weights:
         f"{prefix}.o_proj.*": "layers.*.attention.o_proj.*",
     }
     return {
-        **renamed(EVERYWHERE, other),
+        **hf.renamed(EVERYWHERE, other),
         **{
             f"{prefix}.{name}.weight": "layers.*.attention.gate_proj.weight"
             for name in ("g_proj", "gate_proj")

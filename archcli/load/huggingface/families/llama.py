@@ -4,27 +4,8 @@ from __future__ import annotations
 
 from math import exp
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import (
-    FULL,
-    PER_HEAD,
-    SLIDING,
-    attention,
-    check_window,
-    head_dim,
-    key_value_heads,
-    layer_types,
-    optional_number,
-    square_heads,
-    window,
-)
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import gated, layernorm, rmsnorm
-from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.weights.map import Auxiliary, Weights
-from archcli.load.huggingface.weights.names import LLAMA, QK_NORM
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, ConfigValue, Family, Mapped, Weights
 from archcli.load.huggingface.whole.llama_like import like_llama, llama_like, ungated
 
 
@@ -36,7 +17,7 @@ def _iquestcoder(config: Config) -> Mapped:
 
 
 def _layernorm(config: Config) -> Mapped:
-    return layernorm(config.number("layer_norm_eps"))
+    return hf.layernorm(config.number("layer_norm_eps"))
 
 
 def _seed_oss_heads(config: Config) -> Mapped:
@@ -50,11 +31,11 @@ def _seed_oss_heads(config: Config) -> Mapped:
 def _helium_heads(config: Config) -> Mapped:
     """Interleaved RoPE; the output projection is square and never biased."""
     bias = ["q", "k", "v"] if config.flag("attention_bias") else False
-    return {"bias": bias, "position": rope(config, square_heads(config), pairing="interleaved")}
+    return {"bias": bias, "position": hf.rope(config, hf.square_heads(config), pairing="interleaved")}
 
 
 COSMOS3_WEIGHTS = {
-    **LLAMA,
+    **hf.LLAMA,
     "[model.]layers.*.mlp.fc1.*": "layers.*.ffn.up_proj.*",
     "[model.]layers.*.mlp.fc2.*": "layers.*.ffn.down_proj.*",
     **{
@@ -70,15 +51,15 @@ CWM_PERIOD = 4
 
 def _cwm(config: Config) -> Mapped:
     """As Llama, with windows in three of four layers and no bias in attention."""
-    check_window(config)
+    hf.check_window(config)
     config.ignore("attention_bias")  # the class has none whatever the file says
     return llama_like(config, slides=lambda index: index % CWM_PERIOD != 0)
 
 
 APERTUS_FIXED = Auxiliary("a constant of the activation function")
 APERTUS_WEIGHTS = {
-    **LLAMA,
-    **QK_NORM,
+    **hf.LLAMA,
+    **hf.QK_NORM,
     "[model.]layers.*.attention_layernorm.weight": "layers.*.attention_norm.weight",
     "[model.]layers.*.feedforward_layernorm.weight": "layers.*.ffn_norm.weight",
     "[model.]layers.*.mlp.act_fn.alpha_p": "layers.*.ffn.activation.alpha_p",
@@ -91,7 +72,7 @@ APERTUS_WEIGHTS = {
 def _apertus(config: Config) -> Mapped:
     """As Llama with normalized queries and keys, and an ungated network of xIELU."""
     config.ignore("qk_norm", "post_norm", "mlp_bias")  # as the class is, whatever the file says
-    return llama_like(config, heads={"qk_norm": PER_HEAD}, ffn=ungated(config))
+    return llama_like(config, heads={"qk_norm": hf.PER_HEAD}, ffn=ungated(config))
 
 
 def _apertus1p5(config: Config) -> Mapped:
@@ -109,7 +90,7 @@ def _apertus1p5(config: Config) -> Mapped:
 
 
 BITNET_WEIGHTS = {
-    **LLAMA,
+    **hf.LLAMA,
     "[model.]layers.*.self_attn.attn_sub_norm.weight": "layers.*.attention.inner_norm.weight",
     "[model.]layers.*.mlp.ffn_sub_norm.weight": "layers.*.ffn.inner_norm.weight",
 }
@@ -117,13 +98,13 @@ BITNET_WEIGHTS = {
 
 def _bitnet(config: Config) -> Mapped:
     """As Llama, with a norm before the output projection and before the down projection."""
-    square_heads(config)
-    norm = rmsnorm(config)
-    return llama_like(config, heads={"inner_norm": norm}, ffn={**gated(config), "inner_norm": norm})
+    hf.square_heads(config)
+    norm = hf.rmsnorm(config)
+    return llama_like(config, heads={"inner_norm": norm}, ffn={**hf.gated(config), "inner_norm": norm})
 
 
 NANOCHAT_WEIGHTS = {
-    **LLAMA,
+    **hf.LLAMA,
     "[model.]layers.*.mlp.fc1.weight": "layers.*.ffn.up_proj.weight",
     "[model.]layers.*.mlp.fc2.weight": "layers.*.ffn.down_proj.weight",
 }
@@ -131,8 +112,8 @@ NANOCHAT_WEIGHTS = {
 
 def _nanochat(config: Config) -> Mapped:
     """Norms without weights, one after the embeddings too; RoPE clockwise, then normalized heads."""
-    norm, cap = rmsnorm(config) | {"weight": False}, optional_number(config, "final_logit_softcapping")
-    place = rope(config, head_dim(config))
+    norm, cap = hf.rmsnorm(config) | {"weight": False}, hf.optional_number(config, "final_logit_softcapping")
+    place = hf.rope(config, hf.head_dim(config))
     if place.value["kind"] == "rope":
         place = place.derive({**place.value, "clockwise": True})
     return llama_like(
@@ -151,28 +132,28 @@ def _smollm3(config: Config) -> Mapped:
     config.ignore("max_window_layers")
     count, interval = config.layers(), config.size("no_rope_layer_interval").value
     rotated = config.per_layer("no_rope_layers", count) or [(i + 1) % interval != 0 for i in range(count)]
-    width = window(config) if config.flag("use_sliding_window") else None
-    types = layer_types(config, [SLIDING if width and not rotates else FULL for rotates in rotated])
-    if width is None and SLIDING in types:
-        what = f"layer_types names {SLIDING}, but there is no window"
+    width = hf.window(config) if config.flag("use_sliding_window") else None
+    types = hf.layer_types(config, [hf.SLIDING if width and not rotates else hf.FULL for rotates in rotated])
+    if width is None and hf.SLIDING in types:
+        what = f"layer_types names {hf.SLIDING}, but there is no window"
         raise config.error(what, "state use_sliding_window and sliding_window", config.place("layer_types"))
-    kinds = [(bool(rotates), kind == SLIDING) for rotates, kind in zip(rotated, types, strict=True)]
+    kinds = [(bool(rotates), kind == hf.SLIDING) for rotates, kind in zip(rotated, types, strict=True)]
     layers = {
         (rotates, slides): _smollm3_layer(config, rotates=rotates, width=width if slides else None)
         for rotates, slides in dict.fromkeys(kinds)
     }
-    return decoder(config, rmsnorm(config), [layers[kind] for kind in kinds])
+    return hf.decoder(config, hf.rmsnorm(config), [layers[kind] for kind in kinds])
 
 
 def _smollm3_layer(config: Config, *, rotates: bool, width: ConfigValue[int] | None) -> Mapped:
     """One layer, with RoPE or without any position."""
     bias, place = config.flag("attention_bias"), None if rotates else {"kind": "none"}
-    attend = attention(config, head_dim(config), bias=bias, position=place, window=width)
-    return {"kind": "pre_norm", "attention": attend, "ffn": gated(config, bias=config.flag("mlp_bias"))}
+    attend = hf.attention(config, hf.head_dim(config), bias=bias, position=place, window=width)
+    return {"kind": "pre_norm", "attention": attend, "ffn": hf.gated(config, bias=config.flag("mlp_bias"))}
 
 
 DIFFLLAMA_WEIGHTS = {
-    **LLAMA,
+    **hf.LLAMA,
     **{
         f"[model.]layers.*.self_attn.lambda_{name}": f"layers.*.attention.difference.lambda_{name}"
         for name in ("q1", "k1", "q2", "k2")
@@ -182,9 +163,9 @@ DIFFLLAMA_WEIGHTS = {
 
 def _diffllama(config: Config) -> Mapped:
     """As Llama with differential attention, whose lambda starts higher from layer to layer."""
-    norm = rmsnorm(config) | {"weight": False}
-    heads = {"kind": "differential", "n_kv_heads": key_value_heads(config), "norm": norm}
-    return llama_like(config, heads=heads, ffn=gated(config), networks=_with_lambda_init)
+    norm = hf.rmsnorm(config) | {"weight": False}
+    heads = {"kind": "differential", "n_kv_heads": hf.key_value_heads(config), "norm": norm}
+    return llama_like(config, heads=heads, ffn=hf.gated(config), networks=_with_lambda_init)
 
 
 def _with_lambda_init(layers: list[Mapped]) -> list[Mapped]:
@@ -197,8 +178,8 @@ def _with_lambda_init(layers: list[Mapped]) -> list[Mapped]:
 
 
 DOGE_WEIGHTS: Weights = {
-    **LLAMA,
-    **QK_NORM,
+    **hf.LLAMA,
+    **hf.QK_NORM,
     "[model.]layers.*.self_attn.dt_proj.*": "layers.*.attention.value_gate.dt_proj.*",
     "[model.]layers.*.self_attn.A": "layers.*.attention.value_gate.rate.scale",
     "[model.]layers.*.input_residual": "layers.*.attention_stream_scale.scale",
@@ -215,8 +196,8 @@ def _doge(config: Config) -> Mapped:
     config.only("sliding_window", None, default=None)
     config.ignore("hidden_dropout", "num_experts", "num_experts_per_tok", "norm_topk_prob")
     bias = config.flag("attention_bias")
-    gate = without_none({"top_k": config.size("keep_window_size"), "bias": bias or None})
-    heads = {"bias": bias, "qk_norm": PER_HEAD, "value_gate": gate}
+    gate = hf.without_none({"top_k": config.size("keep_window_size"), "bias": bias or None})
+    heads = {"bias": bias, "qk_norm": hf.PER_HEAD, "value_gate": gate}
     return llama_like(config, heads=heads, block={"stream_scale": True})
 
 
@@ -227,7 +208,7 @@ FAMILIES = {
     "arcee": like_llama(
         "Arcee's foundation models (AFM-4.5B): ArceeConfig and ArceeForCausalLM.", ffn=ungated
     ),
-    "iquestcoder": Family("IQuest-Coder: IQuestCoderConfig and LlamaForCausalLM.", _iquestcoder, LLAMA),
+    "iquestcoder": Family("IQuest-Coder: IQuestCoderConfig and LlamaForCausalLM.", _iquestcoder, hf.LLAMA),
     # positions have three axes, which are equal for text
     "cosmos3_edge_text": like_llama(
         "Cosmos 3 Edge's text part: Cosmos3EdgeTextConfig and Cosmos3EdgeForConditionalGeneration.",
@@ -241,7 +222,7 @@ FAMILIES = {
         heads=_seed_oss_heads,
     ),
     "helium": like_llama("Helium of Kyutai: HeliumConfig and HeliumForCausalLM.", heads=_helium_heads),
-    "cwm": Family("Code World Model of Meta: CwmConfig and CwmForCausalLM.", _cwm, LLAMA),
+    "cwm": Family("Code World Model of Meta: CwmConfig and CwmForCausalLM.", _cwm, hf.LLAMA),
     "apertus": Family("Apertus: ApertusConfig and ApertusForCausalLM.", _apertus, APERTUS_WEIGHTS),
     "apertus1p5_text": Family(
         "Apertus 1.5's text part: Apertus1p5TextConfig and Apertus1p5TextForCausalLM.",
@@ -250,7 +231,7 @@ FAMILIES = {
     ),
     "bitnet": Family("BitNet b1.58: BitNetConfig and BitNetForCausalLM.", _bitnet, BITNET_WEIGHTS),
     "nanochat": Family("nanochat: NanoChatConfig and NanoChatForCausalLM.", _nanochat, NANOCHAT_WEIGHTS),
-    "smollm3": Family("SmolLM 3: SmolLM3Config and SmolLM3ForCausalLM.", _smollm3, LLAMA),
+    "smollm3": Family("SmolLM 3: SmolLM3Config and SmolLM3ForCausalLM.", _smollm3, hf.LLAMA),
     "diffllama": Family(
         "DiffLlama: DiffLlamaConfig and DiffLlamaForCausalLM.", _diffllama, DIFFLLAMA_WEIGHTS
     ),

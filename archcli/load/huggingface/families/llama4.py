@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import FULL, attention, head_dim
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import gated, rmsnorm
-from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Weights
 
 CHUNKED = "chunked_attention"
 
@@ -26,14 +19,14 @@ def _llama4(config: Config) -> Mapped:
     config.ignore("for_llm_compressor", "intermediate_size_mlp")
     count = config.layers()
     rotated = _rotated(config, count)
-    types = _layer_types(config, [CHUNKED if rotates else FULL for rotates in rotated])
+    types = _layer_types(config, [CHUNKED if rotates else hf.FULL for rotates in rotated])
     sparse = _sparse(config, count)
     kinds = [
         (rotates, kind == CHUNKED, index in sparse)
         for index, (rotates, kind) in enumerate(zip(rotated, types, strict=True))
     ]
     layers = {kind: _layer(config, *kind) for kind in dict.fromkeys(kinds)}
-    return decoder(config, rmsnorm(config), [layers[kind] for kind in kinds])
+    return hf.decoder(config, hf.rmsnorm(config), [layers[kind] for kind in kinds])
 
 
 def _rotated(config: Config, count: int) -> list[bool]:
@@ -46,10 +39,10 @@ def _rotated(config: Config, count: int) -> list[bool]:
 def _layer_types(config: Config, default: list[str]) -> list[str]:
     """The kind of attention of each layer."""
     types = config.per_layer("layer_types", len(default)) or default
-    unknown = [kind for kind in types if kind not in (CHUNKED, FULL)]
+    unknown = [kind for kind in types if kind not in (CHUNKED, hf.FULL)]
     if unknown:
-        what = f"layer_types {short_repr(unknown[0])} is not supported"
-        raise config.error(what, f"known: {CHUNKED}, {FULL}", config.place("layer_types"))
+        what = f"layer_types {hf.short_repr(unknown[0])} is not supported"
+        raise config.error(what, f"known: {CHUNKED}, {hf.FULL}", config.place("layer_types"))
     return types
 
 
@@ -58,7 +51,7 @@ def _sparse(config: Config, count: int) -> list[Any]:
     step = config.size("interleave_moe_layer_step").value
     layers = config.get("moe_layers", default=[*range(step - 1, count, step)])
     if not isinstance(layers, list):
-        what = f"moe_layers must be a list, not {short_repr(layers)}"
+        what = f"moe_layers must be a list, not {hf.short_repr(layers)}"
         raise config.error(what, at=config.place("moe_layers"))
     return layers
 
@@ -67,30 +60,30 @@ def _layer(config: Config, rotates: bool, chunked: bool, sparse: bool) -> Mapped
     return {
         "kind": "pre_norm",
         "attention": _attention(config, rotates=rotates, chunked=chunked),
-        "ffn": _experts(config) if sparse else gated(config, width="intermediate_size_mlp"),
+        "ffn": _experts(config) if sparse else hf.gated(config, width="intermediate_size_mlp"),
     }
 
 
 def _attention(config: Config, *, rotates: bool, chunked: bool) -> Mapped:
     """GQA; a norm without weights follows RoPE, and queries without RoPE are scaled by their position."""
-    width = head_dim(config)
+    width = hf.head_dim(config)
     more: Mapped = {}
     if chunked and not config.stated_null("attention_chunk_size"):
         more["chunk"] = config.size("attention_chunk_size")
     if rotates and config.flag("use_qk_norm"):
-        more["qk_norm"] = {"when": "after_rope", "norm": {**rmsnorm(config), "weight": False}}
+        more["qk_norm"] = {"when": "after_rope", "norm": {**hf.rmsnorm(config), "weight": False}}
     if not rotates and config.get("attn_temperature_tuning"):
         more["temperature"] = {
             "scale": config.number("attn_scale"),
             "floor_scale": config.size("floor_scale"),
         }
-    position = rope(config, width, theta=500000.0, pairing="interleaved") if rotates else {"kind": "none"}
-    return attention(config, width, bias=config.flag("attention_bias"), position=position, **more)
+    position = hf.rope(config, width, theta=500000.0, pairing="interleaved") if rotates else {"kind": "none"}
+    return hf.attention(config, width, bias=config.flag("attention_bias"), position=position, **more)
 
 
 def _experts(config: Config) -> Mapped:
     """Experts whose input is scaled by the sigmoid of their logit, and a shared one of equal width."""
-    expert = gated(config)
+    expert = hf.gated(config)
     return {
         "kind": "moe",
         "n_experts": config.size("num_local_experts"),
@@ -103,7 +96,7 @@ def _experts(config: Config) -> Mapped:
 
 
 LLAMA4_WEIGHTS: Weights = {
-    **{name.replace(".mlp.", ".feed_forward."): rule for name, rule in LLAMA.items()},
+    **{name.replace(".mlp.", ".feed_forward."): rule for name, rule in hf.LLAMA.items()},
     **{
         f"[model.]layers.*.feed_forward.shared_expert.{name}.weight": f"layers.*.ffn.shared.{name}.weight"
         for name in ("gate_proj", "up_proj", "down_proj")

@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import (
-    FULL,
-    SLIDING,
-    attention,
-    even_split,
-    head_dim,
-    layer_types,
-)
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import gated, layernorm, rmsnorm
-from archcli.load.huggingface.parts.rope import parameters, position
-from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import LLAMA, QK_NORM
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Weights
 from archcli.load.huggingface.whole.bert_like import heads_of, is_wrapped
 from archcli.load.huggingface.whole.llama_like import llama_like
 
@@ -32,7 +18,7 @@ def _eurobert(config: Config) -> Mapped:
     return llama_like(config, kind="encoder", heads={"causal": False}, **fields)
 
 
-ULTRABERT_THETA = {FULL: 2560000.0, SLIDING: 10000.0}
+ULTRABERT_THETA = {hf.FULL: 2560000.0, hf.SLIDING: 10000.0}
 ULTRABERT_HEADS = {"Model": (), "ForMaskedLM": ("words",), "ForTokenClassification": ("labels",)}
 
 
@@ -44,30 +30,32 @@ def _ultrabert(config: Config) -> Mapped:
     config.ignore("classifier_pooling", "classifier_dropout")
     for key in ("attention_windows", "rope_theta", "rope_scaling"):
         config.only(key, None, default=None)
-    types = layer_types(config, [SLIDING if (index + 1) % 3 else FULL for index in range(config.layers())])
+    types = hf.layer_types(
+        config, [hf.SLIDING if (index + 1) % 3 else hf.FULL for index in range(config.layers())]
+    )
     layers = {kind: _ultrabert_layer(config, kind) for kind in dict.fromkeys(types)}
     head = {"activation": "gelu_tanh", "bottleneck": config.size("prediction_head_size"), "bias": False}
     fields = heads_of(config, "Ultrabert", ULTRABERT_HEADS, head)
-    return decoder(config, rmsnorm(config), [layers[kind] for kind in types], kind="encoder", **fields)
+    return hf.decoder(config, hf.rmsnorm(config), [layers[kind] for kind in types], kind="encoder", **fields)
 
 
 def _ultrabert_layer(config: Config, kind: str) -> Mapped:
-    width, window = head_dim(config), config.size("sliding_window")
+    width, window = hf.head_dim(config), config.size("sliding_window")
     rope = {
         "rope_theta": config.number("rope_theta", default=ULTRABERT_THETA[kind]),
-        **parameters(config, "rope_parameters", kind),
+        **hf.parameters(config, "rope_parameters", kind),
     }
     # sliding_window tokens on either side
     sliding = {"sparsity": {"kind": "longformer", "window": window.derive(2 * window.value)}}
-    heads = attention(
+    heads = hf.attention(
         config,
         width,
         bias=config.flag("attention_bias"),
-        position=position(config, width, rope),
+        position=hf.position(config, width, rope),
         causal=False,
-        **(sliding if kind == SLIDING else {}),
+        **(sliding if kind == hf.SLIDING else {}),
     )
-    return {"kind": "pre_norm", "attention": heads, "ffn": gated(config, bias=config.flag("mlp_bias"))}
+    return {"kind": "pre_norm", "attention": heads, "ffn": hf.gated(config, bias=config.flag("mlp_bias"))}
 
 
 def _ultrabert_weights(config: Config) -> Weights:
@@ -75,8 +63,8 @@ def _ultrabert_weights(config: Config) -> Weights:
     wrapped = is_wrapped(config, "Ultrabert")
     transform, heads = ("projection_head", ("lm_head",)) if wrapped else ("head", ("cls", "head.decoder"))
     return {
-        **{name: rule for name, rule in LLAMA.items() if name != "lm_head.*"},
-        **{name.replace("[model.]", "ultrabert."): rule for name, rule in LLAMA.items() if "[" in name},
+        **{name: rule for name, rule in hf.LLAMA.items() if name != "lm_head.*"},
+        **{name.replace("[model.]", "ultrabert."): rule for name, rule in hf.LLAMA.items() if "[" in name},
         f"{transform}.linear1.weight": "lm_head_transform.weight",
         f"{transform}.linear2.weight": "lm_head_transform_back.weight",
         **{f"{head}.weight": "lm_head.weight" for head in heads},
@@ -97,18 +85,18 @@ def _esmc(config: Config) -> Mapped:
     config.ignore("tie_word_embeddings", "mask_token_id", "rms_norm_eps", "classifier_dropout")
     heads, depth = config.size("num_attention_heads"), config.size("num_hidden_layers")
     config.only("num_key_value_heads", heads.value, default=heads)
-    config.only("head_dim", even_split(config).value, default=even_split(config))
-    gain = layernorm(ESMC_EPS, bias=False)
+    config.only("head_dim", hf.even_split(config).value, default=hf.even_split(config))
+    gain = hf.layernorm(ESMC_EPS, bias=False)
     whole = llama_like(
         config,
         kind="encoder",
         norm=gain,
         heads={"causal": False, "qk_norm": {"per": "full", "norm": gain}},
         block={
-            "norm": layernorm(ESMC_EPS),
+            "norm": hf.layernorm(ESMC_EPS),
             "residual_multiplier": depth.derive((depth.value / RESIDUAL_LAYERS) ** -0.5),
         },
-        **heads_of(config, "Esmc", ESMC_HEADS, {"activation": "gelu", "norm": layernorm(ESMC_EPS)}),
+        **heads_of(config, "Esmc", ESMC_HEADS, {"activation": "gelu", "norm": hf.layernorm(ESMC_EPS)}),
     )
     return {**whole, "embedding": {**whole["embedding"], "tied": False}}
 
@@ -116,7 +104,7 @@ def _esmc(config: Config) -> Mapped:
 ESMC_WEIGHTS: Weights = {
     **{
         name.replace("[model.]", "[esmc.]"): rule
-        for name, rule in {**LLAMA, **QK_NORM}.items()
+        for name, rule in {**hf.LLAMA, **hf.QK_NORM}.items()
         if name != "lm_head.*"
     },
     "lm_head.dense.*": "lm_head_transform.*",
@@ -127,7 +115,9 @@ ESMC_WEIGHTS: Weights = {
 
 FAMILIES = {
     "eurobert": Family(
-        "EuroBERT: EuroBertConfig, EuroBertForMaskedLM.", _eurobert, {**LLAMA, "classifier.*": "classifier.*"}
+        "EuroBERT: EuroBertConfig, EuroBertForMaskedLM.",
+        _eurobert,
+        {**hf.LLAMA, "classifier.*": "classifier.*"},
     ),
     "ultrabert": Family("UltraBERT: UltrabertConfig, UltrabertForMaskedLM.", _ultrabert, _ultrabert_weights),
     "esmc": Family(

@@ -2,33 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import FULL, PER_HEAD, SLIDING, check_window, head_dim
-from archcli.load.huggingface.parts.experts import (
-    EXPERT_WORDS,
-    by_types,
-    deepseek_experts,
-    every_step,
-    experts,
-    normalized_by,
-    shared_experts,
-    some_routed,
-    wide_shared_expert,
-)
-from archcli.load.huggingface.parts.networks import gated
-from archcli.load.huggingface.parts.rope import rope_of_type
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
-from archcli.load.huggingface.weights.names import (
-    CORRECTED,
-    EXPERTS,
-    LLAMA,
-    PREDICTION,
-    QK_NORM,
-    SANDWICH,
-    SHARED,
-)
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, ConfigValue, Family, Mapped, Parts, Weights
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 
@@ -37,17 +12,19 @@ def _aria_text(config: Config) -> Mapped:
 
     Routed experts are SwiGLU without biases, whatever hidden_act and mlp_bias say.
     """
-    shared = shared_experts(config, gated(config, bias=config.flag("mlp_bias")), key="moe_num_shared_experts")
-    expert = {**gated(config), "activation": "silu"}
-    ffn = experts(config, expert=expert, router={"scores": "softmax_after"}, shared=shared)
+    shared = hf.shared_experts(
+        config, hf.gated(config, bias=config.flag("mlp_bias")), key="moe_num_shared_experts"
+    )
+    expert = {**hf.gated(config), "activation": "silu"}
+    ffn = hf.experts(config, expert=expert, router={"scores": "softmax_after"}, shared=shared)
     return llama_like(config, ffn=ffn)
 
 
 GATE_UP = tuple(f"layers.*.ffn.experts.{name}_proj.weight" for name in ("gate", "up"))
 DOWN = ("layers.*.ffn.experts.down_proj.weight",)
 ARIA_TEXT_WEIGHTS: Weights = {
-    **LLAMA,
-    **SHARED,
+    **hf.LLAMA,
+    **hf.SHARED,
     "[model.]layers.*.mlp.router.weight": "layers.*.ffn.router.weight",
     **{
         f"[model.]layers.*.mlp.experts.{name}": Parts(GATE_UP, axis=1, transposed=True)
@@ -65,10 +42,10 @@ def _solar_open(config: Config) -> Mapped:
     config.ignore("intermediate_size", "first_k_dense_replace", "use_qk_norm")
     config.only("partial_rotary_factor", 1, default=1)  # with a part of each head the class cannot run
     bias = ["q", "k", "v"] if config.flag("attention_bias") else False
-    return llama_like(config, heads={"bias": bias}, ffn=deepseek_experts(config))
+    return llama_like(config, heads={"bias": bias}, ffn=hf.deepseek_experts(config))
 
 
-MELLUM_ROPES = {FULL: {"rope_theta": 500000.0}, SLIDING: {"rope_theta": 10000.0}}
+MELLUM_ROPES = {hf.FULL: {"rope_theta": 500000.0}, hf.SLIDING: {"rope_theta": 10000.0}}
 
 
 def _mellum(config: Config) -> Mapped:
@@ -76,22 +53,22 @@ def _mellum(config: Config) -> Mapped:
     config.ignore("mtp_layer_types", "mtp_mlp_layer_types")
     if config.get("num_nextn_predict_layers", "num_mtp_layers", default=0):
         config.note("layers of multi-token prediction are not counted: the class holds none")
-    width = head_dim(config)
+    width = hf.head_dim(config)
 
     def heads(window: ConfigValue[int] | None) -> Mapped:
-        place = rope_of_type(config, width, SLIDING if window else FULL, MELLUM_ROPES)
-        return {"qk_norm": PER_HEAD, "position": place}
+        place = hf.rope_of_type(config, width, hf.SLIDING if window else hf.FULL, MELLUM_ROPES)
+        return {"qk_norm": hf.PER_HEAD, "position": place}
 
-    routed = by_types(config, lambda: [True] * config.layers())
-    networks = some_routed(config, routed, lambda: experts(config, router=normalized_by(config)))
+    routed = hf.by_types(config, lambda: [True] * config.layers())
+    networks = hf.some_routed(config, routed, lambda: hf.experts(config, router=hf.normalized_by(config)))
     return llama_like(config, heads=heads, networks=networks, slides=lambda _: False)
 
 
 FLINT_WEIGHTS = {
-    **LLAMA,
-    **QK_NORM,
-    **EXPERTS,
-    **SHARED,
+    **hf.LLAMA,
+    **hf.QK_NORM,
+    **hf.EXPERTS,
+    **hf.SHARED,
     **{
         f"[model.]layers.*.self_attn.{name}": "layers.*.attention.sinks.weight"
         for name in ("sinks", "softmax_offset")
@@ -104,24 +81,24 @@ def _flint(config: Config) -> Mapped:
 
     Without layer_types the first two layers, every fourth and the last have no window.
     """
-    check_window(config)
+    hf.check_window(config)
     last = config.layers() - 1
 
     def heads(window: ConfigValue[int] | None) -> Mapped:
         position = {"kind": "none"} if window is None else None
-        return {"qk_norm": PER_HEAD, "position": position, "sinks": True}
+        return {"qk_norm": hf.PER_HEAD, "position": position, "sinks": True}
 
     return llama_like(
         config,
         heads=heads,
-        networks=some_routed(config, every_step(config), lambda: _flint_experts(config)),
+        networks=hf.some_routed(config, hf.every_step(config), lambda: _flint_experts(config)),
         slides=lambda index: 1 < index < last and index % 4 != 1,
     )
 
 
 def _flint_experts(config: Config) -> Mapped:
     router = {"scores": "sigmoid", "normalized": config.flag("norm_topk_prob")}
-    return experts(config, router=router, shared=wide_shared_expert(config))
+    return hf.experts(config, router=router, shared=hf.wide_shared_expert(config))
 
 
 AFMOE_ROUTER = {"scores": "sigmoid", "correction": True, "correction_is": "parameter"}
@@ -132,10 +109,10 @@ AFMOE_UNREAD = """
 """Keys of published files that the class does not read, and does as they say."""
 
 AFMOE_WEIGHTS = {
-    **SANDWICH,
-    **QK_NORM,
-    **EXPERTS,
-    **SHARED,
+    **hf.SANDWICH,
+    **hf.QK_NORM,
+    **hf.EXPERTS,
+    **hf.SHARED,
     "[model.]layers.*.self_attn.gate_proj.weight": "layers.*.attention.gate_proj.weight",
     "[model.]layers.*.pre_mlp_layernorm.weight": "layers.*.ffn_norm.weight",
     "[model.]layers.*.post_mlp_layernorm.weight": "layers.*.ffn_post_norm.weight",
@@ -146,25 +123,25 @@ AFMOE_WEIGHTS = {
 
 def _afmoe(config: Config) -> Mapped:
     """Norms before and after, gated attention, RoPE in windows alone; shared and routed experts."""
-    check_window(config)
+    hf.check_window(config)
     config.ignore(*AFMOE_UNREAD.split())
     first = config.count("num_dense_layers").value
 
     def heads(window: ConfigValue[int] | None) -> Mapped:
         position = {"kind": "none"} if window is None else None
-        return {"qk_norm": PER_HEAD, "position": position, "output_gate": {"per": "channel"}}
+        return {"qk_norm": hf.PER_HEAD, "position": position, "output_gate": {"per": "channel"}}
 
     def sparse() -> Mapped:
-        expert = gated(config, width="moe_intermediate_size")
-        shared = shared_experts(config, expert, key="num_shared_experts")
+        expert = hf.gated(config, width="moe_intermediate_size")
+        shared = hf.shared_experts(config, expert, key="num_shared_experts")
         router = {**AFMOE_ROUTER, "scale": config.number("route_scale")}
-        return experts(config, expert=expert, router=router, shared=shared)
+        return hf.experts(config, expert=expert, router=router, shared=shared)
 
     return llama_like(
         config,
         heads=heads,
         block={"kind": "sandwich"},
-        networks=some_routed(config, [index >= first for index in range(config.layers())], sparse),
+        networks=hf.some_routed(config, [index >= first for index in range(config.layers())], sparse),
         slides=lambda index: (index + 1) % config.size("global_attn_every_n_layers").value != 0,
         embedding={"scale": "sqrt_d_model"} if config.flag("mup_enabled") else {},
     )
@@ -180,13 +157,13 @@ FAMILIES = {
     "solar_open": Family(
         "Solar Open: SolarOpenConfig and SolarOpenForCausalLM.",
         _solar_open,
-        {**LLAMA, **EXPERTS, **SHARED, **CORRECTED},
-        aliases=EXPERT_WORDS,
+        {**hf.LLAMA, **hf.EXPERTS, **hf.SHARED, **hf.CORRECTED},
+        aliases=hf.EXPERT_WORDS,
     ),
     "mellum": Family(
         "Mellum 2: MellumConfig and MellumForCausalLM.",
         _mellum,
-        {**LLAMA, **EXPERTS, **QK_NORM, "mtp.**": Auxiliary(PREDICTION)},
+        {**hf.LLAMA, **hf.EXPERTS, **hf.QK_NORM, "mtp.**": Auxiliary(hf.PREDICTION)},
         aliases={"num_experts": "num_local_experts"},
     ),
     "flint": Family("Flint: FlintConfig and FlintForCausalLM.", _flint, FLINT_WEIGHTS),

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import gated, layernorm
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import FUSED, LLAMA, renamed
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Weights
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 UNBIASED = {"attention_bias": None, "mlp_bias": None}
@@ -31,7 +27,7 @@ def _yi(config: Config) -> Mapped:
 
 
 YI_WEIGHTS: Weights = {
-    **LLAMA,
+    **hf.LLAMA,
     "[model.]layers.*.ln1.weight": "layers.*.attention_norm.weight",
     "[model.]layers.*.ln2.weight": "layers.*.ffn_norm.weight",
 }
@@ -79,7 +75,7 @@ ORION_DEFAULTS = {
 
 def _orion(config: Config) -> Mapped:
     """As Llama with LayerNorm, whose eps is `rms_norm_eps`."""
-    return llama_like(config, norm=layernorm(config.number("rms_norm_eps")))
+    return llama_like(config, norm=hf.layernorm(config.number("rms_norm_eps")))
 
 
 TELECHAT_DEFAULTS = {
@@ -110,7 +106,7 @@ def _telechat(config: Config) -> Mapped:
     config.only("apply_residual_connection_post_layernorm", False, default=False)
     config.only("embed_layernorm", False, default=False)
     config.ignore("logn", "base_seqlen", "flash_attn", "skip_bias_add", "slow_but_exact", "unk_token_id")
-    return llama_like(config, heads={"bias": ["o"]}, ffn=gated(config) | {"bias": ["down"]})
+    return llama_like(config, heads={"bias": ["o"]}, ffn=hf.gated(config) | {"bias": ["down"]})
 
 
 def _telechat_weights(config: Config) -> Weights:
@@ -146,14 +142,14 @@ FAMILIES = {
     "baichuan": Family(
         "Baichuan 1 and 2, whose class is in their repositories: BaichuanConfig.",
         _baichuan,
-        renamed(LLAMA, {"[model.]layers.*.self_attn.W_pack.*": Parts(FUSED)}),
+        hf.renamed(hf.LLAMA, {"[model.]layers.*.self_attn.W_pack.*": Parts(hf.FUSED)}),
         defaults=BAICHUAN,
         defaults_of="llama",
     ),
     "orion": Family(
         "Orion-14B, whose class is in its repository: OrionConfig.",
         _orion,
-        LLAMA,
+        hf.LLAMA,
         defaults=ORION_DEFAULTS,
         defaults_of="llama",
     ),

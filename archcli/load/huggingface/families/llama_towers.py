@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import (
-    PER_HEAD,
-    attention,
-    even_split,
-    head_dim,
-    key_value_heads,
-)
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import activation, gated, layernorm, rmsnorm
-from archcli.load.huggingface.parts.rope import rope
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, Family, Mapped, Parts, Rule, Weights
 from archcli.load.huggingface.weights.auxiliary import TOWER
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
-from archcli.load.huggingface.weights.names import FUSED, LLAMA, QK_NORM, idle, renamed
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 CHAMELEON_WEIGHTS = {
-    **LLAMA,
-    **QK_NORM,
+    **hf.LLAMA,
+    **hf.QK_NORM,
     "[model.]layers.*.self_attn.q_norm.bias": "layers.*.attention.q_norm.bias",
     "[model.]layers.*.self_attn.k_norm.bias": "layers.*.attention.k_norm.bias",
 }
@@ -34,9 +21,9 @@ def _chameleon(config: Config) -> Mapped:
     heads, hidden = config.size("num_attention_heads"), config.size("hidden_size")
     if hidden.value % heads.value:
         raise config.error(f"{heads} heads do not divide hidden_size {hidden}", at=heads.place)
-    if "head_dim" in config.data and config.get("head_dim", default=None) != even_split(config):
+    if "head_dim" in config.data and config.get("head_dim", default=None) != hf.even_split(config):
         raise config.error("head_dim is not read by this class", "leave it out", config.place("head_dim"))
-    norm = {"per": "head_distinct", "norm": layernorm(1e-5)}
+    norm = {"per": "head_distinct", "norm": hf.layernorm(1e-5)}
     return llama_like(
         config,
         heads={"qk_norm": norm},
@@ -55,14 +42,14 @@ def _moshi(config: Config) -> Mapped:
     ffn = {
         "kind": "glu",
         "d_ff": both.derive(both.value // 2),
-        "activation": activation(config, "hidden_act"),
+        "activation": hf.activation(config, "hidden_act"),
     }
     embedding = {"tied": False, "extra_rows": 1}
     return llama_like(config, ffn=ffn, slides=lambda _: True, embedding=embedding)
 
 
-LANGUAGE: Weights = renamed(
-    LLAMA,
+LANGUAGE: Weights = hf.renamed(
+    hf.LLAMA,
     {
         "[model.]layers.*.self_attn.q_proj.linear.*": "layers.*.attention.q_proj.*",
         "[model.]layers.*.self_attn.k_proj.linear.*": "layers.*.attention.k_proj.*",
@@ -101,24 +88,24 @@ def _mllama(config: Config) -> Mapped:
     """As Llama; layers of cross attention to an image are passed by where there is none."""
     # the class ties no tables: that of tokens has more rows, for images
     config.ignore("head_dim", "tie_word_embeddings")
-    width, count, crossing = even_split(config), config.layers(), _crossing(config)
-    own, ffn = attention(config, width), gated(config)
+    width, count, crossing = hf.even_split(config), config.layers(), _crossing(config)
+    own, ffn = hf.attention(config, width), hf.gated(config)
     layer = {"kind": "pre_norm", "attention": own, "ffn": ffn}
     heads: Mapped = {key: own[key] for key in ("n_heads", "head_dim") if key in own}
-    cross: Mapped = {**heads, "n_kv_heads": key_value_heads(config), "qk_norm": PER_HEAD}
+    cross: Mapped = {**heads, "n_kv_heads": hf.key_value_heads(config), "qk_norm": hf.PER_HEAD}
     reading = {"kind": "gated_pre_norm", "cross_attention": cross, "ffn": ffn}
     if crossing:
         config.note("layers of cross attention read images; text passes them by")
     layers = [reading if index in crossing else layer for index in range(count)]
     embedding = {"tied": False, "extra_rows": MLLAMA_IMAGE_TOKENS}
-    return decoder(config, rmsnorm(config), layers, embedding=embedding)
+    return hf.decoder(config, hf.rmsnorm(config), layers, embedding=embedding)
 
 
 def _crossing(config: Config) -> set[int]:
     """The indices of the layers of cross-attention."""
     layers = config.get("cross_attention_layers")
     if not isinstance(layers, list) or not all(isinstance(index, int) for index in layers):
-        what = f"cross_attention_layers must be a list of whole numbers, not {short_repr(layers)}"
+        what = f"cross_attention_layers must be a list of whole numbers, not {hf.short_repr(layers)}"
         raise config.error(what, at=config.place("cross_attention_layers"))
     return {*layers}
 
@@ -126,38 +113,42 @@ def _crossing(config: Config) -> set[int]:
 def _mllama_weights(config: Config) -> Weights:
     """Weight names, layer by layer: layers of cross attention have names in common with the others."""
     crossing = _crossing(config)
-    names: dict[str, Rule] = {name: rule for name, rule in LLAMA.items() if "layers.*" not in name}
+    names: dict[str, Rule] = {name: rule for name, rule in hf.LLAMA.items() if "layers.*" not in name}
     for index in range(config.layers()):
         layer = f"layers.{index}."
         if index in crossing:
             for theirs, ours in MLLAMA_CROSSING.items():
                 names[f"[model.]{layer}{theirs}"] = f"{layer}{ours}"
             continue
-        for name, rule in LLAMA.items():
+        for name, rule in hf.LLAMA.items():
             if isinstance(rule, str) and "layers.*." in name:
                 names[name.replace("layers.*.", layer)] = rule.replace("layers.*.", layer)
     return names
 
 
-MOLMO2_NORMS = {"qwen3": PER_HEAD, "olmo": {"per": "full"}}
+MOLMO2_NORMS = {"qwen3": hf.PER_HEAD, "olmo": {"per": "full"}}
 
 
 def _molmo2(config: Config) -> Mapped:
     """As Qwen 3, or with OLMo 2's norms by qk_norm_type and norm_after; RoPE is scaled in some layers."""
     config.only("qk_norm_type", *MOLMO2_NORMS)
-    width, count, scaled = head_dim(config), config.layers(), config.get("rope_scaling_layers", default=None)
+    width, count, scaled = (
+        hf.head_dim(config),
+        config.layers(),
+        config.get("rope_scaling_layers", default=None),
+    )
     if scaled is not None and not isinstance(scaled, list):
-        what = f"rope_scaling_layers must be a list, not {short_repr(scaled)}"
+        what = f"rope_scaling_layers must be a list, not {hf.short_repr(scaled)}"
         raise config.error(what, at=config.place("rope_scaling_layers"))
-    place = rope(config, width)
+    place = hf.rope(config, width)
     plain = place.derive({key: value for key, value in place.value.items() if key != "scaling"})
     norm = MOLMO2_NORMS[config.get("qk_norm_type")]
     bias = ["q", "k", "v"] if config.flag("attention_bias") else False
-    kind, ffn = "norm_after" if config.flag("norm_after") else "pre_norm", gated(config)
+    kind, ffn = "norm_after" if config.flag("norm_after") else "pre_norm", hf.gated(config)
     by_scaling = {
         is_scaled: {
             "kind": kind,
-            "attention": attention(config, width, bias=bias, qk_norm=norm, position=position),
+            "attention": hf.attention(config, width, bias=bias, qk_norm=norm, position=position),
             "ffn": ffn,
         }
         for is_scaled, position in ((True, place), (False, plain))
@@ -165,7 +156,7 @@ def _molmo2(config: Config) -> Mapped:
     more = config.count("additional_vocab_size")
     unread = {IMAGE_TOKENS: [more.value, config.size("hidden_size").value]} if more else None
     layers = [by_scaling[scaled is None or index in scaled] for index in range(count)]
-    return decoder(config, rmsnorm(config), layers, unread=unread)
+    return hf.decoder(config, hf.rmsnorm(config), layers, unread=unread)
 
 
 def _molmo2_weights(config: Config) -> Weights:
@@ -173,15 +164,15 @@ def _molmo2_weights(config: Config) -> Weights:
     tables = ("embedding.tokens.weight", f"{IMAGE_TOKENS}.weight")
     layer = "[model.]transformer.blocks.*"
     return {
-        **LLAMA,
-        **QK_NORM,
+        **hf.LLAMA,
+        **hf.QK_NORM,
         **({"[model.]embed_tokens.weight": Parts(tables)} if config.count("additional_vocab_size") else {}),
         "[model.]transformer.wte.embedding": tables[0],
         "[model.]transformer.wte.new_embedding": tables[1],
         "[model.]transformer.ln_f.weight": "final_norm.weight",
         f"{layer}.attn_norm.weight": "layers.*.attention_norm.weight",
         f"{layer}.ff_norm.weight": "layers.*.ffn_norm.weight",
-        f"{layer}.self_attn.att_proj.*": Parts(FUSED),
+        f"{layer}.self_attn.att_proj.*": Parts(hf.FUSED),
         f"{layer}.self_attn.attn_out.weight": "layers.*.attention.o_proj.weight",
         f"{layer}.self_attn.q_norm.weight": "layers.*.attention.q_norm.weight",
         f"{layer}.self_attn.k_norm.weight": "layers.*.attention.k_norm.weight",
@@ -229,7 +220,7 @@ def _evolla(config: Config) -> Mapped:
 
     def adapted(layers: list[Mapped]) -> list[Mapped]:
         """The layers with gated networks, and with adapters after the last of each period."""
-        ffn = gated(config, bias=config.flag("mlp_bias"))
+        ffn = hf.gated(config, bias=config.flag("mlp_bias"))
         ends = [{} if (index + 1) % period else {"unread": unread} for index in range(len(layers))]
         return [{**layer, "ffn": ffn, **end} for layer, end in zip(layers, ends, strict=True)]
 
@@ -254,9 +245,9 @@ def _evolla_unread(config: Config) -> Mapped:
 
 
 EVOLLA_WEIGHTS: Weights = {
-    **LLAMA,
+    **hf.LLAMA,
     **{
-        f"[model.]layers.*.adapter.{theirs}": idle(f"layers.*.{ours}.weight")
+        f"[model.]layers.*.adapter.{theirs}": hf.idle(f"layers.*.{ours}.weight")
         for ours, theirs in EVOLLA_UNREAD.items()
     },
     "[model.]protein_encoder.**": Auxiliary(TOWER),
@@ -268,7 +259,7 @@ FAMILIES = {
         "Chameleon, of text and image tokens: ChameleonConfig and ChameleonForConditionalGeneration.",
         _chameleon,
         CHAMELEON_WEIGHTS,
-        towers=("vq_config",),
+        towers=(hf.TowerRow(key="vq_config"),),
     ),
     "moshi": Family(
         "Moshi's text decoder: MoshiConfig and MoshiForCausalLM, without its audio parts.",

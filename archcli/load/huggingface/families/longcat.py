@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import latent_attention
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.experts import experts
-from archcli.load.huggingface.parts.networks import gated, rmsnorm
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
-from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MLA, PREDICTION, UNREAD
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, ConfigValue, Family, Mapped, Parts, Weights
 
 ALIASES = {
     "num_hidden_layers": "num_layers",
@@ -38,7 +31,7 @@ def _longcat(config: Config) -> Mapped:
         config.only(key, value, default=value)
     _check_sums(config)
     _note_unused(config)
-    attention = latent_attention(config, "interleaved")
+    attention = hf.latent_attention(config, "interleaved")
     for which in ("q", "kv"):
         rank = config.size(f"{which}_lora_rank")
         attention[f"{which}_multiplier"] = rank.derive((config.size("hidden_size").value / rank.value) ** 0.5)
@@ -48,14 +41,14 @@ def _longcat(config: Config) -> Mapped:
         "correction": True,
         "zero_experts": _zero(config) or None,
     }
-    dense = gated(config, width="intermediate_size")
+    dense = hf.gated(config, width="intermediate_size")
     layer = {
         "kind": "shortcut_moe",
         "attention": attention,
         "dense": dense,
-        "ffn": experts(config, router=router),
+        "ffn": hf.experts(config, router=router),
     }
-    return decoder(config, rmsnorm(config), [layer] * config.layers())
+    return hf.decoder(config, hf.rmsnorm(config), [layer] * config.layers())
 
 
 def _note_unused(config: Config) -> None:
@@ -80,7 +73,7 @@ def _check_sums(config: Config) -> None:
     for key, needed in sums.items():
         value = config.data.get(key)
         if value is not None and value != needed:
-            what = f"{key} {short_repr(value)} contradicts the other keys, which make {needed}"
+            what = f"{key} {hf.short_repr(value)} contradicts the other keys, which make {needed}"
             raise config.error(what, "leave it out", config.place(key))
 
 
@@ -91,11 +84,11 @@ def _longcat_weights(config: Config) -> Weights:
     both = ("layers.*.ffn.experts.gate_proj.weight", "layers.*.ffn.experts.up_proj.weight")
     attention = {
         name.replace("self_attn.", "self_attn.*."): str(ours).replace("attention.", "sublayers.*.attention.")
-        for name, ours in {**LLAMA, **MLA}.items()
+        for name, ours in {**hf.LLAMA, **hf.MLA}.items()
         if ".self_attn." in name
     }
     return {
-        **{name: LLAMA[name] for name in ("[model.]embed_tokens.weight", "[model.]norm.*", "lm_head.*")},
+        **{name: hf.LLAMA[name] for name in ("[model.]embed_tokens.weight", "[model.]norm.*", "lm_head.*")},
         **attention,
         **{
             f"[model.]layers.*.mlps.*.{which}_proj.weight": f"layers.*.sublayers.*.dense.{which}_proj.weight"
@@ -103,16 +96,16 @@ def _longcat_weights(config: Config) -> Weights:
         },
         "[model.]layers.*.input_layernorm.*.weight": "layers.*.sublayers.*.attention_norm.weight",
         "[model.]layers.*.post_attention_layernorm.*.weight": "layers.*.sublayers.*.dense_norm.weight",
-        **{name: rule for name, rule in EXPERTS.items() if ".experts." in name},
+        **{name: rule for name, rule in hf.EXPERTS.items() if ".experts." in name},
         f"{stacked}.gate_up_proj": Parts(both, axis=1, unread=zero),
         **{
-            f"{stacked}.{real + i}.{which}_proj.weight": Auxiliary(UNREAD)
+            f"{stacked}.{real + i}.{which}_proj.weight": Auxiliary(hf.UNREAD)
             for i in range(zero)
             for which in ("gate", "up")
         },
         "[model.]layers.*.mlp.router.classifier.weight": "layers.*.ffn.router.weight",
         "[model.]layers.*.mlp.router.e_score_correction_bias": "layers.*.ffn.route.correction_bias",
-        "[model.]mtp.**": Auxiliary(PREDICTION),
+        "[model.]mtp.**": Auxiliary(hf.PREDICTION),
     }
 
 

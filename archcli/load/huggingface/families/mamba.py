@@ -5,19 +5,8 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.recurrent import (
-    Mamba2Keys,
-    expanded,
-    mamba2,
-    mamba2_names,
-    mixer_width,
-    step_limit,
-)
-from archcli.load.huggingface.weights.map import Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Weights
 from archcli.load.huggingface.whole.mamba_like import (
     CHANNELS_PER_RANK,
     MAMBA_WEIGHTS,
@@ -38,7 +27,7 @@ def _falcon_mamba(config: Config) -> Mapped:
     return mamba_only(config, dt_norm={"kind": "rmsnorm", "eps": eps, "weight": False})
 
 
-MAMBA2_KEYS = Mamba2Keys(
+MAMBA2_KEYS = hf.Mamba2Keys(
     "num_heads",
     "head_dim",
     "state_size",
@@ -60,16 +49,19 @@ MAMBA2_UNREAD = """
 def _mamba2(config: Config) -> Mapped:
     """Layers of a Mamba-2 mixer alone; its gated norm has as many groups as B and C."""
     config.ignore(*MAMBA2_UNREAD.split())
-    width = mixer_width(config, MAMBA2_KEYS, expanded(config, "expand"))
-    layer = {"kind": "pre_norm", "mixer": mamba2(config, MAMBA2_KEYS, width, step_limit=step_limit(config))}
+    width = hf.mixer_width(config, MAMBA2_KEYS, hf.expanded(config, "expand"))
+    layer = {
+        "kind": "pre_norm",
+        "mixer": hf.mamba2(config, MAMBA2_KEYS, width, step_limit=hf.step_limit(config)),
+    }
     norm = {"kind": "rmsnorm", "eps": config.number("layer_norm_epsilon")}
-    return decoder(config, norm, [layer] * config.layers())
+    return hf.decoder(config, norm, [layer] * config.layers())
 
 
 MAMBA2_WEIGHTS: Weights = {
     **{f"[backbone.]embedding{plural}.weight": "embedding.tokens.weight" for plural in ("", "s")},
     "[backbone.]layers.*.norm.weight": "layers.*.mixer_norm.weight",
-    **mamba2_names("[backbone.]layers.*.mixer"),
+    **hf.mamba2_names("[backbone.]layers.*.mixer"),
     "[backbone.]norm_f.weight": "final_norm.weight",
     "lm_head.weight": "lm_head.weight",
 }
@@ -117,7 +109,7 @@ def _mamba_ssm(config: Config) -> Mapped:
     padded = vocab_size.derive(-(-vocab_size.value // multiple) * multiple)
     norm = {"kind": "rmsnorm" if config.flag("rms_norm") else "layernorm", "eps": MAMBA_SSM_EPS}
     layer = {"kind": "pre_norm", "mixer": _mamba_ssm_mixer(config)}
-    return decoder(config, norm, [layer] * config.layers(), vocab_size=padded)
+    return hf.decoder(config, norm, [layer] * config.layers(), vocab_size=padded)
 
 
 def _mamba_ssm_mixer(config: Config) -> Mapped:
@@ -129,7 +121,7 @@ def _mamba_ssm_mixer(config: Config) -> Mapped:
     ssm.report_unread_keys()
     bias = ssm.flag("bias")
     shared = {"conv_kernel": ssm.size("d_conv"), "conv_bias": ssm.flag("conv_bias")}
-    return without_none({**mixer, "state": ssm.size("d_state"), **shared, "bias": bias or None})
+    return hf.without_none({**mixer, "state": ssm.size("d_state"), **shared, "bias": bias or None})
 
 
 def _kind(config: Config) -> str:
@@ -168,7 +160,7 @@ def _mamba_ssm_weights(config: Config) -> Weights:
     return {
         "[backbone.]embedding.weight": "embedding.tokens.weight",
         "[backbone.]layers.*.norm.*": "layers.*.mixer_norm.*",
-        **(mamba2_names(mixer) if _kind(config) == "Mamba2" else mixer_weights(mixer)),
+        **(hf.mamba2_names(mixer) if _kind(config) == "Mamba2" else mixer_weights(mixer)),
         "[backbone.]norm_f.*": "final_norm.*",
         "lm_head.weight": "lm_head.weight",
     }

@@ -2,28 +2,9 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config, is_number, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import FULL, attention, head_dim, multiplier
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.experts import experts, with_networks
-from archcli.load.huggingface.parts.networks import gated, rmsnorm
-from archcli.load.huggingface.parts.recurrent import (
-    BAMBA,
-    LINEAR,
-    bamba_mixer,
-    expanded,
-    hybrid_layers,
-    mamba2,
-    mamba2_names,
-    mixer_width,
-    step_limit,
-)
-from archcli.load.huggingface.parts.rope import position, rope_parameters
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Weights
 from archcli.load.huggingface.weights.hybrid import INPUT_NORMS, by_kinds, first_norms
-from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import EXPERTS, LLAMA
 from archcli.load.huggingface.whole.mamba_like import JAMBA, mamba, mixer_weights
 
 
@@ -31,9 +12,9 @@ def _jamba(config: Config) -> Mapped:
     """Pre-norm, Mamba-1 with norms inside, attention without positions, SwiGLU or experts of its width."""
     config.only("mamba_inner_layernorms", True, default=True)
     config.ignore("calc_logits_for_entire_prompt", "num_logits_to_keep", "sliding_window")
-    norm, count = rmsnorm(config), config.layers()
+    norm, count = hf.rmsnorm(config), config.layers()
     mixers = {
-        True: {"attention": attention(config, head_dim(config), position={"kind": "none"})},
+        True: {"attention": hf.attention(config, hf.head_dim(config), position={"kind": "none"})},
         False: {"mixer": mamba(config, dt_norm=norm)},
     }
     blocks = {attends: {"kind": "pre_norm", **mixer} for attends, mixer in mixers.items()}
@@ -42,8 +23,8 @@ def _jamba(config: Config) -> Mapped:
         is_routed and config.size("num_experts").value > 1
         for is_routed in _jamba_every(config, "expert_layer", count)
     ]
-    layers = with_networks(layers, routed, lambda: gated(config), lambda: _jamba_experts(config))
-    return decoder(config, norm, layers)
+    layers = hf.with_networks(layers, routed, lambda: hf.gated(config), lambda: _jamba_experts(config))
+    return hf.decoder(config, norm, layers)
 
 
 def _jamba_every(config: Config, name: str, count: int) -> list[bool]:
@@ -59,19 +40,19 @@ def _jamba_every(config: Config, name: str, count: int) -> list[bool]:
 
 
 def _jamba_experts(config: Config) -> Mapped:
-    return experts(config, width="intermediate_size", router={"normalized": False})
+    return hf.experts(config, width="intermediate_size", router={"normalized": False})
 
 
 LAYER = "[model.]layers.*"
 JAMBA_SHARED: Weights = {
     **{
         name: rule
-        for name, rule in LLAMA.items()
+        for name, rule in hf.LLAMA.items()
         if name.startswith(("[model.]embed", "lm_head", "[model.]layers.*.self_attn."))
     },
     **{
         name.replace(".mlp.gate.", ".mlp.router.").replace(".mlp.", ".feed_forward."): rule
-        for name, rule in {**LLAMA, **EXPERTS}.items()
+        for name, rule in {**hf.LLAMA, **hf.EXPERTS}.items()
         if ".mlp." in name
     },
     "[model.]final_layernorm.weight": "final_norm.weight",
@@ -103,36 +84,36 @@ def _bamba(config: Config) -> Mapped:
     """Layers of Mamba-2, and of attention at attn_layer_indices, with RoPE on half of each head."""
     config.ignore(*BAMBA_UNREAD.split())
     mixers = {
-        FULL: lambda: {"attention": _bamba_attention(config)},
-        LINEAR: lambda: {"mixer": bamba_mixer(config)},
+        hf.FULL: lambda: {"attention": _bamba_attention(config)},
+        hf.LINEAR: lambda: {"mixer": hf.bamba_mixer(config)},
     }
-    ffn = gated(config, bias=config.flag("mlp_bias"))
-    return decoder(config, rmsnorm(config), hybrid_layers(_bamba_kinds(config), mixers, ffn=ffn))
+    ffn = hf.gated(config, bias=config.flag("mlp_bias"))
+    return hf.decoder(config, hf.rmsnorm(config), hf.hybrid_layers(_bamba_kinds(config), mixers, ffn=ffn))
 
 
 def _bamba_attention(config: Config) -> Mapped:
-    width, half = head_dim(config), {"partial_rotary_factor": ConfigValue(0.5, config.places.start)}
-    turned = position(config, width, {**half, **rope_parameters(config)}, partial=0.5)
-    return attention(config, width, bias=config.flag("attention_bias"), position=turned)
+    width, half = hf.head_dim(config), {"partial_rotary_factor": ConfigValue(0.5, config.places.start)}
+    turned = hf.position(config, width, {**half, **hf.rope_parameters(config)}, partial=0.5)
+    return hf.attention(config, width, bias=config.flag("attention_bias"), position=turned)
 
 
 def _bamba_kinds(config: Config) -> list[str]:
     """The kind of each layer; where attn_layer_indices is null or empty, none has attention."""
     indices = config.get("attn_layer_indices", default=[])
     if not isinstance(indices, list):
-        what = f"attn_layer_indices must be a list of whole numbers, not {short_repr(indices)}"
+        what = f"attn_layer_indices must be a list of whole numbers, not {hf.short_repr(indices)}"
         raise config.error(what, at=config.place("attn_layer_indices"))
-    return [FULL if index in indices else LINEAR for index in range(config.layers())]
+    return [hf.FULL if index in indices else hf.LINEAR for index in range(config.layers())]
 
 
 BAMBA_EVERYWHERE: Weights = {
-    **{name: rule for name, rule in LLAMA.items() if "norm" not in name and ".mlp." not in name},
+    **{name: rule for name, rule in hf.LLAMA.items() if "norm" not in name and ".mlp." not in name},
     f"{LAYER}.pre_ff_layernorm.weight": "layers.*.ffn_norm.weight",
     **{
         f"{LAYER}.feed_forward.{name}_proj.*": f"layers.*.ffn.{name}_proj.*"
         for name in ("gate", "up", "down")
     },
-    **mamba2_names(f"{LAYER}.mamba"),
+    **hf.mamba2_names(f"{LAYER}.mamba"),
     "[model.]final_layernorm.weight": "final_norm.weight",
 }
 
@@ -156,44 +137,47 @@ def _falcon_h1(config: Config) -> Mapped:
         "mixer": {"kind": "parallel", "branches": [_falcon_h1_attention(config), _falcon_h1_mixer(config)]},
         "ffn": _falcon_h1_network(config),
     }
-    logits, tokens = multiplier(config, "lm_head_multiplier"), multiplier(config, "embedding_multiplier")
-    return decoder(
+    logits, tokens = (
+        hf.multiplier(config, "lm_head_multiplier"),
+        hf.multiplier(config, "embedding_multiplier"),
+    )
+    return hf.decoder(
         config,
-        rmsnorm(config),
+        hf.rmsnorm(config),
         [layer] * config.layers(),
-        embedding=without_none({"scale": tokens}),
+        embedding=hf.without_none({"scale": tokens}),
         head=None if logits is None else {"scale": logits},
     )
 
 
 def _falcon_h1_attention(config: Config) -> Mapped:
     """Attention; the factor on keys is one on scores."""
-    width, keys = head_dim(config), multiplier(config, "key_multiplier")
-    return attention(
+    width, keys = hf.head_dim(config), hf.multiplier(config, "key_multiplier")
+    return hf.attention(
         config,
         width,
         bias=config.flag("attention_bias"),
         scale=None if keys is None else keys.derive(keys.value * width.value**-0.5),
-        in_multiplier=multiplier(config, "attention_in_multiplier"),
-        out_multiplier=multiplier(config, "attention_out_multiplier"),
+        in_multiplier=hf.multiplier(config, "attention_in_multiplier"),
+        out_multiplier=hf.multiplier(config, "attention_out_multiplier"),
     )
 
 
 def _falcon_h1_mixer(config: Config) -> Mapped:
     """Mamba-2, mamba_d_ssm wide; the gated norm only if mamba_rms_norm says so."""
-    inner = expanded(config) if config.stated_null("mamba_d_ssm") else config.size("mamba_d_ssm")
+    inner = hf.expanded(config) if config.stated_null("mamba_d_ssm") else config.size("mamba_d_ssm")
     sides = {"in": config.nullable_flag("mamba_proj_bias"), "out": config.nullable_flag("projectors_bias")}
     biased = [side for side, flag in sides.items() if flag]
     factors = _falcon_h1_factors(config, "ssm_multipliers", 5)
-    mapping = mamba2(
+    mapping = hf.mamba2(
         config,
-        BAMBA,
-        mixer_width(config, BAMBA, inner),
+        hf.BAMBA,
+        hf.mixer_width(config, hf.BAMBA, inner),
         bias=True if len(biased) == len(sides) else biased or None,
-        step_limit=step_limit(config),
+        step_limit=hf.step_limit(config),
         multipliers=factors,
-        in_multiplier=multiplier(config, "ssm_in_multiplier"),
-        out_multiplier=multiplier(config, "ssm_out_multiplier"),
+        in_multiplier=hf.multiplier(config, "ssm_in_multiplier"),
+        out_multiplier=hf.multiplier(config, "ssm_out_multiplier"),
     )
     after = config.nullable_flag("mamba_norm_before_gate")
     norm = {**mapping["norm"], "gate": after.derive("after" if after else "before")}
@@ -202,8 +186,8 @@ def _falcon_h1_mixer(config: Config) -> Mapped:
 
 def _falcon_h1_network(config: Config) -> Mapped:
     gate, down = _falcon_h1_factors(config, "mlp_multipliers", 2) or (None, None)
-    mapping = gated(config, bias=config.flag("mlp_bias"))
-    return without_none({**mapping, "gate_multiplier": gate, "down_multiplier": down})
+    mapping = hf.gated(config, bias=config.flag("mlp_bias"))
+    return hf.without_none({**mapping, "gate_multiplier": gate, "down_multiplier": down})
 
 
 def _falcon_h1_factors(config: Config, key: str, count: int) -> list[ConfigValue[float]] | None:
@@ -211,20 +195,20 @@ def _falcon_h1_factors(config: Config, key: str, count: int) -> list[ConfigValue
     entry = config.value(key, default=[1.0] * count)
     factors = entry.value
     if not isinstance(factors, list) or len(factors) != count:
-        raise config.error(f"{key} must be {count} numbers, not {short_repr(factors)}", at=entry.place)
-    wrong = [factor for factor in factors if not is_number(factor) or factor <= 0]
+        raise config.error(f"{key} must be {count} numbers, not {hf.short_repr(factors)}", at=entry.place)
+    wrong = [factor for factor in factors if not hf.is_number(factor) or factor <= 0]
     if wrong:
-        raise config.error(f"{key} must be numbers above 0, not {short_repr(wrong[0])}", at=entry.place)
+        raise config.error(f"{key} must be numbers above 0, not {hf.short_repr(wrong[0])}", at=entry.place)
     return None if all(factor == 1 for factor in factors) else [entry.derive(float(f)) for f in factors]
 
 
 SELF = f"{LAYER}.self_attn"
 FALCON_H1_WEIGHTS: Weights = {
-    **{name: LLAMA[name] for name in ("[model.]embed_tokens.weight", "lm_head.*")},
+    **{name: hf.LLAMA[name] for name in ("[model.]embed_tokens.weight", "lm_head.*")},
     f"{LAYER}.input_layernorm.weight": "layers.*.mixer_norm.weight",
     f"{LAYER}.pre_ff_layernorm.weight": "layers.*.ffn_norm.weight",
     **{f"{SELF}.{name}_proj.*": f"layers.*.mixer.attention.{name}_proj.*" for name in "qkvo"},
-    **mamba2_names(f"{LAYER}.mamba", "layers.*.mixer.recurrent"),
+    **hf.mamba2_names(f"{LAYER}.mamba", "layers.*.mixer.recurrent"),
     **{
         f"{LAYER}.feed_forward.{name}_proj.*": f"layers.*.ffn.{name}_proj.*"
         for name in ("gate", "up", "down")

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import even_split, latent_attention, optional_number
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import gated, rmsnorm
-from archcli.load.huggingface.weights.names import LLAMA, MLA
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MINICPM_DEFAULTS = {
@@ -41,17 +36,17 @@ def _minicpm3(config: Config) -> Mapped:
     A scale that is null is 1.
     """
     width, count = config.size("hidden_size"), config.layers()
-    config = config.with_defaults(v_head_dim=even_split(config).value)
-    depth, base = optional_number(config, "scale_depth"), optional_number(config, "dim_model_base")
+    config = config.with_defaults(v_head_dim=hf.even_split(config).value)
+    depth, base = hf.optional_number(config, "scale_depth"), hf.optional_number(config, "dim_model_base")
     layer = {
         "kind": "pre_norm",
-        "attention": latent_attention(config, "half"),
-        "ffn": gated(config, bias=config.flag("mlp_bias")),
+        "attention": hf.latent_attention(config, "half"),
+        "ffn": hf.gated(config, bias=config.flag("mlp_bias")),
         "residual_multiplier": 1.0 if depth is None else depth.derive(depth.value / count**0.5),
     }
     scale = {"scale": 1.0 if base is None else base.derive(base.value / width.value)}
     embedding = {"scale": config.number("scale_emb")}
-    return decoder(config, rmsnorm(config), [layer] * count, embedding=embedding, head=scale)
+    return hf.decoder(config, hf.rmsnorm(config), [layer] * count, embedding=embedding, head=scale)
 
 
 FAMILIES = {
@@ -60,7 +55,7 @@ FAMILIES = {
         Family(
             "MiniCPM 1, 2 and 4, whose class is in their repositories: MiniCPMConfig.",
             _minicpm,
-            LLAMA,
+            hf.LLAMA,
             defaults=MINICPM_DEFAULTS,
             defaults_of="llama",
         ),
@@ -68,6 +63,6 @@ FAMILIES = {
     "minicpm3": Family(
         "MiniCPM3: MiniCPM3Config and MiniCPM3ForCausalLM, a class since transformers 5.",
         _minicpm3,
-        {**LLAMA, **MLA},
+        {**hf.LLAMA, **hf.MLA},
     ),
 }

@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import FULL, attention, head_dim, positive, window
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.experts import experts
-from archcli.load.huggingface.parts.networks import activation, rmsnorm
-from archcli.load.huggingface.parts.recurrent import LINEAR, by_kind, kinds_of_layers
-from archcli.load.huggingface.parts.rope import rope
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, ConfigValue, Family, Mapped, Parts, Weights
 from archcli.load.huggingface.weights.hybrid import first_norms
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
-from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MIXTRAL_EXPERTS
 
 
 def _lightning_decoder(
@@ -24,14 +15,14 @@ def _lightning_decoder(
     """Experts after each mixer; the residual branches off after the norm, and both terms have factors."""
     config.only("shared_intermediate_size", 0, default=0)
     config.ignore("shared_moe_mode", "router_jitter_noise")
-    ffn = experts(config, width="intermediate_size")
-    softmax = attention(config, head_dim(config), window=window(config), position=position)
+    ffn = hf.experts(config, width="intermediate_size")
+    softmax = hf.attention(config, hf.head_dim(config), window=hf.window(config), position=position)
     layers = {
-        FULL: {"attention": softmax, "ffn": ffn, **_factors(config, "full_attn")},
-        LINEAR: {"mixer": _lightning(config), "ffn": ffn, **_factors(config, "linear_attn")},
+        hf.FULL: {"attention": softmax, "ffn": ffn, **_factors(config, "full_attn")},
+        hf.LINEAR: {"mixer": _lightning(config), "ffn": ffn, **_factors(config, "linear_attn")},
     }
     blocks = {kind: {"kind": "normed_stream", **layer} for kind, layer in layers.items()}
-    return decoder(config, rmsnorm(config), by_kind(kinds, blocks))
+    return hf.decoder(config, hf.rmsnorm(config), hf.by_kind(kinds, blocks))
 
 
 def _factors(config: Config, place: str) -> Mapped:
@@ -42,7 +33,7 @@ def _factors(config: Config, place: str) -> Mapped:
         "ffn_alpha": "mlp_alpha_factor",
         "ffn_beta": "mlp_beta_factor",
     }
-    factors = {field: positive(config, key) for field, key in keys.items()}
+    factors = {field: hf.positive(config, key) for field, key in keys.items()}
     return {field: factor for field, factor in factors.items() if factor != 1.0}
 
 
@@ -51,9 +42,9 @@ def _lightning(config: Config) -> Mapped:
     return {
         "kind": "lightning",
         "n_heads": config.size("num_attention_heads"),
-        "head_dim": head_dim(config),
+        "head_dim": hf.head_dim(config),
         "chunk": config.size("block_size"),
-        "activation": activation(config, "hidden_act"),
+        "activation": hf.activation(config, "hidden_act"),
     }
 
 
@@ -64,11 +55,11 @@ CONSTANT = Auxiliary("decays, computed from the layer and the head")
 def _names_of_kinds(config: Config, kinds: Sequence[str]) -> Weights:
     """Names of both kinds of layer; queries, keys and values of a head follow each other in one matrix."""
     fused = tuple(f"layers.*.mixer.{which}_proj.weight" for which in "qkv")
-    keys = ["attention" if kind == FULL else "mixer" for kind in kinds]
+    keys = ["attention" if kind == hf.FULL else "mixer" for kind in kinds]
     return {
-        **{name: rule for name, rule in LLAMA.items() if ".input_layernorm." not in name},
-        **EXPERTS,
-        **MIXTRAL_EXPERTS,
+        **{name: rule for name, rule in hf.LLAMA.items() if ".input_layernorm." not in name},
+        **hf.EXPERTS,
+        **hf.MIXTRAL_EXPERTS,
         **first_norms("[model.]layers.*.input_layernorm.weight", keys),
         f"{LIGHTNING}.qkv_proj.weight": Parts(fused, groups=config.size("num_attention_heads").value),
         f"{LIGHTNING}.output_gate.weight": "layers.*.mixer.g_proj.weight",
@@ -84,15 +75,17 @@ def _names_of_kinds(config: Config, kinds: Sequence[str]) -> Weights:
 def _minimax(config: Config) -> Mapped:
     """Softmax and lightning attention by layer_types, or in turn; RoPE on whole heads."""
     config.ignore("postnorm")
-    width = head_dim(config)
+    width = hf.head_dim(config)
     rotated = config.optional_size("rotary_dim")
     if rotated is not None and rotated != width:
         config.note("rotary_dim is not read by the class, which turns the whole width of a head")
-    return _lightning_decoder(config, _minimax_kinds(config), rope(config, width, theta=1e6))
+    return _lightning_decoder(config, _minimax_kinds(config), hf.rope(config, width, theta=1e6))
 
 
 def _minimax_kinds(config: Config) -> list[str]:
-    return kinds_of_layers(config, [(FULL, LINEAR)[i % 2] for i in range(config.layers())], (FULL, LINEAR))
+    return hf.kinds_of_layers(
+        config, [(hf.FULL, hf.LINEAR)[i % 2] for i in range(config.layers())], (hf.FULL, hf.LINEAR)
+    )
 
 
 def _minimax_weights(config: Config) -> Weights:
@@ -108,7 +101,7 @@ MINIMAX_01_FACTORS = {
     },
     **{f"mlp_{factor}_factor": f"layernorm_mlp_{factor}" for factor in ("alpha", "beta")},
 }
-KIND_OF = {0: LINEAR, 1: FULL}
+KIND_OF = {0: hf.LINEAR, 1: hf.FULL}
 """What the numbers of attn_type_list mean."""
 
 
@@ -116,13 +109,13 @@ def _minimax_01(config: Config) -> Mapped:
     """Softmax and lightning attention by attn_type_list; RoPE on rotary_dim of each head."""
     config.only("postnorm", True, default=False)
     rotated = config.optional_size("rotary_dim")
-    turns_all = rotated is None or rotated.value == head_dim(config).value
+    turns_all = rotated is None or rotated.value == hf.head_dim(config).value
     position = {
         "kind": "rope",
         "theta": config.number("rope_theta"),
         "rotary_dim": None if turns_all else rotated,
     }
-    return _lightning_decoder(config, _minimax_01_kinds(config), without_none(position))
+    return _lightning_decoder(config, _minimax_01_kinds(config), hf.without_none(position))
 
 
 def _minimax_01_kinds(config: Config) -> list[str]:
@@ -131,7 +124,7 @@ def _minimax_01_kinds(config: Config) -> list[str]:
         raise config.error("key 'attn_type_list' is missing", "it has 0 for linear attention, 1 for softmax")
     unknown = [number for number in numbers if number not in KIND_OF]
     if unknown:
-        what = f"attn_type_list {short_repr(unknown[0])} is not supported"
+        what = f"attn_type_list {hf.short_repr(unknown[0])} is not supported"
         raise config.error(what, "known: 0, linear attention, and 1, softmax", config.place("attn_type_list"))
     return [KIND_OF[number] for number in numbers]
 

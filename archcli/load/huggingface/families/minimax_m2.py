@@ -5,23 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import FULL, PER_HEAD, head_dim
-from archcli.load.huggingface.parts.experts import by_types, experts, with_networks
-from archcli.load.huggingface.parts.networks import rmsnorm
-from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import (
-    CORRECTED,
-    EXPERTS,
-    GATE_UP,
-    LLAMA,
-    MIXTRAL_EXPERTS,
-    QK_NORM,
-    SHARED,
-)
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Parts, Weights
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MINIMAX_M2_UNREAD = """
@@ -37,18 +22,18 @@ def _minimax_m2(config: Config) -> Mapped:
     Experts are chosen by sigmoid scores and a correction bias. `rotary_dim` stands for a partial RoPE.
     """
     config.ignore(*MINIMAX_M2_UNREAD.split())
-    width, turned = head_dim(config), config.optional_size("rotary_dim")
+    width, turned = hf.head_dim(config), config.optional_size("rotary_dim")
     share = 1.0 if turned is None else turned.value / width.value
-    heads = {"qk_norm": {"per": "full"}, "position": rope(config, width, partial=share)}
+    heads = {"qk_norm": {"per": "full"}, "position": hf.rope(config, width, partial=share)}
     router = {"scores": "sigmoid", "correction": True}
-    return llama_like(config, heads=heads, ffn=experts(config, width="intermediate_size", router=router))
+    return llama_like(config, heads=heads, ffn=hf.experts(config, width="intermediate_size", router=router))
 
 
 MINIMAX_M2_WEIGHTS: Weights = {
-    **LLAMA,
-    **QK_NORM,
-    **EXPERTS,
-    **MIXTRAL_EXPERTS,
+    **hf.LLAMA,
+    **hf.QK_NORM,
+    **hf.EXPERTS,
+    **hf.MIXTRAL_EXPERTS,
     **{
         f"[model.]layers.*.{ffn}.e_score_correction_bias": "layers.*.ffn.route.correction_bias"
         for ffn in ("mlp", "block_sparse_moe")
@@ -79,16 +64,16 @@ SHARED_GATE_UP = Parts(
     ("layers.*.ffn.shared.gate_proj.weight", "layers.*.ffn.shared.up_proj.weight"), in_memory=True
 )
 MINIMAX_M3_WEIGHTS = {
-    **LLAMA,
-    **QK_NORM,
-    **EXPERTS,
-    **SHARED,
-    **CORRECTED,
-    "[model.]layers.*.mlp.gate_up_proj.weight": replace(GATE_UP, in_memory=True),
+    **hf.LLAMA,
+    **hf.QK_NORM,
+    **hf.EXPERTS,
+    **hf.SHARED,
+    **hf.CORRECTED,
+    "[model.]layers.*.mlp.gate_up_proj.weight": replace(hf.GATE_UP, in_memory=True),
     "[model.]layers.*.mlp.shared_experts.gate_up_proj.weight": SHARED_GATE_UP,
-    **MIXTRAL_EXPERTS,
+    **hf.MIXTRAL_EXPERTS,
     "[model.]layers.*.block_sparse_moe.e_score_correction_bias": "layers.*.ffn.route.correction_bias",
-    **{name.replace(".mlp.", ".block_sparse_moe."): rule for name, rule in SHARED.items()},
+    **{name.replace(".mlp.", ".block_sparse_moe."): rule for name, rule in hf.SHARED.items()},
     # as published files name them, and as the class does
     **{
         f"[model.]layers.*.self_attn.{prefix}{theirs}.weight": f"layers.*.attention.indexer.{ours}.weight"
@@ -112,14 +97,14 @@ def _minimax_m3(config: Config) -> Mapped:
     config.restated(n_shared_experts=1)
     return llama_like(
         config,
-        heads={"qk_norm": PER_HEAD, "position": rope(config, head_dim(config), partial=1.0)},
-        networks=lambda layers: with_networks(
+        heads={"qk_norm": hf.PER_HEAD, "position": hf.rope(config, hf.head_dim(config), partial=1.0)},
+        networks=lambda layers: hf.with_networks(
             _with_indexes(config, layers),
-            by_types(config, lambda: _minimax_m3_routed(config)),
+            hf.by_types(config, lambda: _minimax_m3_routed(config)),
             lambda: _clipped(config, "dense_intermediate_size"),
             lambda: _minimax_m3_experts(config),
         ),
-        norm=rmsnorm(config, offset=1),
+        norm=hf.rmsnorm(config, offset=1),
     )
 
 
@@ -136,7 +121,7 @@ def _clipped(config: Config, width: str) -> Mapped:
 
 def _minimax_m3_experts(config: Config) -> Mapped:
     has_shared = config.count("shared_intermediate_size")
-    return experts(
+    return hf.experts(
         config,
         expert=_clipped(config, "intermediate_size"),
         router={"scores": "sigmoid", "correction": True, "scale": config.number("routed_scaling_factor")},
@@ -177,10 +162,10 @@ def _indexed(config: Config, sparse: Config) -> list[bool]:
     if types is None:
         flags = sparse.per_layer("sparse_attention_freq", config.layers())
         return [bool(flag) for flag in flags or [0] * config.layers()]
-    unknown = [kind for kind in types if kind not in (FULL, SPARSE_LAYER)]
+    unknown = [kind for kind in types if kind not in (hf.FULL, SPARSE_LAYER)]
     if unknown:
-        what = f"layer_types {short_repr(unknown[0])} is not supported"
-        raise config.error(what, f"known: {FULL}, {SPARSE_LAYER}", config.place("layer_types"))
+        what = f"layer_types {hf.short_repr(unknown[0])} is not supported"
+        raise config.error(what, f"known: {hf.FULL}, {SPARSE_LAYER}", config.place("layer_types"))
     return [kind == SPARSE_LAYER for kind in types]
 
 

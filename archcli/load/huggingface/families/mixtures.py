@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import attention, even_split, optional_number
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.experts import experts
-from archcli.load.huggingface.parts.networks import activation, gated, layernorm, rmsnorm
-from archcli.load.huggingface.parts.rope import position, rope, rope_parameters
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import EXPERTS, FUSED, LLAMA
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Parts, Weights
 
 DBRX_ALIASES = {
     "hidden_size": "d_model",
@@ -34,18 +26,18 @@ def _dbrx(config: Config) -> Mapped:
     config.only("tie_word_embeddings", False, default=False)
     config.ignore("emb_pdrop", "num_key_value_heads")
     layer = {"kind": "pre_norm", "attention": _dbrx_attention(config), "ffn": _dbrx_experts(config)}
-    return decoder(config, layernorm(DBRX_EPS, bias=False), [layer] * config.layers())
+    return hf.decoder(config, hf.layernorm(DBRX_EPS, bias=False), [layer] * config.layers())
 
 
 def _dbrx_attention(config: Config) -> Mapped:
     """GQA with clipped projections by attn_config; its rope_theta gives way to rope_parameters."""
-    inner, width = config.inner("attn_config", DBRX_HEADS), even_split(config)
+    inner, width = config.inner("attn_config", DBRX_HEADS), hf.even_split(config)
     theta = {"rope_theta": inner.number("rope_theta")} if inner.get("rope_theta", default=None) else {}
-    return attention(
+    return hf.attention(
         config,
         width,
-        position=position(config, width, {**theta, **rope_parameters(config)}),
-        clip=optional_number(inner, "clip_qkv"),
+        position=hf.position(config, width, {**theta, **hf.rope_parameters(config)}),
+        clip=hf.optional_number(inner, "clip_qkv"),
         head_dim=None,  # the fused matrix is hidden_size wide: heads have to divide it
         kind="gqa",
         n_kv_heads=inner.size("kv_n_heads"),
@@ -58,9 +50,9 @@ def _dbrx_experts(config: Config) -> Mapped:
     expert = {
         "kind": "glu",
         "d_ff": inner.size("ffn_hidden_size"),
-        "activation": activation(inner.inner("ffn_act_fn", {}), "name", default="silu"),
+        "activation": hf.activation(inner.inner("ffn_act_fn", {}), "name", default="silu"),
     }
-    return experts(inner, expert=expert, router={"normalized": _divides(inner)})
+    return hf.experts(inner, expert=expert, router={"normalized": _divides(inner)})
 
 
 def _divides(inner: Config) -> ConfigValue[bool]:
@@ -77,7 +69,7 @@ STACKS = {"w1": ("gate_proj", False), "v1": ("up_proj", False), "w2": ("down_pro
 DBRX_WEIGHTS: Weights = {
     "[transformer.]wte.weight": "embedding.tokens.weight",
     f"{DBRX_LAYER}.norm_attn_norm.norm_1.weight": "layers.*.attention_norm.weight",
-    f"{DBRX_LAYER}.norm_attn_norm.attn.Wqkv.weight": Parts(tuple(name[:-1] + "weight" for name in FUSED)),
+    f"{DBRX_LAYER}.norm_attn_norm.attn.Wqkv.weight": Parts(tuple(name[:-1] + "weight" for name in hf.FUSED)),
     f"{DBRX_LAYER}.norm_attn_norm.attn.out_proj.weight": "layers.*.attention.o_proj.weight",
     f"{DBRX_LAYER}.norm_attn_norm.norm_2.weight": "layers.*.ffn_norm.weight",
     f"{DBRX_LAYER}.ffn.router.layer.weight": "layers.*.ffn.router.weight",
@@ -113,24 +105,24 @@ def _jetmoe(config: Config) -> Mapped:
         "top_k": chosen,
         "router": JETMOE_ROUTER,
         "out_bias": True,
-        "position": rope(config, width),
+        "position": hf.rope(config, width),
     }
-    ffn = experts(
-        config, expert=gated(config, act="activation_function"), router=JETMOE_ROUTER, out_bias=True
+    ffn = hf.experts(
+        config, expert=hf.gated(config, act="activation_function"), router=JETMOE_ROUTER, out_bias=True
     )
     layer = {"kind": "pre_norm", "norm": NORM, "attention": attend, "ffn": ffn}
-    return decoder(config, rmsnorm(config), [layer] * config.layers(), tied=True)
+    return hf.decoder(config, hf.rmsnorm(config), [layer] * config.layers(), tied=True)
 
 
 SELF = "[model.]layers.*.self_attention"
 JETMOE_WEIGHTS: Weights = {
-    **{name: rule for name, rule in LLAMA.items() if ".self_attn." not in name and ".mlp." not in name},
+    **{name: rule for name, rule in hf.LLAMA.items() if ".self_attn." not in name and ".mlp." not in name},
     f"{SELF}.experts.input_linear.weight": "layers.*.attention.q_experts.proj.weight",
     f"{SELF}.experts.output_linear.weight": "layers.*.attention.o_experts.proj.weight",
     f"{SELF}.experts.router.layer.weight": "layers.*.attention.router.weight",
     f"{SELF}.experts.bias": "layers.*.attention.out_bias.weight",
     f"{SELF}.kv_proj.weight": Parts(tuple(f"layers.*.attention.{part}_proj.weight" for part in "kv")),
-    "[model.]layers.*.mlp.input_linear.weight": EXPERTS["[model.]layers.*.mlp.experts.gate_up_proj"],
+    "[model.]layers.*.mlp.input_linear.weight": hf.EXPERTS["[model.]layers.*.mlp.experts.gate_up_proj"],
     "[model.]layers.*.mlp.output_linear.weight": "layers.*.ffn.experts.down_proj.weight",
     "[model.]layers.*.mlp.router.layer.weight": "layers.*.ffn.router.weight",
     "[model.]layers.*.mlp.bias": "layers.*.ffn.out_bias.weight",

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import layernorm, mlp
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
-from archcli.load.huggingface.weights.names import MODULES, TABLES, UNREAD, idle
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, ConfigValue, Family, Mapped, Parts, Rule, Weights
 from archcli.load.huggingface.whole.bert_like import BERT_HEADS, bert_like, with_bert_head, with_second_bias
 
 HEADS = {name: parts for name, parts in BERT_HEADS.items() if name != "ForCausalLM"}
@@ -55,14 +51,14 @@ def _norm(config: Config, eps: float | ConfigValue[float]) -> Mapped:
     """A norm of the layers, by normalization_type."""
     kind = config.value("normalization_type")
     if kind.value not in ("no_norm", "layer_norm"):
-        what = f"normalization_type {short_repr(kind.value)} is not supported"
+        what = f"normalization_type {hf.short_repr(kind.value)} is not supported"
         raise config.error(what, "known: no_norm, layer_norm", kind.place)
-    return {"kind": "affine"} if kind.value == "no_norm" else layernorm(eps)
+    return {"kind": "affine"} if kind.value == "no_norm" else hf.layernorm(eps)
 
 
 def _layer(config: Config, width: ConfigValue[int] | None) -> Mapped:
     """The fields of a layer besides its attention and its last network."""
-    ffn, number = mlp(config, config.size("intermediate_size"), "hidden_act"), _networks(config)
+    ffn, number = hf.mlp(config, config.size("intermediate_size"), "hidden_act"), _networks(config)
     fields: Mapped = {"width": width} if width is not None else {}
     fields |= {"networks": [ffn] * (number - 1)} if number > 1 else {}
     # the class gives this norm no eps
@@ -124,7 +120,7 @@ def _head(config: Config) -> Mapped:
     """A head with LayerNorm, whose matrix is the table and what is as wide as the rest."""
     width, wide = config.size("embedding_size"), config.size("hidden_size")
     joined = {} if width == wide else {"table_width": width}
-    return {"norm": layernorm(config.number("layer_norm_eps")), **joined}
+    return {"norm": hf.layernorm(config.number("layer_norm_eps")), **joined}
 
 
 NORMS = {
@@ -136,7 +132,7 @@ NORMS = {
     "encoder.layer.*.ffn.*.output": "layers.*.networks_*_norm",
 }
 MATRICES = {
-    **MODULES,
+    **hf.MODULES,
     "encoder.layer.*.bottleneck.input.dense": "layers.*.bottleneck_in",
     "encoder.layer.*.output.bottleneck.dense": "layers.*.bottleneck_out",
     "encoder.layer.*.ffn.*.intermediate.dense": "layers.*.networks_*.up_proj",
@@ -153,7 +149,7 @@ def _mobilebert_weights(config: Config) -> Weights:
     matrices = {**MATRICES, f"{QK}.dense": "layers.*.attention.qk_bottleneck"} if reads_qk else MATRICES
     affine = config.get("normalization_type") == "no_norm"
     names: dict[str, Rule] = {
-        **{f"embeddings.{name}.weight": f"embedding.{ours}.weight" for name, ours in TABLES.items()},
+        **{f"embeddings.{name}.weight": f"embedding.{ours}.weight" for name, ours in hf.TABLES.items()},
         **{f"{theirs}.*": f"{ours}.*" for theirs, ours in matrices.items()},
         **_norm_names(norms, "scale" if affine else "weight"),
         **({} if reads_qk else _unread_names()),
@@ -163,7 +159,7 @@ def _mobilebert_weights(config: Config) -> Weights:
         names[f"{transformation}.*"] = "embedding.project_in.*"
     else:
         names |= {
-            f"{transformation}.weight": idle("embedding_transformation.weight"),
+            f"{transformation}.weight": hf.idle("embedding_transformation.weight"),
             f"{transformation}.bias": "embedding_transformation_bias.weight",
         }
     ours = {f"[mobilebert.]{name}": rule for name, rule in names.items()}
@@ -184,7 +180,7 @@ def _unread_names() -> dict[str, Rule]:
     ours = {"dense": "qk_bottleneck", "LayerNorm": "qk_bottleneck_norm"}
     names: dict[str, Rule] = {}
     for theirs, name in ours.items():
-        names[f"{QK}.{theirs}.weight"] = idle(f"layers.*.{name}.weight")
+        names[f"{QK}.{theirs}.weight"] = hf.idle(f"layers.*.{name}.weight")
         names[f"{QK}.{theirs}.bias"] = f"layers.*.{name}_bias.weight"
     return names
 
@@ -193,7 +189,7 @@ def _head_names(config: Config) -> dict[str, Rule]:
     """Names of the head's two matrices, the second of which is stored the other way round."""
     rest = "cls.predictions.dense.weight"
     if config.size("embedding_size") == config.size("hidden_size"):
-        return {rest: Auxiliary(f"empty, and {UNREAD}")}
+        return {rest: Auxiliary(f"empty, and {hf.UNREAD}")}
     names: dict[str, Rule] = {rest: Parts(("lm_head_rest.weight",), transposed=True)}
     tied = config.flag("tie_word_embeddings")
     return names if tied else {**names, "cls.predictions.decoder.weight": "lm_head_table.weight"}

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import FULL, SLIDING, even_split, layer_types
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import activation, gated, layernorm
-from archcli.load.huggingface.parts.rope import parameters, position
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import FUSED
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Parts, Weights
 from archcli.load.huggingface.whole.bert_like import heads_of, is_wrapped
 
-MODERNBERT_THETA = {FULL: ("global_rope_theta", 160000.0), SLIDING: ("local_rope_theta", 10000.0)}
+MODERNBERT_THETA = {hf.FULL: ("global_rope_theta", 160000.0), hf.SLIDING: ("local_rope_theta", 10000.0)}
 MODERNBERT_HEADS = {"Model": (), "ForMaskedLM": ("words",)}
 MODERNBERT_UNREAD = (
     "classifier_pooling",
@@ -34,17 +27,17 @@ def _modernbert(config: Config) -> Mapped:
     The first layer reads the norm of the embeddings, so that it has no norm before attention.
     """
     config.ignore(*MODERNBERT_UNREAD)
-    norm = layernorm(config.number("norm_eps"), bias=config.flag("norm_bias"))
+    norm = hf.layernorm(config.number("norm_eps"), bias=config.flag("norm_bias"))
     period, count = config.size("global_attn_every_n_layers").value, config.layers()
-    types = layer_types(config, [SLIDING if index % period else FULL for index in range(count)])
+    types = hf.layer_types(config, [hf.SLIDING if index % period else hf.FULL for index in range(count)])
     by_type = {kind: _modernbert_layer(config, kind) for kind in dict.fromkeys(types)}
     first, *rest = [by_type[kind] for kind in types]
     head = {
-        "activation": activation(config, "classifier_activation"),
+        "activation": hf.activation(config, "classifier_activation"),
         "transform_bias": config.flag("classifier_bias"),
         "bias": config.flag("decoder_bias"),
     }
-    return decoder(
+    return hf.decoder(
         config,
         norm,
         [{**first, "normed": "ffn"}, *rest],
@@ -56,30 +49,30 @@ def _modernbert(config: Config) -> Mapped:
 
 def _modernbert_layer(config: Config, kind: str) -> Mapped:
     """A layer that sees all tokens, or `local_attention` of them, half to each side."""
-    width, window = even_split(config), config.size("local_attention")
+    width, window = hf.even_split(config), config.size("local_attention")
     key, theta = MODERNBERT_THETA[kind]
     rope = {
         "rope_theta": config.number(key, default=theta),
-        **parameters(config, "rope_parameters", kind),
-        **parameters(config, "rope_scaling"),
+        **hf.parameters(config, "rope_parameters", kind),
+        **hf.parameters(config, "rope_scaling"),
     }
     attention = {
         "kind": "mha",
         "n_heads": config.size("num_attention_heads"),
         "bias": config.flag("attention_bias"),
         "causal": False,
-        "position": position(config, width, rope),
-        "sparsity": {"kind": "longformer", "window": window} if kind == SLIDING else None,
+        "position": hf.position(config, width, rope),
+        "sparsity": {"kind": "longformer", "window": window} if kind == hf.SLIDING else None,
     }
-    ffn = gated(config, act="hidden_activation", bias=config.flag("mlp_bias"))
-    return {"kind": "pre_norm", "attention": without_none(attention), "ffn": ffn}
+    ffn = hf.gated(config, act="hidden_activation", bias=config.flag("mlp_bias"))
+    return {"kind": "pre_norm", "attention": hf.without_none(attention), "ffn": ffn}
 
 
 LAYERS: Weights = {
     "[model.]embeddings.tok_embeddings.weight": "embedding.tokens.weight",
     "[model.]embeddings.norm.*": "embedding.norm.*",
     "[model.]layers.*.attn_norm.*": "layers.*.attention_norm.*",
-    "[model.]layers.*.attn.Wqkv.*": Parts(FUSED),
+    "[model.]layers.*.attn.Wqkv.*": Parts(hf.FUSED),
     "[model.]layers.*.attn.Wo.*": "layers.*.attention.o_proj.*",
     "[model.]layers.*.mlp_norm.*": "layers.*.ffn_norm.*",
     "[model.]layers.*.mlp.Wi.*": Parts(("layers.*.ffn.gate_proj.*", "layers.*.ffn.up_proj.*")),
@@ -111,10 +104,10 @@ ETTIN_UNREAD = (
 def _ettin(config: Config) -> Mapped:
     """ModernBERT's layers as a decoder, with its head of a transform."""
     config.ignore(*ETTIN_UNREAD, "embedding_dropout", "mlp_dropout", "classifier_dropout")
-    norm = layernorm(config.number("norm_eps"), bias=config.flag("norm_bias"))
+    norm = hf.layernorm(config.number("norm_eps"), bias=config.flag("norm_bias"))
     period = config.size("global_attn_every_n_layers").value
-    types = layer_types(config, [SLIDING if i % period else FULL for i in range(config.layers())])
-    ffn = gated(config, act="hidden_activation", bias=config.flag("mlp_bias"))
+    types = hf.layer_types(config, [hf.SLIDING if i % period else hf.FULL for i in range(config.layers())])
+    ffn = hf.gated(config, act="hidden_activation", bias=config.flag("mlp_bias"))
     by_type = {
         kind: {"kind": "pre_norm", "attention": _ettin_attention(config, kind), "ffn": ffn}
         for kind in dict.fromkeys(types)
@@ -122,24 +115,26 @@ def _ettin(config: Config) -> Mapped:
     first, *rest = [by_type[kind] for kind in types]
     head = {
         "kind": "transformed",
-        "activation": activation(config, "classifier_activation"),
+        "activation": hf.activation(config, "classifier_activation"),
         "transform_bias": config.flag("classifier_bias"),
         "bias": config.flag("decoder_bias"),
     }
-    return decoder(config, norm, [{**first, "normed": "ffn"}, *rest], embedding={"norm": norm}, head=head)
+    return hf.decoder(config, norm, [{**first, "normed": "ffn"}, *rest], embedding={"norm": norm}, head=head)
 
 
 def _ettin_attention(config: Config, kind: str) -> Mapped:
     """Attention of a layer of this kind, with or without a window."""
     rope = {
-        "rope_theta": config.number("local_rope_theta" if kind == SLIDING else "global_rope_theta"),
-        **parameters(config, "rope_parameters", kind),
-        **parameters(config, "rope_scaling"),
+        "rope_theta": config.number("local_rope_theta" if kind == hf.SLIDING else "global_rope_theta"),
+        **hf.parameters(config, "rope_parameters", kind),
+        **hf.parameters(config, "rope_scaling"),
     }
-    place = position(config, even_split(config), rope)
+    place = hf.position(config, hf.even_split(config), rope)
     heads, bias = config.size("num_attention_heads"), config.flag("attention_bias")
-    window = _ettin_window(config) if kind == SLIDING else None
-    return without_none({"kind": "mha", "n_heads": heads, "bias": bias, "position": place, "window": window})
+    window = _ettin_window(config) if kind == hf.SLIDING else None
+    return hf.without_none(
+        {"kind": "mha", "n_heads": heads, "bias": bias, "position": place, "window": window}
+    )
 
 
 def _ettin_window(config: Config) -> ConfigValue[int]:

@@ -4,24 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import (
-    FULL,
-    SLIDING,
-    attention,
-    head_dim,
-    layer_types,
-    positive,
-    window,
-)
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.experts import by_types, experts, with_networks
-from archcli.load.huggingface.parts.networks import gated, rmsnorm
-from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, SANDWICH
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Weights
 
 PERIOD = 4
 OF_EXPERTS = (
@@ -36,8 +20,8 @@ OF_EXPERTS = (
 def _muse_glimmer(config: Config) -> Mapped:
     """Sandwich norms, gated attention with normalized queries and keys, every fourth layer global."""
     config.ignore("hidden_act")
-    norm = rmsnorm(config, offset=1)
-    ffn = gated(config, act="hidden_activation")
+    norm = hf.rmsnorm(config, offset=1)
+    ffn = hf.gated(config, act="hidden_activation")
     block = {"ffn": ffn, "norm": norm, "post_norm": {**norm, "eps": config.number("post_norm_eps")}}
     return _muse(config, _layers(config, lambda attend: {"kind": "sandwich", "attention": attend, **block}))
 
@@ -46,17 +30,17 @@ def _muse_spark(config: Config) -> Mapped:
     """As Muse Glimmer with trained shares of the stream, and experts of a smaller width in most layers."""
     # a file states widths of both networks, whichever its layers have
     config.ignore("intermediate_size", *OF_EXPERTS)
-    eps, bare = config.number("post_norm_eps"), {**rmsnorm(config), "weight": False}
+    eps, bare = config.number("post_norm_eps"), {**hf.rmsnorm(config), "weight": False}
     block = {
         "kind": "sandwich",
-        "norm": rmsnorm(config, offset=1),
+        "norm": hf.rmsnorm(config, offset=1),
         "post_norm": {**bare, "eps": eps},
         "ffn_post_norm": {"kind": "prescaled_rmsnorm", "eps": eps},
-        "residual_gate": positive(config, "residual_gate_temperature"),
+        "residual_gate": hf.positive(config, "residual_gate_temperature"),
     }
     layers = _layers(config, lambda attend: {**block, "attention": {**attend, "head_norm": bare}})
-    routed = by_types(config, lambda: [True] * config.layers())
-    complete = with_networks(layers, routed, lambda: gated(config), lambda: _spark_experts(config))
+    routed = hf.by_types(config, lambda: [True] * config.layers())
+    complete = hf.with_networks(layers, routed, lambda: hf.gated(config), lambda: _spark_experts(config))
     return _muse(config, complete)
 
 
@@ -65,26 +49,26 @@ def _spark_experts(config: Config) -> Mapped:
     router = {
         "scores": "sigmoid",
         "correction": True,
-        "scale": positive(config, "routed_scaling_factor"),
-        "multiplier": positive(config, "output_multiplier"),
+        "scale": hf.positive(config, "routed_scaling_factor"),
+        "multiplier": hf.positive(config, "output_multiplier"),
     }
-    return experts(
+    return hf.experts(
         config,
         router=router,
         latent=config.size("moe_hidden_size"),
-        latent_norm=rmsnorm(config, offset=1),
+        latent_norm=hf.rmsnorm(config, offset=1),
         expert_out_norm={"kind": "prescaled_rmsnorm", "eps": config.number("post_norm_eps")},
     )
 
 
 def _muse(config: Config, layers: list[Mapped]) -> Mapped:
     """A decoder of these layers, whose embeddings are normalized and whose logits are scaled and capped."""
-    plain = {**rmsnorm(config), "weight": False}
+    plain = {**hf.rmsnorm(config), "weight": False}
     head = {
-        "scale": positive(config, "output_multiplier"),
-        "softcap": positive(config, "final_logit_softcapping"),
+        "scale": hf.positive(config, "output_multiplier"),
+        "softcap": hf.positive(config, "final_logit_softcapping"),
     }
-    return decoder(config, rmsnorm(config), layers, embedding={"norm": plain}, head=head)
+    return hf.decoder(config, hf.rmsnorm(config), layers, embedding={"norm": plain}, head=head)
 
 
 def _layers(config: Config, block: Callable[[Mapped], Mapped]) -> list[Mapped]:
@@ -94,7 +78,7 @@ def _layers(config: Config, block: Callable[[Mapped], Mapped]) -> list[Mapped]:
     """
     count = config.layers()
     slides = [(count - 1 - index) % PERIOD != 0 for index in range(count)]
-    types = layer_types(config, [SLIDING if slide else FULL for slide in slides])
+    types = hf.layer_types(config, [hf.SLIDING if slide else hf.FULL for slide in slides])
     thetas = config.per_layer("layer_rope_theta", count)
     has_rope = slides if thetas is None else [bool(theta) for theta in thetas]
     kinds = list(zip(types, has_rope, strict=True))
@@ -104,34 +88,34 @@ def _layers(config: Config, block: Callable[[Mapped], Mapped]) -> list[Mapped]:
 
 def _attention(config: Config, kind: str, has_rope: bool) -> Mapped:
     """Attention of a kind, SLIDING or FULL, with RoPE or without positions."""
-    width = head_dim(config)
-    slides = window(config) if kind == SLIDING else None
-    if kind == SLIDING and slides is None:
+    width = hf.head_dim(config)
+    slides = hf.window(config) if kind == hf.SLIDING else None
+    if kind == hf.SLIDING and slides is None:
         raise config.error(
             "sliding layers need a window", "state sliding_window", config.place("layer_types")
         )
-    factor = positive(config, "qk_scale_factor")
-    return attention(
+    factor = hf.positive(config, "qk_scale_factor")
+    return hf.attention(
         config,
         width,
         bias=config.flag("attention_bias"),
-        position=rope(config, width) if has_rope else {"kind": "none"},
+        position=hf.rope(config, width) if has_rope else {"kind": "none"},
         window=slides,
-        qk_norm={"norm": {**rmsnorm(config), "weight": False}},
+        qk_norm={"norm": {**hf.rmsnorm(config), "weight": False}},
         scale=factor.derive(factor.value * width.value**-0.5),
         output_gate={},
     )
 
 
 MUSE_GLIMMER_WEIGHTS: Weights = {
-    **SANDWICH,
+    **hf.SANDWICH,
     "[model.]layers.*.self_attn.gate_proj.weight": "layers.*.attention.gate_proj.weight",
 }
 
 MUSE_SPARK_WEIGHTS: Weights = {
     **MUSE_GLIMMER_WEIGHTS,
-    **EXPERTS,
-    **CORRECTED,
+    **hf.EXPERTS,
+    **hf.CORRECTED,
     "[model.]layers.*.mlp.pre_expert_proj.weight": "layers.*.ffn.latent_down.weight",
     "[model.]layers.*.mlp.pre_expert_norm.weight": "layers.*.ffn.latent_norm.weight",
     "[model.]layers.*.mlp.experts.post_expert_norm.weight": "layers.*.ffn.expert_out_norm_gain.scale",

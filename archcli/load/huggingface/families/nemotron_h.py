@@ -4,25 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import FULL, attention
-from archcli.load.huggingface.parts.decoder import decoder, without_prediction
-from archcli.load.huggingface.parts.experts import corrected_router, experts
-from archcli.load.huggingface.parts.networks import mlp
-from archcli.load.huggingface.parts.recurrent import (
-    LEGACY,
-    LINEAR,
-    Mamba2Keys,
-    hybrid_layers,
-    mamba2,
-    mamba2_names,
-)
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Rule, Weights
 from archcli.load.huggingface.weights.hybrid import by_kinds
-from archcli.load.huggingface.weights.map import Rule, Weights
 
-KEYS = Mamba2Keys(
+KEYS = hf.Mamba2Keys(
     "mamba_num_heads",
     "mamba_head_dim",
     "ssm_state_size",
@@ -55,7 +41,7 @@ UNREAD = """
 """Keys that the class does not read, or only to initialize weights."""
 
 MLP, MOE = "mlp", "moe"
-PATTERN = {"M": LINEAR, "E": MOE, "*": FULL, "-": MLP}
+PATTERN = {"M": hf.LINEAR, "E": MOE, "*": hf.FULL, "-": MLP}
 """The letters of hybrid_override_pattern."""
 
 
@@ -63,15 +49,15 @@ def _nemotron_h(config: Config) -> Mapped:
     """Layers of one sublayer each: Mamba-2, attention without positions, a network or experts."""
     config = _with_class_keys(config)
     mixers = {
-        LINEAR: lambda: {"mixer": _mixer(config)},
-        FULL: lambda: {"attention": attention(config, _head_dim(config), position={"kind": "none"})},
+        hf.LINEAR: lambda: {"mixer": _mixer(config)},
+        hf.FULL: lambda: {"attention": hf.attention(config, _head_dim(config), position={"kind": "none"})},
         MLP: lambda: {"ffn": _network(config, config.size("intermediate_size"))},
         MOE: lambda: {"ffn": _experts(config)},
     }
-    without_prediction(config)
+    hf.without_prediction(config)
     norm = {"kind": "rmsnorm", "eps": config.number("layer_norm_epsilon")}
     config.ignore("tie_word_embeddings")  # the class names no tied weights
-    return decoder(config, norm, hybrid_layers(_kinds(config), mixers), embedding={"tied": False})
+    return hf.decoder(config, norm, hf.hybrid_layers(_kinds(config), mixers), embedding={"tied": False})
 
 
 def _with_class_keys(config: Config) -> Config:
@@ -95,14 +81,18 @@ def _kinds(config: Config) -> list[str]:
         key = "hybrid_override_pattern"
         kinds = [PATTERN.get(letter, letter) for letter in pattern] if isinstance(pattern, str) else pattern
     else:
-        kinds = [LINEAR, MOE, FULL, MLP]
+        kinds = [hf.LINEAR, MOE, hf.FULL, MLP]
     if not isinstance(kinds, list) or not kinds:
-        raise config.error(f"{key} must name the layers, not {short_repr(kinds)}", at=config.place(str(key)))
-    kinds = [LEGACY.get(kind, kind) if isinstance(kind, str) else kind for kind in kinds]
+        raise config.error(
+            f"{key} must name the layers, not {hf.short_repr(kinds)}", at=config.place(str(key))
+        )
+    kinds = [hf.OLDER_KINDS.get(kind, kind) if isinstance(kind, str) else kind for kind in kinds]
     unknown = [kind for kind in kinds if kind not in PATTERN.values()]
     if unknown:
         known = f"known: {', '.join(PATTERN.values())}, and the letters {' '.join(PATTERN)} of a pattern"
-        raise config.error(f"{key} {short_repr(unknown[0])} is not supported", known, config.place(str(key)))
+        raise config.error(
+            f"{key} {hf.short_repr(unknown[0])} is not supported", known, config.place(str(key))
+        )
     return kinds
 
 
@@ -114,21 +104,21 @@ def _head_dim(config: Config) -> ConfigValue[int]:
 def _mixer(config: Config) -> Mapped:
     least = config.number("time_step_min")
     limit = [least, None] if least.value > 0 else None
-    return mamba2(config, KEYS, config.size("mamba_head_dim"), step_limit=limit)
+    return hf.mamba2(config, KEYS, config.size("mamba_head_dim"), step_limit=limit)
 
 
 def _network(config: Config, width: ConfigValue[int]) -> Mapped:
-    return mlp(config, width, "mlp_hidden_act", bias=config.flag("mlp_bias"))
+    return hf.mlp(config, width, "mlp_hidden_act", bias=config.flag("mlp_bias"))
 
 
 def _experts(config: Config) -> Mapped:
     """Experts chosen as in DeepSeek-V3, on tokens of a smaller width if moe_latent_size says so."""
     shared_width = config.count("moe_shared_expert_intermediate_size")
     latent = config.optional_size("moe_latent_size")
-    return experts(
+    return hf.experts(
         config,
-        expert=mlp(config, config.size("moe_intermediate_size"), "mlp_hidden_act", bias=False),
-        router=corrected_router(config),
+        expert=hf.mlp(config, config.size("moe_intermediate_size"), "mlp_hidden_act", bias=False),
+        router=hf.corrected_router(config),
         shared=_network(config, shared_width or config.size("intermediate_size")),
         latent=latent,
         latent_bias=(config.flag("mlp_bias") or None) if latent else None,
@@ -142,8 +132,8 @@ def _layer_names(layer: str) -> dict[str, Weights]:
     """The names of each kind of layer, under this prefix."""
     theirs, ours = f"{layer}.mixer", "layers.*.ffn"
     return {
-        LINEAR: {f"{layer}.norm.weight": "layers.*.mixer_norm.weight", **mamba2_names(theirs)},
-        FULL: {
+        hf.LINEAR: {f"{layer}.norm.weight": "layers.*.mixer_norm.weight", **hf.mamba2_names(theirs)},
+        hf.FULL: {
             f"{layer}.norm.weight": "layers.*.attention_norm.weight",
             **{f"{theirs}.{name}_proj.*": f"layers.*.attention.{name}_proj.*" for name in "qkvo"},
         },

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from archcli.load.huggingface.config import Config, is_number, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_counts, head_dim
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import activation, gated, rmsnorm
-from archcli.load.huggingface.parts.rope import position
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import FUSED, GATE_UP, LLAMA
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Parts, Weights
 
 DECI_HEADS = "num_key_value_heads_per_layer"
 
@@ -23,13 +16,13 @@ def _deci(config: Config) -> Mapped:
     counts = config.per_layer(DECI_HEADS, config.layers())
     if counts is None:
         raise config.error(f"key {DECI_HEADS!r} is missing", "it has an entry for each layer")
-    ffn, width, bias = gated(config), head_dim(config), config.flag("attention_bias")
+    ffn, width, bias = hf.gated(config), hf.head_dim(config), config.flag("attention_bias")
 
     def layer(count: object) -> Mapped:
         of_layer = replace(config, data={**config.data, "num_key_value_heads": count})
-        return {"kind": "pre_norm", "attention": attention(of_layer, width, bias=bias), "ffn": ffn}
+        return {"kind": "pre_norm", "attention": hf.attention(of_layer, width, bias=bias), "ffn": ffn}
 
-    return decoder(config, rmsnorm(config), [layer(count) for count in counts])
+    return hf.decoder(config, hf.rmsnorm(config), [layer(count) for count in counts])
 
 
 MULTIPLE = 256
@@ -53,12 +46,12 @@ def _nemotron_nas(config: Config) -> Mapped:
         config.note("layers without attention and network are passed over: later ones have lower numbers")
     if not layers:
         raise config.error("no layer has attention or a network", at=config.place("block_configs"))
-    return decoder(config, rmsnorm(config), layers)
+    return hf.decoder(config, hf.rmsnorm(config), layers)
 
 
 def _nemotron_nas_layer(config: Config, block: object) -> Mapped:
     if not isinstance(block, dict):
-        what = f"block_configs has an entry that is no mapping: {short_repr(block)}"
+        what = f"block_configs has an entry that is no mapping: {hf.short_repr(block)}"
         raise config.error(what, at=config.place("block_configs"))
     entry = Config(block, config.places, notes=config.notes)
     return {
@@ -81,7 +74,7 @@ def _nemotron_nas_attention(config: Config, entry: Config) -> Mapped:
     of_layer = replace(config, data={**config.data, "num_key_value_heads": kv_heads})
     window = entry.optional_size("window_length")
     bias = config.flag("attention_bias")
-    return {"attention": attention(of_layer, head_dim(config), bias=bias, window=window)}
+    return {"attention": hf.attention(of_layer, hf.head_dim(config), bias=bias, window=window)}
 
 
 def _nemotron_nas_network(config: Config, entry: Config) -> Mapped:
@@ -95,7 +88,7 @@ def _nemotron_nas_network(config: Config, entry: Config) -> Mapped:
     d_ff = int(2 * entry.number("ffn_mult").value * width.value / 3) if exact is None else exact.value
     rounded = -(-d_ff // MULTIPLE) * MULTIPLE if exact is None else d_ff
     of_layer = replace(config, data={**config.data, "intermediate_size": rounded})
-    return {"ffn": gated(of_layer, bias=config.flag("mlp_bias"))}
+    return {"ffn": hf.gated(of_layer, bias=config.flag("mlp_bias"))}
 
 
 OPENELM_DEFAULTS = {
@@ -135,13 +128,13 @@ def _openelm(config: Config) -> Mapped:
         }
         for heads, kv_heads, times in zip(queries, keys, widths, strict=True)
     ]
-    return decoder(config, {"kind": "rmsnorm", "eps": 1e-6}, layers)
+    return hf.decoder(config, {"kind": "rmsnorm", "eps": 1e-6}, layers)
 
 
 def _entries(config: Config, name: str) -> list[ConfigValue[float]]:
     """A positive number for each layer."""
     entries, place = config.per_layer(name, config.layers()), config.place(name)
-    if entries is None or not all(is_number(entry) and entry > 0 for entry in entries):
+    if entries is None or not all(hf.is_number(entry) and entry > 0 for entry in entries):
         raise config.error(f"{name} must have a number above 0 for each layer", at=place)
     return [ConfigValue(entry, place) for entry in entries]
 
@@ -150,12 +143,12 @@ def _openelm_attention(config: Config, heads: ConfigValue[float], kv_heads: Conf
     width, base = config.size("head_dim"), {"rope_theta": config.number("rope_freq_constant")}
     normalized = config.flag("normalize_qk_projections", default=False)
     even = width.value * heads.value == config.size("hidden_size").value
-    return without_none(
+    return hf.without_none(
         {
-            **head_counts(heads.derive(int(heads.value)), kv_heads.derive(int(kv_heads.value))),
+            **hf.head_counts(heads.derive(int(heads.value)), kv_heads.derive(int(kv_heads.value))),
             "head_dim": None if even else width,
-            "position": position(config, width, base),
-            "qk_norm": PER_HEAD if normalized else None,
+            "position": hf.position(config, width, base),
+            "qk_norm": hf.PER_HEAD if normalized else None,
         }
     )
 
@@ -165,18 +158,22 @@ def _openelm_network(config: Config, times: ConfigValue[float]) -> Mapped:
     exact, multiple = times.value * config.size("hidden_size").value, config.size("ffn_dim_divisor").value
     rounded = max(multiple, int(exact + multiple / 2) // multiple * multiple)
     d_ff = rounded + multiple if rounded < 0.9 * exact else rounded
-    return {"kind": "glu", "d_ff": times.derive(d_ff), "activation": activation(config, "activation_fn_name")}
+    return {
+        "kind": "glu",
+        "d_ff": times.derive(d_ff),
+        "activation": hf.activation(config, "activation_fn_name"),
+    }
 
 
 OPENELM_WEIGHTS: Weights = {
     "[transformer.]token_embeddings.weight": "embedding.tokens.weight",
     "[transformer.]layers.*.attn_norm.weight": "layers.*.attention_norm.weight",
-    "[transformer.]layers.*.attn.qkv_proj.*": Parts(FUSED),
+    "[transformer.]layers.*.attn.qkv_proj.*": Parts(hf.FUSED),
     "[transformer.]layers.*.attn.q_norm.weight": "layers.*.attention.q_norm.weight",
     "[transformer.]layers.*.attn.k_norm.weight": "layers.*.attention.k_norm.weight",
     "[transformer.]layers.*.attn.out_proj.weight": "layers.*.attention.o_proj.weight",
     "[transformer.]layers.*.ffn_norm.weight": "layers.*.ffn_norm.weight",
-    "[transformer.]layers.*.ffn.proj_1.weight": GATE_UP,
+    "[transformer.]layers.*.ffn.proj_1.weight": hf.GATE_UP,
     "[transformer.]layers.*.ffn.proj_2.weight": "layers.*.ffn.down_proj.weight",
     "[transformer.]norm.weight": "final_norm.weight",
     "lm_head.weight": "lm_head.weight",
@@ -187,14 +184,14 @@ FAMILIES = {
     "deci": Family(
         "DeciLM 6B and 7B, whose class is in their repositories: DeciLMConfig.",
         _deci,
-        LLAMA,
+        hf.LLAMA,
         defaults={"mlp_bias": None},
         defaults_of="llama",
     ),
     "nemotron-nas": Family(
         "Llama-Nemotron 49B and 253B, whose class is in their repositories: DeciLMConfig.",
         _nemotron_nas,
-        LLAMA,
+        hf.LLAMA,
         defaults={"intermediate_size": None},
         defaults_of="llama",
     ),

@@ -4,27 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import (
-    FULL,
-    SLIDING,
-    attention,
-    head_dim,
-    optional_number,
-)
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.experts import experts, normalized_by
-from archcli.load.huggingface.parts.networks import gated, layernorm, rmsnorm
-from archcli.load.huggingface.parts.recurrent import LINEAR, kinds_of_layers
-from archcli.load.huggingface.parts.rope import parameters, position, rope
-from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, NORM_AFTER, QK_NORM
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Weights
 from archcli.load.huggingface.whole.delta_hybrid import DELTA, ELSEWHERE, LAYER, by_kind, delta_net
 from archcli.load.huggingface.whole.llama_like import like_llama, llama_like
 
-BARE_NORM = layernorm(1e-5, weight=False, bias=False)
+BARE_NORM = hf.layernorm(1e-5, weight=False, bias=False)
 """OlmoLayerNorm, which has no parameters and a fixed eps."""
 
 OF_ALL_HEADS = {"qk_norm": {"per": "full"}}
@@ -36,7 +21,7 @@ AFTER = {"kind": "norm_after"}
 
 def _clipped(config: Config) -> Mapped:
     """clip_qkv clips queries, keys and values."""
-    return {"clip": optional_number(config, "clip_qkv")}
+    return {"clip": hf.optional_number(config, "clip_qkv")}
 
 
 PERIOD = 4
@@ -45,9 +30,9 @@ PERIOD = 4
 
 def _olmo3(config: Config) -> Mapped:
     """OLMo 2 with windows; `rope_scaling` stretches the RoPE of the layers without a window alone."""
-    width, stretched = head_dim(config), parameters(config, "rope_scaling")
-    near = position(config, width, parameters(config, "rope_parameters", SLIDING))
-    far = position(config, width, {**parameters(config, "rope_parameters", FULL), **stretched})
+    width, stretched = hf.head_dim(config), hf.parameters(config, "rope_scaling")
+    near = hf.position(config, width, hf.parameters(config, "rope_parameters", hf.SLIDING))
+    far = hf.position(config, width, {**hf.parameters(config, "rope_parameters", hf.FULL), **stretched})
 
     def heads(window: ConfigValue[int] | None) -> Mapped:
         return {**OF_ALL_HEADS, "position": far if window is None else near}
@@ -57,12 +42,12 @@ def _olmo3(config: Config) -> Mapped:
 
 def _olmoe_heads(config: Config) -> Mapped:
     """A norm over all queries or keys, which clip_qkv clips."""
-    clip = optional_number(config, "clip_qkv")
+    clip = hf.optional_number(config, "clip_qkv")
     return {**OF_ALL_HEADS, **({"clip": clip, "clips_normed": True} if clip else {})}
 
 
 def _routed(config: Config) -> Mapped:
-    return experts(config, width="intermediate_size", router=normalized_by(config))
+    return hf.experts(config, width="intermediate_size", router=hf.normalized_by(config))
 
 
 HYBRID_UNREAD = "linear_a_log_min linear_a_log_max linear_dt_min linear_dt_max linear_dt_init_floor"
@@ -74,8 +59,8 @@ NORM_EPS = 1e-5
 def _olmo_hybrid(config: Config) -> Mapped:
     """Gated delta nets with norms before, attention with norms after in every fourth layer."""
     config.ignore(*HYBRID_UNREAD.split())
-    width, ffn = head_dim(config), gated(config)
-    attend = attention(
+    width, ffn = hf.head_dim(config), hf.gated(config)
+    attend = hf.attention(
         config,
         width,
         bias=config.flag("attention_bias"),
@@ -85,10 +70,10 @@ def _olmo_hybrid(config: Config) -> Mapped:
     delta = delta_net(config.with_defaults(**_hybrid_widths(config)), NORM_EPS)
     delta["neg_eigval"] = config.flag("linear_allow_neg_eigval")
     layers = {
-        LINEAR: {"kind": "pre_norm", "mixer": delta, "ffn": ffn},
-        FULL: {"kind": "norm_after", "attention": attend, "ffn": ffn},
+        hf.LINEAR: {"kind": "pre_norm", "mixer": delta, "ffn": ffn},
+        hf.FULL: {"kind": "norm_after", "attention": attend, "ffn": ffn},
     }
-    return decoder(config, rmsnorm(config), [layers[kind] for kind in _hybrid_kinds(config)])
+    return hf.decoder(config, hf.rmsnorm(config), [layers[kind] for kind in _hybrid_kinds(config)])
 
 
 def _hybrid_widths(config: Config) -> dict[str, Any]:
@@ -109,14 +94,16 @@ def _hybrid_position(config: Config, width: ConfigValue[int]) -> ConfigValue[Map
     """RoPE, or no position where the file states a null rope_theta."""
     nested = config.get("rope_scaling", default=None) or config.get("rope_parameters", default=None)
     holder = nested if isinstance(nested, dict) and "rope_theta" in nested else config.data
-    return {"kind": "none"} if holder.get("rope_theta", 0) is None else rope(config, width)
+    return {"kind": "none"} if holder.get("rope_theta", 0) is None else hf.rope(config, width)
 
 
 def _hybrid_kinds(config: Config) -> list[str]:
     """The mixer of each layer; without a list every fourth attends, the last where there are fewer."""
     count = config.layers()
-    default = [FULL if index % PERIOD == PERIOD - 1 else LINEAR for index in range(count)]
-    return kinds_of_layers(config, default if FULL in default else [*default[:-1], FULL], (LINEAR, FULL))
+    default = [hf.FULL if index % PERIOD == PERIOD - 1 else hf.LINEAR for index in range(count)]
+    return hf.kinds_of_layers(
+        config, default if hf.FULL in default else [*default[:-1], hf.FULL], (hf.LINEAR, hf.FULL)
+    )
 
 
 LINEAR_LAYERS: Weights = {
@@ -140,7 +127,7 @@ LINEAR_LAYERS: Weights = {
 
 FULL_LAYERS: Weights = {
     **{f"{LAYER}.self_attn.{name}_proj.*": f"layers.*.attention.{name}_proj.*" for name in "qkvo"},
-    **QK_NORM,
+    **hf.QK_NORM,
     **{
         f"{LAYER}.{name}.weight": "layers.*.attention_norm.weight"
         for name in ("post_attention_layernorm", "feedforward_layer_norm")
@@ -164,24 +151,24 @@ FAMILIES = {
     "olmo": like_llama("OLMo 1: OlmoConfig and OlmoForCausalLM.", heads=_clipped, norm=BARE_NORM),
     "olmo2": like_llama(
         "OLMo 2: Olmo2Config and Olmo2ForCausalLM.",
-        NORM_AFTER,
+        hf.NORM_AFTER,
         ignored=("use_qk_norm",),  # the class has these norms whatever the file says
         heads=OF_ALL_HEADS,
         block=AFTER,
     ),
     "olmo3": Family(
-        "OLMo 3: Olmo3Config and Olmo3ForCausalLM.", _olmo3, NORM_AFTER, defaults={"rope_theta": 500000.0}
+        "OLMo 3: Olmo3Config and Olmo3ForCausalLM.", _olmo3, hf.NORM_AFTER, defaults={"rope_theta": 500000.0}
     ),
     "olmoe": like_llama(
         ABOUT_MIXTURES,
-        {**LLAMA, **QK_NORM, **EXPERTS},
+        {**hf.LLAMA, **hf.QK_NORM, **hf.EXPERTS},
         aliases=OF_EXPERTS,
         heads=_olmoe_heads,
         ffn=_routed,
     ),
     "flex_olmo": like_llama(
         ABOUT_MIXTURES,
-        {**NORM_AFTER, **QK_NORM, **EXPERTS},
+        {**hf.NORM_AFTER, **hf.QK_NORM, **hf.EXPERTS},
         aliases=OF_EXPERTS,
         heads=OF_ALL_HEADS,
         block=AFTER,

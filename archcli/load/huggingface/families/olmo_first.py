@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import attention, even_split, optional_number
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import layernorm
-from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.weights.map import Parts, Rule
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Rule
 
 ALIASES = {
     "hidden_size": "d_model",
@@ -73,12 +67,16 @@ def _hf_olmo(config: Config) -> Mapped:
     for key, value in PLAIN.items():
         config.only(key, value, default=value)
     config.ignore(*UNREAD.split())
-    width = even_split(config)
-    attend = attention(
-        config, width, position=rope(config, width), bias=False, clip=optional_number(config, "clip_qkv")
+    width = hf.even_split(config)
+    attend = hf.attention(
+        config,
+        width,
+        position=hf.rope(config, width),
+        bias=False,
+        clip=hf.optional_number(config, "clip_qkv"),
     )
     layer = {"kind": "pre_norm", "attention": attend, "ffn": _network(config)}
-    mapping = decoder(config, _norm(config), [layer] * config.layers(), tied=True)
+    mapping = hf.decoder(config, _norm(config), [layer] * config.layers(), tied=True)
     padded = config.optional_size("embedding_size")
     return mapping if padded is None else {**mapping, "vocab_size": padded}
 
@@ -99,7 +97,7 @@ def _norm(config: Config) -> Mapped:
     if kind.value == "rms":
         return {"kind": "rmsnorm", "eps": eps, "weight": weighted}
     config.only("layer_norm_type", "default", "low_precision")
-    return layernorm(eps, weight=weighted, bias=False)
+    return hf.layernorm(eps, weight=weighted, bias=False)
 
 
 FAMILIES = {

@@ -7,12 +7,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped, without_none
-from archcli.load.huggingface.family import Family
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Rule, Weights
 from archcli.load.huggingface.registry import family_of
-from archcli.load.huggingface.weights.map import Parts, Rule, Weights
-from archcli.load.huggingface.weights.names import idle, norm_names
 
 KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -38,7 +35,7 @@ def _half(config: Config, name: str) -> tuple[Config, Family]:
     kind = inner.value("model_type", default="bert")
     family = family_of(kind.value) if kind.value in KINDS else None
     if family is None:
-        what = f"{name} of model_type {short_repr(kind.value)} is not supported"
+        what = f"{name} of model_type {hf.short_repr(kind.value)} is not supported"
         raise config.error(what, "known: " + ", ".join(KINDS), kind.place)
     cls = KINDS[kind.value][name == "decoder"]
     alike = {"architectures": [READ_AS.get(cls, cls)], "is_decoder": False, "add_cross_attention": False}
@@ -60,7 +57,7 @@ def _pair(config: Config) -> Mapped:
         _expect(config, key, value)
     reads, writes = (_read(config, name) for name in ("encoder", "decoder"))
     decoder = {"final_norm": False, "groups": _crossing(writes["groups"])}
-    return without_none(
+    return hf.without_none(
         {
             "kind": "encoder_decoder",
             **{key: writes[key] for key in ("vocab_size", "d_model", "max_seq_len", "norm", "embedding")},
@@ -77,7 +74,7 @@ def _expect(config: Config, key: str, value: bool) -> None:
     for name, known in (("encoder", False), ("decoder", value)):
         inner = config.inner(name, {})
         if bool(inner.get(key, default=known)) is not known:
-            what = f"{key} {short_repr(inner.get(key))} of the {name} is not supported"
+            what = f"{key} {hf.short_repr(inner.get(key))} of the {name} is not supported"
             raise config.error(what, f"supported: {known}", inner.place(key))
 
 
@@ -86,7 +83,7 @@ def _read(config: Config, name: str) -> Mapped:
     inner, family = _half(config, name)
     mapping = family.mapping(inner)
     for key in inner.unread_keys():
-        config.note(f"key {short_repr(key)} of the {name} was not understood and may change the count")
+        config.note(f"key {hf.short_repr(key)} of the {name} was not understood and may change the count")
     return mapping
 
 
@@ -141,7 +138,7 @@ def _pair_weights(config: Config) -> Weights:
             names[f"encoder.{theirs.partition(']')[2]}"] = _moved(rule, ("embedding.", "layers."))
     names = {theirs: rule for theirs, rule in names.items() if "pooler." not in theirs}
     names |= {
-        "encoder.pooler.dense.weight": idle("pooler.weight"),
+        "encoder.pooler.dense.weight": hf.idle("pooler.weight"),
         "encoder.pooler.dense.bias": "pooler_bias.weight",
     }
     inner, family = _half(config, "decoder")
@@ -169,7 +166,7 @@ def _crossed(theirs: str) -> dict[str, Rule]:
     parts: dict[str, Any] = {f"self.{name}": f"{name[0]}_proj" for name in ("query", "key", "value")}
     parts["output.dense"] = "o_proj"
     names: dict[str, Rule] = {f"{theirs}.{stored}.*": f"{ours}.{name}.*" for stored, name in parts.items()}
-    return {**names, **norm_names({f"{theirs}.output": f"{ours}_norm"})}
+    return {**names, **hf.norm_names({f"{theirs}.output": f"{ours}_norm"})}
 
 
 FAMILIES = {

@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import attention, even_split, head_dim, window
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.experts import experts
-from archcli.load.huggingface.parts.networks import gated, layernorm, mlp, rmsnorm
-from archcli.load.huggingface.parts.rope import position, rope, rope_parameters
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import (
+    Auxiliary,
+    Config,
+    ConfigValue,
+    Family,
+    Mapped,
+    Parts,
+    Rule,
+    Weights,
+    rope,
+)
 from archcli.load.huggingface.weights.auxiliary import TOWER
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
-from archcli.load.huggingface.weights.names import EXPERTS, FUSED, GATE_UP, LLAMA, MIXTRAL_EXPERTS, renamed
 from archcli.load.huggingface.whole.gpt_like import GPT_ALIASES, inner_width
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 
 def _phi(config: Config) -> Mapped:
     """Parallel block with one norm, biases everywhere including the head; RoPE on part of each head."""
-    width, norm = head_dim(config), layernorm(config.number("layer_norm_eps"))
+    width, norm = hf.head_dim(config), hf.layernorm(config.number("layer_norm_eps"))
     qk_norm = {"norm": norm} if config.flag("qk_layernorm") else None
     layer = {
         "kind": "parallel",
-        "attention": attention(
+        "attention": hf.attention(
             config, width, bias=True, position=rope(config, width, partial=0.5), qk_norm=qk_norm
         ),
-        "ffn": mlp(config, config.size("intermediate_size"), "hidden_act"),
+        "ffn": hf.mlp(config, config.size("intermediate_size"), "hidden_act"),
     }
-    return decoder(config, norm, [layer] * config.layers(), head={"bias": True})
+    return hf.decoder(config, norm, [layer] * config.layers(), head={"bias": True})
 
 
 PHI_WEIGHTS: Weights = {
-    **LLAMA,
+    **hf.LLAMA,
     "[model.]layers.*.self_attn.dense.*": "layers.*.attention.o_proj.*",
     "[model.]layers.*.self_attn.q_layernorm.*": "layers.*.attention.q_norm.*",
     "[model.]layers.*.self_attn.k_layernorm.*": "layers.*.attention.k_norm.*",
@@ -63,15 +65,15 @@ def _phi_msft(config: Config) -> Mapped:
     config.inner("architecture", {"block_cls": "parallel"}).only("block_cls", "parallel")
     vocab_size, multiple = config.size("vocab_size"), config.size("pad_vocab_size_multiple").value
     padded = vocab_size.derive(-(-vocab_size.value // multiple) * multiple)
-    width, rotated = even_split(config), config.size("rotary_dim")
-    norm = layernorm(config.number("layer_norm_epsilon"))
+    width, rotated = hf.even_split(config), config.size("rotary_dim")
+    norm = hf.layernorm(config.number("layer_norm_epsilon"))
     rope = {"kind": "rope"} | ({"rotary_dim": rotated} if rotated.value < width.value else {})
     layer = {
         "kind": "parallel",
-        "attention": attention(config, width, bias=True, position=rope),
-        "ffn": mlp(config, inner_width(config), "activation_function"),
+        "attention": hf.attention(config, width, bias=True, position=rope),
+        "ffn": hf.mlp(config, inner_width(config), "activation_function"),
     }
-    return decoder(config, norm, [layer] * config.layers(), head={"bias": True}, vocab_size=padded)
+    return hf.decoder(config, norm, [layer] * config.layers(), head={"bias": True}, vocab_size=padded)
 
 
 def _phi_msft_weights(config: Config) -> Weights:
@@ -110,22 +112,22 @@ LONG = {"su": "longrope", "yarn": "longrope"}
 
 def _phi3(config: Config) -> Mapped:
     """As Llama without any bias, with LongRoPE for long contexts."""
-    width = head_dim(config)
+    width = hf.head_dim(config)
     layer = {
         "kind": "pre_norm",
-        "attention": attention(
-            config, width, position=rope(config, width, partial=1.0, renamed=LONG), window=window(config)
+        "attention": hf.attention(
+            config, width, position=rope(config, width, partial=1.0, renamed=LONG), window=hf.window(config)
         ),
-        "ffn": gated(config),
+        "ffn": hf.gated(config),
     }
-    return decoder(config, rmsnorm(config), [layer] * config.layers())
+    return hf.decoder(config, hf.rmsnorm(config), [layer] * config.layers())
 
 
-PHI3_WEIGHTS: Weights = renamed(
-    LLAMA,
+PHI3_WEIGHTS: Weights = hf.renamed(
+    hf.LLAMA,
     {
-        "[model.]layers.*.self_attn.qkv_proj.*": Parts(FUSED),
-        "[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP,
+        "[model.]layers.*.self_attn.qkv_proj.*": Parts(hf.FUSED),
+        "[model.]layers.*.mlp.gate_up_proj.weight": hf.GATE_UP,
     },
 )
 
@@ -143,14 +145,17 @@ PHI4_WEIGHTS = {
 }
 
 
-PHI4_TOWERS = ("vision_config", "audio_config")
+PHI4_TOWERS = (
+    hf.TowerRow(".vision:phi4_multimodal"),
+    hf.TowerRow(".heard:phi4", "audio_config"),
+)
 
 
 def _phi4(config: Config) -> Mapped:
     """As Phi-3, beside towers for images and sound."""
-    config.ignore(*PHI4_TOWERS)
-    place = rope(config, head_dim(config), partial=1.0, renamed=LONG)
-    return llama_like(config, heads={"position": place, "window": window(config)})
+    config.ignore(*(tower.key for tower in PHI4_TOWERS))
+    place = rope(config, hf.head_dim(config), partial=1.0, renamed=LONG)
+    return llama_like(config, heads={"position": place, "window": hf.window(config)})
 
 
 PHIMOE_TOP_K = 2
@@ -160,9 +165,9 @@ PHIMOE_TOP_K = 2
 def _phimoe(config: Config) -> Mapped:
     """As Mixtral with LayerNorm, biases, and two experts that are chosen one after the other."""
     config.ignore("input_jitter_noise")
-    heads = {"position": _phimoe_position(config, head_dim(config)), "window": window(config)}
+    heads = {"position": _phimoe_position(config, hf.head_dim(config)), "window": hf.window(config)}
     head = {"bias": True} if config.flag("lm_head_bias") else None
-    norm = layernorm(config.number("rms_norm_eps"))
+    norm = hf.layernorm(config.number("rms_norm_eps"))
     return llama_like(config, heads=heads, ffn=_phimoe_experts(config), norm=norm, head=head)
 
 
@@ -174,26 +179,26 @@ def _phimoe_experts(config: Config) -> Mapped:
         what = f"router_jitter_noise must be above 0, not {jitter}"
         raise config.error(what, "the router divides experts by it", jitter.place)
     router = {"scores": "sparsemixer", "jitter": jitter}
-    return experts(config, width="intermediate_size", router=router, top_k=top_k.derive(PHIMOE_TOP_K))
+    return hf.experts(config, width="intermediate_size", router=router, top_k=top_k.derive(PHIMOE_TOP_K))
 
 
 def _phimoe_position(config: Config, width: ConfigValue[int]) -> ConfigValue[Mapped]:
     """RoPE; LongRoPE's short_mscale and long_mscale, equal in published files, scale cosines and sines."""
-    known = rope_parameters(config)
+    known = hf.rope_parameters(config)
     kind, short, long = (known.get(key) for key in ("rope_type", "short_mscale", "long_mscale"))
     kind = known.get("type") if kind is None else kind
     if kind is None or kind == "default":
-        return position(config, width, known)
+        return hf.position(config, width, known)
     if kind != "longrope" or short is None or short != long:
         hint = "longrope with short_mscale equal to long_mscale is"
         raise config.error(f"rope scaling {kind} is not supported as stated", hint, kind.place)
-    return position(config, width, {**known, "attention_factor": short})
+    return hf.position(config, width, {**known, "attention_factor": short})
 
 
 PHIMOE_WEIGHTS: Weights = {
-    **LLAMA,
-    **EXPERTS,
-    **MIXTRAL_EXPERTS,
+    **hf.LLAMA,
+    **hf.EXPERTS,
+    **hf.MIXTRAL_EXPERTS,
     "[model.]layers.*.mlp.router.weight": "layers.*.ffn.router.weight",
 }
 

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config, is_number, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import attention, even_split, optional_number, positive
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import layernorm
-from archcli.load.huggingface.parts.rope import Parameters, position, rope_parameters
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import FUSED, LLAMA
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Parts, Weights
 
 DEFAULTS = {
     "vocab_size": 100352,
@@ -56,7 +49,7 @@ def _phi3small(config: Config) -> Mapped:
     The class hides the logits of tokens that its tokenizer lacks, which no key of the file states.
     """
     config.ignore(*UNREAD)
-    norm = layernorm(config.number("layer_norm_epsilon"))
+    norm = hf.layernorm(config.number("layer_norm_epsilon"))
     layers = [
         {"kind": "pre_norm", "attention": _attention(config, sparse=sparse), "ffn": _network(config)}
         for sparse in (True, False)
@@ -64,9 +57,9 @@ def _phi3small(config: Config) -> Mapped:
     none = config.stated_null("dense_attention_every_n_layers")
     every = 0 if none else config.count("dense_attention_every_n_layers").value
     dense = [bool(every) and (i + 1) % every == 0 for i in range(config.layers())]
-    scale = optional_number(config, "mup_embedding_multiplier")
-    width = optional_number(config, "mup_width_multiplier")
-    return decoder(
+    scale = hf.optional_number(config, "mup_embedding_multiplier")
+    width = hf.optional_number(config, "mup_width_multiplier")
+    return hf.decoder(
         config,
         norm,
         [layers[1] if is_dense else layers[0] for is_dense in dense],
@@ -77,10 +70,10 @@ def _phi3small(config: Config) -> Mapped:
 
 def _attention(config: Config, *, sparse: bool) -> Mapped:
     """Attention over all earlier tokens, or over near blocks and every n-th before."""
-    width = even_split(config)
+    width = hf.even_split(config)
     fields: Mapped = {}
     if config.flag("mup_use_scaling"):
-        multiplier = positive(config, "mup_attn_multiplier")
+        multiplier = hf.positive(config, "mup_attn_multiplier")
         fields["scale"] = multiplier.derive(multiplier.value / width.value)
     if sparse:
         fields["sparsity"] = {
@@ -90,15 +83,15 @@ def _attention(config: Config, *, sparse: bool) -> Mapped:
             "stride": config.size("blocksparse_vert_stride"),
             **({} if config.flag("blocksparse_homo_head_pattern") else {"shifted": True}),
         }
-    return attention(config, width, bias=True, position=_position(config, width), **fields)
+    return hf.attention(config, width, bias=True, position=_position(config, width), **fields)
 
 
 def _position(config: Config, width: ConfigValue[int]) -> ConfigValue[Mapped]:
     """RoPE; of LongRoPE with a factor on cosines and sines up to the original context, and one beyond."""
     config.only("rope_position_scale", 1)
-    known = rope_parameters(config)
+    known = hf.rope_parameters(config)
     if not known:
-        return position(config, width, known)
+        return hf.position(config, width, known)
     original = known.get("original_max_position_embeddings")
     if original is None:
         what = "rope_scaling needs original_max_position_embeddings"
@@ -109,7 +102,7 @@ def _position(config: Config, width: ConfigValue[int]) -> ConfigValue[Mapped]:
         raise config.error(what, "the class knows no other", config.place("rope_scaling"))
     config.only("original_max_position_embeddings", original.value, default=original.value)
     long, short = _mscale(config, known, "long_mscale"), _mscale(config, known, "short_mscale")
-    stretched = position(config, width, {**known, **({"attention_factor": long} if long else {})})
+    stretched = hf.position(config, width, {**known, **({"attention_factor": long} if long else {})})
     # up to the original context nothing is multiplied where the file states no factor
     near = short or original.derive(1.0)
     if long is not None and long.value == near.value:
@@ -119,13 +112,13 @@ def _position(config: Config, width: ConfigValue[int]) -> ConfigValue[Mapped]:
     return stretched.derive({**stretched.value, "scaling": both})
 
 
-def _mscale(config: Config, known: Parameters, key: str) -> ConfigValue[float] | None:
+def _mscale(config: Config, known: hf.Parameters, key: str) -> ConfigValue[float] | None:
     """A stated factor on cosines and sines; None for one that is missing, or not above 0."""
     stated = known.get(key)
     if stated is None:
         return None
-    if not is_number(stated.value):
-        what = f"{key} must be a number, not {short_repr(stated.value)}"
+    if not hf.is_number(stated.value):
+        what = f"{key} must be a number, not {hf.short_repr(stated.value)}"
         raise config.error(what, at=stated.place)
     return stated if stated.value > 0 else None
 
@@ -133,7 +126,7 @@ def _mscale(config: Config, known: Parameters, key: str) -> ConfigValue[float] |
 def _network(config: Config) -> Mapped:
     """quick_gelu(gate x) * (up x + 1), both branches bounded, with biases."""
     config.only("hidden_act", "gegelu")
-    limit = optional_number(config, "gegelu_limit")
+    limit = hf.optional_number(config, "gegelu_limit")
     return {
         "kind": "glu",
         "d_ff": _inner_width(config),
@@ -163,11 +156,13 @@ def _inner_width(config: Config) -> ConfigValue[int]:
 def _phi3small_weights(config: Config) -> Weights:
     """Weight names: keys and values lie behind each group of queries; gate and up take turns."""
     gates = tuple(f"layers.*.ffn.{name}_proj.*" for name in ("gate", "up"))
-    kept = {name: rule for name, rule in LLAMA.items() if ".self_attn." not in name and ".mlp." not in name}
+    kept = {
+        name: rule for name, rule in hf.LLAMA.items() if ".self_attn." not in name and ".mlp." not in name
+    }
     return {
         **kept,
         "[model.]layers.*.self_attn.query_key_value.*": Parts(
-            FUSED, groups=config.size("num_key_value_heads").value
+            hf.FUSED, groups=config.size("num_key_value_heads").value
         ),
         "[model.]layers.*.self_attn.dense.*": "layers.*.attention.o_proj.*",
         "[model.]layers.*.mlp.up_proj.*": Parts(gates, groups=_inner_width(config).value),

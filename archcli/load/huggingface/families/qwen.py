@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim, window, windows
-from archcli.load.huggingface.parts.decoder import decoder, multi_token_prediction
-from archcli.load.huggingface.parts.experts import (
-    every_step,
-    experts,
-    gated_experts,
-    normalized_by,
-    with_networks,
-)
-from archcli.load.huggingface.parts.networks import gated, rmsnorm
-from archcli.load.huggingface.parts.rope import position
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
-from archcli.load.huggingface.weights.names import EXPERTS, FUSED, LLAMA, PREDICTION, QK_NORM, SHARED
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, ConfigValue, Family, Mapped, Parts, Weights, window
 
 QWEN_DEFAULTS = {
     "vocab_size": 151936,
@@ -69,20 +55,23 @@ def _qwen(config: Config) -> Mapped:
     bias = not config.flag("no_bias")
     layer = {
         "kind": "pre_norm",
-        "attention": attention(
-            config, width, bias=bias or ["q", "k", "v"], position=position(config, width, rotary, partial=1.0)
+        "attention": hf.attention(
+            config,
+            width,
+            bias=bias or ["q", "k", "v"],
+            position=hf.position(config, width, rotary, partial=1.0),
         ),
         "ffn": {"kind": "glu", "d_ff": both.derive(both.value // 2), "activation": "silu", "bias": bias},
     }
     norm = {"kind": "rmsnorm", "eps": config.number("layer_norm_epsilon")}
     longest = config.optional_size("seq_length", "max_position_embeddings")
-    return decoder(config, norm, [layer] * config.layers(), max_seq_len=longest)
+    return hf.decoder(config, norm, [layer] * config.layers(), max_seq_len=longest)
 
 
 QWEN_WEIGHTS: Weights = {
     "[transformer.]wte.weight": "embedding.tokens.weight",
     "[transformer.]h.*.ln_1.weight": "layers.*.attention_norm.weight",
-    "[transformer.]h.*.attn.c_attn.*": Parts(FUSED),
+    "[transformer.]h.*.attn.c_attn.*": Parts(hf.FUSED),
     "[transformer.]h.*.attn.c_proj.*": "layers.*.attention.o_proj.*",
     "[transformer.]h.*.ln_2.weight": "layers.*.ffn_norm.weight",
     "[transformer.]h.*.mlp.w1.*": "layers.*.ffn.up_proj.*",
@@ -107,18 +96,18 @@ def _qwen2(config: Config) -> Mapped:
     """
     config.ignore("attention_bias", "use_mrope")  # the class has these biases whatever the file says
     first, used = config.count("max_window_layers").value, config.flag("use_sliding_window")
-    ffn, width = gated(config), head_dim(config)
+    ffn, width = hf.gated(config), hf.head_dim(config)
 
     def layer(window: ConfigValue[int] | None) -> Mapped:
         return {
             "kind": "pre_norm",
-            "attention": attention(config, width, bias=BIASED, window=window),
+            "attention": hf.attention(config, width, bias=BIASED, window=window),
             "ffn": ffn,
         }
 
-    layers = windows(config, layer, lambda index: index >= first, used=used)
-    mtp = multi_token_prediction(config, lambda: layers[-1], alike=True)
-    return decoder(config, rmsnorm(config), layers, mtp=mtp)
+    layers = hf.windows(config, layer, lambda index: index >= first, used=used)
+    mtp = hf.multi_token_prediction(config, lambda: layers[-1], alike=True)
+    return hf.decoder(config, hf.rmsnorm(config), layers, mtp=mtp)
 
 
 def _qwen2_moe(config: Config) -> Mapped:
@@ -128,25 +117,25 @@ def _qwen2_moe(config: Config) -> Mapped:
     """
     last, used = config.count("max_window_layers").value, config.flag("use_sliding_window")
     bias = ["q", "k", "v"] if config.flag("qkv_bias") else False
-    width = head_dim(config)
+    width = hf.head_dim(config)
 
     def layer(window: ConfigValue[int] | None) -> Mapped:
-        return {"kind": "pre_norm", "attention": attention(config, width, bias=bias, window=window)}
+        return {"kind": "pre_norm", "attention": hf.attention(config, width, bias=bias, window=window)}
 
-    layers = windows(config, layer, lambda index: index % 2 == 0 and index < last, used=used)
-    layers = with_networks(
+    layers = hf.windows(config, layer, lambda index: index % 2 == 0 and index < last, used=used)
+    layers = hf.with_networks(
         layers,
-        every_step(config),
-        lambda: gated(config),
-        lambda: gated_experts(config, normalized_by(config)),
+        hf.every_step(config),
+        lambda: hf.gated(config),
+        lambda: hf.gated_experts(config, hf.normalized_by(config)),
     )
-    return decoder(config, rmsnorm(config), layers)
+    return hf.decoder(config, hf.rmsnorm(config), layers)
 
 
 QWEN2_MOE_WEIGHTS: Weights = {
-    **LLAMA,
-    **EXPERTS,
-    **SHARED,
+    **hf.LLAMA,
+    **hf.EXPERTS,
+    **hf.SHARED,
     "[model.]layers.*.mlp.shared_expert_gate.weight": "layers.*.ffn.shared_gate.weight",
 }
 
@@ -155,16 +144,18 @@ def _qwen3(config: Config) -> Mapped:
     """As Qwen 2 with normalized queries and keys, and all four projections biased or none."""
     config.ignore("use_qk_norm")  # the class has these norms whatever the file says
     first, used = config.count("max_window_layers").value, config.flag("use_sliding_window")
-    ffn, width, bias = gated(config), head_dim(config), config.flag("attention_bias")
+    ffn, width, bias = hf.gated(config), hf.head_dim(config), config.flag("attention_bias")
 
     def layer(window: ConfigValue[int] | None) -> Mapped:
         return {
             "kind": "pre_norm",
-            "attention": attention(config, width, bias=bias, qk_norm=PER_HEAD, window=window),
+            "attention": hf.attention(config, width, bias=bias, qk_norm=hf.PER_HEAD, window=window),
             "ffn": ffn,
         }
 
-    return decoder(config, rmsnorm(config), windows(config, layer, lambda index: index >= first, used=used))
+    return hf.decoder(
+        config, hf.rmsnorm(config), hf.windows(config, layer, lambda index: index >= first, used=used)
+    )
 
 
 def _qwen3_moe(config: Config) -> Mapped:
@@ -174,17 +165,17 @@ def _qwen3_moe(config: Config) -> Mapped:
     """
     config.ignore("use_qk_norm")  # the class has these norms whatever the file says
     config.ignore("max_window_layers")
-    bias, width = config.flag("attention_bias"), head_dim(config)
+    bias, width = config.flag("attention_bias"), hf.head_dim(config)
     slides = window(config) if config.flag("use_sliding_window") else None
-    attend = attention(config, width, bias=bias, qk_norm=PER_HEAD, window=slides)
+    attend = hf.attention(config, width, bias=bias, qk_norm=hf.PER_HEAD, window=slides)
     layers = [{"kind": "pre_norm", "attention": attend}] * config.layers()
-    layers = with_networks(
+    layers = hf.with_networks(
         layers,
-        every_step(config),
-        lambda: gated(config),
-        lambda: experts(config, router=normalized_by(config)),
+        hf.every_step(config),
+        lambda: hf.gated(config),
+        lambda: hf.experts(config, router=hf.normalized_by(config)),
     )
-    return decoder(config, rmsnorm(config), layers)
+    return hf.decoder(config, hf.rmsnorm(config), layers)
 
 
 FAMILIES = {
@@ -200,7 +191,7 @@ FAMILIES = {
         Family(
             "Qwen 1.5, 2 and 2.5, and MiMo-7B: Qwen2Config and Qwen2ForCausalLM.",
             _qwen2,
-            {**LLAMA, "model.mtp_layers.**": Auxiliary(PREDICTION)},
+            {**hf.LLAMA, "model.mtp_layers.**": Auxiliary(hf.PREDICTION)},
             defaults=DEFAULT_WINDOW,
             defaults_of="qwen2",
         ),
@@ -214,13 +205,13 @@ FAMILIES = {
     "qwen3": Family(
         "Qwen 3, dense: Qwen3Config and Qwen3ForCausalLM.",
         _qwen3,
-        {**LLAMA, **QK_NORM},
+        {**hf.LLAMA, **hf.QK_NORM},
         defaults=DEFAULT_WINDOW,
     ),
     "qwen3_moe": Family(
         "Qwen 3 with experts: Qwen3MoeConfig and Qwen3MoeForCausalLM.",
         _qwen3_moe,
-        {**LLAMA, **EXPERTS, **QK_NORM},
+        {**hf.LLAMA, **hf.EXPERTS, **hf.QK_NORM},
         aliases={"num_experts": "num_local_experts"},
         defaults=DEFAULT_WINDOW,
     ),

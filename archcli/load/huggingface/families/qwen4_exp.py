@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count, islice
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import FULL, PER_HEAD, attention, head_dim
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.experts import gated_experts, normalized_by, with_networks
-from archcli.load.huggingface.parts.networks import rmsnorm
-from archcli.load.huggingface.parts.recurrent import LINEAR, kinds_of_layers
-from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
-from archcli.load.huggingface.weights.names import QK_NORM
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, ConfigValue, Family, Mapped, Parts, Weights
 from archcli.load.huggingface.whole.delta_hybrid import (
     ELSEWHERE,
     LAYER,
@@ -59,19 +50,19 @@ def _qwen4_exp(config: Config) -> Mapped:
     layers = [
         {**plain[kind], "ngrams": ngrams[i]} if i in ngrams else plain[kind] for i, kind in enumerate(kinds)
     ]
-    routed = with_networks(
-        layers, [True] * len(layers), dict, lambda: gated_experts(config, normalized_by(config))
+    routed = hf.with_networks(
+        layers, [True] * len(layers), dict, lambda: hf.gated_experts(config, hf.normalized_by(config))
     )
-    return decoder(config, rmsnorm(config, offset=1), routed, final_norm=False)
+    return hf.decoder(config, hf.rmsnorm(config, offset=1), routed, final_norm=False)
 
 
 def _kinds(config: Config) -> list[str]:
     """The mixer of each layer: `layer_types`, else every fourth attends; full attention is indexed, too."""
     stated = config.get("layer_types", default=None) is not None
     period = config.size("full_attention_interval", default=PERIOD).value
-    default = [LINEAR if stated or (index + 1) % period else INDEXED for index in range(config.layers())]
-    kinds = kinds_of_layers(config, default, (LINEAR, INDEXED, FULL))
-    return [INDEXED if kind == FULL else kind for kind in kinds]
+    default = [hf.LINEAR if stated or (index + 1) % period else INDEXED for index in range(config.layers())]
+    kinds = hf.kinds_of_layers(config, default, (hf.LINEAR, INDEXED, hf.FULL))
+    return [INDEXED if kind == hf.FULL else kind for kind in kinds]
 
 
 def _delta_net(config: Config) -> Mapped:
@@ -80,20 +71,20 @@ def _delta_net(config: Config) -> Mapped:
     stated = config.value("output_gate_type", default=None)
     gate = config.value("hidden_act") if stated.value is None else stated
     if gate.value not in ("sigmoid", "silu"):
-        what = f"output_gate_type {short_repr(gate.value)} is not supported"
+        what = f"output_gate_type {hf.short_repr(gate.value)} is not supported"
         raise config.error(what, "known: sigmoid, silu; left out, hidden_act", gate.place)
     return {"mixer": {**mixer, "norm": {**mixer["norm"], "activation": gate}}}
 
 
 def _attention(config: Config) -> Mapped:
     """Gated attention to the tokens of chosen pools."""
-    width, bias = head_dim(config), config.flag("attention_bias")
-    attend = attention(
+    width, bias = hf.head_dim(config), config.flag("attention_bias")
+    attend = hf.attention(
         config,
         width,
         bias=bias,
-        position=rope(config, width, partial=1.0),
-        qk_norm=PER_HEAD,
+        position=hf.rope(config, width, partial=1.0),
+        qk_norm=hf.PER_HEAD,
         output_gate={"projection_bias": bias} if bias else {},
     )
     return {"attention": {**attend, "index": _index(config)}}
@@ -114,7 +105,7 @@ def _index(config: Config) -> Mapped:
     return {"kind": "mean_pools", "top_k": tokens.derive(tokens.value // pool.value), **sizes}
 
 
-MIXERS = {LINEAR: _delta_net, INDEXED: _attention}
+MIXERS = {hf.LINEAR: _delta_net, INDEXED: _attention}
 
 
 def _ngrams(config: Config, kinds: list[str]) -> Iterator[tuple[int, Mapped]]:
@@ -166,7 +157,7 @@ def _layers_with_ngrams(config: Config, kinds: list[str]) -> list[int]:
         what = f"ple_layer_ids must be a list of numbers from 1 to {len(kinds)}"
         raise config.error(what, at=entry.place)
     for number in numbers:
-        if kinds[number - 1] != LINEAR:
+        if kinds[number - 1] != hf.LINEAR:
             what = f"ple_layer_ids {number} is a layer of attention, which has no n-grams in the class"
             raise config.error(what, at=entry.place)
     return sorted({number - 1 for number in numbers})
@@ -288,7 +279,7 @@ LINEAR_LAYERS: Weights = {
 INDEXED_LAYERS: Weights = {
     **_of_mixer("attention"),
     **{f"{WITHIN}.{name}_proj.*": f"layers.*.attention.{name}_proj.*" for name in "kvo"},
-    **QK_NORM,
+    **hf.QK_NORM,
     **OF_INDEX,
 }
 EVERYWHERE: Weights = {
@@ -306,7 +297,7 @@ def _weights(config: Config) -> Weights:
     queries: Weights = {f"{WITHIN}.q_proj.*": Parts(gates, groups=config.size("num_attention_heads").value)}
     slices = Parts(("layers.*.ngrams.table.weight",), slices=config.size("split_ngram_parts").value)
     linear: Weights = {**LINEAR_LAYERS, f"{TABLE}.shard_#.weight": slices}
-    kinds = [FULL if kind == INDEXED else kind for kind in _kinds(config)]
+    kinds = [hf.FULL if kind == INDEXED else kind for kind in _kinds(config)]
     return {**EVERYWHERE, **by_kind(kinds, linear, {**INDEXED_LAYERS, **queries})}
 
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.experts import every_step, gated_experts, normalized_by, with_networks
-from archcli.load.huggingface.parts.networks import gated, rmsnorm
-from archcli.load.huggingface.weights.map import Parts, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Weights
 from archcli.load.huggingface.whole.delta_hybrid import (
     LAYER,
     MIXTURE,
@@ -20,13 +15,13 @@ from archcli.load.huggingface.whole.delta_hybrid import (
 
 def _qwen3_next(config: Config) -> Mapped:
     """Gated delta nets, gated attention in every fourth layer; experts, one of them for every token."""
-    layers = with_networks(
+    layers = hf.with_networks(
         qwen_layers(config),
-        every_step(config),
-        lambda: gated(config),
-        lambda: gated_experts(config, normalized_by(config)),
+        hf.every_step(config),
+        lambda: hf.gated(config),
+        lambda: hf.gated_experts(config, hf.normalized_by(config)),
     )
-    return decoder(config, rmsnorm(config, offset=1), layers)
+    return hf.decoder(config, hf.rmsnorm(config, offset=1), layers)
 
 
 def _qwen3_next_weights(config: Config) -> Weights:
@@ -45,9 +40,9 @@ def _qwen3_next_weights(config: Config) -> Weights:
 def _qwen3_5(config: Config) -> Mapped:
     """As Qwen3-Next, with one network for all tokens."""
     config.ignore("mlp_only_layers")
-    layers, dense = qwen_layers(config), lambda: gated(config)
-    return decoder(
-        config, rmsnorm(config, offset=1), with_networks(layers, [False] * len(layers), dense, dense)
+    layers, dense = qwen_layers(config), lambda: hf.gated(config)
+    return hf.decoder(
+        config, hf.rmsnorm(config, offset=1), hf.with_networks(layers, [False] * len(layers), dense, dense)
     )
 
 
@@ -64,10 +59,10 @@ def _qwen3_5_moe(config: Config) -> Mapped:
     """As Qwen3-Next, with experts in every layer."""
     config.ignore(*QWEN3_5_MOE_UNREAD.split())
     layers = qwen_layers(config)
-    routed = with_networks(
-        layers, [True] * len(layers), lambda: gated(config), lambda: gated_experts(config, {})
+    routed = hf.with_networks(
+        layers, [True] * len(layers), lambda: hf.gated(config), lambda: hf.gated_experts(config, {})
     )
-    return decoder(config, rmsnorm(config, offset=1), routed)
+    return hf.decoder(config, hf.rmsnorm(config, offset=1), routed)
 
 
 def _qwen3_5_moe_weights(config: Config) -> Weights:

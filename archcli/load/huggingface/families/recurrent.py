@@ -5,16 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from struct import pack, unpack
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import attention, head_dim, optional_number, positive
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import activation, layernorm, rmsnorm
-from archcli.load.huggingface.parts.rope import rope
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Parts, Weights
 from archcli.load.huggingface.weights.hybrid import first_norms
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import LLAMA
 
 FINAL_EPS = 1e-5
 """The eps of the last norm, which no key changes."""
@@ -27,14 +20,14 @@ def _rwkv(config: Config) -> Mapped:
     hidden = config.size("hidden_size")
     width = config.size("attention_hidden_size", default=hidden)
     d_ff: ConfigValue[int] = config.size("intermediate_size", default=hidden.derive(4 * hidden.value))
-    norm = layernorm(config.number("layer_norm_epsilon"))
+    norm = hf.layernorm(config.number("layer_norm_epsilon"))
     layer = {
         "kind": "pre_norm",
         "norm": norm,
-        "mixer": without_none({"kind": "rwkv4", "width": None if width == hidden else width}),
+        "mixer": hf.without_none({"kind": "rwkv4", "width": None if width == hidden else width}),
         "ffn": {"kind": "rwkv_channel_mix", "d_ff": d_ff},
     }
-    return decoder(config, layernorm(FINAL_EPS), [layer] * config.layers(), embedding={"norm": norm})
+    return hf.decoder(config, hf.layernorm(FINAL_EPS), [layer] * config.layers(), embedding={"norm": norm})
 
 
 RWKV_BLOCK = "[rwkv.]blocks.*"
@@ -78,13 +71,13 @@ def _xlstm(config: Config) -> Mapped:
     config.ignore(*XLSTM_UNREAD.split())
     config.only("weight_mode", "single")  # of fused matrices the class cannot be made
     config.only("use_bias", False)  # it adds one to each RMSNorm
-    eps, cap = positive(config, "norm_eps"), optional_number(config, "output_logit_soft_cap")
+    eps, cap = hf.positive(config, "norm_eps"), hf.optional_number(config, "output_logit_soft_cap")
     ffn = {"kind": "glu", "activation": "silu", "d_ff": _xlstm_network(config)}
     layer = {"kind": "pre_norm", "mixer": _mlstm(config, eps), "ffn": ffn}
     head = None if cap is None else {"softcap": cap}
     untied = {"tied": False}
     norm = {"kind": "rmsnorm", "eps": eps}
-    return decoder(config, norm, [layer] * config.layers(), embedding=untied, head=head)
+    return hf.decoder(config, norm, [layer] * config.layers(), embedding=untied, head=head)
 
 
 def _with_hidden_size(config: Config) -> Config:
@@ -103,7 +96,7 @@ def _with_hidden_size(config: Config) -> Config:
 
 def _mlstm(config: Config, eps: ConfigValue[float]) -> Mapped:
     """The mixer; a null gate_soft_cap leaves gates as they are."""
-    cap = optional_number(config, "gate_soft_cap")
+    cap = hf.optional_number(config, "gate_soft_cap")
     return {
         "kind": "mlstm",
         "n_heads": config.size("num_heads"),
@@ -111,14 +104,14 @@ def _mlstm(config: Config, eps: ConfigValue[float]) -> Mapped:
         "value_head_dim": _xlstm_head_dim(config, "v_dim_factor"),
         "chunk": config.size("chunk_size"),
         "gate_softcap": cap,
-        "eps": positive(config, "eps"),
+        "eps": hf.positive(config, "eps"),
         "norm": {"kind": "layernorm", "eps": eps, "gate": "after", "activation": "sigmoid"},
     }
 
 
 def _xlstm_head_dim(config: Config, key: str) -> ConfigValue[int]:
     """The width of a head of keys or values: a factor of the model's width, shared by the heads."""
-    factor, heads = positive(config, key), config.size("num_heads")
+    factor, heads = hf.positive(config, key), config.size("num_heads")
     width = int(config.size("hidden_size").value * factor.value)
     if not width or width % heads.value:
         what = f"{key} {factor} makes a width of {width}, which {heads} heads do not divide"
@@ -128,7 +121,10 @@ def _xlstm_head_dim(config: Config, key: str) -> ConfigValue[int]:
 
 def _xlstm_network(config: Config) -> ConfigValue[int]:
     """The network's width: a factor of the model's, rounded up to a multiple."""
-    factor, multiple = positive(config, "ffn_proj_factor"), config.size("ffn_round_up_to_multiple_of").value
+    factor, multiple = (
+        hf.positive(config, "ffn_proj_factor"),
+        config.size("ffn_round_up_to_multiple_of").value,
+    )
     width = config.size("hidden_size").value * factor.value
     return factor.derive(int((width + multiple - 1) // multiple * multiple))
 
@@ -168,12 +164,12 @@ def _griffin(config: Config) -> Mapped:
     ffn = _griffin_network(config)
     layers = {kind: {"kind": "pre_norm", **block, "ffn": ffn} for kind, block in blocks.items()}
     width = config.size("hidden_size")
-    return decoder(
+    return hf.decoder(
         config,
-        rmsnorm(config, offset=1),
+        hf.rmsnorm(config, offset=1),
         [layers[kind] for kind in _recurrent(config)],
         embedding={"scale": width.derive(_bfloat16(width.value**0.5))},
-        head={"softcap": positive(config, "logits_soft_cap")},
+        head={"softcap": hf.positive(config, "logits_soft_cap")},
     )
 
 
@@ -181,7 +177,7 @@ def _recurrent(config: Config) -> list[bool]:
     """Whether each layer is recurrent: block_types are repeated as often as needed."""
     kinds = config.value("block_types")
     if not isinstance(kinds.value, list) or not kinds.value:
-        what = f"block_types must be a list of kinds of layers, not {short_repr(kinds.value)}"
+        what = f"block_types must be a list of kinds of layers, not {hf.short_repr(kinds.value)}"
         raise config.error(what, at=kinds.place)
     return [kinds.value[index % len(kinds.value)] == RECURRENT for index in range(config.layers())]
 
@@ -192,17 +188,17 @@ def _rg_lru(config: Config) -> Mapped:
         "width": config.size("lru_width", default=config.size("hidden_size")),
         "n_blocks": config.size("num_attention_heads"),
         "conv_kernel": config.size("conv1d_width"),
-        "activation": activation(config, "hidden_activation"),
+        "activation": hf.activation(config, "hidden_activation"),
     }
 
 
 def _griffin_attention(config: Config) -> Mapped:
-    width = head_dim(config)
-    return attention(
+    width = hf.head_dim(config)
+    return hf.attention(
         config,
         width,
         bias=config.flag("attention_bias") or ["o"],
-        position=rope(config, width, partial=0.5),
+        position=hf.rope(config, width, partial=0.5),
         window=config.size("attention_window_size", "sliding_window"),
     )
 
@@ -212,7 +208,7 @@ def _griffin_network(config: Config) -> Mapped:
     return {
         "kind": "glu",
         "d_ff": width.derive(width.value // 2),
-        "activation": activation(config, "hidden_activation"),
+        "activation": hf.activation(config, "hidden_activation"),
         "bias": True,
     }
 
@@ -229,7 +225,7 @@ GRIFFIN_LAYER = "[model.]layers.*"
 GRIFFIN_BLOCK = f"{GRIFFIN_LAYER}.temporal_block"
 GRIFFIN_GATES = ("input_gate", "recurrent_gate")
 GRIFFIN_SHARED: Weights = {
-    **{name: LLAMA[name] for name in ("[model.]embed_tokens.weight", "lm_head.*")},
+    **{name: hf.LLAMA[name] for name in ("[model.]embed_tokens.weight", "lm_head.*")},
     "[model.]final_norm.weight": "final_norm.weight",
     **{f"{GRIFFIN_BLOCK}.{name}_proj.*": f"layers.*.attention.{name}_proj.*" for name in "qkvo"},
     f"{GRIFFIN_BLOCK}.linear_x.*": "layers.*.mixer.in_proj.*",

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import even_split
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import encoder_names, norm_names, pre_norm_names
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Weights
 from archcli.load.huggingface.whole.bert_like import (
     MASKED,
     roberta_like,
@@ -30,7 +26,7 @@ def _roberta(prefix: str, base: str = "roberta") -> Family:
         return with_second_bias(config, roberta_like(config, prefix))
 
     def weights(config: Config) -> Weights:
-        return with_roberta_head(config, encoder_names(base))
+        return with_roberta_head(config, hf.encoder_names(base))
 
     return Family(ABOUT_ROBERTA, mapping, weights)
 
@@ -46,8 +42,8 @@ def _norm_first(prefix: str, base: str, norms: tuple[str, str, str], **embedding
         return with_second_bias(config, whole)
 
     def weights(config: Config) -> Weights:
-        encoder = encoder_names(base, post_norm=False)
-        return with_roberta_head(config, {**encoder, **pre_norm_names(base, *norms)})
+        encoder = hf.encoder_names(base, post_norm=False)
+        return with_roberta_head(config, {**encoder, **hf.pre_norm_names(base, *norms)})
 
     about = "RoBERTa with the norm first, XLM-RoBERTa-XL (RobertaPreLayerNormConfig, XLMRobertaXLConfig)."
     return Family(about, mapping, weights)
@@ -67,7 +63,7 @@ def _ibert_weights(config: Config) -> Weights:
     Layers and tables are QuantLinear and QuantEmbedding, the pooler alone is torch's linear layer.
     """
     encoder: dict[str, Any] = {}
-    for name, rule in encoder_names("ibert").items():
+    for name, rule in hf.encoder_names("ibert").items():
         if rule == "pooler.*":
             encoder[name] = rule
             continue
@@ -91,7 +87,7 @@ def _mpnet(config: Config) -> Mapped:
         "MPNet",
         MASKED,
         padding=MPNET_PADDING,
-        attention={"head_dim": even_split(config)},
+        attention={"head_dim": hf.even_split(config)},
         embedding={"token_types": 0},
         score_bias=buckets,
     )
@@ -106,14 +102,14 @@ def _mpnet_weights(config: Config) -> Weights:
         {
             **{
                 name: rule
-                for name, rule in encoder_names("mpnet").items()
+                for name, rule in hf.encoder_names("mpnet").items()
                 if not name.startswith(f"[mpnet.]{attention}.")
             },
             **{
                 f"[mpnet.]{attention}.attn.{which}.*": f"layers.*.attention.{which}_proj.*"
                 for which in "qkvo"
             },
-            **norm_names({f"[mpnet.]{attention}": "layers.*.attention_norm"}),
+            **hf.norm_names({f"[mpnet.]{attention}": "layers.*.attention_norm"}),
             "[mpnet.]encoder.relative_attention_bias.weight": "score_bias.weight",
         },
     )

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import even_split, seen_near, two_sided_windows
-from archcli.load.huggingface.parts.decoder import groups
-from archcli.load.huggingface.parts.networks import mlp
-from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
-from archcli.load.huggingface.weights.names import ROBERTA_HEAD, encoder_names, idle, norm_names, tied_names
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, Family, Mapped, Parts, Rule, Weights, groups, idle
 from archcli.load.huggingface.whole.bert_like import (
     LABELLED,
     MASKED,
@@ -47,7 +40,7 @@ def _xmod_adapters(config: Config) -> Mapped:
     unread = {f"adapter_{index}_{name}": shape for index in idle for name, shape in shapes.items()}
     if unread:
         config.note(f"adapters of {len(languages)} languages are parameters; a pass runs that of {runs}")
-    return {"adapter": mlp(config, width, "hidden_act"), **({"unread": unread} if unread else {})}
+    return {"adapter": hf.mlp(config, width, "hidden_act"), **({"unread": unread} if unread else {})}
 
 
 def _xmod_languages(config: Config) -> tuple[list[str], str]:
@@ -55,11 +48,11 @@ def _xmod_languages(config: Config) -> tuple[list[str], str]:
     entry = config.value("languages")
     languages = entry.value
     if not isinstance(languages, list) or not languages or not all(map(_is_name, languages)):
-        what = f"languages must be a list of names, not {short_repr(languages)}"
+        what = f"languages must be a list of names, not {hf.short_repr(languages)}"
         raise config.error(what, at=entry.place)
     chosen = config.get("default_language", default=languages[0])
     if chosen not in languages:
-        what = f"default_language {short_repr(chosen)} is none of the languages"
+        what = f"default_language {hf.short_repr(chosen)} is none of the languages"
         raise config.error(what, at=config.place("default_language"))
     return [*dict.fromkeys(languages)], chosen
 
@@ -81,8 +74,8 @@ def _xmod_weights(config: Config) -> Weights:
                 runs_here = language == runs
                 rule = f"{running}.{kind}" if runs_here else idle(f"{unread}{end}.weight")
                 adapters[f"{place}.{theirs}.{kind}"] = rule
-    tied = tied_names("lm_head.decoder.weight", "lm_head.bias", bool(config.flag("tie_word_embeddings")))
-    return {**with_own_pooler(config, {**encoder_names("roberta"), **ROBERTA_HEAD}), **adapters, **tied}
+    tied = hf.tied_names("lm_head.decoder.weight", "lm_head.bias", bool(config.flag("tie_word_embeddings")))
+    return {**with_own_pooler(config, {**hf.encoder_names("roberta"), **hf.ROBERTA_HEAD}), **adapters, **tied}
 
 
 def _longformer(config: Config) -> Mapped:
@@ -92,7 +85,7 @@ def _longformer(config: Config) -> Mapped:
     )
     whole = roberta_like(config, "Longformer", MASKED, attention={"global_projections": True})
     [group] = whole["groups"]
-    whole["groups"] = groups(seen_near(group["layer"], two_sided_windows(config)))
+    whole["groups"] = groups(hf.seen_near(group["layer"], hf.two_sided_windows(config)))
     return with_second_bias(config, whole)
 
 
@@ -102,7 +95,7 @@ def _longformer_weights(config: Config) -> Weights:
     return with_roberta_head(
         config,
         {
-            **encoder_names("longformer"),
+            **hf.encoder_names("longformer"),
             **{
                 f"{place}.{name}_global.*": f"layers.*.attention.{name[0]}_global_proj.*"
                 for name in ("query", "key", "value")
@@ -187,10 +180,12 @@ def _luke_weights(config: Config) -> Weights:
             f"{place}.weight": idle(f"layers.*.{name}.weight"),
             f"{place}.bias": f"layers.*.{name}_bias.weight",
         }
-    head = tied_names("lm_head.decoder.weight", "lm_head.bias", tied)
+    head = hf.tied_names("lm_head.decoder.weight", "lm_head.bias", tied)
     head["lm_head.decoder.weight"] = "lm_head.weight"
-    of_words = {name: rule for name, rule in ROBERTA_HEAD.items() if not name.startswith("classifier.dense")}
-    return {**encoder_names("luke"), **of_words, **names, **head, **({table: again} if tied else {})}
+    of_words = {
+        name: rule for name, rule in hf.ROBERTA_HEAD.items() if not name.startswith("classifier.dense")
+    }
+    return {**hf.encoder_names("luke"), **of_words, **names, **head, **({table: again} if tied else {})}
 
 
 ESM_HEADS = {
@@ -223,7 +218,7 @@ def _esm(config: Config) -> Mapped:
         ESM_HEADS,
         block="pre_norm",
         ffn={"kind": "mlp", "d_ff": config.size("intermediate_size"), "activation": "gelu", "bias": True},
-        attention={"position": rope(config, even_split(config))} if turns else {},
+        attention={"position": hf.rope(config, hf.even_split(config))} if turns else {},
         embedding={**embedding, **scale},
         head={"activation": "gelu"},
     )
@@ -241,8 +236,8 @@ def _esm_weights(config: Config) -> Weights:
     table = Parts(("embedding.tokens.weight",), again=True)
     frequencies = Auxiliary("frequencies of RoPE: computed, not trained")
     return {
-        **with_own_pooler(config, {**encoder_names("esm", post_norm=False), **ROBERTA_HEAD}),
-        **norm_names(
+        **with_own_pooler(config, {**hf.encoder_names("esm", post_norm=False), **hf.ROBERTA_HEAD}),
+        **hf.norm_names(
             {
                 "[esm.]encoder.layer.*.attention": "layers.*.attention_norm",
                 "[esm.]encoder.layer.*": "layers.*.ffn_norm",

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
+from archcli.load.huggingface import Auxiliary, Config, Family, Mapped, Parts, Rule, Weights
 from archcli.load.huggingface.whole.bart_like import SHARED, Wiring, bart_like, fairseq_sinusoid
 
 WHOLE = ("SeamlessM4TModel", "SeamlessM4Tv2Model")

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import gated, layernorm, rmsnorm
-from archcli.load.huggingface.weights.map import Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Weights
 from archcli.load.huggingface.whole.clip_like import (
     CLIP,
     CLIP_LABELS,
@@ -38,7 +35,7 @@ def _mlcd(config: Config) -> Mapped:
     config.only("num_key_value_groups", 1)
     rope = config.inner("rope_parameters", {"rope_theta": 10000.0, "rope_type": "axial"})
     rope.only("rope_type", "axial")
-    norm = layernorm(config.number("layer_norm_eps"))
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     position = {"kind": "grid_rope", "theta": rope.number("rope_theta"), "trained_first": True}
     front_end = patches(config, bias=False, norm=norm, position="none", coordinates="grid")
     pooling = {"kind": "first", "norm": norm}
@@ -58,7 +55,7 @@ def _chinese_clip(config: Config) -> Mapped:
 def _aimv2(config: Config) -> Mapped:
     """AIMv2: RMSNorm, gated networks, a norm between patches and positions."""
     config.only_architectures("Aimv2VisionModel")
-    norm, bias = rmsnorm(config), config.flag("qkv_bias").value
+    norm, bias = hf.rmsnorm(config), config.flag("qkv_bias").value
     native = config.flag("is_native").value
     if native:
         what = "is_native: positions of sines in two dimensions are not supported yet"
@@ -69,7 +66,7 @@ def _aimv2(config: Config) -> Mapped:
         pooling = {"kind": "attention", "n_heads": heads, "projects_query": False, "bias": bias}
     front_end = patches(config, class_token=False, norm=norm, norms_patches=True)
     front_end["resize"] = None
-    ffn = gated(config, bias=config.flag("mlp_bias"))
+    ffn = hf.gated(config, bias=config.flag("mlp_bias"))
     return vit_like(config, front_end, attention={"bias": bias}, norm=norm, ffn=ffn, pooling=pooling)
 
 

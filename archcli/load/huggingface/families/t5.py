@@ -6,13 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from archcli.load.huggingface.config import MOST_LAYERS, Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.family import NOTHING, Family, Reader
-from archcli.load.huggingface.parts.attention import Flag
-from archcli.load.huggingface.parts.decoder import PLAIN, groups
-from archcli.load.huggingface.parts.networks import ACTIVATIONS, activation
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import (
+    Auxiliary,
+    Config,
+    ConfigValue,
+    Family,
+    Mapped,
+    Parts,
+    Reader,
+    Rule,
+    Weights,
+)
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
@@ -22,7 +27,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "head_dim": "d_kv",
     }
 )
-UNREAD = (*PLAIN, "dropout_rate", "dense_act_fn", "is_gated_act", "is_decoder", "output_past")
+UNREAD = (*hf.PLAIN, "dropout_rate", "dense_act_fn", "is_gated_act", "is_decoder", "output_past")
 ENCODER, TAGGER = "EncoderModel", "ForTokenClassification"
 """Endings of classes that are an encoder without a decoder."""
 
@@ -38,12 +43,12 @@ def _is_encoder_alone(config: Config) -> bool:
 def _t5_like(
     config: Config,
     tied: ConfigValue[bool],
-    scale: Flag,
+    scale: hf.Flag,
     *,
     networks: Mapping[str, Networks] | None = None,
     per_layer: bool = False,
     ties: bool = True,
-    near: Mapping[str, Any] = NOTHING,
+    near: Mapping[str, Any] = hf.NOTHING,
 ) -> Mapped:
     """Both halves, or the encoder where the file's class is one.
 
@@ -69,7 +74,7 @@ def _t5_like(
     if _is_encoder_alone(config):
         labels = config.labels() if config.architecture.endswith(TAGGER) else None
         config.ignore("scale_decoder_outputs")
-        return without_none({"kind": "encoder", **whole, **encoder, "n_labels": labels})
+        return hf.without_none({"kind": "encoder", **whole, **encoder, "n_labels": labels})
     embedding: Mapped = {"tied": tied}
     if not tied and ties:
         fewer = f"{config.size('vocab_size').value * width.value:,}"
@@ -82,7 +87,7 @@ def _t5_like(
     head = {"scale": width.derive(width.value**-0.5)} if scale else None
     decoder = _half(config, decoders, ffns["decoder"], causal=True, per_layer=per_layer)
     halves = {"embedding": embedding, "encoder": encoder, "decoder": decoder, "head": head}
-    return without_none({"kind": "encoder_decoder", **whole, **halves})
+    return hf.without_none({"kind": "encoder_decoder", **whole, **halves})
 
 
 def _half(
@@ -92,7 +97,7 @@ def _half(
     *,
     causal: bool,
     per_layer: bool,
-    near: Mapping[str, Any] = NOTHING,
+    near: Mapping[str, Any] = hf.NOTHING,
 ) -> Mapped:
     """The encoder, or the decoder with cross attention."""
     heads = {"n_heads": config.size("num_attention_heads"), "head_dim": config.size("head_dim"), "scale": 1.0}
@@ -106,7 +111,7 @@ def _half(
     layer = {"kind": "pre_norm", "attention": {"kind": "mha", **heads, "causal": causal, **position, **near}}
     layer |= {"cross_attention": heads} if causal else {}
     alike = [{"n_layers": depth, "layer": {**layer, "ffn": ffn}}]
-    grouped = alike if isinstance(ffn, dict) else groups([{**layer, "ffn": network} for network in ffn])
+    grouped = alike if isinstance(ffn, dict) else hf.groups([{**layer, "ffn": network} for network in ffn])
     return {**({} if per_layer else {"score_bias": buckets}), "groups": grouped}
 
 
@@ -118,10 +123,10 @@ def _dense(config: Config) -> Mapped:
     entry = config.value("feed_forward_proj")
     gate, _, name = entry.value.rpartition("-") if isinstance(entry.value, str) else ("", "", "")
     name = "gelu_new" if entry == "gated-gelu" else name
-    if gate not in ("", "gated") or name not in ACTIVATIONS:
-        what = f"feed_forward_proj {short_repr(entry.value)} is not supported"
+    if gate not in ("", "gated") or name not in hf.ACTIVATIONS:
+        what = f"feed_forward_proj {hf.short_repr(entry.value)} is not supported"
         raise config.error(what, "known: relu, gated-gelu and their like", entry.place)
-    function = activation(config, "dense_act_fn", default=entry.derive(name))
+    function = hf.activation(config, "dense_act_fn", default=entry.derive(name))
     gated = not config.stated_null("is_gated_act") and config.flag("is_gated_act", default=bool(gate))
     return {"kind": "glu" if gated else "mlp", "d_ff": config.size("d_ff"), "activation": function}
 
@@ -270,11 +275,11 @@ def _switch(config: Config) -> Mapped:
 
 def _switch_networks(config: Config, half: str, depth: ConfigValue[int]) -> list[Mapped]:
     """The network of each layer: with a step of 2 layers 1, 3, 5, … have experts."""
-    if depth.value > MOST_LAYERS:
+    if depth.value > hf.MOST_LAYERS:
         raise config.error(
-            f"{depth} layers are beyond reason", f"at most {MOST_LAYERS:,} are read", depth.place
+            f"{depth} layers are beyond reason", f"at most {hf.MOST_LAYERS:,} are read", depth.place
         )
-    plain = {"kind": "mlp", "d_ff": config.size("d_ff"), "activation": activation(config, "dense_act_fn")}
+    plain = {"kind": "mlp", "d_ff": config.size("d_ff"), "activation": hf.activation(config, "dense_act_fn")}
     router = {"normalized": False, **({"bias": True} if config.flag("router_bias") else {})}
     experts = {"n_experts": config.size("num_experts"), "top_k": 1, "expert": plain, "router": router}
     routed = {"kind": "moe", **experts}

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped, without_none
-from archcli.load.huggingface.family import Family, class_defaults
-from archcli.load.huggingface.parts.decoder import groups
-from archcli.load.huggingface.parts.networks import layernorm, mlp
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, Family, Mapped, Parts, Weights
 from archcli.load.huggingface.weights.auxiliary import TOWER
-from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
 from archcli.load.huggingface.whole.clip_like import (
     CLIP_LABELS,
     SIGLIP_LABELS,
@@ -17,7 +13,6 @@ from archcli.load.huggingface.whole.clip_like import (
     siglip_labels,
 )
 
-TOWERS = ("vision_config",)
 UNREAD = ("attention_dropout", "initializer_range", "initializer_factor", "projection_dim", "eos_token_id")
 SCALE, MOVE = "logit_scale", "logit_bias"
 
@@ -25,12 +20,12 @@ SCALE, MOVE = "logit_scale", "logit_bias"
 def _text(config: Config, *, causal: bool) -> Mapped:
     """A text tower by the usual keys, without a projection."""
     config.ignore(*UNREAD, "projection_size")
-    norm = layernorm(config.number("layer_norm_eps"))
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     attention = {"kind": "mha", "n_heads": config.size("num_attention_heads"), "bias": True, "causal": causal}
     layer = {
         "kind": "pre_norm",
         "attention": attention,
-        "ffn": mlp(config, config.size("intermediate_size"), "hidden_act"),
+        "ffn": hf.mlp(config, config.size("intermediate_size"), "hidden_act"),
     }
     depth = config.size("num_hidden_layers")
     return {
@@ -42,7 +37,7 @@ def _text(config: Config, *, causal: bool) -> Mapped:
         "embedding": {"position": {"kind": "learned"}},
         "groups": [
             {**group, "n_layers": depth.derive(group["n_layers"])}
-            for group in groups([layer] * config.layers())
+            for group in hf.groups([layer] * config.layers())
         ],
     }
 
@@ -52,7 +47,7 @@ def _clip_text(config: Config) -> Mapped:
     config.only_architectures("CLIPTextModel", "CLIPTextModelWithProjection")
     projects = config.architecture.endswith("WithProjection")
     width = config.size("projection_dim") if projects else None
-    return without_none({**_text(config, causal=True), "projection": width, "projection_bias": False})
+    return hf.without_none({**_text(config, causal=True), "projection": width, "projection_bias": False})
 
 
 def _siglip_text(config: Config, *classes: str) -> Mapped:
@@ -64,7 +59,7 @@ def _siglip_text(config: Config, *classes: str) -> Mapped:
 
 def _inner(config: Config, kind: str) -> Config:
     """The config of the text part."""
-    text = config.inner("text_config", class_defaults(kind))
+    text = config.inner("text_config", hf.class_defaults(kind))
     text.ignore("model_type")
     return text
 
@@ -79,7 +74,7 @@ def _clip(config: Config) -> Mapped:
     if _classifies(config):
         return clip_labels(config)
     config.only_architectures("CLIPModel")
-    config.ignore(*TOWERS, "logit_scale_init_value", "initializer_factor", "projection_dim")
+    config.ignore("vision_config", "logit_scale_init_value", "initializer_factor", "projection_dim")
     text = _inner(config, "clip_text_model")
     mapping = _text(text, causal=True)
     text.report_unread_keys()
@@ -93,7 +88,7 @@ def _siglip(config: Config) -> Mapped:
     if _classifies(config):
         return siglip_labels(config) if config.model_type == "siglip" else siglip2_labels(config)
     config.only_architectures("SiglipModel", "Siglip2Model")
-    config.ignore(*TOWERS, "initializer_factor")
+    config.ignore("vision_config", "initializer_factor")
     text = _inner(config, f"{config.model_type}_text_model")
     mapping = _siglip_text(text)
     text.report_unread_keys()
@@ -142,18 +137,18 @@ FAMILIES = {
         "CLIP: CLIPConfig and CLIPModel, an encoder of texts beside one of images.",
         _clip,
         lambda config: CLIP_LABELS if _classifies(config) else CLIP,
-        towers=TOWERS,
+        towers=(hf.TowerRow(".dual:clip"),),
     ),
     "siglip": Family(
         "SigLIP: SiglipConfig and SiglipModel, an encoder of texts beside one of images.",
         _siglip,
         _siglip_names,
-        towers=TOWERS,
+        towers=(hf.TowerRow(".dual:siglip"),),
     ),
     "siglip2": Family(
         "SigLIP 2 for images of any shape: Siglip2Config and Siglip2Model.",
         _siglip,
         _siglip_names,
-        towers=TOWERS,
+        towers=(hf.TowerRow(".dual:siglip2"),),
     ),
 }

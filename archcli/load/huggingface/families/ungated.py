@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import attention, head_dim, window
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import layernorm, mlp
-from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Weights
 
 
 def _starcoder2(config: Config) -> Mapped:
@@ -20,14 +13,14 @@ def _starcoder2(config: Config) -> Mapped:
     bias = config.flag("use_bias")
     layer = {
         "kind": "pre_norm",
-        "attention": attention(config, head_dim(config), bias=bias, window=window(config)),
-        "ffn": mlp(config, config.size("intermediate_size"), "hidden_act", bias=bias),
+        "attention": hf.attention(config, hf.head_dim(config), bias=bias, window=hf.window(config)),
+        "ffn": hf.mlp(config, config.size("intermediate_size"), "hidden_act", bias=bias),
     }
-    return decoder(config, layernorm(config.number("norm_epsilon")), [layer] * config.layers())
+    return hf.decoder(config, hf.layernorm(config.number("norm_epsilon")), [layer] * config.layers())
 
 
 STARCODER2_WEIGHTS: Weights = {
-    **LLAMA,
+    **hf.LLAMA,
     "[model.]layers.*.mlp.c_fc.*": "layers.*.ffn.up_proj.*",
     "[model.]layers.*.mlp.c_proj.*": "layers.*.ffn.down_proj.*",
 }
@@ -36,21 +29,23 @@ STARCODER2_WEIGHTS: Weights = {
 def _nemotron(config: Config) -> Mapped:
     """Pre-norm, LayerNorm of weights stored minus one, RoPE on half of each head, an ungated network."""
     config.ignore("rms_norm_eps")  # files state it beside norm_eps, which the class reads
-    width = head_dim(config)
+    width = hf.head_dim(config)
     layer = {
         "kind": "pre_norm",
-        "attention": attention(
-            config, width, bias=config.flag("attention_bias"), position=rope(config, width, partial=0.5)
+        "attention": hf.attention(
+            config, width, bias=config.flag("attention_bias"), position=hf.rope(config, width, partial=0.5)
         ),
-        "ffn": mlp(config, config.size("intermediate_size"), "hidden_act", bias=config.flag("mlp_bias")),
+        "ffn": hf.mlp(config, config.size("intermediate_size"), "hidden_act", bias=config.flag("mlp_bias")),
     }
-    norm = layernorm(config.number("norm_eps")) | {"offset": 1}
-    return decoder(config, norm, [layer] * config.layers())
+    norm = hf.layernorm(config.number("norm_eps")) | {"offset": 1}
+    return hf.decoder(config, norm, [layer] * config.layers())
 
 
 FAMILIES = {
     "starcoder2": Family(
         "StarCoder 2: Starcoder2Config and Starcoder2ForCausalLM.", _starcoder2, STARCODER2_WEIGHTS
     ),
-    "nemotron": Family("Nemotron-4 and Minitron: NemotronConfig and NemotronForCausalLM.", _nemotron, LLAMA),
+    "nemotron": Family(
+        "Nemotron-4 and Minitron: NemotronConfig and NemotronForCausalLM.", _nemotron, hf.LLAMA
+    ),
 }

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import even_split
-from archcli.load.huggingface.parts.networks import ACTIVATIONS, layernorm, mlp
-from archcli.load.huggingface.weights.map import Rule, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Rule, Weights
 from archcli.load.huggingface.whole.vit_like import (
     CLASSIFIER,
     FRONT,
@@ -35,7 +31,7 @@ def _pooled(config: Config) -> Mapped:
         what = f"a pooler of {size} is not supported"
         raise config.error(what, f"hidden_size is {width}", size.place)
     act = config.value("pooler_act")
-    function = "tanh" if act.value == "tanh" else ACTIVATIONS.get(str(act.value))
+    function = "tanh" if act.value == "tanh" else hf.ACTIVATIONS.get(str(act.value))
     if function is None:
         raise config.error(f"pooler_act {act.value!r} is not supported", at=act.place)
     return {"kind": "first", "dense": True, "activation": function}
@@ -71,7 +67,7 @@ def _vit_mae(config: Config) -> Mapped:
     """MAE's encoder: of the patches a share is left out, at random."""
     config.only_architectures("ViTMAEModel")
     config.ignore(*MAE_DECODER)
-    config.only("head_dim", even_split(config).value, default=even_split(config))
+    config.only("head_dim", hf.even_split(config).value, default=hf.even_split(config))
     image, patch = sides(config, "image_size").value, sides(config, "patch_size").value
     ratio = config.number("mask_ratio")
     kept = int((image[0] // patch[0]) * (image[1] // patch[1]) * (1 - ratio.value))
@@ -146,7 +142,7 @@ def _beit(config: Config, prefix: str = "Beit") -> Mapped:
     front_end = patches(config, position=None if learned else "none", resize="none")
     front_end["resize"] = None
     bias = {"kind": "grid_bias", "grid": image.derive(grid)}
-    norm, means = layernorm(config.number("layer_norm_eps")), config.flag("use_mean_pooling").value
+    norm, means = hf.layernorm(config.number("layer_norm_eps")), config.flag("use_mean_pooling").value
     scale = config.number("layer_scale_init_value")
     more: Mapped = {"score_bias": bias} if config.flag("use_shared_relative_position_bias").value else {}
     if config.flag("use_mask_token").value:
@@ -188,7 +184,7 @@ def _ratio(config: Config) -> Mapped:
     """A network of mlp_ratio times the width."""
     width = config.size("hidden_size")
     d_ff = width.derive(int(width.value * config.number("mlp_ratio").value))
-    return mlp(config, d_ff, "hidden_act")
+    return hf.mlp(config, d_ff, "hidden_act")
 
 
 def _pixio(config: Config) -> Mapped:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.decoder import PLAIN
-from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import fairseq_layers
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Weights
 from archcli.load.huggingface.whole.bart_like import (
     TORCH_NORM,
     bart_weights,
@@ -41,7 +37,7 @@ def _whisper(config: Config) -> Mapped:
     config.only_architectures(
         "WhisperForConditionalGeneration", "WhisperModel", "WhisperForCausalLM", CLASSIFIER
     )
-    config.ignore(*PLAIN, *UNREAD, "num_mel_bins", "max_source_positions")
+    config.ignore(*hf.PLAIN, *UNREAD, "num_mel_bins", "max_source_positions")
     if config.architecture == CLASSIFIER:
         return _classifier(config)
     whole = {
@@ -92,7 +88,7 @@ def _classifier_weights() -> Weights:
         "encoder.conv1.*": "front_end.conv1.*",
         "encoder.conv2.*": "front_end.conv2.*",
         "encoder.embed_positions.weight": "front_end.positions.weight",
-        **fairseq_layers("encoder.layers.*", "layers.*"),
+        **hf.fairseq_layers("encoder.layers.*", "layers.*"),
         "encoder.layer_norm.*": "final_norm.*",
         "projector.*": "pooling.dense.*",
         "classifier.*": "classifier.*",

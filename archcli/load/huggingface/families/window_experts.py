@@ -5,33 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import (
-    FULL,
-    PER_HEAD,
-    SLIDING,
-    attention,
-    check_window,
-    head_counts,
-    head_dim,
-    optional_number,
-    windows,
-)
-from archcli.load.huggingface.parts.decoder import decoder, without_prediction
-from archcli.load.huggingface.parts.experts import (
-    EXPERT_WORDS,
-    by_types,
-    corrected_router,
-    experts,
-    some_routed,
-    wide_shared_expert,
-)
-from archcli.load.huggingface.parts.networks import rmsnorm
-from archcli.load.huggingface.parts.rope import parameters, position, rope_of_type
-from archcli.load.huggingface.weights.map import Auxiliary, Weights
-from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SANDWICH, SHARED
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Auxiliary, Config, ConfigValue, Family, Mapped, Weights, parameters
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 BEAM_PERIOD, BEAM_DENSE = 6, 3
@@ -39,10 +14,10 @@ BEAM_PERIOD, BEAM_DENSE = 6, 3
 NOPE = {"kind": "none"}
 TEMPERATURE = {"scale": 0.1, "floor_scale": 2048, "grows": "power"}
 BEAM_WEIGHTS: Weights = {
-    **SANDWICH,
-    **QK_NORM,
-    **EXPERTS,
-    **CORRECTED,
+    **hf.SANDWICH,
+    **hf.QK_NORM,
+    **hf.EXPERTS,
+    **hf.CORRECTED,
     "[model.]layers.*.self_attn.gate_proj.weight": "layers.*.attention.gate_proj.weight",
     "[model.]layers.*.self_attn.gate_bias": "layers.*.attention.gate_proj_heads_bias.bias",
 }
@@ -54,28 +29,30 @@ def _beam(config: Config) -> Mapped:
     Every sublayer has the same share of the residual stream.
     """
     count = config.layers()
-    layers = windows(config, _beam_layer(config), lambda i: (i + 1) % BEAM_PERIOD != 0 and i < count - 1)
-    routed = by_types(config, lambda: [index >= BEAM_DENSE for index in range(count)])
-    layers = some_routed(config, routed, lambda: experts(config, router=corrected_router(config)))(layers)
+    layers = hf.windows(config, _beam_layer(config), lambda i: (i + 1) % BEAM_PERIOD != 0 and i < count - 1)
+    routed = hf.by_types(config, lambda: [index >= BEAM_DENSE for index in range(count)])
+    layers = hf.some_routed(config, routed, lambda: hf.experts(config, router=hf.corrected_router(config)))(
+        layers
+    )
     layers = [{**layer, "nth_branch": 2 * (index + 1)} for index, layer in enumerate(layers)]
-    cap = optional_number(config, "final_logit_softcapping")
-    return decoder(config, rmsnorm(config), layers, head=None if cap is None else {"softcap": cap})
+    cap = hf.optional_number(config, "final_logit_softcapping")
+    return hf.decoder(config, hf.rmsnorm(config), layers, head=None if cap is None else {"softcap": cap})
 
 
 def _beam_layer(config: Config) -> Callable[[ConfigValue[int] | None], Mapped]:
     """A function that makes a layer with a window, or without one."""
 
     def layer(window: ConfigValue[int] | None) -> Mapped:
-        width, kind = head_dim(config), FULL if window is None else SLIDING
+        width, kind = hf.head_dim(config), hf.FULL if window is None else hf.SLIDING
         has_rope = _has_rope(config, kind)
-        attend = attention(
+        attend = hf.attention(
             config,
             width,
             bias=config.flag("attention_bias"),
-            position=position(config, width, parameters(config, "rope_parameters", kind))
+            position=hf.position(config, width, parameters(config, "rope_parameters", kind))
             if has_rope
             else NOPE,
-            qk_norm=PER_HEAD,
+            qk_norm=hf.PER_HEAD,
             window=window,
             temperature=None if has_rope else TEMPERATURE,
             output_gate={"bias": True},
@@ -89,7 +66,7 @@ def _has_rope(config: Config, kind: str) -> bool:
     """Whether layers of this kind have RoPE: those for which rope_parameters is not null."""
     parameters = config.get("rope_parameters", default=None)
     if parameters is None:
-        return kind == SLIDING
+        return kind == hf.SLIDING
     if not isinstance(parameters, dict) or kind not in parameters:
         what = f"rope_parameters must say of {kind} which RoPE it has, or null"
         raise config.error(what, at=config.place("rope_parameters"))
@@ -97,14 +74,14 @@ def _has_rope(config: Config, kind: str) -> bool:
 
 
 LAGUNA_ROPES = {
-    FULL: {"rope_theta": 500000.0, "partial_rotary_factor": 0.5},
-    SLIDING: {"rope_theta": 10000.0, "partial_rotary_factor": 1.0},
+    hf.FULL: {"rope_theta": 500000.0, "partial_rotary_factor": 0.5},
+    hf.SLIDING: {"rope_theta": 10000.0, "partial_rotary_factor": 1.0},
 }
 LAGUNA_WEIGHTS = {
-    **LLAMA,
-    **QK_NORM,
-    **EXPERTS,
-    **SHARED,
+    **hf.LLAMA,
+    **hf.QK_NORM,
+    **hf.EXPERTS,
+    **hf.SHARED,
     "[model.]layers.*.mlp.gate.e_score_correction_bias": "layers.*.ffn.correction.weight",
     "[model.]layers.*.self_attn.g_proj.weight": "layers.*.attention.gate_proj.weight",
     "[model.]layers.*.mlp.experts.e_score_correction_bias": "layers.*.ffn.correction.weight",
@@ -113,15 +90,15 @@ LAGUNA_WEIGHTS = {
 
 def _laguna(config: Config) -> Mapped:
     """Heads that differ in number by layer, gated by a softplus; experts by sigmoid scores."""
-    check_window(config)
+    hf.check_window(config)
     config.only("moe_apply_router_weight_on_input", False, default=False)
     count = config.layers()
     numbers = _laguna_heads(config, count)
     stacks = {number: _laguna_layers(config, number) for number in dict.fromkeys(numbers)}
     layers = [stacks[number][index] for index, number in enumerate(numbers)]
-    routed = by_types(config, lambda: [index > 0 for index in range(count)])
-    return decoder(
-        config, rmsnorm(config), some_routed(config, routed, lambda: _laguna_experts(config))(layers)
+    routed = hf.by_types(config, lambda: [index > 0 for index in range(count)])
+    return hf.decoder(
+        config, hf.rmsnorm(config), hf.some_routed(config, routed, lambda: _laguna_experts(config))(layers)
     )
 
 
@@ -132,7 +109,7 @@ def _laguna_heads(config: Config, count: int) -> list[int]:
         return [config.size("num_attention_heads").value] * count
     wrong = [number for number in numbers if not isinstance(number, int) or number < 1]
     if wrong:
-        what = f"num_attention_heads_per_layer must hold whole numbers above 0, not {short_repr(wrong[0])}"
+        what = f"num_attention_heads_per_layer must hold whole numbers above 0, not {hf.short_repr(wrong[0])}"
         raise config.error(what, at=config.place("num_attention_heads_per_layer"))
     return numbers
 
@@ -141,21 +118,21 @@ def _laguna_layers(config: Config, n_heads: int) -> list[Mapped]:
     """All layers, as if each had `n_heads` heads."""
     config = replace(config, data={**config.data, "num_attention_heads": n_heads})
     per = "head" if config.get("gating") in (True, "per-head") else "channel"
-    gate, width = {"per": per, "activation": "softplus"}, head_dim(config)
+    gate, width = {"per": per, "activation": "softplus"}, hf.head_dim(config)
 
     def layer(window: ConfigValue[int] | None) -> Mapped:
-        attend = attention(
+        attend = hf.attention(
             config,
             width,
             bias=config.flag("attention_bias"),
-            position=rope_of_type(config, width, FULL if window is None else SLIDING, LAGUNA_ROPES),
-            qk_norm=PER_HEAD,
+            position=hf.rope_of_type(config, width, hf.FULL if window is None else hf.SLIDING, LAGUNA_ROPES),
+            qk_norm=hf.PER_HEAD,
             window=window,
             output_gate=gate,
         )
         return {"kind": "pre_norm", "attention": attend}
 
-    return windows(config, layer, lambda _: False)
+    return hf.windows(config, layer, lambda _: False)
 
 
 def _laguna_experts(config: Config) -> Mapped:
@@ -167,12 +144,12 @@ def _laguna_experts(config: Config) -> Mapped:
         "scale": scale,
         "softcap": cap if cap.value > 0 else None,
     }
-    return experts(config, router=router, shared=wide_shared_expert(config))
+    return hf.experts(config, router=router, shared=hf.wide_shared_expert(config))
 
 
 MIMO_ROPES = {
-    FULL: {"rope_theta": 5000000.0, "partial_rotary_factor": 0.334},
-    SLIDING: {"rope_theta": 10000.0, "partial_rotary_factor": 0.334},
+    hf.FULL: {"rope_theta": 5000000.0, "partial_rotary_factor": 0.334},
+    hf.SLIDING: {"rope_theta": 10000.0, "partial_rotary_factor": 0.334},
 }
 MIMO_UNREAD = """
     rope_theta swa_rope_theta partial_rotary_factor layernorm_epsilon scoring_func topk_method
@@ -185,9 +162,9 @@ MIMO_PERIOD = 6
 """By default layers 0, 5, 11, 17, … have no window."""
 
 MIMO_WEIGHTS = {
-    **LLAMA,
-    **EXPERTS,
-    **CORRECTED,
+    **hf.LLAMA,
+    **hf.EXPERTS,
+    **hf.CORRECTED,
     **{
         f"[model.]layers.*.self_attn.{name}": "layers.*.attention.sinks.weight"
         for name in ("sinks", "attention_sink_bias")
@@ -199,27 +176,27 @@ MIMO_WEIGHTS = {
 def _mimo(config: Config) -> Mapped:
     """Narrow values; windows with sinks and twice the kv heads; DeepSeek-V3's experts, none is shared."""
     config = _with_own_token(config)
-    check_window(config)
+    hf.check_window(config)
     config.ignore(*MIMO_UNREAD.split())
-    without_prediction(config)
+    hf.without_prediction(config)
     _check_unread(config)
-    width, values = head_dim(config), config.size("v_head_dim")
+    width, values = hf.head_dim(config), config.size("v_head_dim")
     scale = None if config.stated_null("attention_value_scale") else config.number("attention_value_scale")
 
     def heads(window: ConfigValue[int] | None) -> Mapped:
         kv_heads = config.size("num_key_value_heads")
-        doubled = head_counts(config.size("num_attention_heads"), kv_heads.derive(2 * kv_heads.value))
+        doubled = hf.head_counts(config.size("num_attention_heads"), kv_heads.derive(2 * kv_heads.value))
         of_window = {"sinks": True, "n_kv_heads": None, **doubled}
         return {
             "bias": ["q", "k", "v"] if config.flag("attention_bias") else False,
-            "position": rope_of_type(config, width, FULL if window is None else SLIDING, MIMO_ROPES),
+            "position": hf.rope_of_type(config, width, hf.FULL if window is None else hf.SLIDING, MIMO_ROPES),
             "v_head_dim": values,
             "value_multiplier": scale,
             **({} if window is None else of_window),
         }
 
-    routed = by_types(config, lambda: [index > 0 for index in range(config.layers())])
-    networks = some_routed(config, routed, lambda: experts(config, router=corrected_router(config)))
+    routed = hf.by_types(config, lambda: [index > 0 for index in range(config.layers())])
+    networks = hf.some_routed(config, routed, lambda: hf.experts(config, router=hf.corrected_router(config)))
     return llama_like(config, heads=heads, networks=networks, slides=_mimo_slides)
 
 
@@ -263,6 +240,6 @@ FAMILIES = {
         "MiMo-V2-Flash: MiMoV2FlashConfig and MiMoV2FlashForCausalLM.",
         _mimo,
         MIMO_WEIGHTS,
-        aliases=EXPERT_WORDS,
+        aliases=hf.EXPERT_WORDS,
     ),
 }

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.networks import layernorm
-from archcli.load.huggingface.weights.map import Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Weights
 from archcli.load.huggingface.whole.bert_like import bert_like
 from archcli.load.huggingface.whole.gpt_like import SUMMARY, post_norm_decoder
 
@@ -39,7 +36,7 @@ def _xlm(config: Config) -> Mapped:
     width = config.size("hidden_size")
     function = "gelu" if config.flag("gelu_activation") else "relu"
     ffn = {"kind": "mlp", "d_ff": width.derive(4 * width.value), "activation": function, "bias": True}
-    norm = layernorm(config.number("layer_norm_eps"))
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     if config.flag("causal"):
         whole = post_norm_decoder(config, norm, ffn, normed=True, head={"bias": True})
     else:

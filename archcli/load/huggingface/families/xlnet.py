@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import even_split
-from archcli.load.huggingface.parts.networks import mlp
-from archcli.load.huggingface.weights.map import Parts, Rule, Weights
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Rule, Weights
 from archcli.load.huggingface.whole.bert_like import bert_like
 from archcli.load.huggingface.whole.gpt_like import SUMMARY
 
@@ -34,7 +30,7 @@ def _xlnet(config: Config) -> Mapped:
         what = f"clamp_len {config.get('clamp_len')} is not supported"
         raise config.error(what, "supported: -1", config.place("clamp_len"))
     config.ignore(*UNREAD.split(), *SUMMARY)
-    width, heads = even_split(config), config.size("num_attention_heads")
+    width, heads = hf.even_split(config), config.size("num_attention_heads")
     config.only("d_head", width.value, default=width.value)
     segments = {"segment_bias": [heads, width], "segments": [2, heads, width]}
     whole = bert_like(
@@ -42,7 +38,7 @@ def _xlnet(config: Config) -> Mapped:
         PREFIX,
         PARTS,
         attention={"kind": "transformer_xl", "bias": False},
-        ffn=mlp(config, config.size("d_inner"), "ff_activation"),
+        ffn=hf.mlp(config, config.size("d_inner"), "ff_activation"),
         layer={"unread": segments},
         embedding={"position": {"kind": "none"}, "norm": None, "token_types": 0},
         head={"transform": False},

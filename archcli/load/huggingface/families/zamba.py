@@ -6,23 +6,9 @@ from collections.abc import Callable, Sequence
 from string import ascii_lowercase
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import attention, key_value_heads
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import activation, gated, rmsnorm
-from archcli.load.huggingface.parts.recurrent import (
-    LINEAR,
-    Mamba2Keys,
-    expanded,
-    kinds_of_layers,
-    mamba2,
-    mamba2_names,
-)
-from archcli.load.huggingface.parts.rope import rope
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Parts, Rule, Weights, attention
 from archcli.load.huggingface.weights.hybrid import of_layers
-from archcli.load.huggingface.weights.map import Parts, Rule, Weights
 from archcli.load.huggingface.whole.mamba_like import JAMBA, mamba
 
 HYBRID = "hybrid"
@@ -34,7 +20,9 @@ UNREAD = ("num_logits_to_keep", "use_mamba_kernels", "time_step_max", "time_step
 def _kinds(config: Config, default: Sequence[str]) -> list[str]:
     """The kind of each layer; the class wants as many as num_hidden_layers."""
     if config.get("layer_types", default=None) is not None:
-        return kinds_of_layers(config, [LINEAR] * config.layers(), (LINEAR, HYBRID), key="layer_types")
+        return hf.kinds_of_layers(
+            config, [hf.LINEAR] * config.layers(), (hf.LINEAR, HYBRID), key="layer_types"
+        )
     if len(default) != config.layers():
         what = f"without layers_block_type the class makes {len(default)} layers, not {config.layers()}"
         raise config.error(what, "state layers_block_type", config.place("num_hidden_layers"))
@@ -83,7 +71,7 @@ def _names(
         f"{stem}.linear.weight": "layers.*.shared_proj.weight",
         **mixer(f"{stem}.mamba_decoder.mamba"),
     }
-    table: dict[str, Rule] = {**of_layers(plain, _of_kind(layers, LINEAR)), **of_layers(using, uses)}
+    table: dict[str, Rule] = {**of_layers(plain, _of_kind(layers, hf.LINEAR)), **of_layers(using, uses)}
     for nth, index in enumerate(uses):
         first = uses[nth % n_blocks]
         for theirs, rule in parts.items():
@@ -118,18 +106,18 @@ def _zamba(config: Config) -> Mapped:
     if inner % config.size("n_mamba_heads").value:
         what = f"n_mamba_heads {config.size('n_mamba_heads')} do not divide the {inner} channels of Mamba"
         raise config.error(what, at=config.place("n_mamba_heads"))
-    act = activation(config, "hidden_mamba_act")
+    act = hf.activation(config, "hidden_mamba_act")
     mixer = mamba(config, n_heads=config.size("n_mamba_heads"), activation=act)
-    block = _concat_block(config, _zamba_width(config), gated(config), {"kind": "none"})
+    block = _concat_block(config, _zamba_width(config), hf.gated(config), {"kind": "none"})
     shared = {"a": block} if HYBRID in layers else None
-    return decoder(config, rmsnorm(config), _mixing_layers(config, layers, mixer, ["a"]), shared=shared)
+    return hf.decoder(config, hf.rmsnorm(config), _mixing_layers(config, layers, mixer, ["a"]), shared=shared)
 
 
 def _zamba_kinds(config: Config) -> list[str]:
     period, offset = config.size("attn_layer_period"), config.count("attn_layer_offset")
     after = range(max(0, config.layers() - 3))
-    regular = [HYBRID if i % period.value == offset.value else LINEAR for i in after]
-    return _kinds(config, [LINEAR, LINEAR, HYBRID, *regular])
+    regular = [HYBRID if i % period.value == offset.value else hf.LINEAR for i in after]
+    return _kinds(config, [hf.LINEAR, hf.LINEAR, HYBRID, *regular])
 
 
 def _zamba_width(config: Config) -> ConfigValue[int]:
@@ -161,7 +149,7 @@ def _zamba_weights(config: Config) -> Weights:
     return {**ENDS, **_names(_zamba_kinds(config), 1, "shared_transf", mixer, parts)}
 
 
-ZAMBA2_KEYS = Mamba2Keys(
+ZAMBA2_KEYS = hf.Mamba2Keys(
     n_heads="n_mamba_heads",
     groups="mamba_ngroups",
     chunk="chunk_size",
@@ -176,13 +164,13 @@ ZAMBA2_LONG = 16384
 """The context of use_long_context, whatever the file says."""
 
 ZAMBA2_KINDS = [
-    LINEAR,
-    *([LINEAR] * 5 + [HYBRID]) * 7,
-    *[LINEAR] * 4,
+    hf.LINEAR,
+    *([hf.LINEAR] * 5 + [HYBRID]) * 7,
+    *[hf.LINEAR] * 4,
     HYBRID,
-    *[LINEAR] * 3,
+    *[hf.LINEAR] * 3,
     HYBRID,
-    *[LINEAR] * 2,
+    *[hf.LINEAR] * 2,
 ]
 """The default kinds of the layers."""
 
@@ -194,14 +182,14 @@ def _zamba2(config: Config) -> Mapped:
     _note_idle(config, layers)
     blocks = _zamba2_blocks(config, layers)
     rotates = config.flag("use_mem_rope")
-    position = rope(config, width) if rotates else {"kind": "none"}
+    position = hf.rope(config, width) if rotates else {"kind": "none"}
     if not rotates:
         config.ignore("rope_parameters", "rope_theta", "rope_scaling")
     block = _concat_block(config, width, _zamba2_network(config), position)
     use = {"adapter_rank": config.size("adapter_rank"), **_targets(config)}
-    mapped = decoder(
+    mapped = hf.decoder(
         config,
-        rmsnorm(config),
+        hf.rmsnorm(config),
         _mixing_layers(config, layers, _zamba2_mixer(config), blocks, **use),
         shared=dict.fromkeys(blocks, block) if HYBRID in layers else None,
     )
@@ -214,7 +202,7 @@ def _note_idle(config: Config, layers: list[str]) -> None:
     hybrid = {index for index, kind in enumerate(layers) if kind == HYBRID}
     idle = [index for index in named if index not in hybrid] if isinstance(named, list) else []
     if idle:
-        what = f"hybrid_layer_ids names {', '.join(map(short_repr, idle[:8]))}, no hybrid layers"
+        what = f"hybrid_layer_ids names {', '.join(map(hf.short_repr, idle[:8]))}, no hybrid layers"
         config.note(f"{what}: adapters that the class holds for them are not counted")
 
 
@@ -228,7 +216,7 @@ def _zamba2_blocks(config: Config, layers: list[str]) -> list[str]:
 def _zamba2_width(config: Config) -> ConfigValue[int]:
     """The width of a head, 2 hidden_size / heads, which has to be whole where attention has adapters."""
     hidden, heads = config.size("hidden_size"), config.size("num_attention_heads")
-    uneven = key_value_heads(config).value != heads.value or 2 * hidden.value % heads.value
+    uneven = hf.key_value_heads(config).value != heads.value or 2 * hidden.value % heads.value
     if config.flag("use_shared_attention_adapter") and uneven:
         what = f"adapters of attention are as wide as {heads} heads that share {2 * hidden.value}"
         raise config.error(what, "as many kv heads as heads", config.place("use_shared_attention_adapter"))
@@ -238,7 +226,7 @@ def _zamba2_width(config: Config) -> ConfigValue[int]:
 def _zamba2_network(config: Config) -> Mapped:
     hidden, biased = config.size("hidden_size"), config.flag("add_bias_linear")
     width = config.optional_size("intermediate_size") or hidden.derive(4 * hidden.value)
-    function = activation(config, "hidden_act")
+    function = hf.activation(config, "hidden_act")
     return {"kind": "glu", "d_ff": width, "activation": function, **({"bias": biased} if biased else {})}
 
 
@@ -248,14 +236,14 @@ def _targets(config: Config) -> Mapped:
 
 def _zamba2_mixer(config: Config) -> Mapped:
     """A Mamba-2 mixer with an eps of 1e-5 in its norm and a lower limit of step sizes."""
-    inner, heads, groups = expanded(config), config.size("n_mamba_heads"), config.size("mamba_ngroups")
+    inner, heads, groups = hf.expanded(config), config.size("n_mamba_heads"), config.size("mamba_ngroups")
     if inner.value % heads.value:
         what = f"n_mamba_heads {heads} do not divide the {inner} channels of Mamba"
         raise config.error(what, at=heads.place)
     least = config.number("time_step_min").value
     width = inner.derive(inner.value // heads.value)
     return {
-        **mamba2(config, ZAMBA2_KEYS, width, activation=None, conv_bias=None),  # silu and a bias, always
+        **hf.mamba2(config, ZAMBA2_KEYS, width, activation=None, conv_bias=None),  # silu and a bias, always
         "norm": {"kind": "rmsnorm", "eps": 1e-5, "groups": groups},
         **({"step_limit": [least, None]} if least > 0 else {}),
     }
@@ -272,7 +260,7 @@ def _zamba2_weights(config: Config) -> Weights:
     }
     names: dict[str, Rule] = {
         **ENDS,
-        **_names(layers, n_blocks, "shared_transformer", mamba2_names, parts),
+        **_names(layers, n_blocks, "shared_transformer", hf.mamba2_names, parts),
     }
     for nth, index in enumerate(uses):
         ours = f"layers.{index}.shared"

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import gated, rmsnorm
-from archcli.load.huggingface.parts.recurrent import kinds_of_layers
-from archcli.load.huggingface.parts.rope import rope_of_type
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Family, Mapped, Parts, Weights
 
 FULL, SLIDING = "hybrid", "hybrid_sliding"
 ROPES = {
@@ -23,12 +16,14 @@ def _zaya(config: Config) -> Mapped:
     """Compressed convolutional attention; one expert or none by a router that reads the router before it."""
     config.only("num_experts_per_tok", 1)
     config.ignore("sliding_window")
-    kinds = kinds_of_layers(config, [FULL] * config.layers(), (FULL, SLIDING))
+    kinds = hf.kinds_of_layers(config, [FULL] * config.layers(), (FULL, SLIDING))
     layers = [
         {"kind": "carried", "attention": _attention(config, kind), "ffn": _experts(config, first=not index)}
         for index, kind in enumerate(kinds)
     ]
-    return decoder(config, rmsnorm(config), layers, tied=True, head={"bias": config.flag("lm_head_bias")})
+    return hf.decoder(
+        config, hf.rmsnorm(config), layers, tied=True, head={"bias": config.flag("lm_head_bias")}
+    )
 
 
 def _attention(config: Config, kind: str) -> Mapped:
@@ -41,7 +36,7 @@ def _attention(config: Config, kind: str) -> Mapped:
         "depthwise_kernel": config.size("cca_time0"),
         "grouped_kernel": config.size("cca_time1"),
         "bias": config.flag("attention_bias"),
-        "position": rope_of_type(config, width, kind, ROPES),
+        "position": hf.rope_of_type(config, width, kind, ROPES),
         **({"window": config.size("sliding_window")} if kind == SLIDING else {}),
     }
 
@@ -52,14 +47,14 @@ def _experts(config: Config, *, first: bool) -> Mapped:
         "n_experts": config.size("num_experts"),
         "router_width": config.size("router_hidden_size"),
         "first": first,
-        "expert": gated(config, width="moe_intermediate_size"),
+        "expert": hf.gated(config, width="moe_intermediate_size"),
     }
 
 
 LAYER, ATTENTION, ROUTER = "[model.]layers.*", "layers.*.attention", "layers.*.ffn"
 SCALED = {"hidden_states": "out", "residual": "stream"}
 ZAYA_WEIGHTS: Weights = {
-    **{name: rule for name, rule in LLAMA.items() if ".mlp." not in name and ".self_attn." not in name},
+    **{name: rule for name, rule in hf.LLAMA.items() if ".mlp." not in name and ".self_attn." not in name},
     **{f"[model.]input_hidden_states_{word}": f"embedding_{word}.weight" for word in ("scale", "bias")},
     **{
         f"{LAYER}.post_{theirs}_residual_scale.{part}_{word}": f"layers.*.{step}_{ours}_{word}.weight"

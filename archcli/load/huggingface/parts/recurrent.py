@@ -12,7 +12,7 @@ from archcli.load.huggingface.parts.networks import activation
 from archcli.load.huggingface.weights.map import Weights
 
 LINEAR, CONVOLUTION = "linear_attention", "conv"
-LEGACY = {"mamba": LINEAR, "attention": "full_attention"}
+OLDER_KINDS = {"mamba": LINEAR, "attention": "full_attention"}
 """Kinds of layers in older files."""
 
 
@@ -21,7 +21,7 @@ def kinds_of_layers(
 ) -> list[str]:
     """The kind of each layer, one of those `known`, by the list at a key; `default` where there is none."""
     entries = config.per_layer(key, len(default)) or default
-    kinds = [LEGACY.get(kind, kind) if isinstance(kind, str) else kind for kind in entries]
+    kinds = [OLDER_KINDS.get(kind, kind) if isinstance(kind, str) else kind for kind in entries]
     unknown = [kind for kind in kinds if kind not in known]
     if unknown:
         what = f"{key} {short_repr(unknown[0])} is not supported"

@@ -4,76 +4,39 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped, bare
-from archcli.load.huggingface.parts.networks import activation, layernorm
-from archcli.load.huggingface.towers.beside import TowerSource, linear
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Mapped
+from archcli.load.huggingface.towers.source import TowerSource, linear
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
 
-RATIOS = [[1, 1], [1, 2], [1, 3], [1, 4], [2, 1], [2, 2], [3, 1], [4, 1]]
-MLLAMA = {
-    "hidden_size": 1280,
-    "hidden_act": "gelu",
-    "num_hidden_layers": 32,
-    "num_global_layers": 8,
-    "attention_heads": 16,
-    "num_channels": 3,
-    "intermediate_size": 5120,
-    "vision_output_dim": 7680,
-    "image_size": 448,
-    "patch_size": 14,
-    "norm_eps": 1e-5,
-    "max_num_tiles": 4,
-    "intermediate_layers_indices": [3, 7, 15, 23, 30],
-    "supported_aspect_ratios": RATIOS,
-}
 MULTIPLE = 8
 """The class pads the tokens of a tile to a multiple of it."""
 PLAIN_EPS = 1e-5
 """nn.LayerNorm's own eps, which no key states."""
-
-DAVIT: dict[str, Any] = {
-    "in_channels": 3,
-    "depths": [1, 1, 9, 1],
-    "patch_size": [7, 3, 3, 3],
-    "patch_stride": [4, 2, 2, 2],
-    "patch_padding": [3, 1, 1, 1],
-    "patch_prenorm": [False, True, True, True],
-    "embed_dim": [128, 256, 512, 1024],
-    "num_heads": [4, 8, 16, 32],
-    "num_groups": [4, 8, 16, 32],
-    "window_size": 12,
-    "mlp_ratio": 4.0,
-    "qkv_bias": True,
-    "activation_function": "gelu",
-    "projection_dim": 1024,
-    "max_position_embeddings": 50,
-    "max_temporal_embeddings": 100,
-}
 
 
 def _entries(config: Config, key: str) -> list[Any]:
     """A list that is not empty."""
     entry = config.value(key)
     if not isinstance(entry.value, list) or not entry.value:
-        raise config.error(f"{key} must be a list, not {short_repr(entry.value)}", at=entry.place)
+        raise config.error(f"{key} must be a list, not {hf.short_repr(entry.value)}", at=entry.place)
     return entry.value
 
 
 def mllama(source: TowerSource) -> Mapped:
     """Llama 3.2 Vision: four tiles in one sequence, local and gated layers, six layers side by side."""
-    config = source.part("vision_config", MLLAMA).with_words(num_attention_heads="attention_heads")
+    config = source.part("vision_config").with_words(num_attention_heads="attention_heads")
     config.ignore("tie_word_embeddings")
     tiles, kinds = config.size("max_num_tiles"), 1 + len(_entries(config, "supported_aspect_ratios"))
     beside = _behind(config)
-    norm, plain = layernorm(config.number("norm_eps")), layernorm(PLAIN_EPS)
+    norm, plain = hf.layernorm(config.number("norm_eps")), hf.layernorm(PLAIN_EPS)
     front_end = patches(config, bias=False, norm=plain, resize=None)
     front_end |= {"kind": "tiled_patches", "tiles": tiles, "arrangements": kinds, "multiple": MULTIPLE}
     encoder = vit_like(config, front_end, attention={"bias": False}, norm=norm, final_norm=False)
     local = encoder["groups"]
     gated = {**local[0]["layer"], "kind": "gated_pre_norm"}
     between = {"kind": "tile_embedding", "tiles": tiles, "arrangements": kinds, "norm": plain}
-    sides, patch = bare(front_end["image_size"]), bare(front_end["patch_size"])
+    sides, patch = hf.bare(front_end["image_size"]), hf.bare(front_end["patch_size"])
     tokens = 1 + (sides[0] // patch[0]) * (sides[1] // patch[1])
     padded = tokens + -tokens % MULTIPLE
     encoder["groups"] = [
@@ -98,7 +61,7 @@ def _behind(config: Config) -> list[int]:
     layers, found = config.size("num_hidden_layers"), []
     for index in _entries(config, "intermediate_layers_indices"):
         if type(index) is not int or not -layers.value <= index < layers.value:
-            what = f"intermediate_layers_indices: there is no layer {short_repr(index)} of {layers}"
+            what = f"intermediate_layers_indices: there is no layer {hf.short_repr(index)} of {layers}"
             raise config.error(what, at=config.place("intermediate_layers_indices"))
         found.append(1 + index % layers.value)
     return found
@@ -106,7 +69,7 @@ def _behind(config: Config) -> list[int]:
 
 def florence2(source: TowerSource) -> Mapped:
     """Florence-2: DaViT's grid, with trained rows and columns, and a mean in front."""
-    config = source.part("vision_config", DAVIT)
+    config = source.part("vision_config")
     widths = [
         config.as_size("embed_dim", config.value("embed_dim").derive(n)).value
         for n in _entries(config, "embed_dim")
@@ -115,14 +78,14 @@ def florence2(source: TowerSource) -> Mapped:
     encoder = _davit(config, widths, stages)
     config.ignore("max_temporal_embeddings")
     out = config.size("projection_dim")
-    if out.value != bare(source.width):
+    if out.value != hf.bare(source.width):
         what = f"projection_dim {out} is not the width of the language model"
         raise source.whole.error(what, at=out.place)
     steps = [
         {"kind": "grid_tables", "entries": config.size("max_position_embeddings")},
         {"kind": "mean_first"},
         linear(out, bias=False),
-        {"kind": "norm", "norm": layernorm(PLAIN_EPS)},
+        {"kind": "norm", "norm": hf.layernorm(PLAIN_EPS)},
     ]
     config.report_unread_keys()
     size = source.size([768, 768])
@@ -147,7 +110,7 @@ def _stage(config: Config, i: int, stages: int) -> dict[str, int]:
 
 def _davit(config: Config, widths: list[int], stages: list[dict[str, int]]) -> Mapped:
     """DaViT: attention in windows and among channels in turn, on a grid that becomes coarser and wider."""
-    norm, first, groups = layernorm(PLAIN_EPS), stages[0], []
+    norm, first, groups = hf.layernorm(PLAIN_EPS), stages[0], []
     for i, (width, stage) in enumerate(zip(widths, stages, strict=True)):
         if i:
             down = {
@@ -185,7 +148,7 @@ def _pair(config: Config, width: int, stage: dict[str, int]) -> list[Mapped]:
     """A layer with windows and one with channels."""
     bias: Any = True if config.flag("qkv_bias").value else ["o"]
     d_ff = int(config.number("mlp_ratio").value * width)
-    act = activation(config, "activation_function")
+    act = hf.activation(config, "activation_function")
     ffn = {"kind": "mlp", "d_ff": d_ff, "activation": act, "bias": True}
     for key in ("num_heads", "num_groups"):
         if width % stage[key]:
@@ -196,7 +159,6 @@ def _pair(config: Config, width: int, stage: dict[str, int]) -> list[Mapped]:
         "kind": "grid_window",
         "n_heads": stage["num_heads"],
         "side": config.size("window_size"),
-        "differences": False,
         **common,
     }
     channels = {"kind": "channel", "n_heads": stage["num_groups"], "bias": bias, "causal": False}
@@ -207,23 +169,10 @@ def _pair(config: Config, width: int, stage: dict[str, int]) -> list[Mapped]:
     ]
 
 
-GIT = {
-    "hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "num_channels": 3,
-    "image_size": 224,
-    "patch_size": 16,
-    "hidden_act": "quick_gelu",
-    "layer_norm_eps": 1e-5,
-}
-
-
 def git(source: TowerSource) -> Mapped:
     """GIT: CLIP's class token and patches, all normalized, through a matrix and a norm, before the text."""
-    config = source.part("vision_config", GIT)
-    norm = layernorm(config.number("layer_norm_eps"))
+    config = source.part("vision_config")
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     encoder = vit_like(config, patches(config, bias=False, norm=norm))
     # a vector for each frame of a video, which no image reads
     frames = source.whole.optional_size("num_image_with_embedding")
@@ -258,7 +207,7 @@ def fuyu(source: TowerSource) -> Mapped:
     encoder = {
         "kind": "media_encoder",
         "d_model": source.width,
-        "norm": layernorm(1e-5),
+        "norm": hf.layernorm(1e-5),
         "front_end": front_end,
         "final_norm": False,
         "groups": [],

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
-from archcli.load.huggingface.parts.decoder import groups
-from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
-from archcli.load.huggingface.towers.beside import (
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Mapped, groups
+from archcli.load.huggingface.towers.source import (
     NO_FIGURE,
     TowerSource,
     linear,
@@ -21,65 +17,6 @@ from archcli.load.huggingface.towers.beside import (
 )
 from archcli.load.huggingface.whole.vit_like import patches, sides, vit_like
 
-SAM: dict[str, Any] = {
-    "hidden_size": 768,
-    "output_channels": 256,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "num_channels": 3,
-    "image_size": 1024,
-    "patch_size": 16,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-6,
-    "qkv_bias": True,
-    "use_abs_pos": True,
-    "use_rel_pos": True,
-    "window_size": 14,
-    "global_attn_indexes": [2, 5, 8, 11],
-    "mlp_dim": 3072,
-}
-MINICPM = {
-    "hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "num_channels": 3,
-    "image_size": 224,
-    "patch_size": 16,
-    "hidden_act": "gelu_pytorch_tanh",
-    "layer_norm_eps": 1e-6,
-    "window_kernel_size": [2, 2],
-}
-GRANITE: dict[str, Any] = {
-    "hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "num_channels": 3,
-    "image_size": 512,
-    "patch_size": 16,
-    "hidden_act": "gelu_pytorch_tanh",
-    "layer_norm_eps": 1e-6,
-    "out_hidden_size": 1024,
-    "scale_factor": 4,
-    "deepstack_visual_indexes": [3, 7, 10],
-    "use_fine_route": True,
-}
-HUNYUAN = {
-    "hidden_size": 1152,
-    "intermediate_size": 4304,
-    "num_hidden_layers": 27,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "patch_size": 16,
-    "hidden_act": "gelu",
-    "interpolate_mode": "bilinear",
-    "rms_norm_eps": 1e-5,
-    "spatial_merge_size": 2,
-    "temporal_patch_size": 1,
-    "max_image_size": 2048,
-    "text_hidden_size": 3072,
-}
 MOST_SIDE = 16
 """Tiles in a row or a column of a page: the tokenizer has no names of further ones."""
 MOST_MERGES = 8
@@ -88,11 +25,11 @@ MOST_MERGES = 8
 
 def got_ocr2(source: TowerSource) -> Mapped:
     """GOT-OCR 2: SAM's encoder and neck, two convolutions that make the grid coarser, a linear layer."""
-    config = source.part("vision_config", SAM)
+    config = source.part("vision_config")
     config.only("use_rel_pos", True)
-    out, width = config.size("output_channels").value, bare(source.width)
+    out, width = config.size("output_channels").value, hf.bare(source.width)
     convolved = {"kind": "convolve", "kernel": 3, "padding": 1, "bias": False}
-    norm = {"kind": "norm", "norm": layernorm(1e-6)}
+    norm = {"kind": "norm", "norm": hf.layernorm(1e-6)}
     neck = [
         {**convolved, "kernel": 1, "padding": 0, "width": out},
         norm,
@@ -124,13 +61,13 @@ def _sam(config: Config) -> Mapped:
     layer = {
         "kind": "pre_norm",
         "attention": attention,
-        "ffn": mlp(config, config.size("mlp_dim"), "hidden_act"),
+        "ffn": hf.mlp(config, config.size("mlp_dim"), "hidden_act"),
     }
     window = {**layer, "attention": {**attention, "side": config.size("window_size")}}
     return {
         "kind": "media_encoder",
         "d_model": config.size("hidden_size"),
-        "norm": layernorm(config.number("layer_norm_eps")),
+        "norm": hf.layernorm(config.number("layer_norm_eps")),
         "front_end": patches(config, **grid) | {"resize": None},
         "final_norm": False,
         "groups": groups([layer if i in full.value else window for i in range(config.layers())]),
@@ -162,7 +99,7 @@ def _minicpm(source: TowerSource, sizing: Mapped, *, between: bool) -> Mapped:
     A merger of windows stands `between` layers, or is not read. Where patches are merged more than once, the
     processor's tokens are not the class's: images of whole windows alone are read.
     """
-    whole, config = source.whole, source.part("vision_config", MINICPM)
+    whole, config = source.whole, source.part("vision_config")
     whole.ignore("image_size", "patch_size")
     config.ignore("insert_layer_id")
     block, window = (
@@ -174,12 +111,12 @@ def _minicpm(source: TowerSource, sizing: Mapped, *, between: bool) -> Mapped:
             "merge_kernel_size other than 2 x 2 is not known: the class joins by four", at=block.place
         )
     front_end = patches(config, class_token=False, resize="nearest")
-    encoder = vit_like(config, front_end, norm=layernorm(config.number("layer_norm_eps")))
+    encoder = vit_like(config, front_end, norm=hf.layernorm(config.number("layer_norm_eps")))
     d = config.size("hidden_size").value
     times = whole.size("merger_times", default=1).value
     if times > MOST_MERGES:
         raise whole.error(f"merger_times is at most {MOST_MERGES}", at=whole.place("merger_times"))
-    factor = bare(front_end["patch_size"])[0] * 2**times
+    factor = hf.bare(front_end["patch_size"])[0] * 2**times
     if between:
         factor = 2 * factor
         if window.value != [2, 2]:
@@ -232,7 +169,7 @@ def _merged_between(source: TowerSource, config: Config, encoder: Mapped) -> Map
 
 def _slices(source: TowerSource, mode: str) -> Mapped:
     """A view of the whole and slices, as MiniCPM-V's processor makes them."""
-    own = sides(source.whole.inner("vision_config", MINICPM), "patch_size").value
+    own = sides(source.whole.inner("vision_config", source.defaults("vision_config")), "patch_size").value
     stated = source.processor
     if not source.in_file:
         source.note("it is cut into at most 9 slices of the area of 448 x 448")
@@ -251,7 +188,7 @@ def _slices(source: TowerSource, mode: str) -> Mapped:
 
 def _merged_by_four(hidden: int, width: ConfigValue[int] | int) -> list[Mapped]:
     """2 x 2 patches side by side, a norm, two linear layers."""
-    normed = {"kind": "norm", "norm": layernorm(1e-6)}
+    normed = {"kind": "norm", "norm": hf.layernorm(1e-6)}
     return [merged(2), normed, linear(hidden), {"kind": "activation"}, linear(width)]
 
 
@@ -260,19 +197,19 @@ def granite_docling(source: TowerSource) -> Mapped:
 
     A second, finer path merges half as many in a row; the processor says which one pages take.
     """
-    whole, config = source.whole, source.part("vision_config", GRANITE)
+    whole, config = source.whole, source.part("vision_config")
     whole.only("density_router_hidden_size", None, default=None)
     whole.ignore("density_router_threshold", "density_router_loss_weight")
     width, out = config.size("hidden_size").value, config.size("out_hidden_size")
-    if out.value != bare(source.width) or out.value % 4:
+    if out.value != hf.bare(source.width) or out.value % 4:
         what = f"out_hidden_size {out} must be a multiple of 4, and as wide as the language model"
         raise config.error(what, at=out.place)
-    norm, taps = layernorm(config.number("layer_norm_eps")), taps_of(config)
+    norm, taps = hf.layernorm(config.number("layer_norm_eps")), taps_of(config)
     encoder = vit_like(config, patches(config, class_token=False) | {"resize": None}, norm=norm)
     coarse, other = _paths(source, config)
     hidden = width * other * other
     config.report_unread_keys()
-    path = merger(out.value, out, "gelu", norm=layernorm(1e-5), n=coarse, first=False)
+    path = merger(out.value, out, "gelu", norm=hf.layernorm(1e-5), n=coarse, first=False)
     more = {"taps": taps, "tap_projector": path} if taps else {}
     of_other = {"path_projection": hidden * out.value} if other else {}
     if other and taps:
@@ -289,7 +226,7 @@ def granite_docling(source: TowerSource) -> Mapped:
 
 def _connector(n: int, out: ConfigValue[int]) -> list[Mapped]:
     """n x n patches through a matrix, with sinusoids of their places, a norm, an activation and a matrix."""
-    normed = {"kind": "norm", "norm": layernorm(1e-5)}
+    normed = {"kind": "norm", "norm": hf.layernorm(1e-5)}
     return [
         normed,
         merged(n),
@@ -331,7 +268,7 @@ def _page(source: TowerSource, encoder: Mapped) -> Mapped:
     if source.in_file:
         tile = source.size(tile)
     else:
-        source.note(f"a page is cut into at most 32 tiles of {' x '.join(map(str, bare(tile)))}")
+        source.note(f"a page is cut into at most 32 tiles of {' x '.join(map(str, hf.bare(tile)))}")
     if stated.get("dense_max_patches", default=0):
         return {
             "kind": "unknown",
@@ -351,7 +288,7 @@ UNREAD_BY_HUNYUAN = """
 
 def hunyuan_vl(source: TowerSource) -> Mapped:
     """Hunyuan VL: a table of places that is resized, two convolutions, ends of rows, and of the image."""
-    config = source.part("vision_config", HUNYUAN)
+    config = source.part("vision_config")
     config.ignore(*NO_FIGURE, *UNREAD_BY_HUNYUAN.split())
     config.only("temporal_patch_size", 1)
     config.only("interpolate_mode", "bilinear", "bicubic")
@@ -360,13 +297,13 @@ def hunyuan_vl(source: TowerSource) -> Mapped:
     front_end = still_patches(config, position="learned", coordinates="order")
     front_end |= {"image_size": [rows * patch] * 2, "resize": config.value("interpolate_mode")}
     eps = config.number("rms_norm_eps")
-    encoder = vit_like(config, front_end, norm=layernorm(eps), final_norm=False)
+    encoder = vit_like(config, front_end, norm=hf.layernorm(eps), final_norm=False)
     normed = {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": eps}}
     steps = [
         normed,
         merged(config.size("spatial_merge_size").value),
         linear(2 * width),
-        {"kind": "activation", "activation": activation(config, "hidden_act")},
+        {"kind": "activation", "activation": hf.activation(config, "hidden_act")},
         linear(4 * width),
         {"kind": "row_ends"},
         linear(out),

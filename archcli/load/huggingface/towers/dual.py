@@ -4,42 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped, bare
-from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
-from archcli.load.huggingface.towers.beside import TowerSource, linear
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Mapped
+from archcli.load.huggingface.towers.source import TowerSource, linear
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
-
-JANUS = {
-    "hidden_size": 1024,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 384,
-    "patch_size": 16,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-6,
-    "mlp_ratio": 4.0,
-    "attention_bias": True,
-    "use_qk_norm": False,
-    "depth": 2,
-    "projection_dim": 2048,
-}
-
-GENERATOR = {
-    "embed_dim": 8,
-    "num_embeddings": 16384,
-    "double_latent": False,
-    "latent_channels": 256,
-    "in_channels": 3,
-    "base_channels": 128,
-    "channel_multiplier": [1, 1, 2, 2, 4],
-    "num_res_blocks": 2,
-    "out_channels": 3,
-    "projection_dim": 2048,
-    "num_hidden_layers": 2,
-    "image_token_embed_dim": 2048,
-}
 
 
 def _fixed(source: TowerSource, encoder: Mapped) -> Mapped:
@@ -62,7 +30,7 @@ def siglip(source: TowerSource) -> Mapped:
 def siglip2(source: TowerSource) -> Mapped:
     """SigLIP 2: as SigLIP, for images of any shape, of which a processor bounds the number of patches."""
     encoder = source.encoder("vision_config", "siglip2_vision_model")
-    patch = bare(encoder["front_end"]["patch_size"])[0]
+    patch = hf.bare(encoder["front_end"]["patch_size"])[0]
     most = source.processor.size("max_num_patches", default=0)
     if not most.value:
         source.note("images are read as they are, in whole patches")
@@ -76,18 +44,18 @@ def siglip2(source: TowerSource) -> Mapped:
 
 def janus(source: TowerSource) -> Mapped:
     """Janus: SigLIP's layers without its pooler, through a perceptron of any depth."""
-    config = source.part("vision_config", JANUS)
+    config = source.part("vision_config")
     config.ignore("hidden_dropout_rate", "projection_dropout")
     config.only("use_qk_norm", False)  # norms as wide as all heads, of which the class gives them one
-    norm, width = layernorm(config.number("layer_norm_eps")), config.size("hidden_size")
+    norm, width = hf.layernorm(config.number("layer_norm_eps")), config.size("hidden_size")
     encoder = vit_like(
         config,
         patches(config, class_token=False),
         attention={"bias": True if config.flag("attention_bias").value else ["o"]},
         norm=norm,
-        ffn=mlp(config, width.derive(int(width.value * config.number("mlp_ratio").value)), "hidden_act"),
+        ffn=hf.mlp(config, width.derive(int(width.value * config.number("mlp_ratio").value)), "hidden_act"),
     )
-    out, act = config.size("projection_dim"), activation(config, "hidden_act")
+    out, act = config.size("projection_dim"), hf.activation(config, "hidden_act")
     deeper = [{"kind": "activation", "activation": act}, linear(out)]
     steps = [linear(out), *deeper * (config.size("depth").value - 1)]
     config.report_unread_keys()
@@ -128,9 +96,9 @@ def janus_generator(source: TowerSource) -> Mapped:
 
     arXiv:1711.00937. No pass over text or an image that is seen runs it.
     """
-    config = source.part("vq_config", GENERATOR)
+    config = source.part("vq_config")
     config.ignore("dropout", "num_patches", "hidden_act")
-    size = {key: config.size(key).value for key, value in GENERATOR.items() if type(value) is int}
+    size = {key: config.size(key).value for key, value in config.defaults.items() if type(value) is int}
     latent, code, width = size["latent_channels"], size["embed_dim"], size["projection_dim"]
     codes = size["num_embeddings"] * code + _conv(latent, code, 1) + _conv(code, latent, 1)
     reading = size["num_embeddings"] * code + (code + 1) * width

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config, is_number, short_repr
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.networks import activation, gated, layernorm, mlp, rmsnorm
-from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.towers import queried
-from archcli.load.huggingface.towers.beside import TowerSource, linear
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Mapped
+from archcli.load.huggingface.towers.source import TowerSource, linear
 from archcli.load.huggingface.whole.vit_like import vit_like
 
-SIZES = {
-    "num_mel_bins": 128,
-    "hidden_size": 1280,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 20,
-    "intermediate_size": 5120,
-    "activation_function": "gelu",
-    "max_source_positions": 1500,
-}
 WORDS = {
     "num_hidden_layers": "encoder_layers",
     "hidden_size": "d_model",
@@ -33,16 +21,16 @@ JOINED = 4
 
 def _whisper(source: TowerSource) -> tuple[Config, Mapped]:
     """Whisper's encoder, by its own words or the usual ones."""
-    config = source.part("audio_config", SIZES).with_words(**WORDS)
+    config = source.part("audio_config").with_words(**WORDS)
     config.ignore(*NO_FIGURE)
     front_end = {
         "kind": "convolved_spectrogram",
         "n_mels": config.size("num_mel_bins"),
         "positions": config.size("max_source_positions"),
-        "activation": activation(config, "activation_function"),
+        "activation": hf.activation(config, "activation_function"),
     }
-    ffn = mlp(config, config.size("intermediate_size"), "activation_function")
-    encoder = vit_like(config, front_end, attention={"bias": BIASED}, norm=layernorm(1e-5), ffn=ffn)
+    ffn = hf.mlp(config, config.size("intermediate_size"), "activation_function")
+    encoder = vit_like(config, front_end, attention={"bias": BIASED}, norm=hf.layernorm(1e-5), ffn=ffn)
     config.report_unread_keys()
     return config, encoder
 
@@ -60,7 +48,7 @@ def voxtral(source: TowerSource) -> Mapped:
     width = config.size("intermediate_size").value
     if width != JOINED * config.size("hidden_size").value:
         raise config.error("intermediate_size must be four times hidden_size: the class joins by it")
-    act = activation(source.whole, "projector_hidden_act", default="gelu")
+    act = hf.activation(source.whole, "projector_hidden_act", default="gelu")
     steps = [
         {"kind": "merge", "block": [JOINED, 1]},
         linear(source.width, bias=False),
@@ -78,7 +66,7 @@ def audioflamingo3(source: TowerSource) -> Mapped:
     _, encoder = _whisper(source)
     whole = source.whole
     whole.ignore("audio_frame_step", "audio_bos_token_id", "audio_eos_token_id", "rope_parameters")
-    act = activation(whole, "projector_hidden_act", default="gelu")
+    act = hf.activation(whole, "projector_hidden_act", default="gelu")
     bias = whole.flag("projector_bias", default=True)
     steps = [
         {"kind": "pool", "block": [2, 1]},
@@ -89,20 +77,9 @@ def audioflamingo3(source: TowerSource) -> Mapped:
     return {"part": "audio_tower", "model": encoder, "projector": steps}
 
 
-GLM_ASR = {
-    "hidden_size": 1280,
-    "intermediate_size": 5120,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 20,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 1500,
-    "num_mel_bins": 128,
-}
-
-
 def glmasr(source: TowerSource) -> Mapped:
     """GLM-ASR: Whisper's encoder with rotary positions; four vectors side by side through a perceptron."""
-    config = source.part("audio_config", GLM_ASR)
+    config = source.part("audio_config")
     heads, width = config.size("num_attention_heads"), config.size("hidden_size")
     config.only("num_key_value_heads", heads.value, default=heads.value)
     ffn = config.size("intermediate_size")
@@ -115,10 +92,10 @@ def glmasr(source: TowerSource) -> Mapped:
         "sinusoids": False,
     }
     attention = {"bias": BIASED, "position": half_turned(config, width.value // heads.value)}
-    encoder = vit_like(config, front_end, attention=attention, norm=layernorm(1e-5))
+    encoder = vit_like(config, front_end, attention=attention, norm=hf.layernorm(1e-5))
     config.report_unread_keys()
     out = source.width.value
-    act = activation(source.whole, "projector_hidden_act", default="gelu")
+    act = hf.activation(source.whole, "projector_hidden_act", default="gelu")
     steps = [
         {"kind": "merge", "block": [JOINED, 1]},
         linear(2 * out),
@@ -134,23 +111,9 @@ def half_turned(config: Config, head_dim: int) -> Mapped:
     if not isinstance(stated, dict) or stated.get("rope_type", "default") != "default":
         raise config.error("rope_parameters other than default are not supported")
     share = stated.get("partial_rotary_factor", config.get("partial_rotary_factor", default=0.5))
-    if not is_number(share) or not 0 < share <= 1:
-        raise config.error(f"partial_rotary_factor {short_repr(share)} is no share")
+    if not hf.is_number(share) or not 0 < share <= 1:
+        raise config.error(f"partial_rotary_factor {hf.short_repr(share)} is no share")
     return {"kind": "rope", "theta": stated.get("rope_theta", 10000.0), "rotary_dim": int(head_dim * share)}
-
-
-REALTIME = {
-    "hidden_size": 1280,
-    "intermediate_size": 5120,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_mel_bins": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 1500,
-    "rms_norm_eps": 1e-5,
-    "sliding_window": 750,
-    "head_dim": 64,
-}
 
 
 def voxtral_realtime(source: TowerSource) -> Mapped:
@@ -158,7 +121,7 @@ def voxtral_realtime(source: TowerSource) -> Mapped:
 
     A token's vector is added to that of the word written at its time.
     """
-    config, whole = source.part("audio_config", REALTIME).with_words(**WORDS), source.whole
+    config, whole = source.part("audio_config").with_words(**WORDS), source.whole
     config.ignore(*NO_FIGURE, "activation_function")
     heads, width = config.size("num_attention_heads"), config.size("head_dim")
     config.only("num_key_value_heads", heads.value, default=heads.value)
@@ -169,12 +132,12 @@ def voxtral_realtime(source: TowerSource) -> Mapped:
         "bias": BIASED,
         "causal": True,
         "window": config.size("sliding_window"),
-        "position": rope(config, width),
+        "position": hf.rope(config, width),
     }
-    network = gated(config, bias=["down"])
-    encoder = vit_like(config, front_end, attention=attention, norm=rmsnorm(config), ffn=network)
+    network = hf.gated(config, bias=["down"])
+    encoder = vit_like(config, front_end, attention=attention, norm=hf.rmsnorm(config), ffn=network)
     config.report_unread_keys()
-    act = activation(whole, "projector_hidden_act", default="gelu")
+    act = hf.activation(whole, "projector_hidden_act", default="gelu")
     steps = [
         {"kind": "merge", "block": [joined, 1]},
         linear(source.width, bias=False),
@@ -184,32 +147,18 @@ def voxtral_realtime(source: TowerSource) -> Mapped:
     return {"part": "audio_tower", "model": encoder, "projector": steps, "added": True}
 
 
-GRANITE = {
-    "input_dim": 160,
-    "num_layers": 10,
-    "hidden_dim": 1024,
-    "feedforward_mult": 4,
-    "num_heads": 8,
-    "dim_head": None,
-    "output_dim": 42,
-    "context_size": 200,
-    "max_pos_emb": 512,
-    "conv_kernel_size": 15,
-    "conv_expansion_factor": 2,
-}
 GRANITE_WORDS = {
     "num_hidden_layers": "num_layers",
     "hidden_size": "hidden_dim",
     "num_attention_heads": "num_heads",
 }
-QFORMER = {**queried.QFORMER, "encoder_hidden_size": 1408, "use_qformer_text_input": False}
 STACKED_RATE = 50
 """Frames of a second where two lie side by side."""
 
 
 def granite_speech(source: TowerSource) -> Mapped:
     """Granite Speech: Conformer layers in blocks of 200 frames, then a Q-Former on windows of 15."""
-    config = source.part("encoder_config", GRANITE).with_words(**GRANITE_WORDS)
+    config = source.part("encoder_config").with_words(**GRANITE_WORDS)
     config.ignore("dropout")
     config.only("cat_hidden_layers", None, default=None)
     encoder = _granite(config)
@@ -249,7 +198,7 @@ def _granite(config: Config) -> Mapped:
     }
     front_end = {"kind": "frames", "n_mels": config.size("input_dim"), "rate": STACKED_RATE}
     layer = {"kind": "conformer", "convolution": convolution}
-    norm = layernorm(1e-5)
+    norm = hf.layernorm(1e-5)
     encoder = vit_like(
         config, front_end, attention=attention, norm=norm, ffn=network, layer=layer, final_norm=False
     )
@@ -266,7 +215,7 @@ def _granite(config: Config) -> Mapped:
 def _granite_projector(source: TowerSource, encoder: Mapped) -> list[Mapped]:
     """A Q-Former on windows, and a linear layer."""
     whole = source.whole
-    config = source.part("projector_config", QFORMER)
+    config = source.part("projector_config")
     whole.ignore("initializer_range", "audio_token_index", "audio_token_id")
     config.ignore("hidden_dropout_prob", "attention_probs_dropout_prob", "max_position_embeddings")
     config.only("cross_attention_frequency", 1)
@@ -286,43 +235,20 @@ def _granite_projector(source: TowerSource, encoder: Mapped) -> list[Mapped]:
         "queries": window.value // rate.value,
         "n_layers": config.size("num_hidden_layers"),
         "n_heads": config.size("num_attention_heads"),
-        "norm": layernorm(config.number("layer_norm_eps")),
-        "ffn": mlp(config, config.size("intermediate_size"), "hidden_act"),
+        "norm": hf.layernorm(config.number("layer_norm_eps")),
+        "ffn": hf.mlp(config, config.size("intermediate_size"), "hidden_act"),
     }
     config.report_unread_keys()
     return [step, linear(source.width)]
 
 
-PHI4 = {
-    "hidden_size": 1024,
-    "intermediate_size": 1536,
-    "num_blocks": 24,
-    "num_attention_heads": 16,
-    "activation": "swish",
-    "chunk_size": -1,
-    "left_chunk": 18,
-    "ext_pw_out_channel": 1024,
-    "depthwise_separable_out_channel": 1024,
-    "depthwise_multiplier": 1,
-    "kernel_size": 3,
-    "conv_activation": "swish",
-    "input_size": 80,
-    "conv_glu_type": "swish",
-    "time_reduction": 8,
-    "bias_max_distance": 1000,
-    "bias_symmetric": False,
-    "nemo_activation": "relu",
-    "nemo_conv_channels": 1024,
-    "nemo_final_size": 10,
-    "downsample_rate": 1,
-}
 PHI4_FRAMES = 4000
 """The longest spectrogram that is not cut: 500 positions of eight frames."""
 
 
 def phi4(source: TowerSource) -> Mapped:
     """Phi-4-multimodal: Conformer layers with a bias for each distance; one of two perceptrons runs."""
-    config = source.part("audio_config", PHI4).with_words(num_hidden_layers="num_blocks")
+    config = source.part("audio_config").with_words(num_hidden_layers="num_blocks")
     config.ignore("dropout_rate", "feature_layer", "audio_token_id", "id2label", "problem_type", "left_chunk")
     width = config.size("hidden_size")
     config.only("chunk_size", -1)
@@ -334,11 +260,11 @@ def phi4(source: TowerSource) -> Mapped:
     network = {
         "kind": "glu",
         "d_ff": config.size("intermediate_size"),
-        "activation": activation(config, "activation"),
+        "activation": hf.activation(config, "activation"),
         "bias": True,
     }
     layer = {"kind": "conformer", "convolution": _phi4_convolution(config)}
-    encoder = vit_like(config, front_end, norm=layernorm(1e-5), ffn=network, layer=layer, final_norm=False)
+    encoder = vit_like(config, front_end, norm=hf.layernorm(1e-5), ffn=network, layer=layer, final_norm=False)
     bias = {
         "kind": "distances",
         "max_distance": config.size("bias_max_distance"),
@@ -365,8 +291,8 @@ def _phi4_convolution(config: Config) -> Mapped:
         "conv_bias": True,
         "causal": True,
         "norm": None,
-        "gate": activation(config, "conv_glu_type"),
-        "activation": activation(config, "conv_activation"),
+        "gate": hf.activation(config, "conv_glu_type"),
+        "activation": hf.activation(config, "conv_activation"),
         "gated_bias": True,
         "mixes": True,
         "overlong": True,
@@ -389,6 +315,6 @@ def _phi4_front(config: Config) -> Mapped:
         "n_mels": mels,
         "channels": [config.size("nemo_conv_channels").value] * layers,
         "separable": True,
-        "activation": activation(config, "nemo_activation"),
+        "activation": hf.activation(config, "nemo_activation"),
         "most": PHI4_FRAMES * reduction.value // 8,
     }

@@ -5,45 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from archcli.errors import ArchError
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.networks import activation, layernorm, mlp, rmsnorm
-from archcli.load.huggingface.parts.processing import PROCESSOR
-from archcli.load.huggingface.towers.beside import TowerSource, linear, merged
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Mapped
+from archcli.load.huggingface.towers.source import TowerSource, linear, merged
 from archcli.load.huggingface.whole.vit_like import patches, qkv_biases, vit_like
-from archcli.load.huggingface.whole.wave_like import DROPPED, PARAKEET, parakeet
+from archcli.load.huggingface.whole.wave_like import DROPPED, parakeet
 
-VISION: Mapped = {
-    "hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 16,
-    "num_attention_heads": 12,
-    "num_key_value_heads": 12,
-    "head_dim": 64,
-    "hidden_activation": "gelu_pytorch_tanh",
-    "rms_norm_eps": 1e-6,
-    "attention_bias": False,
-    "pooling_kernel_size": 3,
-    "patch_size": 16,
-    "position_embedding_size": 10240,
-    "standardize": False,
-}
-AUDIO: Mapped = {
-    "hidden_size": 1024,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 8,
-    "hidden_act": "silu",
-    "subsampling_conv_channels": [128, 32],
-    "conv_kernel_size": 5,
-    "residual_weight": 0.5,
-    "attention_chunk_size": 12,
-    "attention_context_left": 13,
-    "attention_context_right": 0,
-    "attention_logit_cap": 50.0,
-    "rms_norm_eps": 1e-6,
-    "gradient_clipping": 1e10,
-    "output_proj_dims": 1536,
-}
 NO_FIGURE = (
     "use_clipped_linears",
     "attention_invalid_logits_value",
@@ -66,11 +33,11 @@ WIDER = 4
 
 def vision(source: TowerSource) -> Mapped:
     """Patches with tables of rows and columns, sandwich norms, means of 3 x 3 patches, one matrix."""
-    config = source.part("vision_config", VISION)
+    config = source.part("vision_config")
     config.ignore(*NO_FIGURE, "rope_parameters", "rope_scaling")
     config.only("attention_bias", False)
     patch, n = config.size("patch_size").value, config.size("pooling_kernel_size").value
-    norm = rmsnorm(config)
+    norm = hf.rmsnorm(config)
     bare = {**norm, "weight": False}
     side = n * patch
     attention = {
@@ -86,7 +53,7 @@ def vision(source: TowerSource) -> Mapped:
     ffn = {
         "kind": "glu",
         "d_ff": config.size("intermediate_size"),
-        "activation": activation(config, "hidden_activation"),
+        "activation": hf.activation(config, "hidden_activation"),
     }
     encoder = vit_like(
         config,
@@ -127,7 +94,7 @@ def _theta(source: TowerSource) -> float:
     stated = source.whole.inner("vision_config", {}).get("rope_parameters", default=None)
     theta = stated.get("rope_theta", TURN) if isinstance(stated, dict) else TURN
     if not isinstance(theta, int | float) or theta <= 0:
-        raise source.whole.error(f"rope_theta {short_repr(theta)} of vision_config is no number above 0")
+        raise source.whole.error(f"rope_theta {hf.short_repr(theta)} of vision_config is no number above 0")
     return float(theta)
 
 
@@ -140,29 +107,31 @@ def _tokens(source: TowerSource, patch: int, pooled: int) -> int:
     same = {"patch_size": patch, "pooling_kernel_size": pooled}
     for key, value in same.items() if source.in_file else ():
         if source.processor.get(key, default=value) != value:
-            raise ArchError(f"{PROCESSOR}: {key} is not the {value} of vision_config")
+            raise ArchError(f"{hf.PROCESSOR}: {key} is not the {value} of vision_config")
     if not isinstance(stated, int) or stated not in TOKENS:
         allowed = ", ".join(map(str, TOKENS))
-        raise ArchError(f"{PROCESSOR}: max_soft_tokens must be one of {allowed}, not {short_repr(stated)}")
+        raise ArchError(
+            f"{hf.PROCESSOR}: max_soft_tokens must be one of {allowed}, not {hf.short_repr(stated)}"
+        )
     return stated
 
 
 def audio(source: TowerSource) -> Mapped:
     """Two convolutions, Conformer layers that see 12 tokens back, and two matrices."""
-    config = source.part("audio_config", AUDIO)
+    config = source.part("audio_config")
     config.ignore(*NO_FIGURE, "gradient_clipping")
-    width, norm = config.size("hidden_size"), rmsnorm(config)
+    width, norm = config.size("hidden_size"), hf.rmsnorm(config)
     network = {
         "kind": "mlp",
         "d_ff": width.derive(WIDER * width.value),
-        "activation": activation(config, "hidden_act"),
+        "activation": hf.activation(config, "hidden_act"),
     }
     layer = {
         "kind": "conformer",
         "convolution": {
             "kernel": config.size("conv_kernel_size"),
             "causal": True,
-            "activation": activation(config, "hidden_act"),
+            "activation": hf.activation(config, "hidden_act"),
             "norm": norm,
         },
         "normed": "both",
@@ -226,23 +195,6 @@ def _local(config: Config) -> Mapped:
     }
 
 
-RADIO: Mapped = {
-    "hidden_size": 1280,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 16,
-    "mlp_ratio": 4.0,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-6,
-    "use_swiglu_ffn": False,
-    "qkv_bias": True,
-    "layerscale_value": 1.0,
-    "num_channels": 3,
-    "patch_size": 16,
-    "image_size": 224,
-    "max_img_size": 2048,
-    "num_cls_tokens": 3,
-    "num_registers": 7,
-}
 RADIO_PLAIN = ("patch_dim", "video_patch_dim", "summary_idxs", "norm_mean", "norm_std", "image_size")
 """Keys that the class derives, and of pixels and of the answer of RADIO by itself."""
 SHUFFLED = 2
@@ -251,7 +203,7 @@ SHUFFLED = 2
 
 def nemotron_vision(source: TowerSource) -> Mapped:
     """Nemotron Omni: RADIO's encoder, 2 x 2 patches merged, normalized, through a perceptron of squares."""
-    whole, config = source.whole, source.part("vision_config", RADIO)
+    whole, config = source.whole, source.part("vision_config")
     whole.only("downsample_ratio", 0.5, default=0.5)
     whole.ignore("force_image_size", "video_pruning_rate")
     encoder, width = _radio(whole, config), config.size("hidden_size").value
@@ -261,7 +213,7 @@ def nemotron_vision(source: TowerSource) -> Mapped:
     leading = encoder["front_end"]["registers"]
     within: list[Mapped] = [{"kind": "drop", "number": leading}] if leading else []
     if source.text.get("num_nextn_predict_layers", 0):
-        within.append({"kind": "norm", "norm": layernorm(config.number("layer_norm_eps"))})
+        within.append({"kind": "norm", "norm": hf.layernorm(config.number("layer_norm_eps"))})
     inner = whole.size("projector_hidden_size", default=4096)
     return {
         "model": encoder,
@@ -277,7 +229,7 @@ def nemotron_audio(source: TowerSource) -> Mapped:
     A sound has a frame more than its length has steps of 10 ms.
     """
     unlike = {"attention_bias": False, "scale_input": False}
-    config = source.part("audio_config", {**PARAKEET, **unlike})
+    config = source.part("audio_config", {**hf.class_defaults("parakeet_encoder"), **unlike})
     config.ignore("num_key_value_heads", *DROPPED.split(), "sampling_rate")
     encoder = parakeet(config)
     inner, bias = config.size("projection_hidden_size"), config.flag("projection_bias")
@@ -318,7 +270,7 @@ def _radio(whole: Config, config: Config) -> Mapped:
         squared=True,
     )
     inner = int(width.value * config.number("mlp_ratio").value)
-    network = mlp(config, width.derive(inner), "hidden_act")
+    network = hf.mlp(config, width.derive(inner), "hidden_act")
     if config.flag("use_swiglu_ffn").value:
         thirds = (int(inner * 2 / 3) + 7) // 8 * 8
         network = {"kind": "glu", "d_ff": thirds, "activation": "silu", "bias": True}

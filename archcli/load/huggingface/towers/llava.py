@@ -6,43 +6,21 @@ from dataclasses import replace
 from math import isqrt
 from typing import Any
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped, bare
-from archcli.load.huggingface.parts.networks import activation, gated, layernorm
-from archcli.load.huggingface.parts.processing import saved_alone, whole_processor
-from archcli.load.huggingface.towers.beside import TowerSource, linear, merged, tiled
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Mapped
+from archcli.load.huggingface.towers.source import TowerSource, linear, merged, tiled
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
 
-CLIP_L = {
-    "intermediate_size": 4096,
-    "hidden_size": 1024,
-    "patch_size": 14,
-    "image_size": 336,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-}
 PINS = [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]]
 """The sizes that LLaVA-1.6 knows where a file states none."""
-PIXTRAL = {
-    "hidden_size": 1024,
-    "intermediate_size": 4096,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 1024,
-    "patch_size": 16,
-    "hidden_act": "gelu",
-    "rope_theta": 10000.0,
-}
 
 
-def pixtral(source: TowerSource, key: str, init: Mapped = PIXTRAL, merges: int = 1) -> tuple[Mapped, Mapped]:
+def pixtral(source: TowerSource, key: str, merges: int = 1) -> tuple[Mapped, Mapped]:
     """Pixtral's encoder and what it makes of an image: RMSNorm, gated networks, rotary rows and columns.
 
     Sides go up to whole tokens, of `merges` x `merges` patches.
     """
-    stated = source.whole.get(key, default={})
-    config = source.part(key, PIXTRAL if stated else init)
+    config = source.part(key, hf.class_defaults("pixtral"))
     config.ignore("head_dim", "rope_parameters")
     norm = {"kind": "rmsnorm", "eps": 1e-5}
     front_end = patches(config, bias=False, class_token=False, position="none", coordinates="grid", norm=norm)
@@ -52,39 +30,18 @@ def pixtral(source: TowerSource, key: str, init: Mapped = PIXTRAL, merges: int =
         front_end,
         attention={"bias": False, "position": position},
         norm=norm,
-        ffn=gated(config),
+        ffn=hf.gated(config),
         final_norm=False,
     )
     config.report_unread_keys()
-    longest = source.longest("size", bare(front_end["image_size"])[0])
+    longest = source.longest("size", hf.bare(front_end["image_size"])[0])
     sizing = {
         "kind": "longest",
         "longest": longest,
-        "patch": _token_side(source, bare(front_end["patch_size"])[0], merges),
+        "patch": _token_side(source, hf.bare(front_end["patch_size"])[0], merges),
         "breaks": True,
     }
     return encoder, sizing
-
-
-AYA = {
-    "model_type": "siglip_vision_model",
-    "hidden_size": 1152,
-    "intermediate_size": 4304,
-    "patch_size": 14,
-    "image_size": 384,
-    "num_hidden_layers": 26,
-    "num_attention_heads": 14,
-    "vision_use_head": False,
-}
-COHERE = {
-    "model_type": "siglip_vision_model",
-    "hidden_size": 1152,
-    "intermediate_size": 3072,
-    "image_size": 512,
-    "num_hidden_layers": 27,
-    "num_attention_heads": 12,
-}
-LIGHTON = {**PIXTRAL, "image_size": 1540, "patch_size": 14, "hidden_act": "silu"}
 
 
 def _token_side(source: TowerSource, patch: int, merges: int) -> int:
@@ -92,10 +49,10 @@ def _token_side(source: TowerSource, patch: int, merges: int) -> int:
 
     It overrules the image processor's own patch_size, where that is not by itself.
     """
-    if saved_alone(source.whole):
+    if hf.saved_alone(source.whole):
         side: int = _image_patch(source, patch)
         return side
-    stated = whole_processor(source.whole)
+    stated = hf.whole_processor(source.whole)
     usual = {"patch_size": 16, "spatial_merge_size": 1}
     if not usual.keys() & stated.data.keys():
         return patch * merges
@@ -111,7 +68,7 @@ def _image_patch(source: TowerSource, default: int) -> Any:
 
 def _perceptron(source: TowerSource, *, bias: Any = True) -> list[Mapped]:
     """Two linear layers with an activation between them."""
-    act = activation(source.whole, "projector_hidden_act", default="gelu")
+    act = hf.activation(source.whole, "projector_hidden_act", default="gelu")
     width = source.width
     return [linear(width, bias=bias), {"kind": "activation", "activation": act}, linear(width, bias=bias)]
 
@@ -122,7 +79,7 @@ def _taken(whole: Config, encoder: Mapped, layer: int = -2) -> Mapped:
     if isinstance(taken, list):
         # counted, and not run
         return {"token": None}
-    depth = sum(bare(group["n_layers"]) for group in encoder["groups"])
+    depth = sum(hf.bare(group["n_layers"]) for group in encoder["groups"])
     after = taken if taken >= 0 else depth + 1 + taken
     if not 0 <= after <= depth:
         raise whole.error(f"vision_feature_layer {taken} is none of {depth} layers")
@@ -153,18 +110,24 @@ def llava(source: TowerSource) -> Mapped:
     if isinstance(stated, dict) and stated.get("model_type") == "pixtral":
         encoder, sizing = pixtral(source, "vision_config")
     else:
-        encoder = source.encoder("vision_config", "clip_vision_model", CLIP_L)
+        encoder = source.encoder("vision_config", "clip_vision_model")
         sizing = {"kind": "fixed", "size": source.size(encoder["front_end"]["image_size"])}
     steps = [*drop, *_perceptron(source, bias=bias)]
     return {"model": encoder, "sizing": sizing, "projector": steps, **_taken(whole, encoder)}
 
 
-def _pinned(source: TowerSource, drop: list[Mapped], most: int = 0, layer: int = -2) -> Mapped:
-    encoder = source.encoder("vision_config", "clip_vision_model", CLIP_L)
+def _pinned(
+    source: TowerSource,
+    drop: list[Mapped],
+    most: int = 0,
+    layer: int = -2,
+    usual: str = "clip_vision_model",
+) -> Mapped:
+    encoder = source.encoder("vision_config", usual)
     stated = source.processor if source.in_file else source.whole
     pins = stated.get("image_grid_pinpoints", default=PINS)
     source.whole.ignore("image_grid_pinpoints", "use_image_newline_parameter")
-    tile = bare(source.size(encoder["front_end"]["image_size"]))[0]
+    tile = hf.bare(source.size(encoder["front_end"]["image_size"]))[0]
     bias = source.whole.flag("multimodal_projector_bias", default=True)
     return {
         "model": encoder,
@@ -198,8 +161,8 @@ def vipllava(source: TowerSource) -> Mapped:
         whole, data={key: whole.data[key] for key in whole.data if not key.endswith("_strategy")}
     )
     layers = _chosen(config, layer=whole.get("vision_feature_layers", default=[-2, -5, -8, -11, 6]))
-    encoder = source.encoder("vision_config", "clip_vision_model", CLIP_L)
-    norm = layernorm(whole.number("projector_layernorm_eps", default=1e-5))
+    encoder = source.encoder("vision_config", "clip_vision_model")
+    norm = hf.layernorm(whole.number("projector_layernorm_eps", default=1e-5))
     sizing = {"kind": "fixed", "size": source.size(encoder["front_end"]["image_size"])}
     steps = [*layers, {"kind": "norm", "norm": norm}, *_perceptron(source)]
     return {"model": encoder, "sizing": sizing, "projector": steps}
@@ -210,7 +173,7 @@ def video_llava(source: TowerSource) -> list[Mapped]:
     whole = source.whole
     whole.ignore("image_seq_length", "video_seq_length")
     drop, bias = _chosen(whole), whole.flag("multimodal_projector_bias", default=True)
-    encoder = source.encoder("vision_config", "clip_vision_model", {**CLIP_L, "image_size": 224})
+    encoder = source.encoder("vision_config", "clip_vision_model")
     sizing = {"kind": "fixed", "size": source.size(encoder["front_end"]["image_size"])}
     images = {"model": encoder, "sizing": sizing, "projector": [*drop, *_perceptron(source, bias=bias)]}
     return [images, {"model": encoder, "sizing": {"kind": "unknown"}}]
@@ -222,7 +185,7 @@ def aya_vision(source: TowerSource) -> Mapped:
     drop = _chosen(whole, "full", -1, several=False)
     eps = whole.number("adapter_layer_norm_eps", default=1e-6)
     inner = whole.size("alignment_intermediate_size", default=source.width)
-    return _gated(source, AYA, [*drop, merged(whole.size("downsample_factor", default=2))], inner, eps)
+    return _gated(source, [*drop, merged(whole.size("downsample_factor", default=2))], inner, eps)
 
 
 def cohere2_vision(source: TowerSource) -> Mapped:
@@ -230,26 +193,26 @@ def cohere2_vision(source: TowerSource) -> Mapped:
     whole = source.whole
     merge = merged(whole.size("downsample_factor", default=2))
     inner = whole.size("alignment_intermediate_size", default=36864)
-    tower = _gated(source, COHERE, [merge], inner)
+    tower = _gated(source, [merge], inner)
     if tower["sizing"]["kind"] == "canvas":
         tower["sizing"] |= {"nearest": "size", "least": 1}
     return tower
 
 
-def _gated(source: TowerSource, init: Mapped, steps: list[Mapped], inner: Any, eps: Any = None) -> Mapped:
+def _gated(source: TowerSource, steps: list[Mapped], inner: Any, eps: Any = None) -> Mapped:
     """SigLIP's patches in tiles, and a gated network whose gate and branch are halves of one matrix."""
-    encoder = source.encoder("vision_config", "siglip_vision_model", init)
+    encoder = source.encoder("vision_config", "siglip_vision_model")
     tile = source.size(encoder["front_end"]["image_size"])
-    if bare(inner) % 2:
+    if hf.bare(inner) % 2:
         raise source.whole.error("alignment_intermediate_size is odd: its halves are gate and branch")
-    normed = [] if eps is None else [{"kind": "norm", "norm": layernorm(eps)}]
-    network = {"kind": "gated", "d_ff": bare(inner) // 2, "width": source.width, "bias": True}
+    normed = [] if eps is None else [{"kind": "norm", "norm": hf.layernorm(eps)}]
+    network = {"kind": "gated", "d_ff": hf.bare(inner) // 2, "width": source.width, "bias": True}
     return {"model": encoder, "sizing": tiled(source, tile), "projector": [*steps, *normed, network]}
 
 
 def lighton_ocr(source: TowerSource) -> Mapped:
     """LightOnOCR: Mistral 3's projector, without biases and breaks."""
-    encoder, sizing = pixtral(source, "vision_config", LIGHTON)
+    encoder, sizing = pixtral(source, "vision_config")
     eps = source.text.get("rms_norm_eps", 1e-6)
     steps = [
         {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": eps}},
@@ -260,7 +223,7 @@ def lighton_ocr(source: TowerSource) -> Mapped:
         linear(source.width, bias=False),
     ]
     # its processor leaves patches to the image processor
-    patch = _image_patch(source, bare(encoder["front_end"]["patch_size"])[0])
+    patch = _image_patch(source, hf.bare(encoder["front_end"]["patch_size"])[0])
     return {"model": encoder, "sizing": {**sizing, "patch": patch, "breaks": False}, "projector": steps}
 
 
@@ -270,10 +233,10 @@ def llava_onevision(source: TowerSource) -> Mapped:
     most = str(ratio.value).removeprefix("anyres_max_")
     if not most.isdecimal():
         raise source.whole.error(f"vision_aspect_ratio {ratio.value!r} is not known", at=ratio.place)
-    tower = _pinned(source, _chosen(source.whole, "full", -1), int(most), -1)
+    tower = _pinned(source, _chosen(source.whole, "full", -1), int(most), -1, "siglip_vision_model")
     own = tower["model"]["front_end"]["image_size"]
     size = source.frame_size(own)
-    if bare(size) != bare(own):  # the class pools the tower's own rows and columns
+    if hf.bare(size) != hf.bare(own):  # the class pools the tower's own rows and columns
         return tower
     # rows and columns of a frame are halved, and one newline stands behind all frames
     return {**tower, "video": {"kind": "frames", "size": size, "pooled": 2, "ends": 1}}
@@ -297,15 +260,12 @@ def mistral3(source: TowerSource) -> Mapped:
     return {"model": encoder, "sizing": sizing, "projector": steps, **_taken(whole, encoder, -1)}
 
 
-SIGLIP = {"model_type": "siglip_vision_model"}
-
-
 def gemma3(source: TowerSource) -> Mapped:
     """Gemma 3: means of blocks of SigLIP's patches, normalized, through one matrix."""
-    encoder = source.encoder("vision_config", "siglip_vision_model", SIGLIP)
+    encoder = source.encoder("vision_config", "siglip_vision_model")
     count = source.whole.size("mm_tokens_per_image", default=256)
     front = encoder["front_end"]
-    side = bare(front["image_size"])[0] // bare(front["patch_size"])[0]
+    side = hf.bare(front["image_size"])[0] // hf.bare(front["patch_size"])[0]
     n = side // isqrt(count.value)
     eps = encoder["norm"]["eps"]
     steps = [
@@ -327,7 +287,7 @@ def t5gemma2(source: TowerSource) -> Mapped:
 
 def paligemma(source: TowerSource) -> Mapped:
     """PaliGemma: SigLIP's patches through one linear layer."""
-    encoder = source.encoder("vision_config", "siglip_vision_model", SIGLIP)
+    encoder = source.encoder("vision_config", "siglip_vision_model")
     source.whole.ignore("num_image_tokens")
     size = source.size(encoder["front_end"]["image_size"])
     # the class writes the whole file's width over the tower's own

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.decoder import groups
-from archcli.load.huggingface.parts.networks import activation, gated, layernorm, mlp, rmsnorm
-from archcli.load.huggingface.towers.beside import (
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Mapped
+from archcli.load.huggingface.towers.heard import BIASED, NO_FIGURE, WORDS, half_turned
+from archcli.load.huggingface.towers.source import (
     ROTARY,
     TowerSource,
     linear,
@@ -16,59 +15,32 @@ from archcli.load.huggingface.towers.beside import (
     multiples,
     still_patches,
 )
-from archcli.load.huggingface.towers.heard import BIASED, NO_FIGURE, WORDS, half_turned
 from archcli.load.huggingface.whole.vit_like import vit_like
 
-QWEN2_5: Mapped = {
-    "num_mel_bins": 128,
-    "encoder_layers": 32,
-    "encoder_attention_heads": 20,
-    "encoder_ffn_dim": 5120,
-    "d_model": 1280,
-    "activation_function": "gelu",
-    "max_source_positions": 1500,
-    "n_window": 100,
-    "output_dim": 3584,
-}
-QWEN3: Mapped = {
-    **QWEN2_5,
-    "n_window": 50,
-    "n_window_infer": 800,
-    "conv_chunksize": 500,
-    "downsample_hidden_size": 480,
-}
-QWEN3_ASR: Mapped = {
-    **QWEN3,
-    "encoder_layers": 24,
-    "encoder_attention_heads": 16,
-    "encoder_ffn_dim": 4096,
-    "d_model": 1024,
-    "max_position_embeddings": 13,
-}
-NORM = layernorm(1e-5)
+NORM = hf.layernorm(1e-5)
 OF_CHUNK = 13
 """Tokens of a chunk that Qwen3's classes reckon with, whatever its length."""
 LAYERS = 3
 """Convolutions of Qwen3-Omni, each of which halves the length."""
 
 
-def _whisper(source: TowerSource, defaults: Mapped) -> Config:
+def _whisper(source: TowerSource) -> Config:
     """The config of an encoder by Whisper's words."""
-    config = source.part("audio_config", defaults).with_words(**WORDS)
+    config = source.part("audio_config").with_words(**WORDS)
     config.ignore(*NO_FIGURE)
     return config
 
 
 def _encoder(config: Config, front_end: Mapped, window: int, bias: Any) -> Mapped:
     """Whisper's layers, whose tokens see those of their window; the last norm is a step of the projector."""
-    ffn = mlp(config, config.size("intermediate_size"), "activation_function")
+    ffn = hf.mlp(config, config.size("intermediate_size"), "activation_function")
     attention = {"kind": "patch_window", "side": window, "bias": bias}
     return vit_like(config, front_end, attention=attention, norm=NORM, ffn=ffn, final_norm=False)
 
 
 def qwen2_5_omni(source: TowerSource) -> Mapped:
     """Qwen2.5-Omni: chunks of 200 frames, which are windows too; means of two vectors are projected."""
-    config = _whisper(source, QWEN2_5)
+    config = _whisper(source)
     half = config.size("n_window").value
     front_end = {
         "kind": "chunked_spectrogram",
@@ -88,18 +60,20 @@ def qwen2_5_omni(source: TowerSource) -> Mapped:
 def qwen3_omni(source: TowerSource) -> Mapped:
     """Qwen3-Omni: three convolutions over chunks of 100 frames, windows of eight of them."""
     # the whole perceptron is a part of the class of the encoder
-    return _qwen3(source, QWEN3, within=4)
+    return _qwen3(source, within=4)
 
 
 def qwen3_asr(source: TowerSource) -> Mapped:
     """Qwen3-ASR: Qwen3-Omni's encoder with a perceptron behind it; short sounds are padded to a chunk."""
     source.whole.ignore("timestamp_token_id", "token_classification_bias", "initializer_range")
-    return _qwen3(source, QWEN3_ASR, within=1, whole=True)
+    return _qwen3(source, within=1, whole=True)
 
 
-def _qwen3(source: TowerSource, defaults: Mapped, *, within: int, **more: bool) -> Mapped:
+def _qwen3(source: TowerSource, *, within: int, **more: bool) -> Mapped:
     """Qwen3's encoder of sounds; `more` are fields of its front end."""
-    config = _whisper(source, defaults)
+    config = _whisper(source)
+    # of a pass over all chunks at once, which some of the classes state
+    config.ignore("max_source_positions", "conv_chunksize")
     chunk = 2 * config.size("n_window").value
     most = config.size("n_window_infer")
     if most.value < chunk:
@@ -123,41 +97,28 @@ def _qwen3(source: TowerSource, defaults: Mapped, *, within: int, **more: bool) 
     steps = [
         {"kind": "norm", "norm": NORM},
         linear(config.size("hidden_size")),
-        {"kind": "activation", "activation": activation(config, "activation_function")},
+        {"kind": "activation", "activation": hf.activation(config, "activation_function")},
         linear(config.size("output_dim")),
     ]
     config.report_unread_keys()
     return {"part": "audio_tower", "model": encoder, "projector": steps, "within": within}
 
 
-SPARK: Mapped = {
-    "patch_sizes": [16, 6, 5, 4],
-    "hidden_sizes": [256, 512, 1024, 2048],
-    "depths": [2, 2, 2, 2],
-    "num_hidden_layers": 4,
-    "mlp_ratio": 4.0,
-    "conv_kernel_size": 7,
-    "hidden_act": "gelu",
-    "rms_norm_eps": 1e-6,
-    "out_hidden_size": 8192,
-}
-
-
 def muse_spark(source: TowerSource) -> Mapped:
     """Muse Spark: a pyramid of causal convolutions over a wave of 24 kHz, and no layers."""
-    config = source.part("audio_config", SPARK)
+    config = source.part("audio_config")
     count = config.size("num_hidden_layers").value
     strides, widths, depths = (
         _stages(config, key, count) for key in ("patch_sizes", "hidden_sizes", "depths")
     )
-    out, norm, ratio = config.size("out_hidden_size"), rmsnorm(config), config.number("mlp_ratio")
+    out, norm, ratio = config.size("out_hidden_size"), hf.rmsnorm(config), config.number("mlp_ratio")
     if out.value != source.width.value:
         raise config.error("out_hidden_size must be the width of the language model", at=out.place)
     # int() as the class has it; a width below 1 has no matrix
     inner = [int(width * ratio.value) for width in widths]
     if min(inner) < 1:
         raise config.error("mlp_ratio leaves no width between the matrices", at=ratio.place)
-    act = activation(config, "hidden_act")
+    act = hf.activation(config, "hidden_act")
     front_end = {
         "kind": "wave_pyramid",
         "channels": widths[:-1],
@@ -187,22 +148,6 @@ def _stages(config: Config, key: str, count: int) -> list[int]:
     return listed
 
 
-DOTS3_VISION: Mapped = {
-    "hidden_size": 1536,
-    "intermediate_size": 4224,
-    "num_hidden_layers": 42,
-    "num_attention_heads": 24,
-    "num_channels": 3,
-    "patch_size": 14,
-    "hidden_act": "silu",
-    "moe_intermediate_size": 2112,
-    "spatial_merge_size": 2,
-    "rms_norm_eps": 1e-5,
-    "attention_bias": False,
-    "mlp_bias": False,
-    "num_local_experts": 64,
-    "router_scaling_factor": 1.0,
-}
 DOTS3_WORDS = {
     "hidden_size": "embed_dim",
     "num_attention_heads": "num_heads",
@@ -213,18 +158,6 @@ DOTS3_ADAPTER = {"adapter_in_dim": 1536, "adapter_out_dim": 5120, "adapter_merge
 """Sizes of what joins the tower, which have to be those of its neighbours."""
 PYRAMID = [-1] * 25 + [*range(4, 65, 4), 64]
 """Experts of each layer by default; a layer with -1 has a dense network."""
-DOTS3_AUDIO: Mapped = {
-    "hidden_size": 1280,
-    "intermediate_size": 5120,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 20,
-    "hidden_act": "silu",
-    "feature_size": 128,
-    "downsample_hidden_size": 480,
-    "attention_bias": True,
-    "adapter_input_size": 1280,
-    "adapter_out_dim": 5120,
-}
 DOTS3_RATE = {"sampling_rate": 16000, "hop_length": 160, "samples_per_token": 1280}
 """A hundred frames of a second, eight of them a token; others are not known."""
 DOTS3_CHUNK = 6000
@@ -233,9 +166,9 @@ DOTS3_CHUNK = 6000
 
 def dots3_vision(source: TowerSource) -> Mapped:
     """dots3 note: rotary positions, more experts in each of the last layers, 2 x 2 patches merged."""
-    config = source.part("vision_config", DOTS3_VISION).with_words(**DOTS3_WORDS)
+    config = source.part("vision_config").with_words(**DOTS3_WORDS)
     config.ignore("num_key_value_heads", "is_causal", "rope_parameters")
-    norm, width = rmsnorm(config, eps=1e-5), config.size("hidden_size").value
+    norm, width = hf.rmsnorm(config, eps=1e-5), config.size("hidden_size").value
     n, out = config.size("spatial_merge_size"), source.width.value
     for key, value in (("adapter_in_dim", width), ("adapter_out_dim", out), ("adapter_merge_size", n.value)):
         config.only(key, value, default=DOTS3_ADAPTER[key])
@@ -248,15 +181,15 @@ def dots3_vision(source: TowerSource) -> Mapped:
             "qk_norm": {"norm": norm, "per": "head"},
         },
         norm=norm,
-        ffn=gated(config, bias=config.flag("mlp_bias")),
+        ffn=hf.gated(config, bias=config.flag("mlp_bias")),
     )
     layer = encoder["groups"][0]["layer"]
     of_layers = [{**layer, "ffn": _dots3_experts(config, *pair) or layer["ffn"]} for pair in _pyramid(config)]
     config.report_unread_keys()
     return {
-        "model": {**encoder, "groups": groups(of_layers)},
+        "model": {**encoder, "groups": hf.groups(of_layers)},
         "sizing": multiples(source, config, 56 * 56, 28 * 28 * 1280),
-        "projector": merger(width * n.value**2, out, "gelu", norm=layernorm(1e-6), n=n),
+        "projector": merger(width * n.value**2, out, "gelu", norm=hf.layernorm(1e-6), n=n),
     }
 
 
@@ -277,7 +210,7 @@ def _pyramid(config: Config) -> list[tuple[int, int]]:
 def _own_experts(config: Config, layer: int, kind: Any, top_k: int) -> tuple[int, int]:
     """Experts of a layer of a kind, by its entry of per_layer_config or as all have them."""
     if kind not in ("dense", "sparse"):
-        raise config.error(f"mlp_layer_types {short_repr(kind)} is not supported")
+        raise config.error(f"mlp_layer_types {hf.short_repr(kind)} is not supported")
     entries = config.get("per_layer_config", default=None) or {}
     own = entries.get(str(layer), {}) if isinstance(entries, dict) else None
     if not isinstance(own, dict) or not own.keys() <= {"num_local_experts", "num_experts_per_tok"}:
@@ -305,13 +238,13 @@ def _dots3_experts(config: Config, number: int, top_k: int) -> Mapped | None:
         "scale": config.number("router_scaling_factor"),
         "correction": True,
     }
-    expert = gated(config, width="moe_intermediate_size")
+    expert = hf.gated(config, width="moe_intermediate_size")
     return {"kind": "moe", "n_experts": number, "top_k": top_k, "expert": expert, "router": router}
 
 
 def dots3_audio(source: TowerSource) -> Mapped:
     """dots3 note: three convolutions of up to a minute, rotary positions of half a head, a perceptron."""
-    config = source.part("audio_config", DOTS3_AUDIO)
+    config = source.part("audio_config")
     config.ignore("num_key_value_heads", "max_position_embeddings", "rope_parameters", "head_dim", "dropout")
     config.only("whisper_config", None, default=None)
     mels, channels = config.size("feature_size"), config.size("downsample_hidden_size").value
@@ -338,11 +271,11 @@ def dots3_audio(source: TowerSource) -> Mapped:
             "position": half_turned(config, width // heads),
         },
         norm=norm,
-        ffn=gated(config, bias=True),
+        ffn=hf.gated(config, bias=True),
     )
     config.report_unread_keys()
     steps = [
-        {"kind": "norm", "norm": layernorm(1e-5)},
+        {"kind": "norm", "norm": hf.layernorm(1e-5)},
         linear(source.width),
         {"kind": "activation", "activation": "gelu"},
         linear(source.width),

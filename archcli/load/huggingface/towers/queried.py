@@ -5,114 +5,13 @@ from __future__ import annotations
 from math import isqrt
 from typing import Any
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
-from archcli.load.huggingface.parts.decoder import groups
-from archcli.load.huggingface.parts.networks import ACTIVATIONS, activation, gated, layernorm, mlp, rmsnorm
-from archcli.load.huggingface.towers.beside import TowerSource, linear
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Mapped, gated
+from archcli.load.huggingface.towers.source import TowerSource, linear
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
 
-IDEFICS = {
-    "hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "num_channels": 3,
-    "image_size": 224,
-    "patch_size": 32,
-    "hidden_act": "gelu_pytorch_tanh",
-    "layer_norm_eps": 1e-6,
-}
-IDEFICS3 = {**IDEFICS, "hidden_size": 1152, "num_attention_heads": 16}
-PERCEIVER = {
-    "hidden_act": "silu",
-    "hidden_size": 4096,
-    "rms_norm_eps": 1e-6,
-    "resampler_n_latents": 64,
-    "resampler_depth": 3,
-    "resampler_n_heads": 16,
-    "resampler_head_dim": 96,
-    "num_key_value_heads": 4,
-}
-BLIP2 = {
-    "hidden_size": 1408,
-    "intermediate_size": 6144,
-    "num_hidden_layers": 39,
-    "num_attention_heads": 16,
-    "image_size": 224,
-    "patch_size": 14,
-    "num_channels": 3,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-6,
-    "qkv_bias": True,
-}
-QFORMER = {
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-12,
-    "cross_attention_frequency": 2,
-}
-KOSMOS2 = {
-    "hidden_size": 1024,
-    "intermediate_size": 4096,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 224,
-    "patch_size": 14,
-    "hidden_act": "quick_gelu",
-    "layer_norm_eps": 1e-5,
-}
-KOSMOS2_5 = {
-    "hidden_size": 1536,
-    "patch_embed_hidden_size": 768,
-    "intermediate_size": 3968,
-    "head_dim": 64,
-    "num_hidden_layers": 18,
-    "num_attention_heads": 24,
-    "dense_act_fn": "gelu_new",
-    "layer_norm_eps": 1e-6,
-    "max_num_patches": 4096,
-}
-BLIP = {
-    "hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "image_size": 384,
-    "patch_size": 16,
-    "num_channels": 3,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-5,
-}
-MOLMO2 = {
-    "hidden_size": 1152,
-    "intermediate_size": 4304,
-    "num_hidden_layers": 25,
-    "num_attention_heads": 16,
-    "head_dim": 72,
-    "hidden_act": "gelu_pytorch_tanh",
-    "layer_norm_eps": 1e-6,
-    "image_size": [378, 378],
-    "patch_size": 14,
-    "num_channels": 3,
-    "attention_bias": True,
-}
-ADAPTER = {
-    "vision_feature_layer": [24, 18],
-    "hidden_size": 1152,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 16,
-    "head_dim": 72,
-    "attention_bias": True,
-    "hidden_act": "silu",
-    "intermediate_size": 18944,
-    "text_hidden_size": 3584,
-    "mlp_bias": False,
-}
+COLOURS = {"num_channels": 3}
+"""The channels that BLIP's classes take for granted."""
 QFORMER_PLAIN = (
     "vocab_size",
     "hidden_dropout_prob",
@@ -129,7 +28,7 @@ QFORMER_PLAIN = (
 
 def idefics_vision(config: Config) -> Mapped:
     """SigLIP's encoder as Idefics has it: images of any size, places by their share of a side."""
-    norm = layernorm(config.number("layer_norm_eps"))
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     encoder = vit_like(config, patches(config, class_token=False), norm=norm)
     config.report_unread_keys()
     return encoder
@@ -137,15 +36,15 @@ def idefics_vision(config: Config) -> Mapped:
 
 def idefics2(source: TowerSource) -> Mapped:
     """Idefics2: a gated network, then latents that read all patches and themselves."""
-    encoder = idefics_vision(source.part("vision_config", IDEFICS))
-    config = source.part("perceiver_config", PERCEIVER)
+    encoder = idefics_vision(source.part("vision_config"))
+    config = source.part("perceiver_config")
     width = config.size("hidden_size")
-    if width.value != bare(source.width):
+    if width.value != hf.bare(source.width):
         what = f"hidden_size {width} of perceiver_config is not that of the language model"
         raise source.whole.error(what, at=width.place)
     inner = source.text.get("intermediate_size", 14336)
     act = source.text.get("hidden_act", "silu")
-    norm = rmsnorm(config)
+    norm = hf.rmsnorm(config)
     layer = {
         "kind": "perceiver",
         "norm": norm,
@@ -155,7 +54,7 @@ def idefics2(source: TowerSource) -> Mapped:
             "n_kv_heads": config.size("num_key_value_heads"),
             "head_dim": config.size("resampler_head_dim"),
         },
-        "ffn": {"kind": "glu", "d_ff": 4 * width.value, "activation": activation(config, "hidden_act")},
+        "ffn": {"kind": "glu", "d_ff": 4 * width.value, "activation": hf.activation(config, "hidden_act")},
     }
     queries = {
         "kind": "queries",
@@ -170,9 +69,9 @@ def idefics2(source: TowerSource) -> Mapped:
 
 def named(source: TowerSource, act: Any) -> Any:
     """archcli's kind of an activation function that the text part states."""
-    if not isinstance(act, str) or act not in ACTIVATIONS:
-        raise source.whole.error(f"activation {short_repr(act)} is not supported")
-    return ACTIVATIONS[act]
+    if not isinstance(act, str) or act not in hf.ACTIVATIONS:
+        raise source.whole.error(f"activation {hf.short_repr(act)} is not supported")
+    return hf.ACTIVATIONS[act]
 
 
 def _between(source: TowerSource) -> Mapped:
@@ -192,12 +91,12 @@ def aria(source: TowerSource) -> Mapped:
     """Aria: as many queries as patches call for read them once, then a perceptron."""
     whole = source.whole
     whole.only("vision_feature_layer", -1, default=-1)
-    encoder = idefics_vision(source.part("vision_config", IDEFICS3))
+    encoder = idefics_vision(source.part("vision_config"))
     table = whole.value("projector_patch_to_query_dict", default={"1225": 128, "4900": 256})
     queries = _queries(whole, table)
     most = max(number for _, number in queries)
     whole.only("max_value_projector_patch_to_query_dict", most, default=most)
-    norm, attention = layernorm(1e-5), bare(encoder["groups"][0]["layer"]["attention"])
+    norm, attention = hf.layernorm(1e-5), hf.bare(encoder["groups"][0]["layer"]["attention"])
     steps = [
         {"kind": "reading", "n_heads": attention["n_heads"], "norm": norm, "queries": queries},
         {"kind": "norm", "norm": norm},
@@ -209,7 +108,7 @@ def aria(source: TowerSource) -> Mapped:
         raise whole.error("images are split by a rule that is not known (split_image)")
     side, patch = source.processor.get("max_image_size"), encoder["front_end"]["patch_size"]
     if not source.in_file:
-        side = _side_read(bare(patch)[0], {read for read, _ in queries})
+        side = _side_read(hf.bare(patch)[0], {read for read, _ in queries})
         source.note(f"its longer side becomes {side:,} pixels, in a square")
     sizing = {"kind": "fixed", "size": [side, side]}
     return {"model": {**encoder, "final_norm": True}, "sizing": sizing, "projector": steps}
@@ -224,7 +123,7 @@ def _side_read(patch: int, counts: set[int]) -> int:
 def _queries(whole: Config, table: ConfigValue[Any]) -> list[list[int]]:
     """Numbers of patches and of queries, from an object whose keys are the first."""
     if not isinstance(table.value, dict) or not table.value:
-        what = f"projector_patch_to_query_dict must be a mapping, not {short_repr(table.value)}"
+        what = f"projector_patch_to_query_dict must be a mapping, not {hf.short_repr(table.value)}"
         raise whole.error(what, at=table.place)
     pairs = []
     for patches_read, number in table.value.items():
@@ -236,7 +135,7 @@ def _queries(whole: Config, table: ConfigValue[Any]) -> list[list[int]]:
 
 def blip_vision(config: Config) -> Mapped:
     """The encoder of BLIP-2 and InstructBLIP: keys have a bias where queries and values have one."""
-    norm = layernorm(config.number("layer_norm_eps"))
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     bias = True if config.flag("qkv_bias").value else ["o"]
     encoder = vit_like(config, patches(config), attention={"bias": bias}, norm=norm)
     config.report_unread_keys()
@@ -246,13 +145,13 @@ def blip_vision(config: Config) -> Mapped:
 def qformer(source: TowerSource, config: Config) -> Mapped:
     """The step of a Q-Former: layers of BERT whose queries read an image in every n-th of them."""
     config.ignore(*QFORMER_PLAIN)
-    norm = layernorm(config.number("layer_norm_eps"))
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     heads = {"n_heads": config.size("num_attention_heads"), "bias": True}
     layer = {
         "kind": "post_norm",
         "norm": norm,
         "attention": {"kind": "mha", **heads, "causal": False},
-        "ffn": mlp(config, config.size("intermediate_size"), "hidden_act"),
+        "ffn": hf.mlp(config, config.size("intermediate_size"), "hidden_act"),
     }
     crossing = {**layer, "cross_attention": {"kind": "cross", **heads}}
     every = config.size("cross_attention_frequency").value
@@ -262,14 +161,14 @@ def qformer(source: TowerSource, config: Config) -> Mapped:
         "number": source.whole.size("num_query_tokens", default=32),
         "width": config.size("hidden_size"),
         "norm": norm,
-        "groups": groups(layers),
+        "groups": hf.groups(layers),
     }
 
 
 def blip2(source: TowerSource) -> Mapped:
     """BLIP-2: a Q-Former's queries read the patches, then a linear layer."""
-    encoder = blip_vision(source.part("vision_config", BLIP2))
-    config = source.part("qformer_config", QFORMER)
+    encoder = blip_vision(source.part("vision_config", COLOURS))
+    config = source.part("qformer_config")
     config.only("use_qformer_text_input", False, default=False)
     source.whole.ignore("image_text_hidden_size", "use_decoder_only_language_model")
     steps = [qformer(source, config), linear(source.width)]
@@ -284,7 +183,7 @@ def instructblip(source: TowerSource) -> Mapped:
     Its layers have a second network, of the instruction's tokens.
     """
     tower = blip2(source)
-    config = source.part("qformer_config", QFORMER)
+    config = source.part("qformer_config")
     width, inner = config.size("hidden_size").value, config.size("intermediate_size").value
     for group in tower["projector"][0]["groups"]:
         for layer in group.get("pattern", [group.get("layer")]):
@@ -305,8 +204,8 @@ def instructblip(source: TowerSource) -> Mapped:
 
 def kosmos2(source: TowerSource) -> Mapped:
     """Kosmos-2: CLIP's encoder, normalized, a linear layer, and queries that read its vectors once."""
-    config = source.part("vision_config", KOSMOS2)
-    norm = layernorm(config.number("layer_norm_eps"))
+    config = source.part("vision_config")
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     encoder = vit_like(config, patches(config, bias=False, norm=norm, resize=None), norm=norm)
     config.report_unread_keys()
     heads = source.text.get("attention_heads", 32)
@@ -319,7 +218,7 @@ def kosmos2(source: TowerSource) -> Mapped:
 
 def kosmos2_5(source: TowerSource) -> Mapped:
     """Kosmos-2.5: Pix2Struct's encoder, whose images are patches padded to one number."""
-    config = source.part("vision_config", KOSMOS2_5)
+    config = source.part("vision_config")
     config.ignore("dropout_rate")
     width, norm = config.size("hidden_size"), {"kind": "rmsnorm", "eps": config.number("layer_norm_eps")}
     front_end = {
@@ -345,8 +244,8 @@ def kosmos2_5(source: TowerSource) -> Mapped:
 
 def blip(source: TowerSource) -> Mapped:
     """BLIP: an encoder that cross attention of the language model reads."""
-    config = source.part("vision_config", BLIP)
-    encoder = vit_like(config, patches(config), norm=layernorm(config.number("layer_norm_eps")))
+    config = source.part("vision_config", COLOURS)
+    encoder = vit_like(config, patches(config), norm=hf.layernorm(config.number("layer_norm_eps")))
     config.report_unread_keys()
     source.whole.ignore("image_text_hidden_size", "logit_scale_init_value", "label_smoothing")
     why = "cross attention of the language model reads it, and no token stands in the prompt"
@@ -355,10 +254,10 @@ def blip(source: TowerSource) -> Mapped:
 
 def molmo2(source: TowerSource) -> Mapped:
     """Molmo 2: vectors of several layers, pooled by attention in blocks, through a gated network."""
-    config = source.part("vision_config", MOLMO2)
-    adapter = source.part("adapter_config", ADAPTER)
+    config = source.part("vision_config")
+    adapter = source.part("adapter_config")
     config.ignore("num_key_value_heads", "num_position_embeddings")
-    norm = layernorm(config.number("layer_norm_eps"))
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     front_end = patches(config, class_token=False, flat=True, resize=None)
     attention = {"bias": config.flag("attention_bias"), "head_dim": config.size("head_dim")}
     encoder = vit_like(config, front_end, attention=attention, norm=norm, final_norm=False)
@@ -378,7 +277,7 @@ def molmo2(source: TowerSource) -> Mapped:
         "kind": "gated",
         "d_ff": adapter.size("intermediate_size"),
         "width": adapter.size("text_hidden_size"),
-        "activation": activation(adapter, "hidden_act"),
+        "activation": hf.activation(adapter, "hidden_act"),
         "bias": adapter.flag("mlp_bias"),
     }
     steps: list[Mapped] = [{"kind": "layers", "number": len(layers.value)}, pool, network]
@@ -391,10 +290,10 @@ def _plain_molmo2(config: Config, encoder: Mapped) -> None:
     heads = config.value("num_key_value_heads", default=config.size("num_attention_heads").value)
     if heads.value != config.size("num_attention_heads").value:
         raise config.error("num_key_value_heads other than num_attention_heads is not known", at=heads.place)
-    sides, patch = bare(encoder["front_end"]["image_size"]), bare(encoder["front_end"]["patch_size"])
+    sides, patch = hf.bare(encoder["front_end"]["image_size"]), hf.bare(encoder["front_end"]["patch_size"])
     places = (sides[0] // patch[0]) * (sides[1] // patch[1])
     stated = config.value("num_position_embeddings", default=places)
     if stated.value != places:
-        what = f"num_position_embeddings {short_repr(stated.value)} is not the number of patches {places}"
+        what = f"num_position_embeddings {hf.short_repr(stated.value)} is not the number of patches {places}"
         raise config.error(what, at=stated.place)
     config.report_unread_keys()

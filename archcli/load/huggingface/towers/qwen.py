@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from math import isqrt
 from typing import Any
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.decoder import groups
-from archcli.load.huggingface.parts.networks import activation, gated, layernorm, mlp
-from archcli.load.huggingface.towers.beside import (
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Mapped, groups
+from archcli.load.huggingface.towers.source import (
     NO_FIGURE,
     NOTHING,
     OF_QWEN,
@@ -26,95 +24,12 @@ from archcli.load.huggingface.towers.beside import (
 )
 from archcli.load.huggingface.whole.vit_like import sides, vit_like
 
-COMMON = {
-    "in_channels": 3,
-    "patch_size": 14,
-    "spatial_merge_size": 2,
-    "temporal_patch_size": 2,
-}
-QWEN2 = {
-    "depth": 32,
-    "embed_dim": 1280,
-    "hidden_size": 3584,
-    "hidden_act": "quick_gelu",
-    "mlp_ratio": 4,
-    "num_heads": 16,
-    **COMMON,
-}
-QWEN2_5 = {
-    "depth": 32,
-    "hidden_size": 3584,
-    "hidden_act": "silu",
-    "intermediate_size": 3420,
-    "num_heads": 16,
-    **COMMON,
-    "window_size": 112,
-    "out_hidden_size": 3584,
-    "fullatt_block_indexes": [7, 15, 23, 31],
-}
-QWEN3 = {
-    "depth": 27,
-    "hidden_size": 1152,
-    "hidden_act": "gelu_pytorch_tanh",
-    "intermediate_size": 4304,
-    "num_heads": 16,
-    **COMMON,
-    "patch_size": 16,
-    "out_hidden_size": 3584,
-    "num_position_embeddings": 2304,
-    "deepstack_visual_indexes": [8, 16, 24],
-}
-LFM3 = {
-    "hidden_size": 1024,
-    "intermediate_size": 2560,
-    **COMMON,
-    "patch_size": 16,
-    "num_hidden_layers": 14,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 8,
-    "conv_kernel_size": 3,
-    "norm_eps": 1e-5,
-}
-QWEN3_5 = {**QWEN3, "deepstack_visual_indexes": []}
-GLM = {
-    "depth": 24,
-    "hidden_size": 1536,
-    "hidden_act": "silu",
-    "attention_bias": False,
-    "num_heads": 12,
-    "image_size": 336,
-    "out_hidden_size": 4096,
-    "intermediate_size": 13696,
-    "rms_norm_eps": 1e-5,
-    **COMMON,
-}
-GLM_OCR = {
-    **GLM,
-    "hidden_size": 1024,
-    "attention_bias": True,
-    "num_heads": 16,
-    "out_hidden_size": 1536,
-    "intermediate_size": 4096,
-}
-GLM5 = {**GLM_OCR, "projection_intermediate_size": 10240, "swiglu_limit": 10.0}
-EXAONE = {**QWEN2_5, "hidden_size": 3584, "num_key_value_heads": 8}
-KIMI = {
-    "patch_size": 14,
-    "pos_emb_height": 64,
-    "pos_emb_width": 64,
-    "num_attention_heads": 16,
-    "num_hidden_layers": 27,
-    "hidden_size": 1152,
-    "intermediate_size": 4304,
-    "hidden_act": "gelu_pytorch_tanh",
-    "merge_kernel_size": [2, 2],
-}
 FRAME_AREAS = (128 * 28 * 28, 768 * 28 * 28)
 """Least and most pixels of a frame of Qwen2-VL's videos."""
 
 
-def _tower(source: TowerSource, defaults: Mapping[str, Any]) -> Config:
-    config = source.part("vision_config", defaults).with_words(**OF_QWEN)
+def _tower(source: TowerSource, unstated: Mapping[str, Any] = NOTHING) -> Config:
+    config = source.part("vision_config", unstated).with_words(**OF_QWEN)
     config.ignore(*NO_FIGURE)
     return config
 
@@ -128,16 +43,16 @@ def _video(source: TowerSource, config: Config, least: int, most: int, *, of_all
 
 def qwen2_vl(source: TowerSource) -> Mapped:
     """Qwen2-VL: LayerNorm, plain networks, rotary rows and columns, no table of positions."""
-    config = _tower(source, QWEN2)
+    config = _tower(source)
     width, n = config.size("embed_dim"), config.size("spatial_merge_size").value
-    norm = layernorm(1e-6)
+    norm = hf.layernorm(1e-6)
     ratio = config.number("mlp_ratio").value
     encoder = vit_like(
         config,
         still_patches(config, bias=False),
         attention={"position": ROTARY},
         norm=norm,
-        ffn=mlp(config, width.derive(int(width.value * ratio)), "hidden_act"),
+        ffn=hf.mlp(config, width.derive(int(width.value * ratio)), "hidden_act"),
         final_norm=False,
     )
     steps = merger(width.value * n * n, config.size("hidden_size"), "gelu", norm=norm, n=n)
@@ -149,12 +64,12 @@ def qwen2_vl(source: TowerSource) -> Mapped:
 
 def qwen2_5_vl(source: TowerSource) -> Mapped:
     """Qwen2.5-VL: RMSNorm, gated networks, windows in all layers but a few."""
-    return _in_windows(source, _tower(source, QWEN2_5))
+    return _in_windows(source, _tower(source))
 
 
 def exaone4_5(source: TowerSource) -> Mapped:
     """EXAONE 4.5: Qwen2.5-VL's encoder with fewer heads of keys and values."""
-    config = _tower(source, EXAONE)
+    config = _tower(source)
     return _in_windows(source, config, {"kind": "gqa", "n_kv_heads": config.size("num_key_value_heads")})
 
 
@@ -168,7 +83,7 @@ def _in_windows(source: TowerSource, config: Config, heads: Mapping[str, Any] = 
         still_patches(config, bias=False),
         attention={"position": ROTARY, **heads},
         norm=norm,
-        ffn=gated(config, bias=True),
+        ffn=hf.gated(config, bias=True),
         final_norm=False,
     )
     whole = encoder["groups"][0]["layer"]
@@ -199,11 +114,11 @@ def _runs(layers: list[Mapped]) -> list[Mapped]:
     return groups
 
 
-def _qwen3(source: TowerSource, defaults: Mapping[str, Any]) -> Mapped:
+def _qwen3(source: TowerSource, unstated: Mapping[str, Any] = NOTHING) -> Mapped:
     """Qwen3-VL's encoder, with a square table of positions that is resized to each image."""
-    config = _tower(source, defaults)
+    config = _tower(source, unstated)
     width, n = config.size("hidden_size"), config.size("spatial_merge_size").value
-    places, norm = config.size("num_position_embeddings"), layernorm(1e-6)
+    places, norm = config.size("num_position_embeddings"), hf.layernorm(1e-6)
     side = isqrt(places.value)
     if side * side != places.value:
         raise config.error(f"num_position_embeddings {places} is no square", at=places.place)
@@ -226,12 +141,12 @@ def _qwen3(source: TowerSource, defaults: Mapping[str, Any]) -> Mapped:
 
 def qwen3_vl(source: TowerSource) -> Mapped:
     """Qwen3-VL: three layers more are merged, each by a merger of its own (deepstack)."""
-    return _qwen3(source, QWEN3)
+    return _qwen3(source)
 
 
 def qwen3_5(source: TowerSource) -> Mapped:
     """Qwen3.5: Qwen3-VL's encoder without deepstack."""
-    return _qwen3(source, QWEN3_5)
+    return _qwen3(source, {"deepstack_visual_indexes": []})
 
 
 def _glm(source: TowerSource, config: Config, encoder: Mapped, network: Mapped) -> Mapped:
@@ -251,23 +166,23 @@ def _glm_steps(config: Config, network: Mapped) -> list[Mapped]:
         merged(config.size("spatial_merge_size").value),
         linear(out),
         linear(out, bias=False),
-        {"kind": "norm", "norm": layernorm(1e-5)},
+        {"kind": "norm", "norm": hf.layernorm(1e-5)},
         {"kind": "activation", "activation": "gelu"},
         {
             "kind": "network",
-            "ffn": {"kind": "glu", "activation": activation(config, "hidden_act"), **network},
+            "ffn": {"kind": "glu", "activation": hf.activation(config, "hidden_act"), **network},
         },
     ]
 
 
 def glm4v(source: TowerSource) -> Mapped:
     """GLM-4.1V: a table of positions and rotary ones, networks as wide as what is merged."""
-    config = _tower(source, GLM)
+    config = _tower(source)
     norm = {"kind": "rmsnorm", "eps": config.number("rms_norm_eps")}
     front_end = still_patches(config, position="learned", norm=norm, norms_patches=True)
     front_end["image_size"] = [config.size("image_size").value] * 2
     bias = ["q", "k", "v"] if config.flag("attention_bias").value else False
-    act, width = activation(config, "hidden_act"), config.size("out_hidden_size")
+    act, width = hf.activation(config, "hidden_act"), config.size("out_hidden_size")
     encoder = vit_like(
         config,
         front_end,
@@ -280,7 +195,7 @@ def glm4v(source: TowerSource) -> Mapped:
 
 def glm_ocr(source: TowerSource) -> Mapped:
     """GLM-OCR: rotary positions alone, queries and keys normalized, no norm on patches."""
-    config = _tower(source, GLM_OCR)
+    config = _tower(source)
     encoder, out = _normed_glm(config), config.size("out_hidden_size")
     return _glm(source, config, encoder, {"d_ff": out.derive(out.value * config.size("in_channels").value)})
 
@@ -293,13 +208,13 @@ def _normed_glm(config: Config, **network: Any) -> Mapped:
         still_patches(config),
         attention={"position": ROTARY, "bias": bias, "qk_norm": {"norm": norm, "per": "head"}},
         norm=norm,
-        ffn={**gated(config, bias=bias), **network},
+        ffn={**hf.gated(config, bias=bias), **network},
     )
 
 
 def glm5_next(source: TowerSource) -> Mapped:
     """GLM-5.3: GLM-OCR's encoder, clipped networks, images padded to whole tokens between two numbers."""
-    config, stated = _tower(source, GLM5), source.processor
+    config, stated = _tower(source), source.processor
     limit = {"limit": config.number("swiglu_limit")}
     steps = _glm_steps(config, {"d_ff": config.size("projection_intermediate_size"), **limit})
     least, most = (stated.size(f"{which}_image_tokens") for which in ("min", "max"))
@@ -321,8 +236,10 @@ def kimi(source: TowerSource) -> Mapped:
     }
     whole = source.whole
     places = whole.places.inner("vision_config")
-    config = Config({**KIMI, **renamed}, places, notes=whole.notes, reader=whole.reader)
-    patch, norm = config.size("patch_size").value, layernorm(1e-5)
+    config = Config(
+        {**source.defaults("vision_config"), **renamed}, places, notes=whole.notes, reader=whole.reader
+    )
+    patch, norm = config.size("patch_size").value, hf.layernorm(1e-5)
     table = [config.size("pos_emb_height").value * patch, config.size("pos_emb_width").value * patch]
     front_end = {
         "kind": "patches",
@@ -365,7 +282,7 @@ def _padded(source: TowerSource, patch: int, n: int) -> Mapped:
 
 def lfm3_vl(source: TowerSource) -> Mapped:
     """LFM3-VL: gated convolutions over patches in most layers, no norm behind them, a merger."""
-    config, whole = source.part("vision_config", LFM3), source.whole
+    config, whole = source.part("vision_config"), source.whole
     config.ignore(*NO_FIGURE)
     norm, n = {"kind": "rmsnorm", "eps": config.number("norm_eps")}, config.size("spatial_merge_size").value
     heads = {"kind": "gqa", "n_kv_heads": config.size("num_key_value_heads"), "bias": False}
@@ -386,10 +303,10 @@ def lfm3_vl(source: TowerSource) -> Mapped:
         raise config.error(f"layer_types must be {' or '.join(kinds)}", at=config.place("layer_types"))
     bias = whole.flag("projector_bias", default=True)
     steps = [
-        {"kind": "norm", "norm": layernorm(1e-6)},
+        {"kind": "norm", "norm": hf.layernorm(1e-6)},
         merged(n),
         linear(whole.size("projector_hidden_size", default=4096), bias=bias),
-        {"kind": "activation", "activation": activation(whole, "projector_hidden_act", default="gelu")},
+        {"kind": "activation", "activation": hf.activation(whole, "projector_hidden_act", default="gelu")},
         linear(source.width, bias=bias),
     ]
     config.report_unread_keys()

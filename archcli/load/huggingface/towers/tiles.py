@@ -4,72 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import ConfigValue, Mapped, bare
-from archcli.load.huggingface.parts.networks import activation, gated, layernorm, rmsnorm
-from archcli.load.huggingface.towers.beside import TowerSource, linear, merged, tiled
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, ConfigValue, Mapped
+from archcli.load.huggingface.towers.source import TowerSource, linear, merged, tiled
 from archcli.load.huggingface.whole.vit_like import patches, vit_like
 
-INTERNVL = {
-    "hidden_size": 1024,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "attention_bias": False,
-    "use_qk_norm": False,
-    "intermediate_size": 4096,
-    "hidden_act": "gelu",
-    "norm_type": "layer_norm",
-    "layer_norm_eps": 1e-6,
-    "image_size": [448, 448],
-    "patch_size": [14, 14],
-    "num_channels": 3,
-    "use_mask_token": False,
-    "use_absolute_position_embeddings": True,
-    "layer_scale_init_value": 0.1,
-    "use_mean_pooling": True,
-}
-OF_CHAT = {
-    "hidden_size": 3200,
-    "num_attention_heads": 25,
-    "num_hidden_layers": 48,
-    "intermediate_size": 12800,
-    "image_size": 224,
-    "patch_size": 14,
-    "qkv_bias": False,
-    "qk_normalization": True,
-    "norm_type": "rms_norm",
-}
-"""Defaults of the class in InternVL's repositories."""
 CHAT_PLAIN = ("drop_path_rate", "dropout", "use_flash_attn", "use_bfloat16", "use_fa3")
 CHAT_ADAPTERS = ("use_backbone_lora", "use_llm_lora", "pad2square", "system_message")
-SMOLVLM = {
-    "hidden_size": 1152,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 224,
-    "patch_size": 32,
-    "hidden_act": "gelu_pytorch_tanh",
-    "layer_norm_eps": 1e-6,
-}
-LLAMA4 = {
-    "hidden_size": 768,
-    "hidden_act": "gelu",
-    "num_hidden_layers": 34,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "intermediate_size": 5632,
-    "image_size": 448,
-    "patch_size": 14,
-    "norm_eps": 1e-5,
-    "pixel_shuffle_ratio": 0.5,
-    "projector_input_dim": 4096,
-    "projector_output_dim": 4096,
-    "vision_output_dim": 7680,
-    "multi_modal_projector_bias": False,
-    "rope_theta": 10000.0,
-}
 
 
 def _ratio(config: Config, key: str, default: float) -> int:
@@ -83,8 +24,8 @@ def _ratio(config: Config, key: str, default: float) -> int:
 
 def _frames(encoder: Mapped, size: Any, n: int) -> Mapped | None:
     """Frames of one size; None for sizes whose patches are no whole blocks of n x n, which classes refuse."""
-    patch = bare(encoder["front_end"]["patch_size"])
-    for side, of_patch in zip(bare(size), patch, strict=False):
+    patch = hf.bare(encoder["front_end"]["patch_size"])
+    for side, of_patch in zip(hf.bare(size), patch, strict=False):
         if isinstance(side, int) and isinstance(of_patch, int) and side // of_patch % n:
             return None
     return {"kind": "frames", "size": size}
@@ -92,21 +33,21 @@ def _frames(encoder: Mapped, size: Any, n: int) -> Mapped | None:
 
 def internvl(source: TowerSource) -> Mapped:
     """InternVL: InternViT's patches merged two by two, normalized, through a perceptron."""
-    return _internvl(source, source.part("vision_config", INTERNVL))
+    return _internvl(source, source.part("vision_config"))
 
 
 def qianfan_ocr(source: TowerSource) -> Mapped:
     """Qianfan-OCR: InternVL's tower with biases in attention."""
-    config = source.part("vision_config", {**INTERNVL, "attention_bias": True})
+    config = source.part("vision_config")
     return _internvl(source, config)
 
 
 def internvl_chat(source: TowerSource) -> Mapped:
     """InternVL by the words of its own repository, whose file itself says how images are cut."""
     whole = source.whole
-    config = source.part("vision_config", INTERNVL)
+    config = source.part("vision_config")
     words = {"use_qk_norm": "qk_normalization", "attention_bias": "qkv_bias"}
-    config = config.with_defaults(**OF_CHAT).with_words(**words)
+    config = config.with_words(**words)
     config.ignore(*CHAT_PLAIN)
     whole.ignore("select_layer", "ps_version", "template", "force_image_size", *CHAT_ADAPTERS)
     tower = _internvl(source, config)
@@ -132,7 +73,7 @@ def _internvl(source: TowerSource, config: Config) -> Mapped:
     whole.ignore("image_seq_length")
     eps = config.number("layer_norm_eps")
     rms = config.get("norm_type") == "rms_norm"
-    norm = {"kind": "rmsnorm", "eps": eps} if rms else layernorm(eps)
+    norm = {"kind": "rmsnorm", "eps": eps} if rms else hf.layernorm(eps)
     qk_norm = {"qk_norm": {"norm": {"kind": "rmsnorm", "eps": eps}, "per": "full"}}
     bias = True if config.flag("attention_bias").value else ["o"]
     encoder = vit_like(
@@ -149,9 +90,9 @@ def _internvl(source: TowerSource, config: Config) -> Mapped:
     steps = [
         {"kind": "drop"},
         merged(n),
-        {"kind": "norm", "norm": layernorm(1e-5)},
+        {"kind": "norm", "norm": hf.layernorm(1e-5)},
         linear(source.width),
-        {"kind": "activation", "activation": activation(whole, "projector_hidden_act", default="gelu")},
+        {"kind": "activation", "activation": hf.activation(whole, "projector_hidden_act", default="gelu")},
         linear(source.width),
     ]
     video = _frames(encoder, source.frame_size(tile), n)
@@ -160,8 +101,8 @@ def _internvl(source: TowerSource, config: Config) -> Mapped:
 
 def smolvlm(source: TowerSource) -> Mapped:
     """Idefics 3 and SmolVLM: SigLIP's patches merged by pixel shuffle, through one matrix."""
-    config = source.part("vision_config", SMOLVLM)
-    norm = layernorm(config.number("layer_norm_eps"))
+    config = source.part("vision_config")
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     encoder = vit_like(config, patches(config, class_token=False), norm=norm)
     config.report_unread_keys()
     return _shuffled(source, encoder, source.whole.size("scale_factor", default=2))
@@ -175,8 +116,7 @@ def modernvbert(source: TowerSource) -> Mapped:
 
 def ultravbert(source: TowerSource) -> Mapped:
     """UltraVBERT: as ModernVBERT with a norm behind the matrix, by default without SigLIP's pooler."""
-    init = {"vision_use_head": False}
-    encoder = source.encoder("vision_config", "siglip_vision_model", init)
+    encoder = source.encoder("vision_config", "siglip_vision_model")
     tower = _shuffled(source, encoder, source.whole.size("pixel_shuffle_factor", default=4))
     eps = source.text.get("rms_norm_eps", 1e-6)
     normed = {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": eps}}
@@ -187,7 +127,7 @@ def ultravbert(source: TowerSource) -> Mapped:
 
 def _shuffled(source: TowerSource, encoder: Mapped, n: ConfigValue[int]) -> Mapped:
     """Tiles through the encoder, n x n patches merged, one matrix."""
-    size = bare(encoder["front_end"]["image_size"])[0]
+    size = hf.bare(encoder["front_end"]["image_size"])[0]
     tile = source.longest("max_image_size", size)
     longest = source.longest("size", 4 * size)
     frame = source.of_videos.get("max_image_size", default=None)
@@ -204,47 +144,32 @@ def _shuffled(source: TowerSource, encoder: Mapped, n: ConfigValue[int]) -> Mapp
     }
 
 
-OVIS2 = {
-    "hidden_size": 1024,
-    "intermediate_size": 2816,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 8,
-    "num_channels": 3,
-    "image_size": 224,
-    "patch_size": 14,
-    "rms_norm_eps": 1e-5,
-    "qkv_bias": False,
-    "mlp_bias": False,
-    "hidden_act": "silu",
-    "vocab_size": 16384,
-    "hidden_stride": 1,
-    "num_visual_indicator_tokens": 5,
-    "tokenize_function": "softmax",
-}
-
-
 def ovis2(source: TowerSource) -> Mapped:
     """Ovis2: each merged patch becomes a mixture of a table's vectors."""
-    config = source.part("vision_config", OVIS2)
+    config = source.part("vision_config")
     config.only("tokenize_function", "softmax")
-    norm = rmsnorm(config)
+    norm = hf.rmsnorm(config)
     encoder = vit_like(
         config,
         patches(config, class_token=False, norm=norm, norms_patches=True, resize=None),
         attention={"bias": config.flag("qkv_bias")},
         norm=norm,
-        ffn=gated(config, bias=config.flag("mlp_bias")),
+        ffn=hf.gated(config, bias=config.flag("mlp_bias")),
     )
     beside, stride = config.size("num_visual_indicator_tokens"), config.size("hidden_stride")
     rows = config.size("vocab_size")
     if rows.value <= beside.value:
         raise config.error(f"vocab_size {rows} leaves no vector of images", at=rows.place)
     front = encoder["front_end"]
-    side = bare(front["image_size"])[0] // bare(front["patch_size"])[0]
+    side = hf.bare(front["image_size"])[0] // hf.bare(front["patch_size"])[0]
     if side % stride.value:
         raise config.error(f"hidden_stride {stride} does not divide {side} patches", at=stride.place)
     merge = [merged(stride)] if stride.value > 1 else []
-    neck = [*merge, linear(rows.value - beside.value, bias=False), {"kind": "norm", "norm": layernorm(1e-5)}]
+    neck = [
+        *merge,
+        linear(rows.value - beside.value, bias=False),
+        {"kind": "norm", "norm": hf.layernorm(1e-5)},
+    ]
     config.report_unread_keys()
     source.whole.ignore("visual_indicator_token_ids")
     sizing = tiled(source, source.size(encoder["front_end"]["image_size"]))
@@ -257,11 +182,11 @@ def ovis2(source: TowerSource) -> Mapped:
 
 def llama4(source: TowerSource) -> Mapped:
     """Llama 4: a class token, positions of both kinds, pixel shuffle and three matrices."""
-    config = source.part("vision_config", LLAMA4)
+    config = source.part("vision_config")
     config.only("multi_modal_projector_bias", False)
     config.only("vision_feature_select_strategy", "default", default="default")
     config.ignore("rope_parameters", "vision_feature_layer")
-    norm = layernorm(config.number("norm_eps"))
+    norm = hf.layernorm(config.number("norm_eps"))
     front_end = patches(config, flat=True, bias=False, norm=norm, coordinates="grid", resize=None)
     position = {"kind": "grid_rope", "theta": config.number("rope_theta")}
     encoder = vit_like(config, front_end, attention={"position": position}, norm=norm)

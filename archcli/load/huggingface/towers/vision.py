@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from math import isqrt
-from typing import Any
 
-from archcli.load.huggingface.config import LARGEST, Config
-from archcli.load.huggingface.config_json import Mapped, bare
-from archcli.load.huggingface.parts.decoder import groups
-from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
-from archcli.load.huggingface.towers.beside import (
+from archcli.load import huggingface as hf
+from archcli.load.huggingface import Config, Mapped
+from archcli.load.huggingface.towers.source import (
     NO_FIGURE,
     OF_QWEN,
     ROTARY,
@@ -22,7 +19,6 @@ from archcli.load.huggingface.towers.beside import (
 )
 from archcli.load.huggingface.whole.vit_like import patches, sides, vit_like
 
-SIGLIP = {"model_type": "siglip_vision_model"}
 GELU = {"kind": "activation", "activation": "gelu"}
 LFM_FILE = {
     "downsample_factor": 2,
@@ -31,114 +27,20 @@ LFM_FILE = {
     "projector_bias": True,
     "projector_use_layernorm": True,
 }
-ERNIE = {
-    "depth": 32,
-    "hidden_size": 1280,
-    "hidden_act": "quick_gelu",
-    "intermediate_size": 5120,
-    "num_heads": 16,
-    "in_channels": 3,
-    "patch_size": 14,
-    "spatial_merge_size": 2,
-    "temporal_merge_size": 2,
-    "rms_norm_eps": 1e-6,
-}
-PADDLE = {
-    "hidden_size": 1152,
-    "intermediate_size": 4304,
-    "num_hidden_layers": 27,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 384,
-    "patch_size": 14,
-    "hidden_act": "gelu_pytorch_tanh",
-    "layer_norm_eps": 1e-6,
-    "spatial_merge_size": 2,
-}
-MINIMAX = {
-    "hidden_size": 1280,
-    "intermediate_size": 5120,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 2016,
-    "patch_size": 14,
-    "temporal_patch_size": 2,
-    "spatial_merge_size": 2,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-5,
-}
-COSMOS = {
-    "hidden_size": 1152,
-    "intermediate_size": 4304,
-    "num_hidden_layers": 27,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "patch_size": 16,
-    "hidden_act": "gelu_pytorch_tanh",
-    "layer_norm_eps": 1e-6,
-    "num_patches": 256,
-    "spatial_merge_size": 2,
-}
-MUSE = {
-    "patch_size": 14,
-    "pos_emb_height": 32,
-    "pos_emb_width": 32,
-    "num_attention_heads": 16,
-    "num_hidden_layers": 50,
-    "hidden_size": 1536,
-    "intermediate_size": 8960,
-    "hidden_act": "gelu",
-    "patch_temporal": 2,
-    "merge_size": 2,
-    "layer_norm_eps": 1e-5,
-    "layer_types": (["window_attention"] * 3 + ["full_attention"]) * 12
-    + ["window_attention", "full_attention"],
-}
-STEP = {
-    "hidden_size": 1536,
-    "num_hidden_layers": 47,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 728,
-    "patch_size": 14,
-    "hidden_act": "quick_gelu",
-    "layer_norm_eps": 1e-5,
-    "mlp_ratio": 8960 / 1536,
-    "layer_scale_init_value": 0.1,
-}
 STEP_WORDS = {
     "hidden_size": "width",
     "num_hidden_layers": "layers",
     "num_attention_heads": "heads",
     "layer_scale_init_value": "ls_init_value",
 }
-PHI = {
-    "hidden_size": 1152,
-    "intermediate_size": 4304,
-    "num_hidden_layers": 27,
-    "num_attention_heads": 16,
-    "num_channels": 3,
-    "image_size": 448,
-    "patch_size": 14,
-    "hidden_act": "gelu_pytorch_tanh",
-    "layer_norm_eps": 1e-6,
-    "crop_size": 448,
-    "feature_layer": -2,
-    "image_token_id": 200010,
-}
-
-
-def _fixed(source: TowerSource, encoder: Mapped, projector: list[Mapped], **more: Any) -> Mapped:
-    """A tower that reads images of one size."""
-    size = source.size(encoder["front_end"]["image_size"])
-    return {"model": encoder, "sizing": {"kind": "fixed", "size": size}, **more, "projector": projector}
 
 
 def deepseek_vl(source: TowerSource) -> Mapped:
     """DeepSeek-VL: SigLIP's patches through a perceptron."""
-    encoder = source.encoder("vision_config", "siglip_vision_model", SIGLIP)
-    return _fixed(source, encoder, [linear(source.width), GELU, linear(source.width)])
+    encoder = source.encoder("vision_config", "siglip_vision_model")
+    size = source.size(encoder["front_end"]["image_size"])
+    steps = [linear(source.width), GELU, linear(source.width)]
+    return {"model": encoder, "sizing": {"kind": "fixed", "size": size}, "projector": steps}
 
 
 def lfm2_vl(source: TowerSource) -> Mapped:
@@ -147,13 +49,13 @@ def lfm2_vl(source: TowerSource) -> Mapped:
     encoder = source.encoder("vision_config", "siglip2_vision_model")
     n, bias = whole.size("downsample_factor"), whole.flag("projector_bias")
     normed = (
-        [{"kind": "norm", "norm": layernorm(1e-5)}] if whole.flag("projector_use_layernorm").value else []
+        [{"kind": "norm", "norm": hf.layernorm(1e-5)}] if whole.flag("projector_use_layernorm").value else []
     )
     steps = [
         merged(n),
         *normed,
         linear(whole.size("projector_hidden_size"), bias=bias),
-        {"kind": "activation", "activation": activation(whole, "projector_hidden_act")},
+        {"kind": "activation", "activation": hf.activation(whole, "projector_hidden_act")},
         linear(source.width, bias=bias),
     ]
     return {"model": encoder, "sizing": _lfm_sizing(source, encoder, n.value), "projector": steps}
@@ -164,7 +66,7 @@ def _lfm_sizing(source: TowerSource, encoder: Mapped, n: int) -> Mapped:
     if not source.in_file:
         source.note("an image becomes 64 to 256 tokens, a larger one up to 10 tiles and an overview")
     processor = source.processor
-    factor = bare(encoder["front_end"]["patch_size"])[0] * n
+    factor = hf.bare(encoder["front_end"]["patch_size"])[0] * n
     least, most = (processor.size(key).value * factor**2 for key in ("min_image_tokens", "max_image_tokens"))
     tiles = [processor.size(key).value for key in ("min_tiles", "max_tiles")]
     splits = processor.flag("do_image_splitting").value and tiles != [1, 1]
@@ -173,7 +75,7 @@ def _lfm_sizing(source: TowerSource, encoder: Mapped, n: int) -> Mapped:
         "factor": factor,
         "least": least,
         "most": most,
-        "largest": int(most * processor.number("max_pixels_tolerance").value) if splits else LARGEST,
+        "largest": int(most * processor.number("max_pixels_tolerance").value) if splits else hf.LARGEST,
         "tile": processor.size("tile_size"),
         "least_tiles": tiles[0],
         "most_tiles": tiles[1],
@@ -183,11 +85,11 @@ def _lfm_sizing(source: TowerSource, encoder: Mapped, n: int) -> Mapped:
 
 def ernie4_5_vl(source: TowerSource) -> Mapped:
     """ERNIE 4.5 VL: two perceptrons behind the merger, the second of what two frames have side by side."""
-    config = source.part("vision_config", ERNIE).with_words(**OF_QWEN)
+    config = source.part("vision_config").with_words(**OF_QWEN)
     config.ignore(*NO_FIGURE)
     if config.size("temporal_merge_size").value != 2:  # noqa: PLR2004 the class computes with two
         raise config.error("temporal_merge_size other than 2 is not known")
-    norm, n = layernorm(config.number("rms_norm_eps")), config.size("spatial_merge_size").value
+    norm, n = hf.layernorm(config.number("rms_norm_eps")), config.size("spatial_merge_size").value
     front_end = still_patches(config, bias=False, flat=True)
     encoder = vit_like(config, front_end, attention={"position": ROTARY}, norm=norm)
     hidden = config.size("hidden_size").value * n * n
@@ -211,13 +113,13 @@ def ernie4_5_vl(source: TowerSource) -> Mapped:
 
 def paddleocr_vl(source: TowerSource) -> Mapped:
     """PaddleOCR-VL: SigLIP's layers with rotary positions beside its table, merged two by two."""
-    config = source.part("vision_config", PADDLE)
+    config = source.part("vision_config")
     config.ignore(*NO_FIGURE, "temporal_patch_size", "tokens_per_second")
-    norm, n = layernorm(config.number("layer_norm_eps")), config.size("spatial_merge_size").value
+    norm, n = hf.layernorm(config.number("layer_norm_eps")), config.size("spatial_merge_size").value
     front_end = patches(config, class_token=False, coordinates="grid", resize="bilinear")
     encoder = vit_like(config, front_end, attention={"position": ROTARY}, norm=norm)
     hidden = config.size("hidden_size").value * n * n
-    steps = merger(hidden, source.width, "gelu", norm=layernorm(1e-5), n=n)
+    steps = merger(hidden, source.width, "gelu", norm=hf.layernorm(1e-5), n=n)
     config.report_unread_keys()
     sizing = multiples(source, config, 384 * 384, 1536 * 1536, grown="round")
     return {"model": encoder, "sizing": sizing, "projector": steps}
@@ -225,9 +127,9 @@ def paddleocr_vl(source: TowerSource) -> Mapped:
 
 def minimax_m3_vl(source: TowerSource) -> Mapped:
     """MiniMax-M3: a norm on patches, no norm behind the layers, a perceptron before and behind the merger."""
-    config = source.part("vision_config", MINIMAX)
+    config = source.part("vision_config")
     config.ignore(*NO_FIGURE)
-    norm, n = layernorm(config.number("layer_norm_eps")), config.size("spatial_merge_size").value
+    norm, n = hf.layernorm(config.number("layer_norm_eps")), config.size("spatial_merge_size").value
     encoder = vit_like(
         config,
         still_patches(config, bias=False, norm=norm),
@@ -247,16 +149,16 @@ def minimax_m3_vl(source: TowerSource) -> Mapped:
 
 def step3p7(source: TowerSource) -> Mapped:
     """Step 3.7: scaled branches, a table and rotary positions; two convolutions, then one matrix."""
-    config = source.part("vision_config", STEP).with_words(**STEP_WORDS)
+    config = source.part("vision_config").with_words(**STEP_WORDS)
     config.ignore(*NO_FIGURE, "max_position_embeddings", "intermediate_size")
-    norm, width = layernorm(config.number("layer_norm_eps")), config.size("hidden_size")
+    norm, width = hf.layernorm(config.number("layer_norm_eps")), config.size("hidden_size")
     encoder = vit_like(
         config,
         patches(config, bias=False, class_token=False, norm=norm, coordinates="grid", resize="bilinear"),
         attention={"position": ROTARY},
         norm=norm,
         # the class ignores intermediate_size
-        ffn=mlp(config, width.derive(int(width.value * config.number("mlp_ratio").value)), "hidden_act"),
+        ffn=hf.mlp(config, width.derive(int(width.value * config.number("mlp_ratio").value)), "hidden_act"),
         layer={"layer_scale": config.number("layer_scale_init_value")},
         final_norm=False,
     )
@@ -279,11 +181,11 @@ def phi4_multimodal(source: TowerSource) -> Mapped:
     """Phi-4: SigLIP in tiles, means of two by two patches, separators, a perceptron."""
     if source.whole.get("audio_config", default=None) is None:
         raise source.whole.error("audio_config is missing, for which the class makes a tower of its own")
-    config = source.part("vision_config", PHI)
-    norm = layernorm(config.number("layer_norm_eps"))
+    config = source.part("vision_config")
+    norm = hf.layernorm(config.number("layer_norm_eps"))
     heads, patch = config.size("num_attention_heads"), config.size("patch_size").value
     front_end = patches(config, class_token=False)
-    ffn = mlp(config, config.size("intermediate_size"), "hidden_act")
+    ffn = hf.mlp(config, config.size("intermediate_size"), "hidden_act")
     # the class computes its pooler and all layers, and reads the vectors before the last
     encoder = vit_like(
         config,
@@ -312,7 +214,7 @@ def phi4_multimodal(source: TowerSource) -> Mapped:
 
 def cosmos3_edge(source: TowerSource) -> Mapped:
     """Cosmos 3 Edge: SigLIP 2's layers over images of any shape, a merger of two linear layers."""
-    config = source.part("vision_config", COSMOS)
+    config = source.part("vision_config")
     config.ignore(*NO_FIGURE)
     patch, places = config.size("patch_size").value, config.size("num_patches")
     side, n = isqrt(places.value), config.size("spatial_merge_size").value
@@ -324,20 +226,20 @@ def cosmos3_edge(source: TowerSource) -> Mapped:
     encoder = vit_like(
         config,
         {**front_end, "image_size": [side * patch] * 2},
-        norm=layernorm(config.number("layer_norm_eps")),
+        norm=hf.layernorm(config.number("layer_norm_eps")),
     )
     inner = source.whole.size("projector_hidden_size", default=11520)
     config.report_unread_keys()
     return {
         "model": encoder,
         "sizing": multiples(source, config, 256 * 256, 4096 * 4096, grown="floor"),
-        "projector": merger(inner.value, source.width, "gelu", norm=layernorm(1e-6), n=n),
+        "projector": merger(inner.value, source.width, "gelu", norm=hf.layernorm(1e-6), n=n),
     }
 
 
 def muse_glimmer(source: TowerSource) -> Mapped:
     """Muse Glimmer: a table and rotary positions, windows as large as the table in most layers."""
-    config, whole = source.part("vision_config", MUSE), source.whole
+    config, whole = source.part("vision_config"), source.whole
     config.ignore(*NO_FIGURE, "max_position_embeddings")
     n = config.size("merge_size").value
     width = config.size("hidden_size").value * n * n
@@ -346,7 +248,7 @@ def muse_glimmer(source: TowerSource) -> Mapped:
         raise whole.error(what)
     encoder = _muse_encoder(config)
     inner = whole.size("projector_hidden_size", default=4096)
-    act = activation(whole, "projector_hidden_act", default="gelu")
+    act = hf.activation(whole, "projector_hidden_act", default="gelu")
     layer = [linear(inner, bias=False), {"kind": "activation", "activation": act}]
     eps = source.text.get("rms_norm_eps", 1e-5)
     last = {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": eps, "weight": False}}
@@ -369,12 +271,15 @@ def _muse_encoder(config: Config) -> Mapped:
     front_end = still_patches(
         config, frames="patch_temporal", flat=True, bias=False, position="learned", resize="bilinear"
     )
-    front_end |= {"image_size": [side.value * patch] * 2, "norm": layernorm(config.number("layer_norm_eps"))}
-    encoder = vit_like(config, front_end, attention={"position": ROTARY}, norm=layernorm(1e-5))
+    front_end |= {
+        "image_size": [side.value * patch] * 2,
+        "norm": hf.layernorm(config.number("layer_norm_eps")),
+    }
+    encoder = vit_like(config, front_end, attention={"position": ROTARY}, norm=hf.layernorm(1e-5))
     full = encoder["groups"][0]["layer"]
     window = {**full, "attention": {**full["attention"], "kind": "patch_window", "side": side}}
     kinds, types = {"full_attention": full, "window_attention": window}, config.value("layer_types")
     known = isinstance(types.value, list) and all(isinstance(kind, str) for kind in types.value)
     if not known or len(types.value) != config.layers() or not {*types.value} <= {*kinds}:
         raise config.error(f"layer_types must be {' or '.join(kinds)} for each layer", at=types.place)
-    return {**encoder, "groups": groups([kinds[kind] for kind in types.value])}
+    return {**encoder, "groups": hf.groups([kinds[kind] for kind in types.value])}

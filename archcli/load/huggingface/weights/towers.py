@@ -5,12 +5,13 @@ Imported for files with towers alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any, NamedTuple
 
 from archcli.load.huggingface.config_json import bare
+from archcli.load.huggingface.family import TowerRow
 from archcli.load.huggingface.registry import family_of
 from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights, parts_of
 from archcli.load.huggingface.weights.names import fairseq_layers
@@ -33,7 +34,7 @@ PIXTRAL: Weights = {
     },
     **{f"transformer.layers.*.{n}_norm.*": f"{LAYERS}.{n}_norm.*" for n in ("attention", "ffn")},
 }
-INTERNVL: Weights = {
+INTERN_VIT: Weights = {
     "embeddings.cls_token": Parts((f"{FRONT}.class_token.weight",), flat=2),
     "embeddings.position_embeddings": Parts((f"{FRONT}.positions.weight",), flat=1),
     "embeddings.patch_embeddings.projection.*": f"{FRONT}.patches.*",
@@ -90,7 +91,7 @@ def _by_type(vision: Mapped, usual: str) -> Weights:
     return family.weights if family is not None and isinstance(family.weights, Mapping) else {}
 
 
-class TowerRow(NamedTuple):
+class TowerNames(NamedTuple):
     """How files of a class name its tower.
 
     encoder: where its tensors stand. names: those below it, or the usual model_type of its part.
@@ -161,31 +162,17 @@ def _merger(*names: str) -> tuple[str, ...]:
 
 VISION, VISUAL, AUDIO = "[model.]vision_tower", "[model.]visual", "[model.]audio_tower"
 MERGED = ("norm", "linear_fc1", "linear_fc2")
-LLAVA = TowerRow(VISION, "clip_vision_model", _beside("linear_1", "linear_2"))
-QWEN2 = TowerRow(VISUAL, BLOCKS, _merger("ln_q", "mlp.0", "mlp.2"))
-QWEN3 = TowerRow(VISUAL, BLOCKS, _merger(*MERGED), MERGED)
-ROWS: Mapping[str, TowerRow] = {
-    "llava": LLAVA,
-    "llava_next": LLAVA,
-    "llava_onevision": LLAVA,
-    "mistral3": TowerRow(
-        VISION, PIXTRAL, _beside("norm", "patch_merger.merging_layer", "linear_1", "linear_2")
-    ),
-    "gemma3": TowerRow(
-        VISION, "siglip_vision_model", _beside("mm_soft_emb_norm", "mm_input_projection_weight")
-    ),
-    "paligemma": TowerRow(VISION, "siglip_vision_model", _beside("linear")),
-    "fuyu": TowerRow("[model.]vision_embed_tokens", {"*": f"{FRONT}.patches.*"}, ()),
-    "internvl": TowerRow(VISION, INTERNVL, _beside("layer_norm", "linear_1", "linear_2")),
-    **dict.fromkeys(("qwen2_vl", "qwen2_5_vl"), QWEN2),
-    **dict.fromkeys(("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe"), QWEN3),
-    "qwen2_audio": TowerRow(AUDIO, WHISPER, _beside("linear"), part="audio_tower"),
-    "voxtral": TowerRow(AUDIO, WHISPER, _beside("linear_1", "linear_2"), part="audio_tower"),
-    "voxtral_realtime": TowerRow(AUDIO, STREAMED, _beside("linear_1", "linear_2"), part="audio_tower"),
-}
-"""By model_type of the whole file."""
-CONNECTED = ("smolvlm", "idefics3")
-"""Classes with SigLIP's encoder beside a connector."""
+LLAVA = TowerNames(VISION, "clip_vision_model", _beside("linear_1", "linear_2"))
+QWEN2 = TowerNames(VISUAL, BLOCKS, _merger("ln_q", "mlp.0", "mlp.2"))
+QWEN3 = TowerNames(VISUAL, BLOCKS, _merger(*MERGED), MERGED)
+MISTRAL3 = TowerNames(VISION, PIXTRAL, _beside("norm", "patch_merger.merging_layer", "linear_1", "linear_2"))
+GEMMA3 = TowerNames(VISION, "siglip_vision_model", _beside("mm_soft_emb_norm", "mm_input_projection_weight"))
+PALIGEMMA = TowerNames(VISION, "siglip_vision_model", _beside("linear"))
+FUYU = TowerNames("[model.]vision_embed_tokens", {"*": f"{FRONT}.patches.*"}, ())
+INTERNVL = TowerNames(VISION, INTERN_VIT, _beside("layer_norm", "linear_1", "linear_2"))
+QWEN2_AUDIO = TowerNames(AUDIO, WHISPER, _beside("linear"), part="audio_tower")
+VOXTRAL = TowerNames(AUDIO, WHISPER, _beside("linear_1", "linear_2"), part="audio_tower")
+VOXTRAL_REALTIME = TowerNames(AUDIO, STREAMED, _beside("linear_1", "linear_2"), part="audio_tower")
 TILED: Weights = {
     "class_embedding": f"{FRONT}.class_token.weight",
     "patch_embedding.weight": f"{FRONT}.patches.weight",
@@ -226,12 +213,20 @@ def _tiled(groups: Sequence[Mapped]) -> Weights:
     return names
 
 
-def tower_names(model_type: str, whole: Mapped, towers: Sequence[Mapped]) -> Weights | None:
-    """The names of the tensors of all towers of a file; None where they are not known."""
-    row = ROWS.get(model_type)
-    if model_type == "mllama" and towers:
-        encoder = _tiled(towers[0]["model"]["groups"])
-        row = TowerRow("[model.]vision_model", encoder, ("[model.]multi_modal_projector",))
-    if model_type in CONNECTED:
-        row = TowerRow("[model.]vision_model", _siglip(), ("[model.]connector.modality_projection.proj",))
-    return row.rules(whole, towers[0]) if row is not None and len(towers) == 1 else None
+def mllama(tower: Mapped) -> TowerNames:
+    """Llama 3.2 Vision, whose names depend on how many layers are local."""
+    encoder = _tiled(tower["model"]["groups"])
+    return TowerNames("[model.]vision_model", encoder, ("[model.]multi_modal_projector",))
+
+
+def connected(_: Mapped) -> TowerNames:
+    """SigLIP's encoder beside a connector."""
+    return TowerNames("[model.]vision_model", _siglip(), ("[model.]connector.modality_projection.proj",))
+
+
+def tower_names(rows: Sequence[TowerRow], whole: Mapped, towers: Sequence[Mapped]) -> Weights | None:
+    """The names of the tensors of a file's one tower; None where they are not known, or there are more."""
+    if len(towers) != 1 or not rows[0].names:
+        return None
+    names: TowerNames | Callable[[Mapped], TowerNames] = globals()[rows[0].names]
+    return (names if isinstance(names, TowerNames) else names(towers[0])).rules(whole, towers[0])

@@ -36,10 +36,7 @@ def _size(stated: Config) -> list[Any] | None:
             return cut
     if not stated.get("do_resize", default=True):
         return None
-    size = stated.get("size", default=None)
-    # ConvNeXt cuts a square out of what it resizes by the shorter side, or stretches to one
-    cuts = stated.get("crop_pct", default=None) is not None and isinstance(size, dict)
-    return _square(size.get("shortest_edge", size) if cuts else size)
+    return _square(stated.get("size", default=None))
 
 
 def _square(size: Any) -> list[Any] | None:

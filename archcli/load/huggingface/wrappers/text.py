@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import KeyPlaces, Mapped
 from archcli.load.huggingface.keys import OF_TOWERS
-from archcli.load.huggingface.wrappers.table import RENAMED, TEXTS, WRAPPERS
+from archcli.load.huggingface.wrappers.table import WRAPPERS
+from archcli.load.huggingface.wrappers.texts import RENAMED, TEXTS
 from archcli.load.huggingface.wrappers.wrapper import TIE, Wrapper
 from archcli.load.spec.renamed import OUR_WORD
 
@@ -183,7 +184,7 @@ def note_counted(
         whole.notes[:] = [f"{note}: {reason}" if note == _beside(key) else note for note in whole.notes]
 
 
-def note_towers(config: Config, keys: tuple[str, ...]) -> None:
+def note_towers(config: Config, keys: Sequence[str]) -> None:
     """Note the towers that a language model's own file states under these keys."""
     for key in keys:
         if config.get(key, default=None) is not None:

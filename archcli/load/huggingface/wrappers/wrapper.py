@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue, Mapped
-from archcli.load.huggingface.family import class_defaults
+from archcli.load.huggingface.family import TowerRow
 
 TIE = "tie_word_embeddings"
 
@@ -85,6 +85,7 @@ class Wrapper(NamedTuple):
     head_sizes: defaults of the whole file's keys that an untied head is made by.
     taken: keys of the text part that the class sets by another part: that part, its key and the default; ""
         is the whole file.
+    towers: how the parts beside the text are read.
     """
 
     text: str
@@ -98,32 +99,4 @@ class Wrapper(NamedTuple):
     left_out: Mapping[str, str] = {}
     head_sizes: Mapping[str, int] = {}
     taken: Mapping[str, tuple[str, str, int]] = {}
-
-
-class TextClass(NamedTuple):
-    """The class of a text part whose layers are those of a family, with other defaults.
-
-    Its positions in three axes are equal for text. `defaults` are those that class_defaults.json does not
-    say, or says otherwise; `fixed` is what the class does whatever a file says; `synonyms` are second words
-    for keys.
-    """
-
-    family: str
-    defaults: Mapping[str, Any] = {}
-    fixed: Mapping[str, Any] = {}
-    synonyms: Mapping[str, str] = {}
-
-    def as_family(self, model_type: str, text: Mapping[str, Any]) -> Mapped:
-        """A text part of this model_type as a config.json of the family."""
-        renamed = {self.synonyms.get(key, key): value for key, value in text.items()}
-        defaults = {**class_defaults(model_type), **self.defaults}
-        data = {**defaults, **renamed, **self.fixed, "model_type": self.family}
-        return data | _in_one_axis(data)
-
-
-def _in_one_axis(data: Mapping[str, Any]) -> Mapped:
-    """Three-axis RoPE (mrope) rewritten as plain RoPE: for text the three positions are equal."""
-    scaling = data.get("rope_scaling")
-    if not isinstance(scaling, dict) or scaling.get("rope_type", scaling.get("type")) != "mrope":
-        return {}
-    return {"rope_scaling": {**scaling, "rope_type": "default"}}
+    towers: tuple[TowerRow, ...] = ()

@@ -232,6 +232,8 @@ def circles(house: House) -> list[str]:
 BOTH_WAYS = {
     # an engine says how it stores a cache, and memory holds it
     frozenset({"archcli.measure.kvcache", "archcli.measure.memory"}),
+    # a family has names of weights, and those of towers go by its rows
+    frozenset({"archcli.load.huggingface.family", "archcli.load.huggingface.weights"}),
 }
 """Neighbours that still import each other."""
 

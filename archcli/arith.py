@@ -116,6 +116,12 @@ def is_whole(n: Number) -> TypeGuard[int]:
     return isinstance(n, int) or getattr(n, "decides", False)
 
 
+def dimensions(number: Any) -> int:
+    """The dimensions of an array; 0 of a plain number or a symbol."""
+    axes: int = getattr(number, "ndim", 0)
+    return axes
+
+
 def is_one(n: Number) -> bool:
     """Whether a size is the number 1. Symbols and arrays stand for larger ones."""
     return is_whole(n) and n == 1
@@ -123,7 +129,7 @@ def is_one(n: Number) -> bool:
 
 def at_most(a: Number, b: Number) -> bool:
     """Whether a size is at most another. A symbol or array is not: it stands for sizes beyond any bound."""
-    return not any(is_symbolic(n) or getattr(n, "ndim", 0) for n in (a, b)) and bool(a <= b)
+    return not any(is_symbolic(n) or dimensions(n) for n in (a, b)) and bool(a <= b)
 
 
 def is_less(a: Number, b: Number) -> bool:
@@ -175,7 +181,7 @@ def part_of(number: Number, part: Number, of: Number) -> Number:
         return number * part / of
     from fractions import Fraction
 
-    if getattr(of, "ndim", 0):
+    if dimensions(of):
         import numpy as np
 
         # numpy has no fractions: an array of objects keeps every quotient exact
@@ -183,16 +189,21 @@ def part_of(number: Number, part: Number, of: Number) -> Number:
     return whole(number * part * Fraction(1, int(of)))
 
 
+def _has_denominator(number: Number) -> bool:
+    """Whether it is an int or a fraction: no float, and no expression or array without one."""
+    return hasattr(number, "denominator")
+
+
 def whole(number: Number) -> Number:
     """A fraction that is a whole number as an int; anything else as it is."""
     # an int's denominator is 1; an expression or an array without one stays as it is
-    return number.numerator if getattr(number, "denominator", 0) == 1 else number
+    return number.numerator if _has_denominator(number) and number.denominator == 1 else number
 
 
 def rounded(number: Number) -> Number:
     """A fraction to the nearest whole number, halves upwards; anything else as it is."""
     # floor(x + 1/2) in whole numbers: Python's round() takes a half to the even neighbour
-    fraction = getattr(number, "denominator", 1) != 1
+    fraction = _has_denominator(number) and number.denominator != 1
     return (
         (2 * number.numerator + number.denominator) // (2 * number.denominator) if fraction else whole(number)
     )
@@ -216,7 +227,7 @@ def first_value(number: Number) -> Number:
 
 def label(index: Number) -> str:
     """A layer's index in a path: a number, a formula without blanks, `?` for an array of candidates."""
-    return str(index).replace(" ", "") if getattr(index, "ndim", 0) == 0 else "?"
+    return str(index).replace(" ", "") if dimensions(index) == 0 else "?"
 
 
 def is_symbolic(number: Number) -> bool:

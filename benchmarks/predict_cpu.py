@@ -13,8 +13,8 @@ import sys
 from itertools import product
 from pathlib import Path
 
-from archcli.api.profiling.profiles import calibrated, kernels_of, model_of, request_of
-from archcli.api.profiling.saved_profile import read_profile
+from archcli.api.asking.saved_profile import read_profile
+from archcli.api.known_device.profiles import calibrated, kernels_of, model_of, request_of
 from archcli.measure.predict.calibrate.against import compared, seconds_by_class
 from archcli.recording.machine import processor
 

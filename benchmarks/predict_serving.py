@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from archcli.api.asking.device import predicted_device
+from archcli.api.known_device.known import known_device
 from archcli.load import load
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
@@ -33,7 +33,7 @@ def question(row):
     model, settings = settings.stored(load(row["model"]))
     new = 1 if first else int(row["output_len"])
     asked = PredictSettings(new, engine="trtllm", kv_read="heads", kv_dtype=settings.cache_dtype)
-    device = predicted_device(DEVICES[row["device"]])
+    device = known_device(DEVICES[row["device"]]).timed
     return PredictQuestion(model, settings, device, Plan(tp=int(row["tp"])), asked)
 
 

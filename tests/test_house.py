@@ -54,7 +54,7 @@ RULES = [
     house.wrong_doors,
     house.wrong_files,
     house.circles,
-    house.circles_at_run_time,
+    house.both_ways,
     house.undocumented,
 ]
 
@@ -85,10 +85,20 @@ FORGED = [
         {"archcli.modules.a": "import archcli.modules.b", "archcli.modules.b": "import archcli.modules.a"},
     ),
     (
-        house.circles_at_run_time,
+        house.circles,
         {
             "archcli.modules.a": "def f():\n    import archcli.modules.b",
-            "archcli.modules.b": "import archcli.modules.a",
+            "archcli.modules.b": "if TYPE_CHECKING:\n    import archcli.modules.c",
+            "archcli.modules.c": "import archcli.modules.a",
+        },
+    ),
+    (
+        house.both_ways,
+        {
+            "archcli.load.yaml.a": "def f():\n    import archcli.load.spec.b",
+            "archcli.load.spec.c": "if TYPE_CHECKING:\n    import archcli.load.yaml.d",
+            "archcli.load.spec.b": "",
+            "archcli.load.yaml.d": "",
         },
     ),
     (house.undocumented, {"archcli.units": "'''Units.'''\ndef parse(): ..."}),
@@ -108,10 +118,12 @@ FINE = [
     (house.wrong_files, {"archcli.load.a": "x = open('a')"}),
     (house.wrong_files, {"archcli.recording.machine": "x = p.read_text()"}),
     (
-        house.circles,
+        house.both_ways,
         {
-            "archcli.modules.a": "def f():\n    import archcli.modules.b",
-            "archcli.modules.b": "import archcli.modules.a",
+            "archcli.load.yaml": "import archcli.load.yaml.a",
+            "archcli.load.yaml.a": "import archcli.load.spec.b",
+            "archcli.load.spec.b": "import archcli.load.spec",
+            "archcli.load.spec": "",
         },
     ),
     (

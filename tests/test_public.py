@@ -17,7 +17,7 @@ from archcli.api.asking.question import option_of
 from archcli.api.fitting.question import FitOptions
 from archcli.commands.line.names import COMMANDS
 from archcli.load.presets import preset_text
-from archcli.load.yaml.writer import to_mapping
+from archcli.load.spec.written import to_mapping
 from archcli.modules.spec.request import Request
 from archcli.modules.spec.values import hints
 from table import every_row

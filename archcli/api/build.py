@@ -7,8 +7,9 @@ from typing import Any
 
 from archcli.api.asking.subject import given
 from archcli.modules.models.model import Model, ModelLike
-from archcli.modules.spec.arguments import AttentionKernel, DtypeName
+from archcli.modules.spec.arguments import AttentionKernel
 from archcli.modules.spec.calls import checked
+from archcli.modules.stored.dtypes import DtypeName
 
 
 @checked

@@ -13,7 +13,7 @@ from archcli.errors import ArchError, NoModelError, Problem, sanitize
 from archcli.load.loaded import Loaded, text_notes
 from archcli.load.presets import evidence_index
 from archcli.load.source import identity, is_folder, load, load_given
-from archcli.load.yaml.writer import to_mapping
+from archcli.load.spec.written import to_mapping
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike

@@ -16,7 +16,7 @@ from archcli.api.asking.options import (
 )
 from archcli.api.asking.question import tokens_option
 from archcli.api.asking.subject import Subject, given, taken_notes
-from archcli.load.yaml.writer import to_mapping
+from archcli.load.spec.written import to_mapping
 from archcli.measure.report import Report
 from archcli.measure.survey.compare.differences import ModelSettings
 from archcli.measure.survey.compare.report import Compared, compare_models

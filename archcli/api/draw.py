@@ -158,7 +158,7 @@ def _profile_of(subjects: Sequence[Subject], options: DrawOptions) -> Any:
         raise ArchError(
             f"--profile has times, and --show {options.show} has no use of them", "add --show time"
         )
-    from archcli.api.profiling.saved_profile import read_profile
+    from archcli.api.asking.saved_profile import read_profile
     from archcli.measure.profile.schema import is_comparison
 
     document = read_profile(Path(options.profile))
@@ -181,7 +181,7 @@ def _label(name: str, overrides: Sequence[str] | None) -> str:
 
 def _told_apart(subjects: Sequence[Subject]) -> list[Difference]:
     """What the models state differently, in the words of `compare`."""
-    from archcli.load.yaml.writer import to_mapping
+    from archcli.load.spec.written import to_mapping
     from archcli.measure.survey.compare.differences import ModelSettings, differences
 
     return differences([ModelSettings(subject.model, to_mapping(subject.model)) for subject in subjects])

@@ -9,12 +9,12 @@ from typing import Any
 
 from archcli.api.asking.question import asks
 from archcli.api.asking.subject import Subject, given, taken_notes
+from archcli.api.fitting.listing import Entry, Tick, fit_all
 from archcli.api.fitting.question import FitOptions, asked_of, asking, inputs_of
+from archcli.api.fitting.verdict import fit_model
 from archcli.errors import ArchError
 from archcli.load.devices.budget import is_device
 from archcli.load.hub.model_files import GGUF, gguf_bytes
-from archcli.measure.predict.fit.listing import Entry, Tick, fit_all
-from archcli.measure.predict.fit.verdict import fit_model
 from archcli.measure.report import Report
 from archcli.units import Taken
 

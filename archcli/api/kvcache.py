@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from archcli.api.asking.device import device_memory
 from archcli.api.asking.engine import chosen_engine, share_of
 from archcli.api.asking.options import (
     BatchSize,
@@ -20,6 +19,7 @@ from archcli.api.asking.options import (
 )
 from archcli.api.asking.question import Option, asks
 from archcli.api.asking.subject import Subject, given
+from archcli.api.known_device.known import device_memory
 from archcli.errors import ArchError
 from archcli.measure.kvcache.cache_size import check_cache
 from archcli.measure.kvcache.kvcache import count_kv_cache as count
@@ -30,7 +30,8 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import CacheDtypeName, MemorySize
+from archcli.modules.spec.arguments import MemorySize
+from archcli.modules.stored.dtypes import CacheDtypeName
 
 Memory = Annotated[
     MemorySize | None,

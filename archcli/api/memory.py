@@ -7,9 +7,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any
 
-from archcli.api.asking.device import device_memory, known_gpus
 from archcli.api.asking.engine import run_by_engine, share_of, take_format
-from archcli.api.asking.modules import takes_modules
 from archcli.api.asking.offload import OffloadOptions
 from archcli.api.asking.options import (
     Backend,
@@ -31,6 +29,8 @@ from archcli.api.asking.options import (
 from archcli.api.asking.plan_options import WHOLE, PlanOptions
 from archcli.api.asking.question import Option, asks, count_option, part
 from archcli.api.asking.subject import Subject, given
+from archcli.api.known_device.known import device_memory, known_gpus
+from archcli.api.modules import takes_modules
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryQuestion, check_question
 from archcli.measure.memory.answers.report import count_memory as count
@@ -40,8 +40,8 @@ from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import as_asked
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import WeightsDtypeName
 from archcli.modules.spec.values import ZeroOrMore
+from archcli.modules.stored.dtypes import WeightsDtypeName
 
 Phase = Annotated[
     MemoryPhase | None,

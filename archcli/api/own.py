@@ -10,10 +10,10 @@ from dataclasses import MISSING, dataclass, fields
 from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from archcli.api.asking.device import device_memory
 from archcli.api.asking.module_options import ModuleOptions, RunOn, is_module
 from archcli.api.asking.options import Depth, Optimizer
 from archcli.api.asking.question import Option
+from archcli.api.known_device.known import device_memory
 from archcli.errors import ArchError, describe_argument, quote
 from archcli.graph import Row
 from archcli.load.hub.module_names import ModuleName
@@ -102,7 +102,7 @@ def summary(  # noqa: PLR0913
 
 def _takes_inputs(module: Any, call: str) -> bool:
     """Whether a method has an argument called `inputs`; else that name is what `memory` and others take."""
-    method = getattr(module, call, None)
+    method = getattr(module, call) if hasattr(module, call) else None
     return callable(method) and "inputs" in signature(method).parameters
 
 

@@ -8,17 +8,17 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated
 
-from archcli.api.asking.modules import takes_modules
 from archcli.api.asking.options import Depth
 from archcli.api.asking.question import Option, asks
 from archcli.api.asking.subject import Subject, given
+from archcli.api.modules import takes_modules
 from archcli.errors import ArchError, sanitize
 from archcli.load.source import is_checkpoint
 from archcli.measure.params import count_params as count
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import DtypeName
+from archcli.modules.stored.dtypes import DtypeName
 
 Against = Annotated[
     str | None,

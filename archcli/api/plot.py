@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from archcli.api.asking.question import Option, asks
-from archcli.api.profiling.saved_profile import read_any_profile
+from archcli.api.asking.saved_profile import read_any_profile
 from archcli.errors import ArchError, Problem
 from archcli.modules.spec.values import Conversion, refused
 from archcli.render.picture import check_picture, save

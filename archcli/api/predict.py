@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Annotated, Any
 
-from archcli.api.asking.device import predicted_device
 from archcli.api.asking.engine import run_by_engine, take_format
 from archcli.api.asking.offload import OffloadOptions
 from archcli.api.asking.options import (
@@ -28,6 +27,7 @@ from archcli.api.asking.options import (
 from archcli.api.asking.plan_options import WHOLE, PlanOptions
 from archcli.api.asking.question import Option, asks, count_option, part
 from archcli.api.asking.subject import Subject, given
+from archcli.api.known_device.known import KnownDevice, known_device
 from archcli.errors import ArchError
 from archcli.load.devices.engines import load_engine
 from archcli.measure.memory.answers.question import MemoryQuestion
@@ -50,8 +50,9 @@ from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import as_asked
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import PaceText, WeightsDtypeName
+from archcli.modules.spec.arguments import PaceText
 from archcli.modules.spec.values import AboveZero
+from archcli.modules.stored.dtypes import WeightsDtypeName
 
 CHOSEN = ("dp", "zero", "tp", "sp", "pp", "micro_batches", "ep", "dp_attention")
 """Degrees that --fit time chooses."""
@@ -191,11 +192,11 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
     """The question about a loaded model; several devices without a plan share it as is usual."""
     if (asking.phase, asking.dtype) == ("train", FP8):
         raise ArchError("predict does not support training in fp8", "--dtype bf16")
-    device = predicted_device(asking.device, asking.calibrate)
-    usual = device.memory.usual_dtype
+    known = known_device(asking.device, asking.calibrate)
+    usual = known.timed.memory.usual_dtype
     model = as_asked(loaded, asking.dtype, trains=asking.phase == "train")
     model, settings = replace(asking, dtype=asking.dtype or usual).settings().stored(model, usual)
-    settings, options, device = _run_by_engine(model, asking, settings, device)
+    settings, options, device = _run_by_engine(model, asking, settings, known)
 
     def again(**others: Any) -> MemoryQuestion:
         return predict_question(loaded, replace(asking, **others)).memory()
@@ -223,7 +224,7 @@ def _with_offload(question: PredictQuestion, options: PredictOptions) -> Predict
     offload = with_it.settings.offload
     if offload is None:
         return question
-    from archcli.api.asking.llamacpp import with_ram  # of this engine alone
+    from archcli.api.known_device.llamacpp import with_ram  # of this engine alone
 
     device = with_ram(question.device, offload.host, quantized=question.model.quantization is not None)
     settings = replace(question.settings, offload=offload)
@@ -231,25 +232,21 @@ def _with_offload(question: PredictQuestion, options: PredictOptions) -> Predict
 
 
 def _run_by_engine(
-    model: Model, options: PredictOptions, settings: MemorySettings, device: PredictedDevice
+    model: Model, options: PredictOptions, settings: MemorySettings, known: KnownDevice
 ) -> tuple[MemorySettings, PredictOptions, PredictedDevice]:
     """The settings, options and device with the engine that is named or usual."""
-    name = options.engine
+    name, backend = options.engine, known.timed.backend
     # constants of this machine are those of torch's kernels
-    if name is None and (options.compiled or device.backend is not None):
+    if name is None and (options.compiled or backend is not None):
         name = "none"
     settings = replace(settings, chunk=options.chunk)
-    settings = run_by_engine(settings, model, name, options.kv_dtype, device.memory)
+    settings = run_by_engine(settings, model, name, options.kv_dtype, known.timed.memory)
     engine = settings.engine or NO_ENGINE
     options = replace(options, engine=engine.name, chunk=settings.chunk, kv_dtype=settings.cache_dtype)
-    device = device._replace(memory=device.memory.taken_by(engine, options.utilization))
-    if engine.name == "llamacpp":
-        from archcli.api.asking.llamacpp import with_llamacpp  # of this engine alone
-
-        device = with_llamacpp(device, quantized=model.quantization is not None)
+    device = known.run_by(engine, options.utilization, quantized=model.quantization is not None)
     # passes are timed as a whole: chunks are of memory; a device that was measured has constants of its own
     # kernels, whatever --backend says
-    backend = device.backend or settings.backend
+    backend = backend or settings.backend
     return replace(settings, chunk=None, cache_dtype=None, backend=backend), options, device
 
 

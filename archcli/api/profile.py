@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from archcli.api.asking.modules import takes_modules
 from archcli.api.asking.options import CONTEXT, Files, MediaOptions, MlaForm, Past, ScanForm, SourceLen
 from archcli.api.asking.question import Option, asks, count_option
 from archcli.api.asking.subject import Subject, given
+from archcli.api.modules import takes_modules
 from archcli.api.profiling.one_model import cut_to, profile_model
 from archcli.api.profiling.rank import RankLaunch, said_once
 from archcli.api.profiling.settings import Detail, RunDtype, RunSettings
@@ -193,13 +193,11 @@ def part_of(
         return subject, _with_towers(subject, request, options, launch) if subject.model.towers else request
     if options.vs:
         raise ArchError("--vs compares whole models, and --part is of a tower", "leave one of them out")
-    from archcli.modules.models.media import one_reading  # of models with towers alone
-
     tower = subject.tower(options.part)
     if len(options.media) > 1:
         raise ArchError("a tower is profiled over one image or sound", "name one")
     medium = options.media[0] if options.media else tower.usual
-    read = one_reading(tower, request, medium)
+    read = tower.one_reading(request, medium)
     is_cut = options.layers is not None or options.per_kind or launch is not None
     model: Any = tower.model if is_cut else tower.sized(medium)  # both are traced and built as models are
     of_tower = replace(request, batch_size=read.batch_size, seq_len=read.seq_len, media=read.media)

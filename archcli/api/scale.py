@@ -11,7 +11,7 @@ from archcli.api.asking.question import Option, asks, count_option, part
 from archcli.api.asking.subject import Subject, given
 from archcli.load.presets import presets_index
 from archcli.load.source import load_text
-from archcli.load.yaml.writer import to_yaml
+from archcli.load.spec.written import to_yaml
 from archcli.measure.report import Report
 from archcli.measure.scale.laws import DEFAULT_LAW, LawName
 from archcli.measure.scale.report import scale_report

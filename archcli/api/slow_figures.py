@@ -83,14 +83,14 @@ def _prediction(model: Model, settings: Settings) -> Any:
 
 
 def _check_time(settings: Settings) -> None:
-    from archcli.api.asking.device import predicted_device
+    from archcli.api.known_device.known import known_device
     from archcli.api.predict import PredictOptions
 
     if "device" not in settings:
         raise ArchError("a time is that of a device", "such as time(device=h100-sxm)")
     options = PredictOptions("", **settings)  # of whichever model
     # each of these raises what is wrong with its part
-    options.settings(), options.beyond(), predicted_device(options.device)
+    options.settings(), options.beyond(), known_device(options.device).timed
     _plan(settings)
 
 

@@ -18,7 +18,7 @@ from archcli.api.asking.subject import Subject
 from archcli.api.slow_figures import SLOW
 from archcli.errors import ArchError, Problem, quote
 from archcli.load import load
-from archcli.load.yaml.writer import to_yaml
+from archcli.load.spec.written import to_yaml
 from archcli.measure.kvcache.kvcache import needed_sizes
 from archcli.measure.report import Report
 from archcli.measure.symbolic import required

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 from archcli.api.asking.module_options import ModuleOptions
-from archcli.api.asking.modules import of_any
 from archcli.api.asking.question import Option
 from archcli.api.asking.subject import Subject, subject
 from archcli.api.memory import MemoryOptions, memory_report
+from archcli.api.modules import of_any
 from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.report import Report
@@ -72,7 +72,7 @@ def _report(loaded: Subject, question: MemoryQuestion, options: MemoryOptions) -
 
 def _draw(report: Report, question: MemoryQuestion, output: Path) -> None:
     """Write the picture of a report."""
-    from archcli.api.asking.device import known_gpus
+    from archcli.api.known_device.known import known_gpus
     from archcli.measure.memory.answers.tables import batch_curve
     from archcli.render.picture.memory import save_memory
 

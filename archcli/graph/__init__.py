@@ -6,10 +6,9 @@ build and run a network.
 """
 
 from archcli.arith import label
-from archcli.graph.op import Op, Tape, Tensor, tree_map
+from archcli.graph.op import MaskTrait, Op, Tape, Tensor, Traits, tree_map
 from archcli.graph.part import OpClass, Part, State, StateContent, StateKind, Workspace
 from archcli.graph.row import Experts, PassPart, Row
-from archcli.graph.traits import MaskTrait, Traits
 
 __all__ = [
     "Experts",

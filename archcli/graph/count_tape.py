@@ -11,15 +11,12 @@ from functools import cache
 from itertools import chain
 from operator import attrgetter
 from types import NoneType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from archcli.arith import Number, Shape, is_whole, repetitions, rounded_shape
 from archcli.graph.op import Op, Tape, Tensor, tree_map
 from archcli.graph.part import Part, State
 from archcli.graph.row import Experts, Row
-
-if TYPE_CHECKING:
-    from archcli.modules.spec.base import Module
 
 # exact types, not isinstance: the number of a sweep passes as an int
 INTS = frozenset({int})
@@ -171,7 +168,7 @@ class CountTape:
         """A tape at the same path whose weights are stored for each occurrence."""
         return self._child(type(self), stored=None)
 
-    def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
+    def call(self, module: Any, name: str, *args: Any, **options: Any) -> Any:
         """Count the child's forward with the path, repetition, experts and group it is called with."""
         group = options.get("group") or module.group or self.group
         experts = options.get("experts") or self.experts
@@ -185,7 +182,7 @@ class CountTape:
         )
         return _rebind(self, module.forward(*_rebind(child, args)))
 
-    def inline(self, module: Module, group: str, *args: Any, no_grad: Any = None, **options: Any) -> Any:
+    def inline(self, module: Any, group: str, *args: Any, no_grad: Any = None, **options: Any) -> Any:
         """Count the module's ops under this path and the given group."""
         child = self._child(self._kind(no_grad), group=group or self.group)
         return _rebind(self, module.forward(*_rebind(child, args), **options))

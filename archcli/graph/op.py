@@ -1,19 +1,43 @@
-"""Base classes of the operations and tensors that a module's forward is written in, and of tapes."""
+"""Base classes of the operations and tensors that a forward is written in, and of tapes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import NoneType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from archcli.arith import Number, Shape
 from archcli.graph.kept import Call, Kept
 from archcli.graph.part import NO_WORKSPACE, READ_OFF_RUN, Part, State, Workspace
-from archcli.graph.traits import NO_TRAITS, Traits
 
-if TYPE_CHECKING:
-    from archcli.modules.spec.base import Module
+
+class MaskTrait(NamedTuple):
+    """The pattern of keys that a query sees; `window` is its window, chunk or stride, None without one."""
+
+    kind: str
+    window: Number | None = None
+
+
+class Traits(NamedTuple):
+    """What a listing or a drawing says of an operation besides its shapes; None for what it has none of.
+
+    activation: the name of its function.
+    norm: the kind of norm.
+    rotary_share: how much of the last axis of its input is rotated, from 0 to 1.
+    router_scores: what makes scores of a router's logits.
+    router_groups: how many groups the experts are in, where a token may choose from some of them alone.
+    """
+
+    mask: MaskTrait | None = None
+    activation: str | None = None
+    norm: str | None = None
+    rotary_share: Number | None = None
+    router_scores: str | None = None
+    router_groups: Number | None = None
+
+
+NO_TRAITS = Traits()
 
 
 class Op:
@@ -192,7 +216,7 @@ class Tape(Protocol):
     def unshared(self) -> Tape:
         """A tape for weights of this occurrence alone, within a module whose weights are shared."""
 
-    def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
+    def call(self, module: Any, name: str, *args: Any, **options: Any) -> Any:
         """Run a child module's forward under `name`.
 
         Options: group, times, experts, index, no_grad for a child through which no gradient flows ("unread"
@@ -200,7 +224,7 @@ class Tape(Protocol):
         weights of the first.
         """
 
-    def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
+    def inline(self, module: Any, group: str, *args: Any, **options: Any) -> Any:
         """Run a module's forward among the caller's ops, counted under `group`; `no_grad` as in `call`."""
 
     def occurrences(

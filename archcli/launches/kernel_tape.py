@@ -21,11 +21,11 @@ from archcli.graph.kept import FP32, INT64, Call, Execution
 from archcli.graph.memory_tape import FilledTape, InPeriods, Placement
 from archcli.launches.dtypes import NAMED, DType
 from archcli.launches.functions.routed import MODULES, TokenAssignment, run_stacked
+from archcli.launches.functions.torch_like import TORCH
 from archcli.launches.known_runs import run_once
 from archcli.launches.log import NOT_KNOWN, GradNode, LaunchOrigin, Log, unknown_kernels, without_grad
 from archcli.launches.memory.op_reader import OpReader
 from archcli.launches.tensor import ShapeTensor
-from archcli.launches.torch_like import TORCH
 from archcli.modules import Model
 from archcli.modules.spec.request import Request
 from archcli.modules.spec.trace import run_on

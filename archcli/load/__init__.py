@@ -35,7 +35,7 @@ def load(model: ModelLike, overrides: Sequence[str] | Mapping[str, bool | int | 
         return load_given(model, overrides).model
     if not overrides:
         return model
-    from archcli.load.yaml.writer import to_mapping
+    from archcli.load.spec.written import to_mapping
 
     return load_given(to_mapping(model), overrides).model
 

@@ -61,23 +61,8 @@ def workloads() -> list[str]:
     return sorted(path.stem for path in (folder() / WORKLOADS).glob("*.yaml"))
 
 
-def respelled(name: str) -> str:
-    """The preset that a name differs from in capitals and signs alone; empty where there is none.
-
-    llama3.1:8b is llama-3.1-8b, and Qwen3-8B is qwen3-8b: no two presets have the same letters and digits.
-    A tag of Ollama's may stand for another release: qwen3:4b.
-    """
-    if ":" in name:
-        from archcli.load.hub.aliases import TAGS  # of tags alone
-
-        if name.lower() in TAGS:
-            return ""
-    # some other letters lower to ASCII (the Kelvin sign to k), and would name a preset by accident
-    bare = _letters(name) if len(name) <= LONGEST_NAME and name.isascii() else ""
-    return next((preset for preset in presets() if bare and _letters(preset) == bare), "")
-
-
-def _letters(name: str) -> str:
+def letters(name: str) -> str:
+    """The letters, digits and other signs of a name, small: what spellings of one name share."""
     return re.sub(r"[-_.: ]", "", name.lower())
 
 
@@ -90,7 +75,7 @@ def alike(name: str) -> list[str]:
     if near:
         return near
     wanted = repository_name(name).replace(":", "-")
-    begins = [preset for preset in presets() if _letters(wanted).startswith(_letters(preset))]
+    begins = [preset for preset in presets() if letters(wanted).startswith(letters(preset))]
     if begins:  # llama-3.1-8b of Llama-3.1-8B-Instruktion
         return [max(begins, key=len)]
     close = closest(wanted, [*presets(), *workloads()])

@@ -24,7 +24,7 @@ from archcli.load.huggingface.config_json import ADAPTER, ConfigJson, is_foreign
 from archcli.load.huggingface.keys import THEIRS_ALONE
 from archcli.load.imported import MOST_NAMED, in_folder, load_config, load_gguf, load_hub, load_params
 from archcli.load.loaded import Loaded, load_tree
-from archcli.load.presets import alike, preset_file, preset_text, respelled
+from archcli.load.presets import alike, preset_file, preset_text
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import (
     START,
@@ -86,6 +86,8 @@ def load(model: str, overrides: Sequence[str] = (), *, strict: bool = True) -> L
     # Path("") is the working directory, which exists
     if model and _exists(path):
         return _load_path(path, overrides, strict=strict)
+    from archcli.load.hub.aliases import respelled  # of what is neither a preset's name nor a file
+
     if preset := respelled(model):
         return load_preset(preset, overrides, strict=strict)
     return _load_named_elsewhere(model, overrides, strict=strict) or _refuse_unknown(model, path)

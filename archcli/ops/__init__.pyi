@@ -1,12 +1,11 @@
 """What `archcli.ops` has, for type checkers and editors; made with listing.json."""
 
-from archcli.ops.attention.attend import Attend as Attend
+from archcli.ops.attention.attend import Attend as Attend, ExtendCache as ExtendCache
 from archcli.ops.attention.attend_backward import AttendCall as AttendCall
 from archcli.ops.attention.block_sums import BlockBias as BlockBias, NearAndSums as NearAndSums, SumBlocks as SumBlocks
 from archcli.ops.attention.blocks import AverageBlocks as AverageBlocks, BlockPositions as BlockPositions, ClosedBlocks as ClosedBlocks, CompressTokens as CompressTokens, ExtendBlocks as ExtendBlocks, JoinBlocks as JoinBlocks, NearAndBlocks as NearAndBlocks
 from archcli.ops.attention.chosen_keys import GateKeys as GateKeys, IndexBlocks as IndexBlocks, IndexEvenTopK as IndexEvenTopK, IndexTopK as IndexTopK, PoolsAndTail as PoolsAndTail, TopBlocks as TopBlocks
 from archcli.ops.attention.difference import WeightedDifference as WeightedDifference
-from archcli.ops.attention.linear_attend import FeatureMap as FeatureMap, LinearAttend as LinearAttend
 from archcli.ops.attention.mask import Bidirectional as Bidirectional, Causal as Causal, CausalPattern as CausalPattern, Chunked as Chunked, Dilated as Dilated, Fixed as Fixed, Mask as Mask, PatchWindows as PatchWindows, SlidingWindow as SlidingWindow, Strided as Strided, TopK as TopK, WindowAndGlobal as WindowAndGlobal
 from archcli.ops.attention.near import BlockSparse as BlockSparse, CentredWindow as CentredWindow, NearAndSource as NearAndSource
 from archcli.ops.attention.relative import ByDistance as ByDistance, ClippedBias as ClippedBias, DisentangledBias as DisentangledBias, Distances as Distances, LentLinear as LentLinear, RelativeBias as RelativeBias, RelativeKeys as RelativeKeys, RelativeProfiles as RelativeProfiles, RelativeVectors as RelativeVectors
@@ -22,7 +21,7 @@ from archcli.ops.grids.spans import CutSpans as CutSpans, DepthwiseConv1d as Dep
 from archcli.ops.grids.tables import AddGridTables as AddGridTables, AddTilePlaces as AddTilePlaces, AddTileTable as AddTileTable, AxisBias as AxisBias, PairPadding as PairPadding, TanhScale as TanhScale
 from archcli.ops.grids.tokens import ChannelTokens as ChannelTokens, ConcatTokens as ConcatTokens, JoinChannels as JoinChannels, JoinNeighbours as JoinNeighbours, PadTokens as PadTokens, Regroup as Regroup, TakeTokens as TakeTokens
 from archcli.ops.grids.windows import CutWindows as CutWindows, JoinWindows as JoinWindows
-from archcli.ops.layout import Concat as Concat, ExtendCache as ExtendCache, KeepFirst as KeepFirst, KeepLast as KeepLast, MergeHeads as MergeHeads, Split as Split, SplitHeads as SplitHeads, Transpose as Transpose, Unsqueeze as Unsqueeze, Widen as Widen, Zeros as Zeros
+from archcli.ops.layout import Concat as Concat, KeepFirst as KeepFirst, KeepLast as KeepLast, MergeHeads as MergeHeads, Split as Split, SplitHeads as SplitHeads, Transpose as Transpose, Unsqueeze as Unsqueeze, Widen as Widen, Zeros as Zeros
 from archcli.ops.losses.loss import GatherLast as GatherLast, LogSoftmax as LogSoftmax, LogSumExp as LogSumExp, Mean as Mean, Subtract as Subtract
 from archcli.ops.losses.targets import Candidates as Candidates, ClassLinear as ClassLinear, ClassLogProbs as ClassLogProbs, ClassOf as ClassOf, ClusterIndex as ClusterIndex, Sample as Sample, ScatterAdd as ScatterAdd, Select as Select
 from archcli.ops.mixtures.route import Combine as Combine, Dispatch as Dispatch, Route as Route, SkipLast as SkipLast
@@ -35,6 +34,7 @@ from archcli.ops.recurrent.delta_cost import DeltaSizes as DeltaSizes
 from archcli.ops.recurrent.delta_scan import DeltaScan as DeltaScan
 from archcli.ops.recurrent.diagonal_scan import DiagonalScan as DiagonalScan, GatedDecay as GatedDecay
 from archcli.ops.recurrent.head_weights import BlockDiagonal as BlockDiagonal, HeadSkip as HeadSkip, StepSize as StepSize
+from archcli.ops.recurrent.linear_attend import FeatureMap as FeatureMap, LinearAttend as LinearAttend
 from archcli.ops.recurrent.mlstm_scan import MLSTMScan as MLSTMScan
 from archcli.ops.recurrent.ngrams import DilatedConv1d as DilatedConv1d, HashNGrams as HashNGrams, ShareOut as ShareOut, SimilarityGates as SimilarityGates
 from archcli.ops.recurrent.selective_scan import SelectiveScan as SelectiveScan

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import add, floordiv, mul, truediv
 from typing import Any
 
-from archcli.arith import Number, common_divisor, maximum
+from archcli.arith import Number, common_divisor, dimensions, maximum
 from archcli.errors import ArchError
 
 LIMIT = 2**63
@@ -125,7 +125,7 @@ def quotient(number: Number) -> Quotient:
     Raises TypeError for anything else.
     """
     # numpy's scalars wrap around at 64 bits, Python's numbers do not
-    if getattr(number, "ndim", 0) == 0 and hasattr(number, "item"):
+    if dimensions(number) == 0 and hasattr(number, "item"):
         number = number.item()
     kind = _kind(number)
     if kind == "f":
@@ -158,7 +158,7 @@ def _refuse(number: Any) -> Quotient:
 
 def _kind(number: Any) -> str:
     """numpy's letter for the type of an array; empty for a plain number."""
-    kind: str = getattr(getattr(number, "dtype", None), "kind", "")  # of numpy's numbers
+    kind: str = number.dtype.kind if hasattr(number, "dtype") else ""
     return kind
 
 

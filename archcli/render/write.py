@@ -151,7 +151,7 @@ def _guarded(output: Path | None, write_it: Callable[[], object]) -> None:
     except (OSError, ValueError, OverflowError) as problem:
         if output is None:
             _mute()
-        reason = getattr(problem, "strerror", None) or problem
+        reason = (problem.strerror if isinstance(problem, OSError) else None) or problem
         raise ArchError(f"cannot write {output or 'to standard output'}: {reason}") from None
 
 
@@ -188,7 +188,7 @@ def _write_file(path: Path, data: bytes) -> None:
     # in the same folder, as a rename does not reach another file system
     temporary = target.with_name(f".archcli-{os.urandom(8).hex()}")
     # O_EXCL: a file or a link that somebody has put there is neither followed nor written
-    opened = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    opened = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | vars(os).get("O_BINARY", 0), 0o666)
     try:
         if known is not None and hasattr(os, "fchmod"):
             # the file keeps its rights; a new one has those of the umask

@@ -58,7 +58,7 @@ class KvHeadsDivideHeads(DesignRule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Report every grouped attention, cross attention too, whose n_kv_heads does not divide n_heads."""
         for path, attention in find(case.model, Attention):
-            heads, groups = (getattr(attention, name, None) for name in ("n_heads", "n_kv_heads"))
+            heads, groups = (attention.value_of(name) for name in ("n_heads", "n_kv_heads"))
             if heads and groups and heads % groups:
                 best = nearest_divisor(heads, groups, case.parallel.tp)
                 where = f"{path}.n_kv_heads"

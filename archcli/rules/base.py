@@ -244,7 +244,7 @@ def widths(case: Case) -> Iterator[tuple[str, int]]:
 
 def head_key(attention: Attention) -> str:
     """The key that states the width of an attention's query heads."""
-    keys = [key for key in ("qk_nope_head_dim", "head_dim") if getattr(attention, key, None) is not None]
+    keys = [key for key in ("qk_nope_head_dim", "head_dim") if attention.value_of(key) is not None]
     return keys[0] if keys else "n_heads"
 
 

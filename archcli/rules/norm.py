@@ -128,7 +128,7 @@ LINEAR = {"attention": Attention, "feed-forward networks": FeedForward}
 def _first_bias(model: Model, cls: type[Any]) -> tuple[str, Any] | None:
     """(path, bias) of the first module of a class that has one."""
     # networks of a kind without biases have no such field
-    biases = ((path, getattr(module, "bias", False)) for path, module in find(model, cls))
+    biases = ((path, module.value_of("bias")) for path, module in find(model, cls))
     return next(((path, bias) for path, bias in biases if bias), None)
 
 

@@ -8,8 +8,8 @@ from typing import ClassVar
 from archcli.modules import Mixer, MixtureOfExperts, MultiHeadLatentAttention, ProjectedHeads
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.base import find
+from archcli.modules.spec.degrees import Degrees
 from archcli.modules.tensor_parallel.checks import counts_of
-from archcli.modules.tensor_parallel.degrees import Degrees
 from archcli.modules.tensor_parallel.layouts import layout_of
 from archcli.rules.base import (
     DIVISOR,
@@ -83,7 +83,7 @@ def _counts(case: Case) -> Iterator[tuple[str, str, int]]:
         if name != "d_ff" and not count.fits(count.degree):
             yield stem, name, count.value
     for path, mixer in find(case.model, Mixer):
-        heads = getattr(mixer, "n_heads", None)  # mixers without heads are split by other sizes
+        heads = mixer.value_of("n_heads")  # mixers without heads are split by other sizes
         if heads is not None and layout_of(mixer) is None and heads % tp:  # of a kind that no plan splits
             yield path, "n_heads", heads
 
@@ -198,7 +198,7 @@ class CopiedKvHeads(DesignRule):
             # otherwise the heads have no equal shares, which HWD010 reports
             if groups < tp and tp % groups == 0 and attention.n_heads % tp == 0:
                 # multi-query attention has one KV head by its kind
-                name = "n_kv_heads" if getattr(attention, "n_kv_heads", None) else "kind"
+                name = "n_kv_heads" if attention.value_of("n_kv_heads") else "kind"
                 message = f"{groups} kv heads for --tp {tp}: each is stored {tp // groups} times"
                 yield Finding(f"{path}.{name}", message, groups, f"{tp} or more")
                 break

@@ -48,7 +48,7 @@ def sizes(case: Case, fact: str) -> Iterator[Size]:
     """A size of every recurrence that has it."""
     for path, mixer, recurrence in case.recurrences:
         value = getattr(recurrence, fact)
-        name = next((name for name in FIELDS[fact] if getattr(mixer, name, None) == value), None)
+        name = next((name for name in FIELDS[fact] if mixer.value_of(name) == value), None)
         if value is not None:
             yield Size(
                 path if name is None else f"{path}.{name}", name or fact.replace("_dim", " width"), value

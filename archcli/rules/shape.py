@@ -47,8 +47,7 @@ def branches(case: Case) -> set[str]:
 
 def has_whole_layers(case: Case) -> bool:
     """Whether every layer has a mixer and a network; two layers of one sublayer do what one of both does."""
-    parts = ("mixing", "ffn")
-    return all(getattr(layer.block, part, True) is not None for layer in case.layers for part in parts)
+    return all(layer.block.mixing is not None and layer.block.ffn is not None for layer in case.layers)
 
 
 def is_small_or_sparse(case: Case) -> bool:

@@ -19,7 +19,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 def weights_dtype(name: str) -> torch.dtype:
     """The dtype of this name, also torch's own; ArchError where weights cannot be made in it."""
-    dtype = DTYPES.get(name) or {"fp64": torch.float64}.get(name) or getattr(torch, name, None)
+    dtype = DTYPES.get(name) or {"fp64": torch.float64}.get(name) or vars(torch).get(name)
     if dtype not in {torch.float64, *DTYPES.values()}:
         raise ArchError(f"a module cannot be built in {name}", "give fp32, bf16, fp16 or fp64")
     return dtype

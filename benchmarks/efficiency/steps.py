@@ -10,8 +10,8 @@ from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.communication.collective import Fabric
 from archcli.measure.predict.constants import Efficiency, StepConstants
+from archcli.measure.predict.rank.training import training_work
 from archcli.measure.predict.times import KernelClock
-from archcli.measure.predict.training import training_work
 from efficiency import products
 from efficiency.held_out import fit, rounded, spread
 from efficiency.tables import DEVICES, STEPS, column, rates, table

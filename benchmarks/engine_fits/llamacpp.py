@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from efficiency.held_out import OUTER, fit, mean_error, rounded, share
 
-from archcli.api.asking.device import device_memory
+from archcli.api.known_device.known import device_memory
 from archcli.api.predict import PredictOptions, predict_question
 from archcli.load import load
 from archcli.load.devices.engines import speeds_file

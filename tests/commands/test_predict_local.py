@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from archcli.api.asking.device import predicted_device
-from archcli.api.profiling import profiles
+from archcli.api.known_device import profiles
+from archcli.api.known_device.known import known_device
 from archcli.measure.predict.calibrate import calibration as local
 from archcli.recording import cuda_driver
 
@@ -40,7 +40,7 @@ def test_the_peaks_are_those_measured_the_fastest_of_several_threads(machine):
         {KEY: MEASURED, KEY.replace("| 2 |", "| 1 |"): {**MEASURED, "gemm_flops_per_s": 5e10}}
         | {KEY.replace("a CPU", "another"): {**MEASURED, "gemm_flops_per_s": 9e11}}
     )
-    device = predicted_device("local")
+    device = known_device("local").timed
     rates = device.timing.clock.rates
     assert rates.peak("fp32") == 1e11
     assert (rates.memory(1 << 20), rates.memory((1 << 20) + 1)) == (8e10, 1e10)

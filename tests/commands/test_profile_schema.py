@@ -12,7 +12,8 @@ from importlib import import_module
 import pytest
 from jsonschema import ValidationError
 
-from archcli.api.profiling.program import ProgramOptions, inputs_of
+from archcli.api.profiling.program import inputs_of
+from archcli.api.profiling.program_options import ProgramOptions
 from archcli.api.profiling.program_prediction import beside_prediction
 from archcli.measure.profile.program.report import program_report
 from archcli.measure.profile.schema import first_violation, is_comparison, json_schema, keys

@@ -12,7 +12,7 @@ from archcli.api.fit import FitOptions, _entries
 from archcli.commands.line.ask import ask
 from archcli.errors import ArchError
 from archcli.load.presets import presets_index
-from archcli.load.yaml.writer import to_mapping
+from archcli.load.spec.written import to_mapping
 from assistant import answer
 from table import sampled_rows
 

@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import takewhile
 from typing import NamedTuple
 
 from own_source import nodes
@@ -220,36 +221,62 @@ def _mode_writes(call: ast.Call) -> bool:
 
 
 def circles(house: House) -> list[str]:
-    """Modules that import each other, for types included, but for imports inside functions."""
-    return _circles(house, [one for one in imports(house) if not one.lazy])
-
-
-def circles_at_run_time(house: House) -> list[str]:
-    """Modules that import each other when they run, imports inside functions included."""
-    return _circles(house, [one for one in imports(house) if not one.typing])
-
-
-def _circles(house: House, found: list[Import]) -> list[str]:
+    """Modules that import each other, for types and inside functions included."""
     needs: dict[str, set[str]] = {name: set() for name in house}
-    for one in found:
-        if one.target != one.source:
+    for one in imports(house):
+        if one.target in house:
             needs[one.source].add(one.target)
-    paths = [[name] for name in house]
-    return [" -> ".join(path) for path in paths if _returns(needs, path[0], path, set(path))]
+    return [" <-> ".join(group) for group in _knots(needs)]
 
 
-def _returns(needs: dict[str, set[str]], start: str, path: list[str], seen: set[str]) -> bool:
-    for target in sorted(needs.get(path[-1], set())):
-        if target == start and len(path) > 1:
-            path.append(start)
-            return True
-        if target in needs and target not in seen:
-            seen.add(target)
-            path.append(target)
-            if _returns(needs, start, path, seen):
-                return True
-            path.pop()
-    return False
+BOTH_WAYS = {
+    # an engine says how it stores a cache, and memory holds it
+    frozenset({"archcli.measure.kvcache", "archcli.measure.memory"}),
+    # a family has names of weights, and those of towers go by its rows
+    frozenset({"archcli.load.huggingface.family", "archcli.load.huggingface.weights"}),
+}
+"""Neighbours that still import each other."""
+
+
+def both_ways(house: House) -> list[str]:
+    """Neighbours in a folder, files or folders, that import each other by whatever lies in them."""
+    first: dict[tuple[str, str], Import] = {}
+    for one in imports(house):
+        if one.target in house:
+            first.setdefault(_neighbours(one.source, one.target), one)
+    return [
+        f"{one.source}:{one.line}: {here} and {there} import each other"
+        for (here, there), one in first.items()
+        if here < there and (there, here) in first and frozenset({here, there}) not in BOTH_WAYS
+    ]
+
+
+def _neighbours(source: str, target: str) -> tuple[str, str]:
+    """The two of one folder in which modules lie: archcli.load.yaml and archcli.load.spec."""
+    ours, theirs = source.split("."), target.split(".")
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False)))
+    # of a folder and what lies in it the former is a table of contents
+    is_within = same in {len(ours), len(theirs)}
+    return (source, source) if is_within else (".".join(ours[: same + 1]), ".".join(theirs[: same + 1]))
+
+
+def _knots(needs: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of two or more of which each reaches every other."""
+    reached = {name: _reached(needs, name) for name in needs}
+    knots = {
+        tuple(sorted(there for there in reached[name] if name in reached.get(there, ()))) for name in needs
+    }
+    return [[*knot] for knot in sorted(knots) if len(knot) > 1]
+
+
+def _reached(needs: dict[str, set[str]], start: str) -> set[str]:
+    """Every module that is reached from a module."""
+    reached, ahead = set(), [start]
+    while ahead:
+        more = needs[ahead.pop()] - reached
+        reached |= more
+        ahead += more
+    return reached
 
 
 def long_functions(house: House, most: int = 40) -> list[str]:

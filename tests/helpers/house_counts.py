@@ -1,16 +1,19 @@
 """Counts of the house: what makes a package hard to live in, as functions of parsed source.
 
 Like `house.py`: each function returns its offences as `module:line: what`, and runs no archcli code. As a
-program it prints the figures of the whole: `python tests/helpers/house_counts.py`.
+program it prints the figures of the whole: `python tests/helpers/house_counts.py`. With `--json` those that
+need no run of archcli: files and lines by part, and the imports that cross from the core outwards.
 """
 
 import ast
+import json
 import re
 import subprocess
 import sys
 from collections import defaultdict
 
 import house
+import parts
 from own_source import ROOT, nodes, parsed, sources
 
 MOST_IN_A_FOLDER = 14
@@ -92,39 +95,32 @@ def looks_through(parsed):
 
 
 def type_tests(parsed):
-    """Questions above the library which class an operation or a module has, or whether it has a field.
+    """Questions above the library which class an operation or a module has, or whether a thing has a name.
 
-    `isinstance(x, Class)` and `getattr(x, "field", default)`: each is a place that a new kind must visit, and
-    the second is one that mypy does not see.
+    `isinstance(x, Class)` of a class of ops or modules, and every `getattr(x, name, default)`: the first is
+    a place that a new kind must visit, the second one that mypy does not see.
     """
-    known = [
-        node
+    classes = {
+        node.name
         for name, tree in parsed.items()
         if house.room(name) in {"ops", "modules"}
         for node in nodes(tree)
         if isinstance(node, ast.ClassDef)
-    ]
-    classes = {node.name for node in known}
-    fields = {
-        line.target.id
-        for node in known
-        for line in node.body
-        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
     }
     for name, tree in parsed.items():
-        if house.room(name) in BELOW:
+        if house.room(name) in BELOW or parts.part_of(name) == "media":
             continue
         for node in nodes(tree):
-            if isinstance(node, ast.Call) and _asks(node, classes, fields):
+            if isinstance(node, ast.Call) and _asks(node, classes):
                 yield name, node.lineno, ast.unparse(node)
 
 
-def _asks(call, classes, fields):
-    """Whether a call is `isinstance` of one of the classes, or `getattr` of one of the fields."""
+def _asks(call, classes):
+    """Whether a call is `isinstance` of one of the classes, or `getattr` with a default."""
     function = call.func.id if isinstance(call.func, ast.Name) else ""
-    if function == "getattr" and len(call.args) == 3:
-        return isinstance(call.args[1], ast.Constant) and call.args[1].value in fields
-    return function == "isinstance" and bool(classes & _names(call.args[1]))
+    if function == "getattr":
+        return len(call.args) > 2
+    return function in {"isinstance", "issubclass"} and bool(classes & _names(call.args[1]))
 
 
 def _names(node):
@@ -204,6 +200,25 @@ def comment_lines(texts):
     return sum(line.lstrip().startswith("#") for text in texts for line in text.splitlines())
 
 
+def figures():
+    """Files, lines, comments of the whole; files and lines of each part; imports of the core from wings."""
+    texts, crossing = sources("archcli"), parts.outwards(parsed("archcli"))
+    by_part = {name: {"files": 0, "lines": 0} for name in parts.NAMES}
+    for name, text in texts.items():
+        sums = by_part[parts.part_of(name)]
+        sums["files"] += 1
+        sums["lines"] += text.count("\n")
+    return {
+        "files": len(texts),
+        "lines": sum(text.count("\n") for text in texts.values()),
+        "comments": comment_lines(texts.values()),
+        "by_part": by_part,
+        "imports_of_the_core": len(parts.imports_of_the_core(parsed("archcli"))),
+        "outwards": len(crossing),
+        "crossing": [f"{one.source}:{one.line}: {one.target} ({one.wing})" for one in crossing],
+    }
+
+
 def cases():
     """Cases of tests, both stages together."""
     asked = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n0", "-m", ""]
@@ -221,12 +236,20 @@ def table():
     yield "lines that are comments", comment_lines(texts)
     yield "words of CONTRIBUTING", len((ROOT / "CONTRIBUTING.md").read_text().split())
     yield "names such as `other` and `given`", len(vague_names(parsed("archcli")))
-    yield "isinstance and getattr about modules", len(list(type_tests(parsed("archcli"))))
+    yield "isinstance of modules, getattr by default", len(list(type_tests(parsed("archcli"))))
     for command in COMMANDS:
         yield f"files that {command.split()[0]} runs", files_run(command)
     yield "cases of tests", cases()
 
 
-if __name__ == "__main__":  # python tests/helpers/house_counts.py
+def main(arguments):
+    """Print the figures, as a table or as JSON."""
+    if "--json" in arguments:
+        sys.stdout.write(json.dumps(figures(), indent=1) + "\n")
+        return
     for what, figure in table():
         sys.stdout.write(f"{what:40} {figure}\n")
+
+
+if __name__ == "__main__":  # python tests/helpers/house_counts.py [--json]
+    main(sys.argv[1:])

@@ -13,10 +13,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, State, StateKind, Tensor
-from archcli.modules.attention.mixer import Kept, Mixer
+from archcli.modules.attention.mixer import Mixer
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Inherit, Size
-from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.context import Context, Kept, or_default
 from archcli.ops import Activate, Linear, MergeHeads, Multiply, Split, SplitHeads
 from archcli.ops.base import bias, contraction, elementwise
 

@@ -9,11 +9,11 @@ import pytest
 from archcli.errors import ArchError
 from archcli.graph import Op, Tensor
 from archcli.launches.dtypes import BY_NAME
+from archcli.launches.functions.torch_like import TORCH
 from archcli.launches.kernel import KernelCost
 from archcli.launches.kernel_tape import KernelTape
 from archcli.launches.log import Log, logged
 from archcli.launches.tensor import ShapeTensor
-from archcli.launches.torch_like import TORCH
 from archcli.launches.trace import trace_kernels
 from archcli.load import load
 from archcli.modules.spec.request import Request

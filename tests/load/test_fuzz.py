@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from archcli.errors import ArchError
 from archcli.load.presets import preset_text, presets
 from archcli.load.source import load_text
+from archcli.load.spec.written import to_yaml
 from archcli.load.yaml.text import decode
-from archcli.load.yaml.writer import to_yaml
 from archcli.render.findings import explain
 
 PRESETS = st.sampled_from(presets()).map(preset_text)

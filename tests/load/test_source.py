@@ -11,9 +11,10 @@ import pytest
 
 import archcli.load
 from archcli.errors import ArchError
-from archcli.load.presets import preset_text, presets, respelled
+from archcli.load.hub.aliases import respelled
+from archcli.load.presets import preset_text, presets
 from archcli.load.source import load, load_preset
-from archcli.load.yaml.writer import to_mapping
+from archcli.load.spec.written import to_mapping
 from table import every_row, sampled_rows
 
 

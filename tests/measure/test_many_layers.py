@@ -8,7 +8,7 @@ from archcli.api.asking.subject import subject
 from archcli.graph.count_tape import CountTape
 from archcli.launches.memory import op_reader
 from archcli.load import load
-from archcli.load.yaml.writer import to_mapping
+from archcli.load.spec.written import to_mapping
 from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.cache_size import CacheSize
 from archcli.measure.kvcache.kvcache import count_kv_cache

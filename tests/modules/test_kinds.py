@@ -74,11 +74,11 @@ def test_a_problem_of_a_yaml_carries_the_code_of_its_conflict():
 
 # Every model needs these files of modules and operations; the others are those of Llama's own kinds.
 EVERY_MODEL = """
-modules: attention attention.base attention.mixer blocks blocks.block ends ends.embedding ends.head models
+modules: attention attention.base attention.mixer blocks blocks.block ends ends.embedding models
     models.layers models.model models.stack networks networks.norm positions positions.position
     positions.rope_scaling spec spec.arguments spec.base spec.calls spec.context spec.fields spec.forms
-    spec.kinds spec.request spec.trace spec.unread spec.values stored stored.formats stored.mixes
-    stored.quantization
+    spec.kinds spec.request spec.trace spec.unread spec.values stored stored.dtypes stored.formats
+    stored.mixes stored.quantization
 ops: attention attention.mask attention.rotary base dense layout pointwise
 """
 OF_LLAMA = """

@@ -4,7 +4,7 @@ import pytest
 
 import archcli
 from archcli.errors import ArchError
-from archcli.load.yaml.writer import to_mapping, to_yaml
+from archcli.load.spec.written import to_mapping, to_yaml
 from archcli.modules.models.layers import LayerIndex
 from table import every_row
 

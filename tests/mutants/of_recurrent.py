@@ -8,8 +8,7 @@ from archcli.modules.recurrent.decaying import Retention
 from archcli.modules.recurrent.gated_norm import GatedNorm
 from archcli.modules.recurrent.mamba import Mamba2
 from archcli.ops import CausalConv1d, HeadDecay, HeadSkip, StateScan, StepSize
-from archcli.ops.attention import linear_attend
-from archcli.ops.recurrent import causal_conv, mlstm_scan, state_scan
+from archcli.ops.recurrent import causal_conv, linear_attend, mlstm_scan, state_scan
 from mutants.mutant import Mutant, changed
 
 GATED = ("wiring.retention-gated",)

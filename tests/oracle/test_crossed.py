@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import archcli
 from archcli.api.asking.subject import given
 from archcli.errors import ArchError
-from archcli.load.yaml.writer import to_yaml
+from archcli.load.spec.written import to_yaml
 from archcli.measure.survey.anatomy.anatomy import anatomy
 from oracle.regenerate_resampled import FIGURES
 from table import every_row

@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import archcli
 from archcli.errors import ArchError
-from archcli.load.yaml.writer import to_mapping
+from archcli.load.spec.written import to_mapping
 from mapped import answer
 from mapped_whole import whole_answer
 from their_class import built, one_pass, params

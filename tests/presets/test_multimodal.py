@@ -13,7 +13,7 @@ import pytest
 import archcli
 from archcli.load.presets import presets
 from archcli.load.source import load
-from archcli.load.yaml.writer import to_yaml
+from archcli.load.spec.written import to_yaml
 from archcli.modules import settings
 from archcli.modules.spec.request import Medium, Request
 from table import sampled_rows

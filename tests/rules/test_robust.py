@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from archcli.errors import ArchError
 from archcli.load.presets import preset_text, presets
 from archcli.load.source import load_text
-from archcli.load.yaml.writer import to_yaml
+from archcli.load.spec.written import to_yaml
 from archcli.rules import all_rules
 from archcli.rules.base import ONE_DEVICE, Case, Parallelism
 from archcli.rules.lint import Selection, lint

@@ -17,6 +17,7 @@ from archcli.graph.kept import Backend as KernelBackend
 from archcli.measure.memory.engine import EngineName
 from archcli.modules.spec import arguments, request
 from archcli.modules.spec.values import AboveZero, Conversion, Interval, ZeroOrMore, refused
+from archcli.modules.stored import dtypes
 
 
 def _files(value: Any) -> tuple[Path, ...]:
@@ -186,7 +187,7 @@ Gradients = Annotated[
 
 # number formats
 Dtype = Annotated[
-    arguments.DtypeName,
+    dtypes.DtypeName,
     Option(
         "Type of an element, fp32, bf16, fp8, int4, or a stored format: q8_0, nf4, mxfp4 and others.",
         metavar="DTYPE",
@@ -195,7 +196,7 @@ Dtype = Annotated[
     ),
 ]
 KvDtype = Annotated[
-    arguments.CacheDtypeName | None,
+    dtypes.CacheDtypeName | None,
     Option(
         "Type of the keys and values that an engine keeps: bf16, fp8, int8, q8_0, q5_1, q4_0, nvfp4, or "
         "fp8_ds_mla, DeepSeek's with scales. [default: as computed]",
@@ -225,7 +226,7 @@ Utilization = Annotated[
     ),
 ]
 StateDtype = Annotated[
-    arguments.PlainDtype | None,
+    dtypes.PlainDtype | None,
     Option(
         "Type of recurrent states, which transformers keeps in fp32. [default: --dtype]",
         metavar="DTYPE",

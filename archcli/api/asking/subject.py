@@ -99,15 +99,13 @@ class Subject(NamedTuple):
 
 def taken_notes(options: Any) -> Iterator[str]:
     """Notes on the words of a question that were taken for others: h100 for h100-sxm, 4bit for q4_k_m."""
-    for value in vars(options).values() if options is not None else ():
-        if isinstance(value, Taken):
-            yield value.note
-    dtype = getattr(options, "dtype", None)
+    options_by_name = {} if options is None else vars(options)
+    yield from (value.note for value in options_by_name.values() if isinstance(value, Taken))
+    dtype, device = options_by_name.get("dtype"), options_by_name.get("device")
     if dtype is not None:
         from archcli.modules.stored.words import blocks_note  # of a format alone
 
         yield from filter(None, [blocks_note(dtype)])
-    device = getattr(options, "device", None)
     for name in [device] if isinstance(device, str) else device or ():
         from archcli.load.devices.budget import device_note  # of a device alone
 
@@ -126,7 +124,7 @@ def given(model: Any, overrides: Sequence[str] = ()) -> Subject:
         return subject_of(load_given(model, overrides), overrides)
     if not overrides:
         return Subject(model, model.name, model.source, [])
-    from archcli.load.yaml.writer import to_mapping
+    from archcli.load.spec.written import to_mapping
 
     return subject_of(load_given(to_mapping(model), overrides), overrides)
 

@@ -1,1 +1,1 @@
-"""Parts of `archcli fit` in Python: its question, and this machine."""
+"""What fits where: the question, formats and their choice, the verdict, many models, this machine."""

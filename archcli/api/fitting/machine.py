@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from archcli.api.fitting.listing import Entry, Tick, fit_all
 from archcli.api.fitting.question import FitOptions, asked_of, asking, inputs_of
 from archcli.errors import ArchError
 from archcli.load.devices.names import LOCAL
 from archcli.load.devices.this import Machine, machine
 from archcli.load.hub.model_files import ModelFiles, cached_model_files, model_files
-from archcli.measure.predict.fit.listing import Entry, Tick, fit_all
 from archcli.measure.report import Report
 from archcli.units import gib
 

@@ -6,22 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
-from archcli.api.asking.device import device_memory
 from archcli.api.asking.engine import take_format
 from archcli.api.asking.offload import OffloadOptions
 from archcli.api.asking.options import SEQ_LEN, BatchSize, Device, Engine, KvDtype, Utilization, Where
 from archcli.api.asking.question import Option, tokens_option
 from archcli.api.asking.subject import Subject, given
+from archcli.api.fitting.choice import NO_OFFLOAD, UNSTATED, FitAsked
+from archcli.api.fitting.listing import Asked, FitOrder
+from archcli.api.known_device.known import device_memory
 from archcli.api.memory import Memory, MemoryOptions
 from archcli.api.predict import PredictOptions, predict_question
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.predict.answers.question import PredictQuestion
-from archcli.measure.predict.fit.choice import NO_OFFLOAD, UNSTATED, FitAsked
-from archcli.measure.predict.fit.listing import Asked, FitOrder
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import WeightsDtypeName
 from archcli.modules.spec.values import AboveZero, Interval
+from archcli.modules.stored.dtypes import WeightsDtypeName
 
 Tokens = Annotated[
     AboveZero | None,

@@ -16,7 +16,7 @@ from archcli.modules.spec.request import Request
 from archcli.recording.classes import COMMUNICATION
 
 if TYPE_CHECKING:
-    from archcli.api.profiling.profiles import CalibratedClock
+    from archcli.api.known_device.profiles import CalibratedClock
 
 NOT_WHOLE = "No prediction stands beside a pass that was not measured whole."
 NO_LINKS = "What ranks exchange is not predicted: the rate of links between them is not known."
@@ -35,7 +35,7 @@ class PassPrediction(NamedTuple):
         """
         if not calibrations:
             return cls(None)
-        from archcli.api.profiling.profiles import calibrated  # reads and fits profiles
+        from archcli.api.known_device.profiles import calibrated  # reads and fits profiles
 
         fitted = calibrated(calibrations, *_machine(device))
         # raises for a dtype of which the profiles hold no peak
@@ -47,7 +47,7 @@ class PassPrediction(NamedTuple):
         ceilings, inputs = report.totals["ceilings"], report.inputs
         if ceilings is None or report.totals["extrapolated"]:
             return replace(report, notes=(*report.notes, NOT_WHOLE))
-        from archcli.api.profiling.profiles import NO_CONSTANTS, kernels_of
+        from archcli.api.known_device.profiles import NO_CONSTANTS, kernels_of
         from archcli.measure.predict.calibrate.against import against_table, compared, seconds_by_class
         from archcli.measure.predict.calibrate.calibration import local_rates
         from archcli.measure.predict.times import KernelClock

@@ -16,7 +16,7 @@ from archcli.measure.report import Report
 from archcli.recording.program import ProgramRecording
 
 if TYPE_CHECKING:
-    from archcli.api.profiling.program import ProgramOptions
+    from archcli.api.profiling.program_options import ProgramOptions
 
 LOCAL = "local"
 LENGTHS_UNKNOWN = "how many sequences of how many tokens the program's batches have is not known"
@@ -34,9 +34,9 @@ def check_prediction(model: str | None, device: str | None) -> None:
 
     subject(model, ())
     if device is not None and device != LOCAL:
-        from archcli.api.asking.device import predicted_device
+        from archcli.api.known_device.known import known_device
 
-        predicted_device(device)
+        _ = known_device(device).timed  # raises what is wrong with it
 
 
 def beside_prediction(report: Report, recording: ProgramRecording, program: ProgramOptions) -> Report:

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from archcli.api.asking.subject import Subject
 from archcli.api.profiling.settings import RunDtype, RunSettings
 from archcli.errors import SET, ArchError, Problem
-from archcli.load.yaml.writer import to_mapping
+from archcli.load.spec.written import to_mapping
 from archcli.measure.profile.schema.documents import Setting
 from archcli.measure.survey.compare.differences import ModelSettings, differences
 from archcli.modules.spec.arguments import AttentionKernel

@@ -154,7 +154,7 @@ def _measured(options: ReportOptions) -> list[dict[str, Any]]:
     """Shares of the time of a profile by class, the largest first."""
     if options.profile is None:
         return []
-    from archcli.api.profiling.saved_profile import read_profile
+    from archcli.api.asking.saved_profile import read_profile
 
     classes = read_profile(Path(options.profile))["totals"]["by_class"]
     shares = [{"name": label_of(name), "share": of["time_share"]} for name, of in classes.items()]

@@ -11,7 +11,7 @@ from archcli.api.asking.subject import Subject
 from archcli.load.loaded import Loaded
 from archcli.load.presets import preset_file
 from archcli.load.source import load, load_given
-from archcli.load.yaml.writer import to_mapping
+from archcli.load.spec.written import to_mapping
 from archcli.modules import Model
 
 

@@ -110,10 +110,10 @@ def _program(commands: Mapping[str, Run], *, completes: bool = True) -> typer.Ty
 def _module(name: str, line: Sequence[str]) -> str:
     """The module of a subcommand; `profile -- python train.py` has one of its own."""
     if name == "profile" and "--" in line:
-        from archcli.commands.profile.program import is_program
+        from archcli.commands.line.programs import is_program
 
         if is_program(line):
-            return is_program.__module__
+            return "archcli.commands.profile.program"
     return f"archcli.commands.{name}"
 
 
@@ -133,7 +133,7 @@ def _run(app: typer.Typer, args: list[str]) -> int:
         os.environ[completion.NAMED_SHELL] = "1"
     completion.check_environment()
     if args[:1] == ["profile"] and "--" not in args and any("py" in word for word in args):
-        from archcli.commands.profile.program import check_separator
+        from archcli.commands.line.programs import check_separator
 
         check_separator(args)
     try:

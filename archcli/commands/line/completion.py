@@ -140,7 +140,7 @@ def _changes(name: str) -> Iterator[str]:
     """KEY=VALUE of a preset or a small file; nothing for what would be fetched or cannot be read."""
     from archcli.load.presets import preset_file
     from archcli.load.source import load
-    from archcli.load.yaml.writer import to_mapping
+    from archcli.load.spec.written import to_mapping
 
     path = Path(name)
     if not preset_file(name).is_file() and not (path.is_file() and path.stat().st_size <= LARGEST):

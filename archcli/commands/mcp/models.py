@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 from archcli.api.asking.subject import Subject, subject_of
 from archcli.errors import ArchError, Problem, closest, describe_value, either, quote
+from archcli.load.hub.aliases import respelled
 from archcli.load.hub.catalogues import preset_meant
 from archcli.load.hub.module_names import module_name
 from archcli.load.loaded import Loaded
-from archcli.load.presets import alike, plain_name, preset_file, presets, respelled
+from archcli.load.presets import alike, plain_name, preset_file, presets
 from archcli.load.source import load, load_catalogued, load_preset, load_text
 from archcli.load.yaml.text import reading_only
 

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal
 import typer
 
 from archcli.api.asking.module_options import ModuleOptions
-from archcli.api.asking.modules import of_any
 from archcli.api.asking.options import Dp, Tp
 from archcli.api.asking.question import Option, count_option
 from archcli.api.asking.subject import INTERRUPTED, subject
+from archcli.api.modules import of_any
 from archcli.api.profile import ProfileOptions, check_against, measured
 from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.commands.profile.launch import launch_of

@@ -47,9 +47,10 @@ def program() -> list[str]:
 def is_program() -> bool:
     """Whether this process is the program archcli, not a test or a notebook that calls it."""
     main = sys.modules.get("__main__")
-    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None) or ""
+    names = {} if main is None else vars(main)
+    spec, file = names.get("__spec__"), names.get("__file__") or ""
     # started as `python -m archcli`, or as a script
-    return getattr(spec, "name", "") == "archcli.__main__" or Path(file).stem == "archcli"
+    return (spec is not None and spec.name == "archcli.__main__") or Path(file).stem == "archcli"
 
 
 # glibc's mallopt(3); the last is torch's (alloc_cpu.cpp), which then asks for huge pages

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -19,22 +18,17 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from archcli.api.asking.question import Option
-from archcli.api.profiling.program import ProgramOptions
+from archcli.api.profiling.program_options import ProgramOptions
 from archcli.api.profiling.program_prediction import check_prediction
 from archcli.commands.line.options import asking
+from archcli.commands.line.programs import SEPARATOR, is_python, python_of_script, starts_program, with_python
 from archcli.commands.profile.start.sitecustomize import FOLDER, VARIABLE
 from archcli.errors import ArchError, quote
-from archcli.load.yaml.text import read_start
 from archcli.render import chosen_format
 from archcli.render.write import check_writable, descriptor
 
-SEPARATOR = "--"
-"""What stands between the options of archcli and the program."""
-PYTHON = re.compile(r"(python|pypy)[\d.]*w?(\.exe)?", re.IGNORECASE)
 WITHOUT_SITE = {"E": "ignores PYTHONPATH", "I": "ignores PYTHONPATH", "S": "imports no site"}
 """Python's letters under which nothing is imported before a program."""
-MOST_OF_A_LINE = 256
-"""Bytes of a script's first line that Linux reads."""
 TAKES_VALUE = "WXmc"
 """Python's letters whose value may be the next word; after -m and -c come the program's own arguments."""
 LONG, LONG_TAKES_VALUE = "--", {"--check-hash-based-pycs"}
@@ -55,27 +49,6 @@ File = Annotated[
     Path | None,
     Option("Write the report to this file, too.", "-o", metavar="FILE", name="output", writes=True),
 ]
-
-
-def is_program(args: Sequence[str]) -> bool:
-    """Whether the words after `profile` name a program: `--`, and what follows it.
-
-    One word there that is neither python nor a script is a MODEL, which may begin with a dash.
-    """
-    if SEPARATOR not in args:
-        return False
-    program = args[args.index(SEPARATOR) + 1 :]
-    return len(program) != 1 or _starts_program(program[0]) or bool(_python_of_script(program[0]))
-
-
-def check_separator(args: Sequence[str]) -> None:
-    """Raise ArchError where a program stands among the words without `--` before it."""
-    # a last `python` may be a MODEL in a folder of that name
-    starts = (i for i, word in enumerate(args) if _starts_program(word, is_last=i == len(args) - 1))
-    start = next(starts, None)
-    if start is not None:
-        command = ["archcli", *args[:start], SEPARATOR, *_with_python(args[start:])]
-        raise ArchError("a program stands behind `--`, with its own arguments", shlex.join(command))
 
 
 @asking(ProgramOptions)
@@ -117,7 +90,7 @@ def _checked(program: Sequence[str]) -> list[str]:
     if not program:
         raise ArchError("no program follows --", "archcli profile -- python train.py")
     first = program[0]
-    interpreter = [first] if _is_python(first) else _python_of_script(first)
+    interpreter = [first] if is_python(first) else python_of_script(first)
     # a launcher is a Python script, too, but the program runs in processes that it starts
     if not interpreter or Path(first).name in LAUNCHERS:
         raise ArchError(
@@ -140,42 +113,12 @@ def _instead(program: Sequence[str]) -> str:
     launcher = LAUNCHERS.get(Path(first).name)
     if launcher:
         return launcher
-    if _is_python(program[min(1, len(program) - 1)]) and "=" not in first and shutil.which(first) is None:
+    if is_python(program[min(1, len(program) - 1)]) and "=" not in first and shutil.which(first) is None:
         return f"--against-prediction {first}, if it is a MODEL to set beside the program"
-    start = next((i for i, word in enumerate(program) if _starts_program(word)), None)
+    start = next((i for i, word in enumerate(program) if starts_program(word)), None)
     if start is None:
         return "write archcli profile -- python ... in it, where it starts Python"
-    return shlex.join([*program[:start], "archcli", "profile", SEPARATOR, *_with_python(program[start:])])
-
-
-def _with_python(program: Sequence[str]) -> list[str]:
-    return ["python", *program] if _is_script(program[0]) else [*program]
-
-
-def _starts_program(word: str, *, is_last: bool = False) -> bool:
-    return _is_script(word) or (_is_python(word) and not is_last)
-
-
-def _is_python(word: str) -> bool:
-    return PYTHON.fullmatch(Path(word).name) is not None
-
-
-def _is_script(word: str) -> bool:
-    return word.endswith(".py") and not word.startswith("-")
-
-
-def _python_of_script(word: str) -> list[str]:
-    """The Python that a script names in its first line, with its options; empty for any other file."""
-    executable = shutil.which(word)
-    if executable is None:
-        return []
-    line = (
-        read_start(Path(executable), executable, MOST_OF_A_LINE).partition(b"\n")[0].decode(errors="replace")
-    )
-    # `#!/usr/bin/env -S python -u` and `#!/path/python -u`
-    args = [word for word in line.removeprefix("#!").split() if word != "-S"]
-    args = args[1:] if args and Path(args[0]).name == "env" else args
-    return args if line.startswith("#!") and args and _is_python(args[0]) else []
+    return shlex.join([*program[:start], "archcli", "profile", SEPARATOR, *with_python(program[start:])])
 
 
 def _without_site(args: Sequence[str]) -> str:

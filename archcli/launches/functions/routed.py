@@ -14,11 +14,11 @@ from archcli.launches.functions.pieces import cat, split, without_axis
 from archcli.launches.functions.pointwise import dropout
 from archcli.launches.functions.products import bmm, linear
 from archcli.launches.functions.reductions import batch_norm
+from archcli.launches.functions.torch_like import TORCH
 from archcli.launches.functions.views import contiguous_copy
 from archcli.launches.kernel import StatedWork
 from archcli.launches.launching import launch, needs_grad
 from archcli.launches.tensor import ShapeTensor
-from archcli.launches.torch_like import TORCH
 
 ALIGNED = 16
 """Alignment, in bytes, that torch's grouped product asks of tensors and their rows."""

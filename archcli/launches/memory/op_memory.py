@@ -17,10 +17,10 @@ from archcli.graph import Op
 from archcli.graph.kept import SAME, Call, In, Kept, MemoryLayout, New, OfMixture, OpMemory, Out
 from archcli.launches.dtypes import BOOL, FP32, INT64, NAMED, REAL, DType
 from archcli.launches.functions.routed import MODULES, TokenAssignment, run_stacked
+from archcli.launches.functions.torch_like import TORCH
 from archcli.launches.kernel import StatedWork
 from archcli.launches.log import GradNode, Log, logged, without_grad
 from archcli.launches.tensor import ShapeTensor, TensorMemory
-from archcli.launches.torch_like import TORCH
 
 BY_WIDTH = {1: BOOL, 4: FP32, 8: INT64}
 """Number types by width, of inputs without a layout whose width is not the model's."""

@@ -1,4 +1,4 @@
-"""Names of models in other catalogues that are not made of a preset's words: data, without any code.
+"""Names of models in other catalogues that are not made of a preset's words, and other spellings.
 
 What the config.json of the model has otherwise than the preset is stated as `--set` would: a name hides
 nothing that changes a count or a context.
@@ -7,6 +7,8 @@ nothing that changes a count or a context.
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+from archcli.load.presets import LONGEST_NAME, letters, presets
 
 FAMILIES = {
     "bloom": "bloom-176b",
@@ -177,3 +179,16 @@ TAGS: Mapping[str, tuple[str, ...]] = {
     "qwen3:235b-a22b": ("qwen3-235b-a22b-2507",),
 }
 """Tags of Ollama's that have the letters of a preset, but lead to a later or a tuned model."""
+
+
+def respelled(name: str) -> str:
+    """The preset that a name differs from in capitals and signs alone; empty where there is none.
+
+    llama3.1:8b is llama-3.1-8b, and Qwen3-8B is qwen3-8b: no two presets have the same letters and digits.
+    A tag of Ollama's may stand for another release: qwen3:4b.
+    """
+    if name.lower() in TAGS:
+        return ""
+    # some other letters lower to ASCII (the Kelvin sign to k), and would name a preset by accident
+    bare = letters(name) if len(name) <= LONGEST_NAME and name.isascii() else ""
+    return next((preset for preset in presets() if bare and letters(preset) == bare), "")

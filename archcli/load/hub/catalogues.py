@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from archcli.errors import ArchError, either, quote
-from archcli.load.hub.aliases import CHANGED, FAMILIES, TAGS
+from archcli.load.hub.aliases import CHANGED, FAMILIES, TAGS, respelled
 from archcli.load.hub.cache import SCHEME, cached, reference
 from archcli.load.presets import (
     LONGEST_NAME,
@@ -26,7 +26,6 @@ from archcli.load.presets import (
     preset_file,
     presets,
     repository_name,
-    respelled,
     same_release,
 )
 from archcli.load.yaml.text import may_read

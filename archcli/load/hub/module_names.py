@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from archcli.errors import ArchError, either, quote
+from archcli.load.hub.aliases import respelled
 from archcli.load.hub.catalogues import preset_meant
-from archcli.load.presets import VARIANT, alike, preset_file, presets, respelled
+from archcli.load.presets import VARIANT, alike, preset_file, presets
 
 HERE = "py:"
 """The prefix by which a name is a module of one's own whatever else it may be, also in this folder."""

@@ -14,7 +14,8 @@ from typing import Any
 
 from archcli.errors import ArchError, Problem
 from archcli.load.huggingface.config_json import ConfigValue, KeyPlaces, unplaced
-from archcli.load.huggingface.keys import HARMLESS, HARMLESS_ENDINGS, HEADS, OUR_WORD
+from archcli.load.huggingface.keys import HARMLESS, HARMLESS_ENDINGS, HEADS
+from archcli.load.spec.renamed import OUR_WORD
 from archcli.load.yaml.nodes import Place
 
 MISSING = object()

@@ -10,7 +10,8 @@ from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from archcli.errors import ArchError, Problem, quote
-from archcli.load.huggingface.keys import OUR_WORD, THEIRS_ALONE
+from archcli.load.huggingface.keys import THEIRS_ALONE
+from archcli.load.spec.renamed import OUR_WORD
 from archcli.load.yaml.nodes import Node, Place, Source
 from archcli.load.yaml.text import Text
 

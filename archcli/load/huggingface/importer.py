@@ -15,12 +15,13 @@ from archcli.errors import ArchError, UndescribedError, closest
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import KeyPlaces, Mapped, tree_of, unplaced
 from archcli.load.huggingface.family import CLASS_DEFAULTS, Family, value_at
-from archcli.load.huggingface.keys import MLC_ENGINE, MLC_SIZES, NO_SHAPE, OUR_WORD
+from archcli.load.huggingface.keys import MLC_ENGINE, MLC_SIZES, NO_SHAPE
 from archcli.load.huggingface.quantization.scheme import stated_quantization
 from archcli.load.huggingface.registry import families, family_of
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.huggingface.wrappers.table import OWN_CODE, WRAPPERS
 from archcli.load.huggingface.wrappers.text import innermost, note_counted, note_towers, text_part, uncounted
+from archcli.load.spec.renamed import OUR_WORD
 from archcli.load.yaml.nodes import Node
 
 CLASS_ENDING = re.compile(

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from archcli.errors import SET, closest, either, format_value, quote
-from archcli.load.huggingface.keys import OUR_WORD
 from archcli.load.spec.fields import choices, fields
+from archcli.load.spec.renamed import OUR_WORD
 from archcli.load.yaml.nodes import Node, plain, shown
 from archcli.load.yaml.reader import OLD_BOOLEANS, resolve
 from archcli.modules.spec.base import Spec

@@ -353,6 +353,6 @@ def needed_sizes(model: Model, name: str, kind: str) -> dict[str, int]:
         for field, declared in variant.fields.items():
             # rotary dims may be left out, and are none then: positions that turn them need a width
             is_size = declared.required or field in OF_ROTARY_DIMS
-            if is_size and not declared.inherits and getattr(spec, field, None) is None:
+            if is_size and not declared.inherits and spec.value_of(field) is None:
                 needed[f"{path}.{field}"] = getattr(variant, field)
     return needed

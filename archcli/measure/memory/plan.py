@@ -15,8 +15,8 @@ from archcli.modules.attention.mixer import READS_LAYER
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.arguments import Schedule, ZeroStage
 from archcli.modules.spec.base import find
+from archcli.modules.spec.degrees import Degrees
 from archcli.modules.spec.values import AboveZero
-from archcli.modules.tensor_parallel.degrees import Degrees
 
 OF_GRADIENTS, OF_WEIGHTS = 2, 3
 """The stages of ZeRO that shard gradients, and weights."""

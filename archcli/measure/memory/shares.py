@@ -20,7 +20,7 @@ from archcli.measure.weights.stored_bytes import packed_parts, stored
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex, layer_count
 from archcli.modules.models.stack import stacks
-from archcli.modules.tensor_parallel.degrees import Degrees
+from archcli.modules.spec.degrees import Degrees
 
 TABLE = "embedding.tokens"
 

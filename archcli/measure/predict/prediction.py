@@ -264,7 +264,7 @@ def _prefill(times: RankTimes, plan: Plan, batches: int) -> RunStages:
     for stage, step in steps.items():
         waiting = waiting if stage == slowest else waiting.plus(step.total)
     if times.settings.splits_layers:
-        from archcli.measure.predict.engine_kernels.llamacpp import chunked  # of this engine alone
+        from archcli.measure.predict.times import chunked
 
         waiting = chunked(steps[slowest].total, waiting, _chunks(times))
     # without constants the floor stands for all of them

@@ -101,6 +101,21 @@ class Seconds(NamedTuple):
         return dict(zip(("floor", "expected", "low", "high"), (self.floor, *expected), strict=True))
 
 
+COPIES = 4
+"""The most chunks of a prompt on several devices at once: GGML_SCHED_MAX_COPIES of llama.cpp."""
+
+
+def chunked(slowest: Seconds, others: Seconds, chunks: int) -> Seconds:
+    """What the slowest device waits in a prompt of so many chunks, given the times of the whole prompt.
+
+    Chunks follow one another through the devices, as batches through a pipeline: the slowest waits for the
+    first and after the last. More than COPIES of them are not under way at once, which more devices wait for.
+    """
+    rounds = (chunks - 1) // COPIES
+    stalled = slowest.plus(others).beyond(slowest.scaled(COPIES)).scaled(rounds)
+    return others.plus(stalled).scaled(1 / chunks)
+
+
 class KernelTime(NamedTuple):
     """Seconds of one launch of a kernel, what bounds them, and the kind whose constants it has."""
 

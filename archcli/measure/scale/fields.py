@@ -179,13 +179,13 @@ def _head_unit(path: str, spec: Spec, value: int, keep: Collection[str]) -> int:
     """The multiple of a number of heads: groups of heads or of the norm, and KV heads that are kept."""
     stem, _, name = path.rpartition(".")
     sharing = [kv for kv, heads in KV_HEADS.items() if heads == name and _is_kept(f"{stem}.{kv}", keep)]
-    kept = [n for kv in sharing if (n := getattr(spec, kv, None)) and value % n == 0]
+    kept = [n for kv in sharing if (n := spec.value_of(kv)) and value % n == 0]
     return lcm(heads_unit(spec), *kept)
 
 
 def _block(spec: Spec, value: int) -> int:
     """The width of a block of a gate with blocks, which is kept; 0 elsewhere."""
-    blocks = getattr(spec, "n_blocks", None)  # of RG-LRU alone
+    blocks = spec.value_of("n_blocks")  # of RG-LRU alone
     return value // blocks if blocks else 0
 
 

@@ -80,7 +80,7 @@ def _layers(model: Model, rows: tuple[Row, ...]) -> Iterator[SurveyLayer]:
     by_layer = index.by_layer(rows)
     for layer in index:
         # a stack inside an encoder-decoder has a position of its own
-        position = getattr(layer.stack, "position", model.embedding.position)
+        position = layer.stack.value_of("position") or model.embedding.position
         rows_of, facts = tuple(by_layer.get(layer.path, ())), layer.facts(model.d_model)
         where = (layer.path, layer.block, layer.times, rows_of, layer.stack)
         yield SurveyLayer(*where, position, facts, layer.ffn)
@@ -225,7 +225,7 @@ def _mixing(architecture: Architecture) -> Iterator[SurveyLayer]:
 
 def recurrence(field: str) -> Callable[[Architecture, SurveyLayer], Number | None]:
     """A property of a layer's recurrence, None for any other layer."""
-    return lambda _, layer: getattr(layer.facts.recurrence, field, None)
+    return lambda _, layer: layer.facts.recurrence and getattr(layer.facts.recurrence, field)
 
 
 def head_ratio(architecture: Architecture, layer: SurveyLayer) -> float | None:

@@ -14,11 +14,11 @@ from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.base import SoftmaxAttention
 from archcli.modules.attention.grouped import ProjectedHeads, Projection, uneven_groups
-from archcli.modules.attention.mixer import Kept, MixerFacts, RecurrenceFacts
+from archcli.modules.attention.mixer import MixerFacts, RecurrenceFacts
 from archcli.modules.networks.convolved import Window, with_convolution
 from archcli.modules.networks.norm import RMSNorm
 from archcli.modules.spec.base import Conflict, Size
-from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.context import Context, Kept, or_default
 from archcli.ops import (
     Add,
     AverageHeads,

@@ -13,9 +13,9 @@ from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.attention.grouped import ProjectedAttention
-from archcli.modules.attention.mixer import Kept, MixerFacts
+from archcli.modules.attention.mixer import MixerFacts
 from archcli.modules.spec.base import Conflict, Size
-from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.context import Context, Kept, or_default
 from archcli.ops import Bidirectional, ExtendCache, Linear, Mask
 
 OF_OWN = 2

@@ -14,11 +14,9 @@ from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.positions.position import NoPosition, Position
 from archcli.modules.spec.base import Conflict, Module, Positive, Spec, find
-from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.context import Context, Kept, or_default
 from archcli.modules.spec.values import Length
 from archcli.ops import Add, Fourier, Scale
-
-Kept = tuple[Any, ...] | None
 
 
 def head_parts(spec: Spec) -> int:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.attention.mixer import NO_MIXER, Kept, Mixer, MixerFacts
+from archcli.modules.attention.mixer import NO_MIXER, Mixer, MixerFacts
 from archcli.modules.networks.activation import dropped
 from archcli.modules.networks.ffn import FeedForward, caches, feed
 from archcli.modules.networks.norm import Norm, again, has_weight
 from archcli.modules.spec.base import Conflict, Inherit, Positive, Share, Size, children
-from archcli.modules.spec.context import Context, SharedBlocks, or_default
+from archcli.modules.spec.context import Context, Kept, SharedBlocks, or_default
 from archcli.modules.spec.unread import Holder
 from archcli.ops import Add, Scale
 

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 from archcli.graph import Tensor
-from archcli.modules.attention.mixer import Kept
 from archcli.modules.blocks.block import Block
 from archcli.modules.networks.activation import Activation, Sigmoid, SiLU
 from archcli.modules.networks.norm import BatchNorm, Norm
 from archcli.modules.spec.base import Conflict, Module, Positive, Size
-from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.context import Context, Kept, or_default
 from archcli.modules.spec.values import Length
 from archcli.ops import Add, DepthwiseConv1d, Linear, Multiply, Parameter, Scale, Softmax, TakeTokens
 

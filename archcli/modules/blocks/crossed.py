@@ -11,10 +11,9 @@ from typing import Literal
 from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.attention.cross import CrossAttention
-from archcli.modules.attention.mixer import Kept
 from archcli.modules.blocks.block import Block, SerialBlock
 from archcli.modules.spec.base import Conflict, Size
-from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.context import Context, Kept, or_default
 from archcli.modules.spec.unread import Holder
 from archcli.ops import AddTileTable, ConcatTokens, Regroup, TanhScale
 

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from archcli.graph import Tensor
-from archcli.modules.attention.mixer import Kept
 from archcli.modules.blocks.block import Block
 from archcli.modules.spec.base import Conflict, Count, Size
-from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.context import Context, Kept, or_default
 from archcli.modules.spec.unread import Holder
 from archcli.ops import Add, ChannelsFirst, ChannelsLast, Conv2d
 

@@ -13,10 +13,9 @@ from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.adapters.lora import Adapted
 from archcli.modules.adapters.shared_block import AdapterTape, Target
-from archcli.modules.attention.mixer import Kept
 from archcli.modules.blocks.block import Block
 from archcli.modules.spec.base import Conflict, Size
-from archcli.modules.spec.context import Context, SharedBlocks, changed, or_default
+from archcli.modules.spec.context import Context, Kept, SharedBlocks, changed, or_default
 from archcli.ops import Add, Concat, Linear
 
 

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Literal
 
 from archcli.graph import Tensor
-from archcli.modules.attention.mixer import Kept, Mixer
+from archcli.modules.attention.mixer import Mixer
 from archcli.modules.blocks.block import RESIDUAL, Block
 from archcli.modules.networks.ffn import FeedForward
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Module
-from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.context import Context, Kept, or_default
 from archcli.ops import Add
 
 

@@ -10,15 +10,14 @@ from typing import Annotated, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.attention.mixer import Kept
 from archcli.modules.blocks.block import RESIDUAL, Block, SerialBlock
-from archcli.modules.blocks.per_layer import gated_by_layer
 from archcli.modules.blocks.wirings import DoubleNorm
 from archcli.modules.networks.ffn import caches, feed
 from archcli.modules.networks.ngrams import KEPT_OF_NGRAMS, NGramStreams
 from archcli.modules.networks.norm import Norm, RMSNorm, again
+from archcli.modules.networks.per_layer import gated_by_layer
 from archcli.modules.spec.base import Conflict, Count, Positive, Size
-from archcli.modules.spec.context import Context, changed, or_default
+from archcli.modules.spec.context import Context, Kept, changed, or_default
 from archcli.modules.spec.kinds import kind_of
 from archcli.modules.spec.values import Interval
 from archcli.ops import (

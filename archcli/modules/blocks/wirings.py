@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from archcli.graph import Tensor
-from archcli.modules.attention.mixer import Kept, Mixer
+from archcli.modules.attention.mixer import Mixer
 from archcli.modules.blocks.block import RESIDUAL, Block, PreNorm, SerialBlock
-from archcli.modules.blocks.per_layer import gated_by_layer
 from archcli.modules.networks.activation import GELU, Activation
 from archcli.modules.networks.ffn import FeedForward, caches, feed
 from archcli.modules.networks.norm import Norm
+from archcli.modules.networks.per_layer import gated_by_layer
 from archcli.modules.spec.base import Conflict, Count, Positive, Size
-from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.context import Context, Kept, or_default
 from archcli.ops import Add, AddConstant, KeepFirst, Linear, Multiply, Positions, Scale, Sinusoid, StoredScale
 
 TIME = "time_condition"

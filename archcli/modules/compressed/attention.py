@@ -12,11 +12,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from archcli.arith import Number
 from archcli.graph import StateContent, Tensor
 from archcli.modules.attention.base import SoftmaxAttention
-from archcli.modules.attention.mixer import Kept, MixerFacts
+from archcli.modules.attention.mixer import MixerFacts
 from archcli.modules.compressed.compressor import BlockCompressor, BlockIndexer
 from archcli.modules.networks.norm import Norm, RMSNorm
 from archcli.modules.spec.base import Conflict, Inherit, Size
-from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.context import Context, Kept, or_default
 from archcli.ops import BlockDiagonal, JoinBlocks, Linear, Mask, NearAndBlocks, SplitHeads, Unsqueeze
 from archcli.ops.attention.blocks import near_mask
 

@@ -11,8 +11,7 @@ from typing import Annotated, ClassVar, NamedTuple
 from archcli.arith import Number, prod
 from archcli.graph import Tensor
 from archcli.modules.blocks.block import Block
-from archcli.modules.ends.embedding import Embedding, Head
-from archcli.modules.ends.head import OutputHead
+from archcli.modules.ends.embedding import Embedding, Head, OutputHead
 from archcli.modules.ends.loss import USUAL, Likelihood
 from archcli.modules.networks.activation import dropped
 from archcli.modules.networks.norm import Norm

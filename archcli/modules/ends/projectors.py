@@ -6,11 +6,10 @@ B batch, T tokens, D width, h and w rows and columns of patches.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from archcli.arith import ceil_div
 from archcli.graph import Tensor
-from archcli.modules.images.sizings import Pieces
 from archcli.modules.networks.activation import GELU, Activation
 from archcli.modules.networks.ffn import FeedForward
 from archcli.modules.networks.norm import Norm
@@ -41,6 +40,20 @@ Block = Annotated[tuple[Size, ...], Length(2, 2)]
 """Rows and columns of a block of patches; (n, 1) are n tokens of a sequence."""
 Places = tuple[int, int]
 GROUP = "projector"
+
+
+class Pieces(NamedTuple):
+    """An image as a tower reads it: `number` pieces of `size` pixels, height and width.
+
+    `rows` and `columns` say how many of them lie side by side; an overview is one more. `others` are pieces
+    of other sizes: how many, and which.
+    """
+
+    number: int
+    size: tuple[int, int]
+    rows: int = 1
+    columns: int = 1
+    others: tuple[tuple[int, tuple[int, int]], ...] = ()
 
 
 class ProjectorStep(Module):

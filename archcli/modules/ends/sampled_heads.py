@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from archcli.arith import Number, ceil_div, exact, prod, rounded, share_of
 from archcli.graph import Tensor
-from archcli.modules.ends.head import OutputHead, all_logits, output_matrix
+from archcli.modules.ends.embedding import OutputHead, all_logits, output_matrix
 from archcli.modules.ends.loss import Likelihood, likelihood
 from archcli.modules.spec.base import Conflict, Size
 from archcli.modules.spec.values import Interval

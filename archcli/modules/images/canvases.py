@@ -8,7 +8,8 @@ from __future__ import annotations
 from math import ceil, prod, sqrt
 from typing import Literal
 
-from archcli.modules.images.sizings import CanvasTiles, ImageSizing, Pieces
+from archcli.modules.ends.projectors import Pieces
+from archcli.modules.images.sizings import CanvasTiles, ImageSizing
 from archcli.modules.spec.base import Size
 
 ENOUGH = 0.9

@@ -12,9 +12,9 @@ from typing import ClassVar, Literal
 from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.graph import Tensor
-from archcli.modules.attention.mixer import Kept, Mixer, MixerFacts
+from archcli.modules.attention.mixer import Mixer, MixerFacts
 from archcli.modules.spec.base import Conflict, Size
-from archcli.modules.spec.context import Context
+from archcli.modules.spec.context import Context, Kept
 from archcli.ops import Conv2d, FlattenGrid, Linear, Multiply, Split, UnflattenGrid
 
 

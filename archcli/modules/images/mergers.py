@@ -11,14 +11,12 @@ from typing import Annotated, Literal
 from archcli.arith import is_whole
 from archcli.errors import ArchError
 from archcli.graph import Tensor
-from archcli.modules.attention.mixer import Kept
 from archcli.modules.blocks.block import Block
-from archcli.modules.ends.projectors import GROUP, BlockStep, Places, ProjectorStep, run_steps
-from archcli.modules.images.sizings import Pieces
+from archcli.modules.ends.projectors import GROUP, BlockStep, Pieces, Places, ProjectorStep, run_steps
 from archcli.modules.networks.activation import Activation, GELUTanh
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Size
-from archcli.modules.spec.context import Context
+from archcli.modules.spec.context import Context, Kept
 from archcli.modules.spec.unread import Holder
 from archcli.modules.spec.values import Length
 from archcli.ops import (

@@ -6,10 +6,11 @@ H and W height and width in pixels, B batch, n pieces of an image, T vectors of 
 from __future__ import annotations
 
 from math import ceil, floor, sqrt
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal
 
 from archcli.errors import ArchError
 from archcli.graph import Tensor
+from archcli.modules.ends.projectors import Pieces
 from archcli.modules.spec.base import Count, Size, Spec
 from archcli.modules.spec.values import Length
 from archcli.ops import JoinPieces, UnpadTiles
@@ -20,20 +21,6 @@ MOST_STRETCHED = 200
 """Qwen's processor takes no image with a longer side of more than so many shorter ones."""
 MOST_TILES = 4096
 """Tiles of an image; InternVL takes 12, or 40 where a user asks for more."""
-
-
-class Pieces(NamedTuple):
-    """An image as a tower reads it: `number` pieces of `size` pixels, height and width.
-
-    `rows` and `columns` say how many of them lie side by side; an overview is one more. `others` are pieces
-    of other sizes: how many, and which.
-    """
-
-    number: int
-    size: tuple[int, int]
-    rows: int = 1
-    columns: int = 1
-    others: tuple[tuple[int, tuple[int, int]], ...] = ()
 
 
 class ImageSizing(Spec):

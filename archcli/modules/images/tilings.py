@@ -10,14 +10,8 @@ from math import ceil, floor, log, sqrt
 from typing import ClassVar, Literal
 
 from archcli.errors import ArchError
-from archcli.modules.images.sizings import (
-    MOST_TILES,
-    CanvasTiles,
-    ImageSizing,
-    NearestMultiple,
-    Pieces,
-    Sides,
-)
+from archcli.modules.ends.projectors import Pieces
+from archcli.modules.images.sizings import MOST_TILES, CanvasTiles, ImageSizing, NearestMultiple, Sides
 from archcli.modules.spec.base import Size
 
 NEAR, LARGEST_SCALE = 1e-5, 100.0

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.ends.embedding import Head
-from archcli.modules.ends.head import OutputHead, output_matrix
+from archcli.modules.ends.embedding import Head, OutputHead, output_matrix
 from archcli.modules.models.model import Model
 from archcli.modules.models.stack import Cached, Stack
 from archcli.modules.spec.base import Conflict, Size, substitute
@@ -20,10 +19,10 @@ from archcli.modules.spec.request import InputSpec, Media, Request
 from archcli.ops import KeepLast, Positions
 
 if TYPE_CHECKING:  # fields of few models, imported where one is given a value
-    from archcli.modules.blocks.per_layer import PerLayerEmbedding
     from archcli.modules.ends.loss import Likelihood, Loss
     from archcli.modules.ends.mtp import MultiTokenPrediction
-    from archcli.modules.models.media import GivenMedium
+    from archcli.modules.models.tower import GivenMedium
+    from archcli.modules.networks.per_layer import PerLayerEmbedding
 
 
 class Generator(Model):

@@ -6,14 +6,13 @@ B batch, T tokens of the prompt, N vectors of a medium, D width.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.graph import Tensor
-from archcli.modules.blocks.between import Deepstack
-from archcli.modules.models.tower import VIDEO, Tower
+from archcli.modules.models.tower import GivenMedium, Tower
 from archcli.modules.spec.context import Context
-from archcli.modules.spec.request import InputSpec, Medium, Request
 from archcli.modules.spec.trace import PLACING
 from archcli.ops import Add, ConcatTokens, PairPositions, PlaceFeatures, Spans
 
@@ -21,11 +20,30 @@ if TYPE_CHECKING:
     from archcli.modules.models.model import Model
 
 
-class GivenMedium(NamedTuple):
-    """An image or a sound of each of B sequences: its size before it is cut, and its n pieces [B n, ...]."""
+class Deepstack(NamedTuple):
+    """Vectors of images that are added at their places behind the first layers.
 
-    medium: Medium
-    values: Any
+    DeepStack, arXiv:2406.04334; Qwen3-VL. `ids` [B, T] are those of the prompt, `token` that of the places;
+    of each layer `features` has the vectors [B, N, D] of every image.
+    """
+
+    ids: Tensor
+    token: int
+    features: tuple[tuple[Tensor, ...], ...]
+
+    def passed(self, layer: Number, x: Tensor, times: Number = 1, period: int = 1) -> Tensor:
+        """x [B, T, D] behind a layer, with the vectors that belong there.
+
+        A count visits one of several like layers: `times` of them, one in each `period`, begin with this.
+        """
+        for like in range(layer, min(layer + times * period, len(self.features)), period):
+            op = PlaceFeatures(f"deepstack.{like}", self.token, adds=True)
+            x = op(x, self.ids, *self.features[like], group=PLACING)
+        return x
+
+    def is_unread(self, layer: Number) -> bool:
+        """False: every layer is read."""
+        return False
 
 
 def why_not_run(model: Model) -> str:
@@ -53,33 +71,6 @@ def by_tower(model: Model, media: Sequence[GivenMedium]) -> Iterator[tuple[Tower
         read = [medium for medium in media if medium.medium.kind in tower.media]
         if read:
             yield tower, read
-
-
-def read_of(model: Model, request: Request) -> tuple[GivenMedium, ...]:
-    """The media of a request, each with the `InputSpec` of the tensor that its tower reads."""
-    return tuple(GivenMedium(medium, _read(model, request, medium)) for medium in request.media)
-
-
-def _read(model: Model, request: Request, medium: Medium) -> InputSpec:
-    tower = model.tower_of(medium)
-    check_runs(tower, medium)
-    return tower.inputs(one_reading(tower, request, medium))["tokens"]
-
-
-def one_reading(tower: Tower, request: Request, medium: Medium) -> Request:
-    """The pass of a tower over a medium; ArchError where it takes several, as pieces differ in size."""
-    readings = tower.readings(request, medium)
-    if len(readings) > 1:
-        what = f"this {medium.kind} is cut into pieces of several sizes, which are counted and not run"
-        raise ArchError(what, "name another size")
-    return readings[0]
-
-
-def check_runs(tower: Tower, medium: Medium) -> None:
-    """Raise ArchError for a medium that a tower which runs counts alone."""
-    if medium.kind == VIDEO and tower.sections:
-        what = "a video is counted and not run where positions go by rows and columns"
-        raise ArchError(f"{what}, as in {tower.part}", "give its frames as images")
 
 
 def read_media(

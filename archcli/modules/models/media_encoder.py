@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-from archcli.arith import Number, Shape
+from archcli.arith import Number, Shape, is_whole
 from archcli.graph import Row, Tensor
-from archcli.modules.blocks.between import Taps
 from archcli.modules.ends.patches import FrontEnd
 from archcli.modules.ends.pooling import Pooling
 from archcli.modules.models.model import Model
@@ -32,6 +31,44 @@ from archcli.ops import (
 
 PROJECTOR = "projector"
 """Group and part of the layers between a tower and its reader."""
+
+
+class Taps:
+    """The hidden states [B, T, D] behind some layers of a stack; 0 layers are those before the first.
+
+    A count visits one of several like layers: there it stands for the others, too. Where the states `alone`
+    are read, nothing reads the layers behind the last of them.
+    """
+
+    def __init__(self, x: Tensor, wanted: tuple[int, ...], *, alone: bool = False) -> None:
+        self._wanted, self._alone = wanted, alone
+        self._taken: dict[int, Tensor] = {}
+        # the states behind the last layer, until it is known which layer is next
+        self._last: tuple[Number, Tensor] = (0, x)
+
+    def passed(self, layer: Number, x: Tensor, times: Number = 1, period: int = 1) -> Tensor:
+        """Pass on the states behind a layer, and keep those before it that are wanted."""
+        self._take(layer + 1)
+        self._last = (layer + 1, x)
+        return x
+
+    def is_unread(self, layer: Number) -> bool:
+        """Whether nothing reads this layer."""
+        return self._alone and is_whole(layer) and layer >= max(self._wanted)
+
+    def behind(self, layers: int) -> Tensor:
+        """The states behind so many layers."""
+        self._take(None)
+        return self._taken[layers]
+
+    def _take(self, until: Number | None) -> None:
+        """Keep the last states for every count that they stand for, which is below `until`."""
+        number, x = self._last
+        for layers in self._wanted:
+            if layers in self._taken or not (is_whole(number) and number <= layers):
+                continue
+            if until is None or not is_whole(until) or layers < until:
+                self._taken[layers] = x
 
 
 class MediaEncoder(Model, Stack, TowerModel):

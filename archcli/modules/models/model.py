@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from archcli.modules.adapters.lora import LoRA
     from archcli.modules.models.tower import Tower
+    from archcli.modules.spec.degrees import Degrees
     from archcli.modules.stored.quantization import Quantization
-    from archcli.modules.tensor_parallel.degrees import Degrees
 
 M = TypeVar("M", bound="Model")
 ModelLike: TypeAlias = "str | PathLike[str] | Mapping[str, Any] | Model"
@@ -245,9 +245,8 @@ class Model(Holder):
         """The tensors of `inputs`, and of a pass with media in its prompt those of the media."""
         read: dict[str, Any] = {**self.inputs(request)}
         if request.in_prompt:
-            from archcli.modules.models.media import read_of  # of models with towers alone
-
-            read["media"] = read_of(self, request)
+            media = request.media
+            read["media"] = tuple(self.tower_of(medium).placed_spec(request, medium) for medium in media)
         return read
 
     def check(self) -> Iterator[Conflict]:

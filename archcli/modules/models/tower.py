@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from archcli.arith import Number, Shape
 from archcli.errors import ArchError
 from archcli.graph import Row, Tensor
 from archcli.graph.count_tape import Abstract, ShapeTape
 from archcli.modules.ends.patches import FrontEnd
-from archcli.modules.ends.projectors import GROUP, Places, ProjectorStep, run_steps, side_by_side
-from archcli.modules.images.sizings import ImageSizing, Pieces
+from archcli.modules.ends.projectors import GROUP, Pieces, Places, ProjectorStep, run_steps, side_by_side
+from archcli.modules.images.sizings import ImageSizing
 from archcli.modules.models.stack import ended_behind
 from archcli.modules.models.videos import VideoSizing
 from archcli.modules.spec.arguments import TowerPart
@@ -58,6 +58,13 @@ class TowerModel(Module):
     def inputs(self, request: Request) -> dict[str, InputSpec]:
         """The tensor that is read."""
         raise NotImplementedError
+
+
+class GivenMedium(NamedTuple):
+    """An image or a sound of each of B sequences: its size before it is cut, and its n pieces [B n, ...]."""
+
+    medium: Medium
+    values: Any
 
 
 class Tower(Holder):
@@ -188,6 +195,25 @@ class Tower(Holder):
             self.model.fitted(Request(phase, number * request.batch_size, media=(_piece(medium, size),)))
             for number, size in (pieces[:2], *pieces.others)
         )
+
+    def one_reading(self, request: Request, medium: Medium) -> Request:
+        """The pass over a medium; ArchError where it takes several, as pieces differ in size."""
+        readings = self.readings(request, medium)
+        if len(readings) > 1:
+            what = f"this {medium.kind} is cut into pieces of several sizes, which are counted and not run"
+            raise ArchError(what, "name another size")
+        return readings[0]
+
+    def check_runs(self, medium: Medium) -> None:
+        """Raise ArchError for a medium that a tower which runs counts alone."""
+        if medium.kind == VIDEO and self.sections:
+            what = "a video is counted and not run where positions go by rows and columns"
+            raise ArchError(f"{what}, as in {self.part}", "give its frames as images")
+
+    def placed_spec(self, request: Request, medium: Medium) -> GivenMedium:
+        """A medium of a request, with the `InputSpec` of the tensor that the encoder reads."""
+        self.check_runs(medium)
+        return GivenMedium(medium, self.inputs(self.one_reading(request, medium))["tokens"])
 
     def sized(self, medium: Medium) -> Tower:
         """The tower whose steps know how the pieces of this medium lie."""

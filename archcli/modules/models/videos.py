@@ -9,7 +9,8 @@ from math import ceil, floor, sqrt
 from typing import ClassVar, Literal
 
 from archcli.errors import ArchError
-from archcli.modules.images.sizings import MOST_STRETCHED, Pieces, Sides
+from archcli.modules.ends.projectors import Pieces
+from archcli.modules.images.sizings import MOST_STRETCHED, Sides
 from archcli.modules.spec.base import Count, Size, Spec
 
 

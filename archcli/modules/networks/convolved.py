@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from archcli.graph import Tensor
-from archcli.modules.attention.mixer import Kept
 from archcli.modules.networks.ffn import FeedForward
 from archcli.modules.spec.base import Conflict, Size
+from archcli.modules.spec.context import Kept
 from archcli.ops import Add, CausalConv1d, TrainedScale
 
 Window = tuple[Tensor, ...] | None

@@ -11,9 +11,9 @@ from typing import Annotated, ClassVar
 
 from archcli.arith import ceil_div
 from archcli.graph import Tensor
-from archcli.modules.attention.mixer import Kept
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Count, Inherit, Module, Size
+from archcli.modules.spec.context import Kept
 from archcli.ops import (
     Activate,
     Add,

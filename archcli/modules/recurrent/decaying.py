@@ -11,13 +11,13 @@ from typing import ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.attention.mixer import Kept, MixerFacts, RecurrenceFacts
+from archcli.modules.attention.mixer import MixerFacts, RecurrenceFacts
 from archcli.modules.networks.activation import Activation, Sigmoid, SiLU
 from archcli.modules.positions.position import Position, Rope
 from archcli.modules.recurrent.base import Recurrent
 from archcli.modules.recurrent.gated_norm import GatedNorm, GatedRMSNorm, check_of_heads, of_heads
 from archcli.modules.spec.base import Conflict, Positive, Size
-from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.context import Context, Kept, or_default
 from archcli.ops import Activate, HeadDecay, Linear, MergeHeads, Scale, SplitHeads, StateScan
 
 

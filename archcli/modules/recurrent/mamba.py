@@ -11,13 +11,13 @@ from typing import Annotated, ClassVar, Literal
 
 from archcli.arith import Number, ceil_div
 from archcli.graph import Tensor
-from archcli.modules.attention.mixer import Kept, RecurrenceFacts
+from archcli.modules.attention.mixer import RecurrenceFacts
 from archcli.modules.networks.activation import Activation, SiLU
 from archcli.modules.networks.norm import Norm
 from archcli.modules.recurrent.base import Recurrent
 from archcli.modules.recurrent.gated_norm import GatedNorm, GatedRMSNorm
 from archcli.modules.spec.base import Conflict, Size
-from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.context import Context, Kept, or_default
 from archcli.modules.spec.values import Length
 from archcli.ops import (
     Activate,

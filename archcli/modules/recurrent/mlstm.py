@@ -10,12 +10,12 @@ from typing import ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.attention.mixer import Kept, RecurrenceFacts
+from archcli.modules.attention.mixer import RecurrenceFacts
 from archcli.modules.networks.activation import Sigmoid
 from archcli.modules.recurrent.base import Recurrent
 from archcli.modules.recurrent.gated_norm import GatedLayerNorm, GatedNorm, check_of_heads, of_heads
 from archcli.modules.spec.base import Conflict, Positive, Size
-from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.context import Context, Kept, or_default
 from archcli.ops import Linear, MergeHeads, MLSTMScan, Scale, Softcap, SplitHeads
 
 

@@ -9,12 +9,12 @@ from typing import ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.attention.mixer import Kept, RecurrenceFacts
+from archcli.modules.attention.mixer import RecurrenceFacts
 from archcli.modules.networks.activation import Activation, SquaredReLU
 from archcli.modules.networks.ffn import FeedForward
 from archcli.modules.recurrent.base import Recurrent
 from archcli.modules.spec.base import Size
-from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.context import Context, Kept, or_default
 from archcli.ops import WKV, Activate, Interpolate, Linear, Multiply, TokenShift
 
 

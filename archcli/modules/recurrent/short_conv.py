@@ -10,9 +10,9 @@ from typing import ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.attention.mixer import Kept, Mixer, MixerFacts, RecurrenceFacts
+from archcli.modules.attention.mixer import Mixer, MixerFacts, RecurrenceFacts
 from archcli.modules.spec.base import Size
-from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.context import Context, Kept, or_default
 from archcli.ops import CausalConv1d, Linear, Multiply, Split
 
 

@@ -1,11 +1,10 @@
-"""Values of arguments, options and settings: dtypes, amounts of memory, words of choice."""
+"""Values of arguments, options and settings: amounts of memory, words of choice."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from archcli.arith import ELEMENT_BITS
 from archcli.modules.spec.request import Request
 from archcli.modules.spec.values import (
     Conversion,
@@ -14,7 +13,7 @@ from archcli.modules.spec.values import (
     refused,
     value_type,
 )
-from archcli.units import PACE, Taken, parse_bytes, parse_dtype, parse_pace
+from archcli.units import PACE, parse_bytes, parse_pace
 
 CountedPairs = Literal["exact", "dense"]
 """Whether attention pairs are those that the mask allows, or all S x S."""
@@ -36,48 +35,6 @@ AttentionKernel = Literal["sdpa", "eager"]
 """Attention in torch: one fused call, or its operations one by one."""
 TowerPart = Literal["vision_tower", "audio_tower"]
 """What a tower is called among the parts of a multimodal model."""
-
-
-COMPUTED = ("bf16", "fp16", "fp32")
-
-
-def _dtype(value: Any) -> str:
-    """The name of a dtype, also one of torch, or of a stored format."""
-    return _named(value, ELEMENT_BITS, "parse_format")
-
-
-def _weights_dtype(value: Any) -> str:
-    """The name of a dtype that weights are stored and computed in, or of a stored format."""
-    return _named(value, COMPUTED, "parse_weights")
-
-
-def _cache_dtype(value: Any) -> str:
-    """The name of a dtype, also one of torch, of a stored format, or of one that caches alone are kept in."""
-    return _named(value, ELEMENT_BITS, "parse_cache_dtype")
-
-
-def _named(value: Any, plain: Collection[str], parser: str) -> str:
-    """The `plain` dtype of a name, else what a parser of `stored.formats` makes of it."""
-    if isinstance(value, Taken):
-        return value
-    text = TEXT.convert(_dtype_name(value))
-    if text.strip().lower() in plain:
-        return parse_dtype(text)
-    # formats need models: loaded only where no plain dtype has the name
-    from archcli.modules.stored import formats
-
-    parsed: str = getattr(formats, parser)(text)
-    return parsed
-
-
-def _plain_dtype(value: Any) -> str:
-    """The name of a dtype, also one of torch, but of no stored format."""
-    return parse_dtype(TEXT.convert(_dtype_name(value)))
-
-
-def _dtype_name(value: Any) -> Any:
-    # a dtype of torch, told by an attribute: torch is not imported here
-    return str(value).removeprefix("torch.") if hasattr(value, "itemsize") else value
 
 
 def memory_bytes(value: Any) -> int:
@@ -110,15 +67,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value
 
 
-TEXT, BYTES = value_type(str), value_type(ZeroOrMore)
-DtypeName = Annotated[str, Conversion("the name of a dtype", _dtype)]
-"""A dtype by name, one of torch's, or a stored format such as q8_0."""
-WeightsDtypeName = Annotated[str, Conversion("the name of a dtype", _weights_dtype)]
-"""A dtype of a pass by name, or a stored format: bf16, q4_k_m, 4bit."""
-CacheDtypeName = Annotated[str, Conversion("the name of a dtype", _cache_dtype)]
-"""A dtype of a cache by name: bf16, q8_0, fp8_ds_mla."""
-PlainDtype = Annotated[str, Conversion("the name of a dtype", _plain_dtype)]
-"""A dtype by name, and no stored format."""
+BYTES = value_type(ZeroOrMore)
 MemorySize = Annotated[int | str, Conversion("bytes", memory_bytes)]
 """Bytes, or a text such as 80GiB."""
 PaceText = Annotated[str, Conversion(PACE, _pace)]

@@ -120,6 +120,10 @@ class Spec:
         """A copy with new values for some fields, which are not checked."""
         return self.unchecked(**{name: changes.get(name, getattr(self, name)) for name in self.fields})
 
+    def value_of(self, name: str) -> Any:
+        """The value of a field, or what the class says in its place; None where it has neither."""
+        return getattr(self, name, None)
+
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen: make another with replace({name}=…)")
 

@@ -14,6 +14,9 @@ from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.ops import Positions
 
+Kept = tuple[Any, ...] | None
+"""What a module returned last time for its cache; empty for one that starts a cache, None for none."""
+
 
 class LayerCache(NamedTuple):
     """The states that a layer caches between calls, of `length` tokens; empty without states."""

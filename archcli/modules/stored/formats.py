@@ -12,9 +12,8 @@ from typing import NamedTuple
 from archcli.arith import ELEMENT_BITS, Number, Shape, ceil_div, is_whole, prod, to_bytes
 from archcli.errors import ArchError
 from archcli.graph import Row, StateContent
-from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.unread import UNREAD
-from archcli.modules.stored.mixes import BLOCK, MIXES, SUPER_BLOCK, MixedModel
+from archcli.modules.stored.mixes import BLOCK, MIXES, SUPER_BLOCK, MixedModel, StoredLayers
 
 POSITIONS = ("position_embedding", "token_type_embedding", "frozen_positional", "relative_attention_bias")
 TABLES = ("embedding", *POSITIONS, "lm_head")
@@ -120,7 +119,7 @@ class StoredFormat(NamedTuple):
         """Bits of a packed weight with its scales; of a mixture those of most matrices, which have least."""
         return sum(self.packing.bits_of((1, SUPER_BLOCK), 0)) / SUPER_BLOCK
 
-    def packing_of(self, layers: LayerIndex) -> PackingOf:
+    def packing_of(self, layers: StoredLayers) -> PackingOf:
         """The packing of each matrix of the model whose layers these are."""
         if self.mix:
             mixed = MixedModel(MIXES[self.mix], layers)
@@ -139,12 +138,12 @@ class StoredFormat(NamedTuple):
         type_of = mixed.types_of(row)
         return lambda number: GGML[type_of(number)]
 
-    def broken_rows(self, rows: Iterable[Row], layers: LayerIndex) -> Iterator[Row]:
+    def broken_rows(self, rows: Iterable[Row], layers: StoredLayers) -> Iterator[Row]:
         """Those of the rows of matrices that are to be packed and are no whole blocks."""
         only = self._only(layers)
         yield from (row for row in rows if self._packs(row, only) and self._is_broken(row, layers.ranks))
 
-    def _only(self, layers: LayerIndex) -> str:
+    def _only(self, layers: StoredLayers) -> str:
         has_experts = any(layer.ffn is not None and layer.ffn.expert_counts[0] for layer in layers)
         return self.only if has_experts else ""
 

@@ -6,13 +6,48 @@ matrix where a type needs one. q, k and v count as tensors of their own, as most
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
 
 from archcli.arith import prod
 from archcli.graph import Row
 from archcli.modules.attention.mixer import MixerFacts
-from archcli.modules.models.layers import LayerIndex
+from archcli.modules.networks.ffn import FeedForward
+from archcli.modules.spec.base import Spec
+
+
+class StoredLayer(Protocol):
+    """A layer of a model: the path of its rows, and its feed-forward network."""
+
+    @property
+    def path(self) -> str:
+        """The path of its rows: encoder.layers.3."""
+
+    @property
+    def ffn(self) -> FeedForward | None:
+        """Its feed-forward network; None without one."""
+
+
+class StoredLayers(Protocol):
+    """The layers of a model, as formats read them. A `LayerIndex` of `models` is one."""
+
+    model: Spec
+    ranks: int
+    prefixes: list[str]
+
+    @property
+    def facts(self) -> tuple[MixerFacts, ...]:
+        """The facts of each distinct layer."""
+
+    def __iter__(self) -> Iterator[StoredLayer]:
+        """Every distinct layer."""
+
+    def span(self, path: str) -> range:
+        """The layers of its stack that a row represents."""
+
+    def stored_span(self, row: Row) -> range:
+        """The layers that store a row's weights, among those that it represents."""
+
 
 Choice = tuple[str, str]
 """(condition, type): the type of a tensor where the condition holds."""
@@ -112,7 +147,7 @@ class Stacked(NamedTuple):
 class MixedModel:
     """The types of a model's matrices in a mixture."""
 
-    def __init__(self, mix: Mix, layers: LayerIndex) -> None:
+    def __init__(self, mix: Mix, layers: StoredLayers) -> None:
         """The facts that choices depend on, read off the layers."""
         self.mix = mix
         # Any: the index knows its model as a Spec
@@ -186,7 +221,7 @@ def _whole(name: str, length: int) -> str:
     return name if length % BLOCK == 0 else "fp16"
 
 
-def _stacked(layers: LayerIndex, prefix: str) -> Stacked:
+def _stacked(layers: StoredLayers, prefix: str) -> Stacked:
     mine = [pair for pair in zip(layers, layers.facts, strict=True) if pair[0].path.startswith(prefix)]
     spans = [layers.span(layer.path) for layer, facts in mine if _has_values(facts)]
     holding = sorted(number for span in spans for number in span)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from archcli.arith import Number, Shape, ceil_div, prod
 from archcli.graph import Row
-from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.base import Conflict, Count, Size, Spec
 from archcli.modules.spec.trace import ADAPTERS, outline
 from archcli.modules.spec.unread import UNREAD
@@ -23,6 +22,7 @@ from archcli.modules.stored.formats import (
     Packing,
     stored_format,
 )
+from archcli.modules.stored.mixes import StoredLayers
 from archcli.ops import Conv1d, Linear, Lookup
 
 Span = tuple[float, float]
@@ -133,7 +133,7 @@ class Quantization(Format):
             what, hint = "missing key bits", "write how many, or the name of a format: q4_k_m"
             yield Conflict("quantization-without-bits", "bits", what, hint)
 
-    def packings(self, layers: LayerIndex) -> Callable[[Row], Iterator[tuple[Packing, Number]]]:
+    def packings(self, layers: StoredLayers) -> Callable[[Row], Iterator[tuple[Packing, Number]]]:
         """A function of a row: (packing, number of layers) for each stored format of its matrix.
 
         The number is 1 outside of all layers. A row without a matrix that can be quantized yields nothing.
@@ -183,7 +183,7 @@ class Quantization(Format):
 
         yield from Counter(map(packing if rules else named, numbers)).items()
 
-    def check_model(self, model: Any, layers: LayerIndex, key: str = "quantization") -> Iterator[Conflict]:
+    def check_model(self, model: Any, layers: StoredLayers, key: str = "quantization") -> Iterator[Conflict]:
         """Conflicts: rules that match no matrix of the model, which states them at `key`."""
         rows = [row for row in outline(model, model.adapted) if quantizable(row)]
         groups = ", ".join(dict.fromkeys(row.group for row in rows))
@@ -249,7 +249,7 @@ def _number_at(path: str) -> int:
     return steps.index("layers") + 1 if "layers" in steps else -1
 
 
-def _matches_layer(rule: Rule, row: Row, layers: LayerIndex) -> bool:
+def _matches_layer(rule: Rule, row: Row, layers: StoredLayers) -> bool:
     at = _number_at(row.path)
     numbers = layers.span(row.path)
     return any(

@@ -9,7 +9,7 @@ from archcli.arith import ceil_div, is_whole
 from archcli.errors import ArchError, Problem, either
 from archcli.modules.models.model import Model
 from archcli.modules.spec.base import Spec, find
-from archcli.modules.tensor_parallel.degrees import Degrees
+from archcli.modules.spec.degrees import Degrees
 from archcli.modules.tensor_parallel.layouts import COMPOSED, Layout, layout_of
 
 SPLIT = {"attention", "cross_attention", "ffn"}

@@ -13,8 +13,8 @@ from archcli.modules.attention.mixer import Mixer
 from archcli.modules.models.model import Model
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.base import Spec, find, substitute
+from archcli.modules.spec.degrees import Degrees
 from archcli.modules.tensor_parallel.checks import check_degrees, degree_of
-from archcli.modules.tensor_parallel.degrees import Degrees
 from archcli.modules.tensor_parallel.gathered import GatheredNorm
 from archcli.modules.tensor_parallel.layouts import Layout, layout_of
 from archcli.modules.tensor_parallel.tape import ShardTape

@@ -15,7 +15,7 @@ from archcli.graph import Experts, Op, Tape, Tensor
 from archcli.modules.adapters.lora import Adapted, on_tape, unadapted
 from archcli.modules.ends.embedding import Embedding, Head
 from archcli.modules.spec.base import Module
-from archcli.modules.tensor_parallel.degrees import Degrees
+from archcli.modules.spec.degrees import Degrees
 from archcli.modules.tensor_parallel.layouts import SUMMED, WITHIN, Layout, layout_of
 from archcli.ops import (
     AllGather,

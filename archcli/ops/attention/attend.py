@@ -1,4 +1,4 @@
-"""Attend: scaled dot-product attention with GQA, masks, softcap, ALiBi, biases and sinks.
+"""Attend: scaled dot-product attention with GQA, masks, softcap, ALiBi, biases and sinks; its cache.
 
 B batch, T new tokens, S visible tokens, H query heads, K kv heads, d head_dim of queries and keys, e head_dim
 of values.
@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, minimum, prod
-from archcli.graph import Op, OpClass, Part, Traits, Workspace
+from archcli.graph import Op, OpClass, Part, State, StateContent, StateKind, Traits, Workspace
 from archcli.graph.kept import Call
 from archcli.graph.part import READ_OFF_RUN
 from archcli.ops.attention import attend_cost as cost
 from archcli.ops.attention.mask import Mask, key_positions, visibility
-from archcli.ops.base import as_number, contraction, heads_of
+from archcli.ops.base import as_number, contraction, heads_of, movement
 
 SELECTED = "selected"
 """The extra that holds the keys given to each query."""
@@ -270,3 +270,51 @@ def _probabilities(torch: Any, scores: Any, sinks: Any) -> Any:
     batch, heads, new, _ = scores.shape
     extra = sinks.to(scores.dtype).view(1, heads, 1, 1).expand(batch, heads, new, 1)
     return torch.softmax(torch.cat([scores, extra], dim=-1), dim=-1, dtype=torch.float32)[..., :-1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExtendCache(Op):
+    """Put new entries [B, T, K, d] behind cached ones [B, P, K, d].
+
+    Inputs: the new entries, then, unless the cache is empty, the cached ones. Outputs: what attention may see
+    now, [B, keep(P)+T, K, d], and what is kept for the next step, [B, min(P+T, window), K, d]: a view where
+    that is all, else a copy, so that the cache does not hold on to entries that nothing sees. The caller owns
+    both caches.
+
+    `cross` marks entries of an encoder's output, which are reported apart; `content` says what the entries
+    are.
+    """
+
+    drawn: ClassVar[str] = "view"
+    name: str
+    mask: Mask
+    cross: bool = False
+    content: StateContent = StateContent.KEYS_VALUES
+
+    def shape(self, new: Shape, past: Shape | None = None) -> tuple[Shape, Shape]:
+        before = 0 if past is None else past[1]
+        visible = self.mask.keep(before) + new[1]
+        kept = self.mask.keep(before + new[1] - 1) + 1
+        return (new[0], visible, *new[2:]), (new[0], kept, *new[2:])
+
+    def parts(self, new: Shape, past: Shape | None = None) -> tuple[Part, ...]:
+        return (movement("append", prod(new), prod(new)),)
+
+    def states(self, new: Shape, past: Shape | None = None) -> tuple[State, ...]:
+        kept = self.shape(new, past)[1]
+        return (State(prod(kept), self._kind, kept[1], self.content),)
+
+    @property
+    def _kind(self) -> StateKind:
+        if self.cross:
+            return StateKind.SOURCE
+        return StateKind.WINDOW if self.mask.bounded else StateKind.TOKENS
+
+    def run(self, torch: Any, weights: dict[str, Any], new: Any, past: Any = None) -> Any:
+        visible = new
+        if past is not None:
+            seen = self.mask.keep(past.shape[1])
+            visible = torch.cat([past[:, past.shape[1] - seen :], new], dim=1)
+        _, (_, kept, *_) = self.shape(*(tuple(x.shape) for x in (new, past) if x is not None))
+        entries = visible.shape[1]
+        return visible, visible if kept == entries else visible[:, entries - kept :].clone()

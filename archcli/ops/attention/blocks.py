@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, floor_sum, minimum, prod
 from archcli.graph import Op, OpClass, Part, State, StateContent, StateKind
+from archcli.ops.attention.attend import ExtendCache
 from archcli.ops.attention.mask import Causal, Mask, SlidingWindow, chosen_keys
 from archcli.ops.base import SOFTMAX_BACKWARD, SOFTMAX_FORWARD, WHOLE_NUMBERS, movement, summed
-from archcli.ops.layout import ExtendCache
 
 
 @dataclass(frozen=True, slots=True, eq=False)

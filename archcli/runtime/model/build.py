@@ -306,11 +306,11 @@ def _materialized(model: LanguageModel, device: str) -> LanguageModel:
     if torch.device(device).type == "cpu":
         _require_memory(model)
     model.to_empty(device=device)
-    for leaf in model.modules():
+    leaves: Any = model.modules()
+    for leaf in leaves:
         # to_empty leaves whatever was in memory; nodes and containers own nothing to reset
-        reset = getattr(leaf, "reset_parameters", None)
-        if reset is not None:
-            reset()
+        if hasattr(leaf, "reset_parameters"):
+            leaf.reset_parameters()
     return model
 
 

@@ -66,7 +66,7 @@ MODULES = SimpleNamespace(
     Embedding=nn.Embedding,
     LayerNorm=nn.LayerNorm,
     Linear=nn.Linear,
-    RMSNorm=getattr(nn, "RMSNorm", None),
+    RMSNorm=vars(nn).get("RMSNorm"),
     TokenBatchNorm=TokenBatchNorm,
     ZeroLinear=ZeroLinear,
 )

@@ -12,7 +12,8 @@ import torch
 
 from archcli.errors import ArchError
 from archcli.modules import Model
-from archcli.modules.models.media import GivenMedium, by_tower, check_runs, token_of
+from archcli.modules.models.media import by_tower, token_of
+from archcli.modules.models.tower import GivenMedium
 from archcli.modules.spec.request import Medium, Request
 
 AXES = 4
@@ -37,7 +38,7 @@ def given_media(model: Any, tokens: torch.Tensor, media: Sequence[Any]) -> tuple
         raise ArchError("this model was built without parts for images and sounds", "build it with them")
     read_media = tuple([_medium(spec, item) for item in media])
     for item in read_media:
-        check_runs(spec.tower_of(item.medium), item.medium)
+        spec.tower_of(item.medium).check_runs(item.medium)
     for tower, read in by_tower(spec, read_media):
         if tower.added:
             vectors = sum(tower.vectors_of(item.medium) for item in read)

@@ -66,7 +66,10 @@ def filled(call: OwnCall) -> OwnCall:
     A text with brackets states a tensor, as `--input` does; one with a name stands by that. Other texts are
     left as they are: a module may take `reduction="mean"`.
     """
-    dummies = getattr(call.module, "dummy_inputs", None)  # transformers' models know theirs
+    module: Any = call.module
+    dummies = (
+        module.dummy_inputs if hasattr(module, "dummy_inputs") else None
+    )  # transformers' models know theirs
     if not call.args and not call.kwargs:
         return replace(call, kwargs=dict(dummies)) if isinstance(dummies, Mapping) else call
     args: list[Any] = []

@@ -129,7 +129,7 @@ def _require_shapes(module: nn.Module) -> None:
 
 def _signature(module: nn.Module, method: str) -> inspect.Signature:
     name = type(module).__name__
-    function = getattr(module, method, None)
+    function = getattr(module, method) if hasattr(module, method) else None
     if not callable(function):
         methods = [word for word in vars(type(module)) if not word.startswith("_")]
         near = closest(method, [*methods, "forward"])

@@ -164,7 +164,8 @@ def _without_leftovers() -> Iterator[None]:
 
 def _progress_watch() -> Any:
     """The thread that watches tqdm's progress bars, which inductor uses where it is installed; else None."""
-    return getattr(getattr(sys.modules.get("tqdm"), "tqdm", None), "monitor", None)
+    package: Any = sys.modules.get("tqdm")
+    return package.tqdm.monitor if hasattr(package, "tqdm") else None
 
 
 def _recording(pairs: list[Pair], compiled: CompiledModel, census: Census, device: str) -> Recording:

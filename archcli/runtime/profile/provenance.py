@@ -220,7 +220,7 @@ def _called(noted: Provenance, _: Any, scheduled: Any) -> None:
     kernel = scheduled.node
     if isinstance(kernel, ir.MultiOutput):  # one of the results of a kernel
         return
-    overload = getattr(kernel, "op_overload", None)
+    overload = kernel.op_overload if hasattr(kernel, "op_overload") else None
     if isinstance(overload, torch._ops.OpOverload):
         called = overload._schema.name
     else:

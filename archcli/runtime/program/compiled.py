@@ -147,7 +147,7 @@ class CompiledProgram:
 def _named(place: str, module: Any) -> tuple[str, str]:
     """Path and class of an entry of a node's stack of modules, `("L['self'].h.0", Block)`."""
     # a class, or its name with that of its Python module
-    name = str(getattr(module, "__qualname__", module)).rpartition(".")[2]
+    name = str(module.__qualname__ if hasattr(module, "__qualname__") else module).rpartition(".")[2]
     inner = INDEX.sub(lambda match: f".{match[1] or match[2]}", re.sub(r"^L\[[^\]]*\]", "", place))
     steps = [step for step in inner.split(".") if step and step not in {*WRAPPERS, "_modules"}]
     return ".".join(steps), name

@@ -153,7 +153,9 @@ class _Parts:
 def _joined(model: LanguageModel, name: str) -> Sequence[int]:
     """Rows of each piece of a joined weight, such as q, k and v; most weights are one piece."""
     path, _, leaf = name.rpartition(".")[0].rpartition(".")
-    pieces: Any = getattr(getattr(model.get_submodule(path), "spec", None), "joined_rows", dict)()
+    node: Any = model.get_submodule(path)
+    joins = hasattr(node, "spec") and hasattr(node.spec, "joined_rows")
+    pieces: Any = node.spec.joined_rows() if joins else {}
     rows: Sequence[int] = pieces.get(leaf, (len(model.get_parameter(name)),))
     return rows
 

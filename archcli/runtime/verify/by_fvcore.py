@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from archcli.graph import Row
 from archcli.modules.models.layers import LayerIndex
-from archcli.modules.models.media import GivenMedium
+from archcli.modules.models.tower import GivenMedium
 from archcli.modules.spec.request import Medium
 from archcli.modules.spec.trace import MTP
 from archcli.runtime.model.build import LanguageModel

@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from archcli.arith import Shape
 from archcli.graph import OpClass, Row
 from archcli.modules.models.layers import LayerIndex
-from archcli.modules.models.media import GivenMedium
+from archcli.modules.models.tower import GivenMedium
 from archcli.modules.spec.request import Request
 from archcli.runtime.model.build import Cache, LanguageModel
 from archcli.runtime.verify.contractions import FORMULAS, Contractions, contractions

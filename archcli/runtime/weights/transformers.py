@@ -238,7 +238,7 @@ def _comparable(out: Any, spec: Model) -> torch.Tensor:
         "logits",
         # of classes with several heads, such as BertForPreTraining
         "prediction_logits",
-        *(("pooler_output",) if getattr(spec, "pooler", False) else ()),  # an encoder's
+        *(("pooler_output",) if spec.value_of("pooler") else ()),  # an encoder's
         "last_hidden_state",
     )
     answer: torch.Tensor = next(out[key] for key in keys if key in out)

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 import archcli
 from archcli.errors import ArchError
 from archcli.load.presets import presets
-from archcli.load.yaml.writer import to_yaml
+from archcli.load.spec.written import to_yaml
 from archcli.modules import Mixer
 from archcli.modules import Model as AnyModel
 from archcli.modules.spec.base import find

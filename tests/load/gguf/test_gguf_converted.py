@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from archcli import count_kv_cache, count_params, load
-from archcli.load.yaml.writer import to_mapping
+from archcli.load.spec.written import to_mapping
 from gguf_files.file import gguf
 
 CONVERTED = json.loads((Path(__file__).parent / "converted.json").read_text())

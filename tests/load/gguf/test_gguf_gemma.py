@@ -9,7 +9,7 @@ import pytest
 
 from archcli import count_params
 from archcli.load.gguf.derived import FILLED_UP, ROTATED_SHARE
-from archcli.load.yaml.writer import to_mapping
+from archcli.load.spec.written import to_mapping
 from table import every_row, sampled_rows
 
 CONVERTED = json.loads((Path(__file__).parent / "converted.json").read_text())

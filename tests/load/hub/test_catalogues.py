@@ -5,9 +5,9 @@ import time
 import pytest
 
 from archcli.errors import ArchError
-from archcli.load.hub.aliases import CHANGED, FAMILIES, TAGS
+from archcli.load.hub.aliases import CHANGED, FAMILIES, TAGS, respelled
 from archcli.load.hub.catalogues import OF_BITS, OF_PROGRAMS, CatalogueName, of_catalogue
-from archcli.load.presets import presets, respelled
+from archcli.load.presets import presets
 from archcli.load.source import load
 from archcli.modules import settings
 from archcli.modules.stored.formats import is_format, parse_format

@@ -13,7 +13,7 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.load.source import load, load_text
-from archcli.load.yaml.writer import to_yaml
+from archcli.load.spec.written import to_yaml
 from archcli.measure.passes import forward_pass
 from archcli.render.findings import explain
 from table import every_row

@@ -6,7 +6,7 @@ What is short for what, and each mistake with the words it is answered with.
 import pytest
 
 from archcli.load.source import load_text
-from archcli.load.yaml.writer import to_mapping, to_yaml
+from archcli.load.spec.written import to_mapping, to_yaml
 from archcli.modules import (
     AdaptiveHead,
     CrossEntropy,

@@ -7,7 +7,7 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.load.source import load_text
-from archcli.load.yaml.writer import to_mapping, to_yaml
+from archcli.load.spec.written import to_mapping, to_yaml
 from edits.kinds import SOFTMAX
 
 HEAD = "vocab_size: 50\nd_model: 32\nnorm: {kind: rmsnorm, eps: 1e-5}\n"

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from archcli.load.presets import presets
 from archcli.load.source import load, load_text
-from archcli.load.yaml.writer import to_mapping, to_yaml
+from archcli.load.spec.written import to_mapping, to_yaml
 from archcli.modules import ALiBi, LayerNorm, RMSNorm, Rope
 from table import every_row, sampled_rows
 

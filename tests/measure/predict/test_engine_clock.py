@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 import archcli
-from archcli.api.asking.device import predicted_device
+from archcli.api.known_device.known import known_device
 from archcli.launches.kernel import AttentionCall, KernelCost
 from archcli.load.devices.engines import load_engine
 from archcli.load.source import load
@@ -23,7 +23,7 @@ IN_PLACE = CacheUse("in_place")
 
 
 def clock(engine="vllm", device="h100-sxm"):
-    return predicted_device(device).kernels_of(engine)
+    return known_device(device).timed.kernels_of(engine)
 
 
 def attention(*call, **more):

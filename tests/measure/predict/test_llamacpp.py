@@ -10,8 +10,8 @@ import pytest
 import archcli
 from archcli.load.devices.engines import load_speeds
 from archcli.measure.predict.constants import Rates
-from archcli.measure.predict.engine_kernels.llamacpp import WholeRuns, chunked, peak
-from archcli.measure.predict.times import Seconds
+from archcli.measure.predict.engine_kernels.llamacpp import WholeRuns, peak
+from archcli.measure.predict.times import Seconds, chunked
 
 ROOT = Path(__file__).parents[3]
 TERA = 1e12

@@ -13,8 +13,8 @@ from archcli.measure.predict.constants import Efficiency, Rates
 from archcli.measure.predict.prediction import predict_pass
 from archcli.measure.predict.rank.kernels import CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
+from archcli.measure.predict.rank.training import training_work
 from archcli.measure.predict.times import KernelClock
-from archcli.measure.predict.training import training_work
 from archcli.modules import Group
 from archcli.modules.spec.request import Request
 from small import attention, decoder, layer

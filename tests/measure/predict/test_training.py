@@ -10,8 +10,8 @@ from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.communication.collective import Fabric
 from archcli.measure.predict.constants import Efficiency, Origin, Rates, StepConstants
+from archcli.measure.predict.rank.training import StepWork, training_work, work_of
 from archcli.measure.predict.times import KernelClock
-from archcli.measure.predict.training import StepWork, training_work, work_of
 from archcli.modules.spec.request import Request
 
 D, F, V, L, B, T = 64, 256, 1000, 4, 2, 128

@@ -5,7 +5,8 @@ import sys
 import pytest
 
 from archcli import predict
-from archcli.api.profiling.program import ProgramOptions, inputs_of
+from archcli.api.profiling.program import inputs_of
+from archcli.api.profiling.program_options import ProgramOptions
 from archcli.api.profiling.program_prediction import beside_prediction
 from archcli.measure.profile.program.report import program_report
 from archcli.recording.disturbance import Disturbance

@@ -4,7 +4,7 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.load.source import load_preset, load_text
-from archcli.load.yaml.writer import to_mapping
+from archcli.load.spec.written import to_mapping
 from archcli.measure.survey.compare.differences import ModelSettings, differences
 from archcli.measure.survey.compare.report import Compared, compare_models
 from archcli.modules import GLU, Embedding, Group, Learned, MixtureOfExperts, MultiHeadAttention, QKNorm

@@ -260,8 +260,7 @@ def _without_head(model: Model) -> Model:
     """The model up to its hidden states. Raises ArchError where its head is more than one matrix."""
     if not _ends_in_one_matrix(model):
         what, hint = "only the loss of a linear head can be chunked or fused", "--loss plain"
-        # fields of some classes of models alone
-        losses = [name for name in ("mtp", "loss") if getattr(model, name, None) is not None]
+        losses = [name for name in ("mtp", "loss") if model.value_of(name) is not None]
         if losses and _ends_in_one_matrix(model.replace(**dict.fromkeys(losses))):
             what = f"{what}, and this model states {' and '.join(losses)}"
             hint += f", or {' '.join(f'--set {name}=null' for name in losses)}"

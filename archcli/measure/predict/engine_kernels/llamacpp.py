@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from archcli.measure.predict.constants import Efficiency, Entry, Rates
-from archcli.measure.predict.times import Seconds
 from archcli.modules.spec.request import Request
 
 FAMILIES = ("gpu", "metal", "cpu")
@@ -27,8 +26,6 @@ KINDS = ("normalization", "gated_activation", "addition", "elementwise", "moveme
 """All kinds of memory-bound kernels."""
 COMPUTED = ("bf16", "fp16")
 EXPONENT = 2.0
-COPIES = 4
-"""The most chunks of a prompt under way at once on several devices, its GGML_SCHED_MAX_COPIES."""
 VECTORS = 8
 """The most vectors that it multiplies with a matrix one by one, its MMVQ_MAX_BATCH_SIZE."""
 FP32 = "fp32"
@@ -85,14 +82,3 @@ def peak(rates: Rates) -> float:
     """FLOP/s of products in half precision; half of the int8 peak (sums in fp16) where that is more."""
     known = rates.peaks
     return max(*(known.get(name, 0.0) for name in ("bf16", "fp16", FP32)), known.get("int8", 0.0) / 2)
-
-
-def chunked(slowest: Seconds, others: Seconds, chunks: int) -> Seconds:
-    """Seconds that the slowest device waits while chunks of a prompt go through several devices.
-
-    `slowest` and `others` are times of the whole prompt. Chunks form a pipeline: the slowest device waits for
-    the first chunk and after the last. At most COPIES chunks are under way at once; more devices wait longer.
-    """
-    rounds = (chunks - 1) // COPIES
-    stalled = slowest.plus(others).beyond(slowest.scaled(COPIES)).scaled(rounds)
-    return others.plus(stalled).scaled(1 / chunks)

@@ -2,19 +2,19 @@
 
 vLLM, SGLang and TensorRT-LLM all have them: one product for q, k and v and one for gate and up, a rotation of
 queries and keys that writes the cache, an activation that multiplies, a norm that adds the residual, and the
-routed experts from their choice to their sum.
+routed experts from their choice to their sum. Of recurrent layers a convolution with its activation is one
+kernel, and a scan another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from archcli.arith import prod
 from archcli.graph import Row
 from archcli.launches.kernel import KernelCost, KernelRun
 from archcli.measure.predict.constants import WIDTHS
-from archcli.measure.predict.rank.states import CONVOLUTION, RECURRENCE, of_state, of_states
 from archcli.measure.predict.rank.stored import GROUPED
 from archcli.measure.predict.times import NORMALIZATION, PRODUCTS, kind_of
 from archcli.recording.classes import TimeClass
@@ -201,3 +201,56 @@ def _dtype_of(width: float, stored_as: str) -> str:
     if width > 1.5:  # noqa: PLR2004
         return "bf16"
     return "fp8" if width > 0.75 else "int4_wo"  # noqa: PLR2004
+
+
+CONVOLUTION, RECURRENCE = "convolution", "recurrence"
+SHORT_CONVOLUTION = "short_conv"
+OF_DELTA_NETS = 3
+"""Convolutions of a delta net: of queries, keys and values; axes of its decay, one for each head."""
+
+
+ACTIVATION = "_act"
+
+
+def of_state(path: str, rows: Mapping[str, Row | None]) -> str:
+    """Whether a row is of a short convolution, its activation included, or a scan; empty for others."""
+    row = rows.get(path)
+    if row is None:
+        return ""
+    if row.op.component == RECURRENCE and row.states:
+        return RECURRENCE
+    if path.endswith(ACTIVATION):
+        # q_act follows q_conv, conv_act follows conv
+        convolved = path.removesuffix(ACTIVATION)
+        names = (convolved, f"{convolved}_conv")
+        row = next((found for name in names if (found := rows.get(name)) is not None), row)
+    return CONVOLUTION if row.op.component == SHORT_CONVOLUTION else ""
+
+
+def of_states(kind: str, group: Sequence[KernelRun], rows: Mapping[str, Row | None], width: int) -> KernelRun:
+    """One kernel that reads inputs and states, and writes outputs and states, each once."""
+    known = {run.path: row for run in group if (row := rows.get(run.path)) is not None}
+    keeping = [row for row in known.values() if row.op.component in {SHORT_CONVOLUTION, RECURRENCE}]
+    read = width * sum(int(prod(shape)) for row in keeping for shape in row.inputs)
+    written = width * sum(int(prod(shape)) for row in keeping for shape in row.outputs)
+    last = group[-1]
+    kernel = KernelCost(f"_{kind}_of_engine", 0, read, written, last.kernel.dtype, _call(kind, keeping))
+    times = min(run.times for run in group)
+    return last._replace(path=JOIN.join(known), kernel=kernel, op_class=TimeClass.RECURRENCE, times=times)
+
+
+def _call(kind: str, rows: Sequence[Row]) -> Any:
+    """The call of a gated delta net, whose heads are as wide as those that were measured; None for others."""
+    from archcli.measure.predict.engine_kernels.delta_net import WIDTH, DeltaCall, DeltaKernelCall
+
+    first = rows[0].inputs
+    batch, length = (int(size) for size in first[0][:2])
+    if kind == CONVOLUTION:
+        if len(rows) != OF_DELTA_NETS:
+            return None
+        keys, values = (int(rows[number].inputs[0][2]) / WIDTH for number in (1, 2))
+        return DeltaKernelCall(kind, DeltaCall(keys, values, batch, length))
+    is_delta = type(rows[0].op).__name__ == "DeltaScan" and len(first[3]) == OF_DELTA_NETS
+    if not is_delta or (first[0][3], first[2][3]) != (WIDTH, WIDTH):
+        return None
+    return DeltaKernelCall(kind, DeltaCall(int(first[0][2]), int(first[2][2]), batch, length))

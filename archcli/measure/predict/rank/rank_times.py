@@ -224,7 +224,7 @@ class RankTimes:
             return time._replace(seconds=Seconds.at_limit(floor))
         if self.step is None:
             return time
-        from archcli.measure.predict.training import work_of  # of training alone
+        from archcli.measure.predict.rank.training import work_of  # of training alone
 
         expected, origin = fsum(work_of(time).parts(self.step).values()), self.step.origin
         return time._replace(seconds=Seconds.within(floor, expected, origin.low, origin.high))

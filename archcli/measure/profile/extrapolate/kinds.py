@@ -98,7 +98,7 @@ def without_ends(model: Model) -> Model:
         "unread": {},
     }
     for stem, stack in stacks(model):
-        if stem and getattr(stack, "vocab_size", None):  # an encoder of words, not of sounds
+        if stem and stack.value_of("vocab_size"):  # an encoder of words, not of sounds
             # a stem ends in a dot, the field's name does not
             changes[stem[:-1]] = stack.replace(vocab_size=SMALL_VOCABULARY)
     return model.replace(**{name: value for name, value in changes.items() if name in model.fields})
@@ -157,5 +157,5 @@ def _ffn(block: Block) -> str:
 
 
 def _setting(block: Block, name: str) -> str:
-    value = getattr(block.mixing and block.mixing[1], name, None)
+    value = None if block.mixing is None else block.mixing[1].value_of(name)
     return "" if value is None else kind_of(value) or str(value)

@@ -7,7 +7,7 @@ A path means the same in all architectures if their layers lie in groups of one 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -82,7 +82,7 @@ def _written(settings: ModelSettings) -> Iterator[str]:
     for path in _leaves(settings.mapping, ""):
         value = _value(settings.model, path)
         # a leaf of the YAML that is a spec in the model is a kind written as a bare name
-        yield f"{path}.kind" if isinstance(value, Spec) and "kind" in value.fields else path
+        yield f"{path}.kind" if "kind" in _fields_of(value) else path
 
 
 def _in_order(paths: Iterable[str]) -> list[str]:
@@ -111,6 +111,12 @@ def _is_branch(node: Any) -> bool:
 _NO_PLACE = object()
 
 
+def _fields_of(value: Any) -> Collection[str]:
+    """The names of a spec's fields; none of a plain value."""
+    # what stands at a path may be a number, a list or a module
+    return value.fields if isinstance(value, Spec) else ()
+
+
 def _value(part: Any, path: str, d_model: int | None = None) -> Any:
     """The value at a path of a spec, or _NO_PLACE; `d_model` resolves a default head width."""
     for step in path.split("."):
@@ -121,7 +127,7 @@ def _value(part: Any, path: str, d_model: int | None = None) -> Any:
             part = part.get(step, _NO_PLACE)
         else:
             # only a spec has fields: a path of the YAML of another model may go on below a plain value here
-            part = getattr(part, step) if isinstance(part, Spec) and step in part.fields else _NO_PLACE
+            part = getattr(part, step) if step in _fields_of(part) else _NO_PLACE
         # only a mixer can say the width of its heads where none is stated
         if part is None and step == "head_dim" and d_model is not None and isinstance(above, Mixer):
             part = above.facts(d_model).head_dim

@@ -17,11 +17,12 @@ from archcli.measure.report import Unit
 from archcli.measure.survey.attributes import Architecture, architecture_of
 from archcli.measure.survey.columns import COLUMNS
 from archcli.modules import Model
-from archcli.modules.spec.arguments import CountedPairs, DtypeName, Mla, PlainDtype, Scan
+from archcli.modules.spec.arguments import CountedPairs, Mla, Scan
 from archcli.modules.spec.base import Spec, find
 from archcli.modules.spec.calls import accept
 from archcli.modules.spec.request import Request
 from archcli.modules.spec.values import AboveZero, ValueType, accepted, value_type
+from archcli.modules.stored.dtypes import DtypeName, PlainDtype
 from archcli.units import parse_count
 
 

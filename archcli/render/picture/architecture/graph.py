@@ -9,15 +9,15 @@ from itertools import groupby
 from typing import Any
 
 from archcli.graph.anatomy import DrawnNode
+from archcli.render.picture.architecture.glyphs.base import Frame, Glyph, PartBox, Pill, Shapes
+from archcli.render.picture.architecture.glyphs.matrices import Trapezoid
+from archcli.render.picture.architecture.graphs.blocks import Blocks, blocks_of
+from archcli.render.picture.architecture.graphs.layers import Layers, layered
+from archcli.render.picture.architecture.graphs.places import Placing, Reach
+from archcli.render.picture.architecture.graphs.routes import EdgeLine, Routes, Sides
 from archcli.render.picture.architecture.numbers import concrete
 from archcli.render.picture.architecture.shapes import Many, SvgShape
 from archcli.render.picture.architecture.style import width_of
-from archcli.render.picture.glyphs.base import Frame, Glyph, PartBox, Pill, Shapes
-from archcli.render.picture.glyphs.matrices import Trapezoid
-from archcli.render.picture.graphs.blocks import Blocks, blocks_of
-from archcli.render.picture.graphs.layers import Layers, layered
-from archcli.render.picture.graphs.places import Placing, Reach
-from archcli.render.picture.graphs.routes import EdgeLine, Routes, Sides
 
 TOUCH = 3.0
 """Units between a pill and the bar that it stands on."""

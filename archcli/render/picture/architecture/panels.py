@@ -8,11 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from archcli.graph.anatomy import DrawnNode, DrawnPart, Kind
-from archcli.render.picture.architecture.graph import Graph, graph_of
-from archcli.render.picture.architecture.numbers import concrete, least
-from archcli.render.picture.architecture.shapes import SvgShape
-from archcli.render.picture.architecture.style import LEADING, Word, Words, line_of, rect, text, width_of
-from archcli.render.picture.glyphs.base import (
+from archcli.render.picture.architecture.glyphs.base import (
     BADGE,
     Frame,
     Glyph,
@@ -23,8 +19,12 @@ from archcli.render.picture.glyphs.base import (
     as_wide,
     badge,
 )
-from archcli.render.picture.glyphs.choose import glyphs_of
-from archcli.render.picture.graphs.places import Reach, Width
+from archcli.render.picture.architecture.glyphs.choose import glyphs_of
+from archcli.render.picture.architecture.graph import Graph, graph_of
+from archcli.render.picture.architecture.graphs.places import Reach, Width
+from archcli.render.picture.architecture.numbers import concrete, least
+from archcli.render.picture.architecture.shapes import SvgShape
+from archcli.render.picture.architecture.style import LEADING, Word, Words, line_of, rect, text, width_of
 from archcli.render.picture.labels import wrapped
 
 MARGIN = 12.0

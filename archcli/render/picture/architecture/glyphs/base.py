@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from archcli.graph.anatomy import DrawnNode, Figure
+from archcli.render.picture.architecture.graphs.places import Reach, SideRoom
 from archcli.render.picture.architecture.shapes import Many, SvgShape
 from archcli.render.picture.architecture.style import (
     LEADING,
@@ -16,7 +17,6 @@ from archcli.render.picture.architecture.style import (
     text,
     width_of,
 )
-from archcli.render.picture.graphs.places import Reach, SideRoom
 
 BAR = 8.0
 """The height of a bar."""

@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from archcli.api.asking.saved_profile import Document, read_profile
 from archcli.api.asking.subject import subject
-from archcli.api.profiling.saved_profile import Document, read_profile
 from archcli.errors import ArchError, Problem
 from archcli.graph.kept import Backend, Execution
 from archcli.launches.kernel import KernelRun

@@ -6,11 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from archcli.graph.anatomy import Figure
+from archcli.render.picture.architecture.glyphs.base import (
+    BAR,
+    BESIDE,
+    PADDING,
+    Frame,
+    Glyph,
+    Shapes,
+    lines_at,
+)
+from archcli.render.picture.architecture.graphs.places import Reach, SideRoom
 from archcli.render.picture.architecture.numbers import concrete, floor, least
 from archcli.render.picture.architecture.shapes import Many, SvgShape
 from archcli.render.picture.architecture.style import LEADING, Words, line_of, path, rect, text, width_of
-from archcli.render.picture.glyphs.base import BAR, BESIDE, PADDING, Frame, Glyph, Shapes, lines_at
-from archcli.render.picture.graphs.places import Reach, SideRoom
 
 GRID, LOW, LARGEST = 192.0, 80.0, 20.0
 """Units of the grid's width, of its height and of a cell, at most."""

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+from archcli.api.fitting.choice import Choice, FitAsked, Formats, Record, is_published
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import check_question
 from archcli.measure.memory.answers.tables import bytes_in_words, device_in_words, plan_in_words, title
 from archcli.measure.notes import context_notes
 from archcli.measure.predict.answers.limits import rate_in_words
-from archcli.measure.predict.fit.choice import Choice, FitAsked, Formats, Record, is_published
 from archcli.measure.report import Column, Report, Table
 from archcli.units import decimals_of, three_figures
 

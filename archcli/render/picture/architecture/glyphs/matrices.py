@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from archcli.graph.anatomy import Figure, Piece
+from archcli.render.picture.architecture.glyphs.base import BAR, BESIDE, RAISED, Frame, Glyph, Shapes
+from archcli.render.picture.architecture.graphs.places import Reach, SideRoom
 from archcli.render.picture.architecture.numbers import concrete
 from archcli.render.picture.architecture.shapes import Many
 from archcli.render.picture.architecture.style import LEADING, Words, line_of, path, rect, text, width_of
-from archcli.render.picture.glyphs.base import BAR, BESIDE, RAISED, Frame, Glyph, Shapes
-from archcli.render.picture.graphs.places import Reach, SideRoom
 
 SLOPE = 27.0
 """The height of a trapezoid."""

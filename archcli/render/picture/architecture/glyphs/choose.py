@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from archcli.graph.anatomy import DrawnNode, Figure
-from archcli.render.picture.glyphs.base import EndBar, Glyph, PartBox, Pill, Ring
-from archcli.render.picture.glyphs.cores import CoreBox
-from archcli.render.picture.glyphs.matrices import Trapezoid
-from archcli.render.picture.glyphs.mixtures import Expert, ExpertGrid
+from archcli.render.picture.architecture.glyphs.base import EndBar, Glyph, PartBox, Pill, Ring
+from archcli.render.picture.architecture.glyphs.cores import CoreBox
+from archcli.render.picture.architecture.glyphs.matrices import Trapezoid
+from archcli.render.picture.architecture.glyphs.mixtures import Expert, ExpertGrid
 
 Nodes = Mapping[str, DrawnNode]
 BARS = {"input", "matrix", "output"}

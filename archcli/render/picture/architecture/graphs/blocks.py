@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
-from archcli.render.picture.graphs.layers import Layers
+from archcli.render.picture.architecture.graphs.layers import Layers
 
 Names: TypeAlias = AbstractSet[str]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from archcli.api.fitting.choice import UNKNOWN, FitAsked, Formats, Record
+from archcli.api.fitting.verdict import CONVENTION, OF_A_CHOICE, figures_of
 from archcli.errors import ArchError
-from archcli.measure.predict.fit.choice import UNKNOWN, FitAsked, Formats, Record
-from archcli.measure.predict.fit.verdict import CONVENTION, OF_A_CHOICE, figures_of
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.weights.stored_bytes import UnknownFormError
 

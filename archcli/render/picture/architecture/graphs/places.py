@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any, NamedTuple
 
+from archcli.render.picture.architecture.graphs.blocks import Blocks
+from archcli.render.picture.architecture.graphs.layers import Layers
 from archcli.render.picture.architecture.numbers import concrete, least, most
-from archcli.render.picture.graphs.blocks import Blocks
-from archcli.render.picture.graphs.layers import Layers
 
 ROUNDS, STILL = 24, 0.05
 """Blocks are moved so often at most, or until none moves farther."""

@@ -10,12 +10,12 @@ from typing import Annotated, ClassVar, Literal
 
 from archcli.graph import Tensor
 from archcli.modules.attention.grouped import MultiHeadAttention
-from archcli.modules.attention.mixer import Kept, Mixer
+from archcli.modules.attention.mixer import Mixer
 from archcli.modules.blocks.block import Block
 from archcli.modules.networks.ffn import FeedForward
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Inherit, Size, children
-from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.context import Context, Kept, or_default
 from archcli.ops import Linear, TrainedScale
 
 GROUP = "bottleneck"

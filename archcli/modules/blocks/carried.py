@@ -10,13 +10,12 @@ from typing import Annotated, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Experts, Tensor
-from archcli.modules.attention.mixer import Kept
 from archcli.modules.blocks.block import Block
 from archcli.modules.networks.activation import GELU
 from archcli.modules.networks.ffn import FeedForward
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Inherit, Size
-from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.context import Context, Kept, or_default
 from archcli.ops import (
     Add,
     Concat,

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from archcli.graph.anatomy import HeldState
+from archcli.render.picture.architecture.glyphs.base import PADDING, Frame, Glyph, Shapes
+from archcli.render.picture.architecture.graphs.places import Reach, SideRoom
 from archcli.render.picture.architecture.numbers import floor, root, where
 from archcli.render.picture.architecture.shapes import Many, SvgShape
 from archcli.render.picture.architecture.style import LEADING, Words, line_of, rect, text, width_of
-from archcli.render.picture.glyphs.base import PADDING, Frame, Glyph, Shapes
-from archcli.render.picture.graphs.places import Reach, SideRoom
 
 SIGN = 46.0
 """The side of the square of a mask or of the states."""

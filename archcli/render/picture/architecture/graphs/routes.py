@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import Any, NamedTuple
 
+from archcli.render.picture.architecture.graphs.blocks import Blocks
+from archcli.render.picture.architecture.graphs.layers import Layers
+from archcli.render.picture.architecture.graphs.places import Places
 from archcli.render.picture.architecture.numbers import concrete, least, most
-from archcli.render.picture.graphs.blocks import Blocks
-from archcli.render.picture.graphs.layers import Layers
-from archcli.render.picture.graphs.places import Places
 
 ARROW, TRACK, LOW = 11.0, 6.0, 5.0
 """Heights between ranks: of an arrow, of each track more, and where no edge ends in an arrow."""

@@ -1,0 +1,71 @@
+"""A program of the user's among the words of a command line, and the Python that runs it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from archcli.errors import ArchError
+from archcli.load.yaml.text import read_start
+
+SEPARATOR = "--"
+"""What stands between the options of archcli and the program."""
+PYTHON = re.compile(r"(python|pypy)[\d.]*w?(\.exe)?", re.IGNORECASE)
+MOST_OF_A_LINE = 256
+"""Bytes of a script's first line that Linux reads."""
+
+
+def is_program(words: Sequence[str]) -> bool:
+    """Whether the words after `profile` name a program: `--`, and what follows it.
+
+    One word there that is neither python nor a script is a MODEL, which may begin with a dash.
+    """
+    if SEPARATOR not in words:
+        return False
+    program = words[words.index(SEPARATOR) + 1 :]
+    return len(program) != 1 or starts_program(program[0]) or bool(python_of_script(program[0]))
+
+
+def check_separator(words: Sequence[str]) -> None:
+    """Raise ArchError where a program stands among the words without `--` before it."""
+    # a last `python` may be a MODEL in a folder of that name
+    starts = (i for i, word in enumerate(words) if starts_program(word, is_last=i == len(words) - 1))
+    start = next(starts, None)
+    if start is not None:
+        command = ["archcli", *words[:start], SEPARATOR, *with_python(words[start:])]
+        raise ArchError("a program stands behind `--`, with its own arguments", shlex.join(command))
+
+
+def with_python(program: Sequence[str]) -> list[str]:
+    """The words of a program, with Python before a script."""
+    return ["python", *program] if is_script(program[0]) else [*program]
+
+
+def starts_program(word: str, *, is_last: bool = False) -> bool:
+    """Whether a word may be the first of a program: a script, or Python where more follows."""
+    return is_script(word) or (is_python(word) and not is_last)
+
+
+def is_python(word: str) -> bool:
+    """Whether a word names an interpreter of Python."""
+    return PYTHON.fullmatch(Path(word).name) is not None
+
+
+def is_script(word: str) -> bool:
+    """Whether a word names a script of Python."""
+    return word.endswith(".py") and not word.startswith("-")
+
+
+def python_of_script(word: str) -> list[str]:
+    """The Python that a script names in its first line, with its options; empty for any other file."""
+    found = shutil.which(word)
+    if found is None:
+        return []
+    line = read_start(Path(found), found, MOST_OF_A_LINE).partition(b"\n")[0].decode(errors="replace")
+    # `#!/usr/bin/env -S python -u` and `#!/path/python -u`
+    words = [word for word in line.removeprefix("#!").split() if word != "-S"]
+    words = words[1:] if words and Path(words[0]).name == "env" else words
+    return words if line.startswith("#!") and words and is_python(words[0]) else []

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice, product
 from typing import Any, TypeVar
 
@@ -19,12 +20,15 @@ from archcli.runtime.classes.makers import OF_MEDIA, OF_TEXT, maker_of
 from archcli.runtime.classes.model import seeded
 from archcli.runtime.classes.sizes import ConfigSizes
 from archcli.runtime.own.failures import RunError, raised, their_frames
+from archcli.runtime.own.stand_ins import ON_CPU
 
-Inputs = dict[str, torch.Tensor]
+Inputs = dict[str, Any]
 Answer = TypeVar("Answer")
 MOST_RUNS, MOST_TRIALS, MOST_SHAPES = 12, 300, 48
 """Watched runs, passes on meta, and shapes of one set of names, at most."""
 MOST_SMALL = 8
+UNALLOCATED = "data is not allocated yet"
+"""What torch says of fake numbers in a list that becomes a tensor."""
 OF_META = ("meta", "fake", "device", "bf16", "bfloat16", "not allocated")
 """Words of errors that meta tensors raise where others may not."""
 
@@ -44,7 +48,7 @@ def with_inputs(model: nn.Module, device: str, ask: Callable[[Inputs], Answer]) 
             continue
         try:
             with seeded():
-                return ask({name: _on(device, tensor) for name, tensor in inputs.items()})
+                return _asked(model, ask, {name: _on(device, it) for name, it in inputs.items()})
         except RunError as error:
             if error.needs_values:
                 raise
@@ -53,6 +57,30 @@ def with_inputs(model: nn.Module, device: str, ask: Callable[[Inputs], Answer]) 
         if runs == MOST_RUNS:
             break
     raise search.error()
+
+
+def _asked(model: nn.Module, ask: Callable[[Inputs], Answer], inputs: Inputs) -> Answer:
+    """The answer; without a cache where fake tensors cannot fill one. Raises RunError."""
+    try:
+        return ask(inputs)
+    except RunError as error:
+        if UNALLOCATED in error.text:
+            raise _of_values(error) from None
+        takes = inspect.signature(model.forward).parameters
+        if not error.needs_values or "use_cache" not in takes:
+            raise
+        failure = error
+    try:
+        return ask({**inputs, "use_cache": False})
+    except RunError:
+        raise failure from None
+
+
+def _of_values(error: RunError) -> RunError:
+    """The same error, which says that real tensors may do."""
+    failed = RunError([replace(problem, hint=ON_CPU) for problem in error.problems])
+    failed.text, failed.needs_values = error.text, True
+    return failed
 
 
 def _fails_on_meta(model: nn.Module, inputs: Inputs) -> Exception | None:

@@ -25,7 +25,7 @@ MOST_ON_CPU = 2**31
 def class_model(data: Mapping[str, Any], run_on: str = "meta") -> nn.Module | None:
     """The model of a config.json; None where transformers has no class for it.
 
-    Without values on meta, else with random ones; it infers. Raises ArchError where the class cannot be built.
+    Without values on meta, else with random ones, not in training. Raises ArchError where it cannot be built.
     """
     config = _config(data)
     made = config and _class(config, data.get("architectures"))

@@ -103,7 +103,8 @@ def _answered(
     if args or kwargs:
         report = answer(command, call, question)
     elif command == "params":
-        report = answer(command, replace(call, kwargs={}), question)
+        # nothing runs, and not every class has a forward
+        report = answer(command, replace(call, kwargs={}, method="eval"), question)
     else:
         report = _of_made_inputs(command, error, replace(call, run_on=device), question)
     return _named(report, source, error.config)

@@ -24,7 +24,7 @@ from archcli.runtime.own.stand_ins import ON_CPU
 
 Inputs = dict[str, Any]
 Answer = TypeVar("Answer")
-MOST_RUNS, MOST_TRIALS, MOST_SHAPES = 12, 300, 48
+MOST_RUNS, MOST_TRIALS, MOST_SHAPES = 16, 300, 48
 """Watched runs, passes on meta, and shapes of one set of names, at most."""
 MOST_SMALL = 8
 UNALLOCATED = "data is not allocated yet"
@@ -146,9 +146,14 @@ class Search:
                 made = dict(zip(kinds, tensors, strict=True))
                 inputs = {name: made[make] for name, make in zip(names, makers, strict=True) if make}
                 form = tuple((name, it.shape, it.dtype, *_small(it)) for name, it in inputs.items())
-                if form not in tried:
-                    tried.add(form)
-                    yield inputs
+                if form in tried:
+                    continue
+                tried.add(form)
+                waiting = len(self.sets)
+                yield inputs
+                if len(self.sets) > waiting:  # it told of better sets; the rest of this one comes after them
+                    self.sets.insert(len(self.sets) - waiting, names)
+                    break
 
     def fails(self, inputs: Inputs, error: Exception) -> None:
         """Keep an error; next come the inputs that it names, and the sizes that it asks for."""
@@ -156,11 +161,10 @@ class Search:
         cause = error.__context__ if isinstance(error, RunError) else error
         text = error.text if isinstance(error, RunError) else f"{error} {_line(error)}"
         words = set(re.findall(r"\w+", text.lower()))
-        lacking = [
-            name for name in self.parameters if name in words and name not in inputs and maker_of(name)
-        ]
-        if lacking:
-            self.sets.insert(0, (*inputs, *lacking))
+        takes = [name for name in self.parameters if name not in inputs and maker_of(name)]
+        lacking = [name for name in takes if name in words]
+        named = [(*inputs, name) for name in lacking]
+        self.sets[:0] = [*named, (*inputs, *lacking)] if len(lacking) > 1 else named
         if cause and self.sizes.learn(cause):
             self.sets.insert(0, tuple(inputs))
 

@@ -12,7 +12,8 @@ import torch
 
 from archcli.runtime.classes.sizes import STEPS, ConfigSizes
 
-MOST_ELEMENTS = 2**40
+MOST_ELEMENTS, MOST_WHOLE = 2**40, 2**26
+"""Elements of the largest tensor, without values and with them."""
 
 OF_TEXT = ("input_ids", "decoder_input_ids")
 OF_MEDIA = ("pixel_values", "input_features", "input_values", "pixel_values_videos", "decoder_input_values")
@@ -21,13 +22,18 @@ OF_MEDIA = ("pixel_values", "input_features", "input_values", "pixel_values_vide
 Maker = Callable[[ConfigSizes], Iterator[torch.Tensor]]
 
 
+def _wholes(value: int, *shapes: Sequence[int], dtype: torch.dtype = torch.int64) -> Iterator[torch.Tensor]:
+    """Whole numbers, all alike, in the shapes that a tensor can have."""
+    possible = (shape for shape in shapes if min(shape) > 0 and prod(shape) <= MOST_WHOLE)
+    return (torch.full(tuple(shape), value, dtype=dtype) for shape in possible)
+
+
 def _ids(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
     tokens, books = sizes.tokens, sizes.codebooks
-    yield torch.zeros(1, tokens, dtype=torch.int64)
+    yield from _wholes(0, (1, tokens))
     if books > 1:
-        for shape in ((1, tokens, books + 1), (1, tokens, books), (1, books, tokens)):
-            yield torch.zeros(*shape, dtype=torch.int64)
-    yield torch.zeros(1, max(1, tokens // 2), dtype=torch.int64)
+        yield from _wholes(0, (1, tokens, books + 1), (1, tokens, books), (1, books, tokens))
+    yield from _wholes(0, (1, tokens // 2))
 
 
 def _floats(*shapes: Sequence[int]) -> Iterator[torch.Tensor]:
@@ -80,7 +86,8 @@ def _merges(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
 def _places(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
     """Places of patches: column and row of each."""
     down, across = sizes.grid
-    yield torch.cartesian_prod(torch.arange(across), torch.arange(down))[None]
+    if down * across <= MOST_WHOLE:
+        yield torch.cartesian_prod(torch.arange(across), torch.arange(down))[None]
 
 
 def _video(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
@@ -112,38 +119,37 @@ def _series(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
 
 
 def _series_mask(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
-    yield torch.zeros(1, sizes.size("context_length", usual=512), dtype=torch.int64)
+    yield from _wholes(0, (1, sizes.size("context_length", usual=512)))
 
 
 def _mask(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
     """Ones of a text, or of a spectrogram."""
-    yield torch.ones(1, sizes.tokens, dtype=torch.int64)
+    yield from _wholes(1, (1, sizes.tokens))
     yield from _frames_mask(sizes)
 
 
 def _frames_mask(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
-    yield torch.ones(1, sizes.frames, dtype=torch.bool)
-    yield torch.ones(1, sizes.frames, dtype=torch.int64)
+    for dtype in (torch.bool, torch.int64):
+        yield from _wholes(1, (1, sizes.frames), dtype=dtype)
 
 
 def _patches_mask(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
     """Whether patches are hidden: none is."""
     count = prod(sizes.image) // sizes.patch**2
-    yield torch.zeros(1, count, dtype=torch.bool)
+    yield from _wholes(0, (1, count), dtype=torch.bool)
 
 
 def _pixels_mask(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
-    for image in sizes.images:
-        yield torch.ones(1, *image, dtype=torch.int64)
+    yield from _wholes(1, *((1, *image) for image in sizes.images))
 
 
 def _images_mask(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
     """Which image each token of a text sees: the only one."""
-    yield torch.ones(1, sizes.tokens, 1, dtype=torch.int64)
+    yield from _wholes(1, (1, sizes.tokens, 1))
 
 
 def _boxes(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
-    yield torch.zeros(1, sizes.tokens, 4, dtype=torch.int64)
+    yield from _wholes(0, (1, sizes.tokens, 4))
     yield torch.zeros(1, sizes.tokens, 4)
 
 
@@ -168,7 +174,7 @@ def _steps(_sizes: ConfigSizes) -> Iterator[torch.Tensor]:
 
 
 def _task(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
-    yield torch.zeros(1, sizes.size("task_seq_len", usual=77), dtype=torch.int64)
+    yield from _wholes(0, (1, sizes.size("task_seq_len", usual=77)))
 
 
 def _kind(_sizes: ConfigSizes) -> Iterator[torch.Tensor]:

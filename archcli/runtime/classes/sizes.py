@@ -71,7 +71,7 @@ class ConfigSizes:
     @property
     def codebooks(self) -> int:
         """The streams of ids that a model of sound reads side by side."""
-        return self.size("num_codebooks", "n_codebooks", "num_channels", usual=1)
+        return self.size("num_codebooks", "n_codebooks", usual=1)
 
     @property
     def channels(self) -> int:

@@ -7,8 +7,8 @@ there stay, unless their types are named.
 
 `params` and `flops` are archcli's answer (all pairs of a mask), with the `input` that it made; `class_params`
 and `torch` those of the class built here, by torch's FlopCounterMode, on the `witness`: meta, fake tensors
-or a CPU. Experts run as batched products and attention in its parts, for which torch has formulas. `no_build`,
-`no_run` and `no_witness` are the reasons of what is missing.
+or a CPU. Experts run as batched products and attention in its parts, for which torch has formulas. What is
+missing has its reason in `no_build`, `no_run` or `no_witness`.
 """
 
 import json
@@ -26,16 +26,16 @@ from unittest.mock import patch
 
 os.environ.update({"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"})
 
-import torch  # noqa: E402
-import transformers  # noqa: E402
-from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
-from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
-from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
-from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES  # noqa: E402
-from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES  # noqa: E402
+import torch
+import transformers
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
-from archcli.api import by_class  # noqa: E402
-from archcli.errors import ArchError, UndescribedError  # noqa: E402
+from archcli.api import by_class
+from archcli.errors import ArchError, UndescribedError
 
 TABLE = Path(__file__).with_name("by_class.jsonl")
 SHOWN = 140
@@ -132,6 +132,7 @@ def _witness(kind: str, call: Any, row: Row) -> None:
 
 def torch_flops(model: Any, inputs: Row) -> int:
     """The FLOPs of a forward by torch's own counter."""
+    model.requires_grad_(False)  # it asks for a gradient's function where a view of a weight could have one
     torch.manual_seed(0)
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         model(**inputs)
@@ -143,9 +144,8 @@ def built(kind: str, name: str, attention: str | None = None) -> Any:
     config, made = transformers.CONFIG_MAPPING[kind](), getattr(transformers, name)
     torch.manual_seed(0)
     try:
-        return made._from_config(
-            config, attn_implementation=attention, experts_implementation="batched_mm"
-        ).eval()
+        forms = {"attn_implementation": attention, "experts_implementation": "batched_mm"}
+        return made._from_config(config, **forms).eval()
     except (AttributeError, TypeError, ValueError):
         return made(transformers.CONFIG_MAPPING[kind]()).eval()
 
@@ -198,16 +198,17 @@ def apart(kind: str) -> Row:
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
-        os.write(write, json.dumps(row_of(kind)).encode())
-        os._exit(0)
+        try:
+            resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
+            os.write(write, json.dumps(row_of(kind)).encode())
+        finally:
+            os._exit(0)  # whatever it raises, the loop is the parent's
     os.close(write)
     with os.fdopen(read) as pipe:
         text = pipe.read()
     os.waitpid(child, 0)
-    return (
-        json.loads(text) if text else {"type": kind, "base": kind in MODEL_MAPPING_NAMES, "no_build": "dies"}
-    )
+    dead = {"type": kind, "base": kind in MODEL_MAPPING_NAMES, "no_build": "its process dies"}
+    return json.loads(text) if text else dead
 
 
 def rows() -> dict[str, Row]:
@@ -243,22 +244,15 @@ def main(words: list[str]) -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     table = rows()
-    kinds = [word for word in words if word != "--again"] or [
-        kind
-        for kind in CONFIG_MAPPING_NAMES
-        if kind not in table or ("--again" in words and "flops" not in table[kind])
-    ]
+    there = {kind for kind, row in table.items() if "--again" not in words or "flops" in row}
+    kinds = [word for word in words if word != "--again"]
+    kinds = kinds or [kind for kind in CONFIG_MAPPING_NAMES if kind not in there]
     row_of("albert")  # its imports are those of all
     for kind in kinds:
         row = apart(kind)
         table = {**rows(), kind: row}
         write(table)
-        print(
-            kind,
-            verdict(row),
-            row.get("no_build") or row.get("no_run") or row.get("no_witness", ""),
-            flush=True,
-        )
+        print(kind, verdict(row), row.get(verdict(row), ""), flush=True)
     print(*summary(table), sep="\n")
 
 

@@ -178,8 +178,7 @@ class Search:
         what = f"no inputs are known for the forward of {name}"
         if self.first is None:
             return ArchError(what, hint)
-        told = isinstance(self.first, ArchError)
-        first = self.first if told else raised("it", self.first)
+        first = self.first if isinstance(self.first, ArchError) else raised("it", self.first)
         return ArchError(f"{what}: {first.problems[0].what}", hint)
 
 

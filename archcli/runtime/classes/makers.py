@@ -221,10 +221,10 @@ BY_END: dict[str, Maker] = {
     "input_features": _spectrogram,
     "input_values": _sound,
     "_embeds": _states,
-    "hidden_states": _states,
+    "hidden_states": _source,
     "_embeddings": _states,
 }
-"""Makers of inputs whose names end so."""
+"""Makers of inputs whose names end so. Inputs of one maker have one shape."""
 
 
 def maker_of(name: str) -> Maker | None:

@@ -47,6 +47,8 @@ LONG = {
     "archcli memory qwen3-8b --set lora.rank=16 --set 'lora.targets=[q,v]' -s 4096 --fit devices",
     "archcli fit llama-3.1-70b 2xrtx-3090 --plot fit.svg",
     'archcli memory py:language_model:LanguageModel --input "ids=int64[8,1024]" --device rtx-4090',
+    "archcli flops cvt.json",
+    "archcli flops gpt2-download --by-class",
 }
 """Examples that count for seconds, and so wait for the second stage."""
 OF_A_MODULE = " py:"
@@ -83,6 +85,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "profile.json").write_text((DOCS / "pictures" / "profile.json").read_text())
     for file, block in FILES:
         (tmp_path / file).write_text(block)
+    (tmp_path / "cvt.json").write_text('{"model_type": "cvt"}')
     download = tmp_path / "gpt2-download"
     download.mkdir()
     config = json.loads((ROOT / "tests" / "oracle" / "configs" / "gpt2.json").read_text())

@@ -37,6 +37,8 @@ GROUP = "archcli.readers"
 SHAPE = re.compile(r"input_ids=int64\[(\d+),(\d+)\]")
 STORED = ("dtype", "torch_dtype", "quantization_config")
 """Keys of how a file stores its weights, which the class is built without."""
+OF_BYTES = ("params", "memory")
+"""Commands that answer bytes."""
 MAPPINGS = "models/auto/auto_mappings.py"
 NEEDED = ("torch", "transformers")
 MOST_BY_ITSELF = 2**28
@@ -101,7 +103,8 @@ def _answered(
     if args or kwargs:
         report = answer(command, call, question)
     elif command == "params":
-        report = answer(command, replace(call, kwargs={}), question)
+        # nothing runs, and not every class has a forward
+        report = answer(command, replace(call, kwargs={}, method="eval"), question)
     else:
         report = _of_made_inputs(command, error, replace(call, run_on=device), question)
     return _named(report, source, error.config)
@@ -132,7 +135,7 @@ def _named(report: Report, source: str, config: Mapping[str, Any]) -> Report:
     library = source.partition(".")[0]
     name = f"{report.model['name']} of {library} {version(library)}"
     notes = [f"Counted by the class {name}, not by archcli's description."]
-    if any(config.get(key) for key in STORED):
+    if report.command in OF_BYTES and any(config.get(key) for key in STORED):
         notes.append("Bytes are of weights as the class builds them, not in the dtype or form of the file.")
     return replace(report, model={**report.model, "name": name}, notes=(*notes, *report.notes))
 

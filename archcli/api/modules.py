@@ -63,7 +63,8 @@ def of_any(
         return of_class(command, error, options, running, extra)
     option = changed[0].replace("_", "-")
     what = f"--{option} is for a module of yours, and {quote(options.model)} is none"
-    raise ArchError(what, "pkg.module:function names one")
+    hint = "pkg.module:function names one; --by-class counts the class of a config.json"
+    raise ArchError(what, hint)
 
 
 def takes_modules(command: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -48,6 +48,19 @@ TINY_VILT = {
     "patch_size": 16,
 }
 """Looks at values."""
+TINY = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+TINY_LXMERT = {"model_type": "lxmert", **TINY, "vocab_size": 64, "visual_feat_dim": 24}
+TINY_LXMERT |= {"l_layers": 1, "x_layers": 1, "r_layers": 1, "max_position_embeddings": 32}
+TINY_KYUTAI = {"model_type": "kyutai_speech_to_text", **TINY, "vocab_size": 64, "num_codebooks": 3}
+TINY_KYUTAI |= {"codebook_vocab_size": 17, "max_position_embeddings": 16, "audio_pad_token_id": 5}
+TINY_KYUTAI |= {"num_key_value_heads": 4, "head_dim": 8, "ffn_dim": 48, "audio_bos_token_id": 4}
+TINY_SPEECH = {"model_type": "speecht5", "hidden_size": 32, "vocab_size": 16, "encoder_layers": 1}
+TINY_SPEECH |= {"decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2}
+TINY_SPEECH |= {"encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "max_source_positions": 40}
+TINY_SAMPLES = {"model_type": "muse_spark_audio", "patch_sizes": [16, 6, 5, 4], "depths": [1, 1, 1, 1]}
+TINY_SAMPLES |= {"hidden_sizes": [4, 8, 16, 32], "out_hidden_size": 16}
+TINY_LOOP = {"model_type": "dory", **TINY, "vocab_size": 64, "num_key_value_heads": 4, "head_dim": 8}
+TINY_LOOP |= {"max_position_embeddings": 16}
 QWEN = {
     "model_type": "qwen3",
     "architectures": ["Qwen3ForCausalLM"],
@@ -65,7 +78,26 @@ UNDESCRIBED = {
     "nystromformer": (TINY_NYSTROM, "NystromformerForMaskedLM", {"input_ids": (1, 128)}),
     "lilt": (TINY_LILT, "LiltModel", {"input_ids": (1, 64), "bbox": (1, 64, 4)}),
     "vilt": (TINY_VILT, "ViltModel", {"input_ids": (1, 32), "pixel_values": (1, 3, 32, 32)}),
+    # by names of their own: sizes are at keys of the config
+    "lxmert": (
+        TINY_LXMERT,
+        "LxmertModel",
+        {"input_ids": (1, 32), "visual_feats": (1, 64, 24), "visual_pos": (1, 64, 4)},
+    ),
+    # a stream of text and three of sound
+    "kyutai": (TINY_KYUTAI, "KyutaiSpeechToTextModel", {"input_ids": (1, 16, 4)}),
+    # the first layer is 32 wide
+    "speecht5": (
+        TINY_SPEECH,
+        "SpeechT5Model",
+        {"input_values": (1, 80, 32), "decoder_input_values": (1, 80, 32)},
+    ),
+    # 16,000 samples up to a multiple of 16 x 6 x 5 x 4, which the error names
+    "muse_spark_audio": (TINY_SAMPLES, "MuseSparkAudioModel", {"input_values": (1, 17_280)}),
+    # fake tensors cannot fill its cache
+    "dory": (TINY_LOOP, "DoryModel", {"input_ids": (1, 16)}),
 }
+WHOLE = {"input_ids", "bbox"}
 COUNTED = ("params", "flops", "memory", "show", "summary")
 REFUSED = ("kvcache", "explain", "check", "draw", "predict --device h100-sxm", "fit h100-sxm")
 
@@ -107,6 +139,7 @@ def test_the_class_is_counted(kind, run, config):
     """Parameters are those of the class, FLOPs those of torch's counter."""
     import torch
     import transformers
+    from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
 
     data, name, shapes = UNDESCRIBED[kind]
@@ -117,10 +150,11 @@ def test_the_class_is_counted(kind, run, config):
     assert counted["notes"][0].startswith(by)
     assert library.count_params(data).totals["params"] == params_of(theirs)
     inputs = {
-        of: torch.zeros(shape) if of == "pixel_values" else torch.zeros(shape, dtype=torch.int64)
+        of: torch.zeros(shape, dtype=torch.int64 if of in WHOLE else torch.float32)
         for of, shape in shapes.items()
     }
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
+    # torch has no formula for a CPU's attention in one kernel, and has those of its products
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter, torch.no_grad():
         theirs(**inputs)
     found = json.loads(run("flops", path, "--json")[1])
     assert found["inputs"]["run_on"] == ("cpu" if kind == "vilt" else "meta")
@@ -197,6 +231,7 @@ def test_keys_that_ask_for_kernels_are_dropped(run, config):
     code, printed, _ = run("params", path)
     assert code == 0
     assert "not in the dtype or form of the file" in printed
+    assert "not in the dtype or form of the file" not in run("flops", path)[1]  # which has no bytes
 
 
 HOSTILE = [0, -1, 2**70, [], [0], [-3, 4], {}, {"height": None}, "x", 1.5, None, True]
@@ -220,6 +255,17 @@ def test_options_of_architectures_are_refused(run, config):
 @pytest.mark.long
 def test_inputs_that_no_config_tells_are_asked_for(run, config):
     """A forward without known inputs: what it takes, and --input answers it."""
-    code, _, errors = run("flops", config({"model_type": "bark"}))
+    code, _, errors = run("flops", config({"model_type": "sam2_video"}))
     assert code == 2
-    assert "no inputs are known for the forward of BarkModel; it takes" in errors.replace("\n  = help:", ";")
+    errors = errors.replace("\n  = help:", ";")
+    assert "no inputs are known for the forward of Sam2VideoModel; it takes inference_session" in errors
+
+
+@pytest.mark.long
+def test_a_class_without_a_forward_says_so(run, config):
+    """Its parameters are counted."""
+    path = config({"model_type": "bark"})
+    code, _, errors = run("flops", path)
+    assert code == 2
+    assert "BarkModel has no forward" in errors
+    assert run("params", path)[0] == 0

@@ -262,6 +262,7 @@ REFUSED = {
     ("params", "unheardof:latest"): "no module was imported (py:unheardof:latest would be)",
     ("kvcache", "mynets:make"): "this needs an architecture",
     ("params", "gpt2", "--run-on", "cpu"): "--run-on is for a module of yours",
+    ("flops", "gpt2", "--input", "input_ids=int64[1,8]"): "--by-class counts the class of a config.json",
     ("flops", "py:mynets:make", "--tp", "2"): "--tp is for an architecture",
     ("memory", "py:mynets:make", "--plot", "x.svg"): "--plot is for an architecture",
     ("show", "py:mynets:make", "--format", "yaml"): "--format yaml is for an architecture",

@@ -11,19 +11,19 @@ from archcli.api.asking.question import Option
 Inputs = Annotated[
     Sequence[str],
     Option(
-        "Of a module of yours: an input by name, dtype and shape, 'ids=int64[1,2048]'. Repeatable.",
+        "Of a module or class: an input by name, dtype and shape, 'ids=int64[1,2048]'. Repeatable.",
         metavar="NAME=DTYPE[SHAPE]",
     ),
 ]
 Call = Annotated[
-    str, Option("Of a module of yours: the method that is run.", metavar="METHOD", default="forward")
+    str, Option("Of a module or class: the method that is run.", metavar="METHOD", default="forward")
 ]
 RunOn = Annotated[
     Literal["meta", "cpu", "cuda"],
-    Option("Of a module of yours: run without values (meta), or with them on a device."),
+    Option("Of a module or class: run without values (meta), or with them on a device."),
 ]
 AllowUncounted = Annotated[
-    bool, Option("Of a module of yours: note products without a formula in place of refusing them.")
+    bool, Option("Of a module or class: note products without a formula in place of refusing them.")
 ]
 ByClass = Annotated[
     bool,

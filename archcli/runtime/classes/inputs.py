@@ -7,270 +7,111 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice, product
-from math import prod
 from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
 from archcli.errors import ArchError
+from archcli.runtime.classes.makers import OF_MEDIA, OF_TEXT, maker_of
 from archcli.runtime.classes.model import seeded
-from archcli.runtime.own.failures import RunError
+from archcli.runtime.classes.sizes import ConfigSizes
+from archcli.runtime.own.failures import RunError, raised, their_frames
+from archcli.runtime.own.stand_ins import ON_CPU
 
-Inputs = dict[str, torch.Tensor]
+Inputs = dict[str, Any]
 Answer = TypeVar("Answer")
-TOKENS, TOKENS_WITH_VALUES, PIXELS, FRAMES, SAMPLES, STEPS = 2048, 128, 224, 3000, 16_000, 64
-"""Sizes where a config has none: of a text, an image, a spectrogram, a second of sound, a series."""
-MOST_TRIES, MOST_SHAPES, MOST_ELEMENTS = 40, 8, 2**40
-
-OF_TEXT = ("input_ids", "decoder_input_ids")
-OF_MEDIA = ("pixel_values", "input_features", "input_values", "pixel_values_videos")
-"""Inputs that are tried where those that forward requires are not enough."""
-
-
-class ConfigSizes:
-    """The sizes of a model's config, its own before those of its parts."""
-
-    def __init__(self, model: nn.Module, device: str) -> None:
-        self.configs, self.model = [*_parts(model.config)], model
-        self.most_tokens = TOKENS if device == "meta" else TOKENS_WITH_VALUES
-
-    def value(self, *names: str) -> Any:
-        """The first value at one of these keys; None where none has one."""
-        for config in self.configs:
-            for name in names:
-                value = getattr(config, name, None)
-                if value is not None and value is not False:
-                    return value
-        return None
-
-    def size(self, *names: str, usual: int) -> int:
-        """The first whole number at one of these keys."""
-        for config in self.configs:
-            for name in names:
-                value = getattr(config, name, None)
-                if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-                    return value
-        return usual
-
-    @property
-    def tokens(self) -> int:
-        """The tokens of a text, a power of two: RoBERTa's 514 positions hold 512 of them."""
-        names = ("max_position_embeddings", "n_positions", "max_target_positions", "n_ctx", "max_seq_len")
-        most = min(self.most_tokens, self.size(*names, usual=TOKENS))
-        return 1 << (most.bit_length() - 1)
-
-    @property
-    def channels(self) -> int:
-        """The channels of an image."""
-        return self.size("num_channels", "in_channels", "in_chans", usual=3)
-
-    @property
-    def image(self) -> tuple[int, int]:
-        """Height and width of an image."""
-        value = self.value("image_size", "img_size", "input_size", "max_img_size")
-        if isinstance(value, Mapping):
-            value = [value.get("height"), value.get("width")]
-        if isinstance(value, Sequence) and len(value) == 1:
-            value = [*value, *value]
-        if isinstance(value, Sequence) and len(value) > 1 and all(isinstance(it, int) for it in value[-2:]):
-            return value[-2], value[-1]
-        if isinstance(value, int) and value > 0:
-            return value, value
-        side = PIXELS // self.patch * self.patch
-        return side, side
-
-    @property
-    def patch(self) -> int:
-        """The side of a patch."""
-        value = self.value("patch_size")
-        if isinstance(value, Sequence) and value:
-            value = value[-1]
-        return value if isinstance(value, int) and value > 0 else 1
-
-    @property
-    def patch_values(self) -> int:
-        """The values of a patch, of all its channels and frames."""
-        return self.channels * self.size("temporal_patch_size", usual=1) * self.patch**2
-
-    @property
-    def grid(self) -> tuple[int, int]:
-        """Patches of an image, down and across, as many as merge evenly."""
-        merge = self.size("spatial_merge_size", "merge_size", usual=1)
-        kernel = self.value("merge_kernel_size")
-        if isinstance(kernel, Sequence) and kernel and isinstance(kernel[0], int):
-            merge = max(1, kernel[0])
-        side = max(1, min(self.image) // self.patch // (2 * merge)) * 2 * merge
-        return side, side
-
-    @property
-    def bands(self) -> list[int]:
-        """The bands of a spectrogram, and where they are stacked the width of the first layer's input."""
-        names = ("num_mel_bins", "n_mels", "num_mel_bands", "input_feat_per_channel", "feat_in")
-        stated = self.size(*names, "input_feat_size", "mel_bins", "feature_size", "input_dim", usual=80)
-        first = next((it for it in self.model.modules() if isinstance(it, nn.Linear | nn.LayerNorm)), None)
-        if first is None:
-            return [stated]
-        width = first.in_features if isinstance(first, nn.Linear) else first.normalized_shape[-1]
-        return [*dict.fromkeys((stated, width))]
-
-    @property
-    def frames(self) -> int:
-        """The frames of a spectrogram."""
-        return min(FRAMES, 2 * self.size("max_source_positions", usual=FRAMES // 2))
-
-    @property
-    def width(self) -> int:
-        """The width of hidden states."""
-        return self.size("hidden_size", "d_model", "n_embd", "embed_dim", "dim", usual=512)
-
-
-def _parts(config: Any) -> Iterator[Any]:
-    """A config and those within it."""
-    yield config
-    for name in getattr(config, "sub_configs", ()) or ():
-        part = getattr(config, name, None)
-        if part is not None and part is not config:
-            yield from _parts(part)
-
-
-Maker = Callable[[ConfigSizes], Iterator[torch.Tensor]]
-
-
-def _ids(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
-    yield torch.zeros(1, sizes.tokens, dtype=torch.int64)
-
-
-def _floats(*shapes: Sequence[int]) -> Iterator[torch.Tensor]:
-    """Tensors without values, of the shapes that a tensor can have."""
-    possible = (shape for shape in shapes if min(shape) > 0 and prod(shape) <= MOST_ELEMENTS)
-    return (torch.empty(*shape, device="meta") for shape in possible)
-
-
-def _pixels(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
-    of_image = (sizes.channels, *sizes.image)
-    down, across = sizes.grid
-    patches = down * across, sizes.patch_values
-    if sizes.value("spatial_merge_size", "merge_kernel_size", "merge_size"):
-        yield from _floats(patches, (down * across, sizes.channels, sizes.patch, sizes.patch), (1, *patches))
-    frames = sizes.size("num_frames", usual=1)
-    yield from _floats((1, *of_image), (1, frames, *of_image), (1, *patches), (1, 2, *of_image))
-
-
-def _patches(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
-    """Hidden states of patches, or of steps."""
-    down, across = sizes.grid
-    yield from _floats((down * across, sizes.patch_values))
-    yield from _states(sizes)
-
-
-def _grid(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
-    yield torch.tensor([[1, *sizes.grid]])
-    yield torch.tensor([[*sizes.grid]])
-
-
-def _video(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
-    frames = sizes.size("num_frames", "frames_per_clip", usual=8)
-    yield from _floats((1, frames, sizes.channels, *sizes.image), (1, sizes.channels, frames, *sizes.image))
-
-
-def _spectrogram(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
-    for bands in sizes.bands:
-        yield from _floats((1, bands, sizes.frames), (1, sizes.frames, bands), (1, 1, sizes.frames, bands))
-
-
-def _sound(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
-    samples = sizes.size("sampling_rate", "sample_rate", usual=SAMPLES)
-    yield from _floats((1, samples), (1, 1, samples))
-    for bands in sizes.bands:
-        yield from _floats((1, sizes.frames, bands), (1, bands, sizes.frames))
-
-
-def _states(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
-    yield from _floats((1, STEPS, sizes.width), (1, sizes.width, STEPS))
-
-
-def _series(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
-    steps = sizes.size("context_length", usual=512)
-    channels = sizes.size("num_input_channels", "input_size", usual=1)
-    yield from _floats((1, steps, channels), (1, steps))
-
-
-def _frames_mask(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
-    yield torch.ones(1, sizes.frames, dtype=torch.bool)
-    yield torch.ones(1, sizes.frames, dtype=torch.int64)
-
-
-def _text_mask(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
-    yield torch.ones(1, sizes.tokens, dtype=torch.int64)
-    yield from _frames_mask(sizes)
-
-
-def _boxes(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
-    yield torch.zeros(1, sizes.tokens, 4, dtype=torch.int64)
-    yield torch.zeros(1, sizes.tokens, 4)
-
-
-def _source(sizes: ConfigSizes) -> Iterator[torch.Tensor]:
-    """Hidden states of an encoder."""
-    width = sizes.size("encoder_hidden_size", "cross_attention_hidden_size", usual=sizes.width)
-    yield from _floats((1, STEPS, width))
-
-
-MAKERS: dict[str, Maker] = {
-    **dict.fromkeys(OF_TEXT, _ids),
-    "pixel_values": _pixels,
-    "hidden_states": _patches,
-    **dict.fromkeys(("grid_thw", "image_grid_thw", "target_sizes", "grid_hws"), _grid),
-    "pixel_values_videos": _video,
-    **dict.fromkeys(("input_features", "audio_mel", "decoder_input_values"), _spectrogram),
-    **dict.fromkeys(("input_features_mask", "audio_mel_mask"), _frames_mask),
-    "attention_mask": _text_mask,
-    **dict.fromkeys(("token_type_ids", "position_ids"), _ids),
-    "bbox": _boxes,
-    "encoder_hidden_states": _source,
-    "input_values": _sound,
-    **dict.fromkeys(("inputs_embeds", "query_embeds", "latents", "action_embeds"), _states),
-    "past_values": _series,
-}
-"""What makes each input, its likeliest shape first."""
+MOST_RUNS, MOST_TRIALS, MOST_SHAPES = 16, 300, 48
+"""Watched runs, passes on meta, and shapes of one set of names, at most."""
+MOST_SMALL = 8
+UNALLOCATED = "data is not allocated yet"
+"""What torch says of fake numbers in a list that becomes a tensor."""
+OF_META = ("meta", "fake", "device", "bf16", "bfloat16", "not allocated")
+"""Words of errors that meta tensors raise where others may not."""
 
 
 def with_inputs(model: nn.Module, device: str, ask: Callable[[Inputs], Answer]) -> Answer:
     """The answer for the first inputs, on a device, that a model's forward takes.
 
     A run that fails may name what it lacks: the parameters of forward in the message or in the line that
-    raises are tried next. Raises ArchError with what forward takes where none of the inputs will do, and
-    RunError at once where fake tensors do not.
+    raises are tried next, as is the width of the layer that raises. Raises ArchError with what forward takes
+    where none of the inputs will do, and RunError at once where fake tensors do not.
     """
-    parameters = inspect.signature(model.forward).parameters
-    needed = tuple(
-        name for name, it in parameters.items() if it.default is it.empty and it.kind is not it.VAR_KEYWORD
-    )
-    main = getattr(model, "main_input_name", None)
-    if not needed and isinstance(main, str) and main in parameters:
-        needed = (main,)
-    sizes, failures = ConfigSizes(model, device), Failures([*parameters])
-    more = tuple(name for name in (*OF_TEXT, *OF_MEDIA) if name in parameters and name not in needed)
-    sets = [needed, *((*needed, name) for name in more), (*needed, *more)]
-    tried: set[frozenset[str]] = set()
-    while sets and failures.count < MOST_TRIES:
-        names = sets.pop(0)
-        if frozenset(names) in tried or not names or any(name not in MAKERS for name in names):
+    search = Search(model, device)
+    runs = 0
+    for inputs in search.candidates():
+        if runs and device == "meta" and (error := _fails_on_meta(model, inputs)):
+            search.fails(inputs, error)
             continue
-        tried.add(frozenset(names))
-        for tensors in islice(product(*(MAKERS[name](sizes) for name in names)), MOST_SHAPES):
-            try:
-                with seeded():
-                    return ask(dict(zip(names, (_on(device, tensor) for tensor in tensors), strict=True)))
-            except RunError as error:
-                if error.needs_values:
-                    raise
-                lacking = tuple(name for name in failures.lacking(error) if name not in names)
-                sets[:0] = [(*names, *lacking)] if lacking else []
-    raise failures.error(model)
+        try:
+            with seeded():
+                return _asked(model, ask, {name: _on(device, it) for name, it in inputs.items()})
+        except RunError as error:
+            if error.needs_values:
+                raise
+            search.fails(inputs, error)
+        runs += 1
+        if runs == MOST_RUNS:
+            break
+    raise search.error()
+
+
+def _asked(model: nn.Module, ask: Callable[[Inputs], Answer], inputs: Inputs) -> Answer:
+    """The answer; without a cache where fake tensors cannot fill one. Raises RunError."""
+    try:
+        return ask(inputs)
+    except RunError as error:
+        if UNALLOCATED in error.text:
+            raise _of_values(error) from None
+        takes = inspect.signature(model.forward).parameters
+        if not error.needs_values or "use_cache" not in takes:
+            raise
+        failure = error
+    try:
+        return ask({**inputs, "use_cache": False})
+    except RunError:
+        raise failure from None
+
+
+def _of_values(error: RunError) -> RunError:
+    """The same error, which says that real tensors may do."""
+    failed = RunError([replace(problem, hint=ON_CPU) for problem in error.problems])
+    failed.text, failed.needs_values = error.text, True
+    return failed
+
+
+def _fails_on_meta(model: nn.Module, inputs: Inputs) -> Exception | None:
+    """The error of a pass on meta tensors, a hundredth of a watched run; None where others may do better.
+
+    Whole numbers keep their values where the pass looks at them: sizes of grids are read on a CPU.
+    """
+    failure = None
+    for keeps_values in (False, True):
+        failure = _failure(
+            model,
+            {
+                name: tensor if keeps_values and not tensor.is_floating_point() else tensor.to("meta")
+                for name, tensor in inputs.items()
+            },
+        )
+        if not isinstance(failure, NotImplementedError):
+            text = str(failure).lower()
+            if failure is None or not any(word in text for word in OF_META):
+                return failure
+    return None
+
+
+def _failure(model: nn.Module, inputs: Inputs) -> Exception | None:
+    """What a pass raises."""
+    try:
+        with torch.no_grad():
+            model(**inputs)
+    except Exception as error:  # noqa: BLE001 - their code may raise anything
+        return error
+    return None
 
 
 def _on(device: str, tensor: torch.Tensor) -> torch.Tensor:
@@ -280,22 +121,84 @@ def _on(device: str, tensor: torch.Tensor) -> torch.Tensor:
     return torch.rand(tensor.shape, device=device) if tensor.is_meta else tensor.to(device)
 
 
-class Failures:
-    """Runs that failed, and the parameters of forward that they name."""
+class Search:
+    """Sets of inputs to try, and what the runs tell that failed."""
 
-    def __init__(self, parameters: Sequence[str]) -> None:
-        self.parameters, self.count = parameters, 0
-        self.first: RunError | None = None
+    def __init__(self, model: nn.Module, device: str) -> None:
+        self.model, self.sizes = model, ConfigSizes(model, device)
+        self.parameters = inspect.signature(model.forward).parameters
+        self.first: Exception | None = None
+        needed = _needed(model, self.parameters)
+        more = tuple(name for name in (*OF_TEXT, *OF_MEDIA) if name in self.parameters and name not in needed)
+        self.sets = [needed, *((*needed, name) for name in more), (*needed, *more)]
 
-    def lacking(self, error: RunError) -> list[str]:
-        """Keep an error; the parameters that its message or its line names."""
-        self.first, self.count = self.first or error, self.count + 1
-        words = set(re.findall(r"\w+", error.text.lower()))
-        return [name for name in self.parameters if name in words and name in MAKERS]
+    def candidates(self) -> Iterator[Inputs]:
+        """Inputs by name, each set once; a failure that is told in between changes those that follow."""
+        tried: set[Any] = set()
+        while self.sets:
+            names = self.sets.pop(0)
+            makers = [maker_of(name) for name in names]
+            if not names or None in makers or len(tried) >= MOST_TRIALS:
+                continue
+            # inputs of one kind are alike: the pixels of an image and of its prompt
+            kinds = {make: [*make(self.sizes)] for make in makers if make}
+            for tensors in islice(product(*kinds.values()), MOST_SHAPES):
+                made = dict(zip(kinds, tensors, strict=True))
+                inputs = {name: made[make] for name, make in zip(names, makers, strict=True) if make}
+                form = tuple((name, it.shape, it.dtype, *_small(it)) for name, it in inputs.items())
+                if form in tried:
+                    continue
+                tried.add(form)
+                waiting = len(self.sets)
+                yield inputs
+                if len(self.sets) > waiting:  # it told of better sets; the rest of this one comes after them
+                    self.sets.insert(len(self.sets) - waiting, names)
+                    break
 
-    def error(self, model: nn.Module) -> ArchError:
+    def fails(self, inputs: Inputs, error: Exception) -> None:
+        """Keep an error; next come the inputs that it names, and the sizes that it asks for."""
+        self.first = self.first or error
+        cause = error.__context__ if isinstance(error, RunError) else error
+        text = error.text if isinstance(error, RunError) else f"{error} {_line(error)}"
+        words = set(re.findall(r"\w+", text.lower()))
+        takes = [name for name in self.parameters if name not in inputs and maker_of(name)]
+        lacking = [name for name in takes if name in words]
+        named = [(*inputs, name) for name in lacking]
+        self.sets[:0] = [*named, (*inputs, *lacking)] if len(lacking) > 1 else named
+        if cause and self.sizes.learn(cause):
+            self.sets.insert(0, tuple(inputs))
+
+    def error(self) -> ArchError:
         """The error about a forward for which no inputs can be made."""
+        name = type(self.model).__name__
+        if type(self.model).forward is nn.Module.forward:
+            return ArchError(f"{name} has no forward", "params counts it; its parts may have classes")
         takes = ", ".join(self.parameters)
         hint = f"it takes {takes}: state them as --input 'input_ids=int64[1,8]' does"
-        what = f"no inputs are known for the forward of {type(model).__name__}"
-        return ArchError(f"{what}: {self.first.problems[0].what}" if self.first else what, hint)
+        what = f"no inputs are known for the forward of {name}"
+        if self.first is None:
+            return ArchError(what, hint)
+        first = self.first if isinstance(self.first, ArchError) else raised("it", self.first)
+        return ArchError(f"{what}: {first.problems[0].what}", hint)
+
+
+def _needed(model: nn.Module, parameters: Any) -> tuple[str, ...]:
+    """The parameters that a forward requires, else the model's main input."""
+    needed = tuple(
+        name
+        for name, it in parameters.items()
+        if it.default is it.empty and it.kind not in {it.VAR_KEYWORD, it.VAR_POSITIONAL}
+    )
+    main = getattr(model, "main_input_name", None)
+    return (main,) if not needed and isinstance(main, str) and main in parameters else needed
+
+
+def _small(tensor: torch.Tensor) -> Any:
+    """The values of a small tensor, which sizes may hang on."""
+    return tensor.flatten().tolist() if not tensor.is_meta and tensor.numel() < MOST_SMALL else ()
+
+
+def _line(error: Exception) -> str:
+    """The line of their code that raised an error."""
+    frames = their_frames(error)
+    return (frames[-1].line or "") if frames else ""

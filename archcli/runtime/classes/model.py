@@ -25,7 +25,7 @@ MOST_ON_CPU = 2**31
 def class_model(data: Mapping[str, Any], run_on: str = "meta") -> nn.Module | None:
     """The model of a config.json; None where transformers has no class for it.
 
-    Without values on meta, else with random ones. Raises ArchError where the class cannot be built.
+    Without values on meta, else with random ones, not in training. Raises ArchError where it cannot be built.
     """
     config = _config(data)
     made = config and _class(config, data.get("architectures"))
@@ -34,7 +34,7 @@ def class_model(data: Mapping[str, Any], run_on: str = "meta") -> nn.Module | No
     with quiet_transformers():
         model = _built(made, config)
         if run_on == "meta":
-            return model
+            return model.eval()
         count = sum(weight.numel() for weight in model.parameters())
         if count > MOST_ON_CPU:
             what = (
@@ -42,7 +42,7 @@ def class_model(data: Mapping[str, Any], run_on: str = "meta") -> nn.Module | No
             )
             raise ArchError(what, "leave --run-on out")
         with seeded():
-            return made(config)
+            return made(config).eval()
 
 
 @contextmanager

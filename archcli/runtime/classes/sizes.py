@@ -1,0 +1,185 @@
+"""Sizes of the inputs of a class of transformers, read off its config and its first layers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from torch import nn
+
+TOKENS, TOKENS_WITH_VALUES, PIXELS, FRAMES, SAMPLES, STEPS = 2048, 128, 224, 3000, 16_000, 64
+"""Sizes where a config has none: of a text, an image, a spectrogram, a second of sound, a series."""
+MULTIPLE = re.compile(r"(?:multiple of|divisible by) ([^,;.]*)")
+WIDTHS = ("in_features", "in_channels", "num_features", "normalized_shape")
+"""Attributes of a layer that state the width of its input."""
+
+
+class ConfigSizes:
+    """The sizes of a model's config, its own before those of its parts; and what failed runs tell of them.
+
+    `widths` are those of layers that met another width, `multiple` a number that sizes must be divisible by.
+    """
+
+    def __init__(self, model: nn.Module, device: str) -> None:
+        self.configs, self.model = [*_parts(model.config)], model
+        self.most_tokens = TOKENS if device == "meta" else TOKENS_WITH_VALUES
+        self.widths: list[int] = []
+        self.multiple = 1
+
+    def learn(self, error: BaseException | None) -> bool:
+        """Keep the width or the multiple that a failed run asks for; whether it is new."""
+        before = len(self.widths), self.multiple
+        width = failed_width(error)
+        if width and width not in self.widths:
+            self.widths.append(width)
+        asked = MULTIPLE.search(str(error))
+        numbers = re.findall(r"\d+", asked.group(1)) if asked else []
+        if numbers and 0 < int(numbers[-1]) <= SAMPLES:
+            self.multiple = int(numbers[-1])
+        return before != (len(self.widths), self.multiple)
+
+    def rounded(self, size: int) -> int:
+        """A size up to the next multiple."""
+        return -(-size // self.multiple) * self.multiple
+
+    def value(self, *names: str) -> Any:
+        """The first value at one of these keys; None where none has one."""
+        for config in self.configs:
+            for name in names:
+                value = getattr(config, name, None)
+                if value is not None and value is not False:
+                    return value
+        return None
+
+    def size(self, *names: str, usual: int) -> int:
+        """The first whole number at one of these keys."""
+        for config in self.configs:
+            for name in names:
+                value = getattr(config, name, None)
+                if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                    return value
+        return usual
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of a text, a power of two: RoBERTa's 514 positions hold 512 of them."""
+        names = ("max_position_embeddings", "n_positions", "max_target_positions", "n_ctx", "max_seq_len")
+        most = min(self.most_tokens, self.size(*names, usual=TOKENS))
+        return 1 << (most.bit_length() - 1)
+
+    @property
+    def codebooks(self) -> int:
+        """The streams of ids that a model of sound reads side by side."""
+        return self.size("num_codebooks", "n_codebooks", usual=1)
+
+    @property
+    def channels(self) -> int:
+        """The channels of an image."""
+        return self.size("num_channels", "in_channels", "in_chans", usual=3)
+
+    @property
+    def image(self) -> tuple[int, int]:
+        """Height and width of an image."""
+        value = self.value("image_size", "img_size", "input_size", "max_img_size")
+        if isinstance(value, Mapping):
+            value = [value.get("height"), value.get("width")]
+        if isinstance(value, Sequence) and len(value) == 1:
+            value = [*value, *value]
+        if isinstance(value, Sequence) and len(value) > 1 and all(isinstance(it, int) for it in value[-2:]):
+            return value[-2], value[-1]
+        if isinstance(value, int) and value > 0:
+            return value, value
+        side = PIXELS // self.patch * self.patch
+        return side, side
+
+    @property
+    def images(self) -> list[tuple[int, int]]:
+        """Heights and widths of an image: a square too, one of windows of 4 patches, one of parts."""
+        down, across = self.image
+        side, window = min(down, across), 4 * self.patch
+        even = side // window * window
+        sizes = ((down, across), (side, side), (even, even), (4 * side, 4 * side))
+        return [*dict.fromkeys((self.rounded(high), self.rounded(wide)) for high, wide in sizes)]
+
+    @property
+    def patch(self) -> int:
+        """The side of a patch."""
+        value = self.value("patch_size")
+        if isinstance(value, Sequence) and value:
+            value = value[-1]
+        return value if isinstance(value, int) and value > 0 else 1
+
+    @property
+    def patch_values(self) -> int:
+        """The values of a patch, of all its channels and frames."""
+        return self.channels * self.size("temporal_patch_size", usual=1) * self.patch**2
+
+    @property
+    def merge(self) -> int:
+        """The side of a square of patches that become one."""
+        kernel = self.value("merge_kernel_size")
+        if isinstance(kernel, Sequence) and kernel and isinstance(kernel[0], int):
+            return max(1, kernel[0])
+        return self.size("spatial_merge_size", "merge_size", "pooling_kernel_size", usual=1)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Patches of an image, down and across, as many as merge evenly."""
+        side = max(1, min(self.image) // self.patch // (2 * self.merge)) * 2 * self.merge
+        return side, side
+
+    @property
+    def bands(self) -> list[int]:
+        """The bands of a spectrogram, and where they are stacked the width of the first layer's input."""
+        names = ("num_mel_bins", "n_mels", "num_mel_bands", "input_feat_per_channel", "feat_in")
+        stated = self.size(*names, "input_feat_size", "mel_bins", "feature_size", "input_dim", usual=80)
+        stacked = stated * self.size("num_stacked_frames", usual=1)
+        first = next((it for it in self.model.modules() if isinstance(it, nn.Linear | nn.LayerNorm)), None)
+        return [*dict.fromkeys((*self.widths, stated, *input_width(first), stacked))]
+
+    @property
+    def frames(self) -> int:
+        """The frames of a spectrogram."""
+        own = getattr(self.configs[0], "max_position_embeddings", None)
+        most = own if isinstance(own, int) and own > 0 else FRAMES
+        return self.rounded(min(FRAMES, 2 * self.size("max_source_positions", usual=max(1, most // 2))))
+
+    @property
+    def samples(self) -> int:
+        """The samples of a second of sound."""
+        return self.rounded(self.size("sampling_rate", "sample_rate", usual=SAMPLES))
+
+    @property
+    def width(self) -> int:
+        """The width of hidden states."""
+        return self.size("hidden_size", "d_model", "n_embd", "embed_dim", "dim", usual=512)
+
+
+def _parts(config: Any) -> Iterator[Any]:
+    """A config and those within it."""
+    yield config
+    for name in getattr(config, "sub_configs", ()) or ():
+        part = getattr(config, name, None)
+        if part is not None and part is not config:
+            yield from _parts(part)
+
+
+def input_width(layer: nn.Module | None) -> Iterator[int]:
+    """The width of a layer's input, where the layer states it."""
+    for name in WIDTHS:
+        width = getattr(layer, name, None)
+        if isinstance(width, Sequence) and width:
+            width = width[-1]
+        if isinstance(width, int) and width > 0:
+            yield width
+
+
+def failed_width(error: BaseException | None) -> int | None:
+    """The width that the layer takes in which an error was raised."""
+    trace, layer = error.__traceback__ if error else None, None
+    while trace is not None:
+        held = trace.tb_frame.f_locals.get("self")
+        layer = held if isinstance(held, nn.Module) else layer
+        trace = trace.tb_next
+    return next(input_width(layer), None)

@@ -45,21 +45,18 @@ class ConfigSizes:
 
     def value(self, *names: str) -> Any:
         """The first value at one of these keys; None where none has one."""
-        for config in self.configs:
-            for name in names:
-                value = getattr(config, name, None)
-                if value is not None and value is not False:
-                    return value
-        return None
+        return next(
+            (value for value in self._values(names) if value is not None and value is not False), None
+        )
 
     def size(self, *names: str, usual: int) -> int:
-        """The first whole number at one of these keys."""
-        for config in self.configs:
-            for name in names:
-                value = getattr(config, name, None)
-                if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-                    return value
-        return usual
+        """The first whole number above 0 at one of these keys."""
+        numbers = (value for value in self._values(names) if type(value) is int and value > 0)
+        return next(numbers, usual)
+
+    def _values(self, names: Sequence[str]) -> Iterator[Any]:
+        """What each config has at each key; None where it lacks it."""
+        return (getattr(config, name, None) for config in self.configs for name in names)
 
     @property
     def tokens(self) -> int:
@@ -141,7 +138,7 @@ class ConfigSizes:
     @property
     def frames(self) -> int:
         """The frames of a spectrogram."""
-        own = getattr(self.configs[0], "max_position_embeddings", None)
+        own = next(self._values(("max_position_embeddings",)))  # of the whole config, before its parts
         most = own if isinstance(own, int) and own > 0 else FRAMES
         return self.rounded(min(FRAMES, 2 * self.size("max_source_positions", usual=max(1, most // 2))))
 

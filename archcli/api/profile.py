@@ -14,7 +14,6 @@ from archcli.api.profiling.one_model import cut_to, profile_model
 from archcli.api.profiling.rank import RankLaunch, said_once
 from archcli.api.profiling.settings import Detail, RunDtype, RunSettings
 from archcli.errors import ArchError
-from archcli.measure.profile.workloads import Workload, workload_of
 from archcli.measure.report import Report
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import AttentionKernel, TowerPart
@@ -93,13 +92,15 @@ Part = Annotated[
     TowerPart | None,
     Option("Profile this tower of a multimodal model with its projector, over --image or sound."),
 ]
+USUAL_LENGTH = 128
+"""Tokens of a sequence where none are stated."""
 Depth = Annotated[ZeroOrMore, count_option("Steps of a path to show; 0 for all.")]
 Top = Annotated[ZeroOrMore, count_option("Operators in the table, the slowest first; 0 for all.")]
 
 
 @dataclass(frozen=True)
 class ProfileOptions(MediaOptions):
-    """Options of `archcli profile`; None stands for the value of the workload, or the usual one."""
+    """Options of `archcli profile`; None stands for the usual value."""
 
     model: ModelLike
     _: KW_ONLY
@@ -128,16 +129,17 @@ class ProfileOptions(MediaOptions):
     depth: Depth = 0
     top: Top = 15
 
-    def workload(self) -> Workload:
-        """The workload of a paper for a model named after it (ivanov), else the usual one."""
-        return workload_of(self.model if isinstance(self.model, str) else "", compiled=self.compiled)
+    def request(self) -> Request:
+        """The pass; a forward of one sequence of 128 tokens where nothing else is stated."""
+        sizes = (self.batch_size or 1, self.seq_len or USUAL_LENGTH, self.past, self.source_len)
+        return Request(self.phase or "forward", *sizes, forms={"mla": self.mla, "scan": self.scan}).resolved()
 
     def settings(self, launch: RankLaunch | None = None, *, trace: bool = False) -> RunSettings:
         """How passes are run. Raises ArchError for what a device cannot do."""
         return RunSettings(
             dtype=self.dtype,
             device=self.device,
-            attention=self.attention or self.workload().attention,
+            attention=self.attention or "sdpa",
             threads=self.threads,
             pairs=self.pairs,
             ceilings=not self.no_ceilings,
@@ -243,10 +245,8 @@ def measured(
     measured so far.
     """
     with said_once(launch):
-        usual, detail = options.workload(), Detail(options.depth, options.top)
-        settings = options.settings(launch, trace=trace)
-        sizes = (options.batch_size, options.seq_len, options.past, options.source_len)
-        request = usual.request(options.phase, *sizes, {"mla": options.mla, "scan": options.scan})
+        settings, detail = options.settings(launch, trace=trace), Detail(options.depth, options.top)
+        request = options.request()
         if not options.vs:
             subject, request = part_of(read(()), request, options, launch)
             subject = cut_to(subject, options.layers, per_kind=options.per_kind)
@@ -264,7 +264,7 @@ def measured(
         _, request = part_of(variants[0].subject, request, options)
         return MeasuredModel(compare(variants, request, detail), variants[0].subject, None)
     report, recording = profile_model(
-        subject, request, settings, usual, detail, layers=options.layers, per_kind=options.per_kind
+        subject, request, settings, detail, layers=options.layers, per_kind=options.per_kind
     )
     if prediction is not None:
         report = prediction.compared(report, subject.model, request, launch)

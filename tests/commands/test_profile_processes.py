@@ -51,14 +51,6 @@ def test_two_processes_make_one_report(archcli, tiny, more):
 
 
 @pytest.mark.long
-def test_a_paper_s_workload_keeps_its_table(archcli):
-    done = archcli("profile", "ivanov", "-b", 1, *SHORT, "-s", 4, "--repeat-process", 2, "--json")
-    found = json.loads(done.stdout)["totals"]
-    assert len(found["ivanov"]["operators"]) == 46
-    assert found["processes"] == 2
-
-
-@pytest.mark.long
 def test_standard_input_reaches_every_process(archcli, tmp_path):
     done = archcli(
         "profile", "-", *SHORT, "--repeat-process", 2, "--plot", tmp_path / "p.svg", "--json", text_in=TINY

@@ -23,7 +23,6 @@ from archcli.measure.notes import form_notes, media_records, other_form_notes, s
 from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.profile.extrapolate.kinds import cut, depth
 from archcli.measure.profile.reports.one import profile_of
-from archcli.measure.profile.workloads import Workload
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.spec.request import Request
@@ -55,7 +54,6 @@ def profile_model(
     subject: Subject,
     request: Request,
     settings: RunSettings,
-    workload: Workload,
     detail: Detail,
     *,
     layers: int | None,
@@ -89,7 +87,6 @@ def profile_model(
         check_memory(subject.name, memory, settings)
         recording, ceilings = _measure(subject, counted, settings, memory)
         report = profile_of(subject.model, counted, recording, inputs, *detail, ceilings)
-        report = workload.report(report, counted, recording)
     totals = {**report.totals, "memory": memory, **_media(subject.model, request)}
     model, notes = {"name": subject.name, "source": subject.source}, _notes(subject.model, request, counted)
     return replace(report, model=model, totals=totals, notes=(*notes, *report.notes)), recording

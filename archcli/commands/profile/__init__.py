@@ -69,7 +69,6 @@ def run(  # noqa: PLR0913
     A model that does not fit into memory is measured by kinds of layer and extrapolated, as with --per-kind.
     `archcli profile -- python train.py` measures the steps of a program of yours, unchanged; its own options
     stand before `--`, and `archcli profile -h --` describes them. Needs torch.
-    The preset `ivanov` is the layer that Ivanov et al. 2021 measured, with their table.
     With --tp or --dp it runs on several devices, a process each, which a launcher starts:
     `torchrun --no-python --nproc-per-node 2 archcli profile MODEL --tp 2`.
 

@@ -1,20 +1,24 @@
-"""`archcli profile ivanov` as a user runs it, cut to a sequence of four tokens.
+"""`python benchmarks/ivanov` as a user runs it, cut to a sequence of four tokens.
 
 What is counted, drawn and adds up; no figure of time.
 """
 
 import json
+import subprocess
+import sys
 
 import pytest
+
+from ivanov_table import BENCHMARKS
 
 pytestmark = [pytest.mark.torch, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
-def found(archcli):
-    done = archcli(
-        "profile", "ivanov", "-b", 1, "-s", 4, "--pairs", 1, "--threads", 1, "--no-ceilings", "--json"
-    )
+def found():
+    options = ["-b", "1", "-s", "4", "--pairs", "1", "--threads", "1", "--no-ceilings", "--format", "json"]
+    script = [sys.executable, str(BENCHMARKS / "ivanov"), *options]
+    done = subprocess.run(script, capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
 

@@ -148,12 +148,7 @@ def _process_tables(totals: Figures, rows: Sequence[Figures], top: int) -> Itera
     by_class = {name: _with_range(figures) for name, figures in totals["by_class"].items()}
     yield class_table(title, VARIED_COLUMNS, {**totals, "by_class": by_class})
     yield from part_tables(COLUMNS[:4], totals)
-    if "ivanov" in totals:
-        from archcli.measure.profile.ivanov.report import ivanov_tables  # of one workload
-
-        yield from ivanov_tables(totals)
-    else:
-        yield operator_table(VARIED_COLUMNS, [_with_range(row) for row in rows], top)
+    yield operator_table(VARIED_COLUMNS, [_with_range(row) for row in rows], top)
     if "kinds" in totals:
         from archcli.measure.profile.reports.by_kind import kind_tables  # of models that do not fit
 

@@ -16,7 +16,6 @@ from archcli.measure.profile.schema.records import (
     Estimates,
     Figures,
     FusedOperators,
-    IvanovTable,
     LayerKindFigures,
     Machine,
     Memory,
@@ -156,9 +155,6 @@ class Totals(PassFigures):
         Annotated[list[LayerKindFigures], Meaning("By kinds of layer: each with its own figures.")]
     ]
     ends: NotRequired[Annotated[EndsFigures, Meaning("By kinds of layer: everything but the layers.")]]
-    ivanov: NotRequired[
-        Annotated[IvanovTable, Meaning("The table of Ivanov et al. 2021, of the workload of that name.")]
-    ]
     ranks: NotRequired[Annotated[RanksFigures, Meaning("With --tp and --dp: the ranks that measured it.")]]
     prediction: NotRequired[
         Annotated[

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from archcli.arith import to_bytes
 from archcli.graph import OpClass
 from archcli.measure.passes import Pass
 from archcli.measure.profile.fold import Bound, bound
-from archcli.measure.profile.ivanov.counting import (
+from archcli.measure.report import Column, Report, Table
+from archcli.recording.classes import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED, label_of
+from archcli.recording.recording import Recording
+from ivanov.counting import (
     OUTSIDE,
     CountedOperator,
     OperatorGroup,
@@ -19,18 +22,9 @@ from archcli.measure.profile.ivanov.counting import (
     operators,
     within_layer,
 )
-from archcli.measure.profile.ivanov.table import LETTERS, MEASURED_ON, SOURCE, TIME_SHARES, WALL_S
-from archcli.measure.report import Column, Report, Table
-from archcli.recording.classes import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED, label_of
-from archcli.recording.recording import Recording
+from ivanov.table import LETTERS, MEASURED_ON, SOURCE, TIME_SHARES, WALL_S
 
-if TYPE_CHECKING:
-    from archcli.measure.profile.schema.records import (
-        ExecutedClass,
-        IvanovClass,
-        IvanovOperator,
-        IvanovTable,
-    )
+Record = dict[str, Any]
 
 ORDER = (*LETTERS, FUSED, OpClass.MOVEMENT, OpClass.ROUTING, RANDOM, OUTSIDE, FRAMEWORK, UNATTRIBUTED)
 """Classes in the order of the tables, the paper's three first."""
@@ -38,7 +32,7 @@ ORDER = (*LETTERS, FUSED, OpClass.MOVEMENT, OpClass.ROUTING, RANDOM, OUTSIDE, FR
 
 def ivanov_table(
     report: Report, operators: Sequence[CountedOperator], times: OperatorTimes, recording: Recording
-) -> IvanovTable:
+) -> Record:
     """The records of a profile's report."""
     return {
         "source": SOURCE,
@@ -55,7 +49,7 @@ def ivanov_table(
 
 def _operators(
     report: Report, operators: Sequence[CountedOperator], groups: Sequence[OperatorGroup]
-) -> list[IvanovOperator]:
+) -> list[Record]:
     """A record per operator; of operators timed together the first has their joint time and bound."""
     lines = [_untimed(operator) for operator in operators]
     for group in groups:
@@ -68,7 +62,7 @@ def _operators(
     return lines
 
 
-def _untimed(operator: CountedOperator) -> IvanovOperator:
+def _untimed(operator: CountedOperator) -> Record:
     return {
         "operator": operator.line.name,
         "phase": operator.line.phase,
@@ -96,15 +90,13 @@ def _words(operators: Sequence[CountedOperator]) -> int:
     return sum(operator.read + operator.written for operator in operators)
 
 
-def _classes(
-    report: Report, operators: Sequence[CountedOperator], times: OperatorTimes
-) -> dict[str, IvanovClass]:
+def _classes(report: Report, operators: Sequence[CountedOperator], times: OperatorTimes) -> dict[str, Record]:
     """The paper's three classes, then all other time; times add up to the plain wall time."""
     wall, flops, words = report.totals["wall_s"], _flops(operators) or 1, _words(operators) or 1
     rest = {str(name): report.totals["by_class"][name]["seconds"] for name in (FRAMEWORK, UNATTRIBUTED)}
     seconds = {**times.by_class, **rest}
     three = sum(seconds.get(op_class, 0.0) for op_class in LETTERS)
-    records: dict[str, IvanovClass] = {}
+    records: dict[str, Record] = {}
     for op_class in LETTERS:
         members = [operator for operator in operators if operator.op_class is op_class]
         spent = seconds.get(op_class, 0.0)
@@ -125,12 +117,12 @@ def _classes(
     return records
 
 
-def _executed(recording: Recording) -> list[ExecutedClass]:
+def _executed(recording: Recording) -> list[Record]:
     """Torch operations executed within layers, by class.
 
     FLOPs are None where a fused kernel is among the operations, as its own are unknown.
     """
-    records: dict[str, ExecutedClass] = {}
+    records: dict[str, Record] = {}
     for op in recording.census:
         # gradients that meet are added up outside of any row; the paper has them within the layer
         if not within_layer(op.path) and op.phase != "sums":
@@ -148,7 +140,7 @@ def _executed(recording: Recording) -> list[ExecutedClass]:
     return [records[name] for name in map(str, ORDER) if name in records]
 
 
-def _nothing_executed(op_class: str) -> ExecutedClass:
+def _nothing_executed(op_class: str) -> Record:
     return {"class": op_class, "operations": 0, "flops": 0, "flop_share": None, "read": 0, "written": 0}
 
 

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from archcli.arith import prod
 from archcli.graph import OpClass, Part, Row
 from archcli.measure.passes import Pass
-from archcli.measure.profile.ivanov.table import LINES, TableLine
 from archcli.recording.classes import FRAMEWORK, FUSED
 from archcli.recording.operations import ClassKey
 from archcli.recording.recording import Recording
+from ivanov.table import LINES, TableLine
 
 
 class CountedOperator(NamedTuple):

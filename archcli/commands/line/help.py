@@ -45,13 +45,17 @@ class PagedGroup(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the page: usage, description, subcommands by group, options."""
-        formatter.write(_page(self, ctx, _by_group(self.commands)))
+        formatter.write(_page(self, ctx, [*_by_group(self.commands), *_of_outsiders()]))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The subcommand that the arguments name; ArchError with a near name for one that is none."""
         if args and args[0] not in self.commands and not ctx.resilient_parsing:
-            hint = near_command(args[0], self.commands) or f"{ctx.command_path} -h lists them"
-            raise ArchError(f"no command {quote(args[0])}", hint)
+            from archcli.commands.line.outsiders import command_of, offers  # of names that are not archcli's
+
+            if args[0] not in offers():
+                hint = near_command(args[0], [*self.commands, *offers()])
+                raise ArchError(f"no command {quote(args[0])}", hint or f"{ctx.command_path} -h lists them")
+            self.add_command(command_of(args[0], PagedCommand), args[0])
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **options: Any) -> Any:
@@ -87,6 +91,15 @@ def _by_group(commands: Mapping[str, Any]) -> list[HelpSection]:
         first_line = inspect.cleandoc(command.help).partition("\n")[0]
         entries.setdefault(command.rich_help_panel, []).append(HelpEntry(name.ljust(widest), first_line))
     return [HelpSection(title, listed) for title, listed in entries.items()]
+
+
+def _of_outsiders() -> list[HelpSection]:
+    """The subcommands of other packages, none of which is imported."""
+    from archcli.commands.line.outsiders import TITLE, offers, packages
+    from archcli.render.help import HelpEntry, HelpSection
+
+    listed = [HelpEntry(name, f"Of the package {packages(name)}.") for name in offers()]
+    return [HelpSection(TITLE, listed)] if listed else []
 
 
 def _page(command: Any, ctx: Any, commands: list[HelpSection]) -> str:

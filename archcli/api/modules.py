@@ -67,6 +67,21 @@ def of_any(
     raise ArchError(what, hint)
 
 
+def _undescribed(error: ArchError, model: Any) -> UndescribedError | None:
+    """The error of a model that nothing describes: the one that was raised, or that of reading it."""
+    if isinstance(error, UndescribedError):
+        return error
+    from archcli.api.asking.subject import given  # of a call that was refused
+
+    try:
+        given(model)
+    except UndescribedError as unread:
+        return unread
+    except ArchError:
+        return None
+    return None
+
+
 def takes_modules(command: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A decorator by which a function answers of modules as well: `count_params(module, inputs)`."""
 
@@ -83,12 +98,16 @@ def takes_modules(command: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 return report
             try:
                 return answer(*args, **options)
-            except UndescribedError as error:
+            except ArchError as error:
+                # inputs of a class are no arguments of an architecture, and are refused before it is read
+                undescribed = _undescribed(error, model)
+                if undescribed is None:
+                    raise
                 from archcli.api.by_class import of_python  # of types that nothing describes
 
                 arguments = {name: value for name, value in options.items() if name != "model"}
                 by_class: Any = of_python
-                counted: R = by_class(command, error, *args[1:], **arguments)
+                counted: R = by_class(command, undescribed, *args[1:], **arguments)
                 return counted
 
         return call

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 import pytest
 
 import archcli as library
+from archcli.errors import ArchError
 
 TINY_CVT = {
     "model_type": "cvt",
@@ -269,3 +270,10 @@ def test_a_class_without_a_forward_says_so(run, config):
     assert code == 2
     assert "BarkModel has no forward" in errors
     assert run("params", path)[0] == 0
+
+
+def test_a_function_of_python_takes_the_inputs_of_the_class():
+    made, stated = library.flops(TINY_CVT), library.flops(TINY_CVT, (2, 3, 32, 32))
+    assert stated.totals["matmul_flops"] == 2 * made.totals["matmul_flops"] > 0
+    with pytest.raises(ArchError, match="request must be a Request, not a tuple"):
+        library.flops(QWEN, (1, 3))

@@ -84,9 +84,8 @@ def test_two_packages_with_one_name_are_refused(site, cli):
     offered(site, "sizes_f")
     done = cli("sizes", "gpt2")
     assert done.code == 2
-    assert done.err == (
-        "error: the command sizes is offered by pkg_sizes_e and pkg_sizes_f\n  = help: uninstall one of them\n"
-    )
+    what = "error: the command sizes is offered by pkg_sizes_e and pkg_sizes_f"
+    assert done.err == f"{what}\n  = help: uninstall one of them\n"
 
 
 def test_a_name_of_archclis_own_cannot_be_taken(site, cli):

@@ -23,9 +23,8 @@ from archcli.api.known_device.known import device_memory
 from archcli.errors import ArchError
 from archcli.measure.kvcache.cache_size import check_cache
 from archcli.measure.kvcache.kvcache import count_kv_cache as count
-from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.engine import InferenceEngine
-from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.plan import DeviceMemory, Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.report import Report
 from archcli.modules import Model
@@ -122,6 +121,7 @@ def _plan(model: Model, tp: int, device: DeviceMemory | None, engine: InferenceE
         what = f"--device names {device.n_devices:,} devices, and --tp {tp} shares the model among {tp:,}"
         raise ArchError(what, f"--device {tp}x{device.name}, or leave --tp out")
     from archcli.measure.memory.answers.fit import UsualPlans  # of several devices alone
+    from archcli.measure.memory.answers.question import MemoryQuestion
 
     question = MemoryQuestion(model, MemorySettings("decode", engine=engine), device=device)
     return UsualPlans(question, device.per_node).of(device.n_devices)[0]

@@ -32,9 +32,10 @@ from archcli.api.asking.subject import Subject, given
 from archcli.api.known_device.known import device_memory, known_gpus
 from archcli.api.modules import takes_modules
 from archcli.errors import ArchError
-from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryQuestion, check_question
+from archcli.measure.memory.answers.question import Fit, MemoryQuestion, check_question
 from archcli.measure.memory.answers.report import count_memory as count
 from archcli.measure.memory.engine import NO_ENGINE
+from archcli.measure.memory.plan import DeviceMemory
 from archcli.measure.memory.settings import COMPUTED, AttentionForm, MemoryPhase, MemorySettings
 from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import as_asked

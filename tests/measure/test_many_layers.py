@@ -13,8 +13,9 @@ from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.cache_size import CacheSize
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.memory.answers.changes import formats_by_bytes
-from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
+from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.answers.report import count_memory
+from archcli.measure.memory.plan import DeviceMemory
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.params import count_params
 from archcli.measure.passes import forward_pass, prefill_pass

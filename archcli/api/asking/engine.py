@@ -8,8 +8,8 @@ from typing import Any, get_args
 
 from archcli.errors import ArchError, either
 from archcli.load.devices.engines import load_engine
-from archcli.measure.memory.answers.question import DeviceMemory
 from archcli.measure.memory.engine import CACHING, NO_ENGINE, EngineName, InferenceEngine
+from archcli.measure.memory.plan import DeviceMemory
 from archcli.measure.memory.settings import MemorySettings
 from archcli.modules import Model
 from archcli.modules.stored.words import in_engine

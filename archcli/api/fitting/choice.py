@@ -15,10 +15,11 @@ from typing import Any
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.changes import formats_by_bytes, whole_bytes
 from archcli.measure.memory.answers.fit import narrowed, usual_plan
-from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
+from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.engine import NO_ENGINE
 from archcli.measure.memory.inference import IN_RAM, in_ram_bytes, weight_rows
 from archcli.measure.memory.offload import HostMemory
+from archcli.measure.memory.plan import DeviceMemory
 from archcli.measure.predict.answers.question import PredictQuestion
 from archcli.measure.predict.answers.tables import totals_of
 from archcli.measure.weights.stored_bytes import UnknownFormError

@@ -9,11 +9,11 @@ from typing import Any
 from archcli.api.fitting.choice import Choice, FitAsked, Formats, Record, is_published
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import check_question
-from archcli.measure.memory.answers.tables import bytes_in_words, device_in_words, plan_in_words, title
+from archcli.measure.memory.answers.tables import device_in_words, plan_in_words, title
 from archcli.measure.notes import context_notes
 from archcli.measure.predict.answers.limits import rate_in_words
 from archcli.measure.report import Column, Report, Table
-from archcli.units import decimals_of, three_figures
+from archcli.units import binary_bytes, decimals_of, three_figures
 
 CONVENTION = (
     "Memory: `archcli memory --phase serve` with the longest context that fits. Speed: `archcli predict`, "
@@ -133,7 +133,7 @@ def _nearest(formats: Formats) -> Choice:
 def _misfit(asked: FitAsked, formats: Formats) -> str:
     least = _nearest(formats)
     if asked.ram_bytes and asked.dtype is None:
-        ram = bytes_in_words(asked.ram_bytes)
+        ram = binary_bytes(asked.ram_bytes)
         return f"does not fit {device_in_words(least.device)} and {ram} of RAM in any format"
     tokens = asked.wanted[-1]
     if asked.min_speed is not None and least.holds(tokens):
@@ -141,8 +141,8 @@ def _misfit(asked: FitAsked, formats: Formats) -> str:
         return (
             f"too slow on {device_in_words(least.device)}: {rate} as {least.format}, not {asked.min_speed:g}"
         )
-    needed = bytes_in_words(least.at(tokens).answer().needed_bytes)
-    there = bytes_in_words(least.device.memory_bytes)
+    needed = binary_bytes(least.at(tokens).answer().needed_bytes)
+    there = binary_bytes(least.device.memory_bytes)
     of_each = "each needs" if least.device.n_devices > 1 else "needs"
     smallest = "" if asked.dtype is not None else ", its smallest form,"
     return (

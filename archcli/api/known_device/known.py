@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archcli.errors import ArchError
-from archcli.measure.memory.answers.question import DeviceMemory, Family
-from archcli.measure.memory.plan import DEVICES_PER_NODE
+from archcli.measure.memory.plan import DEVICES_PER_NODE, DeviceMemory, Family
 
 if TYPE_CHECKING:
     from archcli.load.devices.budget import Budget

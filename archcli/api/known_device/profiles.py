@@ -14,7 +14,7 @@ from archcli.graph.kept import Backend, Execution
 from archcli.launches.kernel import KernelRun
 from archcli.launches.trace import trace_kernels
 from archcli.load.devices.ceilings import best_by_dtype, ceilings_file, kept_ceilings
-from archcli.measure.memory.answers.question import DeviceMemory
+from archcli.measure.memory.plan import DeviceMemory
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.answers.question import PredictedDevice
 from archcli.measure.predict.calibrate.calibration import CalibrationSource, calibrate, local_rates

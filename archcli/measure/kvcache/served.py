@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from archcli.measure.kvcache.cache_size import ALL, CacheDtypes, CacheSize
-from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.engine import ANY_ENGINE, InferenceEngine
-from archcli.measure.memory.plan import ONE_DEVICE, Plan
+from archcli.measure.memory.plan import ONE_DEVICE, DeviceMemory, Plan
 from archcli.measure.memory.settings import COMPUTED, MemorySettings
-from archcli.measure.memory.traced import TracedModel
 from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import tower_bytes, weight_bytes
 from archcli.modules import Model
 from archcli.modules.stored.formats import FORMATS
+
+if TYPE_CHECKING:
+    from archcli.measure.memory.traced import TracedModel
 
 Record = dict[str, Any]
 
@@ -99,6 +100,8 @@ class ServedModel:
     known: TracedModel = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        from archcli.measure.memory.traced import TracedModel  # of a memory to fill alone
+
         # one for all sizes that are tried, as it keeps what it has traced; the class is frozen
         object.__setattr__(self, "known", TracedModel(self.model))
 
@@ -131,6 +134,8 @@ class ServedModel:
 
     def _pass_bytes(self, tokens: int) -> tuple[int, int]:
         """Bytes of the prefill of one sequence, and of what is beyond the model."""
+        from archcli.measure.memory.answers.question import MemoryQuestion  # of a memory to fill alone
+
         dtype = self.dtypes.dtype if self.dtypes.dtype in COMPUTED else COMPUTES
         device = DeviceMemory("", 0, self.plan.tp, self.architecture)
         settings = MemorySettings(

@@ -7,7 +7,6 @@ from typing import Any
 
 from archcli.graph import StateContent
 from archcli.measure.kvcache.cache_size import EXACT, CacheDtypes
-from archcli.measure.memory.answers.tables import bytes_in_words
 from archcli.measure.notes import media_table
 from archcli.measure.report import Column, Table, Unit, facts
 from archcli.modules.stored.formats import CACHED
@@ -198,8 +197,8 @@ def notes_of(totals: Record) -> Iterator[str]:
         served = fit["served"]
         yield (
             "served: what the weights, the prefill of one sequence "
-            f"({bytes_in_words(served['temporaries_bytes'])} at this context) and memory beyond the model "
-            f"({bytes_in_words(served['beyond_bytes'])}, such as the CUDA context) leave for the cache."
+            f"({binary_bytes(served['temporaries_bytes'])} at this context) and memory beyond the model "
+            f"({binary_bytes(served['beyond_bytes'])}, such as the CUDA context) leave for the cache."
         )
     if fit and (fit["weights_bytes"] or 0) > fit["memory_bytes"]:
         yield "the weights alone are larger than the memory."

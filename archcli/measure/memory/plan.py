@@ -1,11 +1,11 @@
-"""Plan: degrees of parallelism for training or serving a model, and their conditions on it."""
+"""Devices and plans: a device's memory, and degrees of parallelism with their conditions on a model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from math import gcd, isqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from archcli.arith import is_whole
 from archcli.errors import ArchError, Problem, either
@@ -18,6 +18,9 @@ from archcli.modules.spec.base import find
 from archcli.modules.spec.degrees import Degrees
 from archcli.modules.spec.values import AboveZero
 
+if TYPE_CHECKING:
+    from archcli.measure.memory.engine import EngineName, InferenceEngine
+
 OF_GRADIENTS, OF_WEIGHTS = 2, 3
 """The stages of ZeRO that shard gradients, and weights."""
 DEVICES_PER_NODE = 8
@@ -28,6 +31,54 @@ MOST_DEVICES = 1_000_000
 """The largest degree: beyond all clusters, and a bound for searches."""
 MOST_SHARING = 1024
 """The most devices to try for sharing a matrix: more than any known model has heads."""
+
+
+Family = Literal["gpu", "metal", "cpu"]
+
+
+class DeviceMemory(NamedTuple):
+    """A device to fit into, or several alike.
+
+    memory_bytes: of each; with `utilization` below 1 the share that an engine takes.
+    architecture: such as sm_90. certainty: A, B or C, with its source. stated: memory alone, such as 80GiB.
+    family: a kind of device with a backend in llama.cpp.
+    per_node: devices joined by a link. of_servers: the link is one of servers.
+    figures: names of the figures in its file; None without one.
+    """
+
+    name: str
+    memory_bytes: int
+    n_devices: int = 1
+    architecture: str = ""
+    certainty: str = ""
+    source: str = ""
+    stated: bool = False
+    family: Family = "gpu"
+    utilization: float = 1.0
+    per_node: int = DEVICES_PER_NODE
+    figures: frozenset[str] | None = None
+    of_servers: bool = False
+
+    @property
+    def usual_engine(self) -> EngineName:
+        """The engine that people serve with on it: llama.cpp on Macs and CPUs."""
+        return "vllm" if self.family == "gpu" else "llamacpp"
+
+    @property
+    def has_ram_alone(self) -> bool:
+        """Whether its memory is the RAM: that of a Mac or a CPU, on which people serve with llama.cpp."""
+        return self.usual_engine == "llamacpp"
+
+    @property
+    def usual_dtype(self) -> str:
+        """The default dtype: bf16, or fp16 on a device that states a peak of it and none of bf16."""
+        figures = self.figures or ()
+        return "fp16" if "fp16_tflops" in figures and "bf16_tflops" not in figures else "bf16"
+
+    def taken_by(self, engine: InferenceEngine, utilization: float | None = None) -> DeviceMemory:
+        """The memory that an engine takes of a device; of a stated amount all, unless a share is stated."""
+        share = utilization or (1.0 if self.stated else engine.utilization)
+        return self._replace(memory_bytes=int(self.memory_bytes * share), utilization=share)
 
 
 @dataclass(frozen=True, slots=True)

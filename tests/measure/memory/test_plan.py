@@ -10,9 +10,9 @@ from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.memory import inference
 from archcli.measure.memory.answers.fit import usual_plan
-from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
+from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.pipeline import in_flight, live_groups, stages_of
-from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.plan import DeviceMemory, Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import TracedModel
 from small import decoder

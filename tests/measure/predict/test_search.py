@@ -7,8 +7,8 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.load.source import load
-from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
-from archcli.measure.memory.plan import Plan, divisors
+from archcli.measure.memory.answers.question import MemoryQuestion
+from archcli.measure.memory.plan import DeviceMemory, Plan, divisors
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.search.bounds import LeastMemory
 from archcli.measure.predict.search.candidates import Candidate, PlanCandidates

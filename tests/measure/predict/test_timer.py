@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 
 from archcli.load.source import load
-from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
-from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.answers.question import MemoryQuestion
+from archcli.measure.memory.plan import DeviceMemory, Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.communication.collective import Fabric
 from archcli.measure.predict.constants import Efficiency, Rates

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from archcli.measure.memory.answers.question import MemoryQuestion
-from archcli.measure.memory.answers.tables import bytes_in_words
 from archcli.measure.memory.parts.towers import tower_passes
 from archcli.measure.notes import media_records
 from archcli.measure.weights.stored_bytes import tower_bytes
+from archcli.units import binary_bytes
 
 Record = dict[str, Any]
 
@@ -36,7 +36,7 @@ def tower_totals(question: MemoryQuestion) -> Record:
 def tower_notes(question: MemoryQuestion, towers: Record) -> Iterator[str]:
     """Notes on the figures of towers."""
     model, settings = question.model, question.settings
-    size = bytes_in_words(sum(towers["weights_bytes"].values()))
+    size = binary_bytes(sum(towers["weights_bytes"].values()))
     format_of = ", whatever the format of the language model's matrices" if model.quantization else ""
     parts = " and ".join(towers["weights_bytes"])
     yield f"Of the weights {size} are of {parts}, in {settings.dtype}{format_of}."
@@ -45,7 +45,7 @@ def tower_notes(question: MemoryQuestion, towers: Record) -> Iterator[str]:
     if not settings.media:
         yield "Without --image, --video or --audio-… towers do not run: their weights alone count."
     elif settings.phase != "decode":
-        waiting = bytes_in_words(towers["features_bytes"])
+        waiting = binary_bytes(towers["features_bytes"])
         yield f"Towers run before the language model, one medium after the other; {waiting} wait for it."
     if settings.phase == "train" and model.lora is not None:
         yield "LoRA trains adapters of the language model: towers are frozen, and keep nothing."

@@ -10,11 +10,18 @@ from math import isqrt
 from typing import Any
 
 from archcli.errors import ArchError
-from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryAnswer, MemoryQuestion
+from archcli.measure.memory.answers.question import Fit, MemoryAnswer, MemoryQuestion
 from archcli.measure.memory.answers.recomputations import cheapest
 from archcli.measure.memory.answers.tables import plan_options
 from archcli.measure.memory.inference import in_ram_bytes
-from archcli.measure.memory.plan import DEVICES_PER_NODE, ONE_DEVICE, Plan, divisors, n_stacked_layers
+from archcli.measure.memory.plan import (
+    DEVICES_PER_NODE,
+    ONE_DEVICE,
+    DeviceMemory,
+    Plan,
+    divisors,
+    n_stacked_layers,
+)
 from archcli.measure.memory.ranks import RankPeak, least_bytes
 from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes

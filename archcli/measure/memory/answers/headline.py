@@ -6,14 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from archcli.errors import either
-from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryQuestion
-from archcli.measure.memory.answers.tables import (
-    PHASES,
-    USUAL_DEVICES,
-    bytes_in_words,
-    device_in_words,
-    engine_in_words,
-)
+from archcli.measure.memory.answers.question import Fit, MemoryQuestion
+from archcli.measure.memory.answers.tables import PHASES, USUAL_DEVICES, device_in_words, engine_in_words
+from archcli.measure.memory.plan import DeviceMemory
+from archcli.units import binary_bytes
 
 Record = Mapping[str, Any]
 SUBJECTS = {"train": "Training", "serve": "Serving"}
@@ -25,7 +21,7 @@ MOST_NAMED = 4
 def headline(question: MemoryQuestion, totals: Record) -> str:
     """The answer: what `--fit` found, else whether it fits, else the peak; below it what serving takes."""
     fitted, device = totals["fit"], question.device
-    weights = f"{bytes_in_words(totals['parts']['weights'])} of weights"
+    weights = f"{binary_bytes(totals['parts']['weights'])} of weights"
     if fitted is not None and "devices" in fitted:
         return f"{_devices_that_fit(question, fitted)}; one would need {_peak(question, totals)}, {weights}"
     if fitted is not None and device is not None and fitted["value"] is not None:
@@ -47,16 +43,16 @@ def _moment(totals: Record) -> str:
 def _peak(question: MemoryQuestion, totals: Record) -> str:
     """The peak in words, and bytes outside of the model where they alone exceed the memory."""
     where = " of the largest rank" if question.plan.devices > 1 else ""
-    peak = f"{bytes_in_words(totals['peak_bytes'])} at the peak{where}"
+    peak = f"{binary_bytes(totals['peak_bytes'])} at the peak{where}"
     device = question.device
     if device is None or totals["fits"] or totals["peak_bytes"] > device.memory_bytes:
         return peak
-    return f"{peak} and up to {bytes_in_words(totals['beyond_bytes'])} beyond the model"
+    return f"{peak} and up to {binary_bytes(totals['beyond_bytes'])} beyond the model"
 
 
 def fits_in_words(device: DeviceMemory, subject: str = "", *, fits: bool) -> str:
     """`Fits into 2 x h100-sxm (79.1 GiB each)`, or `Serving fits into …`."""
-    memory = bytes_in_words(device.memory_bytes) + " each" * (device.n_devices > 1)
+    memory = binary_bytes(device.memory_bytes) + " each" * (device.n_devices > 1)
     of_each = "" if device.stated else f" ({memory})"
     verb = "fits into" if fits else "does not fit into"
     opening = f"{subject} {verb}" if subject else verb.capitalize()
@@ -65,7 +61,7 @@ def fits_in_words(device: DeviceMemory, subject: str = "", *, fits: bool) -> str
 
 def _serving(device: DeviceMemory, serving: Record) -> str:
     """What serving the same model takes, for whoever means running it."""
-    peak = f"{bytes_in_words(serving['peak_bytes'])} at the peak"
+    peak = f"{binary_bytes(serving['peak_bytes'])} at the peak"
     what = f"one sequence of {serving['seq_len']:,} tokens, {serving['weights']}, {serving['engine']}"
     verdict = fits_in_words(device, SUBJECTS["serve"], fits=serving["fits"])
     return f"{verdict}: {peak} ({what}); --phase serve says more"
@@ -98,7 +94,7 @@ def _fitted(question: MemoryQuestion, device: DeviceMemory, fitted: Record) -> s
     """What `--fit` found: `174 sequences of 8,192 tokens fit into 8 x h100-sxm: 79.0 GiB at the peak`."""
     settings, value = question.settings, fitted["value"]
     where, n = device_in_words(device), settings.batch_size
-    peak = f"{bytes_in_words(fitted['peak_bytes'])} at the peak"
+    peak = f"{binary_bytes(fitted['peak_bytes'])} at the peak"
     if "seq_len" in fitted:
         of_each = "" if n == 1 else f" in each of {n:,} sequences"
         return f"{value:,} tokens{of_each} fit into {where}: {peak}"
@@ -130,4 +126,4 @@ def fit_notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -
 
 def would_fit(change: Record) -> str:
     """The change with which a model would fit that does not."""
-    return f"With {change['change']} it would fit: {bytes_in_words(change['peak_bytes'])} at the peak."
+    return f"With {change['change']} it would fit: {binary_bytes(change['peak_bytes'])} at the peak."

@@ -9,13 +9,13 @@ from typing import Any
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.fit import narrowed
 from archcli.measure.memory.answers.question import MemoryQuestion
-from archcli.measure.memory.answers.tables import bytes_in_words
 from archcli.measure.memory.offload import GIB, HostMemory, Offload
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.passes import shape_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import layer_count
+from archcli.units import binary_bytes
 
 
 def has_experts(model: Model) -> bool:
@@ -50,7 +50,7 @@ def check_ram(question: MemoryQuestion) -> None:
     """Raise ArchError where RAM is too small for what lies in it."""
     answer = question.answer()
     if answer.ram_bytes > answer.ram_limit:
-        needed, there = (bytes_in_words(size) for size in (answer.ram_bytes, answer.ram_limit))
+        needed, there = (binary_bytes(size) for size in (answer.ram_bytes, answer.ram_limit))
         what = f"what --offload leaves in RAM takes {needed}, and --ram is {there}"
         more = f"--ram {-(-answer.ram_bytes // GIB)}GiB"
         raise ArchError(what, f"{more}, less of the model in RAM, or fewer bits (--dtype)")
@@ -63,7 +63,7 @@ def offload_notes(question: MemoryQuestion, record: Mapping[str, Any]) -> Iterat
     if experts:
         which = "all" if experts >= layer_count(question.model) else f"the first {experts:,}"
         parts.append(f"routed experts of {which} layers")
-    sizes = (bytes_in_words(record[name]) for name in ("ram_bytes", "ram_limit_bytes"))
+    sizes = (binary_bytes(record[name]) for name in ("ram_bytes", "ram_limit_bytes"))
     what = " and ".join([*parts, "tables"]) if parts else "tables alone"
     yield f"In RAM: {what}, {' of '.join(sizes)}; llama.cpp's {record['options']}."
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from archcli.errors import ArchError, either, quote
 from archcli.measure.memory.answers.headline import fits_in_words
-from archcli.measure.memory.answers.question import DeviceMemory
-from archcli.measure.memory.answers.tables import bytes_in_words
+from archcli.measure.memory.plan import DeviceMemory
 from archcli.measure.memory.training.optimizers import OPTIMIZERS, OptimizerBytes, TrainedTensor, optimizer
 from archcli.measure.report import Report, Table, facts
 from archcli.measure.survey.own_module import module_report
 from archcli.recording.own import ModuleRun, StepMemory
+from archcli.units import binary_bytes
 
 CONVENTION = (
     "The peak: bytes of all storages that live at once in one pass of eager torch on a CPU; weights, buffers "
@@ -50,8 +50,8 @@ def memory_report(run: ModuleRun, name: str, device: DeviceMemory | None) -> Rep
 def _headline(run: ModuleRun, totals: Mapping[str, Any], whole: int, device: DeviceMemory | None) -> str:
     """`Fits into rtx-4090 (23.5 GiB): 1.21 GiB at the peak with the optimizer, 114 MiB of weights`."""
     with_optimizer = " with the optimizer" if run.phase == "train" else ""
-    peak = f"{bytes_in_words(whole)} at the peak{with_optimizer}"
-    weights = f"{bytes_in_words(totals['parts']['weights'])} of weights"
+    peak = f"{binary_bytes(whole)} at the peak{with_optimizer}"
+    weights = f"{binary_bytes(totals['parts']['weights'])} of weights"
     if device is None:
         return f"{peak}, {weights}"
     return f"{fits_in_words(device, fits=totals['fits'])}: {peak}, {weights}"

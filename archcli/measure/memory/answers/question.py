@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError, Problem, closest, either, quote
-from archcli.measure.memory.engine import CACHING, NO_ENGINE, EngineName, InferenceEngine
-from archcli.measure.memory.plan import DEVICES_PER_NODE, MOST_SHARING, ONE_DEVICE, Plan, n_stacked_layers
+from archcli.measure.memory.engine import CACHING, NO_ENGINE
+from archcli.measure.memory.plan import MOST_SHARING, ONE_DEVICE, DeviceMemory, Plan, n_stacked_layers
 from archcli.measure.memory.ranks import BeyondModel, RankPeak, beyond_model, rank_peaks
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import TracedModel
@@ -17,54 +17,6 @@ from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import broken_notes
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
-
-Family = Literal["gpu", "metal", "cpu"]
-
-
-class DeviceMemory(NamedTuple):
-    """A device to fit into, or several alike.
-
-    memory_bytes: of each; with `utilization` below 1 the share that an engine takes.
-    architecture: such as sm_90. certainty: A, B or C, with its source. stated: memory alone, such as 80GiB.
-    family: a kind of device with a backend in llama.cpp.
-    per_node: devices joined by a link. of_servers: the link is one of servers.
-    figures: names of the figures in its file; None without one.
-    """
-
-    name: str
-    memory_bytes: int
-    n_devices: int = 1
-    architecture: str = ""
-    certainty: str = ""
-    source: str = ""
-    stated: bool = False
-    family: Family = "gpu"
-    utilization: float = 1.0
-    per_node: int = DEVICES_PER_NODE
-    figures: frozenset[str] | None = None
-    of_servers: bool = False
-
-    @property
-    def usual_engine(self) -> EngineName:
-        """The engine that people serve with on it: llama.cpp on Macs and CPUs."""
-        return "vllm" if self.family == "gpu" else "llamacpp"
-
-    @property
-    def has_ram_alone(self) -> bool:
-        """Whether its memory is the RAM: that of a Mac or a CPU, on which people serve with llama.cpp."""
-        return self.usual_engine == "llamacpp"
-
-    @property
-    def usual_dtype(self) -> str:
-        """The default dtype: bf16, or fp16 on a device that states a peak of it and none of bf16."""
-        figures = self.figures or ()
-        return "fp16" if "fp16_tflops" in figures and "bf16_tflops" not in figures else "bf16"
-
-    def taken_by(self, engine: InferenceEngine, utilization: float | None = None) -> DeviceMemory:
-        """The memory that an engine takes of a device; of a stated amount all, unless a share is stated."""
-        share = utilization or (1.0 if self.stated else engine.utilization)
-        return self._replace(memory_bytes=int(self.memory_bytes * share), utilization=share)
-
 
 Fit = Literal["batch", "context", "recompute", "devices"]
 """What `--fit` looks for: the largest batch or context, a recomputation, or the fewest devices."""

@@ -10,7 +10,6 @@ from archcli.measure.memory.answers import tables
 from archcli.measure.memory.answers.changes import cheapest_change
 from archcli.measure.memory.answers.headline import fit_notes, headline, serving_record
 from archcli.measure.memory.answers.question import (
-    DeviceMemory,
     Fit,
     MemoryAnswer,
     MemoryQuestion,
@@ -18,12 +17,14 @@ from archcli.measure.memory.answers.question import (
     question_notes,
 )
 from archcli.measure.memory.answers.recomputations import kept_rows
-from archcli.measure.memory.answers.tables import bytes_in_words, title
+from archcli.measure.memory.answers.tables import title
 from archcli.measure.memory.engine import CACHING, NO_ENGINE
+from archcli.measure.memory.plan import DeviceMemory
 from archcli.measure.memory.ranks import RankPeak
 from archcli.measure.memory.traced import MemoryMoment, highest
 from archcli.measure.notes import media_table
 from archcli.measure.report import LateTables, Report, Table
+from archcli.units import binary_bytes
 
 Record = dict[str, Any]
 T = TypeVar("T")
@@ -229,6 +230,6 @@ def _notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -> I
         yield from offload_notes(question, totals["offload"])
     if totals["beyond"]:
         names = ", ".join(part["label"] for part in totals["beyond"])
-        size = bytes_in_words(totals["beyond_bytes"])
+        size = binary_bytes(totals["beyond_bytes"])
         yield f"Beyond the model: up to {size} more ({names}), an estimate; `--json` has the sources."
     yield from fit_notes(question, totals, what_fits)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
+from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.answers.recomputations import folded_rows
 from archcli.measure.memory.engine import CACHING, NO_ENGINE
-from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.plan import DeviceMemory, Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.report import Column, Table
 from archcli.modules import Model
@@ -21,18 +21,7 @@ PHASES = {
     "decode": "one decoded token each",
     "serve": "serving",
 }
-UNITS = ((2**50, "PiB"), (2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 DEFAULTS = MemorySettings()
-
-
-def bytes_in_words(size: int) -> str:
-    """Bytes to three figures with a binary unit: 79.1 GiB."""
-    for unit, name in UNITS:
-        if size >= unit:
-            value = size / unit
-            decimals = sum(value < limit for limit in (10, 100))
-            return f"{value:,.{decimals}f} {name}"
-    return f"{size} bytes"
 
 
 def title(question: MemoryQuestion) -> str:

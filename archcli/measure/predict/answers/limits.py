@@ -10,7 +10,6 @@ from archcli.graph import Row, StateKind
 from archcli.measure.memory.answers.headline import would_fit
 from archcli.measure.memory.answers.tables import (
     PHASES,
-    bytes_in_words,
     device_in_words,
     engine_in_words,
     plan_in_words,
@@ -22,7 +21,7 @@ from archcli.measure.predict.answers.tables import kind_of_figures, to_four
 from archcli.measure.predict.prediction import Prediction
 from archcli.measure.predict.rank.rows import PredictedRow
 from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
-from archcli.units import three_figures, written_count
+from archcli.units import binary_bytes, three_figures, written_count
 
 DEFAULTS, PREDICT_DEFAULTS = MemorySettings(), PredictSettings()
 
@@ -79,7 +78,7 @@ def misfit(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str
     running = totals.get("at_once", batch_size)
     queue = f"{running:,} of {batch_size:,} sequences run at once, and the rest wait."
     if not totals["fits"]:
-        needed, there = (bytes_in_words(totals[name]) for name in ("needed_bytes", "memory_bytes"))
+        needed, there = (binary_bytes(totals[name]) for name in ("needed_bytes", "memory_bytes"))
         of_each = "each needs" if question.plan.devices > 1 else "needs"
         so = queue if running < batch_size else "all times are as if it did."
         yield f"Does not fit into {_devices(question)} ({of_each} {needed}, has {there}); {so}"

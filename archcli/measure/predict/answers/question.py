@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from archcli.errors import ArchError, Problem
 from archcli.graph.kept import Backend
-from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
+from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.engine import NO_ENGINE, EngineName
-from archcli.measure.memory.plan import ONE_DEVICE, Plan
+from archcli.measure.memory.plan import ONE_DEVICE, DeviceMemory, Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import TracedModel
 from archcli.measure.predict.constants import Efficiency

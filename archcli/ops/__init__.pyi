@@ -1,7 +1,7 @@
 """What `archcli.ops` has, for type checkers and editors; made with listing.json."""
 
 from archcli.ops.attention.attend import Attend as Attend, ExtendCache as ExtendCache
-from archcli.ops.attention.attend_backward import AttendCall as AttendCall
+from archcli.ops.attention.attend_kernel import AttendCall as AttendCall
 from archcli.ops.attention.block_sums import BlockBias as BlockBias, NearAndSums as NearAndSums, SumBlocks as SumBlocks
 from archcli.ops.attention.blocks import AverageBlocks as AverageBlocks, BlockPositions as BlockPositions, ClosedBlocks as ClosedBlocks, CompressTokens as CompressTokens, ExtendBlocks as ExtendBlocks, JoinBlocks as JoinBlocks, NearAndBlocks as NearAndBlocks
 from archcli.ops.attention.chosen_keys import GateKeys as GateKeys, IndexBlocks as IndexBlocks, IndexEvenTopK as IndexEvenTopK, IndexTopK as IndexTopK, PoolsAndTail as PoolsAndTail, TopBlocks as TopBlocks

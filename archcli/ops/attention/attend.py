@@ -147,7 +147,7 @@ class Attend(Op):
 
     def space(self, call: Call, *xs: Shape) -> Workspace:
         """The memory of its backward; that of its forward is read off its run."""
-        from archcli.ops.attention.attend_backward import backward  # asked for memory alone
+        from archcli.ops.attention.attend_kernel import backward  # asked for memory alone
 
         called, fused = self._called(call, *xs), self._runs_fused(call)
         return READ_OFF_RUN._replace(backward=backward(called, fused=fused), lets_go=not fused)
@@ -161,7 +161,7 @@ class Attend(Op):
 
     def _called(self, call: Call, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Any:
         """The call's sizes and steps."""
-        from archcli.ops.attention.attend_backward import AttendCall  # asked for memory alone
+        from archcli.ops.attention.attend_kernel import AttendCall  # asked for memory alone
 
         return AttendCall(
             call,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import archcli
+import archcli as library
 from archcli.errors import UndescribedError
 from mappings.test_mappings import CLASSES
 
@@ -48,19 +48,18 @@ def test_classes_of_images_have_the_figures_that_were_recorded():
 def test_none_of_them_is_described():
     for kind, row in ROWS.items():
         with pytest.raises(UndescribedError, match=f"'{kind}' is not supported"):
-            archcli.load(config(row))
+            library.load(config(row))
 
 
 @pytest.mark.long
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", ROWS)
-def test_the_door_answers_what_the_description_said(kind, cli, tmp_path):
+def test_the_door_answers_what_the_description_said(kind, archcli, tmp_path):
     row = ROWS[kind]
     file = tmp_path / "config.json"
     file.write_text(json.dumps(config(row)))
     stated = ("--input", row["input"]) if kind in STATED else ()
-    params, flops = (
-        cli(*words, "--json") for words in (("params", str(file)), ("flops", str(file), *stated))
-    )
-    assert json.loads(params.out)["totals"]["params"] == int(row["described_params"])
-    assert json.loads(flops.out)["totals"]["matmul_flops"] == int(row["described_matmul_flops"])
+    words = (("params", file), ("flops", file, *stated))
+    params, flops = (archcli(*line, "--json") for line in words)
+    assert json.loads(params.stdout)["totals"]["params"] == int(row["described_params"])
+    assert json.loads(flops.stdout)["totals"]["matmul_flops"] == int(row["described_matmul_flops"])

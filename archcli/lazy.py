@@ -5,12 +5,10 @@ And packages that are functions, too: `archcli.load` and `archcli.rules`.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -44,6 +42,10 @@ def listing(package: str) -> dict[str, dict[str, Any]]:
 
     `pytest -n0 --renew tests/modules/test_listings.py` writes it from the source.
     """
+    # not above: `python -m archcli` would take them from the current folder, see __main__.py
+    import json
+    from pathlib import Path
+
     spec: Any = sys.modules[package].__spec__
     # the loader's own way to data, which a zipped package has as well
     found: dict[str, dict[str, Any]] = json.loads(

@@ -72,12 +72,6 @@ def test_what_cannot_be_compiled_is_refused(cli, llama, args, words):
     assert words in done.err
 
 
-def test_a_papers_table_is_of_operators_run_one_by_one(cli):
-    done = cli("profile", "ivanov", "--compile")
-    assert (done.code, done.out) == (2, "")
-    assert "the table of ivanov is of operators that run one by one" in done.err
-
-
 @pytest.mark.parametrize("how", [["--compile"], ["--vs", "compile=true"]], ids=["--compile", "--vs"])
 def test_a_missing_compiler_is_told_before_anything_is_built(cli, llama, how):
     from torch._inductor import config

@@ -98,7 +98,6 @@ def test_what_the_reports_are_made_of_is_what_is_required(printed):
             "kinds",
             "prediction",
             "ends",
-            "ivanov",
             "ranks",
             "communication",
             "by_part",

@@ -40,7 +40,7 @@ def of_any(
 ) -> Report:
     """Answer a command on a module of one's own, a class of transformers or an architecture.
 
-    `beside` are options that the record lacks, by name. Raises ArchError for options that mean nothing of
+    `extra` are options that the record lacks, by name. Raises ArchError for options that mean nothing of
     the kind that MODEL is.
     """
     named = module_named(options.model)
@@ -67,18 +67,27 @@ def of_any(
     raise ArchError(what, hint)
 
 
-def _undescribed(error: ArchError, model: Any) -> UndescribedError | None:
-    """The error of a model that nothing describes: the one that was raised, or that of reading it."""
+OF_CLASSES = {"inputs", "loss", *(field.name for field in fields(ModuleOptions))}
+"""Arguments of a module or class, and of no architecture."""
+
+
+def _undescribed(error: ArchError, model: Any, *, of_class: bool) -> UndescribedError | None:
+    """The error of a model that nothing describes: the one that was raised, else that of reading it.
+
+    It is read for a call with arguments `of_class` alone, which was refused before.
+    """
     if isinstance(error, UndescribedError):
         return error
-    from archcli.api.asking.subject import given  # of a call that was refused
+    if not of_class:
+        return None
+    from archcli.api.asking.subject import given
 
     try:
         given(model)
     except UndescribedError as unread:
         return unread
     except ArchError:
-        return None
+        pass
     return None
 
 
@@ -99,8 +108,8 @@ def takes_modules(command: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             try:
                 return answer(*args, **options)
             except ArchError as error:
-                # inputs of a class are no arguments of an architecture, and are refused before it is read
-                undescribed = _undescribed(error, model)
+                of_class = len(args) > 1 or not OF_CLASSES.isdisjoint(options)
+                undescribed = _undescribed(error, model, of_class=of_class)
                 if undescribed is None:
                     raise
                 from archcli.api.by_class import of_python  # of types that nothing describes

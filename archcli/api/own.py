@@ -290,7 +290,7 @@ def of_named(
 ) -> Report:
     """The answer of a command about a named module. Raises ArchError for options of architectures.
 
-    `beside` are options of the command that its record does not hold, by name.
+    `extra` are options of the command that its record does not hold, by name.
     """
     what = f"is for an architecture, and {named.name} is a module of yours"
     question = stated_question(command, options, running, extra or {}, what)

@@ -63,7 +63,7 @@ def described(subjects: Sequence[Subject]) -> list[dict[str, Any]]:
 
 
 def described_presets(options: SurveyOptions, excluded: Sequence[str]) -> list[dict[str, Any]]:
-    """The records of the presets that are surveyed, but for those `beside` them. Reads an index alone."""
+    """The records of the presets that are surveyed, without those `excluded`. Reads an index alone."""
     names = set() if options.no_presets else {*surveyed_presets(every=options.all_presets)} - {*excluded}
     return [record for record in preset_records(COLUMNS) if record["name"] in names]
 

@@ -275,5 +275,7 @@ def test_a_class_without_a_forward_says_so(run, config):
 def test_a_function_of_python_takes_the_inputs_of_the_class():
     made, stated = library.flops(TINY_CVT), library.flops(TINY_CVT, (2, 3, 32, 32))
     assert stated.totals["matmul_flops"] == 2 * made.totals["matmul_flops"] > 0
+    on_cpu = library.flops(TINY_CVT, run_on="cpu")
+    assert on_cpu.totals["matmul_flops"] == made.totals["matmul_flops"]
     with pytest.raises(ArchError, match="request must be a Request, not a tuple"):
         library.flops(QWEN, (1, 3))

@@ -135,7 +135,7 @@ def _number(record: Any, name: str, value: Any) -> Any:
 
 
 def part(question: Any, record: Callable[..., R], *, omitted: Collection[str] = ()) -> R:
-    """A `record` filled from the fields of a question; its fields `beside` keep their defaults.
+    """A `record` filled from the fields of a question; its fields `omitted` keep their defaults.
 
     A field that the question lacks is an AttributeError: an option renamed in one of both cannot be lost.
     """

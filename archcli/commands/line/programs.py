@@ -61,11 +61,12 @@ def is_script(word: str) -> bool:
 
 def python_of_script(word: str) -> list[str]:
     """The Python that a script names in its first line, with its options; empty for any other file."""
-    found = shutil.which(word)
-    if found is None:
+    executable = shutil.which(word)
+    if executable is None:
         return []
-    line = read_start(Path(found), found, MOST_OF_A_LINE).partition(b"\n")[0].decode(errors="replace")
+    start = read_start(Path(executable), executable, MOST_OF_A_LINE)
+    line = start.partition(b"\n")[0].decode(errors="replace")
     # `#!/usr/bin/env -S python -u` and `#!/path/python -u`
-    words = [word for word in line.removeprefix("#!").split() if word != "-S"]
-    words = words[1:] if words and Path(words[0]).name == "env" else words
-    return words if line.startswith("#!") and words and is_python(words[0]) else []
+    args = [word for word in line.removeprefix("#!").split() if word != "-S"]
+    args = args[1:] if args and Path(args[0]).name == "env" else args
+    return args if line.startswith("#!") and args and is_python(args[0]) else []

@@ -158,10 +158,10 @@ def held_bytes(
 def most_beside(
     cached: Callable[[int], int], pass_bytes: Callable[[int], int], budget: int, most: int
 ) -> int:
-    """The largest number up to `most` whose cache and what lies beside it fit a budget; 0 if none.
+    """The largest number up to `most` whose cache and prefill fit a budget together; 0 if none.
 
-    Asks `beside` seldom, as a trace of a prefill costs far more than the bytes of a cache. It grows with the
-    number: no more fit than beside the prefill of few, and at least as many as beside that of too many.
+    Asks `pass_bytes` seldom, as a trace of a prefill costs far more than the bytes of a cache. It grows with
+    the number: no more fit than beside the prefill of few, and at least as many as beside that of too many.
     """
     least = 1
     while True:

@@ -87,18 +87,16 @@ class FramesEnd(FrontEnd):
 
 
 class PlainFrames(FramesEnd):
-    """y = W N x + b for each frame (Granite Speech; w2v-BERT 2.0, whose frames are normalized).
+    """y = W x + b for each frame (Granite Speech).
 
     Frames that are stacked two by two have the mel bins of both.
     """
 
     kind: Literal["frames"] = "frames"
-    norm: Norm | None = None
 
     def forward(self, x: Tensor, d_model: Number) -> Tensor:
         """[B, F, M] to [B, F, D]."""
-        y = x if self.norm is None else self.norm(x, name="norm")
-        projected: Tensor = Linear("project", d_model, True)(y)
+        projected: Tensor = Linear("project", d_model, True)(x)
         return projected
 
 

@@ -25,7 +25,7 @@ class VideoSizing(Spec):
         raise NotImplementedError
 
     def tokens(self, pieces: Pieces, places: tuple[int, int], piece_tokens: int) -> int:
-        """Tokens in the prompt of so many pieces, `each` with so many in `places`."""
+        """Tokens in the prompt of `pieces`, with `piece_tokens` in each, in so many `places`."""
         return pieces.number * piece_tokens
 
 

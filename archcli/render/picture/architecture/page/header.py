@@ -23,7 +23,7 @@ Keys = list[tuple[Word, Words, float]]
 
 
 def height(anatomy: Anatomy, width: float, *, keys_right: bool = True) -> float:
-    """Units that the header takes in this width; key figures stand `beside` the name where they fit."""
+    """Units of the header in a width; `keys_right` sets key figures beside a short name."""
     keys_right = keys_right and _fits(anatomy, width)
     below = 0.0 if keys_right else ROW * len(_rows(_keys(anatomy), width))
     return HEIGHT + LEADING * (len(_subtitle(anatomy, width, keys_right)) - 1) + below

@@ -32,44 +32,44 @@ from typing import TYPE_CHECKING, Any
 from archcli.lazy import lazy
 
 if TYPE_CHECKING:
-    from archcli.api.build import build
     from archcli.api.check import check
     from archcli.api.compare import compare
     from archcli.api.design_rules import design_rules
-    from archcli.api.devices import devices
-    from archcli.api.draw import draw
-    from archcli.api.engines import engines
-    from archcli.api.explain import explain, formula
     from archcli.api.families import families
-    from archcli.api.fit import fit
     from archcli.api.flops import count_flops
     from archcli.api.flops import count_flops as flops
     from archcli.api.kvcache import count_kv_cache
     from archcli.api.kvcache import count_kv_cache as kvcache
-    from archcli.api.memory import count_memory
-    from archcli.api.memory import count_memory as memory
-    from archcli.api.own import rows, summary
     from archcli.api.params import count_params
     from archcli.api.params import count_params as params
-    from archcli.api.plot import plot
-    from archcli.api.predict import predict
     from archcli.api.presets import presets
-    from archcli.api.profile import profile
-    from archcli.api.report import report
-    from archcli.api.scale import scale
     from archcli.api.schema import yaml_schema
     from archcli.api.show import show
     from archcli.api.survey import survey
-    from archcli.api.sweep import sweep
-    from archcli.api.verify import verify
     from archcli.errors import ArchError
     from archcli.load import load
     from archcli.measure.report import Report
-    from archcli.measure.symbolic.formula import Formula
-    from archcli.measure.symbolic.sweep import Sweep
     from archcli.modules import Model
     from archcli.modules.spec.kinds import register
     from archcli.modules.spec.request import Request
+    from archcli.wings.drawing.api.draw import draw
+    from archcli.wings.drawing.api.report import report
+    from archcli.wings.running.api.build import build
+    from archcli.wings.running.api.own import rows, summary
+    from archcli.wings.running.api.plot import plot
+    from archcli.wings.running.api.profile import profile
+    from archcli.wings.running.api.verify import verify
+    from archcli.wings.serving.api.devices import devices
+    from archcli.wings.serving.api.engines import engines
+    from archcli.wings.serving.api.fit import fit
+    from archcli.wings.serving.api.memory import count_memory
+    from archcli.wings.serving.api.memory import count_memory as memory
+    from archcli.wings.serving.api.predict import predict
+    from archcli.wings.shapes.api.explain import explain, formula
+    from archcli.wings.shapes.api.scale import scale
+    from archcli.wings.shapes.api.sweep import sweep
+    from archcli.wings.shapes.symbolic.formula import Formula
+    from archcli.wings.shapes.symbolic.sweep import Sweep
 
 
 __version__ = "0.1.0"  # read by pyproject.toml, too

@@ -23,8 +23,8 @@ def lazy(
 
     @cache
     def modules() -> dict[str, str]:
-        found = listing(package)["names"] if homes is None else homes
-        return {name: module for module, names in found.items() for name in names}
+        files = listing(package)["names"] if homes is None else homes
+        return {name: file for file, names in files.items() for name in names}
 
     def load(name: str) -> Any:
         if name.startswith("__") or name not in modules():
@@ -40,18 +40,25 @@ def lazy(
 def listing(package: str) -> dict[str, dict[str, Any]]:
     """The listing.json of a package: its public `names` by file, and `kinds` by family if it has any.
 
-    `pytest -n0 --renew tests/modules/test_listings.py` writes it from the source.
+    With those of the wings that add to it. `pytest -n0 --renew tests/modules/test_listings.py` writes each
+    from the source.
     """
     # not above: `python -m archcli` would take them from the current folder, see __main__.py
     import json
     from pathlib import Path
 
+    from archcli.wings import listings
+
     spec: Any = sys.modules[package].__spec__
     # the loader's own way to data, which a zipped package has as well
-    found: dict[str, dict[str, Any]] = json.loads(
+    own: dict[str, dict[str, Any]] = json.loads(
         spec.loader.get_data(str(Path(spec.origin).with_name("listing.json")))
     )
-    return found
+    for wing, more in listings(package):
+        own["names"].update({f"{wing}{file}": names for file, names in more["names"].items()})
+        for family, kinds in more.get("kinds", {}).items():
+            own["kinds"].setdefault(family, {}).update(kinds)
+    return own
 
 
 def make_callable(package: str, function: Callable[..., Any]) -> None:

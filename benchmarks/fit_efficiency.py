@@ -4,7 +4,7 @@
     python benchmarks/fit_efficiency.py --write     # and writes `efficiency:` into devices/*.yaml
     python benchmarks/fit_efficiency.py --write --only a40      # of these devices alone
 
-What is fitted is said in archcli/measure/predict/constants.py, where the figures are from in
+What is fitted is said in archcli/wings/serving/predict/constants.py, where the figures are from in
 benchmarks/measured/README.md. Matrix products are held out by (n, k), other kernels by model, all-reduces by
 size, training steps by model size; 80% of the rows held out lie between low and high times what is expected.
 The range of training steps is that of several frameworks, see efficiency/frameworks.py.
@@ -20,8 +20,8 @@ from efficiency.held_out import spread
 from efficiency.tables import rates
 from efficiency.write import renewed
 
-from archcli.load.devices.datasheet import devices, folder
-from archcli.load.devices.efficiency import GROUPS
+from archcli.wings.serving.devices.datasheet import devices, folder
+from archcli.wings.serving.devices.efficiency import GROUPS
 
 FITS = {
     "matrix_products": products.entries,

@@ -9,7 +9,7 @@
     python benchmarks/fit_engines.py --sample FOLDER    # draws the rows that the project keeps
     python benchmarks/fit_engines.py --llamacpp [--write]   # fits llama.cpp's runs, each device held out once
 
-What is fitted is said in archcli/measure/predict/engine_kernels/, where the tables are from in
+What is fitted is said in archcli/wings/serving/predict/engine_kernels/, where the tables are from in
 benchmarks/measured/README.md. The project keeps a sample of them (benchmarks/measured/engines): a fit on it
 is no fit of all. Each shape is held out once, on all devices together. A quarter of an hour for all tables.
 """
@@ -30,8 +30,8 @@ from engine_fits.llamacpp import renew
 from engine_fits.tables import MOST_DROPPED, dropped, length, read, table_of, taken, write_sample
 from engine_fits.write import SOURCES, renewed, rounded, versions
 
-from archcli.load.devices.engines import kernels_folder, load_kernels, measured_engines
-from archcli.measure.predict.engine_kernels.choice import entry_for
+from archcli.wings.serving.devices.engines import kernels_folder, load_kernels, measured_engines
+from archcli.wings.serving.predict.engine_kernels.choice import entry_for
 
 LIMITS = {
     ("attention", "prefill"): 0.13,

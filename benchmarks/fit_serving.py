@@ -19,12 +19,12 @@ from pathlib import Path
 
 import numpy as np
 
-from archcli.api.predict import PredictOptions, predict_question
 from archcli.errors import ArchError
 from archcli.load import load
-from archcli.load.devices.engines import engine_file
-from archcli.measure.predict.prediction import predict_pass
-from archcli.measure.predict.serving import added_to
+from archcli.wings.serving.api.predict import PredictOptions, predict_question
+from archcli.wings.serving.devices.engines import engine_file
+from archcli.wings.serving.predict.prediction import predict_pass
+from archcli.wings.serving.predict.serving import added_to
 
 TABLE = Path(__file__).parent / "measured" / "serving_live.csv"
 MODELS = {

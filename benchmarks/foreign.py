@@ -33,10 +33,10 @@ from torch.utils._pytree import tree_map_only
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 import archcli
-from archcli.runtime.memory.peak import LiveStorages
-from archcli.runtime.memory.storages import address, tensors_in
-from archcli.runtime.own.formulas import OURS
-from archcli.runtime.own.run import loss_of
+from archcli.wings.running.runtime.memory.peak import LiveStorages
+from archcli.wings.running.runtime.memory.storages import address, tensors_in
+from archcli.wings.running.runtime.own.formulas import OURS
+from archcli.wings.running.runtime.own.run import loss_of
 
 PACKAGES = ("torchvision", "timm", "diffusers", "peft", "transformers", "pyyaml", "typer", "rich")
 FIELDS = (

@@ -21,9 +21,9 @@ from torch.nn.attention import SDPBackend, flex_attention, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass_type
 from torch.utils.flop_counter import flop_registry
 
-from archcli.runtime.memory.peak import LiveStorages
-from archcli.runtime.memory.storages import address, stored_in
-from archcli.runtime.own.run import loss_of
+from archcli.wings.running.runtime.memory.peak import LiveStorages
+from archcli.wings.running.runtime.memory.storages import address, stored_in
+from archcli.wings.running.runtime.own.run import loss_of
 
 
 def _grouped(a: Any, b: Any, offs: Any = None, *_: Any, **__: Any) -> int:

@@ -19,11 +19,11 @@ from typing import NamedTuple
 import torch
 import transformers
 
-from archcli.commands.profile.processes import SETTINGS
 from archcli.load.huggingface.importer import weight_map
 from archcli.load.source import load_text
-from archcli.runtime.model.build import build_model
-from archcli.runtime.weights.compare import translate
+from archcli.wings.running.commands.profile.processes import SETTINGS
+from archcli.wings.running.runtime.model.build import build_model
+from archcli.wings.running.runtime.weights.compare import translate
 
 ROPE = {"rope_type": "default", "rope_theta": 500000.0}
 LLAMA = {

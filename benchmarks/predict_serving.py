@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from archcli.api.known_device.known import known_device
 from archcli.load import load
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.answers.question import PredictQuestion, PredictSettings
+from archcli.wings.serving.api.known_device.known import known_device
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.predict.answers.question import PredictQuestion, PredictSettings
 
 TABLE = Path(__file__).parent / "measured" / "trtllm_fixed_batch.csv"
 DEVICES = {"h100_sxm": "h100-sxm", "l40s": "l40s", "a100_sxm_80gb": "a100-sxm-80gb"}

@@ -16,7 +16,7 @@ import sys
 import time
 from typing import NamedTuple
 
-from archcli.commands.profile.processes import SETTINGS
+from archcli.wings.running.commands.profile.processes import SETTINGS
 
 TINY_MOE = "{kind: moe, n_experts: 8, top_k: 2, expert: {kind: glu, d_ff: 1024}}"
 MLA = (
@@ -138,8 +138,8 @@ def print_regions(name):
     from archcli.load.source import load, load_text
     from archcli.modules.spec.request import Request
     from archcli.render.screen import progress
-    from archcli.runtime.profile.cross_check import cross_check, shares
-    from archcli.runtime.profile.work import prepare
+    from archcli.wings.running.runtime.profile.cross_check import cross_check, shares
+    from archcli.wings.running.runtime.profile.work import prepare
 
     model, text = MODELS[name]
     work = prepare((load(model) if text is None else load_text(text, name)).model, Request("forward", 1, 128))

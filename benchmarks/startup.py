@@ -26,10 +26,10 @@ import numpy as np
 
 import archcli
 from archcli.graph.kept import Execution
-from archcli.measure.memory.traced import trace_memory
 from archcli.measure.passes import forward_pass
-from archcli.measure.symbolic.sweep import sweep
 from archcli.modules.spec.request import Request
+from archcli.wings.serving.memory.traced import trace_memory
+from archcli.wings.shapes.symbolic.sweep import sweep
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 from different_layers import different_layers  # written for the tests, too

@@ -20,10 +20,10 @@ import time
 from typing import NamedTuple
 
 from archcli.api.asking.subject import given
-from archcli.api.sweep_question import SweepOptions, built_sweep
-from archcli.measure.symbolic.shapes.figures import Reading
-from archcli.measure.symbolic.shapes.grid import Structure
-from archcli.measure.symbolic.shapes.search import SweepQuestion, search
+from archcli.wings.shapes.api.sweep_question import SweepOptions, built_sweep
+from archcli.wings.shapes.symbolic.shapes.figures import Reading
+from archcli.wings.shapes.symbolic.shapes.grid import Structure
+from archcli.wings.shapes.symbolic.shapes.search import SweepQuestion, search
 
 MODEL = "llama-3.1-8b"
 FIGURES = ("params", "kv_bytes_per_token", "aspect_ratio", "d_ff_ratio", "head_ratio")

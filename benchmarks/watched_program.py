@@ -45,8 +45,8 @@ print(sorted(walls[{LEFT_OUT}:])[({STEPS} - {LEFT_OUT}) // 2])
 BLOCKS = f"""{MODEL}
 from statistics import median
 from torch.optim.optimizer import register_optimizer_step_post_hook
-from archcli.recording.program import Watching
-from archcli.runtime.program.watch import Watch
+from archcli.wings.running.recording.program import Watching
+from archcli.wings.running.runtime.program.watch import Watch
 watch = Watch(Watching())
 watch.begin()
 for _ in range({LEFT_OUT}):
@@ -63,8 +63,8 @@ for i in range(PAIRS):
 """
 HOOK = """
 import time, torch
-from archcli.recording.program import Watching
-from archcli.runtime.program.watch import Watch
+from archcli.wings.running.recording.program import Watching
+from archcli.wings.running.runtime.program.watch import Watch
 weight = torch.nn.Parameter(torch.zeros(1))
 weight.grad = torch.zeros(1)
 optimizer = torch.optim.SGD([weight], lr=0.1)

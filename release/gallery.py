@@ -13,10 +13,10 @@ from typing import Any
 
 from archcli.load.presets import preset_records
 from archcli.load.source import load
-from archcli.measure.survey.anatomy.anatomy import anatomy
 from archcli.measure.survey.columns import COLUMNS
-from archcli.render.picture.architecture.page.thumbnail import thumbnail
 from archcli.render.values import exact, short
+from archcli.wings.drawing.anatomy.anatomy import anatomy
+from archcli.wings.drawing.picture.architecture.page.thumbnail import thumbnail
 
 DOCS = Path(__file__).parents[1] / "docs"
 PICTURES = DOCS / "pictures" / "gallery"

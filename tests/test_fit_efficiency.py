@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archcli.load.devices.datasheet import devices, load_datasheet
+from archcli.wings.serving.devices.datasheet import devices, load_datasheet
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 PAGE = BENCHMARKS.parent / "docs" / "predict.md"

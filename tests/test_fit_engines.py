@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archcli.load.devices.engines import load_kernels, measured_engines
+from archcli.wings.serving.devices.engines import load_kernels, measured_engines
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 MOST_BYTES = 2_000_000

@@ -76,7 +76,7 @@ FORGED = [
     (house.wrong_doors, {"archcli.commands.a": "from rich.table import Table"}),
     (house.wrong_doors, {"archcli.measure.a": "import importlib\nx = importlib.import_module('torch')"}),
     (house.wrong_files, {"archcli.measure.a": "x = open('f')"}),
-    (house.wrong_files, {"archcli.recording.a": "x = open('/proc/meminfo')"}),
+    (house.wrong_files, {"archcli.wings.running.recording.a": "x = open('/proc/meminfo')"}),
     (house.wrong_files, {"archcli.load.a": "from pathlib import Path\nPath('f').write_text('')"}),
     (house.wrong_files, {"archcli.load.a": "x = open('f', 'w')"}),
     (house.wrong_files, {"archcli.render.a": "x = p.read_text()"}),
@@ -113,10 +113,10 @@ FINE = [
     ),
     (house.sideways, {"archcli.ops.a": "from archcli.ops.base import matmul", "archcli.ops.base": ""}),
     (house.sideways, {"archcli.ops": "from archcli.ops import a", "archcli.ops.a": ""}),
-    (house.wrong_doors, {"archcli.runtime.a": "import torch"}),
+    (house.wrong_doors, {"archcli.wings.running.runtime.a": "import torch"}),
     (house.wrong_files, {"archcli.render.a": "x = open('f', mode='w')\ny = os.open('g', os.O_WRONLY)"}),
     (house.wrong_files, {"archcli.load.a": "x = open('a')"}),
-    (house.wrong_files, {"archcli.recording.machine": "x = p.read_text()"}),
+    (house.wrong_files, {"archcli.wings.running.recording.machine": "x = p.read_text()"}),
     (
         house.both_ways,
         {

@@ -79,7 +79,7 @@ def test_no_message_and_no_page_installs_archcli_by_name():
 def test_one_function_says_what_to_install():
     """Beside it only torch's size names a command, that of its CPU wheel."""
     saying = [where for where, text in sources("archcli").items() if "pip install" in text]
-    assert saying == ["archcli.errors", "archcli.runtime.require"]
+    assert saying == ["archcli.errors", "archcli.wings.running.runtime.require"]
 
 
 def test_the_dev_group_mirrors_the_dev_extra():

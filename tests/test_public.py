@@ -14,12 +14,12 @@ import torch
 
 import archcli
 from archcli.api.asking.question import option_of
-from archcli.api.fitting.question import FitOptions
 from archcli.commands.line.names import COMMANDS
 from archcli.load.presets import preset_text
 from archcli.load.spec.written import to_mapping
 from archcli.modules.spec.request import Request
 from archcli.modules.spec.values import hints
+from archcli.wings.serving.api.fitting.question import FitOptions
 from table import every_row
 
 
@@ -235,7 +235,7 @@ def test_help_has_the_words_of_the_command_line():
 USER = """
 import archcli
 from archcli.api.asking.question import option_of
-from archcli.api.fitting.question import FitOptions
+from archcli.wings.serving.api.fitting.question import FitOptions
 from archcli.commands.line.names import COMMANDS
 from pathlib import Path
 

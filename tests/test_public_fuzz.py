@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import archcli
-from archcli.api.explain import ARGUMENTS
 from archcli.modules.spec import kinds
 from archcli.modules.spec.request import Medium
+from archcli.wings.shapes.api.explain import ARGUMENTS
 
 NAMES = ("gpt2", "deepseek-v3", "t5-base", "bert-base-uncased", "gemma-2-9b", "performer", "mixtral-8x7b")
 MODELS = [archcli.load(name) for name in (*NAMES, "longformer-base-4096")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from archcli.api.asking.engine import chosen_engine, share_of
 from archcli.api.asking.options import (
     BatchSize,
     Context,
@@ -19,18 +18,19 @@ from archcli.api.asking.options import (
 )
 from archcli.api.asking.question import Option, asks
 from archcli.api.asking.subject import Subject, given
-from archcli.api.known_device.known import device_memory
 from archcli.errors import ArchError
 from archcli.measure.kvcache.cache_size import check_cache
 from archcli.measure.kvcache.kvcache import count_kv_cache as count
-from archcli.measure.memory.engine import InferenceEngine
-from archcli.measure.memory.plan import DeviceMemory, Plan
-from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import MemorySize
 from archcli.modules.stored.dtypes import CacheDtypeName
+from archcli.wings.serving.api.engine import chosen_engine, share_of
+from archcli.wings.serving.api.known_device.known import device_memory
+from archcli.wings.serving.memory.engine import InferenceEngine
+from archcli.wings.serving.memory.plan import DeviceMemory, Plan
+from archcli.wings.serving.memory.settings import MemorySettings
 
 Memory = Annotated[
     MemorySize | None,
@@ -120,8 +120,8 @@ def _plan(model: Model, tp: int, device: DeviceMemory | None, engine: InferenceE
     if tp > 1:
         what = f"--device names {device.n_devices:,} devices, and --tp {tp} shares the model among {tp:,}"
         raise ArchError(what, f"--device {tp}x{device.name}, or leave --tp out")
-    from archcli.measure.memory.answers.fit import UsualPlans  # of several devices alone
-    from archcli.measure.memory.answers.question import MemoryQuestion
+    from archcli.wings.serving.memory.answers.fit import UsualPlans  # of several devices alone
+    from archcli.wings.serving.memory.answers.question import MemoryQuestion
 
     question = MemoryQuestion(model, MemorySettings("decode", engine=engine), device=device)
     return UsualPlans(question, device.per_node).of(device.n_devices)[0]

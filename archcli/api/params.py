@@ -11,7 +11,6 @@ from typing import Annotated
 from archcli.api.asking.options import Depth
 from archcli.api.asking.question import Option, asks
 from archcli.api.asking.subject import Subject, given
-from archcli.api.modules import takes_modules
 from archcli.errors import ArchError, sanitize
 from archcli.load.source import is_checkpoint
 from archcli.measure.params import count_params as count
@@ -19,6 +18,7 @@ from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.modules.stored.dtypes import DtypeName
+from archcli.wings.running.api.modules import takes_modules
 
 Against = Annotated[
     str | None,
@@ -60,7 +60,7 @@ def params_report(subject: Subject, options: ParamsOptions) -> Report:
     if options.explain is not None and options.against is not None:
         raise ArchError("--explain and --against ask for different reports", "leave one of them out")
     if options.explain is not None:
-        from archcli.api.explain import ExplainOptions, explained  # not for counting alone
+        from archcli.wings.shapes.api.explain import ExplainOptions, explained  # not for counting alone
 
         return explained(subject, ExplainOptions(options.model, path=options.explain, steps=True))
     if options.against is not None:

@@ -24,12 +24,12 @@ from archcli.measure.weights.checkpoint import (
 )
 from archcli.measure.weights.stored_bytes import tower_tensors
 from archcli.modules.spec.request import Medium, Request
-from archcli.recording.machine import available_memory
 from archcli.render.screen import progress
+from archcli.wings.running.recording.machine import available_memory
 
 if TYPE_CHECKING:
     from archcli.modules import Model
-    from archcli.runtime.verify.result import ReferenceResult, VerifyResult
+    from archcli.wings.running.runtime.verify.result import ReferenceResult, VerifyResult
 
 LONGEST_NAME = 200
 UNNAMED = (
@@ -79,8 +79,8 @@ def verify_weights(subject: Subject, folder: str, dtype: str, request: Request) 
         raise ArchError(f"{folder}: no config.json beside the weights", "transformers needs one to load them")
     _refuse_quantized(comparison, folder)
     # torch and transformers are imported only now, after everything that may refuse
-    from archcli.runtime.verify.result import VerifyResult
-    from archcli.runtime.weights.compare import PlacedTensors, WeightCheck, check_weights
+    from archcli.wings.running.runtime.verify.result import VerifyResult
+    from archcli.wings.running.runtime.weights.compare import PlacedTensors, WeightCheck, check_weights
 
     results = tuple(_results(comparison))
     if not comparison.ok:
@@ -111,7 +111,7 @@ def verify_weights(subject: Subject, folder: str, dtype: str, request: Request) 
 
 def _media(model: Model, comparison: Comparison, request: Request) -> tuple[tuple[Medium, ...], str]:
     """The media that both models read, and why there are none; ArchError where some are asked for."""
-    from archcli.modules.models.media import why_not_run  # of models with towers alone
+    from archcli.wings.media.modules.models.media import why_not_run  # of models with towers alone
 
     named = any(place.names[0].startswith(_parts(model)) for place in comparison.places.values())
     reason = why_not_run(model) or ("" if named else "names of its towers' tensors are not known")
@@ -139,7 +139,7 @@ def _refuse_quantized(comparison: Comparison, folder: str) -> None:
 
 def _results(comparison: Comparison) -> list[ReferenceResult]:
     """Results: the number of equal tensors, and those that differ, folded over layers."""
-    from archcli.runtime.verify.result import ReferenceResult
+    from archcli.wings.running.runtime.verify.result import ReferenceResult
 
     wrong = [record for record in folded(comparison.lines) if not record["ok"]]
     count = len(comparison.places) + sum(record["times"] for record in wrong)
@@ -161,7 +161,7 @@ def _results(comparison: Comparison) -> list[ReferenceResult]:
 
 def _copies(checkpoint: Checkpoint, comparison: Comparison) -> Iterator[ReferenceResult]:
     """Whether tied weights that are stored more than once are equal, byte by byte."""
-    from archcli.runtime.verify.result import ReferenceResult
+    from archcli.wings.running.runtime.verify.result import ReferenceResult
 
     pairs = [(checkpoint.tensors[name], checkpoint.tensors[holder]) for name, holder in comparison.copies]
     equal = sum(

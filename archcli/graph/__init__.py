@@ -1,8 +1,8 @@
 """Tensors on a tape, operations with a cost, and the rows that counting writes.
 
 A module's forward speaks only of `Tensor`, `Op` and child modules. Its tape decides what that means:
-`CountTape` (`count_tape.py`) writes one exact `Row` per operation, the torch tapes (`archcli.runtime`)
-build and run a network.
+`CountTape` (`count_tape.py`) writes one exact `Row` per operation, the torch tapes (in
+`archcli.wings.running.runtime`) build and run a network.
 """
 
 from archcli.arith import label

@@ -1,6 +1,6 @@
 """CountTape: the tape that counts. It writes a `Row` for every operation, from shapes alone.
 
-The other tapes, in `archcli.runtime`, build and run a real network.
+The other tapes, in `archcli.wings.running.runtime`, build and run a real network.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Op:
     is_constant: ClassVar[bool] = False
     """Whether its output goes by its settings alone, not by the values of its inputs."""
     drawn: ClassVar[str] = ""
-    """How a drawing shows it, by the names of `archcli.measure.survey.anatomy.roles`; empty for what its
+    """How a drawing shows it, by the names of `archcli.wings.drawing.anatomy.roles`; empty for what its
     weights and inputs tell."""
     slots: ClassVar[tuple[str, ...]] = ()
     """What a drawing calls its inputs, such as q, k, v; empty for the names of what it reads."""
@@ -133,7 +133,7 @@ class Op:
     def kept(self, call: Call, *xs: Shape) -> tuple[Kept, ...] | None:
         """The tensors that its backward keeps; None to read them off `run`, as all of archcli's do.
 
-        To be stated by an operation that calls functions of torch which `archcli.launches` does not know.
+        An operation states it that calls functions of torch unknown to `archcli.wings.serving.launches`.
         """
         return None
 
@@ -163,7 +163,7 @@ class Op:
         return self.run(torch, weights, *xs)
 
     def run_served(self, torch: Any, weights: dict[str, Any], *xs: Any) -> Any:
-        """The kernels of an inference engine in its place; `archcli.launches` alone can run them."""
+        """The kernels of an inference engine in its place, which the wing `serving` alone can run."""
         return self.run_fused(torch, weights, *xs)
 
     def in_training(self) -> Op:
@@ -197,7 +197,7 @@ class Op:
 
 
 class Tape(Protocol):
-    """Executes a forward op by op: `CountTape` counts; the tapes of `archcli.runtime` build and run."""
+    """Executes a forward op by op: `CountTape` counts; the tapes of the wing `running` build and run."""
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Perform an op with trained or frozen weights, counted under `group` or the module's group."""

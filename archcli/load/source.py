@@ -365,7 +365,7 @@ def _listed(folder: Path) -> Iterator[Path]:
 
 def _refuse_unknown(model: str, path: Path) -> NoReturn:
     """Raise ArchError for an unknown file or preset with the nearest names, without network access."""
-    from archcli.load.devices.budget import is_device  # of names that no model has
+    from archcli.wings.serving.devices.budget import is_device  # of names that no model has
 
     is_file = model.endswith(SUFFIXES)
     near = _neighbours(path) if is_file or path.parent != Path() else []

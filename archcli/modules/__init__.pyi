@@ -19,47 +19,24 @@ from archcli.modules.attention.sparsity import BlockSparsePattern as BlockSparse
 from archcli.modules.blocks.block import Block as Block, PostNorm as PostNorm, PreNorm as PreNorm, SerialBlock as SerialBlock
 from archcli.modules.blocks.bottleneck import AffineNorm as AffineNorm, BottleneckAttention as BottleneckAttention, BottleneckBlock as BottleneckBlock
 from archcli.modules.blocks.carried import CarriedExperts as CarriedExperts, CarriedRouting as CarriedRouting
-from archcli.modules.blocks.conformer import ConformerBlock as ConformerBlock, LightConvolution as LightConvolution
-from archcli.modules.blocks.contexts import BlockContextAttention as BlockContextAttention
-from archcli.modules.blocks.crossed import GatedPreNorm as GatedPreNorm, PerceiverBlock as PerceiverBlock, TileEmbedding as TileEmbedding
-from archcli.modules.blocks.grid import Coarser as Coarser, ConvolvedPreNorm as ConvolvedPreNorm, Downsample as Downsample
 from archcli.modules.blocks.repeated import ConcatBlock as ConcatBlock, SharedLayer as SharedLayer
 from archcli.modules.blocks.reused_keys import LentEntries as LentEntries
 from archcli.modules.blocks.shortcut import ShortcutMoE as ShortcutMoE, Sublayer as Sublayer
 from archcli.modules.blocks.streams import AltUp as AltUp, HyperConnected as HyperConnected, LowRankHyperConnected as LowRankHyperConnected, StreamBlock as StreamBlock
-from archcli.modules.blocks.windows import AxisAttention as AxisAttention, ChannelAttention as ChannelAttention, GridWindowAttention as GridWindowAttention, PatchWindowAttention as PatchWindowAttention
 from archcli.modules.blocks.wirings import DoubleNorm as DoubleNorm, NormedStream as NormedStream, Parallel as Parallel, ResidualPostNorm as ResidualPostNorm, Sandwich as Sandwich, TimedPreNorm as TimedPreNorm
 from archcli.modules.compressed.attention import BlockwiseAttention as BlockwiseAttention
 from archcli.modules.compressed.block_sums import TokenAndBlockBuckets as TokenAndBlockBuckets, TransientGlobalAttention as TransientGlobalAttention
 from archcli.modules.compressed.compressor import BlockCompressor as BlockCompressor, BlockIndexer as BlockIndexer
 from archcli.modules.ends.embedding import Embedding as Embedding, Head as Head, JoinedTable as JoinedTable, LogitHead as LogitHead, MaskedHead as MaskedHead, OutputHead as OutputHead, TransformedHead as TransformedHead
-from archcli.modules.ends.frontend import ConvFrontEnd as ConvFrontEnd
 from archcli.modules.ends.loss import CrossEntropy as CrossEntropy, Likelihood as Likelihood, Loss as Loss
 from archcli.modules.ends.mtp import MultiTokenPrediction as MultiTokenPrediction, Shared as Shared
-from archcli.modules.ends.patches import FrontEnd as FrontEnd, PatchEmbedding as PatchEmbedding, Patched as Patched, TiledPatches as TiledPatches
-from archcli.modules.ends.pooling import AttentionPooling as AttentionPooling, BesidePooling as BesidePooling, FirstAndMean as FirstAndMean, FirstToken as FirstToken, MeanToken as MeanToken, Pooling as Pooling
-from archcli.modules.ends.projectors import ActivationStep as ActivationStep, BlockStep as BlockStep, ConvolveStep as ConvolveStep, DropStep as DropStep, LinearStep as LinearStep, MergeStep as MergeStep, NetworkStep as NetworkStep, NormStep as NormStep, Pieces as Pieces, PoolStep as PoolStep, ProjectorStep as ProjectorStep, QueryWindowsStep as QueryWindowsStep, RepeatStep as RepeatStep
 from archcli.modules.ends.sampled_heads import AdaptiveHead as AdaptiveHead, HierarchicalHead as HierarchicalHead, SampledHead as SampledHead
-from archcli.modules.ends.sounds import ConvolvedSpectrogram as ConvolvedSpectrogram
-from archcli.modules.ends.spectrograms import CausalSpectrogram as CausalSpectrogram, ChunkedFrames as ChunkedFrames, ChunkedSpectrogram as ChunkedSpectrogram, FramesEnd as FramesEnd, PlainFrames as PlainFrames, SubsampledSpectrogram as SubsampledSpectrogram
-from archcli.modules.ends.waves import WavePyramid as WavePyramid
-from archcli.modules.images.canvases import CoveringTiles as CoveringTiles, PaddedGrid as PaddedGrid, TokenBudget as TokenBudget
-from archcli.modules.images.convolved import GridConvolution as GridConvolution
-from archcli.modules.images.mergers import FramedStep as FramedStep, JoinTilesStep as JoinTilesStep, RowEndsStep as RowEndsStep, StepsBlock as StepsBlock, WindowMergerStep as WindowMergerStep
-from archcli.modules.images.sizings import CanvasTiles as CanvasTiles, ExactMultiple as ExactMultiple, FixedSize as FixedSize, ImageSizing as ImageSizing, LargestMultiple as LargestMultiple, LongestSide as LongestSide, NearestMultiple as NearestMultiple, PinnedTiles as PinnedTiles, SplitLongest as SplitLongest
-from archcli.modules.images.tilings import BetweenSides as BetweenSides, CroppedTiles as CroppedTiles, GridBudget as GridBudget, PatchBudget as PatchBudget, PatchRange as PatchRange, SlicedSquares as SlicedSquares, TilesBeyond as TilesBeyond, UnknownSizing as UnknownSizing, WindowTiles as WindowTiles, WithinBounds as WithinBounds
 from archcli.modules.models.decoder import Decoder as Decoder, Generator as Generator
 from archcli.modules.models.encoder import Encoder as Encoder
 from archcli.modules.models.encoder_decoder import DecoderStack as DecoderStack, EncoderDecoder as EncoderDecoder, EncoderStack as EncoderStack
 from archcli.modules.models.layers import DistinctLayer as DistinctLayer, GroupLayers as GroupLayers, LayerIndex as LayerIndex
-from archcli.modules.models.media import Deepstack as Deepstack
-from archcli.modules.models.media_encoder import MediaEncoder as MediaEncoder, Taps as Taps
 from archcli.modules.models.model import Model as Model, Training as Training
-from archcli.modules.models.resamplers import AttentionPoolStep as AttentionPoolStep, GatedStep as GatedStep, GridTablesStep as GridTablesStep, KeepStep as KeepStep, LatentsStep as LatentsStep, LayersStep as LayersStep, MeanFirstStep as MeanFirstStep, QueriesStep as QueriesStep, ReadingStep as ReadingStep, TableStep as TableStep
 from archcli.modules.models.stack import Group as Group, Stack as Stack
-from archcli.modules.models.text_tower import CausalTextTower as CausalTextTower, TextTower as TextTower
-from archcli.modules.models.tower import GivenMedium as GivenMedium, Tower as Tower, TowerModel as TowerModel
-from archcli.modules.models.videos import EachFrame as EachFrame, PatchedFrames as PatchedFrames, VideoSizing as VideoSizing
 from archcli.modules.networks.activation import Activation as Activation, GELU as GELU, GELUTanh as GELUTanh, HardSwish as HardSwish, ReLU as ReLU, ReLU6 as ReLU6, SiLU as SiLU, Sigmoid as Sigmoid, Softplus as Softplus, SquaredReLU as SquaredReLU, Swish as Swish, Tanh as Tanh, XIELU as XIELU
 from archcli.modules.networks.convolved import ConvolvedNetwork as ConvolvedNetwork
 from archcli.modules.networks.experts import MixtureOfExperts as MixtureOfExperts, Router as Router, SharedSinkExperts as SharedSinkExperts
@@ -67,7 +44,6 @@ from archcli.modules.networks.ffn import FeedForward as FeedForward, GLU as GLU,
 from archcli.modules.networks.ngrams import NGramStreams as NGramStreams
 from archcli.modules.networks.norm import BatchNorm as BatchNorm, LayerNorm as LayerNorm, Norm as Norm, PrescaledRMSNorm as PrescaledRMSNorm, QKNorm as QKNorm, RMSNorm as RMSNorm, SelfGatedRMSNorm as SelfGatedRMSNorm
 from archcli.modules.networks.per_layer import PerLayerEmbedding as PerLayerEmbedding
-from archcli.modules.positions.grid import GridDifferences as GridDifferences, GridRope as GridRope, PaddedTiles as PaddedTiles, SharedGridDifferences as SharedGridDifferences
 from archcli.modules.positions.position import ALiBi as ALiBi, Learned as Learned, NoPosition as NoPosition, Position as Position, Rope as Rope, Sinusoidal as Sinusoidal
 from archcli.modules.positions.relative import DistanceBias as DistanceBias, LayerBuckets as LayerBuckets, RelativeBuckets as RelativeBuckets, RelativeKey as RelativeKey, RelativeVector as RelativeVector, ScoreBias as ScoreBias
 from archcli.modules.positions.rope_scaling import DynamicNTKScaling as DynamicNTKScaling, LinearScaling as LinearScaling, Llama3Scaling as Llama3Scaling, LongRopeScaling as LongRopeScaling, NTKScaling as NTKScaling, NoScaling as NoScaling, ProportionalScaling as ProportionalScaling, RopeScaling as RopeScaling, YarnScaling as YarnScaling
@@ -95,3 +71,27 @@ from archcli.modules.tensor_parallel.gathered import GatheredNorm as GatheredNor
 from archcli.modules.tensor_parallel.layouts import Layout as Layout
 from archcli.modules.tensor_parallel.shard import Sharded as Sharded
 from archcli.modules.tensor_parallel.tape import ShardTape as ShardTape
+from archcli.wings.media.modules.blocks.conformer import ConformerBlock as ConformerBlock, LightConvolution as LightConvolution
+from archcli.wings.media.modules.blocks.contexts import BlockContextAttention as BlockContextAttention
+from archcli.wings.media.modules.blocks.crossed import GatedPreNorm as GatedPreNorm, PerceiverBlock as PerceiverBlock, TileEmbedding as TileEmbedding
+from archcli.wings.media.modules.blocks.grid import Coarser as Coarser, ConvolvedPreNorm as ConvolvedPreNorm, Downsample as Downsample
+from archcli.wings.media.modules.blocks.windows import AxisAttention as AxisAttention, ChannelAttention as ChannelAttention, GridWindowAttention as GridWindowAttention, PatchWindowAttention as PatchWindowAttention
+from archcli.wings.media.modules.ends.frontend import ConvFrontEnd as ConvFrontEnd
+from archcli.wings.media.modules.ends.patches import FrontEnd as FrontEnd, PatchEmbedding as PatchEmbedding, Patched as Patched, TiledPatches as TiledPatches
+from archcli.wings.media.modules.ends.pooling import AttentionPooling as AttentionPooling, BesidePooling as BesidePooling, FirstAndMean as FirstAndMean, FirstToken as FirstToken, MeanToken as MeanToken, Pooling as Pooling
+from archcli.wings.media.modules.ends.projectors import ActivationStep as ActivationStep, BlockStep as BlockStep, ConvolveStep as ConvolveStep, DropStep as DropStep, LinearStep as LinearStep, MergeStep as MergeStep, NetworkStep as NetworkStep, NormStep as NormStep, Pieces as Pieces, PoolStep as PoolStep, ProjectorStep as ProjectorStep, QueryWindowsStep as QueryWindowsStep, RepeatStep as RepeatStep
+from archcli.wings.media.modules.ends.sounds import ConvolvedSpectrogram as ConvolvedSpectrogram
+from archcli.wings.media.modules.ends.spectrograms import CausalSpectrogram as CausalSpectrogram, ChunkedFrames as ChunkedFrames, ChunkedSpectrogram as ChunkedSpectrogram, FramesEnd as FramesEnd, PlainFrames as PlainFrames, SubsampledSpectrogram as SubsampledSpectrogram
+from archcli.wings.media.modules.ends.waves import WavePyramid as WavePyramid
+from archcli.wings.media.modules.images.canvases import CoveringTiles as CoveringTiles, PaddedGrid as PaddedGrid, TokenBudget as TokenBudget
+from archcli.wings.media.modules.images.convolved import GridConvolution as GridConvolution
+from archcli.wings.media.modules.images.mergers import FramedStep as FramedStep, JoinTilesStep as JoinTilesStep, RowEndsStep as RowEndsStep, StepsBlock as StepsBlock, WindowMergerStep as WindowMergerStep
+from archcli.wings.media.modules.images.sizings import CanvasTiles as CanvasTiles, ExactMultiple as ExactMultiple, FixedSize as FixedSize, ImageSizing as ImageSizing, LargestMultiple as LargestMultiple, LongestSide as LongestSide, NearestMultiple as NearestMultiple, PinnedTiles as PinnedTiles, SplitLongest as SplitLongest
+from archcli.wings.media.modules.images.tilings import BetweenSides as BetweenSides, CroppedTiles as CroppedTiles, GridBudget as GridBudget, PatchBudget as PatchBudget, PatchRange as PatchRange, SlicedSquares as SlicedSquares, TilesBeyond as TilesBeyond, UnknownSizing as UnknownSizing, WindowTiles as WindowTiles, WithinBounds as WithinBounds
+from archcli.wings.media.modules.models.media import Deepstack as Deepstack
+from archcli.wings.media.modules.models.media_encoder import MediaEncoder as MediaEncoder, Taps as Taps
+from archcli.wings.media.modules.models.resamplers import AttentionPoolStep as AttentionPoolStep, GatedStep as GatedStep, GridTablesStep as GridTablesStep, KeepStep as KeepStep, LatentsStep as LatentsStep, LayersStep as LayersStep, MeanFirstStep as MeanFirstStep, QueriesStep as QueriesStep, ReadingStep as ReadingStep, TableStep as TableStep
+from archcli.wings.media.modules.models.text_tower import CausalTextTower as CausalTextTower, TextTower as TextTower
+from archcli.wings.media.modules.models.tower import GivenMedium as GivenMedium, Tower as Tower, TowerModel as TowerModel
+from archcli.wings.media.modules.models.videos import EachFrame as EachFrame, PatchedFrames as PatchedFrames, VideoSizing as VideoSizing
+from archcli.wings.media.modules.positions import GridDifferences as GridDifferences, GridRope as GridRope, PaddedTiles as PaddedTiles, SharedGridDifferences as SharedGridDifferences

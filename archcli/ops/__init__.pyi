@@ -13,14 +13,6 @@ from archcli.ops.attention.rotary import AddConstant as AddConstant, Frequencies
 from archcli.ops.base import View as View
 from archcli.ops.communicate import AllGather as AllGather, AllReduce as AllReduce, AllToAll as AllToAll, BesideOthers as BesideOthers, Communication as Communication, OwnExperts as OwnExperts, OwnPart as OwnPart, Peers as Peers, ReduceScatter as ReduceScatter, SumGradient as SumGradient
 from archcli.ops.dense import Conv1d as Conv1d, Einsum as Einsum, Fourier as Fourier, Gather as Gather, Linear as Linear, Lookup as Lookup, Parameter as Parameter
-from archcli.ops.grids.merging import DropTokens as DropTokens, JoinTiles as JoinTiles, MergeBlocks as MergeBlocks, PoolBlocks as PoolBlocks
-from archcli.ops.grids.patches import ChannelsFirst as ChannelsFirst, ChannelsLast as ChannelsLast, Conv2d as Conv2d, FlattenGrid as FlattenGrid, FlattenPlaces as FlattenPlaces, KeepToken as KeepToken, MeanTokens as MeanTokens, Patchify as Patchify, PrependTokens as PrependTokens, TrainedTokens as TrainedTokens, UnflattenGrid as UnflattenGrid
-from archcli.ops.grids.places import AxisTables as AxisTables, GridBias as GridBias, GridCoordinates as GridCoordinates, GridRotaryTable as GridRotaryTable, ResizeTable as ResizeTable
-from archcli.ops.grids.placing import JoinPieces as JoinPieces, PairPositions as PairPositions, PlaceFeatures as PlaceFeatures, Spans as Spans, UnpadTiles as UnpadTiles
-from archcli.ops.grids.spans import CutSpans as CutSpans, DepthwiseConv1d as DepthwiseConv1d, FlattenFrames as FlattenFrames, FramesImage as FramesImage, JoinSpans as JoinSpans, MaskSpans as MaskSpans, RepeatBatch as RepeatBatch, Softmax as Softmax, SpanDistances as SpanDistances
-from archcli.ops.grids.tables import AddGridTables as AddGridTables, AddTilePlaces as AddTilePlaces, AddTileTable as AddTileTable, AxisBias as AxisBias, PairPadding as PairPadding, TanhScale as TanhScale
-from archcli.ops.grids.tokens import ChannelTokens as ChannelTokens, ConcatTokens as ConcatTokens, JoinChannels as JoinChannels, JoinNeighbours as JoinNeighbours, PadTokens as PadTokens, Regroup as Regroup, TakeTokens as TakeTokens
-from archcli.ops.grids.windows import CutWindows as CutWindows, JoinWindows as JoinWindows
 from archcli.ops.layout import Concat as Concat, KeepFirst as KeepFirst, KeepLast as KeepLast, MergeHeads as MergeHeads, Split as Split, SplitHeads as SplitHeads, Transpose as Transpose, Unsqueeze as Unsqueeze, Widen as Widen, Zeros as Zeros
 from archcli.ops.losses.loss import GatherLast as GatherLast, LogSoftmax as LogSoftmax, LogSumExp as LogSumExp, Mean as Mean, Subtract as Subtract
 from archcli.ops.losses.targets import Candidates as Candidates, ClassLinear as ClassLinear, ClassLogProbs as ClassLogProbs, ClassOf as ClassOf, ClusterIndex as ClusterIndex, Sample as Sample, ScatterAdd as ScatterAdd, Select as Select
@@ -42,3 +34,11 @@ from archcli.ops.recurrent.state_scan import StateScan as StateScan
 from archcli.ops.recurrent.wkv import Interpolate as Interpolate, TokenShift as TokenShift, WKV as WKV
 from archcli.ops.scaled import GatedResidual as GatedResidual, GaussianTopK as GaussianTopK, QueryTemperature as QueryTemperature, ScaleChosen as ScaleChosen, StoredScale as StoredScale, TrainedScale as TrainedScale, WithinTable as WithinTable
 from archcli.ops.streams import AddToLater as AddToLater, CollapseStreams as CollapseStreams, MatchMagnitude as MatchMagnitude, MeanStreams as MeanStreams, MixingGates as MixingGates, SpreadStreams as SpreadStreams, StackStreams as StackStreams, StreamGates as StreamGates, TakeStream as TakeStream
+from archcli.wings.media.ops.merging import DropTokens as DropTokens, JoinTiles as JoinTiles, MergeBlocks as MergeBlocks, PoolBlocks as PoolBlocks
+from archcli.wings.media.ops.patches import ChannelsFirst as ChannelsFirst, ChannelsLast as ChannelsLast, Conv2d as Conv2d, FlattenGrid as FlattenGrid, FlattenPlaces as FlattenPlaces, KeepToken as KeepToken, MeanTokens as MeanTokens, Patchify as Patchify, PrependTokens as PrependTokens, TrainedTokens as TrainedTokens, UnflattenGrid as UnflattenGrid
+from archcli.wings.media.ops.places import AxisTables as AxisTables, GridBias as GridBias, GridCoordinates as GridCoordinates, GridRotaryTable as GridRotaryTable, ResizeTable as ResizeTable
+from archcli.wings.media.ops.placing import JoinPieces as JoinPieces, PairPositions as PairPositions, PlaceFeatures as PlaceFeatures, Spans as Spans, UnpadTiles as UnpadTiles
+from archcli.wings.media.ops.spans import CutSpans as CutSpans, DepthwiseConv1d as DepthwiseConv1d, FlattenFrames as FlattenFrames, FramesImage as FramesImage, JoinSpans as JoinSpans, MaskSpans as MaskSpans, RepeatBatch as RepeatBatch, Softmax as Softmax, SpanDistances as SpanDistances
+from archcli.wings.media.ops.tables import AddGridTables as AddGridTables, AddTilePlaces as AddTilePlaces, AddTileTable as AddTileTable, AxisBias as AxisBias, PairPadding as PairPadding, TanhScale as TanhScale
+from archcli.wings.media.ops.tokens import ChannelTokens as ChannelTokens, ConcatTokens as ConcatTokens, JoinChannels as JoinChannels, JoinNeighbours as JoinNeighbours, PadTokens as PadTokens, Regroup as Regroup, TakeTokens as TakeTokens
+from archcli.wings.media.ops.windows import CutWindows as CutWindows, JoinWindows as JoinWindows

@@ -11,16 +11,16 @@ from typing import NamedTuple
 import numpy as np
 
 from archcli.load import load
-from archcli.load.devices.datasheet import load_datasheet
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.passes import count_pass
-from archcli.measure.predict.communication.collective import Fabric
-from archcli.measure.predict.constants import Efficiency, StepConstants
-from archcli.measure.predict.prediction import predict_pass
-from archcli.measure.predict.rank.rank_times import OF_REPLICAS, TimingDevice
-from archcli.measure.predict.times import ATTENTION, PRODUCTS, KernelClock, kind_of
 from archcli.modules.spec.request import Request
+from archcli.wings.serving.devices.datasheet import load_datasheet
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.predict.communication.collective import Fabric
+from archcli.wings.serving.predict.constants import Efficiency, StepConstants
+from archcli.wings.serving.predict.prediction import predict_pass
+from archcli.wings.serving.predict.rank.rank_times import OF_REPLICAS, TimingDevice
+from archcli.wings.serving.predict.times import ATTENTION, PRODUCTS, KernelClock, kind_of
 from efficiency import steps
 from efficiency.held_out import OUTER, fit, mean_error, rounded
 from efficiency.tables import rates, table

@@ -8,9 +8,9 @@ from functools import cache
 
 import numpy as np
 
-from archcli.load.devices.datasheet import load_datasheet
-from archcli.measure.predict.communication.collective import Collective, Fabric, GroupOfRanks
-from archcli.measure.predict.constants import SMALL_BYTES, RingConstants
+from archcli.wings.serving.devices.datasheet import load_datasheet
+from archcli.wings.serving.predict.communication.collective import Collective, Fabric, GroupOfRanks
+from archcli.wings.serving.predict.constants import SMALL_BYTES, RingConstants
 from efficiency.held_out import fit, folds, rounded, spread
 from efficiency.tables import ALL_REDUCES, DEVICES, column, table
 

@@ -8,7 +8,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from archcli.measure.predict.constants import KernelConstants, Terms
+from archcli.wings.serving.predict.constants import KernelConstants, Terms
 from efficiency.held_out import fit, mean_error, rounded, share
 from efficiency.tables import DEVICES, OPERATIONS, rates, table
 

@@ -6,10 +6,10 @@ of d / H, inner width f, in fp16; a device has 1 / tp of H, K and f. The others 
 
 import numpy as np
 
-from archcli.load.devices.datasheet import load_datasheet
-from archcli.measure.predict.constants import Efficiency, KernelConstants, Terms
-from archcli.measure.predict.times import PRODUCTS as KIND
-from archcli.measure.predict.times import depth_of
+from archcli.wings.serving.devices.datasheet import load_datasheet
+from archcli.wings.serving.predict.constants import Efficiency, KernelConstants, Terms
+from archcli.wings.serving.predict.times import PRODUCTS as KIND
+from archcli.wings.serving.predict.times import depth_of
 from efficiency.held_out import fit, folds, mean_error, rounded, share
 from efficiency.tables import DEVICES, DTYPES, OPERATIONS, PRODUCTS, column, rates, table
 

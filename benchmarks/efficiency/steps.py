@@ -5,13 +5,13 @@ from functools import cache
 import numpy as np
 
 from archcli.load import load
-from archcli.load.devices.datasheet import load_datasheet
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.communication.collective import Fabric
-from archcli.measure.predict.constants import Efficiency, StepConstants
-from archcli.measure.predict.rank.training import training_work
-from archcli.measure.predict.times import KernelClock
+from archcli.wings.serving.devices.datasheet import load_datasheet
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.predict.communication.collective import Fabric
+from archcli.wings.serving.predict.constants import Efficiency, StepConstants
+from archcli.wings.serving.predict.rank.training import training_work
+from archcli.wings.serving.predict.times import KernelClock
 from efficiency import products
 from efficiency.held_out import fit, rounded, spread
 from efficiency.tables import DEVICES, STEPS, column, rates, table

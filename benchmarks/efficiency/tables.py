@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from archcli.load.devices.datasheet import load_datasheet
-from archcli.measure.predict.constants import Rates
+from archcli.wings.serving.devices.datasheet import load_datasheet
+from archcli.wings.serving.predict.constants import Rates
 
 FOLDER = Path(__file__).parents[1] / "measured"
 PRODUCTS, OPERATIONS = "aiconfigurator_gemm_sample.csv", "vidur_ops.csv"

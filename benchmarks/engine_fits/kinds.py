@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from archcli.load.devices.datasheet import load_datasheet
-from archcli.measure.predict.engine_kernels import attention, delta_net, exchange, experts, latent
-from archcli.measure.predict.engine_kernels.choice import PROCESSORS
-from archcli.measure.predict.engine_kernels.terms import KernelDevice
+from archcli.wings.serving.devices.datasheet import load_datasheet
+from archcli.wings.serving.predict.engine_kernels import attention, delta_net, exchange, experts, latent
+from archcli.wings.serving.predict.engine_kernels.choice import PROCESSORS
+from archcli.wings.serving.predict.engine_kernels.terms import KernelDevice
 from engine_fits.loads import experts_and_rows
 
 LIKE = {"gb300": "gb200"}

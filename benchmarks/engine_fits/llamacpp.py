@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 from efficiency.held_out import OUTER, fit, mean_error, rounded, share
 
-from archcli.api.known_device.known import device_memory
-from archcli.api.predict import PredictOptions, predict_question
 from archcli.load import load
-from archcli.load.devices.engines import speeds_file
-from archcli.measure.predict.engine_kernels.llamacpp import EXPONENT, FP32
-from archcli.measure.predict.rank.kernels import rank_kernels
-from archcli.measure.predict.rank.planned import planned_pass
-from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
+from archcli.wings.serving.api.known_device.known import device_memory
+from archcli.wings.serving.api.predict import PredictOptions, predict_question
+from archcli.wings.serving.devices.engines import speeds_file
+from archcli.wings.serving.predict.engine_kernels.llamacpp import EXPONENT, FP32
+from archcli.wings.serving.predict.rank.kernels import rank_kernels
+from archcli.wings.serving.predict.rank.planned import planned_pass
+from archcli.wings.serving.predict.times import ATTENTION, PRODUCTS, kind_of
 
 TABLE = Path(__file__).parents[1] / "measured" / "llamacpp_speed.csv"
 BEGIN = "speeds: # made by benchmarks/fit_engines.py --llamacpp --write\n"

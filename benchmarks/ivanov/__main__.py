@@ -15,11 +15,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from archcli.api.asking.subject import given
-from archcli.api.profile import ProfileOptions, measured
 from archcli.errors import ArchError
 from archcli.measure.passes import checked_pass
 from archcli.measure.report import Report
 from archcli.render import rendered
+from archcli.wings.running.api.profile import ProfileOptions, measured
 from ivanov.report import with_table
 
 LAYER = "ivanov"

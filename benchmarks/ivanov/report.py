@@ -9,10 +9,10 @@ from typing import Any
 from archcli.arith import to_bytes
 from archcli.graph import OpClass
 from archcli.measure.passes import Pass
-from archcli.measure.profile.fold import Bound, bound
 from archcli.measure.report import Column, Report, Table
-from archcli.recording.classes import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED, label_of
-from archcli.recording.recording import Recording
+from archcli.wings.running.profile.fold import Bound, bound
+from archcli.wings.running.recording.classes import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED, label_of
+from archcli.wings.running.recording.recording import Recording
 from ivanov.counting import (
     OUTSIDE,
     CountedOperator,

@@ -5,8 +5,8 @@ import random
 import pytest
 
 import archcli
-from archcli.load.devices.engines import engines, load_engine
 from archcli.load.presets import presets
+from archcli.wings.serving.devices.engines import engines, load_engine
 from combinations.asked import CACHES, FORMATS
 
 DEVICES = ("rtx-4090", "rtx-3090", "l4", "h100-sxm", "b200-sxm", "2xh100-sxm")

@@ -7,9 +7,9 @@ import pytest
 
 import archcli
 from archcli.errors import ArchError
-from archcli.load.devices.datasheet import devices
-from archcli.load.devices.engines import engines, load_engine
 from archcli.load.presets import preset_records
+from archcli.wings.serving.devices.datasheet import devices
+from archcli.wings.serving.devices.engines import engines, load_engine
 from combinations.asked import CACHES, FORMATS
 
 ENGINES = {name: load_engine(name) for name in engines() if name != "none"}

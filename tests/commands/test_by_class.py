@@ -187,7 +187,8 @@ def test_commands_that_need_a_description(command, run, config):
 
 def test_without_transformers_it_says_what_to_install(run, config, monkeypatch):
     monkeypatch.setattr(
-        "archcli.api.by_class.find_spec", lambda name: None if name == "transformers" else find_spec(name)
+        "archcli.wings.running.api.by_class.find_spec",
+        lambda name: None if name == "transformers" else find_spec(name),
     )
     code, _, errors = run("params", config(TINY_CVT))
     assert code == 2

@@ -11,8 +11,8 @@ import pytest
 
 from archcli.cli import main
 from archcli.commands.line import completion
-from archcli.load.devices.datasheet import devices
 from archcli.rules import all_rules
+from archcli.wings.serving.devices.datasheet import devices
 from table import every_row
 
 PRESETS = Path(__file__).parents[2] / "presets"

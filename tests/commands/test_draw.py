@@ -9,11 +9,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import archcli
-from archcli.api.draw import MOST_MODELS
 from archcli.errors import ArchError
-from archcli.render.picture import files
-from archcli.render.picture.architecture.plain.lines import ASCII, BLOCKS, bar, fitted, signs_for
 from archcli.render.screen import cell_width
+from archcli.wings.drawing.api.draw import MOST_MODELS
+from archcli.wings.drawing.picture import files
+from archcli.wings.drawing.picture.architecture.plain.lines import ASCII, BLOCKS, bar, fitted, signs_for
 from table import every_row
 
 PROFILE = Path(__file__).parents[2] / "docs" / "pictures" / "profile.json"

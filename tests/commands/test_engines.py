@@ -5,7 +5,7 @@ import json
 import pytest
 
 import archcli
-from archcli.load.devices.engines import NEAREST, RUN_BY, engine_named, engines
+from archcli.wings.serving.devices.engines import NEAREST, RUN_BY, engine_named, engines
 from table import every_row
 
 

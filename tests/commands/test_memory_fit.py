@@ -189,7 +189,7 @@ def test_an_interrupt_while_fitting_ends_with_a_line(cli, monkeypatch):
     def interrupted(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("archcli.measure.memory.answers.fit.fit", interrupted)
+    monkeypatch.setattr("archcli.wings.serving.memory.answers.fit.fit", interrupted)
     done = cli("memory", "gpt2", "--memory", "8GiB", "--fit", "batch")
     assert done.code == 130
     assert "Traceback" not in done.err

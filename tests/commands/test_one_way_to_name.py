@@ -4,8 +4,8 @@ import pytest
 
 import archcli
 from archcli.errors import ArchError
-from archcli.load.devices.budget import device_note, read_budget
 from archcli.load.source import load
+from archcli.wings.serving.devices.budget import device_note, read_budget
 from table import every_row
 
 # of forums: what is listed under a name that several devices have, and what is not listed at all

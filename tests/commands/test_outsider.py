@@ -17,7 +17,7 @@ import pytest
 import outsider_ssd
 from archcli.load.source import load
 from archcli.measure.passes import forward_pass, prefill_pass
-from archcli.measure.symbolic.formula import formula
+from archcli.wings.shapes.symbolic.formula import formula
 from distribution import forget_outsiders, installed
 from edits.kinds import SOFTMAX
 
@@ -207,7 +207,7 @@ def test_its_operations_are_timed(cli, hybrid):
 @pytest.mark.torch
 def test_its_training_keeps_what_torch_saves(hybrid):
     """Its operations state nothing of it: what they keep is read off their run."""
-    from archcli.runtime.memory.models import WitnessSetting
+    from archcli.wings.running.runtime.memory.models import WitnessSetting
     from kept_compared import differences
 
     model = load(str(hybrid), ["n_layers=4"]).model

@@ -6,14 +6,14 @@ import pytest
 
 import archcli
 from archcli.errors import ArchError
-from archcli.measure.predict.prediction import (
+from archcli.wings.running.recording.operations import JOIN
+from archcli.wings.serving.predict.prediction import (
     OF_EXPERTS,
     OF_LOOPS,
     OF_RECOMPUTED,
     OF_SCANS,
     OF_SINGLE_KERNELS,
 )
-from archcli.recording.operations import JOIN
 
 ASKED = ("predict", "gpt2", "--device", "h100-sxm", "-s", "64")
 

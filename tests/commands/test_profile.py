@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from archcli.recording.recording import GpuPasses
-from archcli.runtime.profile import record as profile
+from archcli.wings.running.recording.recording import GpuPasses
+from archcli.wings.running.runtime.profile import record as profile
 
 BERT = """
 kind: encoder

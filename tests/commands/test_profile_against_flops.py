@@ -6,8 +6,8 @@ Of the mask exactly, and of what ran, masked scores too.
 import pytest
 
 from archcli.measure.flops import count_flops
-from archcli.measure.profile.reports.one import profile_of
 from archcli.ops import Linear
+from archcli.wings.running.profile.reports.one import profile_of
 from recordings import MODELS, PHASES, RUNS, profiled, question
 
 

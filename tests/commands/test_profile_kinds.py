@@ -11,12 +11,12 @@ import pytest
 
 from archcli.load.source import load
 from archcli.measure.flops import count_flops
-from archcli.measure.profile.extrapolate.kinds import cut
 from archcli.modules.spec.request import Request
-from archcli.runtime.profile import record as profile
-from archcli.runtime.profile import work as profile_work
+from archcli.wings.running.profile.extrapolate.kinds import cut
+from archcli.wings.running.runtime.profile import record as profile
+from archcli.wings.running.runtime.profile import work as profile_work
 
-checks = import_module("archcli.api.profiling.settings")
+checks = import_module("archcli.wings.running.api.profiling.settings")
 EIGHT = Request(seq_len=8)
 TINY = """
 name: tiny
@@ -83,7 +83,7 @@ def test_a_model_that_fits_is_measured_itself(profiled, monkeypatch):
 
 @pytest.mark.long
 def test_a_model_that_does_not_fit_is_measured_by_kinds(profiled, monkeypatch):
-    monkeypatch.setattr("archcli.measure.memory.timed_run.TORCH_BYTES", 0)
+    monkeypatch.setattr("archcli.wings.serving.memory.timed_run.TORCH_BYTES", 0)
     with_memory(monkeypatch, 200 / 2**20)
     code, out, err = profiled()
     found = json.loads(out)

@@ -16,7 +16,7 @@ from tiny_model import TINY
 
 pytestmark = pytest.mark.torch
 
-processes = import_module("archcli.commands.profile.processes")
+processes = import_module("archcli.wings.running.commands.profile.processes")
 SHORT = ("-s", 8, "--pairs", 1, "--threads", 1, "--no-ceilings")
 
 

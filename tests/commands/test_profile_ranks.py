@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import pytest
 
-from archcli.api.profiling import rank as rank_of_plan
 from archcli.load.source import load_given
-from archcli.measure.memory.shares import sharded_memory
 from archcli.measure.passes import train_pass
+from archcli.wings.running.api.profiling import rank as rank_of_plan
+from archcli.wings.serving.memory.shares import sharded_memory
 
 LAYERS = {
     "norm": "rmsnorm",
@@ -128,7 +128,7 @@ def test_replicas_share_a_batch(cli, tiny, ranked):
 def test_memory_is_that_of_all_ranks(cli, tiny, ranked, monkeypatch):
     from importlib import import_module
 
-    ranks = import_module("archcli.api.profiling.ranks")
+    ranks = import_module("archcli.wings.running.api.profiling.ranks")
     monkeypatch.setattr(ranks, "available_memory", lambda: 500 << 20)  # of which torch takes 400 a process
     ranked(0, 2)
     done = cli("profile", tiny, "--tp", 2)

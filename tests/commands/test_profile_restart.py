@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-restart = import_module("archcli.commands.profile.processes")
+restart = import_module("archcli.wings.running.commands.profile.processes")
 
 BEYOND = "embedding.positions has 1024 positions, and 1025 tokens are asked for"
 WAYS = {"allocator": (), "processes": ("--repeat-process", "2")}

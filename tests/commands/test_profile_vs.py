@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 import pytest
 
-from archcli.api.profiling.vs_changes import split
-from archcli.measure.profile.reports.versus import versus
+from archcli.wings.running.api.profiling.vs_changes import split
+from archcli.wings.running.profile.reports.versus import versus
 
 pytestmark = pytest.mark.torch
 
@@ -32,7 +32,7 @@ def test_a_comparison_is_not_written_into(cli, llama, monkeypatch):
         report = versus(*args)
         return replace(report, totals=MappingProxyType(report.totals))
 
-    monkeypatch.setattr("archcli.api.profiling.versus.versus", frozen)
+    monkeypatch.setattr("archcli.wings.running.api.profiling.versus.versus", frozen)
     found = profiled(cli, llama, "--vs", "d_ff=40")
     # weights and caches of both variants are in memory at once
     assert (

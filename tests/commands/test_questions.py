@@ -7,22 +7,22 @@ from inspect import signature
 import pytest
 
 import archcli
-from archcli.api.asking.module_options import ModuleOptions
-from archcli.api.asking.plan_options import PlanOptions
 from archcli.api.asking.question import part
 from archcli.api.check import CheckOptions
 from archcli.api.compare import CompareOptions
-from archcli.api.memory import MemoryOptions
-from archcli.api.predict import PredictOptions
-from archcli.api.scale import ScaleOptions
 from archcli.api.survey import SurveyOptions
-from archcli.api.sweep_question import SweepOptions
 from archcli.commands.line.names import COMMANDS
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.answers.question import DEFAULT_NEW, PredictSettings
-from archcli.measure.scale.solve import ScaleSettings
 from archcli.modules.spec.values import bare, hints
+from archcli.wings.running.api.module_options import ModuleOptions
+from archcli.wings.serving.api.memory import MemoryOptions
+from archcli.wings.serving.api.plan_options import PlanOptions
+from archcli.wings.serving.api.predict import PredictOptions
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.predict.answers.question import DEFAULT_NEW, PredictSettings
+from archcli.wings.shapes.api.scale import ScaleOptions
+from archcli.wings.shapes.api.sweep_question import SweepOptions
+from archcli.wings.shapes.scale.solve import ScaleSettings
 from table import every_row
 
 FUNCTIONS = {"list": "presets", "rules": "design_rules", "rule": "design_rules", "schema": "yaml_schema"}

@@ -8,9 +8,9 @@ import pytest
 
 import archcli
 from archcli.api.asking.subject import subject
-from archcli.api.scale import ScaleOptions, scaled
 from archcli.errors import ArchError
-from archcli.measure.scale.laws import LAWS
+from archcli.wings.shapes.api.scale import ScaleOptions, scaled
+from archcli.wings.shapes.scale.laws import LAWS
 from covering import COVERING
 from table import every_row
 

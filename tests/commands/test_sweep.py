@@ -10,10 +10,10 @@ from itertools import product
 import pytest
 
 import archcli
-from archcli.api import sweep_question
-from archcli.api.sweep_question import SLOW
 from archcli.rules.base import Case, Severity
 from archcli.rules.lint import Selection, lint
+from archcli.wings.shapes.api import sweep_question
+from archcli.wings.shapes.api.sweep_question import SLOW
 
 TRUE = {"d_model": 4096, "n_layers": 32, "n_kv_heads": 8, "d_ff": 14336, "vocab_size": 128256}
 
@@ -306,9 +306,9 @@ def test_in_python_as_on_the_command_line(cli, llama):
 
 
 def test_very_many_candidates_are_announced(cli, llama, monkeypatch):
-    monkeypatch.setattr("archcli.commands.sweep.MANY", 99)
+    monkeypatch.setattr("archcli.wings.shapes.commands.sweep.MANY", 99)
     line = ("sweep", str(llama), "--vary", "vocab_size=1000:1099")
     assert "100 candidates" in (err := cli(*line).err)
     assert "Ctrl-C stops and shows the best so far" in err
-    monkeypatch.setattr("archcli.commands.sweep.MANY", 100)
+    monkeypatch.setattr("archcli.wings.shapes.commands.sweep.MANY", 100)
     assert cli(*line).err == ""

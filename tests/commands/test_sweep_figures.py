@@ -8,7 +8,7 @@ import pytest
 
 import archcli
 from archcli.load.presets import presets_index
-from archcli.measure.symbolic.symbols import fields_named, sizes
+from archcli.wings.shapes.symbolic.symbols import fields_named, sizes
 from covering import COVERING
 
 CONTEXT, TOKENS, NEW = 5000, 37, 11

@@ -8,7 +8,7 @@ import socket
 import pytest
 import transformers
 
-from archcli.runtime.weights.transformers import CLOSED, transformers_class, without_loaders
+from archcli.wings.running.runtime.weights.transformers import CLOSED, transformers_class, without_loaders
 from parity.families import FAMILIES
 
 KERNEL = "evil/kernel"

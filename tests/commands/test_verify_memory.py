@@ -46,7 +46,7 @@ def test_a_row_that_differs_ends_with_1_and_is_named(cli, monkeypatch):
 
 @pytest.mark.long
 def test_a_peak_off_by_more_than_the_bound_differs(cli, monkeypatch):
-    monkeypatch.setattr("archcli.runtime.verify.memory.TRAINING_BOUND", -1)
+    monkeypatch.setattr("archcli.wings.running.runtime.verify.memory.TRAINING_BOUND", -1)
     done = cli("verify", *SMALL)
     assert done.code == 1
     assert any("✗" in line and "training step" in line for line in done.out.splitlines())

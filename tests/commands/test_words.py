@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from archcli.cli import main
-from archcli.commands.line.ask import ELSEWHERE, ask, run_line
 from archcli.commands.line.names import COMMANDS
 from archcli.commands.line.values import reader
 from archcli.commands.line.words import parameters_of
 from archcli.errors import ArchError
+from archcli.wings.doors.commands.ask import ELSEWHERE, ask, run_line
 from checking import BROKEN
 from command_lines import ANSWERED, LEFT_OUT, REFUSED
 from printed import caught
@@ -145,7 +145,7 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 import json
-from archcli.commands.line.ask import ask
+from archcli.wings.doors.commands.ask import ask
 from archcli.errors import ArchError
 
 answers = []

@@ -10,9 +10,9 @@ from typing import Literal, get_args, get_origin
 import pytest
 
 from archcli.cli import main
-from archcli.commands.line.ask import ELSEWHERE, run_line
 from archcli.commands.line.names import COMMANDS
 from archcli.commands.line.words import parameters_of
+from archcli.wings.doors.commands.ask import ELSEWHERE, run_line
 from printed import caught
 from tiny_model import TINY
 

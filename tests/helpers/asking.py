@@ -1,7 +1,7 @@
 """Asking all references about a model, as `archcli verify` does."""
 
 from archcli.measure.passes import decode_pass, forward_pass, prefill_pass, train_pass
-from archcli.runtime.verify.verify import CountedPasses, verify
+from archcli.wings.running.runtime.verify.verify import CountedPasses, verify
 
 
 def ask(spec, batch_size=2, seq_len=5, source_len=7):

@@ -9,7 +9,7 @@ import anyio
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from archcli.commands.mcp.server import server_of
+from archcli.wings.doors.commands.mcp.server import server_of
 
 ROOT = Path(__file__).parents[2]
 COMMAND = ("-m", "archcli", "mcp")

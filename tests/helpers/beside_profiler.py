@@ -15,9 +15,9 @@ from pathlib import Path
 
 import torch
 
-from archcli.recording.program import Watching
-from archcli.recording.walk import operation
-from archcli.runtime.program.watch import Watch
+from archcli.wings.running.recording.program import Watching
+from archcli.wings.running.recording.walk import operation
+from archcli.wings.running.runtime.program.watch import Watch
 
 
 def above(event):

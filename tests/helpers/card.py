@@ -49,5 +49,7 @@ class Card:
 
     def instead_of_time(self, monkeypatch):
         """Let the host's clock be this one's."""
-        monkeypatch.setattr("archcli.runtime.profile.clock.time.perf_counter", lambda: self.host / 1e9)
+        monkeypatch.setattr(
+            "archcli.wings.running.runtime.profile.clock.time.perf_counter", lambda: self.host / 1e9
+        )
         return self

@@ -14,12 +14,12 @@ from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
 from archcli.measure.survey.show import list_rows
-from archcli.measure.symbolic.closed.addresses import CACHE_DTYPES
-from archcli.measure.symbolic.closed.conditions import conditions, settable
-from archcli.measure.symbolic.closed.forms import closed_forms
-from archcli.measure.symbolic.closed.free import free_model
-from archcli.measure.symbolic.closed.javascript import condition, script
 from archcli.modules.spec.request import Request
+from archcli.wings.shapes.symbolic.closed.addresses import CACHE_DTYPES
+from archcli.wings.shapes.symbolic.closed.conditions import conditions, settable
+from archcli.wings.shapes.symbolic.closed.forms import closed_forms
+from archcli.wings.shapes.symbolic.closed.free import free_model
+from archcli.wings.shapes.symbolic.closed.javascript import condition, script
 
 RUNTIME = Path(archcli.__file__).parent / "render" / "report" / "bigint.js"
 COMMANDS = {"params", "flops", "decode", "kvcache", "show"}

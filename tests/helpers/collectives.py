@@ -15,10 +15,10 @@ from torch.distributed.tensor.parallel import (
 )
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from archcli.measure.memory.training.losses import recomputed
-from archcli.runtime.memory.models import recompute_nodes
-from archcli.runtime.memory.shards import fake_rank, shard_layers
-from archcli.runtime.model.build import build_model
+from archcli.wings.running.runtime.memory.models import recompute_nodes
+from archcli.wings.running.runtime.memory.shards import fake_rank, shard_layers
+from archcli.wings.running.runtime.model.build import build_model
+from archcli.wings.serving.memory.training.losses import recomputed
 
 NAMES = {
     "all_reduce": ("all_reduce", 0),

@@ -1,15 +1,15 @@
 """Tables of pages that are made from devices/*.yaml and from the code of predictions."""
 
 import archcli
-from archcli.load.devices.datasheet import devices, load_datasheet
-from archcli.load.devices.efficiency import GROUPS, ORIGIN
-from archcli.load.devices.engines import engines, load_engine
-from archcli.measure.predict.communication.collective import DEVICES_PER_NODE
-from archcli.measure.predict.communication.exchanges import BUCKET_BYTES
-from archcli.measure.predict.constants import SMALL_BYTES
-from archcli.measure.predict.live import LiveServer
-from archcli.measure.predict.rank.kernels import LOSS_PASSES
-from archcli.measure.predict.serving import MOST_HALVINGS, OFF_THE_CHORD
+from archcli.wings.serving.devices.datasheet import devices, load_datasheet
+from archcli.wings.serving.devices.efficiency import GROUPS, ORIGIN
+from archcli.wings.serving.devices.engines import engines, load_engine
+from archcli.wings.serving.predict.communication.collective import DEVICES_PER_NODE
+from archcli.wings.serving.predict.communication.exchanges import BUCKET_BYTES
+from archcli.wings.serving.predict.constants import SMALL_BYTES
+from archcli.wings.serving.predict.live import LiveServer
+from archcli.wings.serving.predict.rank.kernels import LOSS_PASSES
+from archcli.wings.serving.predict.serving import MOST_HALVINGS, OFF_THE_CHORD
 from engine_passes import engine_pass_table
 from engine_tables import GENERATORS as OF_ENGINES
 from engine_tables import table

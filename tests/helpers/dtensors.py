@@ -5,8 +5,8 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
-from archcli.runtime.memory.shards import fake_rank
-from archcli.runtime.model.build import build_model
+from archcli.wings.running.runtime.memory.shards import fake_rank
+from archcli.wings.running.runtime.model.build import build_model
 
 COLUMN = {"q_proj", "k_proj", "v_proj", "q_b_proj", "kv_b_proj", "gate_proj", "up_proj", "lm_head"}
 """Projections whose outputs are split, as in Megatron-LM, arXiv:1909.08053 section 3."""

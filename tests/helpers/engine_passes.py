@@ -4,10 +4,10 @@ A line's result is rounded to six digits, and later lines go on with what is sho
 """
 
 import archcli
-from archcli.load.devices.datasheet import load_datasheet
-from archcli.load.devices.engines import load_engine, load_kernels
-from archcli.measure.predict.engine_kernels.attention import DecodeConstants, PrefillConstants
-from archcli.measure.predict.engine_kernels.experts import ExpertsConstants
+from archcli.wings.serving.devices.datasheet import load_datasheet
+from archcli.wings.serving.devices.engines import load_engine, load_kernels
+from archcli.wings.serving.predict.engine_kernels.attention import DecodeConstants, PrefillConstants
+from archcli.wings.serving.predict.engine_kernels.experts import ExpertsConstants
 from engine_tables import h100, table
 from worked import value_of
 

@@ -1,11 +1,11 @@
 """Tables of docs/engines.md that are made from engines/*.yaml: errors, and a call of each operation."""
 
 from archcli.arith import touched
-from archcli.load.devices.datasheet import load_datasheet
-from archcli.load.devices.engines import load_kernels, load_speeds, measured_engines
-from archcli.measure.predict.engine_kernels import attention, delta_net, exchange, experts, latent
-from archcli.measure.predict.engine_kernels.choice import PROCESSORS, entry_for
-from archcli.measure.predict.engine_kernels.terms import KernelDevice
+from archcli.wings.serving.devices.datasheet import load_datasheet
+from archcli.wings.serving.devices.engines import load_kernels, load_speeds, measured_engines
+from archcli.wings.serving.predict.engine_kernels import attention, delta_net, exchange, experts, latent
+from archcli.wings.serving.predict.engine_kernels.choice import PROCESSORS, entry_for
+from archcli.wings.serving.predict.engine_kernels.terms import KernelDevice
 
 RIGHT = "---:"
 HEADS = "32 query heads, 8 key heads of 128"

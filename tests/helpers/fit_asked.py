@@ -5,8 +5,8 @@ from functools import cache
 from random import Random
 
 import archcli
-from archcli.api.asking.engine import engine_of
-from archcli.load.devices.datasheet import devices, load_datasheet
+from archcli.wings.serving.api.engine import engine_of
+from archcli.wings.serving.devices.datasheet import devices, load_datasheet
 
 COUNTS = ("", "", "", "2x", "4x")
 CONTEXTS = (512, 3000, 8192, 16_384, 65_536)

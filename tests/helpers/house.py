@@ -27,7 +27,7 @@ STOREYS = (
     ("modules",),
     ("ops",),
     ("graph",),
-    ("arith", "units", "errors", "lazy"),
+    ("arith", "units", "errors", "lazy", "wings"),
 )
 RANK = {room: rank for rank, rooms in enumerate(STOREYS) for room in rooms}
 GROUND = RANK["errors"]
@@ -62,9 +62,17 @@ DOORS = {
     "huggingface_hub": {"load"},
 }
 READERS, WRITERS = {"load"}, {"render"}
-SYSTEM = {"archcli.recording.machine"}  # reads /proc and /sys, which the kernel writes
+SYSTEM = {"archcli.wings.running.recording.machine"}  # reads /proc and /sys, which the kernel writes
 READING = {"read_text", "read_bytes", "urlopen", "fdopen"}
 WRITING = {"write_text", "write_bytes", "mkdir", "makedirs", "unlink", "rmtree", "touch"}
+
+WINGS = "archcli.wings"
+ROOMS_OF_WINGS = {
+    **dict.fromkeys(("devices", "huggingface"), "load"),
+    **dict.fromkeys(("anatomy", "memory", "predict", "profile", "scale", "symbolic"), "measure"),
+    **dict.fromkeys(("picture", "pictures", "report"), "render"),
+}
+"""Folders of wings that have another name than the room of the core whose rules they keep."""
 
 House = dict[str, ast.Module]
 
@@ -83,8 +91,21 @@ class Import(NamedTuple):
 
 
 def room(module: str) -> str:
-    """The folder or file right below the package, `ops` of archcli.ops.dense; of the package empty."""
-    return [*module.split("."), ""][1]
+    """The folder or file right below the package, `ops` of archcli.ops.dense; of the package empty.
+
+    A wing has the rooms of the core: `commands` of archcli.wings.serving.commands.fit.
+    """
+    return [*as_in_the_core(module).split("."), ""][1]
+
+
+def as_in_the_core(module: str) -> str:
+    """A wing's module as if its rooms stood in the core: archcli.commands.fit."""
+    if not module.startswith(f"{WINGS}."):
+        return module
+    package, _, _, *steps = module.split(".")
+    if steps and steps[0] in ROOMS_OF_WINGS:
+        steps.insert(0, ROOMS_OF_WINGS[steps[0]])
+    return ".".join([package, *steps])
 
 
 def imports(house: House) -> list[Import]:
@@ -165,8 +186,8 @@ def sideways(house: House) -> list[str]:
     """
     offences = []
     for one in imports(house):
-        parent, _, file = one.source.rpartition(".")
-        apart, _, other = one.target.rpartition(".")
+        parent, _, file = as_in_the_core(one.source).rpartition(".")
+        apart, _, other = as_in_the_core(one.target).rpartition(".")
         if (
             not one.typing
             and parent == apart in APART
@@ -231,7 +252,7 @@ def circles(house: House) -> list[str]:
 
 BOTH_WAYS = {
     # an engine says how it stores a cache, and memory holds it
-    frozenset({"archcli.measure.kvcache", "archcli.measure.memory"}),
+    frozenset({"archcli.measure.kvcache", "archcli.wings.serving.memory"}),
     # a family has names of weights, and those of towers go by its rows
     frozenset({"archcli.load.huggingface.family", "archcli.load.huggingface.weights"}),
 }

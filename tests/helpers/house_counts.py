@@ -42,7 +42,7 @@ def crowded(parsed):
     return [
         f"{folder} has {size} files and packages"
         for folder, size in sorted(sizes.items())
-        if not folder.startswith(LIBRARIES)
+        if not house.as_in_the_core(folder).startswith(LIBRARIES)
         and size > (MOST_AT_THE_TOP if folder == "archcli" else MOST_IN_A_FOLDER)
     ]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from archcli.load.source import load
 from archcli.measure.passes import train_pass
-from archcli.measure.profile.reports.one import profile_of
-from archcli.recording.operations import ExecutedOp, OpTime
-from archcli.recording.recording import Recording
+from archcli.wings.running.profile.reports.one import profile_of
+from archcli.wings.running.recording.operations import ExecutedOp, OpTime
+from archcli.wings.running.recording.recording import Recording
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))

@@ -6,11 +6,11 @@ import re
 from collections import Counter
 
 from archcli.graph.kept import Execution
-from archcli.measure.memory.traced import trace_memory
 from archcli.modules import Model
 from archcli.modules.spec.request import Request
-from archcli.runtime.memory.kept import kept_of_model
-from archcli.runtime.memory.models import WitnessSetting
+from archcli.wings.running.runtime.memory.kept import kept_of_model
+from archcli.wings.running.runtime.memory.models import WitnessSetting
+from archcli.wings.serving.memory.traced import trace_memory
 
 WIDTHS = {"bf16": 2, "fp32": 4}
 

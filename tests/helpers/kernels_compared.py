@@ -11,11 +11,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from archcli.graph.kept import Execution
-from archcli.launches.trace import trace_kernels
-from archcli.recording.walk import operation
-from archcli.runtime.memory.models import WitnessSetting, inputs_of, prepared
-from archcli.runtime.model.op_log import op_log
-from archcli.runtime.profile.census import is_view
+from archcli.wings.running.recording.walk import operation
+from archcli.wings.running.runtime.memory.models import WitnessSetting, inputs_of, prepared
+from archcli.wings.running.runtime.model.op_log import op_log
+from archcli.wings.running.runtime.profile.census import is_view
+from archcli.wings.serving.launches.trace import trace_kernels
 
 NO_KERNELS = {
     "_local_scalar_dense",

@@ -13,15 +13,26 @@ from own_source import ROOT, module_name
 HF = "archcli.load.huggingface"
 """The package that has functions and constants, too."""
 PACKAGES = {
-    "archcli.modules": ["modules/**/*.py"],
-    "archcli.ops": ["ops/**/*.py"],
-    HF: [f"load/huggingface/{name}.py" for name in ("parts/*", "config*", "family", "weights/[mn]a*")],
+    "archcli.modules": ["**/*.py"],
+    "archcli.ops": ["**/*.py"],
+    HF: ["parts/*.py", "config*.py", "family.py", "weights/[mn]a*.py", "processing.py"],
 }
-"""By package, the files of `archcli/` whose names it has."""
+"""By package, the files in its folder, and in the rooms of wings that add to it, whose names it has."""
 STUB = '''"""What `{package}` has, for type checkers and editors; made with listing.json."""
 
 {imports}
 '''
+
+
+def homes(package):
+    """A package of the core, and the rooms of wings that add to it: wings.media.ops to archcli.ops."""
+    room = package.rpartition(".")[2]
+    wings = sorted(path.name for path in (ROOT / "archcli/wings").iterdir() if (path / room).is_dir())
+    return [package, *(f"archcli.wings.{wing}.{room}" for wing in wings)]
+
+
+HOMES = {home: package for package in PACKAGES for home in homes(package)}
+"""The package of the core that the names of a folder belong to."""
 
 
 def folder(package):
@@ -30,17 +41,11 @@ def folder(package):
 
 
 @cache
-def files(package):
-    """The parsed files whose names a package has, by their dotted names."""
-    paths = sorted(
-        {
-            path
-            for pattern in PACKAGES[package]
-            for path in (ROOT / "archcli").glob(pattern)
-            if path.stem != "__init__"
-        }
-    )
-    return {module_name(path): ast.parse(path.read_text()) for path in paths}
+def files(home):
+    """The parsed files whose names a folder has, by their dotted names."""
+    patterns = PACKAGES[HOMES[home]]
+    paths = sorted({path for pattern in patterns for path in folder(home).glob(pattern)})
+    return {module_name(path): ast.parse(path.read_text()) for path in paths if path.stem != "__init__"}
 
 
 def exported(package, tree):
@@ -63,31 +68,36 @@ def assigned(node):
     return [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
 
 
-def names(package):
-    """The public names of a package by file; files without any are left out."""
-    found = {
-        f".{name.removeprefix(f'{package}.')}" if name.startswith(package) else name: exported(package, tree)
-        for name, tree in files(package).items()
+def names(home):
+    """The public names of a folder by file; files without any are left out."""
+    by_file = {
+        f".{name.removeprefix(f'{home}.')}": exported(HOMES[home], tree) for name, tree in files(home).items()
     }
-    return {file: some for file, some in found.items() if some}
+    return {file: some for file, some in by_file.items() if some}
 
 
-def kinds(package, before):
-    """The class of each kind by family: those of `before` in its order, then the new ones."""
-    classes = {
+@cache
+def classes(home):
+    """The classes of a folder by name."""
+    return {
         node.name: node
-        for tree in files(package).values()
+        for tree in files(home).values()
         for node in tree.body
         if isinstance(node, ast.ClassDef)
     }
-    found = {}
-    for name, node in classes.items():
-        kind, of = constants(node).get("kind"), family(node, classes)
+
+
+def kinds(home, before):
+    """The class of each kind by family: those of `before` in its order, then the new ones."""
+    everywhere = {name: node for each in homes(HOMES[home]) for name, node in classes(each).items()}
+    by_family = {}
+    for name, node in classes(home).items():
+        kind, of = constants(node).get("kind"), family(node, everywhere)
         if kind and of:
-            found.setdefault(of, {})[kind] = name
+            by_family.setdefault(of, {})[kind] = name
     return {
-        key: dict(sorted(found[key].items(), key=lambda item: place(before.get(key, {}), item[0])))
-        for key in sorted(found, key=lambda item: place(before, item))
+        key: dict(sorted(by_family[key].items(), key=lambda item: place(before.get(key, {}), item[0])))
+        for key in sorted(by_family, key=lambda item: place(before, item))
     }
 
 
@@ -119,29 +129,30 @@ def stated(package):
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def listing(package):
-    """What listing.json should say."""
-    found = kinds(package, stated(package).get("kinds", {}))
-    return {"names": names(package), **({"kinds": found} if found else {})}
+def listing(home):
+    """What listing.json of a folder should say."""
+    by_family = kinds(home, stated(home).get("kinds", {}))
+    return {"names": names(home), **({"kinds": by_family} if by_family else {})}
 
 
 def stub(package):
-    """The text of __init__.pyi."""
+    """The text of __init__.pyi of a package of the core, with the names that wings add."""
     lines = [
-        f"from {package + file if file.startswith('.') else file} import "
-        f"{', '.join(f'{name} as {name}' for name in some)}"
-        for file, some in names(package).items()
+        f"from {home}{file} import {', '.join(f'{name} as {name}' for name in some)}"
+        for home in homes(package)
+        for file, some in names(home).items()
     ]
     return STUB.format(package=package, imports="\n".join(lines))
 
 
-def write(package):
-    """Write both files, an entry a line."""
+def write(home):
+    """Write listing.json of a folder, an entry a line; and of a package of the core its __init__.pyi."""
     parts = [
         f'"{part}": {{\n'
         + ",\n".join(f"{json.dumps(key)}: {json.dumps(entry)}" for key, entry in entries.items())
         + "\n}"
-        for part, entries in listing(package).items()
+        for part, entries in listing(home).items()
     ]
-    (folder(package) / "listing.json").write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
-    (folder(package) / "__init__.pyi").write_text(stub(package), encoding="utf-8")
+    (folder(home) / "listing.json").write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
+    if home in PACKAGES:
+        (folder(home) / "__init__.pyi").write_text(stub(home), encoding="utf-8")

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from archcli.load.devices.budget import Budget, read_budget
+from archcli.wings.serving.devices.budget import Budget, read_budget
 
 FOLDER = Path(__file__).parents[1] / "measure" / "memory" / "published"
 ZERO = {"FULL_SHARD": 3, "SHARD_GRAD_OP": 2}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from archcli.measure.memory.inference import inference_pass
-from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.traced import highest
-from archcli.measure.memory.training.losses import recomputed
-from archcli.measure.memory.training.step import training_step
 from archcli.modules import Model
 from archcli.modules.spec.request import Request
-from archcli.runtime.memory.models import WitnessSetting
-from archcli.runtime.memory.peak import inference_peak, training_step_peak
+from archcli.wings.running.runtime.memory.models import WitnessSetting
+from archcli.wings.running.runtime.memory.peak import inference_peak, training_step_peak
+from archcli.wings.serving.memory.inference import inference_pass
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.memory.traced import highest
+from archcli.wings.serving.memory.training.losses import recomputed
+from archcli.wings.serving.memory.training.step import training_step
 
 
 def settings_of(phase: str, batch: int, seq: int, setting: WitnessSetting, **settings) -> MemorySettings:

@@ -21,10 +21,10 @@ from archcli.modules import (
 )
 from archcli.modules.recurrent.gated_norm import GatedRMSNorm
 from archcli.modules.spec.request import Request
-from archcli.runtime.profile.work import BuildSettings
-from archcli.runtime.ranks.group import joined
-from archcli.runtime.ranks.record import record_rank
-from archcli.runtime.ranks.work import prepare_rank
+from archcli.wings.running.runtime.profile.work import BuildSettings
+from archcli.wings.running.runtime.ranks.group import joined
+from archcli.wings.running.runtime.ranks.record import record_rank
+from archcli.wings.running.runtime.ranks.work import prepare_rank
 from small import NORM, attention, decoder, layer
 
 

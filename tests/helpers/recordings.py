@@ -30,8 +30,8 @@ from archcli.modules import (
     Swish,
 )
 from archcli.modules.spec.request import Request
-from archcli.runtime.profile.record import record
-from archcli.runtime.profile.work import BuildSettings, prepare
+from archcli.wings.running.runtime.profile.record import record
+from archcli.wings.running.runtime.profile.work import BuildSettings, prepare
 from sources import OTHERS
 
 LAYER, RMS, ROPE = LayerNorm(), RMSNorm(), Rope()

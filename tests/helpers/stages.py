@@ -33,7 +33,9 @@ def needs_torch(path):
         file = waiting.pop()
         names = () if file in seen else top_level_imports(file)
         seen.add(file)
-        if any(name.split(".")[0] in TORCH or name.startswith("archcli.runtime") for name in names):
+        if any(
+            name.split(".")[0] in TORCH or name.startswith("archcli.wings.running.runtime") for name in names
+        ):
             return True
         waiting += [helper for name in names for helper in helpers(name)]
     return False

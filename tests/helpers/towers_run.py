@@ -13,12 +13,12 @@ from torch.utils._pytree import tree_leaves
 from archcli.graph import Tensor
 from archcli.modules import Tower
 from archcli.modules.spec.request import Request
-from archcli.runtime.dtypes import DTYPES, default_dtype
-from archcli.runtime.memory.models import WitnessSetting, inputs_of, replace_tensors
-from archcli.runtime.memory.peak import LiveStorages
-from archcli.runtime.memory.storages import address
-from archcli.runtime.model.build import BuildTape, LanguageModel, empty_inputs
-from archcli.runtime.model.node import EAGER, FUSED
+from archcli.wings.running.runtime.dtypes import DTYPES, default_dtype
+from archcli.wings.running.runtime.memory.models import WitnessSetting, inputs_of, replace_tensors
+from archcli.wings.running.runtime.memory.peak import LiveStorages
+from archcli.wings.running.runtime.memory.storages import address
+from archcli.wings.running.runtime.model.build import BuildTape, LanguageModel, empty_inputs
+from archcli.wings.running.runtime.model.node import EAGER, FUSED
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from archcli.modules import (
     SquaredReLU,
     Swish,
 )
-from archcli.runtime.model.build import build_model
+from archcli.wings.running.runtime.model.build import build_model
 
 D, V = 16, 29
 RMS, LN, GEMMA = RMSNorm(), LayerNorm(), RMSNorm(offset=1)

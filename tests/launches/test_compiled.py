@@ -10,11 +10,11 @@ import sys
 import pytest
 
 from archcli.graph.kept import Execution
-from archcli.launches.compiled import compiled_kernels
-from archcli.launches.trace import trace_kernels
 from archcli.load.source import load
 from archcli.modules.spec.request import Request
-from archcli.recording.operations import JOIN
+from archcli.wings.running.recording.operations import JOIN
+from archcli.wings.serving.launches.compiled import compiled_kernels
+from archcli.wings.serving.launches.trace import trace_kernels
 from small import decoder
 
 CPU = Execution("cpu", True, 4)

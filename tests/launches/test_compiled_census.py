@@ -5,14 +5,14 @@ from collections import Counter
 import pytest
 
 from archcli.graph.kept import Execution
-from archcli.launches.compiled import compiled_kernels
 from archcli.load.source import load
 from archcli.modules import substitute
 from archcli.modules.spec.base import settings
 from archcli.modules.spec.request import Request
-from archcli.runtime.profile.census import take_census
-from archcli.runtime.profile.compiled import check_compiler, compile_work
-from archcli.runtime.profile.work import prepare
+from archcli.wings.running.runtime.profile.census import take_census
+from archcli.wings.running.runtime.profile.compiled import check_compiler, compile_work
+from archcli.wings.running.runtime.profile.work import prepare
+from archcli.wings.serving.launches.compiled import compiled_kernels
 
 MOST = {"n_layers": 2, "vocab_size": 1024}
 PRESETS = (

@@ -5,14 +5,14 @@ from collections import Counter
 import pytest
 
 from archcli.graph.kept import Execution
-from archcli.launches.kernel_tape import FoldedLayers, UnlikeLayersError
-from archcli.launches.log import Log
-from archcli.launches.trace import run_pass
 from archcli.load.source import load
 from archcli.modules import GLU, Group, SharedLayer
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.request import Request
 from archcli.modules.tensor_parallel.shard import shard
+from archcli.wings.serving.launches.kernel_tape import FoldedLayers, UnlikeLayersError
+from archcli.wings.serving.launches.log import Log
+from archcli.wings.serving.launches.trace import run_pass
 from small import NORM, decoder, layer
 
 ALIKE = {

@@ -2,7 +2,7 @@
 
 import torch
 
-from archcli.launches.tensor import FUNCTIONS, ShapeTensor
+from archcli.wings.serving.launches.tensor import FUNCTIONS, ShapeTensor
 
 OUR_METHODS = {"__getattr__", "getitem", "index", "real_part", "rsub"}
 """Methods that stand behind an operator of Python, a property or what is not known."""

@@ -5,10 +5,10 @@ from collections import Counter
 import pytest
 
 from archcli.graph.kept import Execution
-from archcli.launches.functions import pieces
-from archcli.launches.trace import trace_kernels
 from archcli.load.source import load
 from archcli.modules.spec.request import Request
+from archcli.wings.serving.launches.functions import pieces
+from archcli.wings.serving.launches.trace import trace_kernels
 from kernels_compared import PHASES, differences, settings_of
 from recurrent_models import MIXERS, PRESETS, mixing
 

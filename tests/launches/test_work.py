@@ -8,16 +8,16 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.graph import Op, Tensor
-from archcli.launches.dtypes import BY_NAME
-from archcli.launches.functions.torch_like import TORCH
-from archcli.launches.kernel import KernelCost
-from archcli.launches.kernel_tape import KernelTape
-from archcli.launches.log import Log, logged
-from archcli.launches.tensor import ShapeTensor
-from archcli.launches.trace import trace_kernels
 from archcli.load import load
 from archcli.modules.spec.request import Request
 from archcli.ops.pointwise import _FUNCTIONS
+from archcli.wings.serving.launches.dtypes import BY_NAME
+from archcli.wings.serving.launches.functions.torch_like import TORCH
+from archcli.wings.serving.launches.kernel import KernelCost
+from archcli.wings.serving.launches.kernel_tape import KernelTape
+from archcli.wings.serving.launches.log import Log, logged
+from archcli.wings.serving.launches.tensor import ShapeTensor
+from archcli.wings.serving.launches.trace import trace_kernels
 from table import every_row
 
 BF16, INT64, BOOL, FP32 = (BY_NAME[name] for name in ("bf16", "int64", "bool", "fp32"))
@@ -39,7 +39,7 @@ def launched(run):
 @every_row("name", _FUNCTIONS)
 def test_the_kernels_of_every_activation_are_known(name):
     kernels = launched(lambda: _FUNCTIONS[name][1](TORCH, tensor(3, 5)))
-    assert kernels, f"{name}: add what it calls to archcli/launches/functions/pointwise.py"
+    assert kernels, f"{name}: add what it calls to archcli/wings/serving/launches/functions/pointwise.py"
 
 
 PLACES = tensor(6, dtype=INT64)

@@ -3,10 +3,17 @@
 import pytest
 
 from archcli.errors import ArchError
-from archcli.load.devices.datasheet import FIGURES, OF_LABEL, devices, folder, load_datasheet, read_datasheet
 from archcli.load.yaml.nodes import plain
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import text_of
+from archcli.wings.serving.devices.datasheet import (
+    FIGURES,
+    OF_LABEL,
+    devices,
+    folder,
+    load_datasheet,
+    read_datasheet,
+)
 from table import every_row
 
 MINE = """name: mine

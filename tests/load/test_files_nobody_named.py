@@ -7,13 +7,13 @@ from threading import Event, Thread
 import pytest
 
 import archcli
-from archcli.commands.mcp.server import result_of
 from archcli.errors import ArchError
 from archcli.load.checkpoint.checkpoint import read_checkpoint
 from archcli.load.gguf.header import read as read_gguf
 from archcli.load.hub.cache import Reference, cached
-from archcli.load.hub.model_files import cached_model_files, model_files
 from archcli.load.source import load
+from archcli.wings.doors.commands.mcp.server import result_of
+from archcli.wings.serving.devices.model_files import cached_model_files, model_files
 
 CONFIG = {
     "model_type": "llama",

@@ -34,8 +34,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
-from archcli.api import by_class
 from archcli.errors import ArchError, UndescribedError
+from archcli.wings.running.api import by_class
 
 TABLE = Path(__file__).with_name("by_class.jsonl")
 SHOWN = 140

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from archcli.modules import ConvFrontEnd, Embedding, Learned
-from archcli.runtime.model.build import build_model
+from archcli.wings.running.runtime.model.build import build_model
 from gradients import CHECKS, encoder_decoder
 
 torch.set_num_threads(1)

@@ -5,13 +5,13 @@ import pytest
 from archcli.errors import ArchError
 from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
-from archcli.measure.memory.timed_run import run_memory
 from archcli.measure.params import count_params
-from archcli.measure.symbolic.formula import formula
-from archcli.measure.symbolic.sweep import sweep
 from archcli.modules import GLU, Group, MixtureOfExperts
 from archcli.modules.adapters.lora import LoRA
 from archcli.modules.spec.request import Request
+from archcli.wings.serving.memory.timed_run import run_memory
+from archcli.wings.shapes.symbolic.formula import formula
+from archcli.wings.shapes.symbolic.sweep import sweep
 from small import decoder, layer
 
 R = 2

@@ -6,17 +6,11 @@ import pytest
 
 from archcli.api.asking.subject import subject
 from archcli.graph.count_tape import CountTape
-from archcli.launches.memory import op_reader
 from archcli.load import load
 from archcli.load.spec.written import to_mapping
 from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.cache_size import CacheSize
 from archcli.measure.kvcache.kvcache import count_kv_cache
-from archcli.measure.memory.answers.changes import formats_by_bytes
-from archcli.measure.memory.answers.question import MemoryQuestion
-from archcli.measure.memory.answers.report import count_memory
-from archcli.measure.memory.plan import DeviceMemory
-from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.params import count_params
 from archcli.measure.passes import forward_pass, prefill_pass
 from archcli.measure.survey.compare.differences import ModelSettings
@@ -28,6 +22,12 @@ from archcli.modules.models.layers import DistinctLayer, LayerIndex
 from archcli.modules.spec.request import Request
 from archcli.ops import Linear
 from archcli.render.plain import plain
+from archcli.wings.serving.launches.memory import op_reader
+from archcli.wings.serving.memory.answers.changes import formats_by_bytes
+from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.answers.report import count_memory
+from archcli.wings.serving.memory.plan import DeviceMemory
+from archcli.wings.serving.memory.settings import MemorySettings
 from different_layers import different_layers
 from small import attention, decoder, layer
 from sources import OTHERS

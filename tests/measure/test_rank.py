@@ -9,9 +9,9 @@ from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
-from archcli.measure.memory.plan import Plan
 from archcli.modules.spec.request import Request
 from archcli.modules.tensor_parallel.shard import shard
+from archcli.wings.serving.memory.plan import Plan
 from small import decoder
 
 OF_EIGHT = "All figures are of one rank of 8 that share each matrix."

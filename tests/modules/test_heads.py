@@ -23,8 +23,8 @@ from archcli.modules import (
     SampledHead,
 )
 from archcli.ops import Sample
-from archcli.runtime.model.build import build_model
-from archcli.runtime.model.random_data import random_targets
+from archcli.wings.running.runtime.model.build import build_model
+from archcli.wings.running.runtime.model.random_data import random_targets
 from asking import ask, failures
 from importing import imported_file
 from zoo import RMS, D, V, assert_close, built, gqa, model, tokens

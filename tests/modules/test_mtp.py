@@ -27,7 +27,7 @@ from archcli.modules import (
     substitute,
 )
 from archcli.modules.spec.request import Request
-from archcli.runtime.model.build import build_model
+from archcli.wings.running.runtime.model.build import build_model
 from asking import ask, failures
 from zoo import DEEPSEEK, RMS, D, V, assert_close, built, gqa, mla, model, tokens
 

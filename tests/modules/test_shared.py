@@ -170,7 +170,7 @@ def test_adapters_of_tied_layers_are_refused():
 
 
 def test_arrays_hold_what_ints_count_of_each_candidate():
-    from archcli.measure.symbolic.sweep import sweep
+    from archcli.wings.shapes.symbolic.sweep import sweep
 
     sizes = {"groups.0.n_layers": [4, 7, 9], "shared.a.ffn.d_ff": [24, 40, 8]}
     swept = sweep(archcli.load(ZAMBA), sizes, seq_len=N)

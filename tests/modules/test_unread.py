@@ -51,7 +51,7 @@ def test_a_layer_may_hold_them_and_do_nothing():
 
 @pytest.mark.torch
 def test_they_are_weights_of_the_built_model():
-    from archcli.runtime.model.build import build_model
+    from archcli.wings.running.runtime.model.build import build_model
 
     model = build_model(archcli.load(HOLDING))
     shapes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}

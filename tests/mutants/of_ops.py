@@ -30,7 +30,7 @@ from archcli.ops import (
 )
 from archcli.ops.attention import attend_cost, mask
 from archcli.ops.losses import loss
-from archcli.runtime.model.leaves import MODULES
+from archcli.wings.running.runtime.model.leaves import MODULES
 from mutants.mutant import Mutant, constant, plus
 from ops.cases import CASES
 

@@ -6,7 +6,7 @@ The tests call them, and so do the mutants.
 import torch
 
 from archcli.graph import Op, Part
-from archcli.runtime.model.leaves import MODULES
+from archcli.wings.running.runtime.model.leaves import MODULES
 from ops import (
     block_cases,
     communicate_cases,

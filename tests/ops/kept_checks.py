@@ -10,11 +10,11 @@ from collections import Counter
 import torch
 
 from archcli.graph.kept import Call, Execution, New, Out
-from archcli.launches.memory.op_memory import op_memory
-from archcli.runtime.dtypes import DTYPES
-from archcli.runtime.memory.kept import run_of_op
-from archcli.runtime.memory.models import WitnessSetting
-from archcli.runtime.memory.storages import address
+from archcli.wings.running.runtime.dtypes import DTYPES
+from archcli.wings.running.runtime.memory.kept import run_of_op
+from archcli.wings.running.runtime.memory.models import WitnessSetting
+from archcli.wings.running.runtime.memory.storages import address
+from archcli.wings.serving.launches.memory.op_memory import op_memory
 from ops.checks import arguments, untrained
 
 SETTINGS = {

@@ -6,10 +6,10 @@ from dataclasses import replace
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from archcli.launches.memory.op_reader import OpReader
-from archcli.runtime.memory.kept import _run
-from archcli.runtime.memory.peak import LiveStorages
-from archcli.runtime.memory.storages import address, tensors_in
+from archcli.wings.running.runtime.memory.kept import _run
+from archcli.wings.running.runtime.memory.peak import LiveStorages
+from archcli.wings.running.runtime.memory.storages import address, tensors_in
+from archcli.wings.serving.launches.memory.op_reader import OpReader
 from ops.kept_checks import call_of, inputs_of
 
 

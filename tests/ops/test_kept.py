@@ -8,7 +8,7 @@ import torch
 import archcli.ops
 from archcli.graph import Op, OpClass, Part
 from archcli.graph.kept import Call, Execution, In, New, Out
-from archcli.launches.memory.op_reader import OpReader
+from archcli.wings.serving.launches.memory.op_reader import OpReader
 from ops.cases import CASES
 from ops.kept_checks import SETTINGS, differences, in_training_form, read
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archcli.graph.kept import Call, Execution, New
-from archcli.launches.memory.op_reader import OpReader
-from archcli.measure.symbolic.candidates import branches
 from archcli.ops import WKV, DeltaScan, DiagonalScan, MLSTMScan, SelectiveScan, StateScan
-from archcli.runtime.memory.kept import kept_by_op
-from archcli.runtime.memory.models import WitnessSetting
+from archcli.wings.running.runtime.memory.kept import kept_by_op
+from archcli.wings.running.runtime.memory.models import WitnessSetting
+from archcli.wings.serving.launches.memory.op_reader import OpReader
+from archcli.wings.shapes.symbolic.candidates import branches
 
 torch.set_num_threads(1)
 CHUNK = 8

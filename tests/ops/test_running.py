@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from archcli.graph.kept import Call, Execution
-from archcli.launches.memory.op_reader import OpReader
 from archcli.ops import (
     AverageHeads,
     BlockDiagonal,
@@ -22,7 +21,8 @@ from archcli.ops import (
     StepSize,
     TokenShift,
 )
-from archcli.runtime.memory.peak import LiveStorages
+from archcli.wings.running.runtime.memory.peak import LiveStorages
+from archcli.wings.serving.launches.memory.op_reader import OpReader
 from table import every_row
 
 OPS = {

@@ -7,7 +7,6 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from archcli.graph.kept import Call, Execution
-from archcli.launches.memory.op_reader import OpReader
 from archcli.modules.positions.position import Rope
 from archcli.ops import (
     Activate,
@@ -25,9 +24,10 @@ from archcli.ops import (
     ScaleParts,
     Softcap,
 )
-from archcli.runtime.dtypes import DTYPES
-from archcli.runtime.memory.models import WitnessSetting
-from archcli.runtime.memory.peak import LiveStorages
+from archcli.wings.running.runtime.dtypes import DTYPES
+from archcli.wings.running.runtime.memory.models import WitnessSetting
+from archcli.wings.running.runtime.memory.peak import LiveStorages
+from archcli.wings.serving.launches.memory.op_reader import OpReader
 from table import every_row
 
 X, HEADS = (2, 5, 12), (2, 5, 4, 8)

@@ -12,7 +12,7 @@ import archcli
 from archcli.api.asking.subject import given
 from archcli.errors import ArchError
 from archcli.load.spec.written import to_yaml
-from archcli.measure.survey.anatomy.anatomy import anatomy
+from archcli.wings.drawing.anatomy.anatomy import anatomy
 from oracle.regenerate_resampled import FIGURES
 from table import every_row
 

@@ -8,11 +8,11 @@ import archcli
 from archcli.errors import ArchError
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue
-from archcli.load.huggingface.parts.processing import image_settings
-from archcli.load.huggingface.towers.heard import phi4
-from archcli.load.huggingface.towers.source import TowerSource
 from archcli.load.source import load_text
 from archcli.modules.spec.request import Medium, Request
+from archcli.wings.media.huggingface.processing import image_settings
+from archcli.wings.media.huggingface.towers.heard import phi4
+from archcli.wings.media.huggingface.towers.source import TowerSource
 from oracle.regenerate_hearing import FIGURES, figures
 from table import every_row, sampled_rows
 

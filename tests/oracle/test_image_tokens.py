@@ -7,8 +7,8 @@ import pytest
 
 import archcli
 from archcli.errors import ArchError
-from archcli.load.huggingface.parts.processing import CLASSES
 from archcli.modules.spec.request import Medium
+from archcli.wings.media.huggingface.processing import CLASSES
 from oracle.regenerate_image_tokens import FIGURES, class_settings, sizes
 
 FAMILIES = json.loads(FIGURES.read_text())

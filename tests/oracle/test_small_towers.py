@@ -7,9 +7,9 @@ import pytest
 import archcli
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue
-from archcli.load.huggingface.parts.processing import image_settings
-from archcli.load.huggingface.towers.source import TowerSource
-from archcli.load.huggingface.towers.vision import phi4_multimodal
+from archcli.wings.media.huggingface.processing import image_settings
+from archcli.wings.media.huggingface.towers.source import TowerSource
+from archcli.wings.media.huggingface.towers.vision import phi4_multimodal
 from oracle.regenerate_small_towers import FIGURES, NAMES, figures
 from table import sampled_rows
 

@@ -6,8 +6,8 @@ import transformers
 
 import archcli
 from archcli.load.huggingface.importer import weight_map
-from archcli.runtime.model.build import build_model
-from archcli.runtime.weights.compare import translate
+from archcli.wings.running.runtime.model.build import build_model
+from archcli.wings.running.runtime.weights.compare import translate
 from importing import imported_file
 
 TOLERANCE = 1e-5

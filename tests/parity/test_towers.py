@@ -14,8 +14,8 @@ from torch.utils.flop_counter import FlopCounterMode
 import archcli
 from archcli.load.huggingface.importer import weight_map
 from archcli.modules.spec.request import Request
-from archcli.runtime.model.build import build_model
-from archcli.runtime.weights.compare import translate
+from archcli.wings.running.runtime.model.build import build_model
+from archcli.wings.running.runtime.weights.compare import translate
 from importing import imported_file
 from parity.image_towers import IMAGES
 from parity.towers import TOWERS, Rising

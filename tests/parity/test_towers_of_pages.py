@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import archcli
 from archcli.load.source import load, load_given
-from archcli.runtime.model.build import build_model
+from archcli.wings.running.runtime.model.build import build_model
 
 TOLERANCE = 1e-5
 TEXT = {

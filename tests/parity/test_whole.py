@@ -14,11 +14,11 @@ from archcli.errors import ArchError
 from archcli.load.huggingface.importer import weight_map
 from archcli.measure.weights.stored_bytes import tensors, tower_tensors
 from archcli.modules.spec.request import Medium
-from archcli.runtime.model.build import build_model
-from archcli.runtime.weights.compare import translate
-from archcli.runtime.weights.inputs import Inputs
-from archcli.runtime.weights.media import class_arguments, prompt_with
-from archcli.runtime.weights.transformers import cache_argument
+from archcli.wings.running.runtime.model.build import build_model
+from archcli.wings.running.runtime.weights.compare import translate
+from archcli.wings.running.runtime.weights.inputs import Inputs
+from archcli.wings.running.runtime.weights.media import class_arguments, prompt_with
+from archcli.wings.running.runtime.weights.transformers import cache_argument
 from parity.whole import PROCESSED, TOKEN, WHOLES
 
 TOLERANCE = 1e-5

@@ -16,11 +16,11 @@ from archcli.graph import Tensor
 from archcli.load.huggingface.weights.auxiliary import TOWER
 from archcli.modules import Encoder, Model
 from archcli.modules.spec.request import Request
-from archcli.runtime.model.build import BuildTape, LanguageModel, build_model, example_inputs
-from archcli.runtime.model.leaves import Leaf
-from archcli.runtime.model.node import EAGER
-from archcli.runtime.weights.compare import translate
-from archcli.runtime.weights.transformers import cache_argument
+from archcli.wings.running.runtime.model.build import BuildTape, LanguageModel, build_model, example_inputs
+from archcli.wings.running.runtime.model.leaves import Leaf
+from archcli.wings.running.runtime.model.node import EAGER
+from archcli.wings.running.runtime.weights.compare import translate
+from archcli.wings.running.runtime.weights.transformers import cache_argument
 from parity.families import FAMILIES
 from parity.family import Family
 

@@ -17,8 +17,8 @@ from archcli.load.source import load
 from archcli.modules import settings, substitute
 from archcli.modules.models.model import inferring
 from archcli.modules.models.stack import stacks
-from archcli.runtime import build_model
-from archcli.runtime.weights.compare import translate
+from archcli.wings.running.runtime import build_model
+from archcli.wings.running.runtime.weights.compare import translate
 from parity.families import FAMILIES
 from parity.witness import SOURCE, answer, random_source, randomise, tensors, their_model
 

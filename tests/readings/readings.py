@@ -13,8 +13,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from archcli.measure.passes import decode_pass, forward_pass, prefill_pass, train_pass
 from archcli.modules import Encoder, substitute
 from archcli.modules.spec.base import settings
-from archcli.runtime.model.build import build_model, example_inputs
-from archcli.runtime.verify.contractions import FORMULAS
+from archcli.wings.running.runtime.model.build import build_model, example_inputs
+from archcli.wings.running.runtime.verify.contractions import FORMULAS
 
 SIZES = {
     *(

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from archcli.graph.kept import Execution
 from archcli.load.source import load
-from archcli.measure.memory.traced import kept_bytes, trace_memory
-from archcli.measure.symbolic.candidates import branches
 from archcli.modules import HierarchicalHead, substitute
 from archcli.modules.spec.request import Request
+from archcli.wings.serving.memory.traced import kept_bytes, trace_memory
+from archcli.wings.shapes.symbolic.candidates import branches
 from readings.encoders import MODELS
 from readings.readings import sizes_of
 from table import every_row

@@ -19,11 +19,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from archcli.recording.chrome_trace import chrome_trace
-from archcli.recording.device import account, launched_ns, median_activity
-from archcli.recording.events import TIMED, Event, events_of
-from archcli.recording.operations import CallTime, OpKey
-from archcli.recording.walk import walk
+from archcli.wings.running.recording.chrome_trace import chrome_trace
+from archcli.wings.running.recording.device import account, launched_ns, median_activity
+from archcli.wings.running.recording.events import TIMED, Event, events_of
+from archcli.wings.running.recording.operations import CallTime, OpKey
+from archcli.wings.running.recording.walk import walk
 from table import every_row
 
 FIXTURE = Path(__file__).parent / "fixtures" / "gpu_pass.json"

@@ -7,14 +7,14 @@ import time
 
 import pytest
 
-from archcli.recording.disturbance import (
+from archcli.wings.running.recording.disturbance import (
     Disturbance,
     ProcessorTimes,
     disturbance,
     processor_times,
     worst,
 )
-from archcli.recording.machine import usable_processors
+from archcli.wings.running.recording.machine import usable_processors
 
 TICK = os.sysconf("SC_CLK_TCK")
 

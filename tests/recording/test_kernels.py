@@ -8,17 +8,17 @@ from torch import fx
 from torch.ops import aten
 
 from archcli.measure.passes import checked_pass
-from archcli.measure.profile.charges import members, occurrences, operator_name
 from archcli.modules.models.layers import LayerIndex
 from archcli.ops import Add, Linear, Normalize
-from archcli.recording.classes import FUSED_KERNELS
-from archcli.recording.events import Event
-from archcli.recording.kernels import CompiledGraph, GraphOp, Launch, join_kernels
-from archcli.recording.operations import CallTime, OpInstance, OpKey
-from archcli.recording.walk import CALL, launched, matched, walk_compiled, with_groups
-from archcli.runtime.model.op_log import op_log
-from archcli.runtime.profile.provenance import PIECES, ROW, Provenance
-from archcli.runtime.profile.work import prepare
+from archcli.wings.running.profile.charges import members, occurrences, operator_name
+from archcli.wings.running.recording.classes import FUSED_KERNELS
+from archcli.wings.running.recording.events import Event
+from archcli.wings.running.recording.kernels import CompiledGraph, GraphOp, Launch, join_kernels
+from archcli.wings.running.recording.operations import CallTime, OpInstance, OpKey
+from archcli.wings.running.recording.walk import CALL, launched, matched, walk_compiled, with_groups
+from archcli.wings.running.runtime.model.op_log import op_log
+from archcli.wings.running.runtime.profile.provenance import PIECES, ROW, Provenance
+from archcli.wings.running.runtime.profile.work import prepare
 from recordings import MODELS, RUNS, question
 from table import every_row
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from archcli.recording.events import Event
-from archcli.recording.operations import CallTime, OpKey
-from archcli.recording.walk import operation, walk
+from archcli.wings.running.recording.events import Event
+from archcli.wings.running.recording.operations import CallTime, OpKey
+from archcli.wings.running.recording.walk import operation, walk
 from table import every_row
 
 EVALUATE = "autograd::engine::evaluate_function: "

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from archcli.recording.classes import TimeClass
-from archcli.render.picture import save
+from archcli.wings.drawing.picture import save
+from archcli.wings.running.recording.classes import TimeClass
 from browsing import contains, drawn_whole, overprinted, pale, seen
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")

@@ -14,10 +14,10 @@ from typing import Annotated, Any, get_args
 from archcli.api.asking.question import Option, count_option, tokens_option
 from archcli.errors import ArchError, quote, with_article
 from archcli.graph.kept import Backend as KernelBackend
-from archcli.measure.memory.engine import EngineName
 from archcli.modules.spec import arguments, request
 from archcli.modules.spec.values import AboveZero, Conversion, Interval, ZeroOrMore, refused
 from archcli.modules.stored import dtypes
+from archcli.wings.serving.memory.engine import EngineName
 
 
 def _files(value: Any) -> tuple[Path, ...]:
@@ -28,7 +28,7 @@ def _files(value: Any) -> tuple[Path, ...]:
 
 def _engine(value: Any) -> str:
     """The name of an engine, also by a common word: ollama is llamacpp."""
-    from archcli.load.devices.engines import engine_named  # of an engine that is named
+    from archcli.wings.serving.devices.engines import engine_named  # of an engine that is named
 
     if not isinstance(value, str):
         raise refused(value, "the name of an engine")

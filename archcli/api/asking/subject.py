@@ -107,7 +107,7 @@ def taken_notes(options: Any) -> Iterator[str]:
 
         yield from filter(None, [blocks_note(dtype)])
     for name in [device] if isinstance(device, str) else device or ():
-        from archcli.load.devices.budget import device_note  # of a device alone
+        from archcli.wings.serving.devices.budget import device_note  # of a device alone
 
         if note := device_note(name):
             yield note

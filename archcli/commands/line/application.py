@@ -113,7 +113,7 @@ def _module(name: str, line: Sequence[str]) -> str:
         from archcli.commands.line.programs import is_program
 
         if is_program(line):
-            return "archcli.commands.profile.program"
+            return "archcli.wings.running.commands.profile.program"
     return f"archcli.commands.{name}"
 
 

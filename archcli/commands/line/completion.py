@@ -235,8 +235,8 @@ def cache_dtypes(incomplete: str) -> list[str]:
 
 def devices(incomplete: str) -> list[str]:
     """Devices behind a count that is typed already: h100-sxm, 8xh100-sxm."""
-    from archcli.load.devices.datasheet import devices as known
-    from archcli.load.devices.names import LOCAL
+    from archcli.wings.serving.devices.datasheet import devices as known
+    from archcli.wings.serving.devices.names import LOCAL
 
     count = COUNT.match(incomplete)
     return _offered([f"{count[0] if count else ''}{name}" for name in (*known(), LOCAL)], incomplete)
@@ -258,7 +258,7 @@ speeds = _of_words("5", "10", "20", "50")
 
 def optimizers(incomplete: str) -> list[str]:
     """Optimizers by name."""
-    from archcli.measure.memory.training.optimizers import OPTIMIZERS
+    from archcli.wings.serving.memory.training.optimizers import OPTIMIZERS
 
     return _offered(OPTIMIZERS, incomplete)
 
@@ -288,7 +288,7 @@ def _defined(path: Path) -> list[str]:
 
 def engines(incomplete: str) -> list[str]:
     """Engines by name."""
-    from archcli.load.devices.engines import engines as known
+    from archcli.wings.serving.devices.engines import engines as known
 
     return _offered(known(), incomplete)
 
@@ -300,7 +300,7 @@ def torch_devices(incomplete: str) -> list[str]:
 
 def variants(ctx: typer.Context, incomplete: str) -> list[str]:
     """Changes of a variant behind those already typed: of fields as --set takes them, and of the run."""
-    from archcli.api.profiling.vs_changes import RUN_CHANGES
+    from archcli.wings.running.api.profiling.vs_changes import RUN_CHANGES
 
     before, comma, last = incomplete.rpartition(",")
     runs = _offered((f"{key}={value}" for key, values in RUN_CHANGES.items() for value in values), last)

@@ -207,7 +207,7 @@ def usage_hint(message: str, path: str, known: Collection[str], args: Sequence[s
 
 def _extra_hint(word: str, known: Collection[str]) -> str:
     """A hint for a word behind the arguments of a command: --device h100 for h100; empty where none is."""
-    from archcli.load.devices.budget import is_device  # of words that are left over alone
+    from archcli.wings.serving.devices.budget import is_device  # of words that are left over alone
 
     readers = {"--device": is_device, "--params": _is_count, "--where": str.isprintable}
     option = next((option for option, reads in readers.items() if option in known and reads(word)), None)

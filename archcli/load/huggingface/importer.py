@@ -19,10 +19,16 @@ from archcli.load.huggingface.keys import MLC_ENGINE, MLC_SIZES, NO_SHAPE
 from archcli.load.huggingface.quantization.scheme import stated_quantization
 from archcli.load.huggingface.registry import families, family_of
 from archcli.load.huggingface.weights.map import WeightMap
-from archcli.load.huggingface.wrappers.table import OWN_CODE, WRAPPERS
-from archcli.load.huggingface.wrappers.text import innermost, note_counted, note_towers, text_part, uncounted
 from archcli.load.spec.renamed import OUR_WORD
 from archcli.load.yaml.nodes import Node
+from archcli.wings.media.huggingface.wrappers.table import OWN_CODE, WRAPPERS
+from archcli.wings.media.huggingface.wrappers.text import (
+    innermost,
+    note_counted,
+    note_towers,
+    text_part,
+    uncounted,
+)
 
 CLASS_ENDING = re.compile(
     r"(For[A-Z]\w*|WithLMHeadModel|LMHeadModel|MTModel|DoubleHeadsModel|EncoderModel|TextModel|Model)$"
@@ -112,14 +118,14 @@ def _with_files_beside(mapping: Mapped, config: Config) -> Mapped:
     """The mapping with what files beside a config.json say of an encoder of images."""
     if mapping.get("kind") != "media_encoder":
         return mapping
-    from archcli.load.huggingface.whole.processed import with_size  # of encoders of images alone
+    from archcli.wings.media.huggingface.whole.processed import with_size  # of encoders of images alone
 
     return with_size(mapping, config)
 
 
 def _with_towers(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Mapped:
     """The mapping of a wrapper's language model with the towers that are known."""
-    from archcli.load.huggingface.towers.beside import towers_of  # of files with towers alone
+    from archcli.wings.media.huggingface.towers.beside import towers_of  # of files with towers alone
 
     whole = innermost(whole)
     notes = len(whole.notes)
@@ -206,8 +212,8 @@ def weight_map(data: Any, file: str = "config.json") -> WeightMap:
 def _naming_towers(weights: WeightMap, whole: Config, text: Config) -> WeightMap:
     """The map with the names of the towers of a wrapper's file, where all are known."""
     # of files with towers alone
-    from archcli.load.huggingface.towers.beside import tower_rows
-    from archcli.load.huggingface.weights.towers import tower_names
+    from archcli.wings.media.huggingface.towers.beside import tower_rows
+    from archcli.wings.media.huggingface.weights import tower_names
 
     family, inner = _family(text), innermost(whole)
     mapping = _with_towers(whole, family.mapping(family.of_class(text)), text.data)

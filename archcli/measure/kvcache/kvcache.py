@@ -14,7 +14,6 @@ from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.graph import State, StateContent, StateKind
 from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
-from archcli.measure.kvcache.served import ServedModel, fits, held_bytes, longest
 from archcli.measure.kvcache.tables import (
     ATTENTION_ONLY,
     REBUILT,
@@ -32,8 +31,6 @@ from archcli.measure.kvcache.variants import (
     to_mla,
     to_mqa,
 )
-from archcli.measure.memory.engine import ANY_ENGINE, InferenceEngine
-from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.notes import (
     cached_form_notes,
     context_notes,
@@ -51,6 +48,9 @@ from archcli.modules.spec.base import Spec, ends_in
 from archcli.modules.spec.request import Media, Request
 from archcli.modules.spec.trace import MTP
 from archcli.modules.stored.formats import DTYPE_FORMATS, format_notes
+from archcli.wings.serving.memory.answers.served import ServedModel, fits, held_bytes, longest
+from archcli.wings.serving.memory.engine import ANY_ENGINE, InferenceEngine
+from archcli.wings.serving.memory.plan import ONE_DEVICE, Plan
 
 CONVENTION = (
     "Elements the architecture needs: kv heads x min(tokens, window) x (key + value width) per layer; "

@@ -21,8 +21,8 @@ from archcli.ops import KeepLast, Positions
 if TYPE_CHECKING:  # fields of few models, imported where one is given a value
     from archcli.modules.ends.loss import Likelihood, Loss
     from archcli.modules.ends.mtp import MultiTokenPrediction
-    from archcli.modules.models.tower import GivenMedium
     from archcli.modules.networks.per_layer import PerLayerEmbedding
+    from archcli.wings.media.modules.models.tower import GivenMedium
 
 
 class Generator(Model):
@@ -164,7 +164,7 @@ class Decoder(Generator, Stack):
         per_layer = self._per_layer(tokens, x)
         context = Context(positions, past, cache=cache, memory=source, per_layer=per_layer, ids=ids)
         if media:
-            from archcli.modules.models.media import read_media  # of models with towers alone
+            from archcli.wings.media.modules.models.media import read_media  # of models with towers alone
 
             x, context = read_media(self, tokens, x, context, media)
         x, kept = self.run(x, context)

@@ -24,8 +24,8 @@ from archcli.ops import KeepLast, Linear, Positions
 
 if TYPE_CHECKING:  # fields of few, imported where they are given a value
     from archcli.modules.ends.embedding import Embedding
-    from archcli.modules.ends.frontend import ConvFrontEnd
-    from archcli.modules.models.tower import Tower
+    from archcli.wings.media.modules.ends.frontend import ConvFrontEnd
+    from archcli.wings.media.modules.models.tower import Tower
 
 
 class EncoderStack(Stack):

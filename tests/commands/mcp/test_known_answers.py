@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from archcli.commands.mcp.answers import MOST_BYTES
 from archcli.load import load
 from archcli.load.presets import presets
+from archcli.wings.doors.commands.mcp.answers import MOST_BYTES
 from assistant import answers
 
 TESTS = Path(__file__).parents[2]

@@ -6,8 +6,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from archcli.api.asking.question import option_of
-from archcli.commands.mcp.tools import TOOLS
 from archcli.modules.spec.values import hints, value_type
+from archcli.wings.doors.commands.mcp.tools import TOOLS
 from assistant import in_process
 
 NAMES = [

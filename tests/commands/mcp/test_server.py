@@ -13,8 +13,8 @@ import anyio
 import pytest
 
 import archcli
-from archcli.commands.mcp.answers import MOST_BYTES
-from archcli.commands.mcp.server import result_of
+from archcli.wings.doors.commands.mcp.answers import MOST_BYTES
+from archcli.wings.doors.commands.mcp.server import result_of
 from assistant import COMMAND, ROOT, in_process, over_stdio
 
 INITIALIZE = {
@@ -362,7 +362,7 @@ def test_the_option_names_the_folder(tmp_path):
 
 
 def test_without_its_package_it_says_how_to_install_it(cli, monkeypatch):
-    monkeypatch.setattr("archcli.commands.mcp.find_spec", lambda _: None)
+    monkeypatch.setattr("archcli.wings.doors.commands.mcp.find_spec", lambda _: None)
     done = cli("mcp")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
@@ -372,8 +372,10 @@ def test_without_its_package_it_says_how_to_install_it(cli, monkeypatch):
 
 
 def test_a_package_that_the_sdk_needs_is_missing(cli, monkeypatch):
-    monkeypatch.setitem(sys.modules, "archcli.commands.mcp.server", None)  # as an import that fails
-    monkeypatch.delattr("archcli.commands.mcp.server", raising=False)
+    monkeypatch.setitem(
+        sys.modules, "archcli.wings.doors.commands.mcp.server", None
+    )  # as an import that fails
+    monkeypatch.delattr("archcli.wings.doors.commands.mcp.server", raising=False)
     done = cli("mcp")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("error: mcp is installed, and cannot be imported: import of ")
@@ -381,7 +383,7 @@ def test_a_package_that_the_sdk_needs_is_missing(cli, monkeypatch):
 
 
 def test_another_generation_of_its_package_is_refused(cli, monkeypatch):
-    monkeypatch.setattr("archcli.commands.mcp.version", lambda _: "1.27.0")
+    monkeypatch.setattr("archcli.wings.doors.commands.mcp.version", lambda _: "1.27.0")
     done = cli("mcp")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("error: archcli mcp needs mcp 2, and 1.27.0 is installed\n  = help: pip")

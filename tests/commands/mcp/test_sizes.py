@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from archcli.commands.mcp.answers import MOST_BYTES
 from archcli.load.presets import presets_index
+from archcli.wings.doors.commands.mcp.answers import MOST_BYTES
 from assistant import answers
 from covering import COVERING
 from table import every_row
@@ -66,7 +66,7 @@ def test_all_rows_are_bounded_too(monkeypatch):
     (whole,) = answers([asked])
     assert len(whole.structured_content["rows"]) == 100
     assert "left_out" not in whole.structured_content
-    monkeypatch.setattr("archcli.commands.mcp.answers.MOST_WITH_ROWS", 3000)
+    monkeypatch.setattr("archcli.wings.doors.commands.mcp.answers.MOST_WITH_ROWS", 3000)
     (cut,) = answers([asked])
     shown = len(cut.structured_content["rows"])
     assert 10 < shown < 100

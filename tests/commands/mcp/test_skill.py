@@ -5,8 +5,8 @@ import re
 
 import yaml
 
-from archcli.commands.mcp.server import INSTRUCTIONS
-from archcli.commands.mcp.tools import TOOLS
+from archcli.wings.doors.commands.mcp.server import INSTRUCTIONS
+from archcli.wings.doors.commands.mcp.tools import TOOLS
 from assistant import ROOT, answer
 from docs_site import ASK_IT, llms, sections
 

@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from archcli.commands.mcp.answers import MOST_BYTES
+from archcli.wings.doors.commands.mcp.answers import MOST_BYTES
 from assistant import answer, answers, refused
 from table import sampled_rows
 

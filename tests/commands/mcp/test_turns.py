@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from archcli.commands.mcp import turns
-from archcli.commands.mcp.turns import Turns
+from archcli.wings.doors.commands.mcp import turns
+from archcli.wings.doors.commands.mcp.turns import Turns
 
 
 def computes():

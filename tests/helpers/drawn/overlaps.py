@@ -7,8 +7,8 @@ import re
 from itertools import combinations
 from typing import NamedTuple
 
-from archcli.render.picture.architecture.shapes import Many
-from archcli.render.picture.architecture.style import SIZES, width_of
+from archcli.wings.drawing.picture.architecture.shapes import Many
+from archcli.wings.drawing.picture.architecture.style import SIZES, width_of
 
 STEP = re.compile(r"([MVHv])([\d. -]+)")
 MOVED = re.compile(r"translate\(([\d.-]+) ([\d.-]+)\)")

@@ -9,9 +9,9 @@ import quickjs
 
 import archcli
 from archcli.api.asking.subject import given
-from archcli.measure.survey.anatomy.anatomy import anatomy
-from archcli.render.picture.architecture.page.sheet import redrawn
-from archcli.render.picture.architecture.shapes import SvgShape
+from archcli.wings.drawing.anatomy.anatomy import anatomy
+from archcli.wings.drawing.picture.architecture.page.sheet import redrawn
+from archcli.wings.drawing.picture.architecture.shapes import SvgShape
 
 SCRIPTS = Path(archcli.__file__).parent / "render" / "report"
 

@@ -1,10 +1,10 @@
 """Options of the fuzzer's valid questions that several commands share."""
 
-from archcli.load.devices.datasheet import devices, load_datasheet
-from archcli.load.devices.names import split_count
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.communication.collective import DEVICES_PER_NODE
+from archcli.wings.serving.devices.datasheet import devices, load_datasheet
+from archcli.wings.serving.devices.names import split_count
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.predict.communication.collective import DEVICES_PER_NODE
 
 BATCHES = (1, 1, 1, 2, 3, 5, 8, 13, 64, 100, 256, 1000, 4096)
 WIDTHS = ("20", "40", "63", "80", "100", "200", "1000")

@@ -2,10 +2,10 @@
 
 from random import Random
 
-from archcli.load.devices.datasheet import devices
 from archcli.load.presets import presets
-from archcli.measure.memory.plan import Plan
 from archcli.measure.params import count_params
+from archcli.wings.serving.devices.datasheet import devices
+from archcli.wings.serving.memory.plan import Plan
 from fuzz.cases import FuzzCase
 from fuzz.models import drawn_model, has_softmax, number
 from fuzz.options import (

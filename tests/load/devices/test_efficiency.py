@@ -3,7 +3,7 @@
 import pytest
 
 from archcli.errors import ArchError
-from archcli.load.devices.datasheet import devices, load_datasheet, read_datasheet
+from archcli.wings.serving.devices.datasheet import devices, load_datasheet, read_datasheet
 from table import every_row
 
 ORIGIN = "error: 0, low: 0.9, high: 1.1, rows: 9, table: x, fitted: 2026-11-23"

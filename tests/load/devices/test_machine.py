@@ -8,12 +8,20 @@ from pathlib import Path
 import pytest
 
 from archcli.errors import ArchError
-from archcli.load.devices import drivers
-from archcli.load.devices.budget import Budget, read_budget
-from archcli.load.devices.datasheet import load_datasheet
-from archcli.load.devices.drivers import DISPLAYS, NVIDIA_SMI, ROCM_SMI, SYSCTL, VM_STAT, WIRED_LIMIT, within
-from archcli.load.devices.this import OF_THIS_DRIVER, MachineDevice, budget_of, machine
-from archcli.recording.cuda_driver import LocalGpu
+from archcli.wings.running.recording.cuda_driver import LocalGpu
+from archcli.wings.serving.devices import drivers
+from archcli.wings.serving.devices.budget import Budget, read_budget
+from archcli.wings.serving.devices.datasheet import load_datasheet
+from archcli.wings.serving.devices.drivers import (
+    DISPLAYS,
+    NVIDIA_SMI,
+    ROCM_SMI,
+    SYSCTL,
+    VM_STAT,
+    WIRED_LIMIT,
+    within,
+)
+from archcli.wings.serving.devices.this import OF_THIS_DRIVER, MachineDevice, budget_of, machine
 from table import every_row
 
 PRINTED = Path(__file__).parent / "printed"

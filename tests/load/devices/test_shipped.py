@@ -3,7 +3,7 @@
 import pytest
 
 import archcli
-from archcli.load.devices.datasheet import devices, load_datasheet
+from archcli.wings.serving.devices.datasheet import devices, load_datasheet
 
 SHEETS = {name: load_datasheet(name) for name in devices()}
 RATES = {name: {key: figure.value for key, figure in sheet.figures.items()} for name, sheet in SHEETS.items()}

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from archcli.errors import ArchError
-from archcli.load.devices.datasheet import load_datasheet, read_datasheet
-from archcli.load.devices.drivers import DISPLAYS, NVIDIA_SMI, ROCM_SMI, SYSCTL, WIRED_LIMIT
-from archcli.load.devices.this import this_machine
+from archcli.wings.serving.devices.datasheet import load_datasheet, read_datasheet
+from archcli.wings.serving.devices.drivers import DISPLAYS, NVIDIA_SMI, ROCM_SMI, SYSCTL, WIRED_LIMIT
+from archcli.wings.serving.devices.this import this_machine
 
 H100 = "NVIDIA H100 80GB HBM3, 81559, 551, 9.0, 700.00, 80000\n" * 8
 UNKNOWN = "NVIDIA Titan Z9000, 24576, 400, 12.0, [N/A], 24000\n"

@@ -7,9 +7,9 @@ import pytest
 from archcli.errors import ArchError
 from archcli.load.gguf.header import read
 from archcli.load.gguf.stored import tensor_bytes
-from archcli.load.hub import model_files as reader
-from archcli.load.hub.model_files import ModelFiles, cached_model_files, model_files
 from archcli.load.source import load
+from archcli.wings.serving.devices import model_files as reader
+from archcli.wings.serving.devices.model_files import ModelFiles, cached_model_files, model_files
 from gguf_files import tiny
 from gguf_files.file import gguf
 from hub.cache import CONFIG, OLDER, SHA

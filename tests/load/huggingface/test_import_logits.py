@@ -10,8 +10,8 @@ import torch
 
 from archcli.load.huggingface.importer import weight_map
 from archcli.load.huggingface.registry import families
-from archcli.runtime.model.build import build_model
-from archcli.runtime.weights.compare import translate
+from archcli.wings.running.runtime.model.build import build_model
+from archcli.wings.running.runtime.weights.compare import translate
 from importing import imported
 from parity.families import FAMILIES
 from parity.witness import TOLERANCE, difference, witness

@@ -11,7 +11,7 @@ from archcli.load.spec.schema import json_schema, rows
 from archcli.load.yaml.nodes import plain
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import text_of
-from archcli.measure.symbolic.explain.question import MEANINGS
+from archcli.wings.shapes.symbolic.explain.question import MEANINGS
 from table import every_row, sampled_rows
 
 SCHEMA = json_schema()

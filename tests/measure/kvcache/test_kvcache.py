@@ -9,7 +9,6 @@ from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
 from archcli.measure.kvcache.kvcache import count_kv_cache
-from archcli.measure.kvcache.served import fits
 from archcli.measure.params import count_params
 from archcli.modules import (
     GLU,
@@ -29,6 +28,7 @@ from archcli.modules import (
 )
 from archcli.modules.spec.context import or_default
 from archcli.ops import MergeHeads, Unsqueeze
+from archcli.wings.serving.memory.answers.served import fits
 from small import NORM, attention, decoder, layer
 
 TOKEN = 3 * 2 * (2 + 2)

@@ -4,7 +4,7 @@ import pytest
 
 import archcli
 from archcli.measure.kvcache.kvcache import count_kv_cache
-from archcli.measure.kvcache.served import most_beside
+from archcli.wings.serving.memory.answers.served import most_beside
 from table import every_row
 
 GB = 10**9

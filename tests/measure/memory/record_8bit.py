@@ -13,8 +13,8 @@ import torch
 import torchao.optim
 
 from archcli import load
-from archcli.measure.memory.training.optimizers import trained_tensors
 from archcli.measure.passes import train_pass
+from archcli.wings.serving.memory.training.optimizers import trained_tensors
 
 AROUND = [(1,), (4095,), (4096,), (4097,), (63, 65), (16, 256), (100, 100), (4, 40, 60), (3, 1024, 8)]
 PRESET = "gpt2"

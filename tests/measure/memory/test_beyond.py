@@ -1,7 +1,7 @@
 """What a device holds beyond the model: by label, added up, each with a source."""
 
-from archcli.load.devices.datasheet import devices, load_datasheet
-from archcli.measure.memory.ranks import beyond_model, workspace_bytes
+from archcli.wings.serving.devices.datasheet import devices, load_datasheet
+from archcli.wings.serving.memory.ranks import beyond_model, workspace_bytes
 from table import every_row
 
 KIB = 1024

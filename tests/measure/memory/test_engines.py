@@ -5,11 +5,11 @@ from typing import get_args
 import pytest
 
 import archcli
-from archcli.api.asking.engine import engine_of
-from archcli.load.devices.engines import engines, load_engine
-from archcli.measure.memory.engine import ANY_ENGINE, NO_ENGINE, EngineName
-from archcli.measure.memory.pipeline import stages_of
-from archcli.measure.memory.plan import Plan
+from archcli.wings.serving.api.engine import engine_of
+from archcli.wings.serving.devices.engines import engines, load_engine
+from archcli.wings.serving.memory.engine import ANY_ENGINE, NO_ENGINE, EngineName
+from archcli.wings.serving.memory.pipeline import stages_of
+from archcli.wings.serving.memory.plan import Plan
 from table import every_row
 
 GIB = 2**30

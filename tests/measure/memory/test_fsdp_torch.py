@@ -7,10 +7,10 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
 from archcli import load
-from archcli.measure.memory.answers.question import MemoryQuestion
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
-from archcli.runtime.model.build import build_model
+from archcli.wings.running.runtime.model.build import build_model
+from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.memory.settings import MemorySettings
 from dtensors import fake_rank
 
 RANKS = 4

@@ -5,10 +5,10 @@ import pytest
 from archcli.errors import ArchError
 from archcli.graph.kept import Execution
 from archcli.load.source import load
-from archcli.measure.memory.traced import trace_memory
 from archcli.modules.spec.request import Request
-from archcli.runtime.memory.kept import kept_of_model
-from archcli.runtime.memory.models import WitnessSetting
+from archcli.wings.running.runtime.memory.kept import kept_of_model
+from archcli.wings.running.runtime.memory.models import WitnessSetting
+from archcli.wings.serving.memory.traced import trace_memory
 from covering import COVERING
 from kept_compared import differences, saved_by_row
 

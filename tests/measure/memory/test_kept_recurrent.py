@@ -3,7 +3,7 @@
 import pytest
 
 from archcli.load.source import load
-from archcli.runtime.memory.models import WitnessSetting
+from archcli.wings.running.runtime.memory.models import WitnessSetting
 from kept_compared import differences, saved_by_row
 from recurrent_models import MIXERS, PRESETS, mixing
 

@@ -4,7 +4,7 @@ import pytest
 
 import archcli
 from archcli.errors import ArchError
-from archcli.measure.memory.answers.changes import FORMATS
+from archcli.wings.serving.memory.answers.changes import FORMATS
 
 ASKED = [
     ("llama-3.1-70b", {"phase": "serve", "seq_len": 4096}, "48GB", "a100-sxm-40gb"),

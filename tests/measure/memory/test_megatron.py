@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from archcli import load
-from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.units import gib
+from archcli.wings.serving.memory.answers.question import MemoryQuestion
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "memory.md"

@@ -3,9 +3,9 @@
 import pytest
 
 import archcli
-from archcli.measure.memory.answers import offloading
-from archcli.measure.memory.answers.question import MemoryQuestion
-from archcli.measure.memory.parts import in_ram
+from archcli.wings.serving.memory.answers import offloading
+from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.parts import in_ram
 from table import every_row
 
 GIB = 2**30

@@ -7,7 +7,8 @@ import pytest
 
 from archcli import load
 from archcli.errors import ArchError
-from archcli.measure.memory.training.optimizers import (
+from archcli.measure.passes import train_pass
+from archcli.wings.serving.memory.training.optimizers import (
     OPTIMIZERS,
     AdamW8bit,
     OptimizerBytes,
@@ -15,7 +16,6 @@ from archcli.measure.memory.training.optimizers import (
     optimizer,
     trained_tensors,
 )
-from archcli.measure.passes import train_pass
 from table import every_row
 
 RECORDS = json.loads((Path(__file__).parent / "eight_bit.json").read_text())

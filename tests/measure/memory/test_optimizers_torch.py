@@ -9,21 +9,21 @@ from torch.distributed.tensor import DTensor
 from torch.optim import SGD, Adafactor, AdamW, Muon
 
 from archcli.load import load
-from archcli.measure.memory.training import optimizers
-from archcli.measure.memory.training.optimizers import (
-    OptimizerBytes,
-    TrainedTensor,
-    optimizer,
-    trained_tensors,
-)
 from archcli.measure.passes import train_pass
 from archcli.modules import GLU, ConvFrontEnd, Embedding, Learned, PreNorm
 from archcli.modules.adapters.lora import LoRA
 from archcli.modules.attention.indexer import Indexer
 from archcli.modules.spec.request import Request
-from archcli.runtime.memory.shards import fake_rank
-from archcli.runtime.model.build import build_model
-from archcli.runtime.model.random_data import random_inputs
+from archcli.wings.running.runtime.memory.shards import fake_rank
+from archcli.wings.running.runtime.model.build import build_model
+from archcli.wings.running.runtime.model.random_data import random_inputs
+from archcli.wings.serving.memory.training import optimizers
+from archcli.wings.serving.memory.training.optimizers import (
+    OptimizerBytes,
+    TrainedTensor,
+    optimizer,
+    trained_tensors,
+)
 from covering import COVERING
 from gradients import encoder_decoder
 from optimizing import WIDTHS, Mixed, state_tensors, step_peak, with_gradients

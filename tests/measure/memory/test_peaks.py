@@ -3,7 +3,7 @@
 import pytest
 
 from archcli.load.source import load
-from archcli.runtime.memory.models import WitnessSetting
+from archcli.wings.running.runtime.memory.models import WitnessSetting
 from peaks_compared import inference_peaks, training_peaks
 
 KIB = 1024

@@ -8,13 +8,13 @@ import pytest
 import archcli
 from archcli.errors import ArchError
 from archcli.load.source import load
-from archcli.measure.memory import inference
-from archcli.measure.memory.answers.fit import usual_plan
-from archcli.measure.memory.answers.question import MemoryQuestion
-from archcli.measure.memory.pipeline import in_flight, live_groups, stages_of
-from archcli.measure.memory.plan import DeviceMemory, Plan
-from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.traced import TracedModel
+from archcli.wings.serving.memory import inference
+from archcli.wings.serving.memory.answers.fit import usual_plan
+from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.pipeline import in_flight, live_groups, stages_of
+from archcli.wings.serving.memory.plan import DeviceMemory, Plan
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.memory.traced import TracedModel
 from small import decoder
 from table import every_row
 

@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 
 from archcli import count_params, load
-from archcli.measure.memory.answers.question import MemoryQuestion
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
+from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.memory.settings import MemorySettings
 from llm_foundry import RUNS, SHAPES, table
 from measure.memory.published.regenerate import KEPT, write
 from table import every_row

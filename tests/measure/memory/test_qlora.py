@@ -3,11 +3,11 @@
 import pytest
 
 from archcli import count_memory, load, predict
-from archcli.load.devices.budget import read_budget
-from archcli.measure.memory.answers.question import MemoryQuestion
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
 from archcli.modules.stored.formats import FORMATS
+from archcli.wings.serving.devices.budget import read_budget
+from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.memory.settings import MemorySettings
 
 ADAPTED = ["lora.rank=64", "lora.targets=[all_linear]"]
 GIB = 2**30

@@ -7,16 +7,16 @@ import sys
 import pytest
 
 from archcli.load.source import load
-from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.traced import highest
-from archcli.measure.memory.training.step import training_step
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.memory.traced import highest
+from archcli.wings.serving.memory.training.step import training_step
 
 CHILD = """
 import sys
 import torch
 from archcli.load.source import load
-from archcli.runtime.memory.models import loss_of
-from archcli.runtime.model.build import build_model
+from archcli.wings.running.runtime.memory.models import loss_of
+from archcli.wings.running.runtime.model.build import build_model
 
 def status(key):
     with open("/proc/self/status") as file:

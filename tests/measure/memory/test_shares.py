@@ -3,11 +3,14 @@
 import pytest
 
 from archcli.load.source import load
-from archcli.measure.memory.answers.question import MemoryQuestion
-from archcli.measure.memory.pipeline import stages_of
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.shares import (
+from archcli.measure.passes import train_pass
+from archcli.modules import MLP, Group, MixtureOfExperts
+from archcli.modules.adapters.lora import LoRA
+from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.pipeline import stages_of
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.memory.shares import (
     DeviceElements,
     Gathered,
     Widths,
@@ -16,9 +19,6 @@ from archcli.measure.memory.shares import (
     placed_weights,
     shares,
 )
-from archcli.measure.passes import train_pass
-from archcli.modules import MLP, Group, MixtureOfExperts
-from archcli.modules.adapters.lora import LoRA
 from small import decoder, layer
 
 LAYER = 2 * 8 * 8 + 2 * 8 * 4 + 3 * 8 * 12 + 2 * 8

@@ -7,12 +7,12 @@ from torch.distributed.tensor import Replicate
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel
 
 from archcli.load.source import load
-from archcli.measure.memory.pipeline import stages_of
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.shares import placed_weights, shares
 from archcli.measure.passes import train_pass
 from archcli.modules.models.stack import stacks
-from archcli.runtime.memory.shards import Mesh, shards_of
+from archcli.wings.running.runtime.memory.shards import Mesh, shards_of
+from archcli.wings.serving.memory.pipeline import stages_of
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.memory.shares import placed_weights, shares
 
 PRESETS = Path(__file__).parents[3] / "presets"
 BF16 = 2

@@ -4,13 +4,13 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.load.source import load
-from archcli.measure.memory.answers.question import MemoryQuestion
-from archcli.measure.memory.answers.report import count_memory
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.traced import peak_bytes, trace_memory
-from archcli.measure.memory.training.backward import Backward
-from archcli.measure.memory.training.step import first_tensor, held_alone
+from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.answers.report import count_memory
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.memory.traced import peak_bytes, trace_memory
+from archcli.wings.serving.memory.training.backward import Backward
+from archcli.wings.serving.memory.training.step import first_tensor, held_alone
 from covering import COVERING
 
 DENSE = ("gpt2", "llama-3.2-1b", "qwen3-8b", "gemma-2-2b", "bert-base-uncased", "phi-2")

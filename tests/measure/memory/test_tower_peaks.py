@@ -5,12 +5,12 @@ import pytest
 import archcli
 from archcli.errors import ArchError
 from archcli.graph.kept import Execution
-from archcli.measure.memory.parts.towers import TowerPass, unseen_states
-from archcli.measure.memory.traced import trace_memory
-from archcli.measure.memory.training.backward import Backward
 from archcli.modules.spec.request import Request
-from archcli.runtime.memory.models import WitnessSetting
-from archcli.runtime.profile.work import prepare
+from archcli.wings.running.runtime.memory.models import WitnessSetting
+from archcli.wings.running.runtime.profile.work import prepare
+from archcli.wings.serving.memory.parts.towers import TowerPass, unseen_states
+from archcli.wings.serving.memory.traced import trace_memory
+from archcli.wings.serving.memory.training.backward import Backward
 from small_towers import CONFIGS, RUN, running_model, small_model
 from table import sampled_rows
 from towers_run import inference_peak, kept_bytes, training_peak

@@ -8,10 +8,10 @@ from torch.utils.checkpoint import checkpoint
 
 from archcli.graph.kept import Execution
 from archcli.load import load
-from archcli.measure.memory.training.losses import recomputed
 from archcli.measure.passes import train_pass
-from archcli.measure.predict.rank.planned import repeated_paths
-from archcli.runtime import build_model
+from archcli.wings.running.runtime import build_model
+from archcli.wings.serving.memory.training.losses import recomputed
+from archcli.wings.serving.predict.rank.planned import repeated_paths
 
 MODEL = {
     "vocab_size": 32,

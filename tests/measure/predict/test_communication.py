@@ -6,9 +6,10 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.load.source import load
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.communication.collective import (
+from archcli.modules import MLP, Group, MixtureOfExperts
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.predict.communication.collective import (
     Collective,
     Fabric,
     GroupOfRanks,
@@ -16,9 +17,8 @@ from archcli.measure.predict.communication.collective import (
     exposed,
     timed,
 )
-from archcli.measure.predict.communication.exchanges import bubble_share
-from archcli.measure.predict.rank.planned import planned_pass
-from archcli.modules import MLP, Group, MixtureOfExperts
+from archcli.wings.serving.predict.communication.exchanges import bubble_share
+from archcli.wings.serving.predict.rank.planned import planned_pass
 from small import decoder, layer
 from table import every_row
 

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.rank.planned import planned_pass
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.predict.rank.planned import planned_pass
 from collectives import sent_by_fsdp, sent_by_tensor_parallelism
 from small import decoder
 

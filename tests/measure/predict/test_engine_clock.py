@@ -5,18 +5,18 @@ import itertools
 import pytest
 
 import archcli
-from archcli.api.known_device.known import known_device
-from archcli.launches.kernel import AttentionCall, KernelCost
-from archcli.load.devices.engines import load_engine
 from archcli.load.source import load
-from archcli.measure.memory.engine import ANY_ENGINE
-from archcli.measure.memory.plan import ONE_DEVICE, Plan
-from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.answers.tables import shown_path
-from archcli.measure.predict.engine_kernels.delta_net import DeltaCall, DeltaKernelCall
-from archcli.measure.predict.live import LiveServer
-from archcli.measure.predict.rank.kernels import CacheUse, rank_kernels
-from archcli.measure.predict.rank.planned import planned_pass
+from archcli.wings.serving.api.known_device.known import known_device
+from archcli.wings.serving.devices.engines import load_engine
+from archcli.wings.serving.launches.kernel import AttentionCall, KernelCost
+from archcli.wings.serving.memory.engine import ANY_ENGINE
+from archcli.wings.serving.memory.plan import ONE_DEVICE, Plan
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.predict.answers.tables import shown_path
+from archcli.wings.serving.predict.engine_kernels.delta_net import DeltaCall, DeltaKernelCall
+from archcli.wings.serving.predict.live import LiveServer
+from archcli.wings.serving.predict.rank.kernels import CacheUse, rank_kernels
+from archcli.wings.serving.predict.rank.planned import planned_pass
 
 MICRO = 1e-6
 IN_PLACE = CacheUse("in_place")

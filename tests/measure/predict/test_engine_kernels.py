@@ -5,8 +5,8 @@ import math
 import pytest
 
 from archcli.arith import touched
-from archcli.measure.predict.engine_kernels import attention, delta_net, exchange, experts, latent
-from archcli.measure.predict.engine_kernels.terms import KernelDevice, joined, moved, width_factor
+from archcli.wings.serving.predict.engine_kernels import attention, delta_net, exchange, experts, latent
+from archcli.wings.serving.predict.engine_kernels.terms import KernelDevice, joined, moved, width_factor
 
 DEVICE = KernelDevice(peak=1e15, bandwidth=2e12, cache=50e6, processors=100, link=4e11)
 

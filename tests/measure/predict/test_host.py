@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import archcli
-from archcli.measure.predict.rank.host import EAGER
-from archcli.measure.predict.times import Seconds
+from archcli.wings.serving.predict.rank.host import EAGER
+from archcli.wings.serving.predict.times import Seconds
 
 PUBLISHED = Path(__file__).parents[3] / "benchmarks" / "measured" / "eager_decode.csv"
 

@@ -8,10 +8,10 @@ from statistics import mean, median
 import pytest
 
 import archcli
-from archcli.load.devices.engines import load_speeds
-from archcli.measure.predict.constants import Rates
-from archcli.measure.predict.engine_kernels.llamacpp import WholeRuns, peak
-from archcli.measure.predict.times import Seconds, chunked
+from archcli.wings.serving.devices.engines import load_speeds
+from archcli.wings.serving.predict.constants import Rates
+from archcli.wings.serving.predict.engine_kernels.llamacpp import WholeRuns, peak
+from archcli.wings.serving.predict.times import Seconds, chunked
 
 ROOT = Path(__file__).parents[3]
 TERA = 1e12

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 import archcli
-from archcli.load.devices.engines import load_speeds
+from archcli.wings.serving.devices.engines import load_speeds
 
 GIGA = 1e9
 BF16 = 2

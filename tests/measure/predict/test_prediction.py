@@ -3,20 +3,20 @@
 import pytest
 
 from archcli.errors import ArchError
-from archcli.launches.trace import trace_kernels
 from archcli.load.source import load
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.passes import count_pass
-from archcli.measure.predict.communication.collective import Fabric
-from archcli.measure.predict.constants import Efficiency, Rates
-from archcli.measure.predict.prediction import predict_pass
-from archcli.measure.predict.rank.kernels import CacheUse
-from archcli.measure.predict.rank.rank_times import TimingDevice
-from archcli.measure.predict.rank.training import training_work
-from archcli.measure.predict.times import KernelClock
 from archcli.modules import Group
 from archcli.modules.spec.request import Request
+from archcli.wings.serving.launches.trace import trace_kernels
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.predict.communication.collective import Fabric
+from archcli.wings.serving.predict.constants import Efficiency, Rates
+from archcli.wings.serving.predict.prediction import predict_pass
+from archcli.wings.serving.predict.rank.kernels import CacheUse
+from archcli.wings.serving.predict.rank.rank_times import TimingDevice
+from archcli.wings.serving.predict.rank.training import training_work
+from archcli.wings.serving.predict.times import KernelClock
 from small import attention, decoder, layer
 
 B, T, D, V, LAYERS = 2, 16, 8, 50, 3

@@ -7,13 +7,13 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.load.source import load
-from archcli.measure.memory.answers.question import MemoryQuestion
-from archcli.measure.memory.plan import DeviceMemory, Plan, divisors
-from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.search.bounds import LeastMemory
-from archcli.measure.predict.search.candidates import Candidate, PlanCandidates
-from archcli.measure.predict.search.search import best_plan
 from archcli.modules import MLP, Group, MixtureOfExperts
+from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.plan import DeviceMemory, Plan, divisors
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.predict.search.bounds import LeastMemory
+from archcli.wings.serving.predict.search.candidates import Candidate, PlanCandidates
+from archcli.wings.serving.predict.search.search import best_plan
 from small import decoder, layer
 
 EXPERTS = MixtureOfExperts(n_experts=4, top_k=2, expert=MLP(d_ff=12))

@@ -5,16 +5,17 @@ import math
 import pytest
 
 from archcli.load.source import load
-from archcli.measure.memory.engine import ANY_ENGINE
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.passes import count_pass
-from archcli.measure.predict.communication.collective import Fabric
-from archcli.measure.predict.constants import Efficiency, Rates
-from archcli.measure.predict.prediction import predict_pass
-from archcli.measure.predict.rank.kernels import CacheUse
-from archcli.measure.predict.rank.rank_times import TimingDevice
-from archcli.measure.predict.serving import (
+from archcli.modules.spec.request import Request
+from archcli.wings.serving.memory.engine import ANY_ENGINE
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.predict.communication.collective import Fabric
+from archcli.wings.serving.predict.constants import Efficiency, Rates
+from archcli.wings.serving.predict.prediction import predict_pass
+from archcli.wings.serving.predict.rank.kernels import CacheUse
+from archcli.wings.serving.predict.rank.rank_times import TimingDevice
+from archcli.wings.serving.predict.serving import (
     FIXED_BATCH,
     Engine,
     break_even,
@@ -23,8 +24,7 @@ from archcli.measure.predict.serving import (
     spanned,
     with_engine,
 )
-from archcli.measure.predict.times import KernelClock, Seconds
-from archcli.modules.spec.request import Request
+from archcli.wings.serving.predict.times import KernelClock, Seconds
 from small import decoder
 
 B, PROMPT, NEW = 3, 16, 40

@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 
 from archcli.arith import touched
-from archcli.load.devices.engines import load_kernels, measured_engines
-from archcli.measure.predict.engine_kernels import attention, delta_net, exchange, experts, latent
-from archcli.measure.predict.engine_kernels.choice import (
+from archcli.wings.serving.devices.engines import load_kernels, measured_engines
+from archcli.wings.serving.predict.engine_kernels import attention, delta_net, exchange, experts, latent
+from archcli.wings.serving.predict.engine_kernels.choice import (
     BORROWED,
     GENERATIONS,
     NamedDevice,
@@ -15,7 +15,7 @@ from archcli.measure.predict.engine_kernels.choice import (
     lender,
     range_of,
 )
-from archcli.measure.predict.engine_kernels.terms import KernelDevice
+from archcli.wings.serving.predict.engine_kernels.terms import KernelDevice
 from table import sampled_rows
 
 DEVICE = KernelDevice(peak=1e15, bandwidth=2e12, cache=50e6, processors=100, link=4e11)

@@ -6,13 +6,13 @@ import pytest
 
 import archcli
 from archcli.graph.part import OpClass
-from archcli.load.devices.datasheet import load_datasheet
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, rank_kernels
-from archcli.measure.predict.rank.planned import planned_pass
 from archcli.modules import GLU, Group, MixtureOfExperts
 from archcli.modules.stored.quantization import Quantization, Rule
+from archcli.wings.serving.devices.datasheet import load_datasheet
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.predict.rank.kernels import NO_CHANGE, CacheUse, rank_kernels
+from archcli.wings.serving.predict.rank.planned import planned_pass
 from small import decoder, layer
 from table import sampled_rows
 

@@ -7,17 +7,17 @@ from functools import cache
 import pytest
 
 from archcli.load.source import load
-from archcli.measure.memory.answers.question import MemoryQuestion
-from archcli.measure.memory.plan import DeviceMemory, Plan
-from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.communication.collective import Fabric
-from archcli.measure.predict.constants import Efficiency, Rates
-from archcli.measure.predict.prediction import predict_pass
-from archcli.measure.predict.rank.rank_times import TimingDevice
-from archcli.measure.predict.search.candidates import PlanCandidates
-from archcli.measure.predict.search.search import PlanTimer, best_plan
-from archcli.measure.predict.times import KernelClock
 from archcli.modules import MLP, Group, MixtureOfExperts
+from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.plan import DeviceMemory, Plan
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.predict.communication.collective import Fabric
+from archcli.wings.serving.predict.constants import Efficiency, Rates
+from archcli.wings.serving.predict.prediction import predict_pass
+from archcli.wings.serving.predict.rank.rank_times import TimingDevice
+from archcli.wings.serving.predict.search.candidates import PlanCandidates
+from archcli.wings.serving.predict.search.search import PlanTimer, best_plan
+from archcli.wings.serving.predict.times import KernelClock
 from small import decoder, layer
 
 ORIGIN = {"error": 0.1, "low": 0.9, "high": 1.1, "rows": 9, "table": "t.csv", "fitted": "2026-01-01"}

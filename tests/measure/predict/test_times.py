@@ -3,10 +3,10 @@
 import pytest
 
 from archcli.errors import ArchError
-from archcli.launches.kernel import KernelCost
-from archcli.measure.predict.constants import Efficiency, LastCache, Rates
-from archcli.measure.predict.times import KernelClock, Seconds, kind_of, narrowed
-from archcli.recording.classes import TimeClass
+from archcli.wings.running.recording.classes import TimeClass
+from archcli.wings.serving.launches.kernel import KernelCost
+from archcli.wings.serving.predict.constants import Efficiency, LastCache, Rates
+from archcli.wings.serving.predict.times import KernelClock, Seconds, kind_of, narrowed
 from table import every_row
 
 

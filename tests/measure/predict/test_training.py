@@ -4,15 +4,15 @@ import pytest
 
 from archcli import predict
 from archcli.graph.kept import Execution
-from archcli.launches.trace import trace_kernels
 from archcli.load import load
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.communication.collective import Fabric
-from archcli.measure.predict.constants import Efficiency, Origin, Rates, StepConstants
-from archcli.measure.predict.rank.training import StepWork, training_work, work_of
-from archcli.measure.predict.times import KernelClock
 from archcli.modules.spec.request import Request
+from archcli.wings.serving.launches.trace import trace_kernels
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.predict.communication.collective import Fabric
+from archcli.wings.serving.predict.constants import Efficiency, Origin, Rates, StepConstants
+from archcli.wings.serving.predict.rank.training import StepWork, training_work, work_of
+from archcli.wings.serving.predict.times import KernelClock
 
 D, F, V, L, B, T = 64, 256, 1000, 4, 2, 128
 MODEL = {

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import archcli
-from archcli.load.devices.datasheet import load_datasheet
+from archcli.wings.serving.devices.datasheet import load_datasheet
 from table import every_row
 from worked import result_of, worked_lines
 

@@ -6,16 +6,16 @@ Every operation of the whole model is measured, and experts that share memory do
 import pytest
 import torch
 
-from archcli.measure.memory.timed_run import run_memory
 from archcli.measure.passes import checked_pass
-from archcli.measure.profile.extrapolate.plan import MemoryLimits, plan_of
-from archcli.measure.profile.extrapolate.recording import extrapolated
 from archcli.modules import GLU, MixtureOfExperts, PreNorm
 from archcli.modules.spec.request import Request
-from archcli.runtime.model.build import build_model, store_experts
-from archcli.runtime.model.random_data import fill
-from archcli.runtime.profile.record import record
-from archcli.runtime.profile.work import BuildSettings, prepare
+from archcli.wings.running.profile.extrapolate.plan import MemoryLimits, plan_of
+from archcli.wings.running.profile.extrapolate.recording import extrapolated
+from archcli.wings.running.runtime.model.build import build_model, store_experts
+from archcli.wings.running.runtime.model.random_data import fill
+from archcli.wings.running.runtime.profile.record import record
+from archcli.wings.running.runtime.profile.work import BuildSettings, prepare
+from archcli.wings.serving.memory.timed_run import run_memory
 from recordings import GQA, MODELS, RMS, decoder, question
 
 CASES = [(name, phase) for name in ("gemma2", "deepseek", "t5") for phase in ("forward", "train", "decode")]

@@ -6,13 +6,13 @@ import pytest
 
 from archcli.load.source import load_text
 from archcli.measure.passes import count_pass
-from archcli.measure.profile.fold import fold
-from archcli.measure.profile.reports.joined import RunOfRanks, rank_totals
-from archcli.measure.profile.reports.one import figures_of
 from archcli.modules.spec.request import Request
 from archcli.modules.tensor_parallel.shard import shard
-from archcli.recording.operations import REPLICAS, CollectiveTime, OpTime
-from archcli.recording.recording import Recording
+from archcli.wings.running.profile.fold import fold
+from archcli.wings.running.profile.reports.joined import RunOfRanks, rank_totals
+from archcli.wings.running.profile.reports.one import figures_of
+from archcli.wings.running.recording.operations import REPLICAS, CollectiveTime, OpTime
+from archcli.wings.running.recording.recording import Recording
 from tiny_model import TINY
 
 ROW, SENT = "layers.0.attention_all_reduce", 1000

@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 
 from archcli.measure.flops import count_flops
-from archcli.measure.memory.timed_run import run_memory
 from archcli.measure.passes import checked_pass
-from archcli.measure.profile.extrapolate.plan import MemoryLimits, plan_of
-from archcli.measure.profile.extrapolate.recording import extrapolated
-from archcli.measure.profile.reports.by_kind import by_kind
-from archcli.measure.profile.reports.one import profile_of
-from archcli.recording.operations import OpTime
-from archcli.recording.recording import Recording
+from archcli.wings.running.profile.extrapolate.plan import MemoryLimits, plan_of
+from archcli.wings.running.profile.extrapolate.recording import extrapolated
+from archcli.wings.running.profile.reports.by_kind import by_kind
+from archcli.wings.running.profile.reports.one import profile_of
+from archcli.wings.running.recording.operations import OpTime
+from archcli.wings.running.recording.recording import Recording
+from archcli.wings.serving.memory.timed_run import run_memory
 from recordings import BY_KIND, MODELS, decoder, question
 
 DENSE, MIXED = MODELS["deepseek"].groups[0].pattern

@@ -10,19 +10,19 @@ import pytest
 from torch.autograd import profiler
 
 from archcli.measure.passes import checked_pass
-from archcli.measure.profile.extrapolate.recording import extrapolated
-from archcli.measure.profile.reports.variants import MeasuredVariant
-from archcli.measure.profile.reports.versus import versus
 from archcli.modules.spec.request import Request
-from archcli.recording.device import DeviceActivity
-from archcli.recording.recording import GpuPasses, Timing
 from archcli.render import rendered
-from archcli.runtime.profile.ceilings import CPU, sizes_of
-from archcli.runtime.profile.clock import DeviceClock
-from archcli.runtime.profile.machine import machine
-from archcli.runtime.profile.record import record
-from archcli.runtime.profile.variants import record_variants, timed_variant
-from archcli.runtime.profile.work import prepare
+from archcli.wings.running.profile.extrapolate.recording import extrapolated
+from archcli.wings.running.profile.reports.variants import MeasuredVariant
+from archcli.wings.running.profile.reports.versus import versus
+from archcli.wings.running.recording.device import DeviceActivity
+from archcli.wings.running.recording.recording import GpuPasses, Timing
+from archcli.wings.running.runtime.profile.ceilings import CPU, sizes_of
+from archcli.wings.running.runtime.profile.clock import DeviceClock
+from archcli.wings.running.runtime.profile.machine import machine
+from archcli.wings.running.runtime.profile.record import record
+from archcli.wings.running.runtime.profile.variants import record_variants, timed_variant
+from archcli.wings.running.runtime.profile.work import prepare
 from card import Card
 from measure.profile.test_one import INPUTS, QUIET, report
 from recordings import MODELS, question
@@ -155,9 +155,12 @@ def test_what_is_extrapolated_keeps_what_was_lost():
 def test_a_pass_that_launches_nothing_is_all_idle(monkeypatch):
     """A card that is there and given nothing to do: the model runs on the CPU and is traced there."""
     Card().instead_of_torch(monkeypatch)
-    monkeypatch.setattr("archcli.runtime.profile.record.clock_of", lambda *_, **__: DeviceClock("cuda"))
     monkeypatch.setattr(
-        "archcli.runtime.profile.record.tracing", lambda clock: profiler.profile(use_kineto=True)
+        "archcli.wings.running.runtime.profile.record.clock_of", lambda *_, **__: DeviceClock("cuda")
+    )
+    monkeypatch.setattr(
+        "archcli.wings.running.runtime.profile.record.tracing",
+        lambda clock: profiler.profile(use_kineto=True),
     )
     recording = record(
         prepare(MODELS["gpt2"], Request("forward", 1, 4)), "cpu", 2, lambda what, done, total: None

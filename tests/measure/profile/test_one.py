@@ -10,10 +10,10 @@ import pytest
 
 from archcli.measure.flops import count_flops
 from archcli.measure.passes import checked_pass
-from archcli.measure.profile.reports.one import profile_of
-from archcli.recording.operations import OpTime
-from archcli.recording.recording import Recording
 from archcli.render import rendered
+from archcli.wings.running.profile.reports.one import profile_of
+from archcli.wings.running.recording.operations import OpTime
+from archcli.wings.running.recording.recording import Recording
 from recordings import MODELS, RUNS, question
 from table import sampled_rows
 

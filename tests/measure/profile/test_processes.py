@@ -10,10 +10,10 @@ from statistics import stdev
 import pytest
 
 from archcli.measure.passes import checked_pass
-from archcli.measure.profile.reports.joined import middle, repeated
-from archcli.measure.profile.reports.one import profile_of
 from archcli.render import rendered
 from archcli.render.data import document
+from archcli.wings.running.profile.reports.joined import middle, repeated
+from archcli.wings.running.profile.reports.one import profile_of
 from conforming import conforms
 from measure.profile.test_one import QUIET
 from recordings import MODELS, question

@@ -2,14 +2,14 @@
 
 import pytest
 
-from archcli.measure.profile.program.advice import advice
-from archcli.measure.profile.program.beside import compared_classes
-from archcli.measure.profile.program.report import program_report
-from archcli.measure.profile.program.shares import folding
-from archcli.measure.profile.program.summary import LONGEST, MOST_LINES, summary
-from archcli.recording.disturbance import Disturbance
-from archcli.recording.machine import Ceilings
-from archcli.recording.program import (
+from archcli.wings.running.profile.program.advice import advice
+from archcli.wings.running.profile.program.beside import compared_classes
+from archcli.wings.running.profile.program.report import program_report
+from archcli.wings.running.profile.program.shares import folding
+from archcli.wings.running.profile.program.summary import LONGEST, MOST_LINES, summary
+from archcli.wings.running.recording.disturbance import Disturbance
+from archcli.wings.running.recording.machine import Ceilings
+from archcli.wings.running.recording.program import (
     LOADER,
     OPTIMIZER,
     OUTSIDE,

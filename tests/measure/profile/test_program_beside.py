@@ -5,12 +5,12 @@ import sys
 import pytest
 
 from archcli import predict
-from archcli.api.profiling.program import inputs_of
-from archcli.api.profiling.program_options import ProgramOptions
-from archcli.api.profiling.program_prediction import beside_prediction
-from archcli.measure.profile.program.report import program_report
-from archcli.recording.disturbance import Disturbance
-from archcli.recording.program import CountedStep, PlacedTime, ProgramRecording
+from archcli.wings.running.api.profiling.program import inputs_of
+from archcli.wings.running.api.profiling.program_options import ProgramOptions
+from archcli.wings.running.api.profiling.program_prediction import beside_prediction
+from archcli.wings.running.profile.program.report import program_report
+from archcli.wings.running.recording.disturbance import Disturbance
+from archcli.wings.running.recording.program import CountedStep, PlacedTime, ProgramRecording
 
 PLACED = (
     PlacedTime("up", "forward", "addmm", "contraction", 0.5, 2),
@@ -47,7 +47,7 @@ def test_lengths_that_are_not_known_are_asked_for():
 
 
 def test_a_python_without_archclis_packages_has_a_report_all_the_same(monkeypatch):
-    monkeypatch.setitem(sys.modules, "archcli.api.predict", None)
+    monkeypatch.setitem(sys.modules, "archcli.wings.serving.api.predict", None)
     report = beside()
     assert "prediction" not in report.totals
     assert "which predictions need" in report.notes[-1]
@@ -55,7 +55,9 @@ def test_a_python_without_archclis_packages_has_a_report_all_the_same(monkeypatc
 
 def test_fewer_threads_than_this_machine_has_are_told(monkeypatch):
     # this machine may have no measured peak
-    monkeypatch.setattr("archcli.api.predict.predict", lambda model, _, **more: predict(model, "h100-sxm"))
+    monkeypatch.setattr(
+        "archcli.wings.serving.api.predict.predict", lambda model, _, **more: predict(model, "h100-sxm")
+    )
     given = {"machine": {"threads": 1}, "disturbance": Disturbance(2)}
     assert "on 1 of 2 processors" in " ".join(beside(device=None, **given).notes)
     assert "processors" not in " ".join(beside(**given).notes)

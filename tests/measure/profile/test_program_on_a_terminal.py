@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from archcli.measure.profile.program.report import program_report
-from archcli.recording.program import OPTIMIZER, PlacedTime, ProgramRecording
 from archcli.render import on_stderr, screen
+from archcli.wings.running.profile.program.report import program_report
+from archcli.wings.running.recording.program import OPTIMIZER, PlacedTime, ProgramRecording
 
 PLACED = (
     PlacedTime("transformer.layers.0.attention.query", "forward", "addmm", "contraction", 0.5, 2),

@@ -7,10 +7,10 @@ import pytest
 from archcli.load.source import load_text
 from archcli.measure.flops import count_flops
 from archcli.measure.passes import checked_pass
-from archcli.measure.profile.charges import charges
 from archcli.modules.spec.request import Request
-from archcli.recording.operations import OpTime
-from archcli.recording.recording import Recording
+from archcli.wings.running.profile.charges import charges
+from archcli.wings.running.recording.operations import OpTime
+from archcli.wings.running.recording.recording import Recording
 from combinations.hybrids import hybrid
 
 MODEL = load_text(hybrid("mamba2"), "mamba2.yaml").model

@@ -9,18 +9,18 @@ from collections import Counter
 import pytest
 
 from archcli.measure.passes import checked_pass
-from archcli.measure.profile.reports.variants import NONE, MeasuredVariant, parameter_notes, ratios
-from archcli.measure.profile.reports.versus import versus
 from archcli.modules import GLU, MLP, LayerNorm, PreNorm, RMSNorm
 from archcli.modules.spec.request import Request
-from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED
-from archcli.recording.disturbance import Disturbance
-from archcli.recording.operations import CallTime, OpKey, OpTime
-from archcli.recording.recording import Recording
 from archcli.render import rendered
-from archcli.runtime.profile.record import Pair, Run
-from archcli.runtime.profile.variants import TimedVariant, record_variants, timed_variant
-from archcli.runtime.profile.work import prepare
+from archcli.wings.running.profile.reports.variants import NONE, MeasuredVariant, parameter_notes, ratios
+from archcli.wings.running.profile.reports.versus import versus
+from archcli.wings.running.recording.classes import FRAMEWORK, UNATTRIBUTED
+from archcli.wings.running.recording.disturbance import Disturbance
+from archcli.wings.running.recording.operations import CallTime, OpKey, OpTime
+from archcli.wings.running.recording.recording import Recording
+from archcli.wings.running.runtime.profile.record import Pair, Run
+from archcli.wings.running.runtime.profile.variants import TimedVariant, record_variants, timed_variant
+from archcli.wings.running.runtime.profile.work import prepare
 from recordings import GQA, MODELS, decoder, question
 
 NORM, MATMUL = (

@@ -5,7 +5,7 @@ Hoffmann et al. 2022 (arXiv:2203.15556), tables 3 and A3: parameters, FLOPs, tok
 
 import pytest
 
-from archcli.measure.scale.laws import FITS, LAWS
+from archcli.wings.shapes.scale.laws import FITS, LAWS
 from table import every_row
 
 TABLE_3 = [  # approach 1

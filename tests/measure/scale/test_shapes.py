@@ -5,7 +5,7 @@ import pytest
 from archcli.errors import ArchError
 from archcli.load import load
 from archcli.measure.params import count_params
-from archcli.measure.scale.fields import (
+from archcli.wings.shapes.scale.fields import (
     depths_near,
     divisor_near,
     group_depths,
@@ -14,8 +14,8 @@ from archcli.measure.scale.fields import (
     shared_unit,
     unit_of,
 )
-from archcli.measure.scale.search import aspect_growth, ranked
-from archcli.measure.scale.shape import BaseShape
+from archcli.wings.shapes.scale.search import aspect_growth, ranked
+from archcli.wings.shapes.scale.shape import BaseShape
 from covering import COVERING
 
 HYBRIDS = ["jamba-1.5-mini", "gemma-3-12b", "nemotron-h-8b", "zamba2-1.2b", "gemma-3n-e2b", "gemma-4-e2b"]

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import archcli
 from archcli.arith import is_one, is_whole, maximum, minimum, share_of
-from archcli.measure.symbolic.candidates import branches, gathered
-from archcli.measure.symbolic.symbols import sizes
-from archcli.measure.symbolic.varied import CandidateRun, Varied
+from archcli.wings.shapes.symbolic.candidates import branches, gathered
+from archcli.wings.shapes.symbolic.symbols import sizes
+from archcli.wings.shapes.symbolic.varied import CandidateRun, Varied
 from table import every_row
 
 numbers = st.one_of(st.integers(-9, 9), st.integers(-(2**62), 2**62))
@@ -170,7 +170,7 @@ def test_every_size_of_a_model_is_swept_in_few_runs(name, monkeypatch):
     """A hundred values of a size are a run each where code asks for the hash or the text of a size."""
     runs = []
     monkeypatch.setattr(
-        "archcli.measure.symbolic.candidates.CandidateRun",
+        "archcli.wings.shapes.symbolic.candidates.CandidateRun",
         lambda length: runs.append(length) or CandidateRun(length),
     )
     for path in [path for path, _, value in sizes(archcli.load(name)) if value is not None][::3]:

@@ -6,11 +6,11 @@ import sympy
 from archcli.api.asking.subject import given
 from archcli.load.presets import preset_records
 from archcli.load.source import load_text
-from archcli.measure.symbolic.closed.addresses import Address, RowPaths
-from archcli.measure.symbolic.closed.forms import closed_forms
-from archcli.measure.symbolic.closed.free import free_model
-from archcli.measure.symbolic.closed.javascript import javascript, script
-from archcli.measure.symbolic.symbols import symbol
+from archcli.wings.shapes.symbolic.closed.addresses import Address, RowPaths
+from archcli.wings.shapes.symbolic.closed.forms import closed_forms
+from archcli.wings.shapes.symbolic.closed.free import free_model
+from archcli.wings.shapes.symbolic.closed.javascript import javascript, script
+from archcli.wings.shapes.symbolic.symbols import symbol
 from closing import RUNTIME, disagreement, engine
 from different_layers import different_layers
 from table import every_row

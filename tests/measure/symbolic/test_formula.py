@@ -4,7 +4,6 @@ import pytest
 import sympy
 
 from archcli.measure.passes import forward_pass, prefill_pass
-from archcli.measure.symbolic.formula import formula
 from archcli.modules import (
     GLU,
     AdaptiveHead,
@@ -14,6 +13,7 @@ from archcli.modules import (
     MultiTokenPrediction,
     SampledHead,
 )
+from archcli.wings.shapes.symbolic.formula import formula
 from small import NORM, attention, decoder, layer
 
 L, D, F, V, H, K, d = sympy.symbols(

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archcli.load.source import load
-from archcli.measure.symbolic import candidates
-from archcli.measure.symbolic.formula import activation_memory, formula
-from archcli.measure.symbolic.sweep import sweep
 from archcli.modules import GLU, Group, MixtureOfExperts, substitute
+from archcli.wings.shapes.symbolic import candidates
+from archcli.wings.shapes.symbolic.formula import activation_memory, formula
+from archcli.wings.shapes.symbolic.sweep import sweep
 from small import attention, decoder, layer
 
 BF16, FP32 = 2, 4

@@ -7,10 +7,10 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.measure.passes import forward_pass
-from archcli.measure.symbolic import required
-from archcli.measure.symbolic import sweep as module
-from archcli.measure.symbolic.sweep import sweep
 from archcli.modules import GLU, Group, MixtureOfExperts, substitute
+from archcli.wings.shapes.symbolic import required
+from archcli.wings.shapes.symbolic import sweep as module
+from archcli.wings.shapes.symbolic.sweep import sweep
 from small import attention, decoder, layer
 from table import every_row
 

@@ -10,8 +10,8 @@ import archcli
 from archcli.arith import ceil_log2, repetitions
 from archcli.errors import ArchError
 from archcli.load.source import load
-from archcli.measure.symbolic.symbols import ModelSymbols, size_names, sizes
 from archcli.modules import GLU, Group, Quantization, Rule
+from archcli.wings.shapes.symbolic.symbols import ModelSymbols, size_names, sizes
 from covering import COVERING
 from small import attention, decoder, layer
 

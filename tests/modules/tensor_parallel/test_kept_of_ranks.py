@@ -4,7 +4,7 @@ import pytest
 
 from archcli.load.source import load
 from archcli.modules.tensor_parallel.shard import shard
-from archcli.runtime.memory.models import WitnessSetting
+from archcli.wings.running.runtime.memory.models import WitnessSetting
 from kept_compared import differences, saved_by_row
 
 MODELS = {

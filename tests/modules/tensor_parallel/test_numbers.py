@@ -27,7 +27,7 @@ from archcli.modules import (
     RWKVChannelMix,
 )
 from archcli.modules.tensor_parallel.shard import shard
-from archcli.runtime.model.build import build_model
+from archcli.wings.running.runtime.model.build import build_model
 from ranks import Ranks, read_own_words, share_of
 from small import NORM, attention, decoder, layer
 

@@ -9,7 +9,6 @@ from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.flops import count_flops
 from archcli.measure.passes import cache_pass, decode_pass, forward_pass, prefill_pass, train_pass
-from archcli.measure.symbolic.formula import formula
 from archcli.modules import (
     MLP,
     Embedding,
@@ -27,6 +26,7 @@ from archcli.modules.spec.request import Request
 from archcli.modules.tensor_parallel.shard import shard
 from archcli.ops import AllGather, AllReduce, AllToAll, ReduceScatter, SumGradient
 from archcli.ops.communicate import Communication
+from archcli.wings.shapes.symbolic.formula import formula
 from small import NORM, attention, decoder, layer
 
 PRESETS = Path(__file__).parents[3] / "presets"

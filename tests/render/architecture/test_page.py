@@ -7,15 +7,15 @@ import pytest
 
 import archcli
 from archcli.graph.anatomy import Figure, NumberedLine, Share
-from archcli.measure.survey.anatomy.anatomy import anatomy
-from archcli.render.picture.architecture.page import foot
-from archcli.render.picture.architecture.page.boxes import MOST, OF_MANY, kind_boxes, part_boxes
-from archcli.render.picture.architecture.page.header import height
-from archcli.render.picture.architecture.page.packing import Room, pack
-from archcli.render.picture.architecture.page.printed import cut, lines_of
-from archcli.render.picture.architecture.page.sheet import kinds_title, sheet
-from archcli.render.picture.architecture.page.thumbnail import thumbnail
-from archcli.render.picture.architecture.style import width_of
+from archcli.wings.drawing.anatomy.anatomy import anatomy
+from archcli.wings.drawing.picture.architecture.page import foot
+from archcli.wings.drawing.picture.architecture.page.boxes import MOST, OF_MANY, kind_boxes, part_boxes
+from archcli.wings.drawing.picture.architecture.page.header import height
+from archcli.wings.drawing.picture.architecture.page.packing import Room, pack
+from archcli.wings.drawing.picture.architecture.page.printed import cut, lines_of
+from archcli.wings.drawing.picture.architecture.page.sheet import kinds_title, sheet
+from archcli.wings.drawing.picture.architecture.page.thumbnail import thumbnail
+from archcli.wings.drawing.picture.architecture.style import width_of
 from table import sampled_rows
 
 MODELS = [

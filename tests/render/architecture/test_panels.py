@@ -7,11 +7,11 @@ import pytest
 
 from archcli.api.asking.subject import given
 from archcli.graph.anatomy import ExpertChoice
-from archcli.measure.survey.anatomy.anatomy import anatomy
-from archcli.render.picture.architecture.panels import common_scale, panel, wiring
-from archcli.render.picture.architecture.redraw import Redraw
-from archcli.render.picture.architecture.shapes import svg_of
-from archcli.render.picture.architecture.style import path
+from archcli.wings.drawing.anatomy.anatomy import anatomy
+from archcli.wings.drawing.picture.architecture.panels import common_scale, panel, wiring
+from archcli.wings.drawing.picture.architecture.redraw import Redraw
+from archcli.wings.drawing.picture.architecture.shapes import svg_of
+from archcli.wings.drawing.picture.architecture.style import path
 from covering import COVERING
 from drawn.overlaps import boxes, flat, lines, overlaps, texts
 from drawn.specimens import KINDS, PARTS, fig, llama, mixture, mla

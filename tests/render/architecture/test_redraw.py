@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from archcli.load.source import load
-from archcli.measure.survey.anatomy.anatomy import anatomy
-from archcli.render.picture.architecture.page.sheet import redrawn
+from archcli.wings.drawing.anatomy.anatomy import anatomy
+from archcli.wings.drawing.picture.architecture.page.sheet import redrawn
 from drawn.overlaps import overlaps
 from drawn.scripted import Drawing
 

@@ -6,8 +6,8 @@ import pytest
 
 import archcli
 from archcli.load.source import load
-from archcli.measure.survey.anatomy.anatomy import anatomy
-from archcli.render.picture.architecture.page.tints import PALE, tints
+from archcli.wings.drawing.anatomy.anatomy import anatomy
+from archcli.wings.drawing.picture.architecture.page.tints import PALE, tints
 
 BOX = re.compile(r'class="tint-(\w+) s-\1 thin" fill-opacity="([\d.]+)"')
 

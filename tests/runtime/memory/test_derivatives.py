@@ -7,8 +7,8 @@ import pytest
 import torch
 import torchgen
 
-from archcli.runtime.memory.cuda_on_meta import cuda_on_meta
-from archcli.runtime.memory.kept import KeptRecorder
+from archcli.wings.running.runtime.memory.cuda_on_meta import cuda_on_meta
+from archcli.wings.running.runtime.memory.kept import KeptRecorder
 
 FORMULAS = (Path(torchgen.__file__).parent / "packaged/autograd/derivatives.yaml").read_text()
 B, H, T, D = 2, 4, 48, 64

@@ -6,9 +6,9 @@ import torch
 from archcli.load.source import load
 from archcli.ops import Activate, Attend, Linear, Multiply, Normalize
 from archcli.ops.attention.mask import Causal, SlidingWindow
-from archcli.runtime.memory.cuda_on_meta import cuda_on_meta
-from archcli.runtime.memory.kept import KeptRecorder, kept_by_op, kept_of_model, kept_of_pass
-from archcli.runtime.memory.models import WitnessSetting
+from archcli.wings.running.runtime.memory.cuda_on_meta import cuda_on_meta
+from archcli.wings.running.runtime.memory.kept import KeptRecorder, kept_by_op, kept_of_model, kept_of_pass
+from archcli.wings.running.runtime.memory.models import WitnessSetting
 from zoo import ZOO
 
 torch.set_num_threads(1)

@@ -5,13 +5,13 @@ import torch
 from torch.distributed._tools.mem_tracker import MemTracker
 
 from archcli.load.source import load
-from archcli.measure.memory.inference import inference_pass
-from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.traced import highest
 from archcli.modules.spec.request import Request
-from archcli.runtime.memory.models import WitnessSetting, loss_of, prepared
-from archcli.runtime.memory.peak import LiveStorages, inference_peak, training_step_peak
-from archcli.runtime.memory.shards import is_layer
+from archcli.wings.running.runtime.memory.models import WitnessSetting, loss_of, prepared
+from archcli.wings.running.runtime.memory.peak import LiveStorages, inference_peak, training_step_peak
+from archcli.wings.running.runtime.memory.shards import is_layer
+from archcli.wings.serving.memory.inference import inference_pass
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.memory.traced import highest
 from zoo import ZOO
 
 torch.set_num_threads(1)

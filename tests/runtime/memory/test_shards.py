@@ -5,7 +5,7 @@ import torch.distributed as dist
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel
 
 from archcli.load.source import load
-from archcli.runtime.memory.shards import Mesh, fake_rank, is_layer, shards_of
+from archcli.wings.running.runtime.memory.shards import Mesh, fake_rank, is_layer, shards_of
 from zoo import ZOO
 
 BF16 = 2

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from archcli.ops import Linear
-from archcli.runtime.model import leaves
-from archcli.runtime.model.leaves import Assignment, StackedLinear
+from archcli.wings.running.runtime.model import leaves
+from archcli.wings.running.runtime.model.leaves import Assignment, StackedLinear
 
 torch.set_num_threads(1)
 E, IN, OUT = 5, 16, 8

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from archcli.modules.adapters.lora import LoRA
-from archcli.runtime.model.build import build_model
+from archcli.wings.running.runtime.model.build import build_model
 from asking import ask, failures
 from zoo import ZOO, assert_close, built, tokens
 

@@ -22,7 +22,7 @@ from archcli.modules import (
     MultiHeadAttention,
     PreNorm,
 )
-from archcli.runtime.model.build import build_model
+from archcli.wings.running.runtime.model.build import build_model
 
 torch.set_num_threads(1)
 NORM = LayerNorm()

@@ -25,7 +25,7 @@ from archcli.modules import (
     substitute,
 )
 from archcli.ops import Dropout
-from archcli.runtime.model.build import build_model
+from archcli.wings.running.runtime.model.build import build_model
 from asking import ask, failures
 from sources import PAIRS, source_of
 from zoo import DEEPSEEK, RMS, D, V, assert_close, built, gqa, mla, model, tokens

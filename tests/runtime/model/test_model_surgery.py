@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_leaves
 
 from archcli.measure.passes import forward_pass
 from archcli.modules import Group
-from archcli.runtime import build_model
+from archcli.wings.running.runtime import build_model
 from sources import OTHERS, PAIRS, source_of
 from zoo import ZOO, D, assert_close, built, tokens
 

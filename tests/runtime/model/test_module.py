@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from archcli.errors import ArchError
 from archcli.measure.passes import forward_pass
 from archcli.modules import Block
-from archcli.runtime import Cache, ModuleNode, build_model, set_expert_form
+from archcli.wings.running.runtime import Cache, ModuleNode, build_model, set_expert_form
 from sources import ENCODERS, OTHERS, PAIRS, source_of
 from zoo import ZOO, D, V, assert_close, built, tokens
 

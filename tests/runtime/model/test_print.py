@@ -2,7 +2,7 @@
 
 import pytest
 
-from archcli.runtime.model.build import build_model
+from archcli.wings.running.runtime.model.build import build_model
 from sources import PAIRS
 from zoo import ZOO
 

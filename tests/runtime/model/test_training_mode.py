@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from archcli.modules import GLU, BatchNorm, Embedding, LoRA, PreNorm, QKNorm
-from archcli.runtime.model.build import build_model
-from archcli.runtime.model.leaves import TokenBatchNorm
+from archcli.wings.running.runtime.model.build import build_model
+from archcli.wings.running.runtime.model.leaves import TokenBatchNorm
 from asking import ask, failures
 from zoo import RMS, ZOO, D, assert_close, built, gqa, mla, model, moe, tokens
 

@@ -5,12 +5,12 @@ import torch
 import transformers
 
 import archcli
-from archcli.measure.memory.traced import highest
-from archcli.measure.memory.training.step import training_step
 from archcli.measure.passes import checked_pass
 from archcli.modules.spec.request import Request
-from archcli.runtime.memory.models import WitnessSetting, built, loss_of
-from archcli.runtime.model.build import build_model, empty_inputs, set_expert_form
+from archcli.wings.running.runtime.memory.models import WitnessSetting, built, loss_of
+from archcli.wings.running.runtime.model.build import build_model, empty_inputs, set_expert_form
+from archcli.wings.serving.memory.traced import highest
+from archcli.wings.serving.memory.training.step import training_step
 from covering import COVERING
 from peaks_compared import settings_of
 from short_presets import shortened

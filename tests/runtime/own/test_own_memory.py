@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import archcli
-from archcli.runtime.memory.peak import LiveStorages
+from archcli.wings.running.runtime.memory.peak import LiveStorages
 from table import every_row
 
 

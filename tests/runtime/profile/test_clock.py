@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.autograd import profiler
 
-from archcli.recording.events import TIMED, events_of
-from archcli.runtime.profile.clock import (
+from archcli.wings.running.recording.events import TIMED, events_of
+from archcli.wings.running.runtime.profile.clock import (
     LEAST_WAIT_S,
     MARGIN,
     PROBE_CYCLES,
@@ -63,7 +63,7 @@ def test_each_device_has_its_clock(device, hide_launch, kind):
 
 def test_the_host_times_a_pass_until_it_returns(monkeypatch):
     times = iter([3.0, 5.5])
-    monkeypatch.setattr("archcli.runtime.profile.clock.time.perf_counter", lambda: next(times))
+    monkeypatch.setattr("archcli.wings.running.runtime.profile.clock.time.perf_counter", lambda: next(times))
     run = run_pass(lambda: None, HostClock())
     assert (run.seconds, run.host_s, run.lasted_s, run.device_s) == (2.5, 2.5, 2.5, None)
 

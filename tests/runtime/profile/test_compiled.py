@@ -16,13 +16,18 @@ from torch._inductor.scheduler import Scheduler
 
 from archcli.errors import ArchError
 from archcli.measure.passes import checked_pass
-from archcli.measure.profile.reports.one import profile_of
 from archcli.modules.spec.request import Request
-from archcli.recording.classes import FUSED_KERNELS, UNATTRIBUTED, TimeClass
-from archcli.recording.operations import JOIN
-from archcli.runtime.profile import compiled as profile_compiled
-from archcli.runtime.profile.compiled import check_compiler, compile_work, reason, record_compiled
-from archcli.runtime.profile.work import prepare
+from archcli.wings.running.profile.reports.one import profile_of
+from archcli.wings.running.recording.classes import FUSED_KERNELS, UNATTRIBUTED, TimeClass
+from archcli.wings.running.recording.operations import JOIN
+from archcli.wings.running.runtime.profile import compiled as profile_compiled
+from archcli.wings.running.runtime.profile.compiled import (
+    check_compiler,
+    compile_work,
+    reason,
+    record_compiled,
+)
+from archcli.wings.running.runtime.profile.work import prepare
 from recordings import MODELS, question
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from archcli.graph import OpClass
-from archcli.runtime.profile.census import Executed, executed
+from archcli.wings.running.runtime.profile.census import Executed, executed
 from recordings import MODELS, profiled
 from table import every_row
 

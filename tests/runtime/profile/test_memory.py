@@ -7,9 +7,9 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.load.source import load
-from archcli.measure.memory.timed_run import require_memory, run_memory
 from archcli.modules.spec.request import Request
-from archcli.recording.machine import available_memory
+from archcli.wings.running.recording.machine import available_memory
+from archcli.wings.serving.memory.timed_run import require_memory, run_memory
 from sources import OTHERS
 
 GPT2 = load("gpt2").model
@@ -45,8 +45,8 @@ def test_all_weights_are_built_whatever_the_pass_runs():
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 def test_an_inference_is_the_peak_of_live_storages(phase, attention):
-    from archcli.runtime.memory.models import WitnessSetting
-    from archcli.runtime.memory.peak import inference_peak
+    from archcli.wings.running.runtime.memory.models import WitnessSetting
+    from archcli.wings.running.runtime.memory.peak import inference_peak
 
     tokens = 1 if phase == "decode" else 32
     past = 32 if phase == "decode" else None
@@ -64,8 +64,8 @@ def test_an_inference_is_the_peak_of_live_storages(phase, attention):
 def test_training_is_the_peak_of_live_storages(attention):
     import torch
 
-    from archcli.runtime.memory.models import WitnessSetting, prepared
-    from archcli.runtime.memory.peak import LiveStorages
+    from archcli.wings.running.runtime.memory.models import WitnessSetting, prepared
+    from archcli.wings.running.runtime.memory.peak import LiveStorages
 
     request = Request("train", 2, 32).resolved()
     memory = memory_of(GPT2, "train", 2, 32, attention=attention)

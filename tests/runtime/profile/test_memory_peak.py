@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from archcli.load.source import load
-from archcli.measure.memory.timed_run import run_memory
 from archcli.modules.spec.request import Request
+from archcli.wings.serving.memory.timed_run import run_memory
 
 pytestmark = [
     pytest.mark.torch,
@@ -51,7 +51,7 @@ CHILD = """
 import sys
 from archcli.load.source import load
 from archcli.modules.spec.request import Request
-from archcli.runtime.profile.work import BuildSettings, prepare
+from archcli.wings.running.runtime.profile.work import BuildSettings, prepare
 
 def status(key):
     with open("/proc/self/status") as file:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from archcli.runtime.profile.machine import _read, gpu_state
+from archcli.wings.running.runtime.profile.machine import _read, gpu_state
 
 ALL = {
     "sm_clock_mhz": 1980,

@@ -7,14 +7,14 @@ from torch.nn.attention.flex_attention import flex_attention
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.checkpoint import checkpoint
 
-from archcli.recording.events import events_of
-from archcli.recording.kernels import CompiledGraph, GraphOp, Launch
-from archcli.recording.program import OPTIMIZER, Watching
-from archcli.runtime.program.compiled import _kernel, _named, _nearest, holder
-from archcli.runtime.program.counting import StepCounting
-from archcli.runtime.program.kernels import is_kernel, placed_times
-from archcli.runtime.program.modules import ModuleNames, ModuleRanges
-from archcli.runtime.program.watch import Watch
+from archcli.wings.running.recording.events import events_of
+from archcli.wings.running.recording.kernels import CompiledGraph, GraphOp, Launch
+from archcli.wings.running.recording.program import OPTIMIZER, Watching
+from archcli.wings.running.runtime.program.compiled import _kernel, _named, _nearest, holder
+from archcli.wings.running.runtime.program.counting import StepCounting
+from archcli.wings.running.runtime.program.kernels import is_kernel, placed_times
+from archcli.wings.running.runtime.program.modules import ModuleNames, ModuleRanges
+from archcli.wings.running.runtime.program.watch import Watch
 
 KERNELS = {
     "aten::addmm": True,

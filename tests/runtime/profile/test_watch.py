@@ -12,9 +12,9 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from archcli.api.profiling import program
-from archcli.recording.program import OPTIMIZER, OUTSIDE, Watching
-from archcli.runtime.program.watch import Watch
+from archcli.wings.running.api.profiling import program
+from archcli.wings.running.recording.program import OPTIMIZER, OUTSIDE, Watching
+from archcli.wings.running.runtime.program.watch import Watch
 
 STEPS = 4
 """One is left out, one is counted, one is timed and one is traced; a last one follows."""

@@ -1,9 +1,9 @@
 """How much of a collective computing hides, by events as torch 2.13 traces them with gloo and NCCL."""
 
-from archcli.recording.device import Span
-from archcli.recording.events import Event
-from archcli.runtime.profile.record import PREFIX
-from archcli.runtime.ranks.counting import under_way
+from archcli.wings.running.recording.device import Span
+from archcli.wings.running.recording.events import Event
+from archcli.wings.running.runtime.profile.record import PREFIX
+from archcli.wings.running.runtime.ranks.counting import under_way
 
 MAIN, GLOO = 1, 2
 COMPUTING = {"mm", "clone"}

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from archcli.modules.tensor_parallel.shard import shard
-from archcli.runtime.model.build import build_model
-from archcli.runtime.model.random_data import tile
-from archcli.runtime.ranks.shares import RankPlace, fill_part, starts_of
+from archcli.wings.running.runtime.model.build import build_model
+from archcli.wings.running.runtime.model.random_data import tile
+from archcli.wings.running.runtime.ranks.shares import RankPlace, fill_part, starts_of
 from ranks import share_of
 from small import decoder
 from table import every_row

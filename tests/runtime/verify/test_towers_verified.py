@@ -9,7 +9,7 @@ from archcli.errors import ArchError
 from archcli.graph.count_tape import WholeTape
 from archcli.measure.passes import count_pass
 from archcli.modules.spec.request import Medium, Request
-from archcli.runtime.verify.verify import CountedPasses, verify
+from archcli.wings.running.runtime.verify.verify import CountedPasses, verify
 from asking import failures
 from small_towers import RUN, running_model, small_model
 

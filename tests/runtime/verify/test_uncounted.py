@@ -15,9 +15,9 @@ from archcli.measure.passes import forward_pass
 from archcli.modules import CrossAttention
 from archcli.modules.models.layers import LayerIndex
 from archcli.ops import ExtendCache, Linear, Scale
-from archcli.runtime.model.build import build_model, example_inputs
-from archcli.runtime.verify import by_fvcore
-from archcli.runtime.verify.by_torch import Given
+from archcli.wings.running.runtime.model.build import build_model, example_inputs
+from archcli.wings.running.runtime.verify import by_fvcore
+from archcli.wings.running.runtime.verify.by_torch import Given
 from asking import ask, failures
 from sources import ENCODERS, OTHERS, PAIRS, SOURCE, D
 

@@ -15,7 +15,7 @@ from archcli.graph.count_tape import CountTape
 from archcli.modules import GLU, Group, PreNorm
 from archcli.modules.models.layers import LayerIndex
 from archcli.ops import Attend, Combine, ExtendCache, Linear, Multiply, Normalize, Route
-from archcli.runtime.model.build import build_model
+from archcli.wings.running.runtime.model.build import build_model
 from asking import ask, failures
 from zoo import RMS, ZOO, D, gqa, model
 

@@ -7,7 +7,7 @@ archcli's name in order; `#` for the index of a tensor that is stacked with its 
 alone or behind a word (`expert_#`); a last `**` for all that follows. What stands in brackets may be left
 out, as `[model.]` is by the base class.
 
-No tensor is touched here; that is `archcli.runtime.weights.translate`.
+No tensor is touched here; that is `archcli.wings.running.runtime.weights.translate`.
 """
 
 from __future__ import annotations

@@ -8,11 +8,11 @@ import pytest
 
 from archcli.load.presets import presets
 from archcli.load.source import load, load_text
-from archcli.measure.survey.anatomy.anatomy import DrawnModel
-from archcli.measure.survey.anatomy.draft import INPUT, OUTPUT
-from archcli.measure.survey.anatomy.roles import role_of
 from archcli.measure.survey.wired import wired_forward
 from archcli.modules.models.layers import LayerIndex
+from archcli.wings.drawing.anatomy.anatomy import DrawnModel
+from archcli.wings.drawing.anatomy.draft import INPUT, OUTPUT
+from archcli.wings.drawing.anatomy.roles import role_of
 from combinations.hybrids import HYBRIDS, hybrid
 
 NAMES = [*presets(), *HYBRIDS]

@@ -12,10 +12,10 @@ from archcli.load.source import load, load_text
 from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
-from archcli.measure.survey.anatomy.anatomy import anatomy
 from archcli.measure.survey.show import list_rows
 from archcli.measure.survey.wired import wired_forward
 from archcli.modules.models.layers import folded_path
+from archcli.wings.drawing.anatomy.anatomy import anatomy
 from combinations.hybrids import HYBRIDS, hybrid
 from covering import COVERING
 from drawn.counted import Addresses, seen_by_layers

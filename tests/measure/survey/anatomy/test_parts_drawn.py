@@ -5,8 +5,8 @@ from functools import cache
 import pytest
 
 from archcli.load.source import load
-from archcli.measure.survey.anatomy.anatomy import anatomy
-from archcli.measure.survey.anatomy.draft import INPUT, OUTPUT
+from archcli.wings.drawing.anatomy.anatomy import anatomy
+from archcli.wings.drawing.anatomy.draft import INPUT, OUTPUT
 
 
 @cache

@@ -3,8 +3,8 @@
 import pytest
 
 from archcli.load.source import load, load_text
-from archcli.measure.survey.anatomy.anatomy import anatomy
 from archcli.measure.survey.stacks import Period, periods
+from archcli.wings.drawing.anatomy.anatomy import anatomy
 
 LAYER = "{kind: pre_norm, attention: {kind: gqa, n_heads: 2, n_kv_heads: 1}, ffn: {kind: glu, d_ff: %d}}"
 

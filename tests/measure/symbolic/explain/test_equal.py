@@ -15,10 +15,10 @@ from archcli.load.spec.schema import meaning
 from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
-from archcli.measure.symbolic.explain.question import Question
-from archcli.measure.symbolic.explain.report import explain
 from archcli.modules import Encoder
 from archcli.modules.spec.request import Request
+from archcli.wings.shapes.symbolic.explain.question import Question
+from archcli.wings.shapes.symbolic.explain.report import explain
 from covering import COVERING
 from readings.encoders import MODELS
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archcli.measure.symbolic.shapes.search import Best
+from archcli.wings.shapes.symbolic.shapes.search import Best
 
 values = st.integers(0, 6)
 

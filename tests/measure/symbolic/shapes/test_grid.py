@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from archcli.errors import ArchError
-from archcli.measure.symbolic.shapes.grid import MOST, Axis, CandidateGrid, check_size, parse_axis, spans
+from archcli.wings.shapes.symbolic.shapes.grid import MOST, Axis, CandidateGrid, check_size, parse_axis, spans
 from table import every_row
 
 

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from archcli.render.picture.architecture.graphs.blocks import blocks_of
-from archcli.render.picture.architecture.graphs.layers import crossings, layered
-from archcli.render.picture.architecture.graphs.places import GAP, Placing, Reach, SideRoom
+from archcli.wings.drawing.picture.architecture.graphs.blocks import blocks_of
+from archcli.wings.drawing.picture.architecture.graphs.layers import crossings, layered
+from archcli.wings.drawing.picture.architecture.graphs.places import GAP, Placing, Reach, SideRoom
 from table import sampled_rows
 
 

@@ -1,5 +1,0 @@
-"""Compiled kernels: the launches that a compiler fuses, and the bytes that each group moves."""
-
-from archcli.launches.compiled.groups import compiled_kernels
-
-__all__ = ["compiled_kernels"]

@@ -1,0 +1,1 @@
+"""Doors: other ways to ask: assistants, and the page in a browser."""

@@ -1,0 +1,1 @@
+"""Subcommands of doors: a file with a function `run` for each, whose docstring is the help."""

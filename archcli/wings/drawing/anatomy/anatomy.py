@@ -1,0 +1,158 @@
+"""The anatomy of a model: what a drawing of it says, read off rows and the reports of other commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from archcli.errors import ArchError
+from archcli.graph.anatomy import Anatomy, Figure, NumberedLine, Share
+from archcli.graph.wired_tape import WiredRow
+from archcli.measure.flops import count_flops
+from archcli.measure.params import count_params
+from archcli.measure.survey.show import recurrence_records
+from archcli.measure.survey.wired import wired_forward
+from archcli.modules import Model
+from archcli.modules.models.layers import LayerIndex
+from archcli.wings.drawing.anatomy.figures import output_figure, shown
+from archcli.wings.drawing.anatomy.kinds import Kinds
+from archcli.wings.drawing.anatomy.part_shares import with_shares
+from archcli.wings.drawing.anatomy.parts import Sizes
+from archcli.wings.drawing.anatomy.reading import forward_of
+from archcli.wings.drawing.anatomy.shares import Shown, by_component, by_group, by_layers, by_operator
+from archcli.wings.drawing.anatomy.strips import strips_of
+from archcli.wings.drawing.anatomy.totals import cache_totals, flops_per_token, parameter_totals
+
+SEQ_LEN = 2048
+"""Tokens of the drawn forward, the default of `flops` and `show`."""
+
+PROJECTOR = "projector"
+"""The box at the head of a tower: what joins it to the language model."""
+
+
+def anatomy(model: Model, shown: Shown = "params", profile: Mapping[str, Any] | None = None) -> Anatomy:
+    """What a drawing of a model says; `shown` is what its bars are of, `profile` a saved one for `time`."""
+    return DrawnModel(model).anatomy(shown, profile)
+
+
+class DrawnModel:
+    """A model with its rows and totals, which its drawing is read off.
+
+    The totals are those that the commands print: summed from the same rows, without another trace.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        # layers that a text passes by are drawn as they read an image
+        read = model.with_media(tuple(tower.usual for tower in model.towers))
+        trace = wired_forward(read)
+        self.rows = trace.rows
+        self.of_text = trace.rows if read is model else wired_forward(model).rows
+        layers = {path: rows for path, rows in LayerIndex(model).by_layer(self.rows).items() if path}
+        self.kinds = Kinds(forward_of(trace), layers, dict(_sizes(model, self.rows)))
+        self.strips = strips_of(model, self.rows, self.kinds.kinds)
+        self.params = parameter_totals(model, self.rows)
+
+    def anatomy(self, shown: Shown, profile: Mapping[str, Any] | None) -> Anatomy:
+        """What a drawing of it says."""
+        return Anatomy(
+            self.model.name,
+            self._subtitle(),
+            tuple(self._headline()),
+            self.strips,
+            self.kinds.kinds,
+            with_shares(self.kinds.parts.values(), self.kinds.places, shown, self.model, profile),
+            self._shares(shown, profile),
+            shown,
+            tuple(self._foot()),
+            tuple(self._towers(shown)),
+        )
+
+    def _towers(self, shown: Shown) -> Iterator[Anatomy]:
+        """Each tower as its encoder, whose strip ends with the projector; a profile has none of its times."""
+        for tower in self.model.towers:
+            encoder: Any = tower.model  # a model by itself
+            if not encoder.groups:  # patches alone (Fuyu), of which there is nothing to draw
+                continue
+            drawn = DrawnModel(encoder).anatomy("params" if shown == "time" else shown, None)
+            *below, last = drawn.strips
+            strips = (*below, replace(last, after=(*last.after, PROJECTOR)))
+            yield replace(drawn, name=f"{self.model.name}: {tower.part}", strips=strips)
+
+    def _subtitle(self) -> str:
+        """Layers, width and vocabulary."""
+        parts: list[str | Figure] = []
+        for strip in self.strips:
+            word = "layers" if len(self.strips) == 1 else f"{strip.title} layers"
+            parts += [" · "] * bool(parts) + [strip.n_layers, f" {word}"]
+        # a table with rows beyond the vocabulary does not say how large that is, and the head does
+        group = "lm_head" if self.model.embedding.extra_rows else "embedding"
+        table = next((row for row in self.rows if row.group == group and row.weights), None)
+        if table is not None:
+            entries = shown(table, "weights.weight.0", table.weights["weight"][0])
+            parts += [" · d_model ", output_figure(self._first()), " · vocabulary ", entries]
+        return NumberedLine(*parts)
+
+    def _first(self) -> WiredRow:
+        """The first row within a layer, whose output is as wide as the stream."""
+        return next(row for row in self.rows if row.layers is not None)
+
+    def _headline(self) -> Iterator[tuple[Figure, str, str]]:
+        """The key figures, each with its caption and its form."""
+        totals = self.params
+        yield Figure(totals["params"], "params", "", "params"), "parameters", "short"
+        if totals["active_params"] != totals["params"]:
+            yield Figure(totals["active_params"], "params", "", "active_params"), "read per token", "short"
+        if self.model.towers:
+            whole = count_params(self.model).totals["params_with_towers"]
+            yield Figure(whole, "params", "", "params_with_towers"), "with towers", "short"
+        growing, constant = cache_totals(self.of_text)
+        if self.model.caches and growing:
+            yield Figure(growing, "kvcache", "", "bytes_per_token"), "cache per token, bf16", "bytes"
+        if self.model.caches and constant:
+            yield Figure(constant, "kvcache", "", "state_bytes"), "state of a sequence, bf16", "bytes"
+        if self.model.media and not self.model.towers:
+            (read,) = count_flops(self.model).totals["media"]
+            medium = "sound" if read["kind"] == "audio" else read["kind"]
+            yield Figure(read["matmul_flops"], "flops", "", "matmul_flops"), f"FLOP per {medium}", "flops"
+            return
+        flops = flops_per_token(self.of_text, SEQ_LEN)
+        yield Figure(flops, "flops", "", "matmul_flops_per_token"), "FLOP per token at 2,048", "flops"
+
+    def _shares(self, shown: Shown, profile: Mapping[str, Any] | None) -> tuple[Share, ...]:
+        hues, model = self.kinds.hues, self.model
+        match shown:
+            case "params":
+                return by_group(self.rows, hues, self.params, "by_group", "active_by_group")
+            case "bytes":
+                totals = count_params(model).totals
+                return by_group(self.rows, hues, totals, "bytes_by_group", "active_bytes_by_group")
+            case "flops":
+                return by_component(self.rows, hues, count_flops(model))
+            case "kv":
+                # its imports take as long as all else that is drawn
+                from archcli.measure.kvcache.kvcache import count_kv_cache
+
+                return by_layers(count_kv_cache(model)) if model.caches else ()
+            case "time":
+                if profile is None:
+                    raise ArchError("time is that of a saved profile", "add --profile p.json")
+                return by_operator(self.rows, hues, profile)
+
+    def _foot(self) -> Iterator[str]:
+        """What the bars leave out."""
+        if self.params["mtp_params"]:
+            apart = Figure(self.params["mtp_params"], "params", "", "mtp_params")
+            yield NumberedLine("without the ", apart, " of multi-token prediction")
+
+
+def _sizes(model: Model, rows: Sequence[WiredRow]) -> Iterator[tuple[str, Sizes]]:
+    """The number, rows and columns of the state of each layer that carries one, by the layer's path."""
+    for place, record in enumerate(recurrence_records(model, rows)):
+        keys = ("n_heads", "key_dim", "value_dim")
+        if all(record[key] is not None for key in keys):
+            count, height, width = (
+                Figure(record[key], "show", "", f"recurrences.{place}.{key}") for key in keys
+            )
+            yield record["path"], (count, height, width)

@@ -1,0 +1,266 @@
+"""Reading of rows: those of a part, or of a layer, become drafts of the nodes that are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from archcli.graph import StateContent
+from archcli.graph.anatomy import Figure, Heads, Piece, Role
+from archcli.graph.wired_tape import INPUT as GIVEN
+from archcli.graph.wired_tape import WiredRow, WiredTrace
+from archcli.modules.adapters.lora import Adapted
+from archcli.modules.spec.trace import ADAPTERS
+from archcli.wings.drawing.anatomy.draft import INPUT, OUTPUT, Draft, Drafts, Tap
+from archcli.wings.drawing.anatomy.figures import added, cached_figure, output_figure, shown, width_figure
+from archcli.wings.drawing.anatomy.roles import role_of
+from archcli.wings.drawing.anatomy.titles import foreign_label, label_of, short_name
+
+NODES: Mapping[str, Role] = {
+    "matrix": "matrix",
+    "unary": "unary",
+    "join": "join",
+    "core": "core",
+    "router": "router",
+}
+"""Roles of operations that become nodes."""
+
+
+class Forward(NamedTuple):
+    """A traced forward: its rows by id, and what is known of the calls of its modules.
+
+    entered, left: the value that a module is given and what it returns, by its path, as `reads` names it.
+    """
+
+    rows: Mapping[str, WiredRow]
+    entered: Mapping[str, str]
+    left: Mapping[str, str]
+    modules: Mapping[str, Any]
+
+    def maker(self, value: str) -> tuple[WiredRow | None, str]:
+        """The row that made a value, and which output or weight of it; None for an input of the model."""
+        if value in self.rows:
+            return self.rows[value], "0"
+        name, _, which = value.rpartition(":")
+        return self.rows.get(name), which
+
+    def width(self, value: str) -> Figure | None:
+        """The width of a value; None for an input of the model, and for a weight."""
+        row, which = self.maker(value)
+        return None if row is None or not which.isdecimal() else output_figure(row, -1, int(which))
+
+
+def forward_of(trace: WiredTrace) -> Forward:
+    """The forward of a trace."""
+    rows = {row.id: row for row in trace.rows}
+    # what adapts a module stands in its place, and is drawn as the module
+    modules = {
+        path: module.module if type(module) is Adapted else module for path, module in trace.modules.items()
+    }
+    return Forward(rows, trace.entered, trace.left, modules)
+
+
+class Reader:
+    """Reads rows into drafts.
+
+    `boxes` are the modules within that become one draft each: their paths, and the drafts. `scales` says
+    whether factors are drawn. `states` are the rows of states that do not grow.
+    """
+
+    def __init__(
+        self, forward: Forward, entry: str, boxes: Mapping[str, Draft] | None = None, *, scales: bool = False
+    ) -> None:
+        self.forward, self.boxes, self.scales = forward, boxes or {}, scales
+        self.drafts = Drafts({INPUT: Draft(INPUT, "input", width=forward.width(entry))})
+        self.ports: dict[str, tuple[Tap, ...]] = {entry: (Tap(INPUT),)}
+        self.states: list[WiredRow] = []
+
+    def read(self, rows: Iterable[WiredRow], end: str) -> Drafts:
+        """The drafts of some rows, up to the value that they give."""
+        for row in rows:
+            box = self._box(row.path)
+            if box is None:
+                READERS["aside" if row.group == ADAPTERS and row.weights else role_of(row)](self, row)
+                if row.states:
+                    self._cache(row)
+            else:
+                self._into(box, row)
+        ends = list(self.ports_of(end))
+        self.drafts[OUTPUT] = Draft(OUTPUT, "output", reads=ends, width=self.forward.width(end))
+        self.drafts.prune()
+        # all inputs first: what comes from elsewhere is found when it is read
+        ordered = sorted(self.drafts.items(), key=lambda item: item[1].role != "input")
+        return Drafts(ordered)
+
+    def ports_of(self, value: str) -> tuple[Tap, ...]:
+        """The ports that a value is read from: none for what is left out."""
+        if value in self.ports:
+            return self.ports[value]
+        row, which = self.forward.maker(value)
+        if row is None or not which.isdecimal() or role_of(row) == "aside":
+            return ()
+        if (box := self._box(row.path)) is not None:
+            return (Tap(box.id),)
+        # made elsewhere: the encoder's output, the embeddings, another layer's keys
+        name = f"from {row.id}" if which == "0" else f"from {value}"
+        if name not in self.drafts:
+            label = foreign_label(row.path)
+            self.drafts[name] = Draft(name, "input", label, rows=[row], width=self.forward.width(value))
+        self.ports[value] = (Tap(name),)
+        return self.ports[value]
+
+    def reads(self, row: WiredRow) -> list[Tap]:
+        """The ports that a row reads, each once."""
+        ports = list(dict.fromkeys(port for value in row.reads or () for port in self.ports_of(value)))
+        for port in ports:
+            if port.piece is not None:
+                # a piece is called by who reads it, where nothing better is known of it
+                self.drafts[port.node].names.setdefault(port.piece, short_name(row.path))
+        return ports
+
+    def _images(self, row: WiredRow) -> Tap:
+        """The port of the vectors of images that a decoder is given beside its tokens, which a row reads."""
+        name, shape = f"from {GIVEN}", row.inputs[0]
+        width = shown(row, f"inputs.0.{len(shape) - 1}", shape[-1])
+        self.drafts.setdefault(name, Draft(name, "input", "images", width=width))
+        return Tap(name)
+
+    def give(self, row: WiredRow, *ports: Iterable[Tap]) -> None:
+        """Let the outputs of a row be read from ports: those of its first output first."""
+        for i, of_output in enumerate(ports):
+            self.ports[f"{row.id}:{i}" if i else row.id] = tuple(of_output)
+
+    def _box(self, path: str) -> Draft | None:
+        """The box that a row's path lies in."""
+        if not self.boxes:
+            return None
+        steps = path.split(".")
+        stems = (".".join(steps[:i]) for i in range(1, len(steps)))
+        return next((self.boxes[stem] for stem in stems if stem in self.boxes), None)
+
+    def _into(self, box: Draft, row: WiredRow) -> None:
+        """Take a row into a box; what it reads from outside, the box reads."""
+        box.rows.append(row)
+        if box.id not in self.drafts:
+            self.drafts[box.id] = box
+            box.reads = list(self.ports_of(self.forward.entered[box.id]))
+        if box.is_open:
+            outside = [port for port in self.reads(row) if port.node != box.id]
+            box.reads = list(dict.fromkeys([*box.reads, *outside]))
+
+    def width(self, row: WiredRow) -> Figure:
+        """The features of a row's output; in the wiring of a layer those of one of its streams."""
+        return output_figure(row) if self.scales else width_figure(row)
+
+    def node(self, row: WiredRow) -> None:
+        """A row that is a node of its own."""
+        role, reads = NODES[role_of(row)], self.reads(row)
+        if not reads and role == "matrix" and GIVEN in (row.reads or ()):
+            reads = [self._images(row)]
+        if not reads:
+            self.give(row, *[()] * len(row.outputs))
+            return
+        if role == "join" and len(reads) == 1:
+            # a bias, or a number that is left out, is joined: nothing to be drawn
+            self.view(row)
+            return
+        label = short_name(row.path) if role == "matrix" else label_of(row)
+        draft = self.drafts[row.id] = Draft(row.id, role, label, reads, [row], self.width(row))
+        if role == "core":
+            draft.ports = {value: self.ports_of(value) for value in row.reads or ()}
+        self.give(row, *[[Tap(row.id)]] * len(row.outputs))
+
+    def view(self, row: WiredRow) -> None:
+        """The same numbers, read where the first input is read."""
+        self.reads(row)
+        first = next((ports for value in row.reads or () if (ports := self.ports_of(value))), ())
+        self.give(row, *[first] * len(row.outputs))
+
+    def scale(self, row: WiredRow) -> None:
+        """A factor, which only the wiring of a layer shows."""
+        if not self.scales:
+            self.view(row)
+            return
+        self.drafts[row.id] = Draft(
+            row.id, "unary", label_of(row), self.reads(row), [row], output_figure(row)
+        )
+        self.give(row, [Tap(row.id)])
+
+    def heads(self, row: WiredRow) -> None:
+        """A bar that is divided into heads."""
+        self.view(row)
+        ports = self.ports[row.id]
+        of = self.drafts[ports[0].node] if len(ports) == 1 else None
+        if of is not None and ports[0].piece is None and of.heads is None and of.role == "matrix":
+            last = len(row.outputs[0]) - 1
+            of.heads = Heads(output_figure(row, last - 1), output_figure(row, last))
+            of.rows.append(row)
+
+    def split(self, row: WiredRow) -> None:
+        """A bar that is divided into pieces."""
+        self.view(row)
+        ports = self.ports[row.id]
+        of = self.drafts[ports[0].node] if len(ports) == 1 else None
+        if of is None or ports[0].piece is not None or of.pieces or of.role not in ("matrix", "unary"):
+            return
+        of.pieces = [Piece(output_figure(row, -1, i), "") for i in range(len(row.outputs))]
+        of.rows.append(row)
+        self.give(row, *[[Tap(of.id, i)] for i in range(len(row.outputs))])
+
+    def rotate(self, row: WiredRow) -> None:
+        """Heads, or a piece of each, that are rotated by position."""
+        self.view(row)
+        for port in self.ports[row.id]:
+            of = self.drafts.bar(self.drafts[port.node])
+            if of is None:
+                continue
+            if port.piece is None:
+                share = row.op.traits(*row.inputs).rotary_share
+                of.turned = None if share is None else shown(row, "rotary_share", share)
+            of.mark(port.piece, rotated=True)
+            of.rows.append(row)
+
+    def _cache(self, row: WiredRow) -> None:
+        """Mark a bar or its piece as cached; states that do not grow are those of the part."""
+        holds = next((state.holds for state in row.states if state.tokens), None)
+        if holds is None:
+            self.states.append(row)
+            return
+        for port in self.ports.get(row.id, ()):
+            of = self.drafts[port.node]
+            bar = self.drafts.bar(of)
+            if bar is None:
+                continue
+            # several rows of one bar: the latent, and the rotary key beside it
+            bar.cached = cached_figure(row) if bar.cached is None else added(bar.cached, cached_figure(row))
+            piece = port.piece if bar is of else self.drafts.piece_behind(of)
+            bar.mark(piece, cached=True)
+            if holds is StateContent.LATENT and piece is not None:
+                bar.names[piece] = "latent"
+
+    def concat(self, row: WiredRow) -> None:
+        """Pieces side by side: who reads them reads all."""
+        self.give(row, self.reads(row))
+
+    def spread(self, row: WiredRow) -> None:
+        """Tokens that are sent to experts, as their router says; places of tokens are left out."""
+        self.give(row, self.reads(row), *[()] * (len(row.outputs) - 1))
+
+    def aside(self, row: WiredRow) -> None:
+        """Left out."""
+        self.give(row, *[()] * len(row.outputs))
+
+
+READERS: Mapping[str, Callable[[Reader, WiredRow], None]] = {
+    **dict.fromkeys(NODES, Reader.node),
+    "view": Reader.view,
+    "gather": Reader.view,
+    "spread": Reader.spread,
+    "scale": Reader.scale,
+    "heads": Reader.heads,
+    "split": Reader.split,
+    "rotate": Reader.rotate,
+    "concat": Reader.concat,
+    "aside": Reader.aside,
+}
+"""How rows of each role are read."""

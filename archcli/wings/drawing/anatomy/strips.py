@@ -1,0 +1,166 @@
+"""Strips: all layers of a stack, a cell for each or for each run, and what comes before and after."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from archcli.graph.anatomy import Cell, Figure, Hue, Kind, LayerRun, NumberedLine, Strip
+from archcli.graph.wired_tape import WiredRow, source_row
+from archcli.measure.survey.stacks import Period, periods, stack_kinds
+from archcli.modules import Model
+from archcli.modules.spec.kinds import kind_of
+from archcli.wings.drawing.anatomy.roles import role_of
+
+MOST_CELLS = 110
+"""As many layers have a cell each."""
+SAME_BEGINNING = 2
+"""As many boxes may begin alike; of more there is one: `altup`."""
+NETWORKS: tuple[Hue, ...] = ("dense", "experts", "shared")
+NAMES = {
+    "lm_head": "LM head",
+    "lm": "LM head",
+    "final_norm": "norm",
+    "front_end": "convolutions",
+    "source": "embedding",
+}
+"""What is written on the boxes before and after the layers, where the row's name is not it."""
+Marks = tuple[tuple[Hue, str], ...]
+
+
+def strips_of(model: Model, rows: Sequence[WiredRow], kinds: Iterable[Kind]) -> tuple[Strip, ...]:
+    """The strip of each stack."""
+    by_path = {kind.path: kind for kind in kinds}
+    stacks = list(stack_kinds(rows).items())
+    last, ends = len(stacks) - 1, Ends(model, rows)
+    return tuple(
+        Strip(
+            title=(prefix.rstrip(".") or kind_of(model) or "layers").replace("_", " "),
+            cells=tuple(cells_of(order, by_path)),
+            runs=tuple(_run(number, place, period) for place, period in enumerate(periods(order))),
+            n_layers=Figure(len(order), "show", "", f"stacks.{number}.n_layers"),
+            before=ends.before(prefix),
+            after=ends.after(prefix),
+            beside=_apart(model) if number == last else (),
+        )
+        for number, (prefix, order) in enumerate(stacks)
+    )
+
+
+def cells_of(order: Sequence[str], kinds: Mapping[str, Kind]) -> Iterator[Cell]:
+    """A cell for each layer; of many layers one for each run of like ones, or of the same hues."""
+    marks = {path: _marks(kinds[path]) for path in set(order)}
+    if len(order) <= MOST_CELLS:
+        for number, path in enumerate(order):
+            yield Cell(number, 1, *marks[path], path)
+        return
+    runs = [(path, len(list(run))) for path, run in groupby(order)]
+    if len(runs) > MOST_CELLS:
+        # every layer differs: those of the same hues are one run, without letters
+        marks = {path: _hues(of) for path, of in marks.items()}
+        hues = ((key, list(run)) for key, run in groupby(order, lambda path: marks[path]))
+        runs = [(run[0], len(run)) for _, run in hues]
+    first = 0
+    for path, count in runs:
+        yield Cell(first, count, *marks[path], path)
+        first += count
+
+
+def _marks(kind: Kind) -> tuple[Marks, Marks]:
+    """The hues and letters of a layer's mixers, and of its networks."""
+    marks = [(node.hue, node.letter) for node in kind.nodes if node.role == "part"]
+    mixers = tuple(mark for mark in marks if mark[0] not in NETWORKS)
+    return mixers, tuple(mark for mark in marks if mark[0] in NETWORKS)
+
+
+def _hues(marks: tuple[Marks, Marks]) -> tuple[Marks, Marks]:
+    mixers, networks = (tuple((hue, "") for hue, _ in of) for of in marks)
+    return mixers, networks
+
+
+def _run(stack: int, place: int, period: Period) -> LayerRun:
+    """A brace with its label: `58 ×`, or `12 × (3 + 1)`."""
+    key = f"stacks.{stack}.runs.{place}"
+    lengths = [Figure(length, "show", "", f"{key}.lengths.{i}") for i, length in enumerate(period.lengths)]
+    if period.times == 1:
+        return LayerRun(period.first, period.end, NumberedLine(lengths[0], " ×"), tuple(lengths))
+    pieces: list[str | Figure] = [lengths[0]]
+    for length in lengths[1:]:
+        pieces += [" + ", length]
+    times = Figure(period.times, "show", "", f"{key}.times")
+    return LayerRun(
+        period.first, period.end, NumberedLine(times, " × (", *pieces, ")"), tuple(lengths), times
+    )
+
+
+class Ends:
+    """Rows outside of layers: before the first layer of a stack, and after its last."""
+
+    def __init__(self, model: Model, rows: Sequence[WiredRow]) -> None:
+        self.model, self.rows = model, rows
+        self.by_id = {row.id: row for row in rows}
+        self.prefixes = tuple(stack_kinds(rows))
+
+    def before(self, prefix: str) -> tuple[str, ...]:
+        """The boxes before the layers: what their stream is made of."""
+        others = tuple(stem for stem in self.prefixes if stem and stem != prefix)
+        first = [row for row in self._layers(prefix) if 0 in (row.layers or ())]
+        waiting, visited = [source_row(read) for row in first for read in row.reads or ()], set[str]()
+        while waiting:
+            row = self.by_id.get(waiting.pop())
+            if row is None or row.layers is not None or row.id in visited or row.path.startswith(others):
+                continue
+            visited.add(row.id)
+            waiting += map(source_row, row.reads or ())
+        return self._boxes(row for row in self.rows if row.id in visited)
+
+    def after(self, prefix: str) -> tuple[str, ...]:
+        """The boxes behind the layers: what is made of their stream alone."""
+        seen = {row.id for row in self._layers(prefix)}
+        behind = []
+        for row in self.rows:
+            if row.layers is None and any(source_row(read) in seen for read in row.reads or ()):
+                seen.add(row.id)
+                behind.append(row)
+        return self._boxes(behind)
+
+    def _layers(self, prefix: str) -> list[WiredRow]:
+        inside = (row for row in self.rows if row.layers is not None)
+        return [row for row in inside if row.path.startswith(f"{prefix}layers.")]
+
+    def _boxes(self, rows: Iterable[WiredRow]) -> tuple[str, ...]:
+        """A box for each module or operation that has weights or is a norm; many that begin alike are one."""
+        names = list(dict.fromkeys(_own_name(row) for row in rows if _is_shown(row)))
+        begun = Counter(map(_beginning, names))
+        short = (_beginning(name) if begun[_beginning(name)] > SAME_BEGINNING else name for name in names)
+        return tuple(_named(self.model, name) for name in dict.fromkeys(short))
+
+
+def _is_shown(row: WiredRow) -> bool:
+    is_norm = row.op.traits(*row.inputs).norm is not None
+    return role_of(row) != "aside" and (bool(row.weights) or is_norm or role_of(row) == "matrix")
+
+
+def _beginning(name: str) -> str:
+    return name.partition("_")[0]
+
+
+def _own_name(row: WiredRow) -> str:
+    """The first step of a row's path below its stack."""
+    prefix, dot, rest = row.path.partition(".")
+    return rest.partition(".")[0] if dot and prefix in ("encoder", "decoder") else prefix
+
+
+def _named(model: Model, name: str) -> str:
+    if name == "lm_head" and model.embedding.tied:
+        return "LM head, tied"
+    if name == "front_end" and "image" in model.media:
+        return "patches"
+    return NAMES.get(name, name.replace("_", " "))
+
+
+def _apart(model: Model) -> tuple[str, ...]:
+    """What stands beside the layers: multi-token prediction, adapters."""
+    named = {"MTP": bool(model.mtp_depth), "LoRA": model.lora is not None}
+    return tuple(name for name, there in named.items() if there)

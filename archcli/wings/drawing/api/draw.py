@@ -1,0 +1,200 @@
+"""draw: `archcli draw` in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from archcli.api.asking.question import Option
+from archcli.api.asking.subject import Subject, given
+from archcli.errors import ArchError, Problem, quote
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.calls import checked
+from archcli.modules.spec.values import Conversion, refused
+
+if TYPE_CHECKING:
+    from archcli.graph.anatomy import Anatomy
+    from archcli.measure.survey.compare.differences import Difference
+
+MOST_MODELS = 4
+SCREEN = 100
+"""Columns of a drawing as text where no terminal says how wide it is."""
+
+
+def _path(value: Any) -> Path:
+    if not isinstance(value, str | PathLike):
+        raise refused(value, "a path")
+    return Path(value)
+
+
+Quantity = Annotated[
+    Literal["params", "flops", "bytes", "kv", "time"],
+    Option("What the bars at the foot and the tints show; time needs --profile."),
+]
+Timed = Annotated[
+    str | PathLike[str] | None,
+    Conversion("a path", _path),
+    Option(
+        "A file written by `archcli profile MODEL --json -o PROFILE.json`.",
+        metavar="PROFILE.json",
+        reads="text",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class DrawOptions:
+    """Options of `archcli draw`."""
+
+    show: Quantity = "params"
+    profile: Timed = None
+
+
+class ArchitectureDrawing:
+    """A drawing of one to four architectures: as SVG in a notebook, as text where it is printed."""
+
+    def __init__(self, anatomies: Sequence[Anatomy], differences: Sequence[Difference] = ()) -> None:
+        """Keep what is drawn; nothing is placed before it is asked for."""
+        self.anatomies, self.differences = tuple(anatomies), tuple(differences)
+
+    def svg(self) -> str:
+        """The drawing as an SVG file."""
+        if len(self.anatomies) == 1 and self.anatomies[0].towers:
+            from archcli.wings.drawing.picture.architecture.page import towers
+
+            return towers.svg(self.anatomies[0])
+        if len(self.anatomies) == 1:
+            from archcli.wings.drawing.picture.architecture.page import sheet
+
+            return sheet.svg(self.anatomies[0])
+        from archcli.wings.drawing.picture.architecture.page import columns
+
+        return columns.svg(self.anatomies, self.differences)
+
+    def text(self, width: int = SCREEN, encoding: str | None = None, *, coloured: bool = False) -> str:
+        """The drawing as text of at most `width` columns, in characters that an encoding has."""
+        from archcli.wings.drawing.picture.architecture.plain import lines, outline
+
+        signs = lines.signs_for(encoding)
+        models = (*self.anatomies, *self.anatomies[0].towers) if len(self.anatomies) == 1 else self.anatomies
+        drawn = outline.outline(models, self.differences, width, signs)
+        return lines.coloured(drawn) if coloured else lines.plain(drawn)
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write an .svg, .html or .png; ArchError for another suffix. Returns the file."""
+        from archcli.wings.drawing.picture.files import save_sheet
+
+        save_sheet(self.name, self.svg, Path(path))
+        return Path(path)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The bars at the foot: what is stored of each component of a model, and what a token reads."""
+        return [
+            {
+                "model": anatomy.name,
+                "component": share.name,
+                "quantity": anatomy.shown,
+                "stored": share.stored.value,
+                "read": share.read.value,
+            }
+            for anatomy in self.anatomies
+            for share in anatomy.shares
+        ]
+
+    @property
+    def name(self) -> str:
+        """The models' names."""
+        return ", ".join(anatomy.name for anatomy in self.anatomies)
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def __str__(self) -> str:
+        """The drawing as text."""
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"ArchitectureDrawing({self.name})"
+
+
+def check_count(models: int, command: str = "draw") -> None:
+    """Raise ArchError where no model is named, or more than fit beside each other."""
+    if not models:
+        raise ArchError(f"{command} needs a model, and none is named", "archcli list has presets")
+    if models > MOST_MODELS:
+        what = f"{command} takes up to {MOST_MODELS} models, and {models} are named"
+        raise ArchError(what, "archcli survey compares many")
+
+
+def drawing_of(subjects: Sequence[Subject], options: DrawOptions) -> ArchitectureDrawing:
+    """The drawing of loaded models. Raises ArchError for none, for five, for a profile of another model."""
+    check_count(len(subjects))
+    from archcli.wings.drawing.anatomy.anatomy import anatomy
+
+    timed = _profile_of(subjects, options)
+    anatomies = [
+        replace(anatomy(subject.model, options.show, timed), name=name)
+        for subject, name in zip(subjects, _distinct([subject.name for subject in subjects]), strict=True)
+    ]
+    return ArchitectureDrawing(anatomies, _told_apart(subjects) if len(subjects) > 1 else ())
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names, numbered where they are equal."""
+    return [f"{name} #{i}" if names.count(name) > 1 else name for i, name in enumerate(names, 1)]
+
+
+def _profile_of(subjects: Sequence[Subject], options: DrawOptions) -> Any:
+    """The document of --profile. Raises ArchError where it is missing, not read, or of another model."""
+    if options.profile is None:
+        if options.show == "time":
+            hint = "archcli profile MODEL --json -o profile.json writes one"
+            raise ArchError("--show time needs --profile", hint)
+        return None
+    if options.show != "time":
+        raise ArchError(
+            f"--profile has times, and --show {options.show} has no use of them", "add --show time"
+        )
+    from archcli.api.asking.saved_profile import read_profile
+    from archcli.wings.running.profile.schema import is_comparison
+
+    document = read_profile(Path(options.profile))
+    if is_comparison(document):
+        what = "a profile with --vs compares, and a drawing has the times of one model"
+        raise ArchError(Problem(what, "profile the model alone", path=str(options.profile)))
+    profiled = _label(document["model"]["name"], document["inputs"].get("set"))
+    drawn = (_label(subject.name, subject.overrides) for subject in subjects)
+    undrawn = next((name for name in drawn if name != profiled), None)
+    if undrawn is not None:
+        what = f"a profile of {quote(profiled)}, not of {quote(undrawn)}"
+        raise ArchError(Problem(what, "profile the model that is drawn", path=str(options.profile)))
+    return document
+
+
+def _label(name: str, overrides: Sequence[str] | None) -> str:
+    """A model as it is asked for: its name and the fields that are set."""
+    return " ".join([name, *(f"--set {text}" for text in sorted(overrides or ()))])
+
+
+def _told_apart(subjects: Sequence[Subject]) -> list[Difference]:
+    """What the models state differently, in the words of `compare`."""
+    from archcli.load.spec.written import to_mapping
+    from archcli.measure.survey.compare.differences import ModelSettings, differences
+
+    return differences([ModelSettings(subject.model, to_mapping(subject.model)) for subject in subjects])
+
+
+@checked
+def draw(*models: ModelLike, show: Quantity = "params", profile: Timed = None) -> ArchitectureDrawing:
+    """One to four architectures to scale: the drawing of `archcli draw`.
+
+    It shows in a notebook, prints as text, and `.save("llama.svg")` writes an .svg, .html or .png. `show`
+    chooses what the bars at the foot and the tints are of; `time` needs `profile`, a file of
+    `archcli profile --json`.
+
+    Example: `draw("llama-3.1-8b").name` is llama-3.1-8b.
+    """
+    return drawing_of([given(model) for model in models], DrawOptions(show, profile))

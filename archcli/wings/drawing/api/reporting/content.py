@@ -1,0 +1,171 @@
+"""Content: the data of a report's page, and the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from archcli.wings.drawing.api.draw import DrawOptions, drawing_of
+from archcli.wings.drawing.api.reporting.options import ReportOptions
+from archcli.wings.drawing.api.reporting.speeds import speeds
+from archcli.wings.drawing.api.reporting.standing import findings, strips
+from archcli.wings.drawing.api.reporting.subjects import ReportedModel
+from archcli.wings.drawing.api.reporting.whole import parts_of
+from archcli.wings.drawing.picture.architecture.page.sheet import redrawn
+from archcli.wings.drawing.picture.architecture.redraw import Redrawn
+from archcli.wings.drawing.report.page import model_code, page
+from archcli.wings.running.load.saved import page_file
+from archcli.wings.running.recording.classes import label_of
+from archcli.wings.shapes.symbolic import required
+from archcli.wings.shapes.symbolic.closed.addresses import CACHE_DTYPES, Address
+from archcli.wings.shapes.symbolic.closed.calculator import Calculator, calculator, scripts
+from archcli.wings.shapes.symbolic.closed.free import MOST_DIFFERENT, different_layers
+from archcli.wings.shapes.symbolic.closed.mathml import formulas
+
+SEQ_LEN = 2048
+CONTEXT = 2048
+"""Tokens in the cache of a model that does not say how many it was trained for."""
+MOST_CHARACTERS = 400_000
+"""A page that is larger leaves out the script of its drawing."""
+HUES = {
+    "attention": "attention",
+    "attention_proj": "attention",
+    "attention_scores": "attention",
+    "experts": "experts",
+    "router": "experts",
+    "shared_experts": "shared",
+    "ffn": "dense",
+}
+"""The hue of a component by its name."""
+
+
+def page_of(models: Sequence[ReportedModel], options: ReportOptions) -> str:
+    """The page on models. Raises ArchError where sympy is missing, or a device does not exist."""
+    required("sympy")
+    known = [calculator(model.subject.model, model.again) for model in models]
+    drawing = _drawing(models, options)
+    drawn = [Address(figure.command, figure.path, figure.key) for figure in drawing.figures]
+    # of several models the drawing stands still
+    records = [model.record(drawn) for model in known]
+    codes = [_code(model, record) for model, record in zip(known, records, strict=True)]
+    data = _data(models, options, records) | {
+        "drawn": [figure.value for figure in drawing.figures],
+        "redraws": bool(drawing.script),
+    }
+    names = [model.subject.name for model in models]
+    title, subtitle = ", ".join(names), _subtitle(models)
+    whole = page(title, subtitle, drawing.svg, data, model_code(codes, drawing.script), page_file)
+    if len(whole) <= MOST_CHARACTERS or not drawing.script:
+        return whole
+    # a drawing of very many shapes stands still: its script would be as large as all else
+    still = {**data, "redraws": False}
+    return page(title, subtitle, drawing.svg, still, model_code(codes, ""), page_file)
+
+
+def _drawing(models: Sequence[ReportedModel], options: ReportOptions) -> Redrawn:
+    """The drawing, of one model with the script that draws it anew; beside towers it stands still."""
+    shown = DrawOptions("params" if options.profile is None else "time", options.profile)
+    drawing = drawing_of([model.subject for model in models], shown)
+    if len(models) > 1 or options.profile is not None or drawing.anatomies[0].towers:
+        return Redrawn(drawing.svg(), "", ())
+    return redrawn(drawing.anatomies[0])
+
+
+def _code(known: Calculator, record: dict[str, Any]) -> str:
+    """The JavaScript of a model's closed forms and conditions; takes the forms out of the record."""
+    code = scripts(known, record)
+    del record["places"]
+    return code
+
+
+def _data(
+    models: Sequence[ReportedModel], options: ReportOptions, records: list[dict[str, Any]]
+) -> dict[str, Any]:
+    subjects = [model.subject for model in models]
+    sizes = _pass(models)
+    numbers = range(1, len(models) + 1)
+    return {
+        "pass": {name: str(size) for name, size in sizes.items()},
+        "dtypes": CACHE_DTYPES,
+        "models": [
+            _model(number, model, record, sizes)
+            for number, model, record in zip(numbers, models, records, strict=True)
+        ],
+        "speeds": [
+            {"number": number, "model": model.subject.name, **row}
+            for number, model in zip(numbers, models, strict=True)
+            if model.subject.model.caches and (options.device or not too_different(model))
+            for row in speeds(model.subject, options.device, options.engine)
+        ],
+        "strips": strips(subjects),
+        "parts": parts_of(models),
+        "measured": _measured(options),
+        "words": _captions(models, options),
+    }
+
+
+def _pass(models: Sequence[ReportedModel]) -> dict[str, int]:
+    """The sizes of the pass at first: the longest context that every model was trained for."""
+    contexts = [model.subject.model.max_seq_len or CONTEXT for model in models]
+    return {"context": max(min(contexts), 2), "batch_size": 1, "seq_len": SEQ_LEN}
+
+
+def _model(
+    number: int, model: ReportedModel, record: dict[str, Any], sizes: dict[str, int]
+) -> dict[str, Any]:
+    named = {key: [_titled(entry) for entry in record[key]] for key in ("groups", "components")}
+    subject = model.subject
+    return {
+        **record,
+        **named,
+        "number": number,
+        "name": subject.name,
+        "asked": model.shell_word,
+        "sets": subject.overrides,
+        "findings": findings(model),
+        "formulas": formulas(subject.model, sizes["batch_size"], sizes["seq_len"], sizes["context"]),
+    }
+
+
+def _titled(entry: dict[str, Any]) -> dict[str, Any]:
+    name = entry["name"]
+    hue = HUES.get(name) or ("recurrent" if re.search("recurren|scan|state|conv", name) else "plain")
+    return {**entry, "title": name.replace("_", " "), "hue": hue}
+
+
+def _subtitle(models: Sequence[ReportedModel]) -> str:
+    sources = " · ".join(dict.fromkeys(model.subject.source for model in models))
+    left_out = "".join(f" · {it}" for it in map(too_different, models) if it)
+    return f"{sources} · counted by archcli from one forward; every figure has its command{left_out}"
+
+
+def too_different(model: ReportedModel) -> str:
+    """What the page leaves out of a model with very many different layers; empty for any other."""
+    number = different_layers(model.subject.model)
+    if number <= MOST_DIFFERENT:
+        return ""
+    what = f"of {number:,} different layers no size can be changed, and no speed is predicted"
+    return f"{model.subject.name}: {what} unless a device is named"
+
+
+def _measured(options: ReportOptions) -> list[dict[str, Any]]:
+    """Shares of the time of a profile by class, the largest first."""
+    if options.profile is None:
+        return []
+    from archcli.api.asking.saved_profile import read_profile
+
+    classes = read_profile(Path(options.profile))["totals"]["by_class"]
+    shares = [{"name": label_of(name), "share": of["time_share"]} for name, of in classes.items()]
+    return sorted((it for it in shares if it["share"]), key=lambda it: -it["share"])
+
+
+def _captions(models: Sequence[ReportedModel], options: ReportOptions) -> dict[str, str]:
+    file = "" if options.profile is None else Path(options.profile).name
+    kinds = "Thick: this model. Thin: the same heads with other kinds of attention."
+    return {
+        "strips": "A dot for each series of presets, a line at the median. Of the model as it is.",
+        "cache": kinds if len(models) == 1 and models[0].subject.model.caches else "",
+        "measured": f"By class of operation, of {file}.",
+    }

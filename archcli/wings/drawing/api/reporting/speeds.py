@@ -1,0 +1,43 @@
+"""Speeds: whether and how fast a model runs on each device, by the answers of fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from archcli.api.asking.subject import Subject
+from archcli.errors import ArchError
+from archcli.wings.serving.api.fit import fit_report
+from archcli.wings.serving.api.fitting.question import FitOptions
+from archcli.wings.serving.memory.engine import EngineName
+
+SINGLE = ("rtx-4090", "h100-sxm", "b200-sxm")
+SERVERS = ("8xh100-sxm", "8xb200-sxm")
+"""Devices of a report that names none; servers of eight where no single device holds the model."""
+
+
+def speeds(subject: Subject, devices: Sequence[str], engine: EngineName | None) -> list[dict[str, Any]]:
+    """A record for each device: fits (None where that cannot be said, and why), format, context, rates."""
+    records = [_speed(subject, device, engine) for device in devices or SINGLE]
+    if not devices and not any(record["fits"] for record in records):
+        records += [_speed(subject, device, engine) for device in SERVERS]
+    return records
+
+
+def _speed(subject: Subject, device: str, engine: EngineName | None) -> dict[str, Any]:
+    empty = {"device": device, "fits": None, "words": "", "format": "", "context": 0}
+    empty |= {"memory": None, "rate": None}
+    try:
+        options = FitOptions(subject.model, device, engine=engine)
+        totals = fit_report(options, read=lambda *_: subject).totals
+    except ArchError as error:
+        if len(error.problems) == 1 and error.problems[0].path is not None:
+            raise  # a device that does not exist
+        return {**empty, "words": error.problems[0].what}
+    if totals["fits"] is None:
+        return {**empty, "words": f"bytes of {totals['form']} are not known"}
+    fitted = {key: totals[key] for key in ("fits", "format", "context")}
+    memory = totals["memory_bytes"] * totals["devices"]
+    if not totals["fits"]:
+        return {**empty, "fits": False, "memory": memory, "words": "does not fit"}
+    return {**empty, **fitted, "memory": memory, "rate": totals["tokens_per_s"]}

@@ -1,0 +1,273 @@
+"""Two to four architectures as columns on one scale: what differs is marked and listed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from archcli.wings.drawing.picture.architecture.numbers import concrete, most
+from archcli.wings.drawing.picture.architecture.page import foot, header, legend, strip
+from archcli.wings.drawing.picture.architecture.page.boxes import kind_boxes, part_boxes
+from archcli.wings.drawing.picture.architecture.page.packing import GAP, Packed, Room, Slot, stack
+from archcli.wings.drawing.picture.architecture.page.printed import cut, number
+from archcli.wings.drawing.picture.architecture.page.sheet import (
+    BOTTOM,
+    HEADING,
+    MARGIN,
+    PAGE,
+    SPACE,
+    kinds_title,
+    page,
+)
+from archcli.wings.drawing.picture.architecture.panels import Drawn, common_scale
+from archcli.wings.drawing.picture.architecture.shapes import Many, SvgShape, svg_of
+from archcli.wings.drawing.picture.architecture.style import LEADING, Word, path, rect, text, width_of
+
+if TYPE_CHECKING:
+    from archcli.graph.anatomy import Anatomy, DrawnNode, DrawnPart, Kind
+    from archcli.measure.survey.compare.differences import Difference
+
+GUTTER, ROOMY = 28.0, 90.0
+"""Units between two columns, and those that the widest rank of a box has for its bars at least."""
+TALL = 430.0
+MOST_WORDS = 16
+"""Differences that are listed; the rest is counted."""
+CHIP = 11.0
+Drawing = Iterator[SvgShape | Many]
+
+
+class ModelColumn(NamedTuple):
+    """A model in its column: the boxes, which of them no other model has, and where they stand."""
+
+    anatomy: Anatomy
+    kinds: Sequence[Drawn]
+    panels: Sequence[Drawn]
+    distinct: frozenset[str]
+    x: float
+    packed: Packed
+
+
+class ColumnsLayout(NamedTuple):
+    """Models in their columns: how wide each and all are, where strips begin, and where all ends.
+
+    `pitch` are the units of a layer, `scale` is that of all bars.
+    """
+
+    columns: Sequence[ModelColumn]
+    width: float
+    whole: float
+    top: float
+    pitch: float
+    scale: Any
+    end: float
+
+    def shapes(self) -> list[SvgShape | Many]:
+        """Everything in the columns."""
+        return [_model(column, self.width, self.top, self.pitch, self.scale) for column in self.columns]
+
+
+def laid_out(anatomies: Sequence[Anatomy]) -> ColumnsLayout:
+    """Place models beside each other."""
+    drawn = [(kind_boxes(anatomy), part_boxes(anatomy)) for anatomy in anatomies]
+    width = _column_width(drawn)
+    whole = len(anatomies) * (width + GUTTER) - GUTTER
+    top = max(header.height(anatomy, width, keys_right=False) for anatomy in anatomies) + 12
+    strips = max(_strips_height(anatomy) for anatomy in anatomies)
+    pitch = min(strip.pitch_of(anatomy.strips, strips) for anatomy in anatomies)
+    placed = _placed(anatomies, drawn, width, top, strips)
+    end = max([top + strips, *(column.packed.bottom for column in placed)])
+    rooms = [
+        (box, place.width)
+        for column in placed
+        for box, place in zip(column.panels, column.packed.panels, strict=True)
+    ]
+    return ColumnsLayout(placed, width, whole, top, pitch, common_scale(rooms), end)
+
+
+def svg(anatomies: Sequence[Anatomy], differences: Sequence[Difference]) -> str:
+    """The drawing of several models as an SVG file."""
+    laid = laid_out(anatomies)
+    dot = any(column.distinct for column in laid.columns)
+    shapes = laid.shapes()
+    shapes += legend.legend(anatomies, MARGIN, laid.end + SPACE, laid.scale, dot=dot)
+    bars, y = all_bars(anatomies, laid.end + SPACE + legend.height(anatomies, dot=dot), laid.whole)
+    lines, bottom = _differences(anatomies, differences, y, laid.whole)
+    name = ", ".join(anatomy.name for anatomy in anatomies)
+    return (
+        svg_of([page(name, iter([*shapes, *bars, *lines]), laid.whole + 2 * MARGIN, bottom + BOTTOM)]) + "\n"
+    )
+
+
+def _column_width(drawn: Sequence[tuple[Sequence[Drawn], Sequence[Drawn]]]) -> float:
+    """Units of each column: the page's part, or as many as its widest box needs."""
+    part = (PAGE - 2 * MARGIN - GUTTER * (len(drawn) - 1)) / len(drawn)
+    least = (box.natural(0.0)[0] + ROOMY for kinds, panels in drawn for box in (*kinds, *panels))
+    return max([part, strip.WIDTH, *least])
+
+
+def _strips_height(anatomy: Anatomy) -> float:
+    return max(TALL, strip.column_height(anatomy.strips))
+
+
+def _placed(
+    anatomies: Sequence[Anatomy],
+    drawn: Sequence[tuple[Sequence[Drawn], Sequence[Drawn]]],
+    width: float,
+    top: float,
+    strips: float,
+) -> list[ModelColumn]:
+    """The columns, at one scale: the largest at which each fits."""
+    widest = max((kind.natural(0.0)[0] for kinds, _ in drawn for kind in kinds), default=0.0)
+    is_beside = width - strip.WIDTH - GAP >= widest
+    largest = min(
+        (concrete(common_scale([(it, width) for it in panels])) for _, panels in drawn if panels), default=inf
+    )
+    columns = list[ModelColumn]()
+    for i, (anatomy, (kinds, panels)) in enumerate(zip(anatomies, drawn, strict=True)):
+        x = MARGIN + i * (width + GUTTER)
+        inner = x + strip.WIDTH + GAP
+        below = top + strips + SPACE
+
+        def left(y: float, x: float = x, inner: float = inner, below: float = below) -> float:
+            return inner if is_beside and y < below - SPACE else x
+
+        start = top + HEADING if is_beside else below + HEADING
+        packed = stack(kinds, panels, Room(left, x + width, start, largest), below)
+        columns.append(ModelColumn(anatomy, kinds, panels, _distinct(anatomies, i), x, packed))
+    return columns
+
+
+def _distinct(anatomies: Sequence[Anatomy], i: int) -> frozenset[str]:
+    """The letters of parts and the paths of kinds that some other model lacks."""
+    others = [_looks(anatomy) for j, anatomy in enumerate(anatomies) if j != i]
+    looks = _looks(anatomies[i])
+    return frozenset(name for look, name in looks.items() if not all(look in there for there in others))
+
+
+def _looks(anatomy: Anatomy) -> dict[Any, str]:
+    """What each part and kind looks like, without its letter and place."""
+    parts = {part.letter: _look_of(part) for part in anatomy.parts}
+    looks: dict[Any, str] = {look: letter for letter, look in parts.items()}
+    for kind in anatomy.kinds:
+        looks[_kind_look(kind, parts)] = kind.path
+    return looks
+
+
+def _look_of(part: DrawnPart) -> Any:
+    return part.title, part.lines, tuple(map(_node_look, part.nodes))
+
+
+def _kind_look(kind: Kind, parts: dict[str, Any]) -> Any:
+    return tuple((node.role, parts.get(node.letter, node.label)) for node in kind.nodes)
+
+
+def _node_look(node: DrawnNode) -> Any:
+    return node.role, node.label, node.width.value if node.width else None
+
+
+def _of(anatomy: Anatomy, shapes: Iterable[SvgShape | Many]) -> SvgShape:
+    """Shapes of one of the models, whose name they carry."""
+    return SvgShape("g", {"data_model": anatomy.name}, tuple(shapes))
+
+
+def _model(column: ModelColumn, width: float, top: float, pitch: float, scale: Any) -> SvgShape:
+    """All of a model's column."""
+    return _of(column.anatomy, [*_column(column, width, top, pitch), *_boxes(column, scale)])
+
+
+def _column(column: ModelColumn, width: float, top: float, pitch: float) -> Drawing:
+    """The head and the strips of a model, whose layers are as high as those of the others."""
+    yield from header.shapes(column.anatomy, column.x, width, keys_right=False)
+    heights = strip.heights_at(column.anatomy.strips, pitch)
+    yield from strip.column(column.anatomy.strips, column.x, top, heights)
+    if column.kinds:
+        first = column.packed.kinds[0]
+        yield text(first.x, first.y - HEADING + 14, kinds_title(len(column.kinds)), "head")
+
+
+def _boxes(column: ModelColumn, scale: Any) -> Drawing:
+    names = [*(kind.path for kind in column.anatomy.kinds), *(part.letter for part in column.anatomy.parts)]
+    boxes = [*column.kinds, *column.panels]
+    places: list[Slot] = [*column.packed.kinds, *column.packed.panels]
+    for name, box, place in zip(names, boxes, places, strict=True):
+        yield from box.shapes(place.x, place.y, place.width, scale, place.height)
+        if name in column.distinct:
+            yield legend.marked(place.x + place.width - 1, place.y + 1, "differs")
+
+
+def all_bars(anatomies: Sequence[Anatomy], y: float, width: float) -> tuple[list[SvgShape | Many], float]:
+    """What is stored and read of each model, all to one scale; and where that ends."""
+    shapes = list[SvgShape | Many]()
+    most_stored = most(0, *(sum(share.stored.value for share in anatomy.shares) for anatomy in anatomies))
+    for anatomy in anatomies:
+        if anatomy.shares:
+            drawn, y = _bars_of(anatomy, y, width, width / most_stored)
+            shapes.append(_of(anatomy, drawn))
+    return shapes, y
+
+
+def _bars_of(anatomy: Anatomy, y: float, width: float, scale: Any) -> tuple[list[SvgShape | Many], float]:
+    """The bars of one model and the names of its shares."""
+    title = f"{anatomy.name}: {foot.TITLES[anatomy.shown][:1].lower()}{foot.TITLES[anatomy.shown][1:]}"
+    shapes: list[SvgShape | Many] = [text(MARGIN, y + 12, cut(title, width, "head"), "head")]
+    y += foot.HEADING
+    unit = foot.UNITS[anatomy.shown]
+    for read in [False] if foot.is_single(anatomy) else [False, True]:
+        whole = sum((share.read if read else share.stored).value for share in anatomy.shares)
+        segments = foot.segments(anatomy.shares, MARGIN, scale * whole, read=read)
+        shapes += foot.bar(segments, y, unit, named=False)
+        y += foot.BAR + 6
+    chips, y = _chips(anatomy, y + 2, width)
+    return [*shapes, *chips], y + 14
+
+
+def _chips(anatomy: Anatomy, y: float, width: float) -> tuple[list[SvgShape | Many], float]:
+    """The names of the shares with their colours, what is stored and what is read of each."""
+    shapes, x, unit, single = (
+        list[SvgShape | Many](),
+        MARGIN,
+        foot.UNITS[anatomy.shown],
+        foot.is_single(anatomy),
+    )
+    for segment in foot.segments(anatomy.shares, MARGIN, width, read=False):
+        share = segment.share
+        label = [Word(f"{share.name} "), number(share.stored, unit)]
+        label += [] if single else [Word(", read "), number(share.read, unit)]
+        room = CHIP + 6 + width_of(tuple(label))
+        if x > MARGIN and x + room > MARGIN + width:
+            x, y = MARGIN, y + LEADING + 2
+        shapes.append(rect(x, y + 3, CHIP, CHIP, f"solid-{share.hue}"))
+        if segment.texture:
+            shapes.append(rect(x, y + 3, CHIP, CHIP, segment.texture))
+        shapes.append(text(x + CHIP + 6, y + 13, tuple(label)))
+        x += room + 22
+    return shapes, y + LEADING + 4
+
+
+def _differences(
+    anatomies: Sequence[Anatomy], differences: Sequence[Difference], y: float, width: float
+) -> tuple[list[SvgShape | Many], float]:
+    """What the models state differently: a line for each setting, a column for each model."""
+    if not differences:
+        return [text(MARGIN, y + 14, "They state the same.", "head")], y + 24
+    shapes: list[SvgShape | Many] = [text(MARGIN, y + 14, "What they state differently", "head")]
+    first = min(max(width_of(word.path) for word in differences) + 20, 0.4 * width)
+    room = (width - first) / len(anatomies)
+    y += 26
+    for i, anatomy in enumerate(anatomies):
+        shapes.append(text(MARGIN + first + i * room, y + 12, cut(anatomy.name, room - 12, "label"), "label"))
+    for word in differences[:MOST_WORDS]:
+        y += LEADING + 3
+        shapes.append(path(f"M {MARGIN} {y - 1.5:.1f} H {MARGIN + width:.1f}", "thin none s-hair"))
+        shapes.append(text(MARGIN, y + 12, cut(word.path, first - 12), ink="muted compared"))
+        for i, value in enumerate(word.values):
+            shapes.append(
+                text(MARGIN + first + i * room, y + 12, cut(value or "–", room - 12), ink="ink compared")
+            )
+    if len(differences) > MOST_WORDS:
+        y += LEADING + 3
+        names = " ".join(anatomy.name for anatomy in anatomies)
+        more = f"and {len(differences) - MOST_WORDS} more: archcli compare {names}"
+        shapes.append(text(MARGIN, y + 12, cut(more, width), ink="muted compared"))
+    return shapes, y + 20

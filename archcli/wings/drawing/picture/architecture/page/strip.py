@@ -1,0 +1,289 @@
+"""The strip: every layer of a stack as a cell, its mixer on the left and its network on the right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from math import fsum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from archcli.wings.drawing.picture.architecture.numbers import concrete, least
+from archcli.wings.drawing.picture.architecture.page.printed import lines_of, steps
+from archcli.wings.drawing.picture.architecture.shapes import Many, SvgShape
+from archcli.wings.drawing.picture.architecture.style import LEADING, Words, path, rect, text, width_of
+
+if TYPE_CHECKING:
+    from archcli.graph.anatomy import Cell, Hue, LayerRun, Strip
+
+WIDTH = 198.0
+"""Units of a strip with the numbers on its left and the braces on its right."""
+CELLS, WIDE, MIXER = 28.0, 90.0, 30.0
+"""Where the cells begin, how wide they are, and how much of that their mixers take."""
+BRACE, LABEL = 128.0, 138.0
+NARROW, BOX, STEP, PILL = 90.0, 10.0, 14.0, 19.0
+"""The least width of a box, what it has beside its text, from box to box, and the height of a norm."""
+HEADING, SPACE = 24.0, 16.0
+LEAST_CELLS = 30.0
+"""Units of all cells of a stack at least."""
+FEW_BRACES = 3
+"""Of more runs, single layers have no brace."""
+NUMBERED = (10, 20, 50, 100, 200, 500)
+HATCHED: frozenset[Hue] = frozenset({"recurrent"})
+
+Drawing = Iterator[SvgShape | Many]
+
+
+class CellColumn(NamedTuple):
+    """Where cells stand: the left and upper edge, the height of all, and of one layer."""
+
+    x: float
+    top: float
+    height: float
+    pitch: Any
+
+    def above(self, layer: Any) -> Any:
+        """The lower edge of a layer: they count upwards."""
+        return self.top + self.height - layer * self.pitch
+
+
+def least_height(strip: Strip) -> float:
+    """Units that a strip needs: its boxes, and cells high enough to be seen."""
+    return _fixed(strip) + min(max(120.0, 9.0 * len(strip.cells)), 340.0)
+
+
+def shapes(strip: Strip, x: float, y: float, height: float, title: str = "Layers") -> Drawing:
+    """A strip: from the input at its foot to the output at its head."""
+    yield text(x, y + 14, title, "head")
+    top = y + HEADING + _boxes(strip.after)
+    room = height - HEADING - _boxes(strip.after) - _boxes(strip.before)
+    column = CellColumn(x + CELLS, top, room, room / strip.n_layers.value)
+    middle = column.x + WIDE / 2
+    yield from _stacked(reversed(strip.after), middle, top, upwards=True)
+    yield from _stacked(reversed(strip.before), middle, top + room, upwards=False)
+    yield from _apart(strip.beside, x, y + HEADING)
+    yield from _cells(strip, column)
+    yield from _numbers(strip, column)
+    yield from _braces(strip, column)
+
+
+def column(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float]) -> Drawing:
+    """The stacks of layers one above the other: an encoder stands below its decoder."""
+    for strip, height in [*zip(strips, heights, strict=True)][::-1]:
+        title = strip.title[:1].upper() + strip.title[1:] if len(strips) > 1 else "Layers"
+        yield from shapes(strip, x, y, height, title)
+        y += height + SPACE
+
+
+class StripEnds(NamedTuple):
+    """Where data enters and leaves stacks of layers: (x, y) of the first box's right edge, the last's top."""
+
+    entry: tuple[float, float]
+    exit: tuple[float, float]
+
+
+def ends_of(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float]) -> StripEnds:
+    """The ends of the stacks that `column` draws at x and y."""
+    bottom = y + fsum(heights) + SPACE * (len(strips) - 1)
+    middle, label = x + CELLS + WIDE / 2, strips[0].before[0]
+    edge = middle + max(max(map(width_of, _lines(label))) + 16, NARROW) / 2
+    return StripEnds((edge, bottom - _height(label) / 2), (middle, y + HEADING))
+
+
+def pitch_of(strips: Sequence[Strip], height: float) -> float:
+    """Units of a layer, the same in all stacks, at which they fill a height."""
+    room = height - fsum(map(_fixed, strips)) - SPACE * (len(strips) - 1)
+    counts = [concrete(strip.n_layers.value) for strip in strips]
+    pitch = room / max(1.0, fsum(counts))
+    few = [count for count in counts if count * pitch < LEAST_CELLS]
+    # what has few layers takes no less than can be seen, and leaves less to the others
+    rest = fsum(counts) - fsum(few)
+    return (room - LEAST_CELLS * len(few)) / rest if few and rest else pitch
+
+
+def heights_at(strips: Sequence[Strip], pitch: float) -> list[float]:
+    """Units of each stack where a layer has so many."""
+    return [_fixed(strip) + max(LEAST_CELLS, pitch * concrete(strip.n_layers.value)) for strip in strips]
+
+
+def _fixed(strip: Strip) -> float:
+    """What stands above and below the cells."""
+    return HEADING + _boxes(strip.before) + _boxes(strip.after)
+
+
+def column_height(strips: Sequence[Strip]) -> float:
+    """Units that the stacks need at least."""
+    return fsum(map(least_height, strips)) + SPACE * (len(strips) - 1)
+
+
+def _boxes(labels: Sequence[str]) -> float:
+    return fsum(_height(label) + STEP for label in labels)
+
+
+def _is_norm(label: str) -> bool:
+    return "norm" in label.lower()
+
+
+def _lines(label: str) -> list[Words]:
+    return lines_of(label, WIDTH - 52)
+
+
+def _height(label: str) -> float:
+    return PILL if _is_norm(label) else BOX + LEADING * len(_lines(label))
+
+
+def _stacked(labels: Any, middle: float, edge: float, *, upwards: bool) -> Drawing:
+    """Boxes above or below the cells, with arrows between them: data flows upwards."""
+    for label in [*labels][::-1] if upwards else labels:
+        height = _height(label)
+        top = edge - STEP - height if upwards else edge + STEP
+        yield from arrow(middle, edge if upwards else top, edge - STEP if upwards else edge)
+        yield from box(label, _lines(label), middle, top, height)
+        edge = top if upwards else top + height
+
+
+def arrow(x: float, start: float, end: float) -> Drawing:
+    """A line that leads up, with its head."""
+    yield path(steps("M", x, start, "V", end + 4), "edge s-line")
+    yield path(steps("M", x - 4, end + 6, "L", x, end, "L", x + 4, end + 6, "Z"), "line")
+
+
+def box(label: str, lines: Sequence[Words], middle: float, top: float, height: float) -> Drawing:
+    """What comes before or after the layers: a norm is a pill."""
+    widest = max(map(width_of, lines)) + 16
+    width = max(widest, 62.0) if _is_norm(label) else max(widest, NARROW)
+    look, radius = ("paper thin s-line", 9.0) if _is_norm(label) else ("tint-plain thin s-plain", 4.0)
+    yield rect(middle - width / 2, top, width, height, look, radius)
+    first = top + (height - LEADING * len(lines)) / 2 + 12.5
+    for i, content in enumerate(lines):
+        yield text(middle, first + i * LEADING, content, anchor="middle")
+
+
+def _apart(labels: Sequence[str], x: float, y: float) -> Drawing:
+    """What stands apart from the layers, such as multi-token prediction: dashed boxes."""
+    left = x + CELLS + WIDE + 14
+    for label in labels:
+        lines = lines_of(label, WIDTH - (left - x) - 12)
+        height = BOX + LEADING * len(lines)
+        yield rect(left, y, x + WIDTH - left, height, "held s-line", 4.0)
+        for i, content in enumerate(lines):
+            yield text((left + x + WIDTH) / 2, y + 17.5 + i * LEADING, content, ink="muted", anchor="middle")
+        y += height + 6
+
+
+def _cells(strip: Strip, column: CellColumn) -> Drawing:
+    """A cell for each layer; of many layers one for each run."""
+    if len(strip.cells) == sum(cell.count for cell in strip.cells):
+        for run in placed_runs(strip):
+            yield from _layers(run, strip, column)
+    else:
+        ends = _run_ends(strip)
+        for cell, first, end in zip(strip.cells, [0, *ends[:-1]], ends, strict=True):
+            yield _cell(cell, column, first, end - first, is_run=True)
+
+
+def _run_ends(strip: Strip) -> list[Any]:
+    """Where the runs of a strip end: at its braces where there is one for each, to follow their lengths."""
+    if len(strip.cells) == len(strip.runs):
+        return [run.end for run in placed_runs(strip)]
+    return [cell.first + cell.count for cell in strip.cells]
+
+
+class PlacedRun(NamedTuple):
+    """A run of a strip by the lengths that it has now, and the layers before it and behind it."""
+
+    run: LayerRun
+    first: Any
+    end: Any
+    lengths: tuple[Any, ...]
+
+
+def placed_runs(strip: Strip) -> Iterator[PlacedRun]:
+    """The runs of a strip, from the first layer on."""
+    first: Any = 0
+    for run in strip.runs:
+        lengths = tuple(length.value for length in run.lengths)
+        end = first + (1 if run.times is None else run.times.value) * sum(lengths)
+        yield PlacedRun(run, first, end, lengths)
+        first = end
+
+
+def _layers(placed: PlacedRun, strip: Strip, column: CellColumn) -> Drawing:
+    """The cells of a run or period: those of each length turn by turn."""
+    offset: Any = 0
+    for length in placed.lengths:
+        cell = strip.cells[placed.run.first + int(concrete(offset))]
+        yield Many(
+            (placed.end - placed.first) // sum(placed.lengths) * length,
+            partial(_layer, cell, column, placed.first + offset, length, sum(placed.lengths)),
+        )
+        offset = offset + length
+
+
+def _layer(cell: Cell, column: CellColumn, first: Any, length: Any, period: Any, number: Any) -> SvgShape:
+    """The cell of a layer that is like another: `length` stand beside each other in each period."""
+    return _cell(cell, column, first + number // length * period + number % length, 1)
+
+
+def _cell(cell: Cell, column: CellColumn, first: Any, count: Any, *, is_run: bool = False) -> SvgShape:
+    """A layer, or a run of `count` like ones."""
+    height = column.pitch * count
+    height, y = height - least(2.0, 0.15 * height), column.above(first + count)
+    title = f"layer {first}" if cell.count == 1 else f"layers {first} to {first + count - 1}"
+    halves = [(cell.mixers, 0.0, MIXER), (cell.networks, MIXER + 2, WIDE - MIXER - 2)]
+    inside = [piece for parts, x, width in halves for piece in _half(parts, column.x + x, y, width, height)]
+    marks = {"class_": "cell", "data_layer": first, "data_layers": count, "data_of": cell.kind}
+    if is_run:
+        marks["data_value"] = count
+    letters = ", ".join(letter for _, letter in (*cell.mixers, *cell.networks))
+    return SvgShape("g", marks, tuple(inside), title=f"{title}: {letters}" if letters else title)
+
+
+def _half(parts: Sequence[tuple[Hue, str]], x: Any, y: Any, width: float, height: Any) -> Drawing:
+    """The mixers or the networks of a layer side by side; what it lacks is a pale field."""
+    if not parts:
+        yield rect(x, y, width, height, "tint-plain")
+    cell = width / max(len(parts), 1)
+    for i, (hue, _) in enumerate(parts):
+        left, wide = x + i * cell, cell - (1.5 if i + 1 < len(parts) else 0.0)
+        yield rect(left, y, wide, height, f"solid-{hue}")
+        if hue in HATCHED:
+            yield rect(left, y, wide, height, "hatched")
+
+
+def _numbers(strip: Strip, column: CellColumn) -> Drawing:
+    """The index of each tenth layer, from 0 upwards, or of fewer where they lie close."""
+    pitch = concrete(column.pitch)
+    step = next((step for step in NUMBERED if step * pitch >= LEADING), NUMBERED[-1])
+    # as many as there are layers 0, step, 2 step, …
+    yield Many((strip.n_layers.value + step - 1) // step, partial(_number, column, step))
+
+
+def _number(column: CellColumn, step: int, place: Any) -> SvgShape:
+    layer = place * step
+    return text(column.x - 8, column.above(layer + 0.5) + 4.5, f"{layer}", ink="muted index", anchor="end")
+
+
+def _braces(strip: Strip, column: CellColumn) -> Drawing:
+    """The runs and periods, named on the right; of many runs those of several layers."""
+    below: Any = float("inf")
+    room = WIDTH - LABEL
+    x = column.x - CELLS + BRACE
+    for run, start, end, _ in placed_runs(strip):
+        if run.end - run.first == 1 and len(strip.runs) > FEW_BRACES:
+            continue
+        low, high = column.above(start), column.above(end)
+        yield path(steps("M", x, low - 1, "H", x + 5, "V", high + 1, "H", x), "edge s-line")
+        lines = lines_of(run.label, room)
+        centre = least((low + high) / 2, below - LEADING * len(lines) / 2)
+        first = centre - LEADING * len(lines) / 2 + 12.5
+        for i, content in enumerate(lines):
+            yield text(column.x - CELLS + LABEL, first + i * LEADING, content, "label" if i == 0 else "small")
+        below = first - 12.5
+
+
+def like_runs(cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
+    """Like neighbours together: the first of them, and how many layers they are."""
+    alike = groupby(cells, key=lambda cell: (cell.kind, cell.mixers, cell.networks))
+    groups = [[*members] for _, members in alike]
+    return [(members[0], sum(cell.count for cell in members)) for members in groups]

@@ -1,0 +1,202 @@
+"""Panels and blocks of a drawing: a part, to scale, and the wiring of a kind of layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from archcli.graph.anatomy import DrawnNode, DrawnPart, Kind
+from archcli.wings.drawing.picture.architecture.glyphs.base import (
+    BADGE,
+    Frame,
+    Glyph,
+    PartBox,
+    Pill,
+    Ring,
+    Shapes,
+    as_wide,
+    badge,
+)
+from archcli.wings.drawing.picture.architecture.glyphs.choose import glyphs_of
+from archcli.wings.drawing.picture.architecture.graph import Graph, graph_of
+from archcli.wings.drawing.picture.architecture.graphs.places import Reach, Width
+from archcli.wings.drawing.picture.architecture.numbers import concrete, least
+from archcli.wings.drawing.picture.architecture.shapes import SvgShape
+from archcli.wings.drawing.picture.architecture.style import (
+    LEADING,
+    Word,
+    Words,
+    line_of,
+    rect,
+    text,
+    width_of,
+)
+from archcli.wings.drawing.picture.labels import wrapped
+
+MARGIN = 12.0
+HEADING, PLAIN_HEADING = 34.0, 28.0
+"""Height of the heading of a panel, which has a letter, and of a block."""
+RADIUS = 8
+LARGEST = 0.1
+"""Units a feature, at most."""
+FINER, STEPS = 0.93, 64
+"""Scales that are tried: each a little smaller than the one before."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A panel or a block: how much room it wants, and its shapes in the room that it gets."""
+
+    heading: Words
+    right: Words
+    lines: tuple[str, ...]
+    graph: Graph
+    letter: str = ""
+    hue: str = "plain"
+    path: str | None = None
+    note: str = ""
+    known: dict[float, float] = field(default_factory=dict)
+
+    def widest(self, scale: float) -> list[Width]:
+        """Features and units that stand side by side at about this scale, margins included."""
+        return [way.plus(Width(0, 2 * MARGIN)) for way in self.graph.placing(scale).widths(scale)]
+
+    def natural(self, scale: float) -> tuple[float, float]:
+        """The width and the height that it wants at least."""
+        if scale not in self.known:
+            wide = max([way.at(scale) for way in self.widest(scale)] if self.graph.nodes else [0.0])
+            self.known[scale] = max(wide, self._heading() + 2 * MARGIN)
+        return self.known[scale], self.height(self.known[scale])
+
+    def height(self, width: float) -> float:
+        """Its height where it is so wide."""
+        return self._top(len(self._wrapped(width))) + self.graph.height + MARGIN
+
+    def shapes(self, x: Any, y: float, width: Any, scale: Any, height: float = 0.0) -> Shapes:
+        """The frame, the heading and the graph, from an upper left corner; as high as its row at least."""
+        lines = self._wrapped(concrete(width))
+        least = self.height(concrete(width))
+        height = max(height, least)
+        frame = rect(x + 0.5, y + 0.5, width - 1, height - 1, f"{self._ground} s-hair thin", RADIUS)
+        start = x + MARGIN + (2 * BADGE + 8 if self.letter else 0)
+        ring = badge(x + MARGIN + BADGE, y + 20, self.letter, self.hue) if self.letter else ()
+        base = y + (25 if self.letter else 21)
+        heading = text(start, base, self.heading, self._size)
+        right = (
+            [text(x + width - MARGIN, base, self.right, ink="muted", anchor="end", title=self.note)]
+            if self.right
+            else []
+        )
+        texts = [
+            text(x + MARGIN, y + HEADING + 11 + i * LEADING, line, ink="muted")
+            for i, line in enumerate(lines)
+        ]
+        top = y + self._top(len(lines)) + (height - least) / 2
+        body = self.graph.shapes(x + MARGIN, top, width - 2 * MARGIN, scale)
+        shapes = (frame, *ring, heading, *right, *texts, *body)
+        return shapes if self.path is None else (SvgShape("g", {"data_kind": self.path}, shapes),)
+
+    def _top(self, lines: int) -> float:
+        """From its upper edge to the graph."""
+        return (HEADING if self.letter else PLAIN_HEADING) + LEADING * lines + (6 if lines else 0)
+
+    @property
+    def _ground(self) -> str:
+        return "panel" if self.letter else "paper"
+
+    @property
+    def _size(self) -> str:
+        return "head" if self.letter else "label"
+
+    def _heading(self) -> float:
+        ring = 2 * BADGE + 8 if self.letter else 0
+        return ring + width_of(self.heading, self._size) + 12 + width_of(self.right)
+
+    def _wrapped(self, width: float) -> list[Words]:
+        """Facts as lines: joined while they fit, then broken."""
+        room, joined = width - 2 * MARGIN, list[Words]()
+        for line in self.lines:
+            longer = line_of(joined[-1], " · ", line) if joined else line_of(line)
+            if joined and width_of(longer) <= room:
+                joined[-1] = longer
+            elif width_of(line) <= room:
+                joined.append(line_of(line))
+            else:
+                joined += [(Word(piece),) for piece in wrapped(line, room / 1.03, 12.5)]
+        return joined
+
+
+def panel(part: DrawnPart, right: Words | None = None, note: str = "") -> Drawn:
+    """A mixer or a network, to scale; on the right its parameters, or what else is shown of it."""
+    nodes, glyphs = glyphs_of(part.nodes, part.hue)
+    right = line_of(part.params, unit="count") if right is None else right
+    graph = graph_of(nodes, glyphs)
+    return Drawn(line_of(part.title), right, part.lines, graph, part.letter, part.hue, note=note)
+
+
+def wiring(kind: Kind, tints: Mapping[str, Any] = MappingProxyType({})) -> Drawn:
+    """How the parts and norms of a kind of layer are wired; `tints` is how strong those of parts are."""
+    spine = {*kind.spine}
+    glyphs: dict[str, Glyph] = {}
+    for node in kind.nodes:
+        glyphs[node.id] = _wired(node, node.id in spine, tints.get(node.letter, 1))
+    widest = max((glyph.needed() for glyph in glyphs.values() if type(glyph) is PartBox), default=0.0)
+    glyphs = {
+        slot: as_wide(glyph, widest) if type(glyph) is PartBox else glyph for slot, glyph in glyphs.items()
+    }
+    right = line_of(kind.times, " ×")
+    return Drawn(line_of(kind.title), right, (), graph_of(kind.nodes, glyphs, kind.spine), path=kind.path)
+
+
+def _wired(node: DrawnNode, stream: bool, tint: Any) -> Glyph:
+    """The sign of a node in a layer's wiring, which is not to scale."""
+    match node.role:
+        case "part" | "core" | "router" | "experts" | "matrix":
+            return PartBox(node, node.hue, tint=tint)
+        case "join":
+            return Ring(node, node.hue)
+        case "input" | "output":
+            return Stub(node, node.hue) if stream else Pill(node, node.hue)
+        case _:
+            return Pill(node, node.hue)
+
+
+@dataclass(frozen=True)
+class Stub(Glyph):
+    """An end of the residual stream: it comes from the layer below and goes on to the one above."""
+
+    @property
+    def height(self) -> float:
+        """The line alone."""
+        return 4.0
+
+    def reach(self, scale: float) -> Reach:
+        """The line alone."""
+        return Reach()
+
+    def shapes(self, frame: Frame, scale: Any) -> Shapes:
+        """The end of the line."""
+        return (SvgShape("path", {"d": f"M{frame.x:.1f} {frame.top:.1f}v4", "class_": "stream s-ink"}),)
+
+
+def common_scale(rooms: Iterable[tuple[Drawn, float]], largest: float = LARGEST) -> Any:
+    """Units a feature at which each of some panels fits in its width; of traced figures, traced."""
+    pairs = [(drawn, room) for drawn, room in rooms if drawn.graph.nodes]
+    # a text that finds room inside a bar takes none beside it: what fits at a scale may not fit at a smaller
+    scales = (largest * FINER**step for step in range(STEPS))
+    scale = next((scale for scale in scales if _fit(pairs, scale)), None)
+    if scale is None:
+        return largest * FINER**STEPS
+    limits: list[Any] = [
+        (room - way.fixed) / way.features
+        for drawn, room in pairs
+        for way in drawn.widest(scale)
+        if concrete(way.features) and way.fixed < room
+    ]
+    return least(largest, *limits) if limits else largest
+
+
+def _fit(pairs: list[tuple[Drawn, float]], scale: float) -> bool:
+    return all(drawn.natural(scale)[0] <= room for drawn, room in pairs)

@@ -1,0 +1,68 @@
+"""Shapes of a drawing, before they are SVG: a tag, its attributes, and what stands inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from archcli.graph.anatomy import Figure
+from archcli.wings.drawing.picture.elements import element, escaped
+
+
+@dataclass(frozen=True)
+class SvgShape:
+    """An SVG element. `figure` is the number that it draws: its address and value stand in its attributes.
+
+    An attribute may be a number that depends on figures. `title` is a tooltip, `content` a line of text.
+    """
+
+    tag: str
+    attributes: dict[str, Any] = field(default_factory=dict)
+    inside: tuple[SvgShape | Many, ...] = ()
+    content: Any = ""
+    title: str = ""
+    figure: Figure | None = None
+
+
+@dataclass(frozen=True)
+class Many:
+    """As many like shapes as a figure says: layers, heads, experts. `shape(i)` is the i-th."""
+
+    count: Any
+    shape: Callable[[Any], SvgShape]
+
+
+def svg_of(shapes: Iterable[SvgShape | Many]) -> str:
+    """Shapes as SVG."""
+    return "".join(map(_svg, shapes))
+
+
+def attributes_of(shape: SvgShape) -> dict[str, Any]:
+    """The attributes of a shape by their names in SVG, with the address of its figure."""
+    # underscores are dashes, a trailing one is dropped: class_
+    attributes = {name.rstrip("_").replace("_", "-"): value for name, value in shape.attributes.items()}
+    return {**attributes, **_address(shape.figure)}
+
+
+def _svg(shape: SvgShape | Many) -> str:
+    match shape:
+        case Many():
+            return element("g", svg_of(map(shape.shape, range(int(shape.count)))))
+        case SvgShape():
+            title = element("title", escaped(shape.title)) if shape.title else ""
+            inside = title + svg_of(shape.inside) + escaped(shape.content)
+            return element(shape.tag, inside, **attributes_of(shape))
+
+
+def _address(figure: Figure | None) -> dict[str, Any]:
+    """Where the JSON of a command has the number that is drawn."""
+    if figure is None:
+        return {}
+    return {
+        "data-command": figure.command,
+        "data-path": figure.path,
+        "data-key": figure.key,
+        # all digits: other attributes are rounded to a tenth
+        "data-value": repr(figure.value) if type(figure.value) is float else figure.value,
+    }

@@ -1,0 +1,1 @@
+"""Media: encoders of images and sounds beside a language model."""

@@ -1,0 +1,1 @@
+"""Import of the towers of a Hugging Face config.json."""

@@ -1,0 +1,1 @@
+"""Whole mappings that families of encoders share."""

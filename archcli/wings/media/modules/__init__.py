@@ -1,0 +1,1 @@
+"""Modules of encoders of images and sounds, and of what joins them to a language model."""

@@ -1,0 +1,1 @@
+"""Layers of encoders of images and sounds."""

@@ -1,0 +1,1 @@
+"""Front ends, pooling and projectors of encoders of images and sounds."""

@@ -1,0 +1,1 @@
+"""Models of images and sounds, and the towers that stand beside a language model."""

@@ -1,0 +1,1 @@
+"""Running: models, modules and programs run by torch: build, verify, profile."""

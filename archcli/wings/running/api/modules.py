@@ -1,0 +1,124 @@
+"""Modules of one's own and classes of transformers in place of an architecture: who answers.
+
+What answers is imported where a module is given: counting an architecture starts without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from archcli.errors import ArchError, UndescribedError, quote
+from archcli.load.source import load
+from archcli.measure.report import Report
+from archcli.wings.running.api.module_options import ModuleOptions, is_module
+
+if TYPE_CHECKING:
+    from archcli.load.hub.module_names import ModuleName
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def module_named(model: str) -> ModuleName | None:
+    """The module of one's own that MODEL names; None for an architecture."""
+    if ":" not in model and ".py" not in model:
+        return None
+    from archcli.load.hub.module_names import module_name  # of names that may be a module's
+
+    return module_name(model)
+
+
+def of_any(
+    command: str,
+    options: Any,
+    running: ModuleOptions,
+    extra: Mapping[str, Any],
+    answer: Callable[[], Report],
+) -> Report:
+    """Answer a command on a module of one's own, a class of transformers or an architecture.
+
+    `extra` are options that the record lacks, by name. Raises ArchError for options that mean nothing of
+    the kind that MODEL is.
+    """
+    named = module_named(options.model)
+    if named is not None:
+        from archcli.wings.running.api.own import of_named
+
+        return of_named(command, named, options, running, extra)
+    if running.by_class:
+        from archcli.wings.running.api.by_class import compared  # of classes in place of descriptions
+
+        return compared(command, options.model, options, running, extra)
+    changed = [f.name for f in fields(running) if getattr(running, f.name) != f.default]
+    try:
+        if not changed:
+            return answer()
+        load(options.model)
+    except UndescribedError as error:
+        from archcli.wings.running.api.by_class import of_class  # of types that nothing describes
+
+        return of_class(command, error, options, running, extra)
+    option = changed[0].replace("_", "-")
+    what = f"--{option} is for a module of yours, and {quote(options.model)} is none"
+    hint = "pkg.module:function names one; --by-class counts the class of a config.json"
+    raise ArchError(what, hint)
+
+
+OF_CLASSES = {"inputs", "loss", *(field.name for field in fields(ModuleOptions))}
+"""Arguments of a module or class, and of no architecture."""
+
+
+def _undescribed(error: ArchError, model: Any, *, of_class: bool) -> UndescribedError | None:
+    """The error of a model that nothing describes: the one that was raised, else that of reading it.
+
+    It is read for a call with arguments `of_class` alone, which was refused before.
+    """
+    if isinstance(error, UndescribedError):
+        return error
+    if not of_class:
+        return None
+    from archcli.api.asking.subject import given
+
+    try:
+        given(model)
+    except UndescribedError as unread:
+        return unread
+    except ArchError:
+        pass
+    return None
+
+
+def takes_modules(command: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator by which a function answers of modules as well: `count_params(module, inputs)`."""
+
+    def decorate(answer: Callable[P, R]) -> Callable[P, R]:
+        @wraps(answer)
+        def call(*args: P.args, **options: P.kwargs) -> R:
+            model: Any = args[0] if args else options.get("model")
+            if is_module(model):
+                from archcli.wings.running.api.own import of_module
+
+                arguments: Any = {name: value for name, value in options.items() if name != "model"}
+                of_it: Any = of_module
+                report: R = of_it(command, model, *args[1:], **arguments)
+                return report
+            try:
+                return answer(*args, **options)
+            except ArchError as error:
+                of_class = len(args) > 1 or not OF_CLASSES.isdisjoint(options)
+                undescribed = _undescribed(error, model, of_class=of_class)
+                if undescribed is None:
+                    raise
+                from archcli.wings.running.api.by_class import of_python  # of types that nothing describes
+
+                arguments = {name: value for name, value in options.items() if name != "model"}
+                by_class: Any = of_python
+                counted: R = by_class(command, undescribed, *args[1:], **arguments)
+                return counted
+
+        return call
+
+    return decorate

@@ -1,0 +1,1 @@
+"""Files of running: saved profiles, and the rates measured on this machine."""

@@ -1,0 +1,1 @@
+"""Pictures of a profile: shares of time, and the roofline."""

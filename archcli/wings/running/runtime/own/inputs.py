@@ -1,0 +1,117 @@
+"""Inputs of a module of one's own: tensors, or texts that state them, as `ids=int64[1,2048]`.
+
+filled(OwnCall(module, kwargs={"ids": "int64[1,8]"}))     # with a tensor in place of the text
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils._pytree import tree_map_only
+
+from archcli.errors import ArchError, quote, sanitize
+from archcli.wings.running.runtime.dtypes import DTYPES
+from archcli.wings.running.runtime.own.run import OwnCall, form_text, usual_dtype
+from archcli.wings.running.runtime.own.stand_ins import MOST_ELEMENTS
+
+FORM = re.compile(r"(?:([^\W\d]\w*)=)?([a-z]+\d*\w*)?\[(\d+(?:,\d+)*)?\]")
+
+WHOLE = {torch.bool, torch.int8, torch.int16, torch.int32, torch.int64}
+WHOLE |= {torch.uint8, torch.uint16, torch.uint32, torch.uint64}
+MOST_BYTES = 2**63
+
+
+class InputForm(NamedTuple):
+    """An input by its name (empty: by its place), dtype and shape, as `--input` states it."""
+
+    name: str
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+
+
+def input_form(text: str, usual: str = "int64") -> InputForm:
+    """The form of an input that a text states, of the `usual` dtype where it names none: [1,2048].
+
+    Raises ArchError for any other text.
+    """
+    match = FORM.fullmatch(text.replace(" ", ""))
+    if match is None:
+        several = len(re.findall(r"\]", text)) > 1
+        hint = "give --input once for each" if several else "'ids=int64[1,2048]' is one: name, dtype, sizes"
+        raise ArchError(f"--input {quote(text)} is no input", hint)
+    name, dtype, sizes = match.groups()
+    dtype = dtype or usual
+    known = DTYPES.get(dtype) or vars(torch).get(dtype)
+    if not isinstance(known, torch.dtype) or not _is_usable(known):
+        raise ArchError(f"{quote(dtype)} is no dtype of torch", "int64, bool, float32 and bf16 are some")
+    shape = tuple(int(size) for size in sizes.split(",")) if sizes else ()
+    if prod(shape) * known.itemsize >= MOST_BYTES:
+        raise ArchError(f"--input {quote(text)} is larger than any tensor", "give smaller sizes")
+    return InputForm(name or "", known, shape)
+
+
+def _is_usable(dtype: torch.dtype) -> bool:
+    """Whether torch computes with it; of int4 and quint8 it has the names alone."""
+    return dtype.is_floating_point or dtype.is_complex or dtype in WHOLE
+
+
+def filled(call: OwnCall) -> OwnCall:
+    """The call with tensors in place of the texts that state them; without inputs, with its dummy inputs.
+
+    A text with brackets states a tensor, as `--input` does; one with a name stands by that. Other texts are
+    left as they are: a module may take `reduction="mean"`.
+    """
+    module: Any = call.module
+    dummies = (
+        module.dummy_inputs if hasattr(module, "dummy_inputs") else None
+    )  # transformers' models know theirs
+    if not call.args and not call.kwargs:
+        return replace(call, kwargs=dict(dummies)) if isinstance(dummies, Mapping) else call
+    args: list[Any] = []
+    kwargs = {name: _tensor_of_text(value, call)[1] for name, value in call.kwargs.items()}
+    for name, value in (_tensor_of_text(value, call) for value in call.args):
+        if not name:
+            args.append(value)
+        elif name in kwargs:
+            raise ArchError(f"the input {quote(name)} is given twice", "give it once")
+        else:
+            kwargs[name] = value
+    return replace(call, args=tuple(args), kwargs=kwargs)
+
+
+def _tensor_of_text(value: Any, call: OwnCall) -> tuple[str, Any]:
+    """(name, tensor) of a text that states one; anything else has no name, and stays as it is."""
+    if type(value) is not str or "[" not in value:
+        return "", value
+    form = input_form(value, usual_dtype(call.module))
+    return form.name, _tensor(form, call.run_on)
+
+
+def moved(call: OwnCall) -> OwnCall:
+    """The call with module and inputs on the device that it runs on."""
+    args, kwargs = tree_map_only(torch.Tensor, lambda x: x.to(call.run_on), (call.args, dict(call.kwargs)))
+    return replace(call, module=call.module.to(call.run_on), args=args, kwargs=kwargs)
+
+
+def _tensor(form: InputForm, run_on: str) -> torch.Tensor:
+    """Zeros as ids, ones as a mask, noise as features; without values where nothing asks for them."""
+    noise = form.dtype.is_floating_point or form.dtype.is_complex
+    device = "cpu" if run_on == "meta" else run_on
+    if run_on == "meta" and (noise or prod(form.shape) > MOST_ELEMENTS):
+        device = "meta"
+    try:
+        if form.dtype is torch.bool:
+            return torch.ones(form.shape, dtype=form.dtype, device=device)
+        if noise and run_on != "meta":
+            seeded = torch.Generator(device).manual_seed(0)
+            return torch.randn(form.shape, device=device, generator=seeded).to(form.dtype)
+        return torch.zeros(form.shape, dtype=form.dtype, device=device)
+    except (RuntimeError, TypeError) as error:  # too large, or of a dtype that torch has in name alone
+        first = sanitize(str(error).splitlines()[0])
+        what = f"no tensor {form_text(form.dtype, form.shape)} can be made: {first}"
+        raise ArchError(what, "give smaller sizes, or another dtype") from None

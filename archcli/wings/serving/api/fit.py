@@ -1,0 +1,131 @@
+"""fit: `archcli fit` in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from archcli.api.asking.question import asks
+from archcli.api.asking.subject import Subject, given, taken_notes
+from archcli.errors import ArchError
+from archcli.measure.report import Report
+from archcli.units import Taken
+from archcli.wings.serving.api.fitting.listing import Entry, Tick, fit_all
+from archcli.wings.serving.api.fitting.question import FitOptions, asked_of, asking, inputs_of
+from archcli.wings.serving.api.fitting.verdict import fit_model
+from archcli.wings.serving.devices.budget import is_device
+from archcli.wings.serving.devices.model_files import GGUF, gguf_bytes
+
+OF_MANY = ("where", "sort", "files")
+"""Options of a question without a model."""
+DEFAULTS = FitOptions()
+LEAST_BITS = 2.5
+"""Bits of a weight that no format goes below."""
+
+
+Reading = Callable[[Any, Sequence[str]], Subject]
+
+
+def fit_report(
+    options: FitOptions,
+    overrides: Sequence[str] = (),
+    tick: Tick = lambda *_: None,
+    read: Reading = given,
+) -> Report:
+    """The report on a model and a device, or on what fits a device.
+
+    `tick` hears of each model of many; `read` loads a model, and `subject` standard input, too.
+    """
+    return _report(options.on_device(), overrides, tick, read)
+
+
+def _report(options: FitOptions, overrides: Sequence[str], tick: Tick, read: Reading) -> Report:
+    if options.model is not None:
+        return _model(options, overrides, tick, read)
+    if overrides:
+        raise ArchError("--set changes a model, and none is named", "name one, or leave --set out")
+    if options.device is not None and options.files is None:
+        report = _presets(options, tick)
+        return replace(report, notes=(*report.notes, *taken_notes(options)))
+    from archcli.wings.serving.api.fitting.machine import fit_machine  # of this machine alone
+
+    return fit_machine(options, tick)
+
+
+def _model(options: FitOptions, overrides: Sequence[str], tick: Tick, read: Reading) -> Report:
+    """The report on one model."""
+    try:
+        subject = _loaded(options, overrides, read)
+    except ArchError:
+        placed = _placed(options)
+        if placed is None:
+            raise
+        return _report(placed, overrides if placed.model else (), tick, read)
+    stated = [name for name in OF_MANY if vars(options)[name] != vars(DEFAULTS)[name]]
+    if stated:
+        what = f"--{stated[0]} chooses among models, and {options.model} is one"
+        raise ArchError(what, f"leave --{stated[0]} or the model out")
+    if options.device is None:
+        from archcli.wings.serving.api.fitting.machine import this_device  # of this machine alone
+
+        options = replace(options, device=this_device())
+    return subject.judged(
+        "fit", lambda: subject.named(fit_model(options.asked(subject), verbose=options.verbose), options)
+    )
+
+
+def _placed(options: FitOptions) -> FitOptions | None:
+    """The options with a device in its place, of `fit 4090` and `fit 4090 MODEL`; None for others."""
+    device, model = str(options.model), options.device
+    if not is_device(device) or (model is not None and is_device(model)):
+        return None
+    if model is None:
+        return replace(options, model=None, device=device)
+    note = f"{device} is taken as the device and {model} as the model: MODEL stands first"
+    return replace(options, model=Taken(model, note), device=device)
+
+
+def _loaded(options: FitOptions, overrides: Sequence[str], read: Reading) -> Subject:
+    """The model of the options; ArchError for a GGUF file that is cut short, too."""
+    subject = read(options.model, overrides)
+    if subject.source.endswith(GGUF):
+        gguf_bytes(Path(subject.source))
+    return subject
+
+
+def _presets(options: FitOptions, tick: Tick) -> Report:
+    """The report on the presets that fit a device."""
+    entries, asked = [*_entries(options)], asked_of(options, "presets")
+    return fit_all(entries, asked, inputs_of(options), tick, verbose=options.verbose)
+
+
+def _entries(options: FitOptions) -> Iterator[Entry]:
+    """The presets that generate text and meet --where, by the index alone.
+
+    Those with towers are asked about where a condition is on `media`: others list their language models.
+    """
+    from archcli.load.presets import preset_records  # of presets alone
+    from archcli.measure.survey.columns import COLUMNS, CONDITIONS
+    from archcli.measure.survey.presets import select
+
+    with_towers = any("media" in condition for condition in options.where)
+    for record in select(preset_records(COLUMNS), CONDITIONS, options.where):
+        if record["kind"] != "encoder" and (with_towers or not record["media"]):
+            least, beside = record["params"] * LEAST_BITS / 8, {"params": record["params"]}
+            name = record["name"]
+            yield Entry(name, least, asking(options, name), record["max_seq_len"], beside)
+
+
+@asks(FitOptions)
+def fit(options: FitOptions) -> Report:
+    """Whether a model fits a device, in which format, with how much context, and how fast it is.
+
+    `totals` hold fits, format, engine, context (the most tokens that fit), tokens_per_s (floor, expected, low
+    and high), peak_bytes, memory_bytes, the next `better` and `smaller` format, and the one `change` that
+    would help most. With a device alone `rows` are the presets, and `totals` fitting, asked and device.
+
+    Example: `fit("llama-3.1-8b", "rtx-4090").totals["format"]` is bf16.
+    """
+    return fit_report(options)

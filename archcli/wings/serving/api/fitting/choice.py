@@ -1,0 +1,361 @@
+"""A choice of `archcli fit`: a model in a format on a device, its longest context and its speed.
+
+Bytes are those of `archcli memory --phase serve`, speeds those of `archcli predict --phase decode`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+from archcli.errors import ArchError
+from archcli.measure.weights.stored_bytes import UnknownFormError
+from archcli.wings.serving.memory.answers.changes import formats_by_bytes, whole_bytes
+from archcli.wings.serving.memory.answers.fit import narrowed, usual_plan
+from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.engine import NO_ENGINE
+from archcli.wings.serving.memory.inference import IN_RAM, in_ram_bytes, weight_rows
+from archcli.wings.serving.memory.offload import HostMemory
+from archcli.wings.serving.memory.plan import DeviceMemory
+from archcli.wings.serving.predict.answers.question import PredictQuestion
+from archcli.wings.serving.predict.answers.tables import totals_of
+
+Record = dict[str, Any]
+AT = 2048
+"""Tokens in the cache at which a speed is stated, where the context is as long."""
+UNSTATED = 32_768
+"""The most tokens that are tried of a model that states no length."""
+LEAST = (8192, 2048, 512)
+"""Tokens of context that a format must hold to be chosen; fewer only where no format holds more."""
+RARE = {"fp8-block", "nf4", "nf4-double", "nvfp4", "mxfp4"}
+"""Formats that few models are published in: chosen only where a model is, or where they are asked for."""
+PUBLISHED = "published"
+"""First word of the name of a file's own form, `published (GPTQ, 4 bits in groups of 128)`."""
+WIDEST = 4
+"""Bytes of an element of a table in the widest form, fp32."""
+NEAR = 0.05
+"""A format is smaller than a published form from 5% fewer bytes on."""
+
+
+@dataclass(frozen=True)
+class FitAsked:
+    """The question of `archcli fit` about one model and one device.
+
+    memory, predict: ask these commands with some options replaced, `memory(dtype="q4_k_m", seq_len=8192)`.
+    dtype: the format; None for the best.
+    context: tokens of a sequence that must fit; None for the most.
+    longest: tokens that the model was trained for, or the most to try.
+    min_speed: tokens a second to expect at least.
+    ram_bytes: the most bytes in RAM.
+    """
+
+    memory: Callable[..., MemoryQuestion]
+    predict: Callable[..., PredictQuestion]
+    dtype: str | None = None
+    context: int | None = None
+    longest: int = UNSTATED
+    min_speed: float | None = None
+    ram_bytes: int = 0
+
+    def offloading(self) -> FitAsked:
+        """The same question, with layers that do not fit in RAM of the usual size."""
+        options = {"offload": "auto", "engine": "llamacpp"}
+        memory, predict = partial(self.memory, **options), partial(self.predict, **options)
+        return replace(self, memory=memory, predict=predict, ram_bytes=HostMemory().bytes)
+
+    @property
+    def wanted(self) -> tuple[int, ...]:
+        """Tokens of context that must fit, the most first: --context, or 8192, 2048 and 512."""
+        if self.context is not None:
+            return (self.context,)
+        return tuple(dict.fromkeys(min(tokens, self.longest) for tokens in LEAST))
+
+
+def format_of(question: MemoryQuestion) -> str:
+    """The format of a question's weights: `q4_k_m`, or `published (GPTQ, 4 bits in groups of 128)`."""
+    model, dtype = question.model, question.settings.dtype
+    if model.quantization is None or model.stored_as:
+        return model.stored_as or dtype
+    label = model.quantization.label
+    return f"{PUBLISHED} ({label})" if label else PUBLISHED
+
+
+def is_published(name: str) -> bool:
+    """Whether a format is the file's own form, which --dtype cannot name."""
+    return name.startswith(PUBLISHED)
+
+
+class Choice:
+    """A model in a format on a device: its longest context and its speed, each computed once."""
+
+    def __init__(self, asked: FitAsked, dtype: str | None, **options: Any) -> None:
+        """Ask with a format, and with further options; ArchError where no engine reads it."""
+        self.asked, self.dtype, self.options = asked, dtype, options
+        self.question = asked.memory(dtype=dtype, seq_len=asked.wanted[0], **options)
+        self.engine = self.question.settings.engine or NO_ENGINE
+
+    @cached_property
+    def format(self) -> str:
+        """The format, as --dtype takes it."""
+        return format_of(self.question)
+
+    @property
+    def device(self) -> DeviceMemory:
+        """The devices, with what the engine takes of each."""
+        device = self.question.device
+        if device is None:
+            raise ArchError("fit needs a device to fit into", "--device rtx-4090")
+        return device
+
+    def at(self, tokens: int) -> MemoryQuestion:
+        """The question at a context; several devices share the model by the usual plan."""
+        changed = self.question.changed(seq_len=tokens)
+        if self.device.n_devices == 1:
+            return changed
+        return replace(changed, plan=usual_plan(changed, self.device.n_devices))
+
+    def lacking(self, tokens: int) -> int:
+        """Bytes that are missing on a device or in RAM for a context; 0 or less where it fits."""
+        return self.at(tokens).lacking()
+
+    def holds(self, tokens: int) -> bool:
+        """Whether a context of so many tokens fits."""
+        return self.lacking(tokens) <= 0
+
+    @cached_property
+    def context(self) -> int | None:
+        """The longest context that fits, in whole blocks of the engine's cache; None where none fits."""
+        block, longest = self.engine.cache_block, self.asked.longest
+        if self.holds(longest):
+            return longest
+        # what is asked is often known to fit, and further up the line is straighter
+        known = (tokens // block for tokens in (*self.asked.wanted, block))
+        least = next((n for n in known if n and self.holds(n * block)), None)
+        if least is None:
+            return None
+        return block * self._most_blocks(least, -(-longest // block))
+
+    def _most_blocks(self, least: int, most: int) -> int:
+        """The most blocks of the engine's cache that fit, where `least` do and `most` do not.
+
+        They are searched for with the plan of the most: bytes jump where another plan takes over.
+        """
+        block, plan = self.engine.cache_block, self.at(self.asked.longest).plan
+
+        def lacking(n: int) -> int:
+            return replace(self.question.changed(seq_len=n * block), plan=plan).lacking()
+
+        blocks = narrowed(lacking, least, most) if lacking(least) <= 0 else least
+        if blocks + 1 < most and self.holds((blocks + 1) * block):
+            return narrowed(lambda n: self.lacking(n * block), blocks + 1, most)
+        return blocks
+
+    @cached_property
+    def peak_bytes(self) -> int:
+        """Peak bytes of the largest rank at the longest context, else at the shortest that is wanted."""
+        return self.at(self.context or self.asked.wanted[-1]).answer().peak_bytes
+
+    def predicted(self, tokens: int) -> Record:
+        """Predicted totals of decoding one token behind a context; empty where no rates are known."""
+        options, offload = {**self.options, "engine": self.engine.name}, self.question.settings.offload
+        if offload is not None:
+            options["offload"] = offload.text
+        try:
+            question = self.asked.predict(dtype=self.dtype, seq_len=tokens, **options)
+            question = replace(question, plan=self.at(tokens).plan)
+            return totals_of(question, question.answer())
+        except ArchError:
+            return {}
+
+    @property
+    def speed_at(self) -> int:
+        """Tokens in the cache at which the speed is given: --context, else 2048."""
+        return min(self.asked.context or AT, self.context or AT)
+
+    @cached_property
+    def speed(self) -> Record:
+        """Totals of the prediction with `speed_at` tokens."""
+        return self.predicted(self.speed_at)
+
+    @property
+    def tokens_per_s(self) -> Record:
+        """Decoded tokens of all sequences a second: floor, expected, low and high; None where unknown."""
+        rates: Record = self.speed.get("tokens_per_s", UNKNOWN)
+        return rates
+
+    @property
+    def rate(self) -> float:
+        """Tokens a second as expected, or at most; 0 where nothing is known."""
+        return self.tokens_per_s["expected"] or self.tokens_per_s["floor"] or 0.0
+
+    def record(self) -> Record:
+        """The choice by JSON's keys."""
+        return {
+            "format": self.format,
+            "context": self.context,
+            "tokens_per_s": self.tokens_per_s,
+            "peak_bytes": self.peak_bytes,
+        }
+
+
+UNKNOWN: Record = dict.fromkeys(("floor", "expected", "low", "high"))
+
+NO_OFFLOAD = dict.fromkeys(("offload", "ram", "ram_bandwidth", "bus_bandwidth"))
+"""The options of an offload, left out."""
+
+
+class Formats:
+    """The formats of a model, the largest first: --dtype's or the published one, then smaller ones."""
+
+    def __init__(self, asked: FitAsked) -> None:
+        self.asked = asked
+        self._choices: dict[str, Choice | None] = {}
+        self.first = self._first()
+        self._choices[self.first.format] = self.first
+
+    def _first(self) -> Choice:
+        """The format of --dtype, else the published one, else the largest that the engine reads."""
+        try:
+            return Choice(self.asked, self.asked.dtype)
+        except ArchError:
+            # of what is too much for device and RAM nothing is left in RAM
+            without: list[Record] = [NO_OFFLOAD] if self.asked.ram_bytes else []
+            tries = [(self.asked.dtype or PUBLISHED, options) for options in without]
+            if self.asked.dtype is None:
+                # where the engine does not read the published form
+                tries += [(name, options) for options in ({}, *without) for _, name in self.by_bytes]
+            first = next(filter(None, (self._tried(*it) for it in tries)), None)
+            if first is None:
+                raise
+            return first
+
+    @cached_property
+    def own(self) -> MemoryQuestion:
+        """The model as it is published, for any engine; in bf16 where the bytes of its form are unknown."""
+        try:
+            return self._published(None)
+        except UnknownFormError:
+            if self.asked.dtype is None:
+                raise
+            return self._published("bf16")
+
+    def _published(self, dtype: str | None) -> MemoryQuestion:
+        return self.asked.memory(dtype=dtype, seq_len=1, engine=None, kv_dtype=None, **NO_OFFLOAD)
+
+    @cached_property
+    def own_bytes(self) -> int:
+        """Bytes of all weights as they are published."""
+        return whole_bytes(self.own)
+
+    @cached_property
+    def by_bytes(self) -> list[tuple[int, str]]:
+        """(bytes of all weights, format), the largest first, begun by the published one."""
+        name = format_of(self.own)
+        most = self.own_bytes * (1 - NEAR) if is_published(name) else self.own_bytes
+        smaller = [
+            (size, name)
+            for size, name, _ in formats_by_bytes(self.own)
+            if size < most and (name not in RARE or name == self.asked.dtype)
+        ]
+        return [(self.own_bytes, name), *smaller]
+
+    def choice(self, name: str) -> Choice | None:
+        """The choice of a format; None where no engine reads it."""
+        if name not in self._choices:
+            self._choices[name] = self._tried(name, {})
+        return self._choices[name]
+
+    def _tried(self, name: str, options: Record) -> Choice | None:
+        with suppress(ArchError):
+            return Choice(self.asked, None if is_published(name) else name, **options)
+        return None
+
+    def _within(self, least: float, most: float) -> list[str]:
+        """The formats between two numbers of bytes that may fit, the largest first."""
+        # of what is larger than all memory no question is worth a search for its part in RAM
+        most = min(most, self._most_bytes)
+        return [name for size, name in self.by_bytes if least < size < most]
+
+    def _in_formats(self, names: Iterable[str]) -> Iterator[Choice]:
+        """A choice for each format that an engine reads, built when it is iterated."""
+        return filter(None, map(self.choice, names))
+
+    @cached_property
+    def _most_bytes(self) -> float:
+        """The most bytes of weights that may fit: all devices, RAM, and tables that may stay in RAM."""
+        device, model = self.first.device, self.own.model
+        rows = (row for row in weight_rows(model, self.own.traced) if row.group in IN_RAM.values())
+        tables = sum(int(row.params) for row in rows) * WIDEST
+        # the part of a memory that an engine takes was rounded down
+        there = device.n_devices * (device.memory_bytes + 1) / device.utilization
+        return there + self.asked.ram_bytes + tables
+
+    def best(self) -> Choice | None:
+        """The largest format that holds the context at --min-speed; with --dtype that one, or None."""
+        asked = self.asked
+        if asked.dtype is not None:
+            return next((self.first for tokens in asked.wanted if self.does(self.first, tokens)), None)
+        if self._holds_weights(self.first, self.own_bytes) and self.does(self.first, asked.longest):
+            return self.first
+        return next((it for tokens in asked.wanted for it in self._weighing() if self.does(it, tokens)), None)
+
+    def does(self, choice: Choice, tokens: int) -> bool:
+        """Whether a context fits, at --min-speed or faster."""
+        return choice.holds(tokens) and (self.asked.min_speed is None or choice.rate >= self.asked.min_speed)
+
+    def _weighing(self) -> Iterator[Choice]:
+        """The formats whose weights fit; no pass of any other is traced.
+
+        On devices of servers those of the usual engine come first: few serve there with llama.cpp.
+        """
+        known = filter(self._may_fit, self._in_formats(self._within(0, math.inf)))
+        if not self.first.device.of_servers:
+            return known
+        return iter(sorted(known, key=lambda it: it.engine.name != self.first.engine.name))
+
+    def _may_fit(self, choice: Choice) -> bool:
+        return self._holds_weights(choice, self._size(choice))
+
+    def _holds_weights(self, choice: Choice, size: int) -> bool:
+        there = choice.device.memory_bytes * choice.device.n_devices + self.asked.ram_bytes
+        settings = choice.question.settings
+        # of what is too large, tables may stay in RAM
+        return size <= there or size - in_ram_bytes(choice.question.model, settings, self.own.traced) <= there
+
+    def _size(self, choice: Choice) -> int:
+        known = (size for size, name in self.by_bytes if name == choice.format)
+        return next(known, None) or whole_bytes(choice.question)
+
+    def better(self, choice: Choice) -> Choice | None:
+        """The next larger format that fits."""
+        larger = self._in_formats(reversed(self._within(self._size(choice), math.inf)))
+        return next(filter(self._fits, self._of_same_engine(choice, larger)), None)
+
+    def smaller(self, choice: Choice) -> Choice | None:
+        """The next smaller format that fits."""
+        fewer = self._in_formats(self._within(0, self._size(choice)))
+        return next(filter(self._fits, self._of_same_engine(choice, fewer)), None)
+
+    def _fits(self, choice: Choice) -> bool:
+        """Whether a format holds the shortest context that is wanted."""
+        return self._may_fit(choice) and choice.holds(self.asked.wanted[-1])
+
+    def _of_same_engine(self, choice: Choice, others: Iterator[Choice]) -> Iterator[Choice]:
+        """The choices with the same engine: between two of them only the format differs."""
+        return (it for it in others if it.engine.name == choice.engine.name)
+
+    def below(self, choice: Choice) -> Iterator[Choice]:
+        """The smaller formats, the largest first."""
+        return self._in_formats(self._within(0, self._size(choice)))
+
+    def least(self) -> Choice:
+        """The smallest format that an engine reads."""
+        return next(self._in_formats(name for _, name in reversed(self.by_bytes)), self.first)
+
+    def fitting(self) -> Iterator[Choice]:
+        """All formats that fit, the largest first."""
+        return filter(self._fits, self._weighing())

@@ -1,0 +1,291 @@
+"""The report of one model on one device: whether it fits, in which format, and how fast it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from archcli.errors import ArchError
+from archcli.measure.notes import context_notes
+from archcli.measure.report import Column, Report, Table
+from archcli.units import binary_bytes, decimals_of, three_figures
+from archcli.wings.serving.api.fitting.choice import Choice, FitAsked, Formats, Record, is_published
+from archcli.wings.serving.memory.answers.question import check_question
+from archcli.wings.serving.memory.answers.tables import device_in_words, plan_in_words, title
+from archcli.wings.serving.predict.answers.limits import rate_in_words
+
+CONVENTION = (
+    "Memory: `archcli memory --phase serve` with the longest context that fits. Speed: `archcli predict`, "
+    "decoding; a range that held 80% of the measurements not used for fitting."
+)
+KEYS = ("format", "context", "tokens_per_s", "peak_bytes")
+OF_A_CHOICE = (
+    Column("format", "format"),
+    Column("context", "context", "number"),
+    Column("expected", "tokens/s", "number"),
+    Column("range", "range", minor=True),
+    Column("peak_bytes", "memory", "bytes"),
+)
+"""Columns of a format and its figures."""
+EVERY = "every format"
+SMALLER_CACHES = ("fp8", "q8_0")
+"""Types of a cache that halve it with little loss."""
+MOST_DEVICES = 8
+
+
+def fit_model(asked: FitAsked, *, verbose: bool = False) -> Report:
+    """The verdict on one model and one device. Raises ArchError for a question without an answer."""
+    formats = Formats(asked)
+    check_question(formats.first.question)
+    best = formats.best()
+    shown = _nearest(formats) if best is None else best
+    better, smaller = (None, None) if best is None else (formats.better(best), formats.smaller(best))
+    change = _change(formats, best)
+    totals = {
+        "fits": best is not None,
+        "format": best and best.format,
+        "engine": shown.engine.name,
+        "context": best and best.context,
+        "tokens_per_s": shown.tokens_per_s,
+        "peak_bytes": shown.peak_bytes,
+        "memory_bytes": shown.device.memory_bytes,
+        "better": better and better.record(),
+        "smaller": smaller and smaller.record(),
+        "change": change,
+        **_offload(shown),
+        "speed_at": shown.speed_at,
+        "plan": shown.question.plan.inputs(),
+        "devices": shown.device.n_devices,
+    }
+    rows = [choice.record() for choice in (better, best, smaller) if choice is not None]
+    return Report(
+        command="fit",
+        model={},
+        inputs=_inputs(asked, shown),
+        convention="" if best is None else CONVENTION,
+        totals=totals,
+        rows=rows,
+        tables=tuple(_tables(better, best, smaller, shown, formats, verbose=verbose)),
+        notes=tuple(_notes(asked, best, shown, change)),
+        keys=KEYS,
+        title=title(shown.at(shown.context or asked.wanted[-1])),
+        headline=_headline(asked, best, formats),
+    )
+
+
+def _inputs(asked: FitAsked, shown: Choice) -> Record:
+    """What was asked, with what was chosen where nothing was said."""
+    settings, device = shown.question.settings, shown.device
+    return {
+        "device": device.name,
+        "n_devices": device.n_devices,
+        "context": asked.context,
+        "batch_size": settings.batch_size,
+        "dtype": shown.format,
+        "engine": shown.engine.name,
+        "kv_dtype": settings.cache_dtype or settings.dtype,
+        "plan": shown.question.plan.inputs(),
+        "utilization": device.utilization,
+        "min_speed": asked.min_speed,
+    }
+
+
+def _offload(choice: Choice) -> Record:
+    """What lies in RAM with the longest context, by JSON's key."""
+    question = choice.at(choice.context or choice.asked.wanted[-1])
+    return question.offload_totals(question.answer())
+
+
+def _headline(asked: FitAsked, best: Choice | None, formats: Formats) -> str:
+    """The verdict: `fits 2 x rtx-3090 as q4_k_m with 14,080 tokens of context; 16.8 tokens/s (14 to 20)`."""
+    if best is None:
+        return _misfit(asked, formats)
+    tokens = asked.context or best.context or 0
+    longer = best.context is not None and asked.context is not None and best.context > asked.context
+    up_to = f" (up to {best.context:,})" if longer else ""
+    where, offload = device_in_words(best.device), _offload(best).get("offload")
+    words = best.question.settings.offload.in_words if best.question.settings.offload else ""
+    in_ram = f", {words} ({offload['options']})" if offload else ""
+    return (
+        f"fits {where} as {best.format} with {tokens:,} tokens of context{up_to}{in_ram}; "
+        f"{rate_in_words(best.tokens_per_s)}{_of_each(best)}"
+    )
+
+
+def _of_each(choice: Choice) -> str:
+    """`, 35.4 each`: what each sequence of several gets of the rate of all."""
+    n, expected = choice.question.settings.batch_size, choice.tokens_per_s["expected"]
+    if n == 1:
+        return ""
+    return " of all" + ("" if expected is None else f", {three_figures(expected / n)} each")
+
+
+def _nearest(formats: Formats) -> Choice:
+    """The format that is nearest to what is asked: the one asked for, the fastest, or the smallest."""
+    asked = formats.asked
+    if asked.dtype is not None:
+        return formats.first
+    fitting = () if asked.min_speed is None else formats.fitting()
+    return max(fitting, key=lambda choice: choice.rate, default=None) or formats.least()
+
+
+def _misfit(asked: FitAsked, formats: Formats) -> str:
+    least = _nearest(formats)
+    if asked.ram_bytes and asked.dtype is None:
+        ram = binary_bytes(asked.ram_bytes)
+        return f"does not fit {device_in_words(least.device)} and {ram} of RAM in any format"
+    tokens = asked.wanted[-1]
+    if asked.min_speed is not None and least.holds(tokens):
+        rate = rate_in_words(least.tokens_per_s)
+        return (
+            f"too slow on {device_in_words(least.device)}: {rate} as {least.format}, not {asked.min_speed:g}"
+        )
+    needed = binary_bytes(least.at(tokens).answer().needed_bytes)
+    there = binary_bytes(least.device.memory_bytes)
+    of_each = "each needs" if least.device.n_devices > 1 else "needs"
+    smallest = "" if asked.dtype is not None else ", its smallest form,"
+    return (
+        f"does not fit {device_in_words(least.device)}: as {least.format}{smallest} with {tokens:,} tokens "
+        f"{of_each} {needed} of {there}"
+    )
+
+
+def _change(formats: Formats, best: Choice | None) -> Record | None:
+    """The one change that would help most: the first that lets the model fit, or that adds context."""
+    return next(_enabling(formats) if best is None else _lengthening(formats, best), None)
+
+
+def _enabling(formats: Formats) -> Iterator[Record]:
+    """Changes with which a model fits that does not."""
+    asked, first = formats.asked, formats.first
+    if asked.dtype is not None:
+        for choice in formats.below(first):
+            if formats.does(choice, asked.wanted[-1]) and not is_published(choice.format):
+                yield _changed("--dtype", choice.format, f"As {choice.format} it fits")
+    if asked.context is not None:
+        least = _nearest(formats)
+        if least.context is not None and formats.does(least, least.context):
+            yield _changed("--context", least.context, f"As {least.format} {least.context:,} tokens fit")
+    yield from _offloading(formats)
+    yield from _more_devices(formats)
+
+
+def _offloading(formats: Formats) -> Iterator[Record]:
+    """A part in RAM, with the largest format that fits so."""
+    if formats.asked.ram_bytes:
+        return
+    # of a format that llama.cpp does not read, layers that cannot lie apart, a device that is RAM
+    with suppress(ArchError):
+        best = Formats(formats.asked.offloading()).best()
+        if best is not None:
+            how = f"With a part in RAM it fits as {best.format}, {rate_in_words(best.tokens_per_s)}"
+            yield _changed("--offload", "auto", how)
+
+
+def _more_devices(formats: Formats) -> Iterator[Record]:
+    """More of the same devices, in the format that is asked for or in the smallest that people use."""
+    first = _nearest(formats)
+    n = first.device.n_devices
+    while n < MOST_DEVICES:
+        n = min(2 * n, MOST_DEVICES)
+        device = f"{n}x{first.device.name}"
+        with suppress(ArchError):
+            more = Choice(formats.asked, first.dtype, device=device)
+            if formats.does(more, formats.asked.wanted[-1]):
+                yield _changed("--device", device, f"It fits {device} as {first.format}")
+                return
+
+
+def _lengthening(formats: Formats, best: Choice) -> Iterator[Record]:
+    """A smaller cache, where the context is cut short by the device."""
+    asked = formats.asked
+    if best.context is None or best.context >= asked.longest:
+        return
+    for dtype in SMALLER_CACHES:
+        if dtype in best.engine.cache_dtypes:
+            with suppress(ArchError):
+                longer = Choice(asked, best.dtype, kv_dtype=dtype).context
+                if longer is not None and longer > best.context:
+                    yield _changed("--kv-dtype", dtype, f"A cache in {dtype} holds {longer:,} tokens")
+
+
+def _changed(option: str, value: Any, text: str) -> Record:
+    return {"option": option, "value": value, "text": f"{text}: {option} {value}."}
+
+
+def _tables(
+    better: Choice | None,
+    best: Choice | None,
+    smaller: Choice | None,
+    shown: Choice,
+    formats: Formats,
+    *,
+    verbose: bool,
+) -> Iterator[Table]:
+    named = {"next better": better, "chosen": best, "next smaller": smaller}
+    records = [_line(which, choice) for which, choice in named.items() if choice is not None]
+    if not records:
+        yield Table(f"Counted as {_run_by(shown)}.", (), [])
+        return
+    yield Table(_how_sure(shown), (Column("which", ""), *OF_A_CHOICE), records)
+    if verbose:
+        every = [_line("", choice) for choice in formats.fitting()]
+        yield Table(EVERY, (*OF_A_CHOICE, Column("engine", "engine")), every)
+
+
+def _line(which: str, choice: Choice) -> Record:
+    rates = choice.tokens_per_s
+    figures = {**figures_of(rates), "rate": rate_in_words(rates)}
+    return {"which": which, **choice.record(), **figures, "engine": choice.engine.name}
+
+
+def figures_of(rates: Record) -> Record:
+    """The expected rate to three figures and the range in words, as tables show them."""
+    expected, low, high = (rates[name] for name in ("expected", "low", "high"))
+    if expected is None:
+        limit = rates["floor"]
+        return {"expected": None, "range": None if limit is None else f"at most {three_figures(limit)}"}
+    return {
+        "expected": round(expected, decimals_of(expected)),
+        "range": f"{three_figures(low)} to {three_figures(high)}",
+    }
+
+
+def _how_sure(choice: Choice) -> str:
+    """How sure the figures are, and why."""
+    n = f"{choice.speed_at:,} tokens in the cache"
+    if not choice.speed:
+        return f"As {_run_by(choice)}; no rates of {choice.device.name} are known."
+    known = choice.speed["device"]
+    if known["held_out_error"] is None:
+        return f"As {_run_by(choice)}; the speed is an upper limit, as nothing was measured on such a device."
+    where = f"{known['held_out_error']:.0%} off on average where it was measured ({known['source']})"
+    return f"As {_run_by(choice)}. Speed with {n}: {where}."
+
+
+def _run_by(choice: Choice) -> str:
+    """`vLLM runs it, with a cache in fp8`: the engine, and a cache that is in another type than is usual."""
+    cache = choice.question.settings.cache_dtype
+    return f"{choice.engine.title} runs it{f', with a cache in {cache}' if cache else ''}"
+
+
+def _notes(asked: FitAsked, best: Choice | None, shown: Choice, change: Record | None) -> Iterator[str]:
+    if best is not None and shown.context and shown.context > shown.speed_at and asked.context is None:
+        full = shown.predicted(shown.context).get("tokens_per_s")
+        if full:
+            yield f"With all {shown.context:,} tokens in the cache: {rate_in_words(full)}."
+    if shown.device.n_devices > 1 and shown.question.plan.devices > 1:
+        yield f"The devices share the model: {plan_in_words(shown.question.plan)}."
+    offload = _offload(shown).get("offload")
+    if offload is not None:
+        from archcli.wings.serving.memory.answers.offloading import (  # of an offload alone
+            offload_notes,
+            rate_notes,
+        )
+
+        yield from offload_notes(shown.question, offload)
+        yield from rate_notes(shown.question.settings)
+    yield from context_notes(shown.question.model, asked.context or 0)
+    if change is not None:
+        yield change["text"]

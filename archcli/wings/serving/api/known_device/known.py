@@ -1,0 +1,168 @@
+"""A device as it is known, put together once of all files and measurements that say something of it.
+
+Its memory is that of its datasheet, of this machine's driver, or as stated; its peaks and links are the
+datasheet's, or measured here; its constants are fitted to measurements, its own or those of the device that
+lends them; an engine has kernels of its own on it. What is not asked for is not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from archcli.errors import ArchError
+from archcli.wings.serving.memory.plan import DEVICES_PER_NODE, DeviceMemory, Family
+
+if TYPE_CHECKING:
+    from archcli.wings.serving.devices.budget import Budget
+    from archcli.wings.serving.devices.datasheet import Datasheet, SourcedFigure
+    from archcli.wings.serving.memory.engine import InferenceEngine
+    from archcli.wings.serving.predict.answers.question import PredictedDevice
+    from archcli.wings.serving.predict.constants import Rates
+    from archcli.wings.serving.predict.engine_kernels.clock import EngineClock
+
+LINKS_OF_SERVERS = ("NVLink", "Infinity Fabric")
+"""How the links of devices begin that are not sold as cards for PCIe."""
+
+
+@dataclass(frozen=True)
+class KnownDevice:
+    """What is known of the device, or of the memory, that --device or --memory names.
+
+    `text`: `[N×]NAME` as written. `budget`: the memory there is, with the datasheet of a named device.
+    `calibrations`: profiles of this machine, to which its constants are fitted.
+    """
+
+    text: str
+    budget: Budget
+    calibrations: tuple[Path, ...] = ()
+
+    @property
+    def memory(self) -> DeviceMemory:
+        """What is fitted into: its bytes, how many there are, and what people run on it."""
+        budget, sheet = self.budget, self.budget.datasheet
+        return DeviceMemory(
+            budget.name,
+            budget.memory_bytes,
+            budget.n_devices,
+            budget.architecture,
+            budget.certainty,
+            budget.source,
+            stated=budget.is_stated,
+            family=_family(budget),
+            per_node=DEVICES_PER_NODE if sheet is None else devices_per_node(sheet.figures),
+            figures=None if sheet is None else frozenset(sheet.figures),
+            of_servers=budget.link.startswith(LINKS_OF_SERVERS),
+        )
+
+    @cached_property
+    def timed(self) -> PredictedDevice:
+        """The same with peaks, links and constants.
+
+        Raises ArchError for a memory alone, for peaks that are not known, and for profiles of this machine
+        beside any other device.
+        """
+        budget = self.budget
+        if budget.is_stated:
+            what = f"{self.text} is a memory alone, and nothing is known of the speed of its device"
+            raise ArchError(what, "name a device, such as rtx-4090; memory, kvcache and fit take a memory")
+        if budget.datasheet is None:
+            from archcli.wings.serving.api.known_device.profiles import local_device  # of this machine alone
+
+            return local_device(self.memory, budget.kind, self.calibrations)
+        if self.calibrations:
+            what = f"--calibrate takes profiles of this machine, and {self.text} is another device"
+            raise ArchError(what, "--device local, or leave --calibrate out")
+        return _of_datasheet(budget.datasheet, self.memory)
+
+    def run_by(
+        self, engine: InferenceEngine, utilization: float | None, *, quantized: bool
+    ) -> PredictedDevice:
+        """The device with what an engine takes of its memory, and the constants of an engine of its own."""
+        device = self.timed._replace(memory=self.memory.taken_by(engine, utilization))
+        if engine.name != "llamacpp":
+            return device
+        from archcli.wings.serving.api.known_device.llamacpp import with_llamacpp  # of this engine alone
+
+        return with_llamacpp(device, quantized=quantized)
+
+
+def known_device(device: str, calibrations: Sequence[Path] = ()) -> KnownDevice:
+    """The device of `[N×]NAME`, or `local`. Raises ArchError for a name that means none."""
+    known = device_or_memory(device, None)
+    if known is None:
+        raise ArchError("--device names no device", "such as 8xh100-sxm, or local")
+    return replace(known, calibrations=tuple(calibrations))
+
+
+def device_or_memory(device: str | None, memory: str | int | None) -> KnownDevice | None:
+    """The device of `[N×]NAME`, or a memory such as 80GiB; None where neither is given.
+
+    Raises ArchError for both, and for what they cannot mean.
+    """
+    if device is None and memory is None:
+        return None
+    from archcli.wings.serving.devices.budget import read_budget  # reads files, where a device is named
+
+    budget = read_budget(device, memory)
+    return None if budget is None else KnownDevice(device or "", budget)
+
+
+def device_memory(device: str | None, memory: str | int | None) -> DeviceMemory | None:
+    """The memory of a device, or as stated; None where neither is given. Raises ArchError as above."""
+    known = device_or_memory(device, memory)
+    return None if known is None else known.memory
+
+
+def _family(budget: Budget) -> Family:
+    """The kind of a device: a processor, a Mac's GPU, or any other."""
+    if budget.kind == "cpu":
+        return "cpu"
+    return "metal" if budget.datasheet is not None and budget.datasheet.vendor == "Apple" else "gpu"
+
+
+def devices_per_node(figures: Mapping[str, SourcedFigure]) -> int:
+    """How many devices a link joins: as stated, 1 of those without a link, else as many as on a board."""
+    if "devices_per_node" in figures:
+        return int(figures["devices_per_node"].value)
+    return DEVICES_PER_NODE if "link_gb_s" in figures else 1
+
+
+def known_gpus() -> tuple[DeviceMemory, ...]:
+    """The GPUs of `archcli devices` whose memory is known; of those that memory cannot tell apart, one."""
+    from archcli.wings.serving.devices.datasheet import devices, load_datasheet  # reads a file for each
+
+    gpus: dict[tuple[object, ...], DeviceMemory] = {}
+    for sheet in map(load_datasheet, devices()):
+        size = sheet.figures.get("memory_bytes")
+        if sheet.kind == "gpu" and size is not None:
+            facts = (int(size.value), 1, sheet.architecture, size.certainty, size.source)
+            near = devices_per_node(sheet.figures)
+            device = DeviceMemory(sheet.name, *facts, per_node=near)
+            gpus.setdefault((size.value, sheet.architecture, sheet.link), device)
+    return tuple(gpus.values())
+
+
+def _of_datasheet(sheet: Datasheet, memory: DeviceMemory) -> PredictedDevice:
+    """The device of a datasheet with the constants that its file has, or borrows."""
+    from archcli.wings.serving.predict.answers.question import PredictedDevice
+    from archcli.wings.serving.predict.communication.collective import Fabric
+    from archcli.wings.serving.predict.constants import Efficiency, Rates
+    from archcli.wings.serving.predict.rank.rank_times import TimingDevice
+    from archcli.wings.serving.predict.times import KernelClock
+
+    figures = {name: figure.value for name, figure in sheet.figures.items()}
+    clock = KernelClock(Rates.of(memory.name, figures), Efficiency(sheet.efficiency))
+    links = (figures.get("link_gb_s"), figures.get("network_gb_s"))
+    fabric = Fabric(memory.name, *links, memory.per_node)
+    rates: Rates = clock.rates
+
+    def kernels_of(engine: str) -> EngineClock | None:
+        from archcli.wings.serving.api.known_device.lenders import engine_clock  # of served models alone
+
+        return engine_clock(engine, sheet, rates)
+
+    return PredictedDevice(TimingDevice(clock, fabric), memory, figures.get("tdp_w"), kernels_of=kernels_of)

@@ -1,0 +1,213 @@
+"""count_memory: `archcli memory` in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Annotated, Any
+
+from archcli.api.asking.options import (
+    Backend,
+    BatchSize,
+    Chunk,
+    Device,
+    Engine,
+    GradAccum,
+    Gradients,
+    KvDtype,
+    MediaOptions,
+    Optimizer,
+    Recompute,
+    Size,
+    SourceLen,
+    Tokens,
+    Utilization,
+)
+from archcli.api.asking.question import Option, asks, count_option, part
+from archcli.api.asking.subject import Subject, given
+from archcli.errors import ArchError
+from archcli.measure.report import Report
+from archcli.measure.weights.stored_bytes import as_asked
+from archcli.modules import Model
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.values import ZeroOrMore
+from archcli.modules.stored.dtypes import WeightsDtypeName
+from archcli.wings.running.api.modules import takes_modules
+from archcli.wings.serving.api.engine import run_by_engine, share_of, take_format
+from archcli.wings.serving.api.known_device.known import device_memory, known_gpus
+from archcli.wings.serving.api.offload import OffloadOptions
+from archcli.wings.serving.api.plan_options import WHOLE, PlanOptions
+from archcli.wings.serving.memory.answers.question import Fit, MemoryQuestion, check_question
+from archcli.wings.serving.memory.answers.report import count_memory as count
+from archcli.wings.serving.memory.engine import NO_ENGINE
+from archcli.wings.serving.memory.plan import DeviceMemory
+from archcli.wings.serving.memory.settings import COMPUTED, AttentionForm, MemoryPhase, MemorySettings
+
+Phase = Annotated[
+    MemoryPhase | None,
+    Option(
+        "train: a training step; forward: a pass without a cache, as of an encoder; prefill: a prompt; "
+        "decode: one token against a full cache; serve: an engine that serves sequences. "
+        "[default: train, and on a device a line on serving]"
+    ),
+]
+ComputedDtype = Annotated[
+    WeightsDtypeName | None,
+    Option(
+        "Of weights and activations: bf16, fp16, fp32; or a format of the weights alone: q4_k_m, nf4-double. "
+        "[default: of inference the form that the weights are published in, else bf16]",
+        metavar="TYPE",
+        reads="text",
+        completes="dtypes",
+    ),
+]
+Attention = Annotated[AttentionForm, Option("torch's fused kernel (flash, sdpa), or step by step.")]
+Loss = Annotated[str, Option("plain, chunked:N or fused cross entropy.", metavar="FORM", completes="losses")]
+MoreTokens = Annotated[
+    ZeroOrMore, count_option("With --phase serve: tokens made of each sequence beside --seq-len.")
+]
+FitOption = Annotated[
+    Fit | None,
+    Option("Find what fits: the largest batch or context, the least recomputation, the fewest devices."),
+]
+Alternatives = Annotated[
+    bool, Option("Add tables of what other recomputations, optimizers, losses and attention would take.")
+]
+
+
+Memory = Annotated[
+    Size,
+    Option("Memory in place of a device: 80GiB, 24GB.", metavar="SIZE", reads="text"),
+]
+
+
+DEFAULT_PHASE: MemoryPhase = "train"
+OF_TRAINING = ("optimizer", "recompute", "loss", "grad_accum", "gradients", "zero")
+"""Options of training alone; with one of them the answer leaves serving out."""
+SET_BY_ENGINE = {"cache_dtype", "past", "engine", "offload"}
+"""Fields of MemorySettings that depend on several options."""
+
+
+@dataclass(frozen=True)
+class MemoryOptions(OffloadOptions, PlanOptions, MediaOptions):
+    """Options of `archcli memory`."""
+
+    model: ModelLike
+    phase: Phase = None
+    batch_size: BatchSize = 1
+    seq_len: Tokens = None
+    _: KW_ONLY
+    source_len: SourceLen = None
+    dtype: ComputedDtype = None
+    attention: Attention = "flash"
+    backend: Backend = "cuda"
+    optimizer: Optimizer = "adamw-mixed"
+    recompute: Recompute = "none"
+    loss: Loss = "plain"
+    grad_accum: GradAccum = 1
+    chunk: Chunk = None
+    kv_dtype: KvDtype = None
+    device: Device = None
+    memory: Memory = None
+    fit: FitOption = None
+    alternatives: Alternatives = False
+    engine: Engine = None
+    utilization: Utilization = None
+    new: MoreTokens = 0
+    gradients: Gradients = None
+
+    def __post_init__(self) -> None:
+        """Read a word such as 4bit as the users of the engine mean it."""
+        take_format(
+            self, self.engine or ("transformers" if (self.phase or DEFAULT_PHASE) == "train" else None)
+        )
+
+    def settings(self, usual: str = COMPUTED[0]) -> MemorySettings:
+        """The settings of a pass's memory, with a `usual` dtype.
+
+        Raises ArchError for values that it cannot have.
+        """
+        phase = self.phase or DEFAULT_PHASE
+        if self.new and phase != "serve":
+            what = f"--new applies to serving only, and the phase is {phase}"
+            raise ArchError(what, "ask for --phase serve, or leave --new out")
+        return part(
+            replace(self, phase=phase, dtype=self.dtype or usual), MemorySettings, omitted=SET_BY_ENGINE
+        )
+
+    def question(self, loaded: Model) -> MemoryQuestion:
+        """The question about a loaded model."""
+        device = device_memory(self.device, self.memory)
+
+        def again(**options: Any) -> MemoryQuestion:
+            return replace(self, **options).question(loaded)
+
+        usual = COMPUTED[0] if device is None else device.usual_dtype
+        model = as_asked(loaded, self.dtype, trains=(self.phase or DEFAULT_PHASE) == "train")
+        model, settings = self.settings(usual).stored(model, usual)
+        settings = run_by_engine(settings, model, self.engine, self.kv_dtype, device)
+        device = share_of(device, settings.engine, self.utilization)
+        question = MemoryQuestion(model, settings, self.devices_plan(), device, again=again)
+        several = device is not None and device.n_devices > 1
+        # --fit devices asks how many, whatever their number here
+        if not (device is None or not several or question.plan != WHOLE or self.fit == "devices"):
+            from archcli.wings.serving.memory.answers.fit import usual_plan  # of several devices alone
+
+            question = replace(question, plan=usual_plan(question, device.n_devices))
+        return self.with_offload(question)
+
+    def serving(self, loaded: Model) -> MemoryQuestion | None:
+        """The question about serving, where neither a phase nor an option of training is set; else None."""
+        on_device = self.device is not None or self.memory is not None
+        of_training = any(getattr(self, name) != getattr(MemoryOptions, name) for name in OF_TRAINING)
+        if self.phase is not None or self.fit is not None or of_training or not (on_device and loaded.caches):
+            return None
+        # a plan or a cache of training may be none of serving
+        with suppress(ArchError):
+            question = replace(self, phase="serve").question(loaded)
+            check_question(question)
+            return question
+        return None
+
+
+def memory_report(
+    subject: Subject,
+    question: MemoryQuestion,
+    options: MemoryOptions,
+    tell: Callable[[str], None] = lambda attempt: None,  # noqa: ARG005
+) -> Report:
+    """The report on a loaded model; `tell` receives a text for each attempt to find what fits."""
+    report = count(
+        question,
+        what_fits=options.fit,
+        show_alternatives=options.alternatives,
+        tell=tell,
+        # reads a file for each device of the package, so only where the fewest devices are looked for
+        devices=_gpus(question, options) if options.fit == "devices" and question.device is None else (),
+        serving=options.serving(subject.model),
+    )
+    return subject.named(report, options)
+
+
+def _gpus(question: MemoryQuestion, options: MemoryOptions) -> tuple[DeviceMemory, ...]:
+    """All known GPUs, each with the memory that the question's engine takes."""
+    engine = question.settings.engine or NO_ENGINE
+    return tuple(gpu.taken_by(engine, options.utilization) for gpu in known_gpus())
+
+
+@takes_modules("memory")
+@asks(MemoryOptions)
+def count_memory(options: MemoryOptions) -> Report:
+    """Memory of a training step or of inference: the report of `archcli memory`, whose options these are.
+
+    `plan` are degrees of parallelism by name, {"dp": 8, "zero": 3}, in place of dp=8, zero=3. `device` is a
+    name such as "8xh100-sxm", `memory` a size such as "80GiB". `totals` hold peak_bytes, moment, parts,
+    beyond_bytes, kept_bytes, ranks and fits.
+
+    A torch.nn.Module and its inputs may stand in place of a model: `count_memory(module, x)`.
+
+    Example: `count_memory("gpt2", "decode", seq_len=1024).totals["parts"]["weights"]` is 248,879,616.
+    """
+    subject = given(options.model)
+    return subject.judged("memory", lambda: memory_report(subject, options.question(subject.model), options))

@@ -1,0 +1,134 @@
+"""Options of an offload: the part of a model in RAM, and the RAM."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+from archcli.api.asking.options import Size
+from archcli.api.asking.question import Option
+from archcli.errors import ArchError
+from archcli.modules import Model
+from archcli.modules.models.layers import layer_count
+from archcli.modules.spec.arguments import memory_bytes
+from archcli.wings.serving.memory.engine import NO_ENGINE
+from archcli.wings.serving.memory.offload import HostMemory, Offload
+
+if TYPE_CHECKING:
+    from archcli.wings.serving.memory.answers.question import MemoryQuestion
+
+LEAST_RATE = 10**8
+"""Bytes a second; a lower rate is a mistake in its unit."""
+WHAT = re.compile(r"(layers|experts)(?::(\d{1,6}))?", re.ASCII)
+
+
+OffloadOption = Annotated[
+    str | None,
+    Option(
+        "With llama.cpp, leave in RAM: layers:N the first N layers; experts routed experts of all layers, "
+        "experts:N of the first N; layers:N,experts both; auto the fewest with which the rest fits, of a "
+        "mixture experts first.",
+        metavar="WHAT",
+        completes="offloads",
+    ),
+]
+Ram = Annotated[
+    Size,
+    Option("With --offload: the RAM that there is for it. [default: 64GiB]", metavar="SIZE", reads="text"),
+]
+RamBandwidth = Annotated[
+    Size,
+    Option(
+        "With --offload: the rate of RAM by its datasheet. [default: 80GB/s]", metavar="RATE", reads="text"
+    ),
+]
+BusBandwidth = Annotated[
+    Size,
+    Option(
+        "With --offload: the rate that copies between RAM and device reach. [default: 25GB/s]",
+        metavar="RATE",
+        reads="text",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffloadOptions:
+    """Options of an offload."""
+
+    offload: OffloadOption = None
+    ram: Ram = None
+    ram_bandwidth: RamBandwidth = None
+    bus_bandwidth: BusBandwidth = None
+
+    def host(self) -> HostMemory:
+        """The RAM. Raises ArchError for an invalid size or rate."""
+        usual = HostMemory()
+        return HostMemory(
+            usual.bytes if self.ram is None else memory_bytes(self.ram),
+            usual.bandwidth if self.ram_bandwidth is None else _rate("ram_bandwidth", self.ram_bandwidth),
+            usual.bus if self.bus_bandwidth is None else _rate("bus_bandwidth", self.bus_bandwidth),
+        )
+
+    def with_offload(self, question: MemoryQuestion) -> MemoryQuestion:
+        """The question with what is asked to be in RAM; unchanged where nothing is.
+
+        Raises ArchError for another engine, for what the model does not have, and for too little RAM.
+        """
+        if self.offload is None:
+            changed = [
+                name for name in ("ram", "ram_bandwidth", "bus_bandwidth") if getattr(self, name) is not None
+            ]
+            if changed:
+                option = f"--{changed[0].replace('_', '-')}"
+                raise ArchError(f"{option} is of --offload, which is left out", "--offload auto")
+            return question
+        from archcli.wings.serving.memory.answers import offloading  # asked for by name
+
+        _check_engine(question)
+        if self.offload == "auto":
+            offload = offloading.fewest(question, self.host())
+        else:
+            offload = _read(self.offload, question.model, self.host())
+            offloading.check_offload(question.model, offload)
+        with_it = replace(question, settings=replace(question.settings, offload=offload))
+        offloading.check_ram(with_it)
+        return with_it
+
+
+def _rate(name: str, value: str | int) -> float:
+    """Bytes a second of a text such as 80GB/s, or of a number of bytes."""
+    rate = memory_bytes(value.strip().removesuffix("/s") if isinstance(value, str) else value)
+    if rate < LEAST_RATE:
+        option = f"--{name.replace('_', '-')}"
+        raise ArchError(f"{option} {value} is less than 0.1 GB/s", f"{option} 80GB/s")
+    return float(rate)
+
+
+def _read(text: str, model: Model, host: HostMemory) -> Offload:
+    """An offload from a text other than `auto`: layers, experts, or both."""
+    matches = [WHAT.fullmatch(part) for part in text.split(",")]
+    numbers = {match[1]: match[2] for match in matches if match is not None}
+    if len(numbers) < len(matches) or numbers.get("layers", "") is None:
+        what = f"--offload {text[:40]!r} is no offload"
+        raise ArchError(what, "layers:20, experts, experts:20, layers:20,experts or auto")
+    experts = numbers.get("experts", "0")
+    of_experts = layer_count(model) if experts is None else int(experts)
+    return Offload(int(numbers.get("layers", "0")), of_experts, host)
+
+
+def _check_engine(question: MemoryQuestion) -> None:
+    """Raise ArchError unless llama.cpp runs the model on a device beside RAM."""
+    engine = question.settings.engine or NO_ENGINE
+    if engine.name == "none":
+        what = f"--offload is of llama.cpp, and the phase is {question.settings.phase} without it"
+        raise ArchError(what, "--phase serve and --engine llamacpp, or leave --offload out")
+    if engine.name != "llamacpp":
+        what = f"--offload is of llama.cpp, and the engine is {engine.name}"
+        raise ArchError(what, "--engine llamacpp, or leave --offload out")
+    device = question.device
+    if device is not None and device.has_ram_alone:
+        raise ArchError(
+            f"--offload leaves a part in RAM, and {device.name} has no other memory", "leave --offload out"
+        )

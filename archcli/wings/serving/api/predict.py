@@ -1,0 +1,286 @@
+"""predict: `archcli predict` in Python, and its question from plain arguments."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Annotated, Any
+
+from archcli.api.asking.options import (
+    Backend,
+    BatchSize,
+    Chunk,
+    Engine,
+    Files,
+    GradAccum,
+    Gradients,
+    KvDtype,
+    MediaOptions,
+    Optimizer,
+    Past,
+    Recompute,
+    SourceLen,
+    Tokens,
+    Utilization,
+)
+from archcli.api.asking.question import Option, asks, count_option, part
+from archcli.api.asking.subject import Subject, given
+from archcli.errors import ArchError
+from archcli.measure.report import Report
+from archcli.measure.weights.stored_bytes import as_asked
+from archcli.modules import Model
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.arguments import PaceText
+from archcli.modules.spec.values import AboveZero
+from archcli.modules.stored.dtypes import WeightsDtypeName
+from archcli.wings.serving.api.engine import run_by_engine, take_format
+from archcli.wings.serving.api.known_device.known import KnownDevice, known_device
+from archcli.wings.serving.api.offload import OffloadOptions
+from archcli.wings.serving.api.plan_options import WHOLE, PlanOptions
+from archcli.wings.serving.devices.engines import load_engine
+from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.engine import NO_ENGINE
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.memory.settings import FP8, AttentionForm, MemoryPhase, MemorySettings
+from archcli.wings.serving.predict.answers.question import (
+    DEFAULT_NEW,
+    Curve,
+    FitTime,
+    PredictedDevice,
+    PredictQuestion,
+    PredictSettings,
+    Price,
+)
+from archcli.wings.serving.predict.answers.report import predict as predict_times
+from archcli.wings.serving.predict.live import LiveServer
+from archcli.wings.serving.predict.rank.kernels import CacheReads
+
+CHOSEN = ("dp", "zero", "tp", "sp", "pp", "micro_batches", "ep", "dp_attention")
+"""Degrees that --fit time chooses."""
+
+
+Phase = Annotated[
+    MemoryPhase,
+    Option(
+        "train: a training step; forward: a pass without a cache, as of an encoder; prefill: a prompt; "
+        "decode: one token of each sequence; serve: a prompt and --new tokens after it."
+    ),
+]
+New = Annotated[
+    AboveZero | None,
+    count_option("With --phase serve: tokens made of each sequence. [default: 128]"),
+]
+ComputedDtype = Annotated[
+    WeightsDtypeName | None,
+    Option(
+        "bf16, fp16, fp32; fp8: matrices and the cache, all else in bf16; or a format of the weights "
+        "alone: q4_k_m, awq-int4. [default: of inference the form that weights are published in, else bf16, "
+        "or fp16 on a device that lacks bf16]",
+        metavar="TYPE",
+        reads="text",
+        completes="dtypes",
+    ),
+]
+Attention = Annotated[AttentionForm, Option("One fused kernel (flash, sdpa), or step by step.")]
+KvRead = Annotated[
+    CacheReads,
+    Option("Read keys and values once for the query heads that share them, or once for each query head."),
+]
+OneDevice = Annotated[
+    str,
+    Option(
+        "Of `archcli devices`, a YAML file, or local: 8xh100-sxm.", metavar="[Nx]NAME", completes="devices"
+    ),
+]
+PriceOption = Annotated[
+    Price | None, Option("Of one device, in any currency.", metavar="PRICE", reads="number")
+]
+Calibrate = Annotated[
+    Files,
+    Option(
+        "With --device local: fit its constants to this `archcli profile --json`. Repeatable.",
+        metavar="FILE",
+    ),
+]
+TrainedTokens = Annotated[
+    AboveZero | None,
+    count_option("With --phase train: tokens of the whole training, 15T or 1e12."),
+]
+CurveOption = Annotated[Curve | None, Option("Add a table: the same over batch sizes, contexts or devices.")]
+Compiled = Annotated[
+    bool,
+    Option("Kernels fused as torch.compile does, without an engine.", name="compile"),
+]
+MeasuredOption = Annotated[
+    PaceText | None,
+    Option(
+        "What you measured of it: the time of a step, a pass or a token as --phase says (of serve of a token "
+        "after the first), 1.2s or 850ms; or tokens a second of all, 20tok/s. Says where the gap lies.",
+        metavar="TIME",
+        reads="text",
+    ),
+]
+FitOption = Annotated[FitTime | None, Option("Find the fastest plan that fits into the devices.")]
+
+
+@dataclass(frozen=True)
+class PredictOptions(OffloadOptions, PlanOptions, MediaOptions):
+    """Options of `archcli predict`; None where nothing is said."""
+
+    model: ModelLike
+    device: OneDevice
+    calibrate: Calibrate = field(default=(), kw_only=True)
+    phase: Phase = "decode"
+    batch_size: BatchSize = 1
+    seq_len: Tokens = None
+    _: KW_ONLY
+    past: Past = None
+    new: New = None
+    source_len: SourceLen = None
+    dtype: ComputedDtype = None
+    attention: Attention = "flash"
+    backend: Backend = "cuda"
+    compiled: Compiled = False
+    recompute: Recompute = "none"
+    grad_accum: GradAccum = 1
+    engine: Engine = None
+    kv_read: KvRead = "groups"
+    kv_dtype: KvDtype = None
+    price_per_hour: PriceOption = None
+    tokens: TrainedTokens = None
+    curve: CurveOption = None
+    fit: FitOption = None
+    measured: MeasuredOption = None
+    chunk: Chunk = None
+    utilization: Utilization = None
+    optimizer: Optimizer = "adamw-mixed"
+    gradients: Gradients = None
+
+    def __post_init__(self) -> None:
+        """Read a word such as 4bit as the users of the engine mean it."""
+        take_format(self, self.engine or ("transformers" if self.phase == "train" else None))
+
+    def settings(self) -> MemorySettings:
+        """The MemorySettings of the pass. Raises ArchError for `past` in a phase that takes none."""
+        decodes = self.phase == "decode"
+        if self.past is not None and self.phase not in {"decode", "prefill"}:
+            what = f"--past applies to decode and prefill only, and the phase is {self.phase}"
+            raise ArchError(what, "state the tokens of a sequence: --seq-len")
+        return MemorySettings(
+            phase=self.phase,
+            batch_size=self.batch_size,
+            # in decoding MemorySettings calls the tokens of the cache seq_len
+            seq_len=self.past if decodes and self.past is not None else self.seq_len,
+            past=0 if decodes else self.past or 0,
+            source_len=self.source_len,
+            dtype=self.dtype or "bf16",
+            attention=self.attention,
+            backend=self.backend,
+            recompute=self.recompute,
+            grad_accum=self.grad_accum,
+            optimizer=self.optimizer,
+            gradients=self.gradients,
+            media=self.media,
+        )
+
+    def beyond(self) -> PredictSettings:
+        """The PredictSettings: what a prediction takes beyond the settings of memory."""
+        settings = replace(self, new=self.new or DEFAULT_NEW, engine=self.engine or "none")
+        return part(settings, PredictSettings)
+
+
+def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
+    """The question about a loaded model; several devices without a plan share it as is usual."""
+    if (asking.phase, asking.dtype) == ("train", FP8):
+        raise ArchError("predict does not support training in fp8", "--dtype bf16")
+    known = known_device(asking.device, asking.calibrate)
+    usual = known.timed.memory.usual_dtype
+    model = as_asked(loaded, asking.dtype, trains=asking.phase == "train")
+    model, settings = replace(asking, dtype=asking.dtype or usual).settings().stored(model, usual)
+    settings, options, device = _run_by_engine(model, asking, settings, known)
+
+    def again(**others: Any) -> MemoryQuestion:
+        return predict_question(loaded, replace(asking, **others)).memory()
+
+    plan, beyond = options.devices_plan(), options.beyond()
+    live = LiveServer.of(load_engine(beyond.engine).get("live"))
+    question = PredictQuestion(model, settings, device, plan, beyond, live, again=again)
+    if options.fit is not None:
+        if options.offload is not None:
+            raise ArchError("--fit time compares plans without --offload", "leave one of them out")
+        _check_chosen(plan)
+        return question
+    if plan == WHOLE and device.memory.n_devices > 1:
+        from archcli.wings.serving.memory.answers.fit import usual_plan  # of several devices alone
+
+        fitted = question.memory()
+        usual_one = usual_plan(fitted, device.memory.n_devices)
+        question = replace(question, plan=usual_one, known=fitted.known)
+    return _with_offload(question, asking)
+
+
+def _with_offload(question: PredictQuestion, options: PredictOptions) -> PredictQuestion:
+    """The question with what is asked to be in RAM; unchanged where nothing is."""
+    with_it = options.with_offload(question.memory())
+    offload = with_it.settings.offload
+    if offload is None:
+        return question
+    from archcli.wings.serving.api.known_device.llamacpp import with_ram  # of this engine alone
+
+    device = with_ram(question.device, offload.host, quantized=question.model.quantization is not None)
+    settings = replace(question.settings, offload=offload)
+    return replace(question, settings=settings, device=device, known=with_it.known)
+
+
+def _run_by_engine(
+    model: Model, options: PredictOptions, settings: MemorySettings, known: KnownDevice
+) -> tuple[MemorySettings, PredictOptions, PredictedDevice]:
+    """The settings, options and device with the engine that is named or usual."""
+    name, backend = options.engine, known.timed.backend
+    # constants of this machine are those of torch's kernels
+    if name is None and (options.compiled or backend is not None):
+        name = "none"
+    settings = replace(settings, chunk=options.chunk)
+    settings = run_by_engine(settings, model, name, options.kv_dtype, known.timed.memory)
+    engine = settings.engine or NO_ENGINE
+    options = replace(options, engine=engine.name, chunk=settings.chunk, kv_dtype=settings.cache_dtype)
+    device = known.run_by(engine, options.utilization, quantized=model.quantization is not None)
+    # passes are timed as a whole: chunks are of memory; a device that was measured has constants of its own
+    # kernels, whatever --backend says
+    backend = backend or settings.backend
+    return replace(settings, chunk=None, cache_dtype=None, backend=backend), options, device
+
+
+def _check_chosen(plan: Plan) -> None:
+    """Raise ArchError where a degree is stated that the search chooses."""
+    degrees = [name for name in CHOSEN if getattr(plan, name) != getattr(WHOLE, name)]
+    if degrees:
+        options = " and ".join(f"--{name.replace('_', '-')}" for name in degrees)
+        what = f"--fit time chooses the plan, and {options} state{'s' * (len(degrees) == 1)} it"
+        hint = f"leave {options} out, or leave --fit out; the device 8xNAME says how many there are"
+        raise ArchError(what, hint)
+
+
+def predict_report(subject: Subject, question: PredictQuestion, options: PredictOptions) -> Report:
+    """The report on a loaded model."""
+    return subject.named(predict_times(question, curve=options.curve, what_fits=options.fit), options)
+
+
+@asks(PredictOptions)
+def predict(options: PredictOptions) -> Report:
+    """How long a pass or a training step takes on a device: the report of `archcli predict`.
+
+    Its options are those of the command; `device` is a name such as "8xh100-sxm", `plan` are degrees of
+    parallelism by name, {"tp": 4}, in place of tp=4. `totals` hold time_s and tokens_per_s, each as floor
+    (the limit of the device's peaks), expected, low and high, bound_by, mfu, fits and what takes the time;
+    without constants of the device there is a floor alone.
+    `measured` is what was measured of the same, "1.2s" or "20tok/s": `totals` hold how it compares, and what
+    would explain the gap.
+    `calibrate` are files of `archcli profile --json` on this machine, to which the constants of the device
+    "local" are fitted.
+
+    Example: `predict("gpt2", "h100-sxm").totals["bound_by"]` is launch.
+    """
+    subject = given(options.model)
+    return subject.judged(
+        "predict", lambda: predict_report(subject, predict_question(subject.model, options), options)
+    )

@@ -1,0 +1,162 @@
+"""The memory to fit into: of named devices, of this machine, or an amount such as 24GB."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from archcli.errors import ArchError, Problem, either, quote
+from archcli.units import parse_bytes
+from archcli.wings.serving.devices.datasheet import Datasheet, device_named, load_datasheet
+from archcli.wings.serving.devices.names import LOCAL, is_file, split_count
+
+if TYPE_CHECKING:
+    from archcli.wings.running.recording.cuda_driver import LocalGpu
+
+FORGOT_UNIT = re.compile(r"\d{1,6}(\.\d{1,6})?", re.ASCII)
+"""An amount below a million without a unit: nobody means bytes."""
+SIZE_ALONE = re.compile(r"\d{1,6}(?:\.\d+)?\s*(?:[KMGT]i?B|G)|\d{7,15}B", re.ASCII | re.IGNORECASE)
+"""A memory in the place of a device: 24GB, but not 5070 Ti."""
+OF_MEMORY = re.compile(r"(?:\s+(?:of|gpu|video|unified))*\s+(?:v?ram|memory)", re.IGNORECASE)
+"""Words after an amount of memory: 16 GB of VRAM."""
+STATED = "as stated"
+OF_DRIVER = "the CUDA driver of this machine"
+OF_SYSTEM = "MemAvailable and the control groups of this machine"
+
+
+class Budget(NamedTuple):
+    """Memory to fit into: of a device, of several alike, or an amount.
+
+    memory_bytes: of each, with its certainty (A, B, C) and source.
+    kind: gpu, tpu, accelerator or cpu. architecture, link: such as sm_90 and nvlink; empty where unknown.
+    datasheet: the other figures of a named device.
+    """
+
+    name: str
+    n_devices: int
+    memory_bytes: int
+    certainty: str
+    source: str
+    kind: str = "gpu"
+    architecture: str = ""
+    link: str = ""
+    datasheet: Datasheet | None = None
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all devices together."""
+        return self.n_devices * self.memory_bytes
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether it is an amount of memory, without a device."""
+        return self.source == STATED
+
+
+def read_budget(device: str | None = None, memory: str | int | None = None) -> Budget | None:
+    """The memory that `--device [N×]NAME` or `--memory [N×]SIZE` states; None for neither.
+
+    NAME is a device of `archcli devices`, a YAML file of one's own, `local`, or a memory alone, 24GB.
+    ArchError for both, for fewer than one device, for a name that means no device or several, and for an
+    amount without a unit.
+    """
+    if device is not None and memory is not None:
+        what = "--device and --memory both say what memory there is"
+        raise ArchError(what, "leave --device or --memory out")
+    if memory is not None:
+        return _of_size(memory)
+    return None if device is None else _of_device(*split_count(device))
+
+
+def is_device(name: str) -> bool:
+    """Whether a text is a device as --device takes it, or a memory in its place."""
+    try:
+        return read_budget(name) is not None
+    except ArchError:
+        return False
+
+
+def _bare_size(text: str) -> str:
+    """The amount alone: `16 GB` of `16 GB of VRAM`; any other text unchanged."""
+    return OF_MEMORY.sub("", text) if OF_MEMORY.search(text) else text
+
+
+def size_alone(name: str) -> str:
+    """The size of a memory that stands in the place of a device, such as 16 GB of VRAM; empty for a name."""
+    size = _bare_size(name)
+    return size if SIZE_ALONE.fullmatch(size) else ""
+
+
+def device_note(device: str) -> str:
+    """A note on what `[N×]NAME` was taken for; empty where it means one device of one memory, or none."""
+    _, name = split_count(device)
+    if size_alone(name):
+        return f"{name} is a memory alone: what speed and which formats its device has is not known"
+    if is_file(name) or name.lower() == LOCAL:
+        return ""
+    try:
+        named, sheet = device_named(name), load_datasheet(name)
+    except ArchError:
+        return ""
+    # of one memory, or with the size in its name
+    if named.note or len(sheet.memory_sizes) < 2 or ":" in sheet.name:  # noqa: PLR2004
+        return named.note
+    sizes = either([str(size) for size in sorted(sheet.memory_sizes)])
+    return f"{sheet.name} is sold with {sizes} GB, of which the largest is taken"
+
+
+def _of_device(count: int, name: str) -> Budget:
+    if name.lower() == LOCAL:
+        from archcli.wings.running.recording.cuda_driver import local_gpus  # of this machine alone
+
+        return _of_machine(count, local_gpus())
+    if alone := size_alone(name):
+        return _of_size(f"{count}x{alone}" if count > 1 else alone)
+    sheet = load_datasheet(name)
+    size = sheet.figures.get("memory_bytes")
+    if size is None:
+        path = name if is_file(name) else ""
+        hint = "add memory_bytes or memory_gb, or state it: --memory 80GiB"
+        raise ArchError(Problem(f"device {quote(sheet.name)} states no memory", hint, path=path))
+    known = (sheet.kind, sheet.architecture, sheet.link, sheet)
+    return Budget(sheet.name, count, int(size.value), size.certainty, size.source, *known)
+
+
+def _of_machine(count: int, gpus: Sequence[LocalGpu]) -> Budget:
+    """This machine's first `count` GPUs, each with the memory of the smallest, or its CPU."""
+    if not gpus:
+        return _of_processor(count)
+    if count > len(gpus):
+        has = f"{len(gpus)} GPU{'s' if len(gpus) > 1 else ''}"
+        raise ArchError(f"{count} × {LOCAL}: this machine has {has}", f"name a device: {count}xh100-sxm")
+    least = min(gpus[:count], key=lambda gpu: gpu.memory_bytes)
+    architecture = least.architecture
+    return Budget(least.name, count, least.memory_bytes, "A", OF_DRIVER, "gpu", architecture)
+
+
+def _of_processor(count: int) -> Budget:
+    from archcli.wings.running.recording.machine import available_memory, processor  # of this machine alone
+
+    available = available_memory()
+    if count > 1:
+        what = f"{count} × {LOCAL}: this machine has no GPU that CUDA sees, and one memory"
+        raise ArchError(what, f"name a device: {count}xh100-sxm")
+    if available is None:
+        what = f"{LOCAL}: this machine has no GPU that CUDA sees and does not say what memory is available"
+        raise ArchError(what, "state it: --memory 16GiB")
+    return Budget(processor() or "CPU", 1, available, "A", OF_SYSTEM, "cpu")
+
+
+def _of_size(memory: str | int) -> Budget:
+    if not isinstance(memory, str):
+        count, size, name = 1, memory, f"{memory:,} bytes"
+    else:
+        count, name = split_count(_bare_size(memory))
+        if FORGOT_UNIT.fullmatch(name):
+            hint = f"write {name}GB (powers of 1,000) or {name}GiB (powers of 1,024)"
+            raise ArchError(f"--memory {name} has no unit", hint)
+        size = parse_bytes(name)
+    if size < 1:
+        raise ArchError(f"--memory {name} is no memory", "such as 80GiB")
+    return Budget(name, count, size, "A", STATED)

@@ -1,0 +1,189 @@
+"""Efficiency: the fractions of its peaks that a device reaches, as its YAML states them.
+
+    efficiency:
+      matrix_products:
+        bf16: {launch_us: 2.9, depth_ns: 0.21, compute: 0.81, memory: 0.9, exponent: 2.3,
+               error: 0.09, low: 0.88, high: 1.17, rows: 729, table: gemms.csv, fitted: "2026-11-23"}
+
+What the constants mean is said in `archcli.wings.serving.predict.constants`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from archcli.errors import Problem, quote, suggest
+from archcli.load.yaml.nodes import Node, plain, shown
+
+Constants = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""Constants by group, by what they are for (a dtype, a kind of kernel, a group size), and by key."""
+
+DTYPES = ("bf16", "fp16", "fp8", "fp4", "int8", "tf32", "fp32")
+KINDS_OF_KERNEL = ("normalization", "gated_activation", "addition", "elementwise", "movement", "gather")
+
+
+class Range(NamedTuple):
+    """The numbers that a constant may be, both ends included."""
+
+    least: float
+    most: float
+
+
+SHARE = Range(1e-4, 4.0)
+"""A fraction of a peak; above 1 where a cache, or work at the same time, hides part of the cost."""
+MICROSECONDS, NANOSECONDS = Range(0, 1e6), Range(0, 1e3)
+RATIO = Range(1e-3, 1e3)
+"""Measured over expected."""
+
+
+class ConstantGroup(NamedTuple):
+    """A group of constants: the names it may have entries for, None for group sizes, and their numbers."""
+
+    names: tuple[str, ...] | None
+    numbers: Mapping[str, Range]
+
+
+GROUPS: Mapping[str, ConstantGroup] = {
+    "matrix_products": ConstantGroup(
+        DTYPES,
+        {
+            "launch_us": MICROSECONDS,
+            "depth_ns": NANOSECONDS,
+            "compute": SHARE,
+            "memory": SHARE,
+            "exponent": Range(0.25, 100),
+        },
+    ),
+    "memory_bound": ConstantGroup(KINDS_OF_KERNEL, {"launch_us": MICROSECONDS, "memory": SHARE}),
+    "attention": ConstantGroup(DTYPES, {"compute": SHARE}),
+    "communication": ConstantGroup(
+        None, {"latency_us": MICROSECONDS, "link": SHARE, "small_low": RATIO, "small_high": RATIO}
+    ),
+    "training": ConstantGroup(
+        DTYPES,
+        {
+            "matrix_products": SHARE,
+            "memory_bound": SHARE,
+            "attention": SHARE,
+            "communication": Range(1e-4, 1e4),
+        },
+    ),
+}
+ORIGIN: Mapping[str, Range] = {
+    "error": Range(0, 10),
+    "low": RATIO,
+    "high": RATIO,
+    "rows": Range(1, 1e9),
+}
+"""Mean error held out, measured over expected at its 10% and 90% quantile, and how many rows were fitted."""
+TEXTS = ("table", "fitted")
+OPTIONAL = ("fitted_on",)
+"""The device whose measurements these are, where they are not its own."""
+GROUP_SIZE = re.compile(r"[2-9]|[1-9]\d{1,4}", re.ASCII)
+DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
+def efficiency_of(node: Node) -> Constants:
+    """The constants that a checked node states."""
+    constants: Constants = plain(node)
+    return constants
+
+
+OF_CHIP = ("matrix_products", "memory_bound", "attention")
+"""Groups of constants that say nothing of a device's links."""
+
+
+def borrowed(constants: Constants, lender: str, *, same_link: bool) -> Constants:
+    """The constants of a device that has the same chip, each with the name of its lender.
+
+    Those of communication and of whole training steps are lent where the links are of one kind.
+    """
+    return {
+        group: {name: {"fitted_on": lender, **entry} for name, entry in entries.items()}
+        for group, entries in constants.items()
+        if same_link or group in OF_CHIP
+    }
+
+
+def efficiency_mistakes(node: Node) -> Iterator[Problem]:
+    """What is wrong with the `efficiency` of a device, each with its place."""
+    if not isinstance(node.value, dict):
+        yield _problem(node, f"efficiency must be a mapping, not {shown(node)}", suggest("", GROUPS))
+        return
+    for group, entries in node.value.items():
+        path = f"efficiency.{group}"
+        if group not in GROUPS:
+            yield _unknown(group, entries, GROUPS)
+        elif not isinstance(entries.value, dict):
+            yield _problem(entries, f"{path} must be a mapping, not {shown(entries)}")
+        else:
+            for name, entry in entries.value.items():
+                yield from _of_name(GROUPS[group], name, entry)
+                yield from _of_entry(GROUPS[group], f"{path}.{name}", entry)
+
+
+def _of_name(group: ConstantGroup, name: str, entry: Node) -> Iterator[Problem]:
+    if group.names is not None and name not in group.names:
+        yield _unknown(name, entry, group.names)
+    elif group.names is None and not GROUP_SIZE.fullmatch(name):
+        yield _problem(entry, f"{quote(name)} is no size of a group of devices", "a number from 2")
+
+
+def _of_entry(group: ConstantGroup, path: str, entry: Node) -> Iterator[Problem]:
+    """What is wrong with the constants of one dtype, kind of kernel or group size."""
+    if not isinstance(entry.value, dict):
+        yield _problem(entry, f"{path} must be a mapping, not {shown(entry)}")
+        return
+    numbers = {**group.numbers, **ORIGIN}
+    for missing in [key for key in (*numbers, *TEXTS) if key not in entry.value]:
+        yield _problem(entry, f"{path} has no {missing}", MEANINGS.get(missing, ""))
+    for key, node in entry.value.items():
+        if key in numbers:
+            yield from _of_number(f"{path}.{key}", numbers[key], node)
+        elif key in (*TEXTS, *OPTIONAL):
+            yield from _of_text(f"{path}.{key}", key, node)
+        else:
+            yield _unknown(key, node, (*numbers, *TEXTS, *OPTIONAL))
+    low, high = (entry.value.get(key) for key in ("low", "high"))
+    if low and high and _is_number(low.value) and _is_number(high.value) and low.value > high.value:
+        yield _problem(low, f"{path}.low is above high, {shown(high)}")
+
+
+MEANINGS = {
+    "error": "the mean error on measurements not used for fitting, such as 0.09",
+    "small_low": "low of collectives below 1 MB, which are not fitted, such as 0.5",
+    "small_high": "high of collectives below 1 MB, which are not fitted, such as 2",
+    "low": "measured over expected at the 10% quantile of these measurements, such as 0.88",
+    "high": "measured over expected at the 90% quantile of these measurements, such as 1.17",
+    "rows": "how many measurements were fitted",
+    "table": "where the measurements are",
+    "fitted": "the day of the fit, such as 2026-11-23",
+}
+
+
+def _of_number(path: str, allowed: Range, node: Node) -> Iterator[Problem]:
+    if not _is_number(node.value) or not allowed.least <= node.value <= allowed.most:
+        what = f"{path} must be a number from {allowed.least:g} to {allowed.most:g}, not {shown(node)}"
+        yield _problem(node, what)
+
+
+def _of_text(path: str, key: str, node: Node) -> Iterator[Problem]:
+    if not isinstance(node.value, str) or not node.value:
+        yield _problem(node, f"{path} must be text, not {shown(node)}")
+    elif key == "fitted" and not DATE.fullmatch(node.value):
+        yield _problem(node, f"{path} must be a date such as 2026-11-23, not {shown(node)}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _unknown(key: str, node: Node, known: Any) -> Problem:
+    place = node.key or node.place
+    return Problem(f"unknown key {quote(key)}", suggest(key, known), place.mark())
+
+
+def _problem(node: Node, what: str, hint: str = "") -> Problem:
+    return Problem(what, hint, node.where.mark())

@@ -1,0 +1,103 @@
+"""Kernels that torch launches, each with its FLOPs, the bytes that it moves, and its number type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+from archcli.wings.running.recording.classes import flops_per_element
+from archcli.wings.serving.launches.dtypes import COMPLEX, REAL
+
+Stage = Literal["forward", "backward", "sums"]
+"""`sums` are the additions by which autograd accumulates gradients of a tensor that was used twice."""
+
+
+class AttentionCall(NamedTuple):
+    """The sizes of an engine's call of attention, of one rank.
+
+    heads, kv_heads: query heads, and heads of keys and values. width, value_width: elements of a key and a
+    value. window: keys that a query sees, 0 for all before it. queries, length: tokens of each sequence,
+    and with those before them. latent: values are a part of the keys. cache: dtype of the cache, empty for
+    the kernel's own.
+    """
+
+    batch: int
+    queries: int
+    length: int
+    heads: int
+    kv_heads: int
+    width: int
+    value_width: int
+    window: int = 0
+    latent: bool = False
+    cache: str = ""
+
+
+class KernelCost(NamedTuple):
+    """One launch: torch's name of it, FLOPs, bytes read and written, and the number type it computes in.
+
+    `call` has the sizes of an engine's kernel, None for others.
+    """
+
+    name: str
+    flops: int
+    read: int
+    written: int
+    dtype: str
+    call: Any = None
+
+    @property
+    def bytes(self) -> int:
+        """Bytes read and written."""
+        return self.read + self.written
+
+
+class KernelRun(NamedTuple):
+    """A kernel of an operation of the architecture: its path, the class that time is summed by, how often.
+
+    `stage` is forward, backward or sums; in a training step of `archcli predict` also recomputed, loss or
+    update. `op_class` is one of those of a profile. `times` is a fraction where
+    the stages of a pipeline share what runs.
+    """
+
+    path: str
+    stage: str
+    kernel: KernelCost
+    op_class: str
+    times: float
+
+
+class StatedWork(NamedTuple):
+    """FLOPs of a kernel and the bytes that it reads and writes, where its tensors do not tell.
+
+    `call` are the sizes of an engine's kernel.
+    """
+
+    flops: int | None = None
+    read: int | None = None
+    written: int | None = None
+    call: Any = None
+
+
+TOLD_BY_TENSORS = StatedWork()
+
+
+def cost_of(name: str, inputs: Sequence[Any], outputs: Sequence[Any], work: StatedWork) -> KernelCost:
+    """The cost of a launch on these tensors: its stated work, and the rest by their elements and bytes."""
+    both = [*inputs, *outputs]
+    flops = _flops(name, both) if work.flops is None else work.flops
+    read = sum(x.bytes for x in inputs) if work.read is None else work.read
+    written = sum(x.bytes for x in outputs) if work.written is None else work.written
+    return KernelCost(name, flops, read, written, _computes_in(both), work.call)
+
+
+def _flops(name: str, tensors: Sequence[Any]) -> Any:
+    """FLOPs by the elements of the largest tensor; whole-number arithmetic has none."""
+    if not any(x.dtype.kind in (REAL, COMPLEX) for x in tensors):
+        return 0
+    return flops_per_element(name) * max(x.elements for x in tensors)
+
+
+def _computes_in(tensors: Sequence[Any]) -> Any:
+    """The number type of a kernel: that of its first tensor with fractions."""
+    return next((x.dtype.parts for x in tensors if x.dtype.kind in (REAL, COMPLEX)), tensors[0].dtype.name)

@@ -1,0 +1,240 @@
+"""Changes that save memory, the cheapest first, and tables of other settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from archcli.errors import ArchError
+from archcli.graph import Row
+from archcli.measure.passes import shape_pass
+from archcli.measure.report import Column, Table
+from archcli.measure.weights.stored_bytes import weight_bytes
+from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.arguments import ZeroStage
+from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.answers.recomputations import recomputations
+from archcli.wings.serving.memory.engine import CACHING
+from archcli.wings.serving.memory.ranks import least_bytes
+from archcli.wings.serving.memory.training.optimizers import OPTIMIZERS
+
+Record = dict[str, Any]
+
+
+class Change(NamedTuple):
+    """A change of one option: its text on a command line, and the changed settings."""
+
+    option: str
+    settings: dict[str, Any]
+
+
+ONE = "--batch-size 1"
+TRAINING = (
+    Change("--attention flash", {"attention": "flash"}),
+    Change("--loss fused", {"loss": "fused"}),
+    Change("--loss chunked:8", {"loss": "chunked:8"}),
+    Change("--optimizer adamw-mixed-fused", {"optimizer": "adamw-mixed-fused"}),
+    Change("--recompute attention", {"recompute": "attention"}),
+    Change("--recompute layers.*.ffn", {"recompute": "layers.*.ffn"}),
+    Change("--recompute layer", {"recompute": "layer"}),
+    Change(ONE, {"batch_size": 1}),
+    Change("--optimizer adamw-fused", {"optimizer": "adamw-fused"}),
+    Change("--optimizer adam8bit", {"optimizer": "adam8bit"}),
+)
+"""Changes of a training step, the cheapest first: none repeated, some operations, a layer; less precision."""
+SERVING = (
+    Change("--attention flash", {"attention": "flash"}),
+    Change("--chunk 512", {"chunk": 512}),
+    Change(ONE, {"batch_size": 1}),
+)
+# without mlx-4bit, which Macs alone run
+FORMATS = (
+    *("fp8", "fp8-block", "int8", "q8_0", "q6_k", "q5_k_m", "q5_k_s", "q4_k_m", "q4_k_s", "q4_0", "iq4_xs"),
+    *("q3_k_l", "q3_k_m", "iq3_xxs", "q2_k", "nf4", "nf4-double", "awq-int4", "gptq-int4", "nvfp4", "mxfp4"),
+)
+"""Formats of weights that engines serve."""
+SLACK = 1.02
+"""The factor by which an estimate may exceed the memory for a trace to be worth while."""
+FULL: ZeroStage = 3
+"""The stage of ZeRO that shards everything."""
+CHANGES = {
+    "train": TRAINING,
+    "forward": (SERVING[0], SERVING[2]),
+    "prefill": SERVING,
+    "decode": (SERVING[0], SERVING[2]),
+    "serve": SERVING,
+}
+
+
+def cheapest_change(question: MemoryQuestion) -> Record | None:
+    """The first change with which the model fits, with its bytes; None if no single one is enough."""
+    if question.device is None:
+        return None
+    for option, changed in _changed(question):
+        answer = peak_with(changed) if _may_fit(changed) else None
+        if answer is not None and _fits(changed, answer["needed_bytes"]):
+            return _largest_batch(question) if option == ONE else {"change": option, **answer}
+    return None
+
+
+def _may_fit(question: MemoryQuestion) -> bool:
+    """Whether a pass may fit by the bytes held throughout; if not, it is not traced."""
+    if question.device is None:
+        return True
+    try:
+        least = least_bytes(question.traced, question.settings, question.plan)
+    except ArchError:  # of a plan that the model cannot have
+        return False
+    return bool(least <= question.device.memory_bytes)
+
+
+def _largest_batch(question: MemoryQuestion) -> Record:
+    """The change to the largest batch that fits, given that one sequence does."""
+    low, high = 1, int(question.settings.batch_size)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if question.changed(batch_size=middle).fits() else (low, middle)
+    return {"change": f"--batch-size {low}", **(peak_with(question.changed(batch_size=low)) or {})}
+
+
+def _changed(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
+    """(option, question) of each change."""
+    settings = question.settings
+    if settings.phase in CACHING and not settings.served and question.again is not None:
+        with suppress(ArchError):  # of a format that it does not read
+            yield "--engine vllm", question.again(engine="vllm", attention="flash", backend="cuda")
+    for change in CHANGES[settings.phase]:
+        changed = question.changed(**change.settings)
+        if changed.settings != settings:
+            yield change.option, changed
+    plan = question.plan
+    if plan.dp > 1 and plan.zero < FULL and question.settings.phase == "train":
+        yield f"--zero {FULL}", replace(question, plan=replace(plan, zero=FULL))
+    if question.settings.phase != "train":
+        yield from _in_fewer_bits(question)
+
+
+def largest_format(question: MemoryQuestion) -> Record | None:
+    """The largest format of the weights with which the model fits, with its bytes; None for none."""
+    for option, changed in _in_fewer_bits(question):
+        answer = peak_with(changed)
+        if answer is not None and _fits(changed, answer["needed_bytes"]):
+            return {"change": option, **answer}
+    return None
+
+
+def _in_fewer_bits(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
+    """The question with smaller weights in each known format that may fit, the largest first."""
+    device = question.device
+    if device is None:
+        return
+    whole, weights = whole_bytes(question), float(question.answer().largest.peak.weights)
+    for size, name, stored in formats_by_bytes(question):
+        # a pass is traced for what may fit alone: a rank's share is of the whole as it was, but for rounding
+        if size < whole and weights * size / whole <= SLACK * device.memory_bytes / device.utilization:
+            with suppress(ArchError):  # of an engine that does not read it
+                yield f"--dtype {name}", question.again(dtype=name) if question.again else stored
+
+
+def whole_bytes(question: MemoryQuestion) -> int:
+    """Bytes of all weights of the question's model."""
+    return weight_bytes(question.model, _rows(question), question.settings.dtype)
+
+
+def _rows(question: MemoryQuestion) -> tuple[Row, ...]:
+    """The rows of one token, which are the same in every format of the weights."""
+    return question.traced.passed("shapes", lambda: shape_pass(question.model).rows)
+
+
+def formats_by_bytes(question: MemoryQuestion) -> list[tuple[int, str, MemoryQuestion]]:
+    """(bytes of all weights, format, question) of each known format, the largest first.
+
+    Of a YAML that states its own bits none.
+    """
+    model = question.model
+    if not (model.quantization is None or model.stored_as or model.is_as_published):
+        return []
+    rows, layers = _rows(question), LayerIndex(model)
+    sized = (
+        (weight_bytes(stored.model, rows, stored.settings.dtype, layers), name, stored)
+        for name, stored in _stored(question)
+    )
+    return sorted(sized, key=lambda it: -it[0])
+
+
+def _stored(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
+    """The question with weights in each format that the model can be stored in."""
+    plain = question.model.replace(quantization=None)
+    for name in FORMATS:
+        try:
+            stored, settings = replace(question.settings, dtype=name).stored(plain)
+        except ArchError:
+            continue  # rows that are made of no whole blocks of this format
+        yield name, replace(question, model=stored, settings=settings)
+
+
+def peak_with(question: MemoryQuestion) -> Record | None:
+    """The peak and its moment; None where the model cannot have these settings."""
+    try:
+        answer = question.answer()
+    except ArchError:
+        return None
+    return {
+        "peak_bytes": answer.peak_bytes,
+        "needed_bytes": answer.needed_bytes,
+        "moment": answer.largest.peak.stage,
+    }
+
+
+COLUMNS = (Column("peak_bytes", "peak", "bytes"), Column("moment", "at"), Column("fits", "fits", "flag"))
+
+
+def alternatives(question: MemoryQuestion) -> Iterator[Table]:
+    """A table each for recomputation, optimizers, losses and attention."""
+    if question.settings.phase == "train":
+        yield _recomputation_table(question)
+    for name, values in _choices(question):
+        records = [{"value": value, **record} for value, record in _records(question, name, values)]
+        yield Table(f"by --{name}", (Column("value", name), *_shown(question)), records)
+
+
+def _choices(question: MemoryQuestion) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    if question.settings.phase == "train":
+        yield "optimizer", tuple(OPTIMIZERS)
+        yield "loss", ("plain", "chunked:8", "fused")
+    yield "attention", ("flash", "eager")
+
+
+def _records(question: MemoryQuestion, name: str, values: tuple[Any, ...]) -> Iterator[tuple[Any, Record]]:
+    for value in values:
+        peak = peak_with(question.changed(**{name: value}))
+        if peak is not None:
+            yield value, {**peak, "fits": _fits(question, peak["needed_bytes"])}
+
+
+def _recomputation_table(question: MemoryQuestion) -> Table:
+    """A row for each pattern that frees memory, the most bytes per repeated FLOP first."""
+    records = [
+        {
+            "value": recomputation.setting,
+            "peak_bytes": recomputation.peak_bytes,
+            "moment": recomputation.moment,
+            "freed_bytes": recomputation.freed_bytes,
+            "repeated_flops": recomputation.repeated_flops,
+            "fits": _fits(question, recomputation.needed_bytes),
+        }
+        for recomputation in recomputations(question, lambda text: None)  # noqa: ARG005
+    ]
+    freed = (Column("freed_bytes", "freed", "bytes"), Column("repeated_flops", "repeated", "flops"))
+    peak, *rest = _shown(question)
+    return Table("by --recompute", (Column("value", "recompute"), peak, *freed, *rest), records)
+
+
+def _shown(question: MemoryQuestion) -> tuple[Column, ...]:
+    return COLUMNS if question.device is not None else COLUMNS[:2]
+
+
+def _fits(question: MemoryQuestion, needed: int) -> bool | None:
+    return None if question.device is None else needed <= question.device.memory_bytes

@@ -1,0 +1,352 @@
+"""MemoryQuestion: a model, its settings, plan and device; and the checks of a question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+from archcli.errors import ArchError, Problem, closest, either, quote
+from archcli.measure.notes import context_notes, source_notes, unfused_notes
+from archcli.measure.passes import shape_pass
+from archcli.measure.weights.stored_bytes import broken_notes
+from archcli.modules import Model
+from archcli.modules.models.layers import folded_path
+from archcli.wings.serving.memory.engine import CACHING, NO_ENGINE
+from archcli.wings.serving.memory.plan import MOST_SHARING, ONE_DEVICE, DeviceMemory, Plan, n_stacked_layers
+from archcli.wings.serving.memory.ranks import BeyondModel, RankPeak, beyond_model, rank_peaks
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.memory.traced import TracedModel
+
+Fit = Literal["batch", "context", "recompute", "devices"]
+"""What `--fit` looks for: the largest batch or context, a recomputation, or the fewest devices."""
+
+
+class MemoryAnswer(NamedTuple):
+    """The peaks of a plan's ranks, the largest first, and what its device holds beyond the model.
+
+    `ram_bytes` of the `ram_limit` are in RAM of an offload.
+    """
+
+    ranks: tuple[RankPeak, ...]
+    beyond: BeyondModel
+    ram_bytes: int = 0
+    ram_limit: int = 0
+
+    def fits(self, device: DeviceMemory | None) -> bool:
+        """Whether it fits into a device, and into RAM; there must be a device."""
+        return self.lacking(device) <= 0
+
+    def lacking(self, device: DeviceMemory | None) -> int:
+        """Bytes missing on a device or in RAM, the larger of both; negative where bytes are left."""
+        of_device = self.needed_bytes - (0 if device is None else device.memory_bytes)
+        return max(of_device, self.ram_bytes - self.ram_limit) if self.ram_limit else of_device
+
+    @property
+    def largest(self) -> RankPeak:
+        """The rank with the most bytes at its peak."""
+        return self.ranks[0]
+
+    @property
+    def peak_bytes(self) -> int:
+        """Bytes at the peak of the largest rank, without what is beyond the model."""
+        return int(self.largest.peak.bytes)
+
+    @property
+    def needed_bytes(self) -> int:
+        """Bytes that a device must have: the peak and what is beyond the model, at its upper end."""
+        return self.peak_bytes + self.beyond.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryQuestion:
+    """The question how much memory a model takes with these settings and this plan.
+
+    `known` keeps the traced passes of the model; a question and those `changed` from it share it. `again`
+    asks the same with other options, {"dtype": "q4_k_m"}, from the command on.
+    """
+
+    model: Model
+    settings: MemorySettings
+    plan: Plan = ONE_DEVICE
+    device: DeviceMemory | None = None
+    known: TracedModel | None = field(default=None, compare=False, repr=False)
+    again: Callable[..., MemoryQuestion] | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.known is None or self.known.model is not self.model:
+            object.__setattr__(self, "known", TracedModel(self.model))
+
+    def answer(self) -> MemoryAnswer:
+        """Trace the passes. Raises ArchError for settings or a plan that the model cannot have."""
+        return self.answer_with(self.ranks())
+
+    def ranks(self) -> tuple[RankPeak, ...]:
+        """The peaks of the plan's ranks, the largest first, on whatever device."""
+        known = self.traced
+        key = "ranks", self.settings, self.plan
+        peaks = known.once(key, lambda: rank_peaks(known, self.settings, self.plan))
+        return tuple(sorted(peaks, key=lambda rank: rank.peak.bytes, reverse=True))
+
+    def answer_with(self, ranks: tuple[RankPeak, ...]) -> MemoryAnswer:
+        """The answer, of ranks that are traced already."""
+        beyond = beyond_model(
+            self.settings.backend,
+            self.device.architecture if self.device else "",
+            training=self.settings.phase == "train",
+            # devices with whole layers copy from one to the next, without a communicator
+            n_devices=1 if self.settings.splits_layers else self.plan.devices,
+            n_storages=_storages(ranks[0]),
+        )
+        offload = self.settings.offload
+        if offload is None:
+            return MemoryAnswer(ranks, beyond)
+        from archcli.wings.serving.memory.parts.in_ram import part_in_ram  # of an offload alone
+
+        in_ram = part_in_ram(self.traced, self.plan.of_replica(self.settings))
+        # each replica has a part of its own in the same RAM
+        return MemoryAnswer(ranks, beyond, self.plan.dp * in_ram.bytes, offload.host.bytes)
+
+    def offload_totals(self, answer: MemoryAnswer) -> dict[str, Any]:
+        """What an offload leaves in RAM, by JSON's key; empty without one."""
+        if self.settings.offload is None:
+            return {}
+        from archcli.wings.serving.memory.parts.in_ram import offload_record  # of an offload alone
+
+        settings = self.plan.of_replica(self.settings)
+        return {"offload": offload_record(self.traced, settings, answer.ram_bytes)}
+
+    @property
+    def traced(self) -> TracedModel:
+        """The model with its traced passes."""
+        return self.known or TracedModel(self.model)
+
+    def fits(self) -> bool:
+        """Whether it fits into the device; there must be one."""
+        return self.lacking() <= 0
+
+    def lacking(self) -> int:
+        """Bytes that the device lacks, or the RAM beside it; below 0 what is left."""
+        return self.answer().lacking(self.device)
+
+    def changed(self, **settings: Any) -> MemoryQuestion:
+        """This question with other settings."""
+        return replace(self, settings=replace(self.settings, **settings))
+
+
+def _storages(rank: RankPeak) -> int:
+    """How many storages are alive at a peak: weights, gradients and states, and what is kept."""
+    traced = rank.traced
+    tensors = sum(len(row.weights) * int(row.copies) for row in traced.rows)
+    # the weight, its gradient, and two moments of the optimizer
+    per_weight = 4 if traced.execution.records else 1
+    saved = traced.ledger.saved.values()
+    return per_weight * tensors + sum(int(s.record.times * s.record.pieces) for s in saved)
+
+
+OF_TRAINING = ("optimizer", "recompute", "loss", "grad_accum", "gradients")
+OF_MATRICES = ("tp", "sp", "ep", "dp_attention")
+OF_TRAINING_PLANS = ("micro_batches", "schedule", "virtual_stages", "cp", "zero")
+DEFAULTS = MemorySettings()
+CACHE_TWICE = "The pass copies the cache into a longer one: until that is complete, both take memory."
+ENGINES = (
+    "Serving: the cache counts once, as engines allocate it once and write in place, and attention of any "
+    "kind runs in one kernel, which holds no scores of all pairs."
+)
+DDP = "dp without zero is DDP with gradient_as_bucket_view, which holds no second copy of the gradients."
+NO_HEAD = "The model has no head: the backward begins at its hidden states, and no loss is counted."
+UNTRAINED = (
+    "Quantized weights are not trained: their gradients and states count as if they were; --set lora.rank=16 "
+    "trains adapters beside them."
+)
+SHOWN = 3
+
+
+def check_question(question: MemoryQuestion) -> None:
+    """Raise ArchError with all that is wrong, before anything is traced."""
+    settings, model = question.settings, question.model
+    _ = settings.width  # refuses a type that torch computes nothing in
+    problems = [
+        *_of_phase(settings, model),
+        *_of_devices(question),
+        *(_of_training(settings, model) if settings.phase == "train" else ()),
+    ]
+    if problems:
+        raise ArchError(problems)
+
+
+def _of_phase(settings: MemorySettings, model: Model) -> Iterator[Problem]:
+    phase = settings.phase
+    if phase != "train":
+        for name in OF_TRAINING:
+            if getattr(settings, name) != getattr(DEFAULTS, name):
+                option = f"--{name.replace('_', '-')}"
+                yield Problem(
+                    f"{option} applies to training only, and the phase is {phase}", f"leave {option} out"
+                )
+        if not model.caches and phase != "forward":
+            what = "an encoder has no cache to fill and generates nothing"
+            yield Problem(what, "--phase forward runs it once, --phase train trains it")
+    if settings.chunk is not None and phase not in {"prefill", "serve"}:
+        hint = ("ask for --phase prefill or serve, or " if model.caches else "") + "leave --chunk out"
+        yield Problem(f"--chunk cuts a prefill into pieces, and the phase is {phase}", hint)
+    if settings.past and phase != "prefill":
+        yield Problem(
+            f"past applies to a prefill only, and the phase is {phase}", "seq_len counts all tokens"
+        )
+
+
+def _of_devices(question: MemoryQuestion) -> Iterator[Problem]:
+    device, plan = question.device, question.plan
+    if device is not None and 1 < device.n_devices < plan.devices:
+        what = f"the plan takes {plan.devices:,} devices, and there are {device.n_devices:,}"
+        yield Problem(what, f"--device {plan.devices}x{device.name}, or a smaller plan")
+    yield from _of_split(question)
+    if question.settings.phase == "train" and plan.dp_attention > 1:
+        what = "--dp-attention shares a model that is served, and the phase is train"
+        yield Problem(what, "leave --dp-attention out: --dp has whole replicas")
+    if question.settings.phase != "train":
+        for name in OF_TRAINING_PLANS:
+            if getattr(plan, name) != getattr(ONE_DEVICE, name):
+                option = f"--{name.replace('_', '-')}"
+                what = f"{option} applies to training only, and the phase is {question.settings.phase}"
+                yield Problem(what, f"leave {option} out: tp, pp, ep and dp share a model that is served")
+
+
+def _of_split(question: MemoryQuestion) -> Iterator[Problem]:
+    """Degrees that split a layer, of an engine that gives each device whole layers."""
+    engine, plan = question.settings.engine or NO_ENGINE, question.plan
+    split = [name for name in OF_MATRICES if getattr(plan, name) != getattr(ONE_DEVICE, name)]
+    if engine.splits_layers and split:
+        option = f"--{split[0].replace('_', '-')}"
+        what = f"{option} splits layers, which {engine.title} gives to devices whole (--split-mode layer)"
+        yield Problem(what, f"--pp {max(plan.devices, 2)}", path=split[0])
+
+
+def _of_training(settings: MemorySettings, model: Model) -> Iterator[Problem]:
+    from archcli.wings.serving.memory.training.losses import parse_loss  # of training alone
+
+    form = parse_loss(settings.loss)
+    tokens = settings.batch_size * settings.tokens(model)
+    if form.chunks > tokens:
+        what = f"--loss chunked:{form.chunks} cuts {tokens:,} tokens into more chunks than there are"
+        yield Problem(what, f"chunked:{tokens} at most")
+    if form.has_head and model.output_head is None:
+        yield Problem(f"--loss {settings.loss} runs the model's head, and it has none", "leave --loss out")
+    yield from _unmatched(settings.recompute, model)
+    yield from _of_gradients(settings)
+
+
+def _of_gradients(settings: MemorySettings) -> Iterator[Problem]:
+    """A problem of gradients in another dtype than the weights, which few recipes have."""
+    if settings.gradients in {None, settings.dtype}:
+        return
+    from archcli.wings.serving.memory.training.optimizers import OPTIMIZERS, optimizer  # of training alone
+
+    if settings.gradients != "fp32":
+        what = f"--gradients {settings.gradients} of weights in {settings.dtype}"
+        yield Problem(what, f"fp32, or leave it out for {settings.dtype}")
+    elif not optimizer(settings.optimizer).has_masters:
+        what = f"{settings.optimizer} updates weights in {settings.dtype} by gradients of the same dtype"
+        known = " or ".join(name for name, rule in OPTIMIZERS.items() if rule.has_masters)
+        yield Problem(f"{what}, and --gradients is fp32", f"--optimizer {known}, or leave --gradients out")
+
+
+def _unmatched(setting: str, model: Model) -> Iterator[Problem]:
+    """A problem for each pattern that no path matches."""
+    if setting in {"none", "layer"}:
+        return
+    from archcli.wings.serving.memory.training.losses import KEEP, recomputed  # of training alone
+
+    paths = module_paths(model)
+    parts = dict.fromkeys(map(str.strip, setting.split(",")))
+    if all(part == "none" or part.startswith(KEEP) for part in parts):
+        yield Problem(f"--recompute {setting}: nothing is recomputed that could keep", f"layer,{setting}")
+        return
+    for part in parts:
+        rule = recomputed(part.removeprefix(KEEP))
+        if part == "none" or (rule is not None and any(map(rule, paths))):
+            continue
+        if part == "attention":
+            yield Problem("--recompute attention: no layer has softmax attention", "--recompute layer")
+            continue
+        known = dict.fromkeys(folded_path(path) for path in paths)
+        near = closest(part, known) or [path for path in known if "layers.*." in path]
+        hint = f"none, attention, layer, or a pattern such as {either(near[:SHOWN])}"
+        yield Problem(f"--recompute {quote(part)} matches no module or operation", hint)
+
+
+def module_paths(model: Model) -> list[str]:
+    """The paths of operations that the model runs, and of the modules that they are in."""
+    paths: dict[str, None] = {}
+    for row in shape_pass(model).rows:
+        steps = row.path.split(".")
+        paths.update(dict.fromkeys(".".join(steps[:n]) for n in range(1, len(steps) + 1)))
+    return list(paths)
+
+
+def question_notes(question: MemoryQuestion) -> Iterator[str]:
+    """What a reader must know of the question."""
+    settings, model, plan = question.settings, question.model, question.plan
+    tokens = settings.tokens(model)
+    yield from context_notes(model, tokens)
+    yield from source_notes(model, settings.source_len)
+    yield from broken_notes(model)
+    if settings.phase in CACHING and model.caches:
+        yield from _of_engine(question)
+    if settings.phase == "train" and model.output_head is None:
+        yield NO_HEAD
+    if settings.phase == "train" and model.quantization is not None and model.lora is None:
+        yield UNTRAINED
+    if plan.dp > 1 and not plan.zero and settings.phase == "train":
+        yield DDP
+    yield from _idle_devices(question)
+    yield from idle_replicas(settings, plan)
+
+
+def _of_engine(question: MemoryQuestion) -> Iterator[str]:
+    """How the cache is held; and of eager torch, which layers an engine runs in one kernel."""
+    settings, engine = question.settings, question.settings.engine or NO_ENGINE
+    if not engine.serves:
+        if settings.phase != "serve":
+            yield CACHE_TWICE
+        yield from unfused_notes(question.model)
+        return
+    yield ENGINES
+    if engine.in_ram:
+        yield f"{engine.title} leaves in RAM: {', '.join(engine.in_ram)}; a tied one is on the device, too."
+
+
+def _idle_devices(question: MemoryQuestion) -> Iterator[str]:
+    device, plan = question.device, question.plan
+    if device is None or device.n_devices <= plan.devices:
+        return
+    plans = _wider(question, device.n_devices)
+    options = next((text for text, wider in plans if wider.suits(question.model, question.settings)), "")
+    more = f"; {options} would use more of them" if options else ""
+    yield f"This plan uses {plan.devices:,} of {device.n_devices:,} devices{more}."
+
+
+def idle_replicas(settings: MemorySettings, plan: Plan) -> Iterator[str]:
+    """A note on replicas of a served model without a sequence."""
+    if settings.phase != "train" and settings.batch_size < plan.batches:
+        of = f"{settings.batch_size:,} of {plan.batches:,} replicas"
+        yield f"{of} have a sequence; the others are idle."
+
+
+def _wider(question: MemoryQuestion, n_devices: int) -> Iterator[tuple[str, Plan]]:
+    """Plans of more of the devices, the widest first, each with the options that change."""
+    plan, most = question.plan, n_devices // question.plan.devices
+    if question.settings.phase != "train":
+        stages, sharing = n_stacked_layers(question.model) // plan.pp, MOST_SHARING // plan.tp
+        most = min(most, stages if question.settings.splits_layers else sharing)
+    for times in range(most, 1, -1):
+        if question.settings.phase == "train":
+            dp = plan.dp * times
+            yield f"--dp {dp} --zero 3", replace(plan, dp=dp, zero=3)
+        elif question.settings.splits_layers:
+            pp = plan.pp * times
+            yield f"--pp {pp}", replace(plan, pp=pp)
+        else:
+            tp = plan.tp * times
+            yield f"--tp {tp}", replace(plan, tp=tp)

@@ -1,0 +1,196 @@
+"""The memory of a prefill or of decoding: weights, cache, and temporaries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from archcli.arith import Number, Shape, ceil_div
+from archcli.graph import Row
+from archcli.measure.passes import cache_pass, shape_pass
+from archcli.measure.weights.stored_bytes import weight_bytes
+from archcli.modules import Model
+from archcli.modules.models.layers import LayerIndex
+from archcli.modules.models.model import inferring
+from archcli.modules.spec.request import Request
+from archcli.modules.stored.formats import stored_format
+from archcli.wings.serving.memory.engine import ANY_ENGINE, InferenceEngine
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.memory.shares import StoredBits, stored_weights
+from archcli.wings.serving.memory.traced import (
+    MemoryMoment,
+    TracedModel,
+    TracedPass,
+    cached_before,
+    peak_bytes,
+    sizes_of,
+    trace_memory,
+)
+
+IN_RAM = {
+    "token embedding": "embedding",
+    "position embedding": "position_embedding",
+    "token types": "token_type_embedding",
+}
+"""The groups of rows of parts that an engine leaves in RAM."""
+
+
+class InferencePass(NamedTuple):
+    """A traced pass without a backward: its moments, and the weights beside it."""
+
+    traced: TracedPass
+    weights: Number
+    moments: tuple[MemoryMoment, ...]
+
+
+def inference_pass(
+    model: Model, settings: MemorySettings, known: TracedModel | None = None, held: Number | None = None
+) -> InferencePass:
+    """Trace a decoded token, or a prefill: of several chunks the one with the highest peak.
+
+    The caller owns the cache: the one before the pass lives until the longer one is complete. `known` keeps
+    the traced passes of the model; `held` are the bytes of weights where these are not the model's own.
+    """
+    known, model = known or TracedModel(model), inferring(model)
+    weights = _weights(model, settings, known) if held is None else held
+    passes = [_passed(traced, settings, weights) for traced in _traced(model, settings, known)]
+    return max(passes, key=lambda passed: peak_bytes(passed.moments))
+
+
+def _weights(model: Model, settings: MemorySettings, known: TracedModel) -> Number:
+    def count() -> Number:
+        engine = settings.engine or ANY_ENGINE
+        return weight_bytes(model, _laid_out(model, weight_rows(model, known), engine), settings.dtype)
+
+    return known.once(("weights", settings.dtype, settings.engine), count)
+
+
+def stored_bits(known: TracedModel, dtype: str, engine: InferenceEngine = ANY_ENGINE) -> StoredBits:
+    """The weights as an engine lays them out, with the bits of one layer's.
+
+    They are the same whatever lies in RAM and on which stage: a search asks often.
+    """
+
+    def bits() -> StoredBits:
+        model = known.inferring
+        return tuple(stored_weights(model, _laid_out(model, weight_rows(model, known), engine), dtype))
+
+    return known.once(("stored bits", dtype, engine), bits)
+
+
+def _laid_out(model: Model, rows: Sequence[Row], engine: InferenceEngine) -> Sequence[Row]:
+    """The rows with the matrices of experts in mxfp4 as large as the engine's kernels need them."""
+    multiples = engine.mxfp4_experts
+    if not multiples or model.quantization is None:
+        return rows
+    packings = model.quantization.packings(LayerIndex(model))
+    mxfp4 = stored_format("mxfp4").packing
+
+    def padded(row: Row) -> Row:
+        if row.experts is None or all(packing != mxfp4 for packing, _ in packings(row)):
+            return row
+        return replace(row, weights=_padded(row.weights, model.d_model, multiples))
+
+    return [padded(row) for row in rows]
+
+
+def _padded(weights: Mapping[str, Shape], d_model: Number, multiples: tuple[int, ...]) -> dict[str, Shape]:
+    """The weights with a matrix of [experts' width, d_model], or its transpose, at whole multiples."""
+    of_model, of_expert = multiples
+    outputs, inputs = weights["weight"]
+    by = (of_expert, of_model) if inputs == d_model else (of_model, of_expert)
+    matrix = ceil_div(outputs, by[0]) * by[0], ceil_div(inputs, by[1]) * by[1]
+    return {**weights, "weight": matrix}
+
+
+def weight_rows(model: Model, known: TracedModel) -> tuple[Row, ...]:
+    """The rows of one token, for what they say of weights."""
+    return known.passed("rows", lambda: shape_pass(model).rows)
+
+
+def _traced(model: Model, settings: MemorySettings, known: TracedModel) -> list[TracedPass]:
+    """The passes of these settings."""
+    execution = settings.execution()
+
+    def trace(request: Request) -> TracedPass:
+        return known.passed((*sizes_of(request), execution), lambda: trace_memory(model, request, execution))
+
+    return [trace(request) for request in settings.requests(model)]
+
+
+def _passed(traced: TracedPass, settings: MemorySettings, weights: Number) -> InferencePass:
+    """One pass with its own cache."""
+    cache = cached_before(traced)
+    moments = tuple(
+        MemoryMoment(
+            settings.phase,
+            moment.path,
+            weights,
+            temporaries=moment.temporaries,
+            cache=cache + moment.cache,
+        )
+        for moment in traced.ledger.moments
+    )
+    return InferencePass(traced, weights, moments)
+
+
+def serving(
+    model: Model, settings: MemorySettings, known: TracedModel | None = None, held: Number | None = None
+) -> InferencePass:
+    """Trace what an engine holds: weights, the cache of all sequences once, and the pass.
+
+    The cache counts once, as engines allocate it once and write into it. The pass is a decoded token of all
+    sequences, or the prefill of one sequence, in chunks of `chunk` tokens: they come one after the other.
+    """
+    known, model = known or TracedModel(model), inferring(model)
+    decodes = settings.phase == "decode"
+    weights = _weights(model, settings, known) if held is None else held
+    if held is None:
+        weights -= in_ram_bytes(model, settings, known)
+    traced = _traced(model, settings if decodes else settings.alone(), known)
+    cache = _allocated(model, settings, traced[-1], known)
+    passes = []
+    for run in traced:
+        moments = tuple(
+            MemoryMoment(run.request.phase, moment.path, weights, temporaries=moment.temporaries, cache=cache)
+            for moment in run.ledger.moments
+        )
+        passes.append(InferencePass(run, weights, moments))
+    return max(passes, key=lambda passed: peak_bytes(passed.moments))
+
+
+def in_ram_bytes(
+    model: Model, settings: MemorySettings, known: TracedModel | None = None, *, has_head: bool = True
+) -> int:
+    """Bytes of the tables that the engine leaves in RAM.
+
+    A tied one is on the device as well where that `has_head`.
+    """
+    engine = settings.engine or ANY_ENGINE
+    groups = {IN_RAM[part] for part in engine.in_ram}
+    if not groups:
+        return 0
+    rows = weight_rows(model, known or TracedModel(model))
+    if has_head and not any(row.weights for row in rows if row.group == "lm_head"):
+        groups -= {"embedding"}
+    return weight_bytes(model, [row for row in rows if row.group in groups], settings.dtype)
+
+
+def _allocated(model: Model, settings: MemorySettings, last: TracedPass, known: TracedModel) -> Number:
+    """Bytes of the cache of all sequences, as the engine holds their tokens, and those of a source."""
+    from archcli.measure.kvcache.cache_size import ALL, CacheDtypes, state_contents  # of serving alone
+
+    # after the last chunk all tokens of one sequence are cached; one more is decoded
+    more = settings.new + (settings.phase == "decode")
+    tokens, rows = settings.past + settings.tokens(model) + more, last.rows
+    # the last of several passes finds what was made of a source in the cache
+    if more or model.source_length(tokens) is not None:
+        source = settings.source(model)
+        request = Request("prefill", 1, tokens, source_len=source)
+        key = "cached", tokens, source
+        rows = known.passed(key, lambda: cache_pass(model, request).rows)
+    engine = settings.engine or ANY_ENGINE
+    contents = state_contents(rows, ALL, held=lambda state: engine.holds(state, tokens))
+    dtypes = CacheDtypes(settings.cache_dtype or settings.dtype).in_engine(engine, settings.dtype)
+    return dtypes.bytes_of({content: n * settings.batch_size for content, n in contents.items()})

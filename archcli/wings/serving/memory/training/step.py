@@ -1,0 +1,277 @@
+"""The memory of a training step: forward, loss, backward and the optimizer's step, moment by moment.
+
+The forward is traced once, and the backward is read off that trace. The loss stands between the two: a model
+that trains on targets has its own, any other gets one of its logits, or of its hidden states if the loss runs
+the head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from archcli.arith import Number, prod
+from archcli.errors import ArchError
+from archcli.graph import OpClass, Row, Tensor, tree_map
+from archcli.graph.storage import Moment
+from archcli.measure.passes import shape_pass
+from archcli.measure.weights.stored_bytes import packed_parts, weight_bytes
+from archcli.modules import Model
+from archcli.modules.spec.base import substitute
+from archcli.modules.spec.kinds import kind_of
+from archcli.wings.serving.memory.plan import ONE_DEVICE
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.memory.shares import Place
+from archcli.wings.serving.memory.traced import MemoryMoment, TracedModel, TracedPass, trace_memory
+from archcli.wings.serving.memory.training.backward import Backward, BackwardMoment
+from archcli.wings.serving.memory.training.losses import (
+    LAYER,
+    SCALARS,
+    HeadSizes,
+    LossBytes,
+    LossForm,
+    chunked,
+    fused,
+    parse_loss,
+    plain,
+    recomputed,
+)
+from archcli.wings.serving.memory.training.optimizers import OptimizerBytes, optimizer, trained_tensors
+
+
+class Held(NamedTuple):
+    """Bytes that a device holds all through a step, and its share of gradients and activations.
+
+    gathered: bytes of other devices' shares of the weights, by the place in the step.
+    share: (numerator, denominator) of the gradients that stay on the device.
+    in_flight: micro batches whose activations wait at once, each of one of `parts` groups of the layers.
+    accumulates: gradients of earlier micro batches are there.
+    """
+
+    weights: Number
+    gradients: Number
+    optimizer: OptimizerBytes
+    gathered: Mapping[Place, Number] = MappingProxyType({})
+    share: tuple[Number, Number] = (1, 1)
+    in_flight: int = 1
+    parts: int = 1
+    accumulates: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingStep:
+    """A traced training step: what it holds, and its moments."""
+
+    traced: TracedPass
+    held: Held
+    moments: tuple[MemoryMoment, ...]
+
+    @property
+    def kept(self) -> Number:
+        """Bytes that the forward keeps for the backward."""
+        return self.traced.ledger.kept
+
+
+def training_step(
+    model: Model,
+    settings: MemorySettings,
+    held: Held | None = None,
+    traced: TracedPass | None = None,
+    known: TracedModel | None = None,
+) -> TrainingStep:
+    """Trace a training step of the model on one device.
+
+    `held` None: the device holds all of the model. `traced` is the step's pass if it is traced already,
+    `known` keeps the passes of the model. Raises ArchError for settings that the model cannot have.
+    """
+    known = known or TracedModel(model)
+    held = held or held_alone(model, settings, known)
+    traced = traced or known.once(_pass_settings(model, settings), lambda: _trace(model, settings))
+    return TrainingStep(traced, held, tuple(_moments(model, traced, parse_loss(settings.loss), held)))
+
+
+def _pass_settings(model: Model, settings: MemorySettings) -> MemorySettings:
+    """The settings with those that do not change the pass at one value, as a key of traced passes."""
+    loss = "fused" if _ends_before_head(model, settings) else "plain"
+    return replace(settings, optimizer="", grad_accum=1, loss=loss)
+
+
+def _ends_before_head(model: Model, settings: MemorySettings) -> bool:
+    """Whether the loss runs the head, so that the pass ends with the hidden states."""
+    return parse_loss(settings.loss).has_head and model.output_head is not None
+
+
+def _trace(model: Model, settings: MemorySettings) -> TracedPass:
+    """The pass of a step: where the loss runs the head, up to the hidden states."""
+    return trace_memory(
+        _without_head(model) if _ends_before_head(model, settings) else model,
+        settings.request(model),
+        settings.execution(),
+        recomputed(settings.recompute),
+    )
+
+
+def held_alone(model: Model, settings: MemorySettings, known: TracedModel | None = None) -> Held:
+    """The bytes on a device that trains the model alone."""
+    known = known or TracedModel(model)
+    rows = known.once("trained rows", lambda: shape_pass(model, settings.request(model)).rows)
+    summed = settings.gradient_width
+    tensors = tuple(trained_tensors(rows, settings.width, summed))
+    gradients = sum((tensor.elements * summed * tensor.count for tensor in tensors), 0)
+    state = optimizer(settings.optimizer, settings.backend).state(tensors)
+    weights = weight_bytes(model, rows, settings.dtype)
+    return Held(weights, gradients, state, accumulates=ONE_DEVICE.sums_gradients(settings))
+
+
+def _moments(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Iterator[MemoryMoment]:
+    """The moments of forward, loss, backward and the optimizer's step."""
+    yield from _passes(model, traced, form, held)
+    yield optimizer_moment(held)
+
+
+def optimizer_moment(held: Held) -> MemoryMoment:
+    """The moment of the optimizer's step, beside which nothing of the pass is alive."""
+    state = held.optimizer
+    return MemoryMoment(
+        "optimizer step", "", held.weights, held.gradients, state.device, temporaries=state.temporaries
+    )
+
+
+def _passes(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Iterator[MemoryMoment]:
+    """The moments of forward, loss and backward of the last micro batch."""
+    ledger, (part, whole) = traced.ledger, held.share
+    accumulated = held.gradients if held.accumulates else 0
+    base = MemoryMoment("", "", held.weights, accumulated, held.optimizer.device)
+    # activations of the micro batches before it, which wait for their backward
+    waiting = (held.in_flight - 1) * ledger.kept // held.parts
+    copies = _dequantized(model, traced)
+
+    def at(stage: str, place: Place, path: str, kept: Number, temporaries: Number) -> MemoryMoment:
+        return base._replace(
+            stage=stage,
+            path=path,
+            kept=waiting + kept // held.parts,
+            gathered=held.gathered.get(place, 0),
+            temporaries=temporaries + copies.get(path, 0),
+        )
+
+    for moment, place in _ahead(ledger.moments):
+        yield at("forward", place, moment.path, moment.kept, moment.temporaries)
+    losses = () if traced.has_targets else tuple(_losses(model, traced, form, first_tensor(traced.output)))
+    alive = at("loss", "loss", "", ledger.kept, ledger.live - ledger.kept)
+    for loss in losses:
+        if held.accumulates:
+            yield alive._replace(loss=loss.accumulating)
+        else:
+            yield alive._replace(loss=loss.bytes, gradients=loss.gradients * part // whole)
+    # a loss that runs the head has made the gradient of its matrix before the backward begins
+    of_loss = losses[-1].gradients if form.has_head and losses and _trains_head(model) else None
+    for past, place in _back(_backward(model, traced, held, of_loss)):
+        gradients = accumulated + past.gradients * part // whole
+        moment_back = at("backward", place, past.path, past.kept, past.temporaries)
+        yield moment_back._replace(gradients=gradients, loss=SCALARS)
+
+
+def _backward(
+    model: Model, traced: TracedPass, held: Held, of_head: Number | None
+) -> Sequence[BackwardMoment]:
+    """The moments of the backward from the output, with the gradient that the head's matrix has already."""
+    backward = Backward(traced.ledger, accumulates=held.accumulates)
+    if of_head is not None:
+        backward.give(_head_weight(model), of_head)
+    output = first_tensor(traced.output)
+    place = output.value.place
+    backward.run((place.value, prod(output.value.shape) * place.width))
+    return backward.moments
+
+
+def _ahead(moments: Iterable[Moment]) -> Iterator[tuple[Moment, Place]]:
+    """Each moment of the forward with its place."""
+    place: Place = "before"
+    for moment in moments:
+        place = "forward" if "layers." in moment.path else "before" if place == "before" else "behind"
+        yield moment, place
+
+
+def _back(moments: Sequence[BackwardMoment]) -> Iterator[tuple[BackwardMoment, Place]]:
+    """Each moment of the backward with its place: from the last layer to the first."""
+    layers = list(dict.fromkeys(match[0] for moment in moments if (match := LAYER.match(moment.path))))
+    of_layers: dict[str, Place] = dict.fromkeys(layers, "backward")
+    if len(layers) > 1:
+        of_layers |= {layers[0]: "last", layers[-1]: "first"}
+    outside: Place = "head"
+    for moment in moments:
+        match = LAYER.match(moment.path)
+        outside = "end" if match else outside
+        yield moment, of_layers[match[0]] if match else outside
+
+
+def _dequantized(model: Model, traced: TracedPass) -> dict[str, Number]:
+    """Bytes of the copy of a quantized matrix that a product computes with, by the product's path.
+
+    bitsandbytes makes it forward and backward, and frees it behind the product (`MatMul4Bit`).
+    """
+    width = traced.execution.width
+    rows = {row.path: row for row in traced.rows}
+    multiplied = (path for path in packed_parts(model, traced.rows, width) if _multiplies(rows[path]))
+    return {path: prod(rows[path].weights["weight"]) * width for path in multiplied}
+
+
+def _multiplies(row: Row) -> bool:
+    """Whether a product reads the row's matrix whole; a lookup reads few of its lines."""
+    return any(part.op_class is OpClass.CONTRACTION for part in row.parts)
+
+
+def _losses(model: Model, traced: TracedPass, form: LossForm, output: Tensor) -> Iterator[LossBytes]:
+    """The moments of a loss outside of the model; none without a head."""
+    if model.output_head is None:
+        return
+    width = traced.execution.width
+    *before, last = output.shape
+    tokens = prod(before)
+    if not form.has_head:
+        # the output are the logits
+        yield from plain(HeadSizes(tokens, last, 0, width, tied=False))
+        return
+    sizes = HeadSizes(tokens, model.vocab_size, last, width, model.embedding.tied, _trains_head(model))
+    yield from chunked(sizes, form.chunks) if form.kind == "chunked" else fused(sizes)
+
+
+def first_tensor(tree: Any) -> Tensor:
+    """The first tensor of what a model returns."""
+    tensors: list[Tensor] = []
+    tree_map(tensors.append, Tensor, tree)
+    return tensors[0]
+
+
+def _head_weight(model: Model) -> str:
+    """The path of the head's matrix: a tied one is the token table."""
+    return "embedding.tokens.weight" if model.embedding.tied else "lm_head.weight"
+
+
+def _trains_head(model: Model) -> bool:
+    """Whether the head's matrix gets a gradient: LoRA freezes it."""
+    return model.lora is None
+
+
+def _without_head(model: Model) -> Model:
+    """The model up to its hidden states. Raises ArchError where its head is more than one matrix."""
+    if not _ends_in_one_matrix(model):
+        what, hint = "only the loss of a linear head can be chunked or fused", "--loss plain"
+        losses = [name for name in ("mtp", "loss") if model.value_of(name) is not None]
+        if losses and _ends_in_one_matrix(model.replace(**dict.fromkeys(losses))):
+            what = f"{what}, and this model states {' and '.join(losses)}"
+            hint += f", or {' '.join(f'--set {name}=null' for name in losses)}"
+        raise ArchError(what, hint)
+    return substitute(model, {"head": None})
+
+
+def _ends_in_one_matrix(model: Model) -> bool:
+    """Whether one matrix is all that training runs after the hidden states."""
+    head = model.output_head
+    lora = model.lora
+    is_adapted = lora is not None and not {"lm_head", "embedding"}.isdisjoint((*lora.targets, *lora.saved))
+    is_linear = head is not None and (kind_of(head) or "linear") == "linear"
+    return is_linear and not model.trains_on_targets and not is_adapted

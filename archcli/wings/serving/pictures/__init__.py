@@ -1,0 +1,1 @@
+"""Pictures of memory, of a prediction and of what fits a device."""

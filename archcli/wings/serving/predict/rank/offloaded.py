@@ -1,0 +1,115 @@
+"""A pass with a part of the model in RAM: its legs, one after the other, and what goes over the bus.
+
+A leg is a stage of some of the kernels on the device, or in RAM, where the CPU runs them. In a pass of many
+tokens the device runs all, and matrices are copied from RAM before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from archcli.graph import Row
+from archcli.modules import Model
+from archcli.wings.running.recording.operations import JOIN
+from archcli.wings.serving.launches.kernel import KernelRun
+from archcli.wings.serving.memory.offload import Offload
+from archcli.wings.serving.memory.parts.in_ram import bus_bytes, copies
+from archcli.wings.serving.memory.pipeline import Stage
+from archcli.wings.serving.memory.plan import ONE_DEVICE, Plan
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.memory.traced import TracedModel
+from archcli.wings.serving.predict.rank.kernels import RankKernels
+from archcli.wings.serving.predict.rank.rank_times import RankTimes
+from archcli.wings.serving.predict.times import KernelTime, Seconds
+
+BUS_LOW, BUS_HIGH = 0.7, 1.5
+"""The range of a copy over the bus, as parts of what is expected: a rule of thumb."""
+
+
+class Leg(NamedTuple):
+    """A stage of some kernels, with their times where they run, and the plan of what is sent after it."""
+
+    times: RankTimes
+    plan: Plan
+    stage: Stage
+
+
+class RamTimes(RankTimes):
+    """Times of kernels that the CPU runs in RAM. None is shorter than on the device.
+
+    A device waits for its launches as a CPU does for its threads: for small kernels the constants of both
+    are too rough to tell which is faster.
+    """
+
+    def __init__(self, rank: RankKernels, device: RankTimes, settings: MemorySettings) -> None:
+        """Time every kernel in the RAM beside the device."""
+        self._on_device = device
+        ram = device.device.ram
+        super().__init__(rank, device.device if ram is None else ram, settings)
+
+    def _time(self, run: KernelRun) -> KernelTime:
+        here, there = super()._time(run), self._on_device.timed(run).time
+        seconds = here.seconds.overlapped(there.seconds)
+        if here.bound_by in {"memory", "cache"}:
+            here = here._replace(bound_by="ram")
+        longer = here if here.seconds.expected >= there.seconds.expected else there
+        return longer._replace(seconds=seconds)
+
+
+def legs(times: RankTimes, plan: Plan, offload: Offload) -> Iterator[Leg]:
+    """The legs of a pass: first the layers in RAM, then the stages of the plan."""
+    on_device = copies(times.rank.planned.request)
+    stages, n_layers = times.rank.planned.stages(plan), times.rank.planned.placement.n_layers
+    for rank, routed in _kinds(times.rank, offload):
+        # the kernels of other kinds are timed with them
+        here = RankTimes(rank, times.device, times.settings)
+        there = here if on_device else RamTimes(rank, here, times.settings)
+        in_ram, begins = offload.in_ram(routed=routed), offload.layers > 0
+        if in_ram:
+            yield Leg(there, ONE_DEVICE, Stage(-1, (in_ram,), is_first=begins and not routed, is_last=False))
+        for stage in stages:
+            if not routed:
+                yield Leg(here, plan, stage)
+                continue
+            groups = tuple(range(max(group.start, in_ram.stop), group.stop) for group in stage.groups)
+            if any(groups) and in_ram.stop < n_layers:
+                yield Leg(here, ONE_DEVICE, Stage(stage.number, groups, is_first=False, is_last=False))
+
+
+def _kinds(rank: RankKernels, offload: Offload) -> Iterator[tuple[RankKernels, bool]]:
+    """The kernels, and whether they are of routed experts: all together where both lie in the same layers."""
+    if not offload.experts:
+        yield rank, False
+        return
+    rows = {rank.placement.counted_path(row.path): row for row in rank.planned.rows}
+    for routed in (False, True):
+        of_kind = (run for run in rank.kernels if _is_routed(rank, rows, run) is routed)
+        yield rank._replace(kernels=tuple(of_kind)), routed
+
+
+def _is_routed(rank: RankKernels, rows: Mapping[str, Row], run: KernelRun) -> bool:
+    paths = rank.placement.counted_path(run.path).split(JOIN)
+    return any(path in rows and rows[path].experts is not None for path in paths)
+
+
+class BusCopies(NamedTuple):
+    """What a pass moves over the bus: the number of copies, their bytes and seconds."""
+
+    times: int
+    bytes: float
+    seconds: Seconds
+
+
+def bus_copies(model: Model, times: RankTimes, offload: Offload) -> BusCopies:
+    """The copies of a pass: of a prompt for each chunk.
+
+    A copy may hide behind what the device computes, so that its floor is none.
+    """
+    request, settings = times.rank.planned.request, times.settings
+    tokens, chunk = int(request.batch_size * request.seq_len), settings.engine and settings.engine.chunk
+    chunks = -(-tokens // chunk) if chunk and request.phase != "decode" else 1
+    moved = bus_bytes(TracedModel(model), settings, request)
+    moved *= chunks if copies(request) else 1
+    seconds = moved / offload.host.bus
+    return BusCopies(chunks, moved, Seconds.within(0.0, seconds, BUS_LOW, BUS_HIGH))

@@ -1,0 +1,276 @@
+"""The pass of one rank of a plan: its rows, the stage of each, recomputed rows, and collectives.
+
+A rank's share of the model is traced in one piece: with a pipeline, the rows of all stages.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from archcli.arith import Number, whole
+from archcli.graph import Row
+from archcli.graph.kept import Call, Execution, In, Kept
+from archcli.graph.storage import Recomputed
+from archcli.measure.passes import Pass, count_pass, shape_pass
+from archcli.modules import Model
+from archcli.modules.models.layers import LayerIndex, layer_count
+from archcli.modules.models.model import inferring
+from archcli.modules.spec.request import Request
+from archcli.wings.running.recording.operations import JOIN
+from archcli.wings.serving.launches.memory.op_reader import OpReader
+from archcli.wings.serving.memory.pipeline import Stage, stages_of
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.memory.shares import PlacedWeight, Widths, layer_starts, placed_weights
+from archcli.wings.serving.memory.traced import TracedModel, sizes_of
+from archcli.wings.serving.predict.communication.collective import Collective, merged
+
+
+class StagePlacement:
+    """The layer of each row of a traced pass, numbered across stacks, and so the stage that runs it.
+
+    The first stage runs the rows before all layers, the last those after them.
+    """
+
+    def __init__(self, model: Model, paths: Iterable[str], known: StagePlacement | None = None) -> None:
+        """Place the paths of rows, in the order in which they run.
+
+        Of layers that are alike several may be traced: the first, one in the middle, and the last. Each
+        stands for the layers up to the next. `known` has placed other paths of the model.
+        """
+        self.n_layers = layer_count(model)
+        self._behind: dict[str, bool] = {}
+        self.index: LayerIndex = LayerIndex(model) if known is None else known.index
+        self.counted: dict[str, str] = {} if known is None else known.counted
+        starts, numbered = layer_starts(model), dict[str, tuple[str, int]]()
+        for path in dict.fromkeys(paths):
+            prefix = next((prefix for prefix in starts if path.startswith(prefix)), None)
+            if prefix is None:
+                # paths come in the order of the forward: one after some layer comes after all of them
+                self._behind[path] = bool(numbered)
+            else:
+                numbered[path] = prefix, int(path.removeprefix(prefix).partition(".")[0])
+        traced = {prefix: sorted({n for at, n in numbered.values() if at == prefix}) for prefix in starts}
+        alike: dict[tuple[str, int], range] = {}
+        for prefix, number in dict.fromkeys(numbered.values()):
+            span, start = self.index.span(self.counted_path(f"{prefix}{number}")), starts[prefix]
+            numbers = traced[prefix]
+            later = numbers[bisect_right(numbers, number) : bisect_left(numbers, span.stop)]
+            end = next((n for n in later if n in span), span.stop)
+            alike[prefix, number] = range(start + number, start + end, span.step)
+        self._layers = {path: alike[layer] for path, layer in numbered.items()}
+
+    def counted_path(self, path: str) -> str:
+        """The path of the row in counting; for a compiled kernel those of all its rows."""
+        if path not in self.counted:
+            self.counted[path] = JOIN.join(dict.fromkeys(map(self.index.counted_path, path.split(JOIN))))
+        return self.counted[path]
+
+    def layers(self, path: str) -> range:
+        """The layers that a row stands for; none for one outside of layers."""
+        return self._layers.get(path, range(0))
+
+    def place(self, path: str) -> range | bool:
+        """The layers that a row stands for; outside of layers, whether it comes after them."""
+        return self._layers[path] if path in self._layers else self._behind[path]
+
+    def share(self, path: str, stage: Stage) -> Fraction:
+        """The part of a row's occurrences that a stage runs."""
+        numbers = self._layers.get(path)
+        if numbers is None:
+            return Fraction(int(stage.is_last if self._behind[path] else stage.is_first))
+        # no float: shares of all stages must add up to whole occurrences
+        return Fraction(stage.layers_of(numbers), len(numbers))
+
+
+def stage_rows(placement: StagePlacement, rows: Iterable[Row], stage: Stage) -> Iterator[tuple[Row, Number]]:
+    """(row, times that the stage runs it) of a stage's rows."""
+    for row in rows:
+        times = whole(row.times * placement.share(row.path, stage))
+        if times:
+            yield row, times
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPass:
+    """The pass of one rank's share of a model, in one piece: with a pipeline, the rows of all stages.
+
+    It is the same for all plans of equal `tp`, `sp`, `ep` and `cp`.
+
+    known, request, passed: the traced model, the request, and the counted pass.
+    weights: of the share. placement: the layers of its rows. repeated: paths of recomputed rows.
+    hidden: elements B T d between two layers.
+    width, gradient_width: bytes of an element, and of a weight's gradient.
+    with_head: stages count the head as a layer. in_ram: first layers that no stage has.
+    """
+
+    known: TracedModel
+    request: Request
+    passed: Pass
+    weights: tuple[PlacedWeight, ...]
+    placement: StagePlacement
+    repeated: frozenset[str]
+    hidden: Number
+    width: Number
+    gradient_width: Number
+    with_head: bool = False
+    in_ram: int = 0
+    _of_stages: dict[Stage, tuple[Collective, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def model(self) -> Model:
+        """The rank's share of the model."""
+        return self.known.model
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows of the pass."""
+        return self.passed.rows
+
+    @property
+    def widths(self) -> Widths:
+        """Bytes of an element of a weight, and of its gradient."""
+        return Widths(self.width, self.gradient_width)
+
+    def repeating(self, settings: MemorySettings) -> PlannedPass:
+        """The same pass with the recomputation of these settings."""
+        # no kept collectives: the backward sends again what repeated rows send
+        return replace(self, repeated=_repeated(self.rows, settings), _of_stages={})
+
+    def stages(self, plan: Plan) -> tuple[Stage, ...]:
+        """The stages of a plan."""
+        by_layers, in_ram = self.with_head, self.in_ram
+        return stages_of(plan, self.placement.n_layers, with_head=by_layers, in_ram=in_ram)
+
+    def collectives(self, plan: Plan, stage: Stage, grad_accum: int = 1) -> Iterator[Collective]:
+        """The collectives of a stage's rank: of a whole training step, else of a pass."""
+        if plan.devices == 1:
+            return
+        from archcli.wings.serving.predict.communication import exchanges  # of several devices alone
+
+        of_batch = self.of_micro_batch(plan, stage)
+        if self.request.phase != "train":
+            yield from of_batch
+            yield from exchanges.of_batch_onward(plan, stage, self.hidden, self.width)
+            return
+        micro_batches = plan.micro_batches * grad_accum
+        yield from (collective.scaled(micro_batches) for collective in of_batch)
+        yield from exchanges.of_stages(plan, stage, self.hidden, self.width, micro_batches)
+        yield from exchanges.of_replicas(self.weights, plan, stage, self.widths, micro_batches)
+
+    def of_micro_batch(self, plan: Plan, stage: Stage) -> tuple[Collective, ...]:
+        """The collectives of a stage's rows in one micro batch, or in a pass."""
+        if stage not in self._of_stages:
+            self._of_stages[stage] = merged(self._of_rows(plan, stage))
+        return self._of_stages[stage]
+
+    def _of_rows(self, plan: Plan, stage: Stage) -> Iterator[Collective]:
+        from archcli.wings.serving.predict.communication import exchanges  # of several devices alone
+
+        rows = tuple(stage_rows(self.placement, self.rows, stage))
+        training = self.request.phase == "train"
+        yield from exchanges.of_rows(rows, plan, self.width, self.repeated if training else None)
+        if training:
+            yield from exchanges.of_context(rows, plan, self.width, self.repeated)
+
+
+def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedPass:
+    """Trace a rank's pass: in training of a micro batch, else of one batch in flight.
+
+    Raises ArchError for a plan that the model cannot have.
+    """
+    plan.check(model, settings)
+    training = settings.phase == "train"
+    tokens = settings.tokens(model)
+    of_micro_batch = settings.of_length(model, tokens // plan.cp)
+    request = (of_micro_batch if training else plan.of_stage(settings, int(tokens))).request(model)
+    known = TracedModel(model)
+    if not training:
+        # multi-token prediction runs in training alone: inference holds no weights of it
+        known = known.part("inferring", lambda: inferring(model))
+    known = known.share(plan, 0)
+    share = known.model
+    # of inference with costs, as the pass of a whole model is the one whose FLOPs are asked for
+    trace = shape_pass if training else count_pass
+    passed = known.passed(("planned", *sizes_of(request)), lambda: trace(share, request))
+    return PlannedPass(
+        known,
+        request,
+        passed,
+        tuple(placed_weights(share, passed.rows, settings.width)),
+        StagePlacement(share, [row.path for row in passed.rows]),
+        _repeated(passed.rows, settings),
+        (settings.batch_size * tokens if training else request.batch_size * request.seq_len) * model.d_model,
+        settings.width,
+        settings.gradient_width,
+        settings.splits_layers,
+        settings.layers_in_ram,
+    )
+
+
+def asked_pass(model: Model, settings: MemorySettings, plan: Plan, planned: PlannedPass) -> Pass:
+    """The pass of the whole model with its costs, which a rank that has all of the model runs itself."""
+    request = settings.request(model)
+    # the planned pass of training has no costs
+    if settings.phase != "train" and plan.is_whole and planned.request == request:
+        return planned.passed
+    return TracedModel(model).passed(("counted", *sizes_of(request)), lambda: count_pass(model, request))
+
+
+def _repeated(rows: Sequence[Row], settings: MemorySettings) -> frozenset[str]:
+    """Paths of the rows that the backward runs again."""
+    if settings.phase != "train" or settings.recompute == "none":
+        return frozenset()
+    from archcli.wings.serving.memory.training.losses import recomputed  # of training alone
+
+    return repeated_paths(rows, recomputed(settings.recompute), settings.execution())
+
+
+def repeated_paths(rows: Sequence[Row], rule: Recomputed | None, execution: Execution) -> frozenset[str]:
+    """Paths of the rows that a backward runs again; `rule` says what is recomputed.
+
+    As torch's checkpointing stops early, rows after the last one that keeps something are not run again, nor
+    is that one if it keeps its inputs alone: autograd saves them before it runs.
+    """
+    if rule is None:
+        return frozenset()
+    regions: dict[str, list[Row]] = {}
+    for row in rows:
+        region = _region(row.path, rule)
+        if region is not None:
+            regions.setdefault(region, []).append(row)
+    again = (row.path for region in regions.values() for row in _needed(region, execution))
+    return frozenset(path for path in again if path in regions or not rule.keeps(path))
+
+
+def _region(path: str, rule: Callable[[str], bool]) -> str | None:
+    """The outermost recomputed module around a path, or the operation itself; None for others."""
+    steps = path.split(".")
+    above = (".".join(steps[:n]) for n in range(1, len(steps) + 1))
+    return next((module for module in above if rule(module)), None)
+
+
+def _needed(rows: list[Row], execution: Execution) -> list[Row]:
+    """Rows up to the last that keeps something, and that one unless it keeps its inputs alone."""
+    kept = [_kept(row, execution) for row in rows]
+    keeping = [number for number, of_row in enumerate(kept) if of_row is not None]
+    if not keeping:
+        return []
+    last = keeping[-1]
+    inputs_alone = all(isinstance(tensor, In) for tensor in kept[last] or ())
+    return rows[: last + (0 if inputs_alone else 1)]
+
+
+def _kept(row: Row, execution: Execution) -> tuple[Kept, ...] | None:
+    """The tensors that a row's backward keeps if gradients flow through it; None for none at all."""
+    n = len(row.inputs)
+    experts = row.experts.n_experts if row.experts else None
+    execution = execution._replace(assumes=True)
+    call = Call(execution, (True,) * n, (execution.width,) * n, row.trained, experts)
+    kept = OpReader()(row.op, call, row.inputs).kept
+    # a view keeps nothing, and what made the tensor that it shows runs again
+    shows = row.op.is_view and not row.op.exchanges
+    return kept if kept or shows else None

@@ -1,0 +1,101 @@
+"""PredictedRow: the launches of a kernel in a pass, and the rows of a stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from archcli.wings.running.recording.classes import TimeClass
+from archcli.wings.serving.memory.pipeline import Stage
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.predict.constants import Bound
+from archcli.wings.serving.predict.rank.rank_times import RankTimes, TimedRun
+from archcli.wings.serving.predict.times import Seconds
+
+HOST: Bound = "host"
+BUS: Bound = "bus"
+
+
+class PredictedRow(NamedTuple):
+    """All launches of one kernel of a row in a pass or a step.
+
+    path, stage: of the row. kernel, op_class: its name and class.
+    times: the number of launches. flops, bytes, seconds: of all of them. bound_by: what limits it.
+    """
+
+    path: str
+    stage: str
+    kernel: str
+    op_class: str
+    times: float
+    flops: float
+    bytes: float
+    seconds: Seconds
+    bound_by: Bound
+
+    def plus(self, further: PredictedRow) -> PredictedRow:
+        """Both together, of one path and kernel."""
+        return self._replace(
+            times=self.times + further.times,
+            flops=self.flops + further.flops,
+            bytes=self.bytes + further.bytes,
+            seconds=self.seconds.plus(further.seconds),
+        )
+
+    def scaled(self, number: float) -> PredictedRow:
+        """The launches of so many passes."""
+        return self._replace(
+            times=number * self.times,
+            flops=number * self.flops,
+            bytes=number * self.bytes,
+            seconds=self.seconds.scaled(number),
+        )
+
+    def record(self) -> dict[str, object]:
+        """The row by JSON's keys; seconds are the expected ones, or the floor."""
+        return {
+            "path": self.path,
+            "stage": self.stage,
+            "kernel": self.kernel,
+            "class": self.op_class,
+            "times": self.times,
+            "flops": self.flops,
+            "bytes": self.bytes,
+            "time_s": self.seconds.expected,
+            "floor_s": self.seconds.floor,
+            "bound_by": self.bound_by,
+        }
+
+
+def rows_of_stage(times: RankTimes, plan: Plan, stage: Stage) -> Iterator[PredictedRow]:
+    """The kernels of a stage's pass or step, equal ones of a row together."""
+    settings = times.settings
+    training = settings.phase == "train"
+    batches = plan.micro_batches_of(settings)
+    runs = [(run._replace(times=batches * run.times), time) for run, time in times.runs_of(stage)]
+    if training:
+        runs.append(times.update(plan, stage))
+    often: dict[TimedRun, float] = {}
+    for run, time in runs:
+        alike = TimedRun(run._replace(times=1.0), time)
+        often[alike] = often.get(alike, 0.0) + run.times
+    for (run, time), number in often.items():
+        path, moment, kernel, op_class, _ = run
+        # a call of an operation writes what its kernels write
+        moved = 0 if op_class == TimeClass.FRAMEWORK else number * kernel.bytes
+        flops, seconds = number * kernel.flops, time.seconds.scaled(number)
+        yield PredictedRow(path, moment, kernel.name, op_class, number, flops, moved, seconds, time.bound_by)
+
+
+def waits(times: RankTimes, plan: Plan, stage: Stage, waiting: Seconds) -> Iterator[PredictedRow]:
+    """What a rank waits for a host that is slower than its kernels; nothing where it is not."""
+    if waiting.expected:
+        parts = (times.rank.part(run, stage) for run in times.rank.launched)
+        number = plan.micro_batches_of(times.settings) * sum(part.times for part in parts if part)
+        of_host = (HOST, HOST, "launches", TimeClass.FRAMEWORK)
+        yield PredictedRow(*of_host, number, 0.0, 0.0, waiting, HOST)
+
+
+def bus_row(phase: str, number: float, moved: float, seconds: Seconds) -> PredictedRow:
+    """Copies of so many bytes over the bus between RAM and a device."""
+    return PredictedRow(BUS, phase, "copy", TimeClass.MOVEMENT, number, 0.0, moved, seconds, BUS)

@@ -1,0 +1,243 @@
+"""Seconds on a device: floor, expected and range; of a kernel also what bounds it.
+
+The floor is the bare roofline: max(F / P, bytes / B) of a matrix product, and bytes / B of any other kernel,
+whose peak no datasheet states. An expected time and its range need constants; without them all are the floor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from archcli.wings.running.recording.classes import TimeClass, is_product
+from archcli.wings.serving.launches.kernel import KernelCost
+from archcli.wings.serving.predict.constants import (
+    WIDTHS,
+    Bound,
+    Efficiency,
+    KernelConstants,
+    Rates,
+    Terms,
+)
+
+if TYPE_CHECKING:
+    from archcli.wings.serving.predict.engine_kernels.clock import EngineClock, Measured
+
+PRODUCTS, ATTENTION, NORMALIZATION = "matrix_products", "attention", "normalization"
+ADDITIONS = ("add", "add_", "sub", "sub_")
+GATHERS = ("embedding", "embedding_dense_backward", "index", "index_select", "gather", "index_copy")
+ACTIVATIONS = ("silu", "gelu", "relu", "tanh", "sigmoid")
+KINDS: Mapping[str, str] = {
+    TimeClass.CONTRACTION: PRODUCTS,
+    TimeClass.FUSED_ATTENTION: ATTENTION,
+    TimeClass.NORMALIZATION: NORMALIZATION,
+    # in the devices' YAML the constants of additions: nothing nearer was measured
+    TimeClass.MOVEMENT: "movement",
+}
+"""Kinds of kernels by class; `kind_of` tells the kinds of all others by their names."""
+
+
+NO_TERMS = Terms(0.0, 0.0, 0.0)
+
+
+class Seconds(NamedTuple):
+    """Seconds at the limit of the device, as expected, and their range.
+
+    Without constants (`is_calibrated` is False) the floor stands for all of them.
+    """
+
+    floor: float = 0.0
+    expected: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    is_calibrated: bool = False
+
+    @classmethod
+    def at_limit(cls, floor: float) -> Seconds:
+        """Seconds without constants: the floor in all fields."""
+        return cls(floor, floor, floor, floor)
+
+    @classmethod
+    def within(cls, floor: float, expected: float, low: float, high: float) -> Seconds:
+        """Seconds whose range is given as shares of the expected ones."""
+        return cls(floor, expected, low * expected, high * expected, is_calibrated=True)
+
+    def plus(self, further: Seconds) -> Seconds:
+        """Both, one after the other."""
+        return Seconds(
+            self.floor + further.floor,
+            self.expected + further.expected,
+            # as if all kernels erred the same way: the range of a pass is wide rather than narrow
+            self.low + further.low,
+            self.high + further.high,
+            self.is_calibrated or further.is_calibrated,
+        )
+
+    def scaled(self, times: float) -> Seconds:
+        """The seconds of `times` such passes."""
+        floor, expected, low, high, is_calibrated = self
+        return Seconds(times * floor, times * expected, times * low, times * high, is_calibrated)
+
+    def overlapped(self, further: Seconds) -> Seconds:
+        """Both at once, as long as the longer one; unchanged without constants."""
+        if not self.is_calibrated:
+            return self
+        floor, expected, low, high = (max(pair) for pair in zip(self[:4], further[:4], strict=True))
+        return Seconds(floor, expected, low, high, is_calibrated=True)
+
+    def beyond(self, further: Seconds) -> Seconds:
+        """What each of the seconds is more than `further`, 0 where they are less."""
+        return Seconds(
+            max(0.0, self.floor - further.floor),
+            max(0.0, self.expected - further.expected),
+            max(0.0, self.low - further.low),
+            max(0.0, self.high - further.high),
+            self.is_calibrated,
+        )
+
+    def record(self) -> dict[str, float | None]:
+        """The figures by JSON's keys; None for all but the floor without constants."""
+        expected = (self.expected, self.low, self.high) if self.is_calibrated else (None, None, None)
+        return dict(zip(("floor", "expected", "low", "high"), (self.floor, *expected), strict=True))
+
+
+COPIES = 4
+"""The most chunks of a prompt on several devices at once: GGML_SCHED_MAX_COPIES of llama.cpp."""
+
+
+def chunked(slowest: Seconds, others: Seconds, chunks: int) -> Seconds:
+    """What the slowest device waits in a prompt of so many chunks, given the times of the whole prompt.
+
+    Chunks follow one another through the devices, as batches through a pipeline: the slowest waits for the
+    first and after the last. More than COPIES of them are not under way at once, which more devices wait for.
+    """
+    rounds = (chunks - 1) // COPIES
+    stalled = slowest.plus(others).beyond(slowest.scaled(COPIES)).scaled(rounds)
+    return others.plus(stalled).scaled(1 / chunks)
+
+
+class KernelTime(NamedTuple):
+    """Seconds of one launch of a kernel, what bounds them, and the kind whose constants it has."""
+
+    seconds: Seconds
+    bound_by: Bound
+    kind: str
+
+
+def narrowed(kernel: KernelCost, dtype: str) -> KernelCost:
+    """A matrix product that reads, computes and writes in a narrower dtype."""
+    part = WIDTHS[dtype] / WIDTHS[kernel.dtype]
+    # one number in 4 bits is a byte, too
+    read, written = round(part * kernel.read), max(1, round(part * kernel.written))
+    return kernel._replace(read=read, written=written, dtype=dtype)
+
+
+def kind_of(op_class: str, name: str) -> str:
+    """The kind whose constants a kernel has, by its class in a profile and torch's name."""
+    # the name of a call of the framework is its kind
+    if op_class == TimeClass.FRAMEWORK:
+        return name
+    # before the class: a lookup has constants of its own, whatever operation makes it
+    if name in GATHERS:
+        return "gather"
+    # an operation of products launches copies and fills as well, which are no products
+    if op_class in KINDS and (KINDS[op_class] != PRODUCTS or is_product(name)):
+        return KINDS[op_class]
+    if name in ADDITIONS:
+        return "addition"
+    return "gated_activation" if any(word in name for word in ACTIVATIONS) else "elementwise"
+
+
+def depth_of(kernel: KernelCost) -> float:
+    """Length k of the sums of a matrix product: m n k products over m n elements written."""
+    return kernel.flops * WIDTHS[kernel.dtype] / (2 * kernel.written)
+
+
+OF_PRODUCTS: Mapping[str, Callable[[Efficiency, str], KernelConstants | None]] = {
+    PRODUCTS: Efficiency.products,
+    ATTENTION: Efficiency.attention,
+}
+"""The constants of kernels that compute may bound, by kind."""
+
+
+class Roofline(NamedTuple):
+    """The terms of a kernel by a device's rates alone, and the kind whose constants it has.
+
+    bare: at the peak and the rate of memory; constants are fractions of these.
+    floor: the same, but bytes that fit into the cache at its rate; nothing is faster.
+    least: the least of each expected term.
+    """
+
+    kind: str
+    bare: Terms
+    floor: Terms
+    least: Terms
+
+    @property
+    def limit(self) -> float:
+        """The seconds of the roofline: the longer term of the floor."""
+        return max(self.floor.compute, self.floor.memory)
+
+
+def roofline(kernel: KernelCost, op_class: str, rates: Rates) -> Roofline:
+    """The roofline of a kernel. Raises ArchError where the device states no peak of a product's dtype."""
+    kind, moved = kind_of(op_class, kernel.name), kernel.bytes
+    compute = kernel.flops / rates.peak(kernel.dtype) if kind in OF_PRODUCTS else 0.0
+    bare = Terms(0.0, compute, moved / rates.bandwidth)
+    floor = bare._replace(memory=moved / rates.memory(moved))
+    # a fitted fraction above 1 of the rate of memory comes from kernels whose bytes lie in the cache; beyond
+    # it they are no faster than memory. Weights are only read, which may be faster than the copy that the
+    # rates are of
+    least = NO_TERMS if rates.cache is None or kind in OF_PRODUCTS else floor
+    return Roofline(kind, bare, floor, least)
+
+
+def _of_engine(known: Roofline, kernel: KernelCost, measured: Measured, rates: Rates) -> KernelTime:
+    """The time of an engine's kernel, not below its floor."""
+    floor = known.limit
+    if kernel.call.cache == "fp8" and "fp8" in rates.peaks:
+        # an engine may compute in the dtype of its cache
+        floor = max(kernel.flops / rates.peak("fp8"), known.floor.memory)
+    expected = max(floor, measured.seconds)
+    low, high = max(floor, expected * measured.low), expected * measured.high
+    bound: Bound = "launch" if measured.launches else known.floor.bound_by()
+    return KernelTime(Seconds(floor, expected, low, high, is_calibrated=True), bound, known.kind)
+
+
+class KernelClock(NamedTuple):
+    """The seconds of kernels on a device, from its peaks and constants.
+
+    `engine` has those of kernels that an engine runs in place of torch's.
+    """
+
+    rates: Rates
+    efficiency: Efficiency
+    engine: EngineClock | None = None
+
+    def time(self, kernel: KernelCost, op_class: str) -> KernelTime:
+        """Seconds of one run of a kernel of a class of `archcli.wings.running.recording.classes`.
+
+        Raises ArchError where the device states no peak of a product's dtype.
+        """
+        known = roofline(kernel, op_class, self.rates)
+        kind, bare, floor, least = known
+        measured = self.engine and self.engine.kernel(kernel)
+        if measured is not None:
+            return _of_engine(known, kernel, measured, self.rates)
+        constants, is_cached = self._constants(kernel, kind), self.rates.is_cached(kernel.bytes)
+        if constants is None:
+            return KernelTime(Seconds.at_limit(known.limit), floor.bound_by(is_cached=is_cached), kind)
+        low, high = constants.origin.low, constants.origin.high
+        if op_class == TimeClass.FRAMEWORK:  # the host binds
+            expected = constants.terms(bare, 0.0).joined(constants.exponent)
+            # a floor of 0: a device's peaks say nothing of its host
+            return KernelTime(Seconds.within(0.0, expected, low, high), "launch", kind)
+        depth = depth_of(kernel) if kind == PRODUCTS and kernel.written else 0.0
+        terms = constants.terms(bare, depth).at_least(least)
+        seconds = Seconds.within(known.limit, terms.joined(constants.exponent), low, high)
+        return KernelTime(seconds, terms.bound_by(is_cached=is_cached), kind)
+
+    def _constants(self, kernel: KernelCost, kind: str) -> KernelConstants | None:
+        if kind in OF_PRODUCTS:
+            return OF_PRODUCTS[kind](self.efficiency, kernel.dtype)
+        return self.efficiency.memory_bound(kind)

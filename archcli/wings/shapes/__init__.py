@@ -1,0 +1,1 @@
+"""Shapes: closed forms of figures, searches among shapes, and laws of scaling."""

@@ -1,0 +1,1 @@
+"""The Python functions of shapes: a file for each question, with its checks."""

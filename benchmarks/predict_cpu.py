@@ -13,10 +13,10 @@ import sys
 from itertools import product
 from pathlib import Path
 
-from archcli.api.asking.saved_profile import read_profile
-from archcli.wings.running.recording.machine import processor
 from archcli.wings.serving.api.known_device.profiles import calibrated, kernels_of, model_of, request_of
+from archcli.wings.serving.api.saved_profile import read_profile
 from archcli.wings.serving.predict.calibrate.against import compared, seconds_by_class
+from archcli.wings.serving.recorded.machine import processor
 
 CALIBRATE = ("gpt2", "qwen3-0.6b", "opt-125m")
 PREDICTED = ("gpt2-medium", "qwen2.5-0.5b", "smollm2-135m", "smollm2-360m", "gemma-3-270m")

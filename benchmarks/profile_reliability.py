@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from statistics import median
 from typing import Any
 
-from archcli.wings.running.recording.machine import usable_processors
+from archcli.wings.serving.recorded.machine import usable_processors
 
 BUSY_LOOP = "import os\nos.nice(19)\nwhile True: pass"
 LEAST_QUIET = 0.9

@@ -116,7 +116,7 @@ FINE = [
     (house.wrong_doors, {"archcli.wings.running.runtime.a": "import torch"}),
     (house.wrong_files, {"archcli.render.a": "x = open('f', mode='w')\ny = os.open('g', os.O_WRONLY)"}),
     (house.wrong_files, {"archcli.load.a": "x = open('a')"}),
-    (house.wrong_files, {"archcli.wings.running.recording.machine": "x = p.read_text()"}),
+    (house.wrong_files, {"archcli.wings.serving.recorded.machine": "x = p.read_text()"}),
     (
         house.both_ways,
         {

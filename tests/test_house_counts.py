@@ -108,9 +108,9 @@ PLACES = [
     ("archcli.modules.models.model", "core"),
     ("archcli.wings.media.modules.models.tower", "media"),
     ("archcli.wings.serving.devices", "serving"),
-    ("archcli.wings.running.load.ceilings", "running"),
+    ("archcli.wings.serving.devices.ceilings", "running"),
     ("archcli.wings.serving.pictures.fit", "serving"),
-    ("archcli.wings.drawing.picture.labels", "drawing"),
+    ("archcli.render.picture.labels", "drawing"),
     ("archcli.fitted", "core"),
     # wherever a folder moves to, its part is in its path
     ("archcli.wings.media.projectors", "media"),

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from archcli.load.huggingface.registry import listing
+from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.measure.report import Column, Report, Table
-from archcli.wings.media.huggingface.wrappers.table import WRAPPERS
 
 CONVENTION = (
     "model_type is a key of config.json. Of a wrapper the language model is counted, head included, and not "

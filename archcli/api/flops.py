@@ -22,12 +22,12 @@ from archcli.api.asking.options import (
 )
 from archcli.api.asking.question import Option, asks
 from archcli.api.asking.subject import Subject, given
+from archcli.api.modules import takes_modules
 from archcli.measure.flops import count_flops as count
 from archcli.measure.report import Report
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import PlainRequest
 from archcli.modules.spec.request import Request
-from archcli.wings.running.api.modules import takes_modules
 
 Macs = Annotated[bool, Option("Show multiply-adds (MACs), two FLOPs each.")]
 

@@ -11,6 +11,7 @@ from typing import Annotated
 from archcli.api.asking.options import Depth
 from archcli.api.asking.question import Option, asks
 from archcli.api.asking.subject import Subject, given
+from archcli.api.modules import takes_modules
 from archcli.errors import ArchError, sanitize
 from archcli.load.source import is_checkpoint
 from archcli.measure.params import count_params as count
@@ -18,7 +19,6 @@ from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.modules.stored.dtypes import DtypeName
-from archcli.wings.running.api.modules import takes_modules
 
 Against = Annotated[
     str | None,

@@ -36,7 +36,7 @@ def schema_of_yaml() -> tuple[dict[str, Any], Report]:
 
 def schema_of_profile() -> tuple[dict[str, Any], Report]:
     """The JSON Schema of a profile's JSON, and a table of its keys."""
-    from archcli.wings.running.profile.schema import json_schema, keys
+    from archcli.wings.serving.recorded.schema import json_schema, keys
 
     return json_schema(), _table(PROFILE, list(keys()), ("record", "key", "takes", "always", "meaning"))
 

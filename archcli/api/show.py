@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from archcli.api.asking.options import BatchSize, MediaOptions, SeqLen
 from archcli.api.asking.question import asks
 from archcli.api.asking.subject import Subject, given
+from archcli.api.modules import takes_modules
 from archcli.measure.report import Report
 from archcli.measure.survey.show import list_rows
 from archcli.modules.models.model import ModelLike
-from archcli.wings.running.api.modules import takes_modules
 
 
 @dataclass(frozen=True)

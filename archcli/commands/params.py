@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from archcli.api.asking.module_options import ModuleOptions
 from archcli.api.asking.subject import subject
+from archcli.api.modules import of_any
 from archcli.api.params import ParamsOptions, headers_report, params_report
 from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.measure.report import Report
 from archcli.render import show
-from archcli.wings.running.api.module_options import ModuleOptions
-from archcli.wings.running.api.modules import of_any
 
 
 @asking(ParamsOptions, ModuleOptions)

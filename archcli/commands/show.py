@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from archcli.api.asking.module_options import ModuleOptions
 from archcli.api.asking.question import Option
 from archcli.api.asking.subject import subject
+from archcli.api.modules import module_named, of_any
 from archcli.api.show import ShowOptions, shown_forward
 from archcli.commands.line.options import Json, Output, Set, asking
 from archcli.load.spec.written import to_yaml
 from archcli.measure.report import Report
 from archcli.render import BY_SUFFIX, chosen_format, show, write
-from archcli.wings.running.api.module_options import ModuleOptions
-from archcli.wings.running.api.modules import module_named, of_any
 
 FormOrYaml = Annotated[
     Literal["table", "json", "csv", "md", "plain", "svg", "yaml"] | None,

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from archcli.arith import prod
 from archcli.graph import OpClass, Part, Row
 from archcli.measure.passes import Pass
-from archcli.wings.running.recording.classes import FRAMEWORK, FUSED
-from archcli.wings.running.recording.operations import ClassKey
 from archcli.wings.running.recording.recording import Recording
+from archcli.wings.serving.recorded.classes import FRAMEWORK, FUSED
+from archcli.wings.serving.recorded.operations import ClassKey
 from ivanov.table import LINES, TableLine
 
 

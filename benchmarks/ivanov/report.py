@@ -11,8 +11,8 @@ from archcli.graph import OpClass
 from archcli.measure.passes import Pass
 from archcli.measure.report import Column, Report, Table
 from archcli.wings.running.profile.fold import Bound, bound
-from archcli.wings.running.recording.classes import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED, label_of
 from archcli.wings.running.recording.recording import Recording
+from archcli.wings.serving.recorded.classes import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED, label_of
 from ivanov.counting import (
     OUTSIDE,
     CountedOperator,

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import archcli
-from archcli.wings.running.profile.schema import first_violation
+from archcli.wings.serving.recorded.schema import first_violation
 from launching import TINY, installed, torchrun
 
 pytestmark = pytest.mark.long

@@ -10,9 +10,9 @@ import pytest
 
 import archcli
 from archcli.errors import ArchError
+from archcli.render.picture import files
 from archcli.render.screen import cell_width
 from archcli.wings.drawing.api.draw import MOST_MODELS
-from archcli.wings.drawing.picture import files
 from archcli.wings.drawing.picture.architecture.plain.lines import ASCII, BLOCKS, bar, fitted, signs_for
 from table import every_row
 

@@ -5,10 +5,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from archcli.render.picture.elements import STYLE
+from archcli.render.picture.labels import Circle, text_width
 from archcli.render.values import short
-from archcli.wings.drawing.picture.elements import STYLE
-from archcli.wings.drawing.picture.labels import Circle, text_width
-from archcli.wings.running.pictures.roofline import _blobs, powers_of_ten, prefixed, ticks
+from archcli.wings.serving.pictures.roofline import _blobs, powers_of_ten, prefixed, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 LONG = ("--recompute", "layer", "--loss", "chunked:8", "--grad-accum", "4", "--optimizer", "sgd-momentum")

@@ -6,7 +6,6 @@ import pytest
 
 import archcli
 from archcli.errors import ArchError
-from archcli.wings.running.recording.operations import JOIN
 from archcli.wings.serving.predict.prediction import (
     OF_EXPERTS,
     OF_LOOPS,
@@ -14,6 +13,7 @@ from archcli.wings.serving.predict.prediction import (
     OF_SCANS,
     OF_SINGLE_KERNELS,
 )
+from archcli.wings.serving.recorded.operations import JOIN
 
 ASKED = ("predict", "gpt2", "--device", "h100-sxm", "-s", "64")
 

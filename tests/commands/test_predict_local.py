@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from archcli.wings.running.recording import cuda_driver
 from archcli.wings.serving.api.known_device import profiles
 from archcli.wings.serving.api.known_device.known import known_device
 from archcli.wings.serving.predict.calibrate import calibration as local
+from archcli.wings.serving.recorded import cuda_driver
 
 KEY = "a CPU | AVX512 | 2 | fp32 | cpu | 2.13.0"
 MEASURED = {

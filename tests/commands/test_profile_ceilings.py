@@ -6,11 +6,11 @@ import pytest
 
 from archcli.wings.running.api.profiling import settings as module
 from archcli.wings.running.api.profiling.settings import RunSettings, machine_ceilings
-from archcli.wings.running.load.ceilings import ceilings_file, kept_ceilings
 from archcli.wings.running.recording.disturbance import Disturbance, ProcessorTimes
-from archcli.wings.running.recording.machine import Ceilings
 from archcli.wings.running.recording.recording import Recording
 from archcli.wings.running.runtime.profile import ceilings as measuring
+from archcli.wings.serving.devices.ceilings import ceilings_file, kept_ceilings
+from archcli.wings.serving.recorded.machine import Ceilings
 
 MEASURED = Ceilings(
     gemm_flops_per_s=2e12, dram_bytes_per_s=1e10, cache_bytes_per_s=4e10, dtype="fp32", measured="now"

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from archcli.wings.running.profile.schema import first_violation
+from archcli.wings.serving.recorded.schema import first_violation
 
 pytestmark = pytest.mark.torch
 

@@ -12,9 +12,9 @@ import pytest
 from archcli.load.source import load
 from archcli.measure.flops import count_flops
 from archcli.modules.spec.request import Request
-from archcli.wings.running.profile.extrapolate.kinds import cut
 from archcli.wings.running.runtime.profile import record as profile
 from archcli.wings.running.runtime.profile import work as profile_work
+from archcli.wings.serving.predict.calibrate.cut import cut
 
 checks = import_module("archcli.wings.running.api.profiling.settings")
 EIGHT = Request(seq_len=8)

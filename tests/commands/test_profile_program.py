@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from archcli.wings.running.profile.schema import first_violation
+from archcli.wings.serving.recorded.schema import first_violation
 from launching import TORCHRUN, environment, installed
 
 PROGRAMS = Path(__file__).parents[1] / "helpers" / "programs"

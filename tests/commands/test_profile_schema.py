@@ -16,10 +16,10 @@ from archcli.wings.running.api.profiling.program import inputs_of
 from archcli.wings.running.api.profiling.program_options import ProgramOptions
 from archcli.wings.running.api.profiling.program_prediction import beside_prediction
 from archcli.wings.running.profile.program.report import program_report
-from archcli.wings.running.profile.schema import first_violation, is_comparison, json_schema, keys
 from archcli.wings.running.recording.program import CountedStep, PlacedTime, ProgramRecording
 from archcli.wings.running.runtime.profile import record as profile
 from archcli.wings.running.runtime.profile import variants as profile_variants
+from archcli.wings.serving.recorded.schema import first_violation, is_comparison, json_schema, keys
 from conforming import validator
 
 LATER = {"disturbance", "warnings"}

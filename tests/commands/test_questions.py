@@ -7,13 +7,13 @@ from inspect import signature
 import pytest
 
 import archcli
+from archcli.api.asking.module_options import ModuleOptions
 from archcli.api.asking.question import part
 from archcli.api.check import CheckOptions
 from archcli.api.compare import CompareOptions
 from archcli.api.survey import SurveyOptions
 from archcli.commands.line.names import COMMANDS
 from archcli.modules.spec.values import bare, hints
-from archcli.wings.running.api.module_options import ModuleOptions
 from archcli.wings.serving.api.memory import MemoryOptions
 from archcli.wings.serving.api.plan_options import PlanOptions
 from archcli.wings.serving.api.predict import PredictOptions

@@ -287,7 +287,7 @@ def test_a_missing_transformers_is_one_line_and_2(folder):
 
 def test_too_little_memory_is_told_before_anything_is_loaded(folder, cli, monkeypatch):
     path = folder("llama")
-    monkeypatch.setattr("archcli.api.weights.available_memory", lambda: 1000)
+    monkeypatch.setattr("archcli.wings.running.api.verify_weights.available_memory", lambda: 1000)
     done = cli("verify", path, "--weights", path)
     assert (done.code, done.out) == (2, "")
     assert "of weights in fp32" in done.err

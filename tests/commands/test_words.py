@@ -12,9 +12,9 @@ import pytest
 from archcli.cli import main
 from archcli.commands.line.names import COMMANDS
 from archcli.commands.line.values import reader
-from archcli.commands.line.words import parameters_of
 from archcli.errors import ArchError
 from archcli.wings.doors.commands.ask import ELSEWHERE, ask, run_line
+from archcli.wings.doors.commands.words import parameters_of
 from checking import BROKEN
 from command_lines import ANSWERED, LEFT_OUT, REFUSED
 from printed import caught

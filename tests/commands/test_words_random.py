@@ -11,8 +11,8 @@ import pytest
 
 from archcli.cli import main
 from archcli.commands.line.names import COMMANDS
-from archcli.commands.line.words import parameters_of
 from archcli.wings.doors.commands.ask import ELSEWHERE, run_line
+from archcli.wings.doors.commands.words import parameters_of
 from printed import caught
 from tiny_model import TINY
 

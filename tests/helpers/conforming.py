@@ -9,7 +9,7 @@ def validator():
     """Made when it is first needed: most tests print no profile."""
     from jsonschema import Draft202012Validator
 
-    from archcli.wings.running.profile.schema import json_schema
+    from archcli.wings.serving.recorded.schema import json_schema
 
     schema = json_schema()
     Draft202012Validator.check_schema(schema)
@@ -19,7 +19,7 @@ def validator():
 def conforms(args, printed):
     """Raises AssertionError with the place where a profile's JSON does not fit; anything else passes."""
     if args and args[0] == "profile" and "--json" in args and printed:
-        from archcli.wings.running.profile.schema import first_violation
+        from archcli.wings.serving.recorded.schema import first_violation
 
         document = json.loads(printed)
         assert validator().is_valid(document), first_violation(document)

@@ -14,6 +14,7 @@ from archcli.commands.line.help import help_entry
 from archcli.commands.line.names import COMMANDS
 from archcli.load.gguf.families import ARCHS
 from archcli.load.huggingface.registry import families
+from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.presets import presets
 from archcli.load.spec.schema import rows
 from archcli.modules.spec.kinds import KINDS, kind_of
@@ -21,7 +22,6 @@ from archcli.modules.spec.kinds import kinds as kinds_of
 from archcli.modules.stored.formats import FORMATS
 from archcli.units import ELEMENT_BITS
 from archcli.wings.doors.commands.mcp.tools import TOOLS
-from archcli.wings.media.huggingface.wrappers.table import WRAPPERS
 from constants_tables import GENERATORS as OF_CONSTANTS
 
 SUMMARY_WIDTH, LINE = 200, 88

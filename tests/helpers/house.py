@@ -62,7 +62,7 @@ DOORS = {
     "huggingface_hub": {"load"},
 }
 READERS, WRITERS = {"load"}, {"render"}
-SYSTEM = {"archcli.wings.running.recording.machine"}  # reads /proc and /sys, which the kernel writes
+SYSTEM = {"archcli.wings.serving.recorded.machine"}  # reads /proc and /sys, which the kernel writes
 READING = {"read_text", "read_bytes", "urlopen", "fdopen"}
 WRITING = {"write_text", "write_bytes", "mkdir", "makedirs", "unlink", "rmtree", "touch"}
 

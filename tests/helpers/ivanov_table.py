@@ -8,8 +8,8 @@ from pathlib import Path
 from archcli.load.source import load
 from archcli.measure.passes import train_pass
 from archcli.wings.running.profile.reports.one import profile_of
-from archcli.wings.running.recording.operations import ExecutedOp, OpTime
 from archcli.wings.running.recording.recording import Recording
+from archcli.wings.serving.recorded.operations import ExecutedOp, OpTime
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))

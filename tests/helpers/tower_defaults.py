@@ -15,9 +15,9 @@ from archcli.load.huggingface import family
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.importer import import_config
 from archcli.load.huggingface.registry import families, family_of
+from archcli.load.huggingface.wrappers.table import WRAPPERS
+from archcli.load.huggingface.wrappers.text import HOLDING
 from archcli.wings.media.huggingface.towers.source import NOTHING, PLAIN, TOWER_DEFAULTS, TowerSource
-from archcli.wings.media.huggingface.wrappers.table import WRAPPERS
-from archcli.wings.media.huggingface.wrappers.text import HOLDING
 
 HELD = {kind: held for kind, (_, held, _) in HOLDING.items()}
 TOWERS = [

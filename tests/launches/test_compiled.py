@@ -12,9 +12,9 @@ import pytest
 from archcli.graph.kept import Execution
 from archcli.load.source import load
 from archcli.modules.spec.request import Request
-from archcli.wings.running.recording.operations import JOIN
 from archcli.wings.serving.launches.compiled import compiled_kernels
 from archcli.wings.serving.launches.trace import trace_kernels
+from archcli.wings.serving.recorded.operations import JOIN
 from small import decoder
 
 CPU = Execution("cpu", True, 4)

@@ -5,11 +5,11 @@ import time
 import pytest
 
 from archcli.errors import ArchError
-from archcli.wings.running.recording import cuda_driver, machine
-from archcli.wings.running.recording.cuda_driver import LocalGpu
 from archcli.wings.serving.devices.budget import OF_DRIVER, OF_SYSTEM, STATED, device_note, read_budget
 from archcli.wings.serving.devices.datasheet import devices, load_datasheet
 from archcli.wings.serving.devices.names import ALIASES, KINDS_OF_TORCH, USUAL, _key, _name_parts, resolve
+from archcli.wings.serving.recorded import cuda_driver, machine
+from archcli.wings.serving.recorded.cuda_driver import LocalGpu
 from table import every_row, sampled_rows
 
 H100 = 84_932_978_278

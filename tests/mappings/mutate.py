@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "helpers"))
 
 from archcli.load.huggingface.registry import families  # noqa: E402
-from archcli.wings.media.huggingface.wrappers.table import WRAPPERS  # noqa: E402
+from archcli.load.huggingface.wrappers.table import WRAPPERS  # noqa: E402
 from mapped import Answer, answer  # noqa: E402
 from their_class import built, one_pass, params  # noqa: E402
 from their_images import MAPPINGS, figures_of_images  # noqa: E402

@@ -9,7 +9,7 @@ import transformers
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.family import CLASS_DEFAULTS, class_defaults
-from archcli.wings.media.huggingface.wrappers.texts import TEXTS
+from archcli.load.huggingface.wrappers.texts import TEXTS
 from listed import all_families
 from tower_defaults import known_defaults
 

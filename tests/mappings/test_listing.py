@@ -3,7 +3,7 @@
 import pytest
 
 from archcli.load.huggingface.registry import families, listing
-from archcli.wings.media.huggingface.wrappers.table import WRAPPERS
+from archcli.load.huggingface.wrappers.table import WRAPPERS
 from listed import rows, write
 from mappings.test_mappings import CLASSES, verdict
 from parity.families import FAMILIES

@@ -170,7 +170,7 @@ def test_streams_of_one_kind():
 
 
 def test_layers_that_need_others_are_not_measured_alone():
-    from archcli.wings.running.profile.extrapolate.kinds import stand_alone
+    from archcli.wings.serving.predict.calibrate.cut import stand_alone
 
     assert not stand_alone(SHARING)
     assert not stand_alone(model((1, [layer(kind="altup")])))

@@ -4,8 +4,8 @@ import pytest
 
 from archcli.graph import OpClass, Part
 from archcli.ops.base import bias, contraction, elementwise
-from archcli.wings.running.recording.classes import TimeClass, class_of
-from archcli.wings.running.recording.operations import OpKey
+from archcli.wings.serving.recorded.classes import TimeClass, class_of
+from archcli.wings.serving.recorded.operations import OpKey
 from table import every_row
 
 LINEAR = (contraction("matmul", 48, [(6, 0), (8, "weight")], 12), bias(12, 4))

@@ -3,8 +3,8 @@
 import ctypes
 from types import SimpleNamespace
 
-from archcli.wings.running.recording import cuda_driver
-from archcli.wings.running.recording.cuda_driver import LocalGpu, local_gpus
+from archcli.wings.serving.recorded import cuda_driver
+from archcli.wings.serving.recorded.cuda_driver import LocalGpu, local_gpus
 from table import every_row
 
 GPUS = (

@@ -22,8 +22,8 @@ import pytest
 from archcli.wings.running.recording.chrome_trace import chrome_trace
 from archcli.wings.running.recording.device import account, launched_ns, median_activity
 from archcli.wings.running.recording.events import TIMED, Event, events_of
-from archcli.wings.running.recording.operations import CallTime, OpKey
 from archcli.wings.running.recording.walk import walk
+from archcli.wings.serving.recorded.operations import CallTime, OpKey
 from table import every_row
 
 FIXTURE = Path(__file__).parent / "fixtures" / "gpu_pass.json"

@@ -14,7 +14,7 @@ from archcli.wings.running.recording.disturbance import (
     processor_times,
     worst,
 )
-from archcli.wings.running.recording.machine import usable_processors
+from archcli.wings.serving.recorded.machine import usable_processors
 
 TICK = os.sysconf("SC_CLK_TCK")
 

@@ -10,15 +10,16 @@ from torch.ops import aten
 from archcli.measure.passes import checked_pass
 from archcli.modules.models.layers import LayerIndex
 from archcli.ops import Add, Linear, Normalize
-from archcli.wings.running.profile.charges import members, occurrences, operator_name
-from archcli.wings.running.recording.classes import FUSED_KERNELS
+from archcli.wings.running.profile.charges import occurrences
 from archcli.wings.running.recording.events import Event
 from archcli.wings.running.recording.kernels import CompiledGraph, GraphOp, Launch, join_kernels
-from archcli.wings.running.recording.operations import CallTime, OpInstance, OpKey
 from archcli.wings.running.recording.walk import CALL, launched, matched, walk_compiled, with_groups
 from archcli.wings.running.runtime.model.op_log import op_log
 from archcli.wings.running.runtime.profile.provenance import PIECES, ROW, Provenance
 from archcli.wings.running.runtime.profile.work import prepare
+from archcli.wings.serving.recorded.classes import FUSED_KERNELS
+from archcli.wings.serving.recorded.operations import CallTime, OpInstance, OpKey
+from archcli.wings.serving.recorded.operators import members, operator_name
 from recordings import MODELS, RUNS, question
 from table import every_row
 

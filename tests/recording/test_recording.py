@@ -12,10 +12,10 @@ import torch
 from archcli.load.source import load_text
 from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.request import Request
-from archcli.wings.running.recording.classes import TimeClass
 from archcli.wings.running.runtime.profile.machine import threads
 from archcli.wings.running.runtime.profile.record import record
 from archcli.wings.running.runtime.profile.work import prepare
+from archcli.wings.serving.recorded.classes import TimeClass
 from combinations.hybrids import hybrid
 from recordings import MODELS, PHASES, RUNS, profiled
 

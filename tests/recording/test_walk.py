@@ -3,8 +3,8 @@
 import pytest
 
 from archcli.wings.running.recording.events import Event
-from archcli.wings.running.recording.operations import CallTime, OpKey
 from archcli.wings.running.recording.walk import operation, walk
+from archcli.wings.serving.recorded.operations import CallTime, OpKey
 from table import every_row
 
 EVALUATE = "autograd::engine::evaluate_function: "

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from archcli.wings.drawing.picture import save
-from archcli.wings.running.recording.classes import TimeClass
+from archcli.wings.running.pictures.profile.files import save
+from archcli.wings.serving.recorded.classes import TimeClass
 from browsing import contains, drawn_whole, overprinted, pale, seen
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")

@@ -8,10 +8,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from archcli.errors import ArchError
-from archcli.wings.drawing.picture import save
-from archcli.wings.drawing.picture.elements import COLOURS, UNKNOWN, ink_on
-from archcli.wings.drawing.picture.labels import Box, Canvas, Circle, Segment, crosses, text_width, wrapped
-from archcli.wings.running.recording.classes import TimeClass
+from archcli.render.picture.elements import COLOURS, UNKNOWN, ink_on
+from archcli.render.picture.labels import Box, Canvas, Circle, Segment, crosses, text_width, wrapped
+from archcli.wings.running.pictures.profile.files import save
+from archcli.wings.serving.recorded.classes import TimeClass
 from table import every_row
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"

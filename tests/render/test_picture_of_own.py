@@ -4,7 +4,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from archcli.wings.drawing.picture import save
+from archcli.wings.running.pictures.profile.files import save
 
 SVG = "{http://www.w3.org/2000/svg}"
 

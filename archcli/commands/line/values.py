@@ -44,7 +44,7 @@ def reader(name: str, option: Option, annotation: Any) -> Callable[[object], Any
 
 def picture_file(text: object) -> Path:
     """Parse the file of a picture; ArchError, before anything is counted, where it could not be written."""
-    from archcli.wings.drawing.picture import check_picture
+    from archcli.render.picture.files import check_picture
 
     check_picture(Path(str(text)))
     return Path(str(text))

@@ -19,16 +19,16 @@ from archcli.load.huggingface.keys import MLC_ENGINE, MLC_SIZES, NO_SHAPE
 from archcli.load.huggingface.quantization.scheme import stated_quantization
 from archcli.load.huggingface.registry import families, family_of
 from archcli.load.huggingface.weights.map import WeightMap
-from archcli.load.spec.renamed import OUR_WORD
-from archcli.load.yaml.nodes import Node
-from archcli.wings.media.huggingface.wrappers.table import OWN_CODE, WRAPPERS
-from archcli.wings.media.huggingface.wrappers.text import (
+from archcli.load.huggingface.wrappers.table import OWN_CODE, WRAPPERS
+from archcli.load.huggingface.wrappers.text import (
     innermost,
     note_counted,
     note_towers,
     text_part,
     uncounted,
 )
+from archcli.load.spec.renamed import OUR_WORD
+from archcli.load.yaml.nodes import Node
 
 CLASS_ENDING = re.compile(
     r"(For[A-Z]\w*|WithLMHeadModel|LMHeadModel|MTModel|DoubleHeadsModel|EncoderModel|TextModel|Model)$"

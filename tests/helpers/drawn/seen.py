@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from archcli.wings.drawing.picture import labels
+from archcli.render.picture import labels
 from drawn.outlines import bounds, outlines, segments, within
 
 PAD = 0.14

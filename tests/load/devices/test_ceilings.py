@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from archcli.wings.running.load.ceilings import kept_ceilings
+from archcli.wings.serving.devices.ceilings import kept_ceilings
 
 RATES = {"gemm_flops_per_s": 2e12, "dram_bytes_per_s": 1e10, "cache_bytes_per_s": 4e10, "dtype": "fp32"}
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from archcli.errors import ArchError
-from archcli.wings.running.recording.cuda_driver import LocalGpu
 from archcli.wings.serving.devices import drivers
 from archcli.wings.serving.devices.budget import Budget, read_budget
 from archcli.wings.serving.devices.datasheet import load_datasheet
@@ -22,6 +21,7 @@ from archcli.wings.serving.devices.drivers import (
     within,
 )
 from archcli.wings.serving.devices.this import OF_THIS_DRIVER, MachineDevice, budget_of, machine
+from archcli.wings.serving.recorded.cuda_driver import LocalGpu
 from table import every_row
 
 PRINTED = Path(__file__).parent / "printed"

@@ -10,11 +10,11 @@ import pytest
 import archcli
 from archcli.load.foreign.class_names import APART, PRESETS, class_names
 from archcli.load.huggingface.registry import families
+from archcli.load.huggingface.wrappers.table import WRAPPERS
+from archcli.load.huggingface.wrappers.texts import TEXTS
 from archcli.load.presets import presets
 from archcli.load.source import load, load_given
 from archcli.measure.weights.stored_bytes import tensors
-from archcli.wings.media.huggingface.wrappers.table import WRAPPERS
-from archcli.wings.media.huggingface.wrappers.texts import TEXTS
 from table import every_row
 
 NAMES = presets()

@@ -8,7 +8,7 @@ import transformers
 from archcli.errors import ArchError
 from archcli.load.huggingface.importer import import_config
 from archcli.load.huggingface.registry import families
-from archcli.wings.media.huggingface.wrappers.table import WRAPPERS
+from archcli.load.huggingface.wrappers.table import WRAPPERS
 from drawing import cases
 from import_variants import VARIANTS
 from table import every_row, sampled_rows

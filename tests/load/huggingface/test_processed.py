@@ -9,7 +9,7 @@ import transformers
 
 import archcli
 from archcli.errors import ArchError
-from archcli.wings.media.huggingface.wrappers.table import WRAPPERS
+from archcli.load.huggingface.wrappers.table import WRAPPERS
 from mappings.regenerate_whole import configs
 from table import sampled_rows
 

@@ -11,8 +11,8 @@ from archcli.errors import ArchError
 from archcli.load.huggingface import registry
 from archcli.load.huggingface.importer import import_config
 from archcli.load.huggingface.registry import FOLDER, families, family_of, listing
+from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.yaml.nodes import plain
-from archcli.wings.media.huggingface.wrappers.table import WRAPPERS
 from distribution import forget_outsiders, installed
 from listed import rows, write
 

@@ -12,9 +12,9 @@ from archcli.load.huggingface.family import class_defaults
 from archcli.load.huggingface.importer import import_config, weight_map
 from archcli.load.huggingface.parts.rope import DEFAULT_THETA
 from archcli.load.huggingface.registry import families, family_of
+from archcli.load.huggingface.wrappers.table import WRAPPERS
+from archcli.load.huggingface.wrappers.texts import TEXTS
 from archcli.measure.weights.checkpoint import compare
-from archcli.wings.media.huggingface.wrappers.table import WRAPPERS
-from archcli.wings.media.huggingface.wrappers.texts import TEXTS
 from hub.compared import told, wrong
 from importing import imported_file, text_alone
 from table import every_row

@@ -10,8 +10,8 @@ from archcli.load.huggingface import importer
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.importer import weight_map
 from archcli.load.huggingface.registry import families
+from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.source import load_text
-from archcli.wings.media.huggingface.wrappers.table import WRAPPERS
 from wrapping import NGRAMS, POOLS
 
 REQUIRED = {

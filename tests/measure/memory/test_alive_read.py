@@ -7,11 +7,11 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.graph.kept import Execution
-from archcli.graph.memory_tape import MemoryTape
 from archcli.load.source import load
 from archcli.modules.models.model import inferring
 from archcli.modules.spec.request import Request
 from archcli.wings.serving.launches.memory.op_reader import OpReader
+from archcli.wings.serving.launches.memory.tape import MemoryTape
 from archcli.wings.serving.memory.traced import trace_memory
 from covering import COVERING
 

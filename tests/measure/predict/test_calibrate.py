@@ -4,13 +4,13 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.graph import OpClass
-from archcli.wings.running.recording.classes import TimeClass
 from archcli.wings.serving.launches.kernel import KernelCost, KernelRun
 from archcli.wings.serving.predict.calibrate.calibration import CalibrationSource, calibrate
 from archcli.wings.serving.predict.calibrate.fit import HeldOut, minimized, quantile
 from archcli.wings.serving.predict.calibrate.samples import MeasuredRun
 from archcli.wings.serving.predict.constants import LastCache, Rates
 from archcli.wings.serving.predict.times import KernelClock
+from archcli.wings.serving.recorded.classes import TimeClass
 
 PEAK, BANDWIDTH = 1e11, 1e10
 RATES = Rates("made up", {"fp32": PEAK}, BANDWIDTH)

@@ -3,11 +3,11 @@
 import pytest
 
 from archcli.graph import OpClass
-from archcli.wings.running.recording.classes import TimeClass
 from archcli.wings.serving.launches.kernel import KernelCost, KernelRun
 from archcli.wings.serving.predict.constants import Efficiency, LastCache, Rates
 from archcli.wings.serving.predict.rank.kernels import operation_calls
 from archcli.wings.serving.predict.times import KernelClock
+from archcli.wings.serving.recorded.classes import TimeClass
 
 
 def launched(path, times, written, stage="forward"):

@@ -3,10 +3,10 @@
 import pytest
 
 from archcli.errors import ArchError
-from archcli.wings.running.recording.classes import TimeClass
 from archcli.wings.serving.launches.kernel import KernelCost
 from archcli.wings.serving.predict.constants import Efficiency, LastCache, Rates
 from archcli.wings.serving.predict.times import KernelClock, Seconds, kind_of, narrowed
+from archcli.wings.serving.recorded.classes import TimeClass
 from table import every_row
 
 

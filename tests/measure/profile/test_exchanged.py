@@ -11,8 +11,8 @@ from archcli.modules.tensor_parallel.shard import shard
 from archcli.wings.running.profile.fold import fold
 from archcli.wings.running.profile.reports.joined import RunOfRanks, rank_totals
 from archcli.wings.running.profile.reports.one import figures_of
-from archcli.wings.running.recording.operations import REPLICAS, CollectiveTime, OpTime
 from archcli.wings.running.recording.recording import Recording
+from archcli.wings.serving.recorded.operations import REPLICAS, CollectiveTime, OpTime
 from tiny_model import TINY
 
 ROW, SENT = "layers.0.attention_all_reduce", 1000

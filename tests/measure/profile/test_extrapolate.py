@@ -13,9 +13,9 @@ from archcli.wings.running.profile.extrapolate.plan import MemoryLimits, plan_of
 from archcli.wings.running.profile.extrapolate.recording import extrapolated
 from archcli.wings.running.profile.reports.by_kind import by_kind
 from archcli.wings.running.profile.reports.one import profile_of
-from archcli.wings.running.recording.operations import OpTime
 from archcli.wings.running.recording.recording import Recording
 from archcli.wings.serving.memory.timed_run import run_memory
+from archcli.wings.serving.recorded.operations import OpTime
 from recordings import BY_KIND, MODELS, decoder, question
 
 DENSE, MIXED = MODELS["deepseek"].groups[0].pattern

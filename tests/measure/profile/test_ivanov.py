@@ -14,7 +14,7 @@ from archcli.load.source import load
 from archcli.measure.params import count_params
 from archcli.measure.passes import forward_pass, train_pass
 from archcli.render import rendered
-from archcli.wings.running.recording.operations import OpTime
+from archcli.wings.serving.recorded.operations import OpTime
 from ivanov_table import CONTRACTION, ELEMENTWISE, LAYER, MADE_UP, NORMALIZATION, PRINTED, layer, report
 from table import every_row
 

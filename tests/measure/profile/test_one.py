@@ -12,8 +12,8 @@ from archcli.measure.flops import count_flops
 from archcli.measure.passes import checked_pass
 from archcli.render import rendered
 from archcli.wings.running.profile.reports.one import profile_of
-from archcli.wings.running.recording.operations import OpTime
 from archcli.wings.running.recording.recording import Recording
+from archcli.wings.serving.recorded.operations import OpTime
 from recordings import MODELS, RUNS, question
 from table import sampled_rows
 

@@ -8,7 +8,6 @@ from archcli.wings.running.profile.program.report import program_report
 from archcli.wings.running.profile.program.shares import folding
 from archcli.wings.running.profile.program.summary import LONGEST, MOST_LINES, summary
 from archcli.wings.running.recording.disturbance import Disturbance
-from archcli.wings.running.recording.machine import Ceilings
 from archcli.wings.running.recording.program import (
     LOADER,
     OPTIMIZER,
@@ -18,6 +17,7 @@ from archcli.wings.running.recording.program import (
     PlacedTime,
     ProgramRecording,
 )
+from archcli.wings.serving.recorded.machine import Ceilings
 from table import every_row
 
 MODULES = {

@@ -8,8 +8,8 @@ import pytest
 
 from archcli.wings.running.profile.quality import is_disturbed
 from archcli.wings.running.recording.disturbance import Disturbance, ProcessorTimes, disturbance
-from archcli.wings.running.recording.operations import OpTime
 from archcli.wings.running.recording.recording import GpuPasses
+from archcli.wings.serving.recorded.operations import OpTime
 from measure.profile.test_one import QUIET, report
 
 RECORDED = json.loads((Path(__file__).parents[2] / "recording/fixtures/plain_passes.json").read_text())

@@ -9,8 +9,8 @@ from archcli.measure.flops import count_flops
 from archcli.measure.passes import checked_pass
 from archcli.modules.spec.request import Request
 from archcli.wings.running.profile.charges import charges
-from archcli.wings.running.recording.operations import OpTime
 from archcli.wings.running.recording.recording import Recording
+from archcli.wings.serving.recorded.operations import OpTime
 from combinations.hybrids import hybrid
 
 MODEL = load_text(hybrid("mamba2"), "mamba2.yaml").model

@@ -8,7 +8,7 @@ import archcli
 from archcli.api.asking.subject import given
 from archcli.errors import ArchError
 from archcli.render.data import document
-from archcli.wings.running.profile.schema import first_violation
+from archcli.wings.serving.recorded.schema import first_violation
 from oracle.regenerate_small_towers import FIGURES
 from parity.whole import WHOLES
 from small_towers import RUN, running_model, small_model

@@ -14,13 +14,13 @@ from archcli.modules.spec.request import Request
 from archcli.render import rendered
 from archcli.wings.running.profile.reports.variants import NONE, MeasuredVariant, parameter_notes, ratios
 from archcli.wings.running.profile.reports.versus import versus
-from archcli.wings.running.recording.classes import FRAMEWORK, UNATTRIBUTED
 from archcli.wings.running.recording.disturbance import Disturbance
-from archcli.wings.running.recording.operations import CallTime, OpKey, OpTime
 from archcli.wings.running.recording.recording import Recording
 from archcli.wings.running.runtime.profile.record import Pair, Run
 from archcli.wings.running.runtime.profile.variants import TimedVariant, record_variants, timed_variant
 from archcli.wings.running.runtime.profile.work import prepare
+from archcli.wings.serving.recorded.classes import FRAMEWORK, UNATTRIBUTED
+from archcli.wings.serving.recorded.operations import CallTime, OpKey, OpTime
 from recordings import GQA, MODELS, decoder, question
 
 NORM, MATMUL = (

@@ -18,8 +18,6 @@ from archcli.errors import ArchError
 from archcli.measure.passes import checked_pass
 from archcli.modules.spec.request import Request
 from archcli.wings.running.profile.reports.one import profile_of
-from archcli.wings.running.recording.classes import FUSED_KERNELS, UNATTRIBUTED, TimeClass
-from archcli.wings.running.recording.operations import JOIN
 from archcli.wings.running.runtime.profile import compiled as profile_compiled
 from archcli.wings.running.runtime.profile.compiled import (
     check_compiler,
@@ -28,6 +26,8 @@ from archcli.wings.running.runtime.profile.compiled import (
     record_compiled,
 )
 from archcli.wings.running.runtime.profile.work import prepare
+from archcli.wings.serving.recorded.classes import FUSED_KERNELS, UNATTRIBUTED, TimeClass
+from archcli.wings.serving.recorded.operations import JOIN
 from recordings import MODELS, question
 
 

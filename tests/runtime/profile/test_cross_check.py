@@ -9,11 +9,11 @@ from contextlib import nullcontext
 import pytest
 
 from archcli.measure.passes import checked_pass
-from archcli.wings.running.recording.operations import CallTime, OpTime
 from archcli.wings.running.recording.recording import Recording
 from archcli.wings.running.runtime.model.op_log import join, op_hooks
 from archcli.wings.running.runtime.profile.cross_check import RowTimes, cross_check, self_times, shares
 from archcli.wings.running.runtime.profile.work import prepare
+from archcli.wings.serving.recorded.operations import CallTime, OpTime
 from recordings import MODELS, question
 
 

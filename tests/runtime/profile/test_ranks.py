@@ -17,13 +17,13 @@ from archcli.load.source import load
 from archcli.measure.passes import count_pass
 from archcli.modules.spec.request import Request
 from archcli.modules.tensor_parallel.shard import shard
-from archcli.wings.running.profile.schema import first_violation
 from archcli.wings.running.runtime.model.build import build_model
 from archcli.wings.running.runtime.model.random_data import random_inputs
 from archcli.wings.running.runtime.profile.work import SEED, prepare
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.predict.rank.planned import planned_pass
+from archcli.wings.serving.recorded.schema import first_violation
 from launching import (
     ENDLESS,
     PACKAGE,

@@ -8,7 +8,7 @@ from archcli.load import huggingface as hf
 from archcli.load.huggingface import Config, Family, Mapped, Parts, Weights
 from archcli.load.huggingface.whole.bert_like import MASKED, bert_like, with_bert_head, with_second_bias
 from archcli.load.huggingface.whole.deberta_like import disentangled
-from archcli.wings.media.huggingface.wrappers.wrapper import TIE
+from archcli.load.huggingface.wrappers.wrapper import TIE
 
 HEADS = {name: parts for name, parts in {**MASKED, "Model": ()}.items() if name != "ForMultipleChoice"}
 

@@ -20,7 +20,9 @@ from typing import Any, Literal, get_args, get_origin
 from archcli.api.asking.question import Option
 from archcli.commands.line.names import COMMANDS, near_command
 from archcli.commands.line.values import picture_file, reader
-from archcli.commands.line.words import (
+from archcli.errors import ArchError, quote
+from archcli.render.write import STDOUT, descriptor
+from archcli.wings.doors.commands.words import (
     HELP,
     LineParameter,
     Words,
@@ -28,8 +30,6 @@ from archcli.commands.line.words import (
     printable,
     usage_error,
 )
-from archcli.errors import ArchError, quote
-from archcli.render.write import STDOUT, descriptor
 
 ELSEWHERE = {
     "profile": "it measures this machine with torch; `predict` says how long a pass takes on a device",

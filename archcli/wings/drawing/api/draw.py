@@ -85,7 +85,7 @@ class ArchitectureDrawing:
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write an .svg, .html or .png; ArchError for another suffix. Returns the file."""
-        from archcli.wings.drawing.picture.files import save_sheet
+        from archcli.render.picture.files import save_sheet
 
         save_sheet(self.name, self.svg, Path(path))
         return Path(path)
@@ -158,8 +158,8 @@ def _profile_of(subjects: Sequence[Subject], options: DrawOptions) -> Any:
         raise ArchError(
             f"--profile has times, and --show {options.show} has no use of them", "add --show time"
         )
-    from archcli.api.asking.saved_profile import read_profile
-    from archcli.wings.running.profile.schema import is_comparison
+    from archcli.wings.serving.api.saved_profile import read_profile
+    from archcli.wings.serving.recorded.schema import is_comparison
 
     document = read_profile(Path(options.profile))
     if is_comparison(document):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import unescape
 from typing import Any
 
-from archcli.wings.drawing.picture.elements import escaped
+from archcli.render.picture.elements import escaped
 
 SCRIPTS = ("bigint", "text", "elements", "charts", "inputs", "models", "redraw", "sections", "page")
 """The scripts of the page, in their order."""

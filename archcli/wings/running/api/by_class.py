@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from archcli.api.asking.module_options import ModuleOptions
 from archcli.errors import ArchError, UndescribedError, install, quote
 from archcli.load.source import load
 from archcli.measure.flops import count_flops
@@ -24,7 +25,6 @@ from archcli.measure.params import count_params
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.spec.request import Request
-from archcli.wings.running.api.module_options import ModuleOptions
 from archcli.wings.running.api.own import ModuleQuestion, answer, call_of, question_of, split, stated_question
 
 if TYPE_CHECKING:

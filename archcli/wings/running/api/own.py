@@ -10,6 +10,7 @@ from dataclasses import MISSING, dataclass, fields
 from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from archcli.api.asking.module_options import ModuleOptions, RunOn, is_module
 from archcli.api.asking.options import Depth, Optimizer
 from archcli.api.asking.question import Option
 from archcli.errors import ArchError, describe_argument, quote
@@ -17,7 +18,6 @@ from archcli.graph import Row
 from archcli.load.hub.module_names import ModuleName
 from archcli.measure.report import Report
 from archcli.modules.spec.calls import bound
-from archcli.wings.running.api.module_options import ModuleOptions, RunOn, is_module
 from archcli.wings.running.profile.summary import (
     flops_report,
     params_report,
@@ -251,8 +251,8 @@ def answer(command: str, call: OwnCall, question: ModuleQuestion) -> Report:
 
 
 def _memory(call: OwnCall, question: ModuleQuestion) -> Report:
+    from archcli.wings.running.profile.own_memory import memory_report  # of memory alone
     from archcli.wings.running.runtime.own.run import run_module
-    from archcli.wings.serving.memory.answers.own_module import memory_report  # of memory alone
 
     device = device_memory(question.device, question.memory)
     return memory_report(run_module(call, memory=True), question.optimizer, device)

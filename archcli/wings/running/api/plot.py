@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from archcli.api.asking.question import Option, asks
-from archcli.api.asking.saved_profile import read_any_profile
 from archcli.errors import ArchError, Problem
 from archcli.modules.spec.values import Conversion, refused
-from archcli.wings.drawing.picture import check_picture, save
+from archcli.render.picture.files import check_picture
+from archcli.wings.running.pictures.profile.files import save
+from archcli.wings.serving.api.saved_profile import read_any_profile
 
 
 def _path(value: Any) -> Path:
@@ -53,7 +54,7 @@ def plot(options: PlotOptions) -> Path:
     operators; of a program or module the time by class and by module. ArchError for a file that no
     `archcli profile --json` wrote, and for one with variants.
     """
-    from archcli.wings.running.profile.schema import is_comparison
+    from archcli.wings.serving.recorded.schema import is_comparison
 
     profile, output = Path(options.profile), Path(options.output)
     check_picture(output)

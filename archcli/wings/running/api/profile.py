@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from archcli.api.asking.options import CONTEXT, Files, MediaOptions, MlaForm, Past, ScanForm, SourceLen
 from archcli.api.asking.question import Option, asks, count_option
 from archcli.api.asking.subject import Subject, given
+from archcli.api.modules import takes_modules
 from archcli.errors import ArchError
 from archcli.measure.report import Report
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import AttentionKernel, TowerPart
 from archcli.modules.spec.request import Phase, Request
 from archcli.modules.spec.values import AboveZero, ZeroOrMore
-from archcli.wings.running.api.modules import takes_modules
 from archcli.wings.running.api.profiling.one_model import cut_to, profile_model
 from archcli.wings.running.api.profiling.rank import RankLaunch, said_once
 from archcli.wings.running.api.profiling.settings import Detail, RunDtype, RunSettings

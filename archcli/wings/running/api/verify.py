@@ -199,7 +199,7 @@ def _why_alone(model: Model) -> str:
 
 
 def _verify_logits(subject: Subject, folder: str, dtype: str, request: Request) -> VerifyResult:
-    from archcli.api.weights import verify_weights
+    from archcli.wings.running.api.verify_weights import verify_weights
 
     return verify_weights(subject, folder, dtype, request)
 

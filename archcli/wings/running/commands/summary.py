@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from archcli.api.asking.module_options import ModuleOptions
 from archcli.commands.line.options import Form, Json, Output, asking
 from archcli.errors import ArchError, NoModelError, UndescribedError, quote
 from archcli.load.hub.module_names import module_name
@@ -9,7 +10,6 @@ from archcli.load.source import load
 from archcli.measure.report import Report
 from archcli.render import show
 from archcli.wings.running.api.by_class import compared, of_class
-from archcli.wings.running.api.module_options import ModuleOptions
 from archcli.wings.running.api.own import SummaryOptions, of_named
 
 

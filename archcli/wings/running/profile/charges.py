@@ -1,8 +1,5 @@
 """Charges: the cost of every part of every row, with its class and the operator's name in tables.
 
-Tables name operators by paths with layers folded, and by fused groups of paths: `layers.0.ffn_norm` is shown
-as `layers.*.ffn_norm`, a kernel of two operators as `layers.*.{attention_residual, ffn_norm}`.
-
 A row's cost stands at its own path. In a compiled model it stands with the kernel that runs that part of the
 row first, so that every FLOP is counted once; a row in no kernel stands for itself. A row whose attention ran
 as one fused kernel is a class of its own with all its parts, as the kernel's time is never split. Parts that
@@ -14,41 +11,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from archcli.graph import OpClass, Part, Row
 from archcli.measure.passes import Pass
 from archcli.modules import Model
-from archcli.modules.models.layers import LayerIndex, folded_path
-from archcli.wings.running.recording.classes import COMMUNICATION, FUSED, RECURRENCE
+from archcli.modules.models.layers import LayerIndex
 from archcli.wings.running.recording.kernels import CompiledModel
-from archcli.wings.running.recording.operations import JOIN, ClassKey, OpInstance, OpTime
 from archcli.wings.running.recording.recording import Recording
+from archcli.wings.serving.recorded.classes import COMMUNICATION, FUSED, RECURRENCE
+from archcli.wings.serving.recorded.operations import JOIN, ClassKey, OpInstance, OpTime
+from archcli.wings.serving.recorded.operators import GRADIENT_SUMS, operator_name
 
-GRADIENT_SUMS = "(gradient sums)"
-"""The name of additions that accumulate gradients, which belong to no single operator."""
 MOST_NAMES = 3
 """Operators of a group that a table names; JSON has all."""
-
-
-def members(path: str, depth: int = 0) -> list[str]:
-    """The operators of a group, or the operator of a path, folded to `depth` steps (0: all)."""
-    return list(dict.fromkeys(folded_path(step, depth or None) for step in path.split(JOIN)))
-
-
-def operator_name(path: str, depth: int = 0) -> str:
-    """The name of a path or a group on its line of a table."""
-    tree: dict[str, Any] = {}
-    for member in members(path, depth):
-        node = tree
-        for step in member.split("."):
-            node = node.setdefault(step, {})
-    return _braced(tree)
-
-
-def _braced(tree: dict[str, Any]) -> str:
-    names = [f"{step}.{_braced(below)}" if below else step for step, below in tree.items()]
-    return names[0] if len(names) == 1 else f"{{{', '.join(names)}}}"
 
 
 def abbreviated(name: str, operators: list[str] | None) -> str:

@@ -17,11 +17,12 @@ from archcli.graph import OpClass, Row
 from archcli.measure.passes import Pass
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
-from archcli.wings.running.profile.charges import Charge, charges, line_of, operator_name
-from archcli.wings.running.recording.classes import COMMUNICATION, FRAMEWORK, UNATTRIBUTED, TimeClass
-from archcli.wings.running.recording.machine import Ceilings
-from archcli.wings.running.recording.operations import REPLICAS
+from archcli.wings.running.profile.charges import Charge, charges, line_of
 from archcli.wings.running.recording.recording import Recording
+from archcli.wings.serving.recorded.classes import COMMUNICATION, FRAMEWORK, UNATTRIBUTED, TimeClass
+from archcli.wings.serving.recorded.machine import Ceilings
+from archcli.wings.serving.recorded.operations import REPLICAS
+from archcli.wings.serving.recorded.operators import operator_name
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from archcli.wings.running.profile.summary import class_name, flops_of, module_r
 from archcli.wings.running.recording.own import ModuleRun, ModuleTimes
 
 if TYPE_CHECKING:
-    from archcli.wings.running.profile.schema.own import ModuleRow, ModuleTotals
+    from archcli.wings.serving.recorded.schema.own import ModuleRow, ModuleTotals
 
 CONVENTION = (
     "Seconds are medians over passes on this machine, clocked around each operation of torch; the wall is "

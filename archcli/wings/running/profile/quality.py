@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from statistics import median
 
 from archcli.wings.running.profile.fold import Breakdown
-from archcli.wings.running.recording.classes import UNATTRIBUTED
 from archcli.wings.running.recording.disturbance import MOST_SWITCHES_PER_S, MOST_WAITED, Disturbance
 from archcli.wings.running.recording.recording import Recording
+from archcli.wings.serving.recorded.classes import UNATTRIBUTED
 
 # Within these a profile is sound. Seen on a quiet machine at steps of 20 ms and more: overhead at most 1.03,
 # attributed 0.95 to 1.01, unattributed 0 to 0.03; the rest is room for short steps. A busy neighbour causes

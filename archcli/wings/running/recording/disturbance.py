@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import NamedTuple
 
-from archcli.wings.running.recording.machine import PROC, processor_seconds, waited_seconds
+from archcli.wings.serving.recorded.machine import PROC, processor_seconds, waited_seconds
 
 # 20 ticks, so that one more or less is 5%
 LEAST_S = 0.2

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from archcli.graph import OpClass
-from archcli.wings.running.recording.classes import (
+from archcli.wings.serving.recorded.classes import (
     FRAMEWORK,
     FUSED,
     FUSED_KERNELS,
@@ -20,7 +20,7 @@ from archcli.wings.running.recording.classes import (
     is_fused,
     is_product,
 )
-from archcli.wings.running.recording.operations import JOIN, OpInstance, OpKey, Phase
+from archcli.wings.serving.recorded.operations import JOIN, OpInstance, OpKey, Phase
 
 CostKey = tuple[str, str, str]
 """(path, phase, class of cost) of an operation of the architecture; an empty class stands for any."""

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from archcli.wings.running.recording.classes import label_of
 from archcli.wings.running.recording.device import DeviceActivity
 from archcli.wings.running.recording.disturbance import Disturbance
-from archcli.wings.running.recording.operations import OpKey
 from archcli.wings.running.recording.recording import Recording
+from archcli.wings.serving.recorded.classes import label_of
+from archcli.wings.serving.recorded.operations import OpKey
 
 OUTSIDE = "(outside of modules)"
 """Functions that the program calls itself: a loss, clipping of gradients, a transfer to the device."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from archcli.wings.running.recording.device import DeviceActivity
 from archcli.wings.running.recording.disturbance import Disturbance
 from archcli.wings.running.recording.kernels import CompiledModel
-from archcli.wings.running.recording.operations import (
+from archcli.wings.serving.recorded.operations import (
     ClassKey,
     CollectiveTime,
     ExecutedOp,

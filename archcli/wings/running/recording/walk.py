@@ -15,7 +15,7 @@ from typing import NamedTuple
 from archcli.wings.running.recording.device import launched_ns
 from archcli.wings.running.recording.events import Event
 from archcli.wings.running.recording.kernels import Kernel
-from archcli.wings.running.recording.operations import REPLICAS, CallTime, OpKey, Phase
+from archcli.wings.serving.recorded.operations import REPLICAS, CallTime, OpKey, Phase
 
 ENGINE = "autograd::engine::evaluate_function"
 SHARDING = "FSDP::"

@@ -26,6 +26,7 @@ from archcli.api.asking.options import (
 )
 from archcli.api.asking.question import Option, asks, count_option, part
 from archcli.api.asking.subject import Subject, given
+from archcli.api.modules import takes_modules
 from archcli.errors import ArchError
 from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import as_asked
@@ -33,7 +34,6 @@ from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.values import ZeroOrMore
 from archcli.modules.stored.dtypes import WeightsDtypeName
-from archcli.wings.running.api.modules import takes_modules
 from archcli.wings.serving.api.engine import run_by_engine, share_of, take_format
 from archcli.wings.serving.api.known_device.known import device_memory, known_gpus
 from archcli.wings.serving.api.offload import OffloadOptions

@@ -12,7 +12,7 @@ from archcli.wings.serving.devices.datasheet import Datasheet, device_named, loa
 from archcli.wings.serving.devices.names import LOCAL, is_file, split_count
 
 if TYPE_CHECKING:
-    from archcli.wings.running.recording.cuda_driver import LocalGpu
+    from archcli.wings.serving.recorded.cuda_driver import LocalGpu
 
 FORGOT_UNIT = re.compile(r"\d{1,6}(\.\d{1,6})?", re.ASCII)
 """An amount below a million without a unit: nobody means bytes."""
@@ -108,7 +108,7 @@ def device_note(device: str) -> str:
 
 def _of_device(count: int, name: str) -> Budget:
     if name.lower() == LOCAL:
-        from archcli.wings.running.recording.cuda_driver import local_gpus  # of this machine alone
+        from archcli.wings.serving.recorded.cuda_driver import local_gpus  # of this machine alone
 
         return _of_machine(count, local_gpus())
     if alone := size_alone(name):
@@ -136,7 +136,7 @@ def _of_machine(count: int, gpus: Sequence[LocalGpu]) -> Budget:
 
 
 def _of_processor(count: int) -> Budget:
-    from archcli.wings.running.recording.machine import available_memory, processor  # of this machine alone
+    from archcli.wings.serving.recorded.machine import available_memory, processor  # of this machine alone
 
     available = available_memory()
     if count > 1:

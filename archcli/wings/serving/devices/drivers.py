@@ -19,8 +19,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from archcli.wings.running.recording.cuda_driver import local_gpus
 from archcli.wings.serving.devices.datasheet import SourcedFigure
+from archcli.wings.serving.recorded.cuda_driver import local_gpus
 
 PROC = Path("/proc")
 MIB, KIB = 2**20, 2**10

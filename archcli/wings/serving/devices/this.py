@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, quote
 from archcli.load.yaml.writer import mapping_to_yaml
-from archcli.wings.running.recording.machine import available_memory
 from archcli.wings.serving.devices.budget import Budget, read_budget
 from archcli.wings.serving.devices.datasheet import FIGURES, Datasheet, devices, load_datasheet
 from archcli.wings.serving.devices.drivers import (
@@ -31,6 +30,7 @@ from archcli.wings.serving.devices.drivers import (
     total_memory,
     within,
 )
+from archcli.wings.serving.recorded.machine import available_memory
 
 LONGEST_S, PATIENT_S = 2, 20
 """Seconds that a driver's program may take: in other questions, and in `archcli devices --this`."""

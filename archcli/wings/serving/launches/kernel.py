@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from archcli.wings.running.recording.classes import flops_per_element
 from archcli.wings.serving.launches.dtypes import COMPLEX, REAL
+from archcli.wings.serving.recorded.classes import flops_per_element
 
 Stage = Literal["forward", "backward", "sums"]
 """`sums` are the additions by which autograd accumulates gradients of a tensor that was used twice."""

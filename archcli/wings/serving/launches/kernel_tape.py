@@ -18,7 +18,6 @@ from archcli.arith import Number
 from archcli.graph import Op, Tensor, tree_map
 from archcli.graph.count_tape import Abstract, CountTape, join, key_of
 from archcli.graph.kept import FP32, INT64, Call, Execution
-from archcli.graph.memory_tape import FilledTape, InPeriods, Placement
 from archcli.modules import Model
 from archcli.modules.spec.request import Request
 from archcli.modules.spec.trace import run_on
@@ -35,6 +34,7 @@ from archcli.wings.serving.launches.log import (
     without_grad,
 )
 from archcli.wings.serving.launches.memory.op_reader import OpReader
+from archcli.wings.serving.launches.memory.tape import FilledTape, InPeriods, Placement
 from archcli.wings.serving.launches.tensor import ShapeTensor
 
 T = TypeVar("T", bound=CountTape)

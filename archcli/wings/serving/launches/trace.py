@@ -12,8 +12,6 @@ from archcli.modules.models.model import inferring
 from archcli.modules.spec.forms import formed
 from archcli.modules.spec.request import Request
 from archcli.modules.spec.trace import run_on
-from archcli.wings.running.recording.classes import class_of
-from archcli.wings.running.recording.operations import OpKey
 from archcli.wings.serving.launches.dtypes import BY_NAME, NAMED, DType
 from archcli.wings.serving.launches.kernel import KernelCost, KernelRun, Stage
 from archcli.wings.serving.launches.kernel_tape import (
@@ -33,6 +31,8 @@ from archcli.wings.serving.launches.log import (
     without_grad,
 )
 from archcli.wings.serving.launches.tensor import ShapeTensor
+from archcli.wings.serving.recorded.classes import class_of
+from archcli.wings.serving.recorded.operations import OpKey
 
 
 def run_backward(

@@ -12,12 +12,12 @@ from archcli.arith import Number, prod, to_bytes
 from archcli.errors import ArchError
 from archcli.graph import Tensor, tree_map
 from archcli.graph.kept import INT64, Backend, Execution
-from archcli.graph.memory_tape import storage_of
 from archcli.measure.passes import Pass, shape_pass
 from archcli.modules import Model
 from archcli.modules.models.model import inferring
 from archcli.modules.spec.request import InputSpec, Request
 from archcli.units import gib
+from archcli.wings.serving.launches.memory.tape import storage_of
 from archcli.wings.serving.memory.traced import (
     MemoryMoment,
     TracedPass,

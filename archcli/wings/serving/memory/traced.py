@@ -12,14 +12,14 @@ from archcli.errors import ArchError
 from archcli.graph import Row, Tensor, tree_map
 from archcli.graph.count_tape import Abstract
 from archcli.graph.kept import INT64, Execution
-from archcli.graph.memory_tape import FilledTape, MemoryTape, Placement
-from archcli.graph.storage import Ledger, Recomputed
 from archcli.modules import Model
 from archcli.modules.models.model import inferring
 from archcli.modules.spec.forms import formed
 from archcli.modules.spec.request import InputSpec, Request
 from archcli.modules.spec.trace import run_on, trace
 from archcli.wings.serving.launches.memory.op_reader import OpReader
+from archcli.wings.serving.launches.memory.storage import Ledger, Recomputed
+from archcli.wings.serving.launches.memory.tape import FilledTape, MemoryTape, Placement
 
 if TYPE_CHECKING:
     from archcli.wings.media.modules.models.tower import Tower

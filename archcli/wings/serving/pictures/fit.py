@@ -7,11 +7,11 @@ from math import ceil, floor, log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from archcli.render.picture.elements import element, paragraph, sheet, text, titled
+from archcli.render.picture.files import save_drawing
+from archcli.render.picture.labels import text_width
 from archcli.render.plain import heading
 from archcli.render.values import short
-from archcli.wings.drawing.picture.elements import element, paragraph, sheet, text, titled
-from archcli.wings.drawing.picture.files import save_drawing
-from archcli.wings.drawing.picture.labels import text_width
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report

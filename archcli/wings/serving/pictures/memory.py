@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from archcli.render.picture.elements import element, ink_on, paragraph, sheet, text, titled
+from archcli.render.picture.files import save_drawing
+from archcli.render.picture.labels import text_width
 from archcli.render.plain import heading
 from archcli.render.values import short
-from archcli.wings.drawing.picture.elements import element, ink_on, paragraph, sheet, text, titled
-from archcli.wings.drawing.picture.files import save_drawing
-from archcli.wings.drawing.picture.labels import text_width
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archcli.modules.models.layers import folded_path
+from archcli.render.picture.elements import element, paragraph, sheet, text, titled
+from archcli.render.picture.files import save_drawing
+from archcli.render.picture.labels import Box, Canvas, text_width
 from archcli.render.plain import heading
 from archcli.render.values import short
-from archcli.wings.drawing.picture.elements import element, paragraph, sheet, text, titled
-from archcli.wings.drawing.picture.files import save_drawing
-from archcli.wings.drawing.picture.labels import Box, Canvas, text_width
-from archcli.wings.running.pictures.roofline import BELOW, HEIGHT, LogScale, roofline, ticks
+from archcli.wings.serving.pictures.roofline import BELOW, HEIGHT, LogScale, roofline, ticks
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report

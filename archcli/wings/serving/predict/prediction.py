@@ -14,7 +14,6 @@ from math import fsum
 from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.modules import Model
-from archcli.wings.running.recording.classes import TimeClass
 from archcli.wings.serving.memory.offload import Offload
 from archcli.wings.serving.memory.pipeline import Stage
 from archcli.wings.serving.memory.plan import ONE_DEVICE, Plan
@@ -26,6 +25,7 @@ from archcli.wings.serving.predict.rank.planned import PlannedPass, asked_pass, 
 from archcli.wings.serving.predict.rank.rank_times import RankTimes, StageStep, TimingDevice, stage_step
 from archcli.wings.serving.predict.rank.rows import HOST, PredictedRow, bus_row, rows_of_stage, waits
 from archcli.wings.serving.predict.times import Seconds
+from archcli.wings.serving.recorded.classes import TimeClass
 
 if TYPE_CHECKING:  # of models with towers alone
     from archcli.wings.serving.predict.rank.tower_times import TowerTime

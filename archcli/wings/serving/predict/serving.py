@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 from archcli.arith import Number
 from archcli.graph import OpClass, Row, StateKind
 from archcli.modules import Model
-from archcli.wings.running.recording.classes import TimeClass
 from archcli.wings.serving.memory.engine import EngineName
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.memory.settings import FP8, MemorySettings
@@ -34,6 +33,7 @@ from archcli.wings.serving.predict.rank.kernels import CacheReads, CacheUse
 from archcli.wings.serving.predict.rank.rank_times import TimingDevice
 from archcli.wings.serving.predict.rank.rows import PredictedRow
 from archcli.wings.serving.predict.times import PRODUCTS, Seconds
+from archcli.wings.serving.recorded.classes import TimeClass
 
 
 class Engine(NamedTuple):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from archcli.wings.running.recording.classes import TimeClass, is_product
 from archcli.wings.serving.launches.kernel import KernelCost
 from archcli.wings.serving.predict.constants import (
     WIDTHS,
@@ -19,6 +18,7 @@ from archcli.wings.serving.predict.constants import (
     Rates,
     Terms,
 )
+from archcli.wings.serving.recorded.classes import TimeClass, is_product
 
 if TYPE_CHECKING:
     from archcli.wings.serving.predict.engine_kernels.clock import EngineClock, Measured
@@ -215,7 +215,7 @@ class KernelClock(NamedTuple):
     engine: EngineClock | None = None
 
     def time(self, kernel: KernelCost, op_class: str) -> KernelTime:
-        """Seconds of one run of a kernel of a class of `archcli.wings.running.recording.classes`.
+        """Seconds of one run of a kernel of a class of `archcli.wings.serving.recorded.classes`.
 
         Raises ArchError where the device states no peak of a product's dtype.
         """

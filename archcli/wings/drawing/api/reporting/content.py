@@ -13,11 +13,11 @@ from archcli.wings.drawing.api.reporting.speeds import speeds
 from archcli.wings.drawing.api.reporting.standing import findings, strips
 from archcli.wings.drawing.api.reporting.subjects import ReportedModel
 from archcli.wings.drawing.api.reporting.whole import parts_of
+from archcli.wings.drawing.load import page_file
 from archcli.wings.drawing.picture.architecture.page.sheet import redrawn
 from archcli.wings.drawing.picture.architecture.redraw import Redrawn
 from archcli.wings.drawing.report.page import model_code, page
-from archcli.wings.running.load.saved import page_file
-from archcli.wings.running.recording.classes import label_of
+from archcli.wings.serving.recorded.classes import label_of
 from archcli.wings.shapes.symbolic import required
 from archcli.wings.shapes.symbolic.closed.addresses import CACHE_DTYPES, Address
 from archcli.wings.shapes.symbolic.closed.calculator import Calculator, calculator, scripts
@@ -154,7 +154,7 @@ def _measured(options: ReportOptions) -> list[dict[str, Any]]:
     """Shares of the time of a profile by class, the largest first."""
     if options.profile is None:
         return []
-    from archcli.api.asking.saved_profile import read_profile
+    from archcli.wings.serving.api.saved_profile import read_profile
 
     classes = read_profile(Path(options.profile))["totals"]["by_class"]
     shares = [{"name": label_of(name), "share": of["time_share"]} for name, of in classes.items()]

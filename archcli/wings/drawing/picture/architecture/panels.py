@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from archcli.graph.anatomy import DrawnNode, DrawnPart, Kind
+from archcli.render.picture.labels import wrapped
 from archcli.wings.drawing.picture.architecture.glyphs.base import (
     BADGE,
     Frame,
@@ -33,7 +34,6 @@ from archcli.wings.drawing.picture.architecture.style import (
     text,
     width_of,
 )
-from archcli.wings.drawing.picture.labels import wrapped
 
 MARGIN = 12.0
 HEADING, PLAIN_HEADING = 34.0, 28.0

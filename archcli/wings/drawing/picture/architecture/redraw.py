@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
 from archcli.graph.anatomy import Figure, NumberedLine
+from archcli.render.picture.elements import element, escaped
 from archcli.wings.drawing.picture.architecture.shapes import Many, SvgShape, attributes_of
 from archcli.wings.drawing.picture.architecture.traced import (
     MARK,
@@ -21,7 +22,6 @@ from archcli.wings.drawing.picture.architecture.traced import (
     template,
     traced,
 )
-from archcli.wings.drawing.picture.elements import element, escaped
 
 NUMBERED = "data-n"
 

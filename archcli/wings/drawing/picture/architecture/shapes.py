@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from archcli.graph.anatomy import Figure
-from archcli.wings.drawing.picture.elements import element, escaped
+from archcli.render.picture.elements import element, escaped
 
 
 @dataclass(frozen=True)

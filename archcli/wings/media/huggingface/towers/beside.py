@@ -15,12 +15,12 @@ from archcli.load import huggingface as hf
 from archcli.load.huggingface import Config, Mapped
 from archcli.load.huggingface.family import NOWHERE, TowerRow
 from archcli.load.huggingface.registry import family_of
+from archcli.load.huggingface.wrappers.table import FLAT, WRAPPERS
+from archcli.load.huggingface.wrappers.text import HOLDING
 from archcli.load.loaded import MediaNote
 from archcli.load.spec.build import built_part
 from archcli.modules import Tower
 from archcli.wings.media.huggingface.towers.source import TowerSource, unread
-from archcli.wings.media.huggingface.wrappers.table import FLAT, WRAPPERS
-from archcli.wings.media.huggingface.wrappers.text import HOLDING
 
 HELD = {held: kind for kind, (_, held, _) in HOLDING.items()}
 """Model types of parts that hold a family's towers, and the family."""

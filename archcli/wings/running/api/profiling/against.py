@@ -13,7 +13,7 @@ from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.spec.request import Request
 from archcli.wings.running.api.profiling.rank import RankLaunch
-from archcli.wings.running.recording.classes import COMMUNICATION
+from archcli.wings.serving.recorded.classes import COMMUNICATION
 
 if TYPE_CHECKING:
     from archcli.wings.serving.api.known_device.profiles import CalibratedClock
@@ -83,10 +83,10 @@ class PassPrediction(NamedTuple):
 def _machine(device: str) -> tuple[str, Backend]:
     """The name of a device of this machine, and whose kernels run on it."""
     if device == "cpu":
-        from archcli.wings.running.recording.machine import processor
+        from archcli.wings.serving.recorded.machine import processor
 
         return processor() or "CPU", "cpu"
-    from archcli.wings.running.recording.cuda_driver import local_gpus
+    from archcli.wings.serving.recorded.cuda_driver import local_gpus
 
     # `cuda` without a number is device 0
     number, gpus = int(device.partition(":")[2] or 0), local_gpus()

@@ -26,8 +26,8 @@ from archcli.wings.running.profile.extrapolate.plan import MemoryLimits, SmallSt
 from archcli.wings.running.profile.extrapolate.recording import extrapolated
 from archcli.wings.running.profile.reports.by_kind import by_kind
 from archcli.wings.running.profile.reports.one import profile_of
-from archcli.wings.running.recording.machine import Ceilings
 from archcli.wings.running.recording.recording import Recording
+from archcli.wings.serving.recorded.machine import Ceilings
 
 MOST_PAIRS = 50
 """Pairs of passes of a stack, where time allows: errors of a slope are multiplied by the number of layers."""

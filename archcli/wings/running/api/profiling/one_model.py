@@ -25,11 +25,11 @@ from archcli.wings.running.api.profiling.settings import (
     machine_ceilings,
     needed_memory,
 )
-from archcli.wings.running.profile.extrapolate.kinds import cut, depth
 from archcli.wings.running.profile.reports.one import profile_of
-from archcli.wings.running.recording.machine import Ceilings
 from archcli.wings.running.recording.recording import Recording
 from archcli.wings.serving.memory.timed_run import require_memory
+from archcli.wings.serving.predict.calibrate.cut import cut, depth
+from archcli.wings.serving.recorded.machine import Ceilings
 
 
 def cut_to(subject: Subject, layers: int | None, *, per_kind: bool) -> Subject:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from archcli.errors import ArchError
 from archcli.render.write import tell
 from archcli.wings.running.api.profiling.program_options import ProgramOptions
-from archcli.wings.running.recording.machine import Ceilings
 from archcli.wings.running.recording.program import ProgramRecording, Watching
+from archcli.wings.serving.recorded.machine import Ceilings
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report

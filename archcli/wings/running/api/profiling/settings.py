@@ -14,12 +14,12 @@ from archcli.modules.spec.request import Request
 from archcli.render.screen import Tick
 from archcli.render.write import remember
 from archcli.wings.running.api.profiling.rank import RankLaunch
-from archcli.wings.running.load.ceilings import SEPARATOR, CeilingsKey, ceilings_file, kept_ceilings
 from archcli.wings.running.profile.quality import is_disturbed
 from archcli.wings.running.recording.disturbance import ProcessorTimes, disturbance, processor_times
-from archcli.wings.running.recording.machine import Ceilings, available_memory, cache_size, processor
 from archcli.wings.running.recording.recording import Recording
+from archcli.wings.serving.devices.ceilings import SEPARATOR, CeilingsKey, ceilings_file, kept_ceilings
 from archcli.wings.serving.memory.timed_run import compiled_memory, require_memory, run_memory
+from archcli.wings.serving.recorded.machine import Ceilings, available_memory, cache_size, processor
 
 if TYPE_CHECKING:
     from archcli.wings.running.runtime.profile.work import BuildSettings

@@ -12,7 +12,7 @@ from archcli.load.spec.written import to_mapping
 from archcli.measure.survey.compare.differences import ModelSettings, differences
 from archcli.modules.spec.arguments import AttentionKernel
 from archcli.wings.running.api.profiling.settings import RunDtype, RunSettings
-from archcli.wings.running.profile.schema.documents import Setting
+from archcli.wings.serving.recorded.schema.documents import Setting
 
 OPENING, CLOSING, QUOTES = "[{(", ")}]", "'\""
 SWITCH = {"true": True, "false": False}

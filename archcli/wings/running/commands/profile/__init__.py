@@ -9,17 +9,17 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from archcli.api.asking.module_options import ModuleOptions
 from archcli.api.asking.options import Dp, Tp
 from archcli.api.asking.question import Option, count_option
 from archcli.api.asking.subject import INTERRUPTED, subject
+from archcli.api.modules import of_any
 from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.errors import ArchError, Problem
 from archcli.measure.report import Report
 from archcli.modules.spec.values import Interval
 from archcli.render import chosen_format, show
 from archcli.render.write import STDOUT, check_writable, descriptor, write, write_data
-from archcli.wings.running.api.module_options import ModuleOptions
-from archcli.wings.running.api.modules import of_any
 from archcli.wings.running.api.profile import ProfileOptions, check_against, measured
 from archcli.wings.running.commands.profile.launch import launch_of
 from archcli.wings.running.commands.profile.processes import in_processes, keep_large_blocks
@@ -125,7 +125,7 @@ def _check_files(options: Mapping[str, Any]) -> None:
             "--vs compares: there is no picture and no trace of it", "leave --plot and --trace out, or --vs"
         )
     if plot is not None:
-        from archcli.wings.drawing.picture import check_picture
+        from archcli.render.picture.files import check_picture
 
         check_picture(plot)
     if trace is not None and descriptor(trace) is None and not trace.name.endswith((".json", ".json.gz")):
@@ -151,7 +151,7 @@ def _write_files(report: Report, recording: Recording | None, plot: Path | None,
     """Write the files that were asked for; a trace is of one recording."""
     if plot is not None:
         from archcli.render.data import document
-        from archcli.wings.drawing.picture import save
+        from archcli.wings.running.pictures.profile.files import save
 
         save(document(report), plot)
     if trace is not None and recording is not None:

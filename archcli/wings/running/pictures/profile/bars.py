@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 from typing import Any
 
-from archcli.wings.drawing.picture.elements import colour, element, ink_on, text, titled
-from archcli.wings.drawing.picture.labels import text_width
-from archcli.wings.running.recording.classes import FRAMEWORK, UNATTRIBUTED, label_of
+from archcli.render.picture.elements import colour, element, ink_on, text, titled
+from archcli.render.picture.labels import text_width
+from archcli.wings.serving.recorded.classes import FRAMEWORK, UNATTRIBUTED, label_of
 
 NAME, HEIGHT, STEP = 18, 34, 64
 """Pixels from the top of a bar's name to its bar, of the bar, and to the next name."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from archcli.wings.drawing.picture.elements import LINE, drawing, sheet, text
-from archcli.wings.drawing.picture.labels import wrapped
+from archcli.render.picture.elements import LINE, drawing, sheet, text
+from archcli.render.picture.labels import wrapped
 
 WIDTH, GAP = 912, 28
 Figure = Callable[[float, float], tuple[list[str], float]]

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from archcli.wings.drawing.picture.elements import LINE, text
-from archcli.wings.drawing.picture.labels import wrapped
-from archcli.wings.running.pictures import roofline
+from archcli.render.picture.elements import LINE, text
+from archcli.render.picture.labels import wrapped
 from archcli.wings.running.pictures.profile import bars
 from archcli.wings.running.pictures.profile.drawing import GAP, FigureTable, Picture
-from archcli.wings.running.recording.classes import label_of
+from archcli.wings.serving.pictures import roofline
+from archcli.wings.serving.recorded.classes import label_of
 
 TITLE = "Roofline: how fast each operator computes; the area of a mark is its share of the time"
 HEADS = ("FLOPs", "bytes", "time", "ms")

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from archcli.wings.drawing.picture.elements import LINE, colour, element, text, titled
-from archcli.wings.drawing.picture.labels import text_width
+from archcli.render.picture.elements import LINE, colour, element, text, titled
+from archcli.render.picture.labels import text_width
 from archcli.wings.running.pictures.profile.bars import NAME, STEP, bar, legend, legend_height
 from archcli.wings.running.pictures.profile.drawing import GAP, FigureTable, Picture
-from archcli.wings.running.recording.classes import FRAMEWORK, UNATTRIBUTED, label_of
+from archcli.wings.serving.recorded.classes import FRAMEWORK, UNATTRIBUTED, label_of
 
 MOST_MODULES, MOST_ROWS = 20, 40
 """Modules in the drawing, and rows of the page's tables; the slowest first."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from archcli.wings.drawing.picture.elements import STYLE as DRAWING_STYLE
-from archcli.wings.drawing.picture.elements import escaped
+from archcli.render.picture.elements import STYLE as DRAWING_STYLE
+from archcli.render.picture.elements import escaped
 from archcli.wings.running.pictures.profile.drawing import FigureTable, Picture, figure
 
 WIDE, NARROW = 736, 340

@@ -17,7 +17,7 @@ from archcli.measure.passes import Pass, forward_pass
 from archcli.modules import Model
 from archcli.units import gib
 from archcli.wings.running.profile.charges import is_expert_product
-from archcli.wings.running.profile.extrapolate.kinds import (
+from archcli.wings.serving.predict.calibrate.cut import (
     LayerKind,
     kinds_of,
     may_be_empty,

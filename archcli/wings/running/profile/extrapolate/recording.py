@@ -15,8 +15,8 @@ from typing import Any
 
 from archcli.wings.running.profile.extrapolate.plan import StackPair, StackPlan
 from archcli.wings.running.recording.disturbance import worst
-from archcli.wings.running.recording.operations import OpTime
 from archcli.wings.running.recording.recording import GpuPasses, Recording
+from archcli.wings.serving.recorded.operations import OpTime
 
 Recordings = Mapping[str, Recording]
 """Recordings by the name of the stack."""

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from archcli.graph import OpClass
 from archcli.wings.running.profile.program.shares import calls_per_step
-from archcli.wings.running.recording.classes import FUSED, RANDOM, is_product
 from archcli.wings.running.recording.program import LOADER, OPTIMIZER, PlacedTime, ProgramRecording
+from archcli.wings.serving.recorded.classes import FUSED, RANDOM, is_product
 
 MUCH_WAITING, MUCH_BETWEEN, MUCH_OPTIMIZER, MUCH_OUTSIDE = 0.05, 0.25, 0.10, 0.10
 MUCH_CASTING, MUCH_MOVING, MUCH_ELEMENTWISE, MUCH_RANDOM, MUCH_SCORES = 0.05, 0.15, 0.30, 0.10, 0.05

@@ -31,8 +31,6 @@ from archcli.wings.running.profile.quality import (
     overhead_ratio,
 )
 from archcli.wings.running.profile.reports.sections import time_in_words
-from archcli.wings.running.recording.classes import FRAMEWORK
-from archcli.wings.running.recording.machine import Ceilings
 from archcli.wings.running.recording.program import (
     LOADER,
     OPTIMIZER,
@@ -42,10 +40,12 @@ from archcli.wings.running.recording.program import (
     ProgramRecording,
     class_label,
 )
+from archcli.wings.serving.recorded.classes import FRAMEWORK
+from archcli.wings.serving.recorded.machine import Ceilings
 
 if TYPE_CHECKING:
-    from archcli.wings.running.profile.schema.own import ProgramFinding, ProgramRow, StepFigures
-    from archcli.wings.running.profile.schema.records import DisturbanceFigures
+    from archcli.wings.serving.recorded.schema.own import ProgramFinding, ProgramRow, StepFigures
+    from archcli.wings.serving.recorded.schema.records import DisturbanceFigures
 
 CONVENTION = (
     "Shares are of the traced steps' wall time and add up to 100% with what lies between kernels. A kernel "

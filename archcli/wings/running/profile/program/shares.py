@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from archcli.wings.running.recording.classes import FRAMEWORK
 from archcli.wings.running.recording.program import (
     LOADER,
     OUTSIDE,
@@ -19,6 +18,7 @@ from archcli.wings.running.recording.program import (
     PlacedTime,
     ProgramRecording,
 )
+from archcli.wings.serving.recorded.classes import FRAMEWORK
 
 NO_KERNEL = "(between kernels)"
 """The path of time that no kernel took: Python, the dispatcher, launches, waiting for a device."""

@@ -13,7 +13,7 @@ from archcli.wings.running.profile.extrapolate.recording import LayerTimes, laye
 from archcli.wings.running.recording.recording import Recording
 
 if TYPE_CHECKING:
-    from archcli.wings.running.profile.schema.records import EndsFigures, Estimates, LayerKindFigures, Memory
+    from archcli.wings.serving.recorded.schema.records import EndsFigures, Estimates, LayerKindFigures, Memory
 
 COLUMNS = (
     Column("kind", "like"),

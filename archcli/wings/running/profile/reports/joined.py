@@ -27,10 +27,10 @@ from archcli.wings.running.profile.reports.one import (
     usual_inputs,
 )
 from archcli.wings.running.profile.reports.sections import where_the_time_goes
-from archcli.wings.running.recording.operations import CollectiveTime
+from archcli.wings.serving.recorded.operations import CollectiveTime
 
 if TYPE_CHECKING:
-    from archcli.wings.running.profile.schema.records import CollectiveFigures, RanksFigures
+    from archcli.wings.serving.recorded.schema.records import CollectiveFigures, RanksFigures
 
 Figures = Mapping[str, Any]
 Join = Callable[[Sequence[Figures]], dict[str, Any]]

@@ -27,7 +27,8 @@ from archcli.wings.running.profile.reports.sections import (
     machine_figures,
     where_the_time_goes,
 )
-from archcli.wings.running.recording.classes import (
+from archcli.wings.running.recording.recording import Recording
+from archcli.wings.serving.recorded.classes import (
     COMMUNICATION,
     FRAMEWORK,
     FUSED,
@@ -35,13 +36,12 @@ from archcli.wings.running.recording.classes import (
     UNATTRIBUTED,
     label_of,
 )
-from archcli.wings.running.recording.machine import Ceilings
-from archcli.wings.running.recording.recording import Recording
+from archcli.wings.serving.recorded.machine import Ceilings
 
 if TYPE_CHECKING:
-    from archcli.wings.running.profile.schema.documents import PassFigures
-    from archcli.wings.running.profile.schema.parts import PartFigures, PartTotals
-    from archcli.wings.running.profile.schema.records import DisturbanceFigures, Figures, Operator
+    from archcli.wings.serving.recorded.schema.documents import PassFigures
+    from archcli.wings.serving.recorded.schema.parts import PartFigures, PartTotals
+    from archcli.wings.serving.recorded.schema.records import DisturbanceFigures, Figures, Operator
 
 COLUMNS = (
     Column("flop_share", "FLOP share", "share"),

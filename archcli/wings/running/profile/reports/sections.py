@@ -10,14 +10,15 @@ from archcli.measure.passes import Pass
 from archcli.measure.report import Fact
 from archcli.modules.models.layers import folded_path
 from archcli.units import three_figures
-from archcli.wings.running.profile.charges import is_expert_product, members, operator_name
-from archcli.wings.running.recording.classes import FUSED_KERNELS, label_of
+from archcli.wings.running.profile.charges import is_expert_product
 from archcli.wings.running.recording.kernels import CompiledModel
-from archcli.wings.running.recording.operations import JOIN
 from archcli.wings.running.recording.recording import Recording
+from archcli.wings.serving.recorded.classes import FUSED_KERNELS, label_of
+from archcli.wings.serving.recorded.operations import JOIN
+from archcli.wings.serving.recorded.operators import members, operator_name
 
 if TYPE_CHECKING:
-    from archcli.wings.running.profile.schema.records import CompiledCode, Device
+    from archcli.wings.serving.recorded.schema.records import CompiledCode, Device
 
 
 class Section(NamedTuple):

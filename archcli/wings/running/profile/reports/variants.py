@@ -24,13 +24,13 @@ from archcli.wings.running.profile.reports.sections import (
     device_section,
     group_members,
 )
-from archcli.wings.running.recording.classes import FRAMEWORK, UNATTRIBUTED
 from archcli.wings.running.recording.kernels import CompiledModel
-from archcli.wings.running.recording.operations import ClassKey, OpTime
 from archcli.wings.running.recording.recording import Recording, Timing
+from archcli.wings.serving.recorded.classes import FRAMEWORK, UNATTRIBUTED
+from archcli.wings.serving.recorded.operations import ClassKey, OpTime
 
 if TYPE_CHECKING:
-    from archcli.wings.running.profile.schema.documents import (
+    from archcli.wings.serving.recorded.schema.documents import (
         ComparedClass,
         ComparedFigures,
         ComparedOperator,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         Setting,
         VariantSummary,
     )
-    from archcli.wings.running.profile.schema.records import DisturbanceFigures
+    from archcli.wings.serving.recorded.schema.records import DisturbanceFigures
 
 
 @dataclass(frozen=True, slots=True)

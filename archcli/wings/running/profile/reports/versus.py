@@ -28,10 +28,10 @@ from archcli.wings.running.profile.reports.variants import (
     compared_operators,
     summary_of,
 )
-from archcli.wings.running.recording.classes import FUSED, label_of
+from archcli.wings.serving.recorded.classes import FUSED, label_of
 
 if TYPE_CHECKING:
-    from archcli.wings.running.profile.schema.documents import ReportedVariant
+    from archcli.wings.serving.recorded.schema.documents import ReportedVariant
 
 SURE = 4
 """The fewest rounds of which quartiles say something."""

@@ -15,10 +15,10 @@ from archcli.modules import Model, Module
 from archcli.modules.adapters.lora import unadapted
 from archcli.modules.spec.request import InputSpec, Phase, Request
 from archcli.units import gib
-from archcli.wings.running.recording.machine import available_memory
 from archcli.wings.running.runtime.dtypes import default_dtype
 from archcli.wings.running.runtime.model.leaves import AdapterHolder, Assignment, StackedLinear, leaf_of
 from archcli.wings.running.runtime.model.node import EAGER, FUSED, ModuleNode, NodeTape
+from archcli.wings.serving.recorded.machine import available_memory
 
 
 class MismatchError(ArchError):

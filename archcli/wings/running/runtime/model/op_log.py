@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 from archcli.graph import Op
-from archcli.wings.running.recording.operations import OpInstance, Phase
 from archcli.wings.running.runtime.model.leaves import Assignment
 from archcli.wings.running.runtime.model.node import ModuleNode, OpHook
+from archcli.wings.serving.recorded.operations import OpInstance, Phase
 
 
 def set_op_hooks(model: nn.Module, hook_of: Callable[[str], OpHook]) -> None:

@@ -17,9 +17,9 @@ from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
 from archcli.graph import OpClass
 from archcli.ops.dense import transform_flops
-from archcli.wings.running.recording.classes import flops_per_element
 from archcli.wings.running.runtime.own.missing_formulas import OURS, stored_product
 from archcli.wings.running.runtime.verify.contractions import FORMULAS, JOINS
+from archcli.wings.serving.recorded.classes import flops_per_element
 
 aten = torch.ops.aten
 

@@ -20,11 +20,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from archcli.arith import Shape
-from archcli.wings.running.recording.operations import Phase
 from archcli.wings.running.runtime.memory.storages import is_of_wrappers, tensors_in
 from archcli.wings.running.runtime.model.op_log import AutogradLog
 from archcli.wings.running.runtime.own.formulas import ATTENTION, OpCost, cost_of, packet_of
 from archcli.wings.running.runtime.own.values import KnownValues
+from archcli.wings.serving.recorded.operations import Phase
 
 SIZES_ALONE = {
     "size",

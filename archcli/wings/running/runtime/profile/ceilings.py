@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from archcli.wings.running.recording.machine import Ceilings
 from archcli.wings.running.runtime.profile.clock import Clock, clock_of, run_pass
+from archcli.wings.serving.recorded.machine import Ceilings
 
 MIB = 1 << 20
 LEAST_TRIES, BUDGET_S = 3, 0.25

@@ -23,10 +23,10 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from archcli.ops.dense import transform_flops
-from archcli.wings.running.recording.classes import flops_per_element, is_fused
-from archcli.wings.running.recording.operations import OpInstance, OpKey, Phase
 from archcli.wings.running.recording.walk import operation
 from archcli.wings.running.runtime.model.op_log import OpLog, op_log
+from archcli.wings.serving.recorded.classes import flops_per_element, is_fused
+from archcli.wings.serving.recorded.operations import OpInstance, OpKey, Phase
 
 OVERWRITES = {"bernoulli", "copy", "fill", "normal", "uniform", "zero"}
 """Operations in place that do not read what they write over."""

@@ -21,10 +21,8 @@ import torch
 
 from archcli.errors import ArchError
 from archcli.wings.running.recording.chrome_trace import chrome_trace
-from archcli.wings.running.recording.classes import FRAMEWORK
 from archcli.wings.running.recording.events import events_of
 from archcli.wings.running.recording.kernels import CompiledModel, join_kernels
-from archcli.wings.running.recording.operations import OpInstance, OpKey
 from archcli.wings.running.recording.recording import Recording
 from archcli.wings.running.recording.walk import IDLE, walk_compiled, with_groups
 from archcli.wings.running.runtime.model.op_log import set_op_hooks
@@ -34,6 +32,8 @@ from archcli.wings.running.runtime.profile.provenance import annotated, provenan
 from archcli.wings.running.runtime.profile.record import PREFIX, Pair, Tick, Traced, recording_of, warm_up
 from archcli.wings.running.runtime.profile.variants import TimedVariant, record_variants
 from archcli.wings.running.runtime.profile.work import Work
+from archcli.wings.serving.recorded.classes import FRAMEWORK
+from archcli.wings.serving.recorded.operations import OpInstance, OpKey
 
 # those for which torch/_inductor/codegen/cpp.py writes a profiler's range into a kernel
 PLATFORMS = ("linux", "win32")

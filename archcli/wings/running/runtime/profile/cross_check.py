@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 from archcli.graph import Op
 from archcli.wings.running.recording.events import events_of
-from archcli.wings.running.recording.operations import CallTime
 from archcli.wings.running.recording.recording import Recording
 from archcli.wings.running.runtime.model.leaves import Assignment
 from archcli.wings.running.runtime.model.node import OpHook
@@ -27,6 +26,7 @@ from archcli.wings.running.runtime.profile.machine import without_garbage_collec
 from archcli.wings.running.runtime.profile.record import PAIRS, PREFIX, Pair, Tick, labelled, rounds
 from archcli.wings.running.runtime.profile.variants import timed_variant
 from archcli.wings.running.runtime.profile.work import Work
+from archcli.wings.serving.recorded.operations import CallTime
 
 
 class RowClock:

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from archcli.wings.running.recording.machine import processor
+from archcli.wings.serving.recorded.machine import processor
 
 PRODUCTS = {"highest": "in fp32", "high": "in TF32", "medium": "in TF32"}
 """What a GPU multiplies fp32 matrices in, by torch's name for how exact that is."""

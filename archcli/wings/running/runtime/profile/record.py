@@ -21,19 +21,9 @@ from torch import nn
 
 from archcli.graph import Op
 from archcli.wings.running.recording.chrome_trace import chrome_trace
-from archcli.wings.running.recording.classes import (
-    COMMUNICATION,
-    FRAMEWORK,
-    FUSED,
-    RANDOM,
-    class_of,
-    communicates,
-)
 from archcli.wings.running.recording.device import DeviceActivity, account, median_activity
 from archcli.wings.running.recording.disturbance import disturbance
 from archcli.wings.running.recording.events import Event, events_of
-from archcli.wings.running.recording.machine import usable_processors
-from archcli.wings.running.recording.operations import CallTime, ExecutedOp, OpKey, OpTime
 from archcli.wings.running.recording.recording import GpuPasses, Recording
 from archcli.wings.running.recording.walk import walk
 from archcli.wings.running.runtime.model.leaves import Assignment
@@ -48,6 +38,16 @@ from archcli.wings.running.runtime.profile.machine import (
     without_garbage_collection,
 )
 from archcli.wings.running.runtime.profile.work import Work
+from archcli.wings.serving.recorded.classes import (
+    COMMUNICATION,
+    FRAMEWORK,
+    FUSED,
+    RANDOM,
+    class_of,
+    communicates,
+)
+from archcli.wings.serving.recorded.machine import usable_processors
+from archcli.wings.serving.recorded.operations import CallTime, ExecutedOp, OpKey, OpTime
 
 PREFIX = "archcli:"
 """The start of a label, by which the walk through a trace tells it from torch's own ranges."""

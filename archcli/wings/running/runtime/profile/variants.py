@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from archcli.wings.running.recording.operations import ClassKey, OpKey
 from archcli.wings.running.recording.recording import Recording, Timing
 from archcli.wings.running.runtime.profile.census import take_census
 from archcli.wings.running.runtime.profile.clock import Run, clock_of, run_pass
@@ -31,6 +30,7 @@ from archcli.wings.running.runtime.profile.record import (
     with_states,
 )
 from archcli.wings.running.runtime.profile.work import Work
+from archcli.wings.serving.recorded.operations import ClassKey, OpKey
 
 
 class TimedVariant(NamedTuple):

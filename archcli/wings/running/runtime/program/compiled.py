@@ -18,15 +18,15 @@ from torch import fx
 from torch.fx.node import map_arg
 
 from archcli.graph import OpClass
-from archcli.wings.running.recording.classes import FUSED, FUSED_KERNELS, class_by_name, is_fused, is_product
 from archcli.wings.running.recording.events import Event
 from archcli.wings.running.recording.kernels import CompiledGraph, Kernel, Launch
-from archcli.wings.running.recording.operations import OpKey
 from archcli.wings.running.recording.program import OUTSIDE, PREFIX, CountedStep
 from archcli.wings.running.recording.walk import calls, operation, with_groups
 from archcli.wings.running.runtime.profile.provenance import Provenance, noting
 from archcli.wings.running.runtime.program.counting import cost_as_executed, product_dtype
 from archcli.wings.running.runtime.program.modules import WRAPPERS
+from archcli.wings.serving.recorded.classes import FUSED, FUSED_KERNELS, class_by_name, is_fused, is_product
+from archcli.wings.serving.recorded.operations import OpKey
 
 STACK, FORWARD_STACK = "nn_module_stack", "fwd_nn_module_stack"
 INDEX = re.compile(r"\._modules\[['\"]?(\w+)['\"]?\]|\[['\"]?(\w+)['\"]?\]")

@@ -12,13 +12,13 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode, _pop_mode, 
 from torch.utils._pytree import tree_leaves
 
 from archcli.graph import OpClass
-from archcli.wings.running.recording.classes import class_by_name
 from archcli.wings.running.recording.program import OUTSIDE, CountedStep
 from archcli.wings.running.recording.walk import operation
 from archcli.wings.running.runtime.dtypes import dtype_name
 from archcli.wings.running.runtime.own.formulas import OpCost, cost_of
 from archcli.wings.running.runtime.profile.census import Counting, is_view
 from archcli.wings.running.runtime.program.modules import ModuleNames, ModuleRanges
+from archcli.wings.serving.recorded.classes import class_by_name
 
 BATCHED = 2
 """Axes of the tokens of a batch."""

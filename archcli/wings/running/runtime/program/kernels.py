@@ -14,9 +14,7 @@ from itertools import pairwise
 
 import torch
 
-from archcli.wings.running.recording.classes import class_by_name
 from archcli.wings.running.recording.events import Event
-from archcli.wings.running.recording.operations import CallTime, OpKey
 from archcli.wings.running.recording.program import (
     LOADER,
     OPTIMIZER,
@@ -29,6 +27,8 @@ from archcli.wings.running.recording.program import (
 from archcli.wings.running.recording.walk import ENGINE, operation, walk
 from archcli.wings.running.runtime.program.compiled import CompiledProgram
 from archcli.wings.running.runtime.program.modules import ModuleNames
+from archcli.wings.serving.recorded.classes import class_by_name
+from archcli.wings.serving.recorded.operations import CallTime, OpKey
 
 OPTIMIZER_RANGES = ("Optimizer.step#", "Optimizer.zero_grad#")
 LOADER_RANGES = "enumerate(DataLoader)#"

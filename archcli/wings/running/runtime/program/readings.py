@@ -13,7 +13,6 @@ from torch.autograd import profiler
 from archcli.wings.running.recording.device import DeviceActivity, account
 from archcli.wings.running.recording.disturbance import processor_times
 from archcli.wings.running.recording.events import TIMED, Event, events_of
-from archcli.wings.running.recording.operations import CallTime, OpKey
 from archcli.wings.running.recording.program import CountedStep
 from archcli.wings.running.runtime.profile.clock import Run
 from archcli.wings.running.runtime.profile.machine import quiet_tracer
@@ -21,6 +20,7 @@ from archcli.wings.running.runtime.program.compiled import CompiledProgram
 from archcli.wings.running.runtime.program.counting import StepCounting
 from archcli.wings.running.runtime.program.kernels import loads_itself, placed_times
 from archcli.wings.running.runtime.program.modules import ModuleRanges
+from archcli.wings.serving.recorded.operations import CallTime, OpKey
 
 
 class StepReading(Protocol):

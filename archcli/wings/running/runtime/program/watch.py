@@ -19,7 +19,6 @@ from torch.nn.modules import module as all_modules
 
 from archcli.wings.running.recording.device import median_activity
 from archcli.wings.running.recording.disturbance import Disturbance, disturbance
-from archcli.wings.running.recording.machine import usable_processors
 from archcli.wings.running.recording.program import LOADER, ProgramRecording, Watching
 from archcli.wings.running.runtime.profile.clock import Run
 from archcli.wings.running.runtime.profile.machine import machine
@@ -35,6 +34,7 @@ from archcli.wings.running.runtime.program.readings import (
     StepTracer,
     on_gpu,
 )
+from archcli.wings.serving.recorded.machine import usable_processors
 
 PATIENCE_S = 1.0
 """Longest wait for another thread at the end of a program."""

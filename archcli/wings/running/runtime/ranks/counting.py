@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import torch
 from torch._C._distributed_c10d import _resolve_process_group
 
-from archcli.wings.running.recording.classes import COLLECTIVES, WAIT
 from archcli.wings.running.recording.device import Span
 from archcli.wings.running.recording.events import Event
-from archcli.wings.running.recording.operations import REPLICAS, OpKey, Phase
 from archcli.wings.running.recording.walk import ENGINE, SHARDING, operation
 from archcli.wings.running.runtime.memory.storages import tensors_in
 from archcli.wings.running.runtime.profile.census import Counting
 from archcli.wings.running.runtime.profile.record import PREFIX
+from archcli.wings.serving.recorded.classes import COLLECTIVES, WAIT
+from archcli.wings.serving.recorded.operations import REPLICAS, OpKey, Phase
 
 BEGIN, END = "profiler::_record_function_enter_new", "profiler::_record_function_exit"
 OF_SHARDING = ("c10d", "fsdp")

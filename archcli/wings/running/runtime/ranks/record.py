@@ -10,9 +10,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from archcli.wings.running.recording.chrome_trace import chrome_trace
-from archcli.wings.running.recording.classes import COLLECTIVES, WAIT, communicates
 from archcli.wings.running.recording.device import account
-from archcli.wings.running.recording.operations import REPLICAS, CallTime, CollectiveTime, OpKey
 from archcli.wings.running.recording.recording import Recording
 from archcli.wings.running.recording.walk import walk
 from archcli.wings.running.runtime.profile.census import Census, take_census
@@ -33,6 +31,8 @@ from archcli.wings.running.runtime.profile.record import (
 from archcli.wings.running.runtime.profile.work import Work
 from archcli.wings.running.runtime.ranks.counting import RankCounting, UnderWay, under_way
 from archcli.wings.running.runtime.ranks.group import JoinedRanks
+from archcli.wings.serving.recorded.classes import COLLECTIVES, WAIT, communicates
+from archcli.wings.serving.recorded.operations import REPLICAS, CallTime, CollectiveTime, OpKey
 
 
 class ClockOfRanks:

@@ -17,9 +17,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from archcli.wings.running.recording.operations import OpInstance
 from archcli.wings.running.runtime.model.build import MismatchError
 from archcli.wings.running.runtime.model.op_log import OpLog, op_log
+from archcli.wings.serving.recorded.operations import OpInstance
 
 JOINS = {
     *("cat", "stack", "copy", "index_copy", "index_add", "index_put", "scatter", "scatter_add"),  # move

@@ -7,7 +7,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from archcli.api.asking.saved_profile import Document, read_profile
 from archcli.api.asking.subject import subject
 from archcli.errors import ArchError, Problem
 from archcli.graph.kept import Backend, Execution
@@ -15,10 +14,8 @@ from archcli.measure.passes import count_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.request import Request
-from archcli.wings.running.load.ceilings import best_by_dtype, ceilings_file, kept_ceilings
-from archcli.wings.running.profile.schema import is_comparison
-from archcli.wings.running.recording.classes import FRAMEWORK, UNATTRIBUTED
-from archcli.wings.running.recording.machine import Ceilings, processor
+from archcli.wings.serving.api.saved_profile import Document, read_profile
+from archcli.wings.serving.devices.ceilings import best_by_dtype, ceilings_file, kept_ceilings
 from archcli.wings.serving.launches.kernel import KernelRun
 from archcli.wings.serving.launches.trace import trace_kernels
 from archcli.wings.serving.memory.plan import DeviceMemory
@@ -29,6 +26,9 @@ from archcli.wings.serving.predict.communication.collective import Fabric
 from archcli.wings.serving.predict.constants import WIDTHS, Efficiency
 from archcli.wings.serving.predict.rank.rank_times import TimingDevice
 from archcli.wings.serving.predict.times import KernelClock
+from archcli.wings.serving.recorded.classes import FRAMEWORK, UNATTRIBUTED
+from archcli.wings.serving.recorded.machine import Ceilings, processor
+from archcli.wings.serving.recorded.schema import is_comparison
 
 PRESET = "preset "
 FORMS = ("mla", "scan")
@@ -40,7 +40,7 @@ def model_of(document: Mapping[str, Any]) -> Model:
     model = subject(source.removeprefix(PRESET), inputs.get("set")).model
     if inputs["layers"] is None:
         return model
-    from archcli.wings.running.profile.extrapolate.kinds import cut  # of profiles that ask for it
+    from archcli.wings.serving.predict.calibrate.cut import cut  # of profiles that ask for it
 
     return cut(model, inputs["layers"])
 

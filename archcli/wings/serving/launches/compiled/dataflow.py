@@ -8,11 +8,11 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from archcli.arith import prod
-from archcli.wings.running.recording.classes import RANDOM, class_of, is_fused, is_product
-from archcli.wings.running.recording.operations import OpKey
 from archcli.wings.serving.launches.kernel import KernelCost, Stage
 from archcli.wings.serving.launches.log import LaunchOrigin, Log
 from archcli.wings.serving.launches.tensor import ShapeTensor, Sizes, TensorMemory, row_major
+from archcli.wings.serving.recorded.classes import RANDOM, class_of, is_fused, is_product
+from archcli.wings.serving.recorded.operations import OpKey
 
 LIBRARY_KERNELS = {
     *("sort", "topk", "max", "bincount", "randperm", "cumsum", "linalg_solve_triangular", "flip"),

@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from archcli.graph.kept import Execution
 from archcli.modules import Model
 from archcli.modules.spec.request import Request
-from archcli.wings.running.recording.classes import FUSED_KERNELS, class_of
-from archcli.wings.running.recording.operations import JOIN, OpKey
 from archcli.wings.serving.launches.compiled.dataflow import DataflowLaunch, DataflowLog, MemoryRegion
 from archcli.wings.serving.launches.compiled.lowering import FusedGroup, Lowering, compiled_order, readers
 from archcli.wings.serving.launches.kernel import KernelCost, KernelRun
 from archcli.wings.serving.launches.tensor import TensorMemory
 from archcli.wings.serving.launches.trace import run_pass
+from archcli.wings.serving.recorded.classes import FUSED_KERNELS, class_of
+from archcli.wings.serving.recorded.operations import JOIN, OpKey
 
 LEAST_SHARED = 10
 """Bytes that independent loops must share to be fused (inductor's score_fusion_memory_threshold)."""

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from archcli.arith import Number, is_whole, maximum
-from archcli.graph.storage import Allocation, Ledger, Step, Value
+from archcli.wings.serving.launches.memory.storage import Allocation, Ledger, Step, Value
 
 Key = tuple[int | str, int]
 """A tensor: the operation or weight that made it, and which output."""

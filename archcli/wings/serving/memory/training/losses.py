@@ -10,7 +10,7 @@ from typing import NamedTuple
 from archcli.arith import Number, ceil_div
 from archcli.errors import ArchError, quote
 from archcli.graph.kept import FP32
-from archcli.graph.storage import Recomputed
+from archcli.wings.serving.launches.memory.storage import Recomputed
 
 LAYER = re.compile(r"(.*\.)?layers\.[^.]+")
 CORE = re.compile(r"(.*\.)?layers\.[^.]+\..*attend[^.]*")

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 from archcli.arith import Number, prod
 from archcli.errors import ArchError
 from archcli.graph import OpClass, Row, Tensor, tree_map
-from archcli.graph.storage import Moment
 from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import packed_parts, weight_bytes
 from archcli.modules import Model
 from archcli.modules.spec.base import substitute
 from archcli.modules.spec.kinds import kind_of
+from archcli.wings.serving.launches.memory.storage import Moment
 from archcli.wings.serving.memory.plan import ONE_DEVICE
 from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.memory.shares import Place

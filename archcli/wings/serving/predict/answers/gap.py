@@ -13,7 +13,6 @@ from math import fsum
 from typing import NamedTuple
 
 from archcli.errors import ArchError
-from archcli.wings.running.recording.classes import TimeClass
 from archcli.wings.serving.memory.engine import NO_ENGINE
 from archcli.wings.serving.predict.answers.limits import duration
 from archcli.wings.serving.predict.answers.question import PredictQuestion, check_prediction
@@ -21,6 +20,7 @@ from archcli.wings.serving.predict.prediction import Prediction
 from archcli.wings.serving.predict.rank.host import EAGER
 from archcli.wings.serving.predict.rank.stored import GROUPED
 from archcli.wings.serving.predict.times import Seconds
+from archcli.wings.serving.recorded.classes import TimeClass
 
 LEAST_PART = 0.1
 """The least share of the gap for an explanation to be shown."""

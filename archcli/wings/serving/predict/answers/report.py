@@ -12,7 +12,6 @@ from archcli.measure.passes import count_pass
 from archcli.measure.report import LateTables, Report, Table
 from archcli.measure.weights.stored_bytes import broken_notes
 from archcli.modules.spec.request import Request
-from archcli.wings.running.recording.classes import TimeClass
 from archcli.wings.serving.memory.answers.question import check_question, idle_replicas
 from archcli.wings.serving.predict.answers import tables
 from archcli.wings.serving.predict.answers.limits import (
@@ -41,6 +40,7 @@ from archcli.wings.serving.predict.constants import SMALL_BYTES
 from archcli.wings.serving.predict.rank.rank_times import PASSES_OF_RING
 from archcli.wings.serving.predict.rank.stored import GROUPED
 from archcli.wings.serving.predict.serving import break_even
+from archcli.wings.serving.recorded.classes import TimeClass
 
 FIGURES_TITLE = "times and rates"
 FAR = 2**30

@@ -7,10 +7,10 @@ from typing import Any
 
 from archcli.measure.report import Column, Table, Unit
 from archcli.modules.models.layers import folded_path
-from archcli.wings.running.recording.operations import JOIN
 from archcli.wings.serving.predict.answers.question import PredictAnswer, PredictQuestion
 from archcli.wings.serving.predict.constants import Origin
 from archcli.wings.serving.predict.prediction import Prediction
+from archcli.wings.serving.recorded.operations import JOIN
 
 Record = dict[str, Any]
 FIGURES = {"floor": "limit", "expected": "expected", "low": "low", "high": "high"}

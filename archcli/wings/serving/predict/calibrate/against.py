@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from archcli.measure.report import Column, Table
-from archcli.wings.running.profile.schema.records import PredictedClass
-from archcli.wings.running.recording.classes import COMMUNICATION, UNATTRIBUTED, label_of
 from archcli.wings.serving.launches.kernel import KernelRun
 from archcli.wings.serving.predict.constants import FRAMEWORK
 from archcli.wings.serving.predict.rank.kernels import operation_calls
 from archcli.wings.serving.predict.times import KernelClock, Seconds
+from archcli.wings.serving.recorded.classes import COMMUNICATION, UNATTRIBUTED, label_of
+from archcli.wings.serving.recorded.schema.records import PredictedClass
 
 WHOLE, COMPUTING = "whole pass", "all but communication"
 BESIDE = f"{FRAMEWORK} + {UNATTRIBUTED}"

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend
-from archcli.wings.running.recording.machine import Ceilings, cache_size
 from archcli.wings.serving.predict.calibrate.fit import (
     SIZES_FOR_EXPONENT,
     Fitted,
@@ -40,6 +39,7 @@ from archcli.wings.serving.predict.constants import (
     Rates,
 )
 from archcli.wings.serving.predict.times import ATTENTION, PRODUCTS
+from archcli.wings.serving.recorded.machine import Ceilings, cache_size
 
 MEASURED_BY = "`archcli profile gpt2 --dtype {dtype} --device %s` measures it"
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from archcli.errors import ArchError, Problem, quote
-from archcli.wings.running.profile.charges import GRADIENT_SUMS, operator_name
 from archcli.wings.serving.launches.kernel import KernelRun
 from archcli.wings.serving.predict.constants import Rates, Terms
 from archcli.wings.serving.predict.rank.kernels import operation_calls
 from archcli.wings.serving.predict.times import NO_TERMS, roofline
+from archcli.wings.serving.recorded.operators import GRADIENT_SUMS, operator_name
 
 # the fit takes the logarithm of measured seconds
 LEAST_S = 1e-9

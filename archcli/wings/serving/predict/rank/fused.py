@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from archcli.arith import prod
 from archcli.graph import Row
-from archcli.wings.running.recording.classes import TimeClass
-from archcli.wings.running.recording.operations import JOIN
 from archcli.wings.serving.launches.kernel import KernelCost, KernelRun
 from archcli.wings.serving.predict.constants import WIDTHS
 from archcli.wings.serving.predict.rank.stored import GROUPED
 from archcli.wings.serving.predict.times import NORMALIZATION, PRODUCTS, kind_of
+from archcli.wings.serving.recorded.classes import TimeClass
+from archcli.wings.serving.recorded.operations import JOIN
 
 TOGETHER: tuple[tuple[str, ...], ...] = (
     ("q_proj", "k_proj", "v_proj"),

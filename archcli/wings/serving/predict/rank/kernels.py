@@ -14,7 +14,6 @@ from archcli.arith import prod
 from archcli.graph import Row, StateContent, StateKind
 from archcli.measure.passes import SCORES
 from archcli.modules.stored.formats import cache_bytes
-from archcli.wings.running.recording.classes import TimeClass
 from archcli.wings.serving.launches.kernel import KernelCost, KernelRun
 from archcli.wings.serving.launches.trace import trace_kernels
 from archcli.wings.serving.memory.pipeline import Stage
@@ -25,6 +24,7 @@ from archcli.wings.serving.memory.traced import sizes_of
 from archcli.wings.serving.predict.constants import FRAMEWORK, TRAINING_FRAMEWORK
 from archcli.wings.serving.predict.rank.planned import PlannedPass, StagePlacement
 from archcli.wings.serving.predict.times import ATTENTION, PRODUCTS, kind_of
+from archcli.wings.serving.recorded.classes import TimeClass
 
 LOSS_PASSES = (2, 1)
 """Logits read and read again, and their gradient written."""

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from archcli.graph import Row
 from archcli.modules import Model
-from archcli.wings.running.recording.operations import JOIN
 from archcli.wings.serving.launches.kernel import KernelRun
 from archcli.wings.serving.memory.offload import Offload
 from archcli.wings.serving.memory.parts.in_ram import bus_bytes, copies
@@ -22,6 +21,7 @@ from archcli.wings.serving.memory.traced import TracedModel
 from archcli.wings.serving.predict.rank.kernels import RankKernels
 from archcli.wings.serving.predict.rank.rank_times import RankTimes
 from archcli.wings.serving.predict.times import KernelTime, Seconds
+from archcli.wings.serving.recorded.operations import JOIN
 
 BUS_LOW, BUS_HIGH = 0.7, 1.5
 """The range of a copy over the bus, as parts of what is expected: a rule of thumb."""

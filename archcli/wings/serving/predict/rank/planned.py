@@ -13,20 +13,20 @@ from fractions import Fraction
 from archcli.arith import Number, whole
 from archcli.graph import Row
 from archcli.graph.kept import Call, Execution, In, Kept
-from archcli.graph.storage import Recomputed
 from archcli.measure.passes import Pass, count_pass, shape_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex, layer_count
 from archcli.modules.models.model import inferring
 from archcli.modules.spec.request import Request
-from archcli.wings.running.recording.operations import JOIN
 from archcli.wings.serving.launches.memory.op_reader import OpReader
+from archcli.wings.serving.launches.memory.storage import Recomputed
 from archcli.wings.serving.memory.pipeline import Stage, stages_of
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.memory.shares import PlacedWeight, Widths, layer_starts, placed_weights
 from archcli.wings.serving.memory.traced import TracedModel, sizes_of
 from archcli.wings.serving.predict.communication.collective import Collective, merged
+from archcli.wings.serving.recorded.operations import JOIN
 
 
 class StagePlacement:

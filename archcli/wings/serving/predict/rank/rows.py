@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from archcli.wings.running.recording.classes import TimeClass
 from archcli.wings.serving.memory.pipeline import Stage
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.predict.constants import Bound
 from archcli.wings.serving.predict.rank.rank_times import RankTimes, TimedRun
 from archcli.wings.serving.predict.times import Seconds
+from archcli.wings.serving.recorded.classes import TimeClass
 
 HOST: Bound = "host"
 BUS: Bound = "bus"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from archcli.render.picture.elements import contrast_of
 from archcli.wings.drawing.picture.architecture.numbers import concrete, written
 from archcli.wings.drawing.picture.architecture.page.printed import number, steps, words_of
 from archcli.wings.drawing.picture.architecture.shapes import Many, SvgShape
@@ -19,7 +20,6 @@ from archcli.wings.drawing.picture.architecture.style import (
     text,
     width_of,
 )
-from archcli.wings.drawing.picture.elements import contrast_of
 
 if TYPE_CHECKING:
     from archcli.graph.anatomy import Anatomy, Figure, Hue, Share

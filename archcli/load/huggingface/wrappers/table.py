@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from archcli.load.huggingface.family import TowerRow
-from archcli.wings.media.huggingface.wrappers.wrapper import (
+from archcli.load.huggingface.wrappers.wrapper import (
     EITHER,
     TIED,
     UNTIED,

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, floor, hypot, log10, sqrt
 from typing import Any, NamedTuple
 
+from archcli.render.picture.elements import colour, element, text, titled
+from archcli.render.picture.labels import Box, Canvas, Circle, Segment, crosses, leader, text_width
 from archcli.units import PREFIXES, scaled
-from archcli.wings.drawing.picture.elements import colour, element, text, titled
-from archcli.wings.drawing.picture.labels import Box, Canvas, Circle, Segment, crosses, leader, text_width
 
 STEPS = (1, 2, 5)
 MOST_TICKS = 8

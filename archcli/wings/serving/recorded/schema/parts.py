@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, NotRequired
 
 from archcli.modules.spec.values import Meaning
-from archcli.wings.running.profile.schema.records import Amount, Figures, Record
+from archcli.wings.serving.recorded.schema.records import Amount, Figures, Record
 
 
 class PartFigures(Figures):

@@ -1,9 +1,8 @@
-"""Files of archcli's own: results that commands wrote as JSON, and the parts of a report's page."""
+"""Results that commands of archcli wrote as JSON, read back."""
 
 from __future__ import annotations
 
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +36,3 @@ def read_result(path: Path, command: str) -> dict[str, Any]:
     if document["command"] != command:
         raise ArchError(Problem(f"a result of {document['command']!r}, not of {command}", "", path=str(path)))
     return document
-
-
-PAGE = Path(__file__).parents[1] / "render" / "report"
-
-
-@cache
-def page_file(name: str) -> str:
-    """The text of a part of the page: its template, a style sheet, a script."""
-    return (PAGE / name).read_text(encoding="utf-8")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from archcli.errors import ArchError, Problem, install
+from archcli.render.picture.elements import escaped
 from archcli.render.write import check_writable, descriptor, write, write_data
-from archcli.wings.drawing.picture.elements import escaped
-
-if TYPE_CHECKING:
-    from archcli.wings.running.pictures.profile.drawing import Picture
 
 SVG = ".svg"
 SUFFIXES = (SVG, ".html", ".png")
@@ -69,30 +66,6 @@ svg {{ display: block; margin: 0 auto; min-width: 700px; width: 100%; max-width:
 </html>
 """
 )
-
-
-def save(document: Mapping[str, Any], output: Path) -> None:
-    """Write the picture of a profile's document, of an architecture or of a program or module.
-
-    Raises ArchError for an unknown suffix, a document without figures, and a PNG without resvg-py.
-    """
-    from archcli.wings.running.pictures.profile.drawing import svg  # of profiles alone
-    from archcli.wings.running.pictures.profile.page import page
-
-    try:
-        picture = _picture(document)
-        draw(output, lambda: svg(picture), lambda: page(picture, document))
-    except (KeyError, TypeError, ValueError, AttributeError):  # as in a document that was edited by hand
-        raise ArchError(
-            Problem("this profile holds no figures by class and operator, or not as archcli writes them")
-        ) from None
-
-
-def _picture(document: Mapping[str, Any]) -> Picture:
-    from archcli.wings.running.pictures.profile.model import picture_of_model
-    from archcli.wings.running.pictures.profile.own import is_of_own, picture_of_own
-
-    return picture_of_own(document) if is_of_own(document) else picture_of_model(document)
 
 
 def save_drawing(title: str, drawing: Callable[[float], str], width: float, output: Path) -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from archcli.errors import ArchError, Problem
-from archcli.wings.running.load.saved import read_result
+from archcli.wings.serving.devices.saved import read_result
 
 Document = Mapping[str, Any]
 
 
 def read_profile(path: Path) -> Document:
     """The profile of one model or of several. Raises ArchError for any other file."""
-    from archcli.wings.running.profile.schema import is_own
+    from archcli.wings.serving.recorded.schema import is_own
 
     document = read_any_profile(path)
     if is_own(document):
@@ -25,7 +25,7 @@ def read_profile(path: Path) -> Document:
 
 def read_any_profile(path: Path) -> Document:
     """The profile of a model, or of a program or module of the user's. Raises ArchError for another file."""
-    from archcli.wings.running.profile.schema import first_violation  # every key of a profile
+    from archcli.wings.serving.recorded.schema import first_violation  # every key of a profile
 
     document = read_result(path, "profile")
     wrong = first_violation(document)

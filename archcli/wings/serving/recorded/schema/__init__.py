@@ -11,8 +11,8 @@ from inspect import getdoc
 from typing import Any, NamedTuple, get_args, is_typeddict
 
 from archcli.modules.spec.values import Meaning, Refusal, record_keys, unwrapped, value_type
-from archcli.wings.running.profile.schema.documents import Profile, ProfileComparison
-from archcli.wings.running.profile.schema.own import ModuleProfile, ProgramProfile
+from archcli.wings.serving.recorded.schema.documents import Profile, ProfileComparison
+from archcli.wings.serving.recorded.schema.own import ModuleProfile, ProgramProfile
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 NAME = "urn:archcli:schema:profile"

@@ -25,7 +25,7 @@ from archcli.ops.base import (
     SOFTMAX_BACKWARD,
     SOFTMAX_FORWARD,
 )
-from archcli.wings.running.recording.operations import OpKey, Phase
+from archcli.wings.serving.recorded.operations import OpKey, Phase
 
 
 class TimeClass(StrEnum):

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import KeyPlaces, Mapped
 from archcli.load.huggingface.keys import OF_TOWERS
+from archcli.load.huggingface.wrappers.table import WRAPPERS
+from archcli.load.huggingface.wrappers.texts import RENAMED, TEXTS
+from archcli.load.huggingface.wrappers.wrapper import TIE, Wrapper
 from archcli.load.spec.renamed import OUR_WORD
-from archcli.wings.media.huggingface.wrappers.table import WRAPPERS
-from archcli.wings.media.huggingface.wrappers.texts import RENAMED, TEXTS
-from archcli.wings.media.huggingface.wrappers.wrapper import TIE, Wrapper
 
 TOWERS = ("vision", "image", "video", "audio", "speech")
 """Words in the keys of towers; other parts, such as qformer_config, join them to the language model."""

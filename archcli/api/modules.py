@@ -10,10 +10,10 @@ from dataclasses import fields
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from archcli.api.asking.module_options import ModuleOptions, is_module
 from archcli.errors import ArchError, UndescribedError, quote
 from archcli.load.source import load
 from archcli.measure.report import Report
-from archcli.wings.running.api.module_options import ModuleOptions, is_module
 
 if TYPE_CHECKING:
     from archcli.load.hub.module_names import ModuleName

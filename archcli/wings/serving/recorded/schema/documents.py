@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from archcli.modules.spec.values import Meaning
-from archcli.wings.running.profile.schema.parts import MediumFigures, PartTotals
-from archcli.wings.running.profile.schema.records import (
+from archcli.wings.serving.recorded.machine import Ceilings
+from archcli.wings.serving.recorded.schema.parts import MediumFigures, PartTotals
+from archcli.wings.serving.recorded.schema.records import (
     Amount,
     ClassField,
     CollectiveFigures,
@@ -30,7 +31,6 @@ from archcli.wings.running.profile.schema.records import (
     RunInputs,
     Seconds,
 )
-from archcli.wings.running.recording.machine import Ceilings
 
 # keys that one model and each of several variants have
 WallSeconds = Annotated[Seconds, Meaning("Seconds: the median plain pass.")]

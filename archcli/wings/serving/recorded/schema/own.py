@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Literal, NotRequired
 
 from archcli.modules.spec.values import Length, Meaning
-from archcli.wings.running.profile.schema.records import (
+from archcli.wings.serving.recorded.machine import Ceilings
+from archcli.wings.serving.recorded.schema.records import (
     Amount,
     ClassField,
     DisturbanceFigures,
@@ -13,7 +14,6 @@ from archcli.wings.running.profile.schema.records import (
     Record,
     Seconds,
 )
-from archcli.wings.running.recording.machine import Ceilings
 
 Shares = dict[str, float]
 """Parts of a step's wall time; they add up to 1."""

@@ -7,7 +7,7 @@ from math import fsum
 from typing import Any
 
 from archcli.errors import sanitize
-from archcli.wings.drawing.picture.labels import wrapped
+from archcli.render.picture.labels import wrapped
 
 COLOURS = {
     "contraction": "#0072b2",

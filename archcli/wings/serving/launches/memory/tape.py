@@ -17,7 +17,14 @@ from archcli.graph.kept import SAME, Call, Execution, In, Kept, MemoryLayout, Of
 from archcli.graph.op import Op, Tensor, tree_map
 from archcli.graph.part import NO_WORKSPACE, Part, Workspace
 from archcli.graph.row import Row
-from archcli.graph.storage import Allocation, Ledger, LiveStorage, Recomputed, Step, Value
+from archcli.wings.serving.launches.memory.storage import (
+    Allocation,
+    Ledger,
+    LiveStorage,
+    Recomputed,
+    Step,
+    Value,
+)
 
 T = TypeVar("T", bound=CountTape)
 

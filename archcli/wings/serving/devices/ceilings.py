@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeGuard
 
 from archcli.arith import ELEMENT_BITS
-from archcli.wings.running.recording.machine import Ceilings
+from archcli.wings.serving.recorded.machine import Ceilings
 
 MOST_BYTES = 1 << 20
 LEAST_RATE, MOST_RATE = 1e3, 1e21

@@ -1,0 +1,1 @@
+"""Drawings as SVG, in a page, or as PNG (extra `plot`): their elements, labels and files."""

@@ -1,1 +1,0 @@
-"""Files of running: saved profiles, and the rates measured on this machine."""

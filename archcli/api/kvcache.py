@@ -20,17 +20,14 @@ from archcli.api.asking.question import Option, asks
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
 from archcli.measure.kvcache.cache_size import check_cache
+from archcli.measure.kvcache.engine import CacheHolder
 from archcli.measure.kvcache.kvcache import count_kv_cache as count
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import MemorySize
 from archcli.modules.stored.dtypes import CacheDtypeName
-from archcli.wings.serving.api.engine import chosen_engine, share_of
-from archcli.wings.serving.api.known_device.known import device_memory
-from archcli.wings.serving.memory.engine import InferenceEngine
-from archcli.wings.serving.memory.plan import DeviceMemory, Plan
-from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings import optional, part
 
 Memory = Annotated[
     MemorySize | None,
@@ -88,43 +85,31 @@ class KvcacheOptions(MediaOptions):
 
 def cache_report(subject: Subject, options: KvcacheOptions) -> Report:
     """The report on a loaded model. Raises ArchError for devices that cannot share it as asked."""
-    chosen = device_memory(options.device, options.memory)
-    # an engine that is named keeps any cache, the usual one is that of the published weights
-    stored = subject.model.as_published() if options.engine is None else subject.model
-    engine = chosen_engine(options.engine, stored, "decode", chosen)
-    plan = _plan(subject.model, options.tp, chosen, engine)
-    chosen = share_of(chosen, engine, options.utilization)
-    available, architecture = (None, "") if chosen is None else (chosen.memory_bytes, chosen.architecture)
+    holder = _holder(subject.model, options)
     check_cache(subject.model, options.cache_dtype)
     report = count(
         subject.model,
         options.context,
         options.batch_size,
         options.cache_dtype,
-        available,
+        holder.memory_bytes,
         options.source_len,
         options.state_dtype,
-        plan=plan,
-        architecture=architecture,
-        engine=engine,
+        plan=holder.plan,
+        architecture=holder.architecture,
+        engine=holder.engine,
         media=options.media,
     )
     return subject.named(report, options)
 
 
-def _plan(model: Model, tp: int, device: DeviceMemory | None, engine: InferenceEngine) -> Plan:
-    """The plan of `tp` devices; of several named ones the usual plan of `memory` and `predict`."""
-    # one named device stands for each of the tp that share the cache
-    if device is None or device.n_devices in {1, tp}:
-        return Plan(tp=tp)
-    if tp > 1:
-        what = f"--device names {device.n_devices:,} devices, and --tp {tp} shares the model among {tp:,}"
-        raise ArchError(what, f"--device {tp}x{device.name}, or leave --tp out")
-    from archcli.wings.serving.memory.answers.fit import UsualPlans  # of several devices alone
-    from archcli.wings.serving.memory.answers.question import MemoryQuestion
-
-    question = MemoryQuestion(model, MemorySettings("decode", engine=engine), device=device)
-    return UsualPlans(question, device.per_node).of(device.n_devices)[0]
+def _holder(model: Model, options: KvcacheOptions) -> CacheHolder:
+    """The devices and the engine that hold the cache. Raises ArchError for devices that cannot share it."""
+    of_devices = (options.device, options.memory, options.engine, options.utilization)
+    if options.tp == 1 and not any(of_devices) and optional("serving.cache_holder") is None:
+        return CacheHolder()
+    holder: CacheHolder = part("serving.cache_holder")(model, options)
+    return holder
 
 
 @asks(KvcacheOptions)

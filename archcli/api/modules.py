@@ -14,6 +14,7 @@ from archcli.api.asking.module_options import ModuleOptions, is_module
 from archcli.errors import ArchError, UndescribedError, quote
 from archcli.load.source import load
 from archcli.measure.report import Report
+from archcli.wings import optional, part
 
 if TYPE_CHECKING:
     from archcli.load.hub.module_names import ModuleName
@@ -45,22 +46,18 @@ def of_any(
     """
     named = module_named(options.model)
     if named is not None:
-        from archcli.wings.running.api.own import of_named
-
-        return of_named(command, named, options, running, extra)
+        return _report("of_named", command, named, options, running, extra)
     if running.by_class:
-        from archcli.wings.running.api.by_class import compared  # of classes in place of descriptions
-
-        return compared(command, options.model, options, running, extra)
+        return _report("by_class", command, options.model, options, running, extra)
     changed = [f.name for f in fields(running) if getattr(running, f.name) != f.default]
     try:
         if not changed:
             return answer()
         load(options.model)
     except UndescribedError as error:
-        from archcli.wings.running.api.by_class import of_class  # of types that nothing describes
-
-        return of_class(command, error, options, running, extra)
+        if optional("running.of_class") is None:
+            raise
+        return _report("of_class", command, error, options, running, extra)
     option = changed[0].replace("_", "-")
     what = f"--{option} is for a module of yours, and {quote(options.model)} is none"
     hint = "pkg.module:function names one; --by-class counts the class of a config.json"
@@ -69,6 +66,12 @@ def of_any(
 
 OF_CLASSES = {"inputs", "loss", *(field.name for field in fields(ModuleOptions))}
 """Arguments of a module or class, and of no architecture."""
+
+
+def _report(answers: str, *question: Any) -> Report:
+    """The report of a function of the wing that runs modules."""
+    report: Report = part(f"running.{answers}")(*question)
+    return report
 
 
 def _undescribed(error: ArchError, model: Any, *, of_class: bool) -> UndescribedError | None:
@@ -99,23 +102,18 @@ def takes_modules(command: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         def call(*args: P.args, **options: P.kwargs) -> R:
             model: Any = args[0] if args else options.get("model")
             if is_module(model):
-                from archcli.wings.running.api.own import of_module
-
                 arguments: Any = {name: value for name, value in options.items() if name != "model"}
-                of_it: Any = of_module
-                report: R = of_it(command, model, *args[1:], **arguments)
+                report: R = part("running.of_module")(command, model, *args[1:], **arguments)
                 return report
             try:
                 return answer(*args, **options)
             except ArchError as error:
                 of_class = len(args) > 1 or not OF_CLASSES.isdisjoint(options)
                 undescribed = _undescribed(error, model, of_class=of_class)
-                if undescribed is None:
+                by_class = optional("running.of_python")
+                if undescribed is None or by_class is None:
                     raise
-                from archcli.wings.running.api.by_class import of_python  # of types that nothing describes
-
                 arguments = {name: value for name, value in options.items() if name != "model"}
-                by_class: Any = of_python
                 counted: R = by_class(command, undescribed, *args[1:], **arguments)
                 return counted
 

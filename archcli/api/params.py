@@ -5,20 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from pathlib import Path
 from typing import Annotated
 
 from archcli.api.asking.options import Depth
 from archcli.api.asking.question import Option, asks
 from archcli.api.asking.subject import Subject, given
 from archcli.api.modules import takes_modules
-from archcli.errors import ArchError, sanitize
+from archcli.errors import ArchError
 from archcli.load.source import is_checkpoint
 from archcli.measure.params import count_params as count
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.modules.stored.dtypes import DtypeName
+from archcli.wings import part
 
 Against = Annotated[
     str | None,
@@ -60,11 +60,10 @@ def params_report(subject: Subject, options: ParamsOptions) -> Report:
     if options.explain is not None and options.against is not None:
         raise ArchError("--explain and --against ask for different reports", "leave one of them out")
     if options.explain is not None:
-        from archcli.wings.shapes.api.explain import ExplainOptions, explained  # not for counting alone
-
-        return explained(subject, ExplainOptions(options.model, path=options.explain, steps=True))
+        explained: Report = part("shapes.explained")(subject, options.model, options.explain)
+        return explained
     if options.against is not None:
-        return subject.named(_compared(subject, options.against))
+        return subject.named(part("running.against_report")(subject, options.against))
     return subject.named(
         count(_known(subject.model, options.dtype), options.dtype or USUAL, options.depth), options
     )
@@ -85,28 +84,8 @@ def headers_report(options: ParamsOptions, overrides: Sequence[str] = ()) -> Rep
     if changed:
         what = f"--{changed[0]} is for an architecture, and these are a checkpoint's tensors by themselves"
         raise ArchError(what, "leave it out, or give a config.json")
-    from archcli.load.checkpoint.checkpoint import read_headers
-    from archcli.measure.weights.headers import StoredTensor, count_headers
-
-    source = str(options.model)
-    checkpoint = read_headers(source)
-    tensors = [
-        StoredTensor(name, "", None, 0)
-        if entry is None
-        else StoredTensor(name, entry.dtype, entry.shape, entry.end - entry.begin)
-        for name, entry in checkpoint.tensors.items()
-    ]
-    name = sanitize(Path(source).resolve().name)
-    report = count_headers(tensors, checkpoint.notes)
-    return dataclasses.replace(report, model={"name": name, "source": source})
-
-
-def _compared(subject: Subject, against: str) -> Report:
-    from archcli.api.weights import compare_checkpoint
-    from archcli.measure.weights.checkpoint import count_checkpoint
-
-    model, checkpoint, comparison = compare_checkpoint(subject, against)
-    return count_checkpoint(model, checkpoint.source, comparison, checkpoint.notes)
+    report: Report = part("running.headers_report")(str(options.model))
+    return report
 
 
 @takes_modules("params")

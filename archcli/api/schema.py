@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from archcli.measure.report import Column, Report, Table
+from archcli.wings import part
 
 YAML = (
     "A key without a default must be given, by the layer itself or by what it shares with others; "
@@ -36,9 +37,8 @@ def schema_of_yaml() -> tuple[dict[str, Any], Report]:
 
 def schema_of_profile() -> tuple[dict[str, Any], Report]:
     """The JSON Schema of a profile's JSON, and a table of its keys."""
-    from archcli.wings.serving.recorded.schema import json_schema, keys
-
-    return json_schema(), _table(PROFILE, list(keys()), ("record", "key", "takes", "always", "meaning"))
+    schema, keys = part("serving.schema_of_profile")(), [*part("serving.keys_of_profile")()]
+    return schema, _table(PROFILE, keys, ("record", "key", "takes", "always", "meaning"))
 
 
 def _table(convention: str, keys: list[dict[str, Any]], titles: Sequence[str]) -> Report:

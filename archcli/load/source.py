@@ -39,6 +39,7 @@ from archcli.load.yaml.text import (
     refuse_huge,
     text_of,
 )
+from archcli.wings import optional
 
 if TYPE_CHECKING:
     from archcli.load.foreign.modelfile import Modelfile
@@ -365,14 +366,12 @@ def _listed(folder: Path) -> Iterator[Path]:
 
 def _refuse_unknown(model: str, path: Path) -> NoReturn:
     """Raise ArchError for an unknown file or preset with the nearest names, without network access."""
-    from archcli.wings.serving.devices.budget import is_device  # of names that no model has
-
     is_file = model.endswith(SUFFIXES)
     near = _neighbours(path) if is_file or path.parent != Path() else []
     close = alike(model) + closest(path.name, near)
     what = f"no {'file' if is_file else 'file or preset'} {quote(model, LONGEST_PATH)}"
     hint = f"did you mean {either(close)}?" if close else "`archcli list` names the presets"
-    if not is_file and is_device(model):
+    if not is_file and (is_device := optional("serving.is_device")) and is_device(model):
         hint = f"{quote(model)} is a device: MODEL stands before it"
     raise ArchError(Problem(what, f"{hint}; hf://{model} asks the hub" if _may_be_on_hub(model) else hint))
 

@@ -16,7 +16,7 @@ from archcli.modules.spec.request import Logits, Medium, Phase, Request
 from archcli.modules.spec.trace import ONE_TOKEN, trace
 
 if TYPE_CHECKING:  # of models with towers alone
-    from archcli.wings.media.modules.models.tower import Tower
+    from archcli.modules import Tower
 
 GROWING = (StateKind.TOKENS, StateKind.WINDOW)
 """States that grow with each token while the context is shorter than every window."""

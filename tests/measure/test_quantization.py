@@ -6,10 +6,10 @@ import archcli
 from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
+from archcli.measure.kvcache.held import fits
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
 from archcli.modules import GLU, Group, LoRA, MixtureOfExperts, Packing, Quantization, Rule
-from archcli.wings.serving.memory.answers.served import fits
 from small import attention, decoder, layer
 from table import every_row
 

@@ -8,10 +8,10 @@ import torch
 from safetensors.torch import load_file
 
 from archcli.load.checkpoint.safetensors import read_header, read_tensor
-from archcli.measure.weights.checkpoint import compare
 from archcli.modules import Attention, Encoder, KeyIndex, MixtureOfExperts, Rope, ValueGate
 from archcli.wings.running.runtime.model.build import set_expert_form
 from archcli.wings.running.runtime.weights.compare import PlacedTensors, loaded, translate
+from archcli.wings.running.weights.checkpoint import compare
 from parity.families import FAMILIES
 from parity.mutations import mutants, parts
 from parity.witness import (

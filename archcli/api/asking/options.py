@@ -14,10 +14,11 @@ from typing import Annotated, Any, get_args
 from archcli.api.asking.question import Option, count_option, tokens_option
 from archcli.errors import ArchError, quote, with_article
 from archcli.graph.kept import Backend as KernelBackend
+from archcli.measure.kvcache.engine import EngineName
 from archcli.modules.spec import arguments, request
 from archcli.modules.spec.values import AboveZero, Conversion, Interval, ZeroOrMore, refused
 from archcli.modules.stored import dtypes
-from archcli.wings.serving.memory.engine import EngineName
+from archcli.wings import part
 
 
 def _files(value: Any) -> tuple[Path, ...]:
@@ -28,11 +29,10 @@ def _files(value: Any) -> tuple[Path, ...]:
 
 def _engine(value: Any) -> str:
     """The name of an engine, also by a common word: ollama is llamacpp."""
-    from archcli.wings.serving.devices.engines import engine_named  # of an engine that is named
-
     if not isinstance(value, str):
         raise refused(value, "the name of an engine")
-    return engine_named(value)
+    name: str = part("serving.engine_named")(value)
+    return name
 
 
 def _size(value: Any) -> str | int:

@@ -15,6 +15,7 @@ from archcli.measure.weights.stored_bytes import UnknownFormError
 from archcli.modules import Model
 from archcli.render import show
 from archcli.units import Taken
+from archcli.wings import optional
 
 if TYPE_CHECKING:
     from archcli.modules import Tower
@@ -107,9 +108,7 @@ def taken_notes(options: Any) -> Iterator[str]:
 
         yield from filter(None, [blocks_note(dtype)])
     for name in [device] if isinstance(device, str) else device or ():
-        from archcli.wings.serving.devices.budget import device_note  # of a device alone
-
-        if note := device_note(name):
+        if note := optional("serving.device_note", str)(name):
             yield note
 
 

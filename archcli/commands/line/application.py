@@ -15,7 +15,7 @@ import typer
 from archcli import __version__
 from archcli.commands.line import completion
 from archcli.commands.line.help import PagedCommand, PagedGroup
-from archcli.commands.line.names import COMMANDS, GROUPS
+from archcli.commands.line.names import COMMANDS, HELP, module_of
 from archcli.commands.line.options import Run
 from archcli.commands.line.parameters import as_command
 from archcli.errors import ArchError
@@ -102,7 +102,7 @@ def _program(commands: Mapping[str, Run], *, completes: bool = True) -> typer.Ty
     )
     app.callback()(archcli)
     for name, run in commands.items():
-        line = GROUPS[COMMANDS[name]][name] if run is _not_imported else None
+        line = HELP[name] if run is _not_imported else None
         app.command(name, cls=PagedCommand, help=line, rich_help_panel=COMMANDS[name])(as_command(run))
     return app
 
@@ -113,8 +113,8 @@ def _module(name: str, line: Sequence[str]) -> str:
         from archcli.commands.line.programs import is_program
 
         if is_program(line):
-            return "archcli.wings.running.commands.profile.program"
-    return f"archcli.commands.{name}"
+            return f"{module_of(name)}.program"
+    return module_of(name)
 
 
 def exit_code(app: typer.Typer, args: list[str]) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 import typer
 
 from archcli.errors import ArchError, either, quote
+from archcli.wings import optional
 
 COMPLETE, BASH_WORDS, BASH_INDEX, OTHER_WORDS = (
     "_ARCHCLI_COMPLETE",
@@ -235,11 +236,9 @@ def cache_dtypes(incomplete: str) -> list[str]:
 
 def devices(incomplete: str) -> list[str]:
     """Devices behind a count that is typed already: h100-sxm, 8xh100-sxm."""
-    from archcli.wings.serving.devices.datasheet import devices as known
-    from archcli.wings.serving.devices.names import LOCAL
-
+    names = optional("serving.device_names", tuple)()
     count = COUNT.match(incomplete)
-    return _offered([f"{count[0] if count else ''}{name}" for name in (*known(), LOCAL)], incomplete)
+    return _offered([f"{count[0] if count else ''}{name}" for name in names], incomplete)
 
 
 def _of_words(*choices: str) -> Callable[[str], list[str]]:
@@ -258,9 +257,7 @@ speeds = _of_words("5", "10", "20", "50")
 
 def optimizers(incomplete: str) -> list[str]:
     """Optimizers by name."""
-    from archcli.wings.serving.memory.training.optimizers import OPTIMIZERS
-
-    return _offered(OPTIMIZERS, incomplete)
+    return _offered(optional("serving.optimizers", ()), incomplete)
 
 
 def own_modules(incomplete: str) -> list[str]:
@@ -288,9 +285,7 @@ def _defined(path: Path) -> list[str]:
 
 def engines(incomplete: str) -> list[str]:
     """Engines by name."""
-    from archcli.wings.serving.devices.engines import engines as known
-
-    return _offered(known(), incomplete)
+    return _offered(optional("serving.engines", tuple)(), incomplete)
 
 
 def torch_devices(incomplete: str) -> list[str]:
@@ -300,8 +295,7 @@ def torch_devices(incomplete: str) -> list[str]:
 
 def variants(ctx: typer.Context, incomplete: str) -> list[str]:
     """Changes of a variant behind those already typed: of fields as --set takes them, and of the run."""
-    from archcli.wings.running.api.profiling.vs_changes import RUN_CHANGES
-
     before, comma, last = incomplete.rpartition(",")
-    runs = _offered((f"{key}={value}" for key, values in RUN_CHANGES.items() for value in values), last)
+    changes = optional("running.run_changes", {})
+    runs = _offered((f"{key}={value}" for key, values in changes.items() for value in values), last)
     return [f"{before}{comma}{change}" for change in sorted({*runs, *overrides(ctx, last)})]

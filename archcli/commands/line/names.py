@@ -7,51 +7,47 @@ from collections.abc import Collection, Sequence
 
 from archcli.errors import ArchError, closest, either
 from archcli.units import parse_count
+from archcli.wings import offers, optional
 
-# A subcommand is the function `run` of archcli/commands/NAME.py. The first line of its docstring stands here
-# too (a test compares them), so that the list of subcommands is printed without importing any.
+# A subcommand is the function `run` of archcli/commands/NAME.py, or what a wing offers. The first line of its
+# docstring stands here or in wing.json too (a test compares them), so that the list of subcommands is printed
+# without importing any.
 GROUPS = {
-    "Ask": {"fit": "Say whether a model fits a device, in which format, and how fast."},
-    "Count": {
-        "params": "Count parameters: total, active, by group and by path, and bytes.",
-        "flops": "Count the FLOPs of a pass by component and by class of operation.",
-        "kvcache": "Count the KV cache and states: bytes per token, and what fits.",
-        "memory": "Count the memory of training or inference, and say what fits.",
-        "predict": "Predict how long it takes on a GPU you do not have.",
-        "compare": "Compare architectures: settings, parameters, FLOPs and KV cache.",
-    },
-    "Design": {
-        "sweep": "Find the shapes of an architecture that meet conditions.",
-        "scale": "Scale a family to another size: a good shape, and its training.",
-    },
-    "Judge": {
-        "check": "Check an architecture against design rules, as a linter does.",
-        "rules": "List the design rules of archcli check.",
-        "rule": "Explain a design rule: what it asks, why, its source, and examples.",
-    },
-    "Measure": {
-        "profile": "Measure where the time of a pass goes on this machine.",
-        "plot": "Draw a saved profile as SVG, HTML or PNG.",
-        "verify": "Compare archcli's counts with those of torch and fvcore.",
-    },
-    "Draw": {
-        "draw": "Draw architectures to scale: every layer, and what it is made of.",
-        "report": "Write a page on one to four models that calculates.",
-    },
-    "Serve": {"mcp": "Serve archcli as tools of an assistant, over MCP."},
-    "Look": {
-        "list": "List the presets with their size, attention and cache per token.",
-        "survey": "Tabulate the design choices of many architectures, with medians.",
-        "show": "Show the forward pass, operation by operation, with shapes.",
-        "summary": "Summarize your own module: parameters, shapes, FLOPs.",
-        "explain": "Explain a number: the architecture's formula, by component.",
-        "families": "List the Hugging Face model types that are read, wrappers included.",
-        "devices": "List GPUs and other devices, or show one with its sources.",
-        "engines": "List engines, or show what one fuses, holds and takes.",
-        "schema": "Print the JSON Schema of the YAML, or of a profile's JSON.",
-    },
+    "Ask": ("fit",),
+    "Count": ("params", "flops", "kvcache", "memory", "predict", "compare"),
+    "Design": ("sweep", "scale"),
+    "Judge": ("check", "rules", "rule"),
+    "Measure": ("profile", "plot", "verify"),
+    "Draw": ("draw", "report"),
+    "Serve": ("mcp",),
+    "Look": ("list", "survey", "show", "summary", "explain", "families", "devices", "engines", "schema"),
 }
-COMMANDS = {name: group for group, names in GROUPS.items() for name in names}
+"""The subcommands by group, in the order of the list; also those of wings that are not here."""
+HELP = {
+    "params": "Count parameters: total, active, by group and by path, and bytes.",
+    "flops": "Count the FLOPs of a pass by component and by class of operation.",
+    "kvcache": "Count the KV cache and states: bytes per token, and what fits.",
+    "compare": "Compare architectures: settings, parameters, FLOPs and KV cache.",
+    "check": "Check an architecture against design rules, as a linter does.",
+    "rules": "List the design rules of archcli check.",
+    "rule": "Explain a design rule: what it asks, why, its source, and examples.",
+    "list": "List the presets with their size, attention and cache per token.",
+    "survey": "Tabulate the design choices of many architectures, with medians.",
+    "show": "Show the forward pass, operation by operation, with shapes.",
+    "families": "List the Hugging Face model types that are read, wrappers included.",
+    "schema": "Print the JSON Schema of the YAML, or of a profile's JSON.",
+    **offers("help"),
+}
+"""The line of each subcommand that is here."""
+COMMANDS = {name: group for group, names in GROUPS.items() for name in names if name in HELP}
+GONE = {name for names in GROUPS.values() for name in names}.difference(HELP)
+"""Subcommands of wings that are not here."""
+
+
+def module_of(name: str) -> str:
+    """The module of a subcommand, in which `run` is."""
+    return offers("archcli.commands").get(name, f"archcli.commands.{name}:run").partition(":")[0]
+
 
 COMMANDS_MEANT = {
     **dict.fromkeys(("cache", "kv-cache", "kv_cache"), "kvcache"),
@@ -207,15 +203,22 @@ def usage_hint(message: str, path: str, known: Collection[str], args: Sequence[s
 
 def _extra_hint(word: str, known: Collection[str]) -> str:
     """A hint for a word behind the arguments of a command: --device h100 for h100; empty where none is."""
-    from archcli.wings.serving.devices.budget import is_device  # of words that are left over alone
-
-    readers = {"--device": is_device, "--params": _is_count, "--where": str.isprintable}
+    readers = {
+        "--device": optional("serving.is_device", _none),
+        "--params": _is_count,
+        "--where": str.isprintable,
+    }
     option = next((option for option, reads in readers.items() if option in known and reads(word)), None)
     if option == "--where":
         return f"did you mean --where series={word}?"
     if option is None and _is_count(word):
         option = next((length for length in LENGTH if length in known), None)
     return f"did you mean {option} {word}?" if option else ""
+
+
+def _none(word: str) -> bool:
+    """That a word names no device, where nothing knows devices."""
+    return not word
 
 
 def _is_count(word: str) -> bool:

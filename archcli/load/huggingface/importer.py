@@ -29,6 +29,7 @@ from archcli.load.huggingface.wrappers.text import (
 )
 from archcli.load.spec.renamed import OUR_WORD
 from archcli.load.yaml.nodes import Node
+from archcli.wings import optional, part
 
 CLASS_ENDING = re.compile(
     r"(For[A-Z]\w*|WithLMHeadModel|LMHeadModel|MTModel|DoubleHeadsModel|EncoderModel|TextModel|Model)$"
@@ -118,15 +119,15 @@ def _with_files_beside(mapping: Mapped, config: Config) -> Mapped:
     """The mapping with what files beside a config.json say of an encoder of images."""
     if mapping.get("kind") != "media_encoder":
         return mapping
-    from archcli.wings.media.huggingface.whole.processed import with_size  # of encoders of images alone
-
-    return with_size(mapping, config)
+    whole: Mapped = part("media.with_size")(mapping, config)
+    return whole
 
 
 def _with_towers(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Mapped:
     """The mapping of a wrapper's language model with the towers that are known."""
-    from archcli.wings.media.huggingface.towers.beside import towers_of  # of files with towers alone
-
+    towers_of = optional("media.towers_of")
+    if towers_of is None:
+        return {**mapping, "uncounted": uncounted(whole, ())}
     whole = innermost(whole)
     notes = len(whole.notes)
     known = towers_of(whole, mapping, text)
@@ -211,13 +212,10 @@ def weight_map(data: Any, file: str = "config.json") -> WeightMap:
 
 def _naming_towers(weights: WeightMap, whole: Config, text: Config) -> WeightMap:
     """The map with the names of the towers of a wrapper's file, where all are known."""
-    # of files with towers alone
-    from archcli.wings.media.huggingface.towers.beside import tower_rows
-    from archcli.wings.media.huggingface.weights import tower_names
-
     family, inner = _family(text), innermost(whole)
     mapping = _with_towers(whole, family.mapping(family.of_class(text)), text.data)
-    names = tower_names(tower_rows(inner.model_type), inner.data, mapping.get("towers", ()))
+    rows = part("media.tower_rows")(inner.model_type)
+    names = part("media.tower_names")(rows, inner.data, mapping.get("towers", ()))
     return WeightMap(weights.rules, weights.wrapped, weights.ties_unstored, names)
 
 

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.graph import Row, State, StateContent, StateKind
+from archcli.measure.kvcache.engine import InferenceEngine
 from archcli.measure.passes import GROWING, cache_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.request import Request
 from archcli.modules.stored.formats import CACHED, FP8_OF_LATENTS, OF_IDS, OF_LATENTS, cache_bytes
-from archcli.wings.serving.memory.engine import InferenceEngine
 
 
 class Deferred:

@@ -14,6 +14,8 @@ from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.graph import State, StateContent, StateKind
 from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
+from archcli.measure.kvcache.engine import ALONE, ANY_ENGINE, InferenceEngine, SharedModel
+from archcli.measure.kvcache.held import fits, held_bytes, longest
 from archcli.measure.kvcache.tables import (
     ATTENTION_ONLY,
     REBUILT,
@@ -48,9 +50,7 @@ from archcli.modules.spec.base import Spec, ends_in
 from archcli.modules.spec.request import Media, Request
 from archcli.modules.spec.trace import MTP
 from archcli.modules.stored.formats import DTYPE_FORMATS, format_notes
-from archcli.wings.serving.memory.answers.served import ServedModel, fits, held_bytes, longest
-from archcli.wings.serving.memory.engine import ANY_ENGINE, InferenceEngine
-from archcli.wings.serving.memory.plan import ONE_DEVICE, Plan
+from archcli.wings import part
 
 CONVENTION = (
     "Elements the architecture needs: kv heads x min(tokens, window) x (key + value width) per layer; "
@@ -81,7 +81,7 @@ def count_kv_cache(  # noqa: PLR0913
     source_len: int | None = None,
     state_dtype: str | None = None,
     *,
-    plan: Plan = ONE_DEVICE,
+    plan: SharedModel = ALONE,
     architecture: str = "",
     engine: InferenceEngine = ANY_ENGINE,
     media: Media = (),
@@ -108,7 +108,7 @@ def count_kv_cache(  # noqa: PLR0913
     }
     rows = _by_layer(model, size, context, batch_size, dtypes)
     if memory_bytes is not None:
-        served = ServedModel(whole, size, dtypes, architecture, plan, engine)
+        served = part("serving.served_model")(whole, size, dtypes, architecture, plan, engine)
         totals["fits"] = _fits(served, model, plan.pp * memory_bytes, context, batch_size)
     sizes: Record = {"context": context, "batch_size": batch_size, "dtype": dtype, "state_dtype": state_dtype}
     sizes |= {"memory_bytes": memory_bytes, "source_len": positions, **_shared(plan), "kv_dtype": dtype}
@@ -142,7 +142,7 @@ def usual_context(model: Model) -> int:
     return model.max_seq_len or DEFAULT_CONTEXT
 
 
-def _fits(served: ServedModel, model: Model, memory_bytes: int, context: int, batch_size: int) -> Record:
+def _fits(served: Any, model: Model, memory_bytes: int, context: int, batch_size: int) -> Record:
     """What fits beside weights; where a cache grows also beside a prefill. `model` is one rank's share."""
     fit = fits(model, served.size, memory_bytes, context, batch_size, served.dtypes)
     if served.model.caches and fit["weights_bytes"] is not None:
@@ -150,7 +150,7 @@ def _fits(served: ServedModel, model: Model, memory_bytes: int, context: int, ba
     return fit
 
 
-def _shared(plan: Plan) -> Record:
+def _shared(plan: SharedModel) -> Record:
     """A plan of several devices by JSON's keys."""
     degrees = {"tp": plan.tp, "pp": plan.pp}
     larger: Record = {name: degree for name, degree in degrees.items() if degree > 1}
@@ -178,7 +178,9 @@ def _convention(model: Model, totals: Record) -> str:
     return f"{CONVENTION}{constant}{plan_convention(model)}"
 
 
-def _alternatives(model: Model, plan: Plan, context: int, batch_size: int, dtypes: CacheDtypes) -> Record:
+def _alternatives(
+    model: Model, plan: SharedModel, context: int, batch_size: int, dtypes: CacheDtypes
+) -> Record:
     """The cache as some engines store it, and with other kinds of attention, as far as ranks can share it."""
     model = caching_alike(model)
     # causal layers of an encoder cache nothing, as CLIP's of texts

@@ -17,12 +17,13 @@ from archcli.modules.spec.base import Conflict, Size, substitute
 from archcli.modules.spec.context import Context
 from archcli.modules.spec.request import InputSpec, Media, Request
 from archcli.ops import KeepLast, Positions
+from archcli.wings import part
 
 if TYPE_CHECKING:  # fields of few models, imported where one is given a value
+    from archcli.modules import GivenMedium
     from archcli.modules.ends.loss import Likelihood, Loss
     from archcli.modules.ends.mtp import MultiTokenPrediction
     from archcli.modules.networks.per_layer import PerLayerEmbedding
-    from archcli.wings.media.modules.models.tower import GivenMedium
 
 
 class Generator(Model):
@@ -164,9 +165,7 @@ class Decoder(Generator, Stack):
         per_layer = self._per_layer(tokens, x)
         context = Context(positions, past, cache=cache, memory=source, per_layer=per_layer, ids=ids)
         if media:
-            from archcli.wings.media.modules.models.media import read_media  # of models with towers alone
-
-            x, context = read_media(self, tokens, x, context, media)
+            x, context = part("media.read_media")(self, tokens, x, context, media)
         x, kept = self.run(x, context)
         # before norm and head: both work on the one position that is asked for
         y = self.embedding.project_out(self.apply_final_norm(KeepLast("last")(x) if last_only else x))

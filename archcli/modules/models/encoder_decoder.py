@@ -23,9 +23,8 @@ from archcli.modules.spec.request import SOUNDS, InputSpec, Medium, Request
 from archcli.ops import KeepLast, Linear, Positions
 
 if TYPE_CHECKING:  # fields of few, imported where they are given a value
+    from archcli.modules import ConvFrontEnd, Tower
     from archcli.modules.ends.embedding import Embedding
-    from archcli.wings.media.modules.ends.frontend import ConvFrontEnd
-    from archcli.wings.media.modules.models.tower import Tower
 
 
 class EncoderStack(Stack):

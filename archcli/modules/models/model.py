@@ -27,10 +27,10 @@ from archcli.units import FIGURE, ROUNDED
 if TYPE_CHECKING:
     from os import PathLike
 
+    from archcli.modules import Tower
     from archcli.modules.adapters.lora import LoRA
     from archcli.modules.spec.degrees import Degrees
     from archcli.modules.stored.quantization import Quantization
-    from archcli.wings.media.modules.models.tower import Tower
 
 M = TypeVar("M", bound="Model")
 ModelLike: TypeAlias = "str | PathLike[str] | Mapping[str, Any] | Model"

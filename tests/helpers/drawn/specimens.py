@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.graph.anatomy import (
+from archcli.wings.drawing.drawn import (
     DrawnNode,
     DrawnPart,
     ExpertChoice,

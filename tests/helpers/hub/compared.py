@@ -1,7 +1,7 @@
 """A file of the hub against its config: what is explained of it, and what is wrong."""
 
 from archcli.load.huggingface.importer import weight_map
-from archcli.measure.weights.checkpoint import compare
+from archcli.wings.running.weights.checkpoint import compare
 from importing import imported_file
 
 

@@ -6,8 +6,8 @@ No tensor has values here.
 import pytest
 
 from archcli.load.huggingface.importer import weight_map
-from archcli.measure.weights.checkpoint import compare
 from archcli.measure.weights.stored_bytes import tensors
+from archcli.wings.running.weights.checkpoint import compare
 from drawing import TINY
 from hub.compared import against, told, wrong
 from importing import imported_file

@@ -5,8 +5,8 @@ import transformers
 
 from archcli.load.huggingface.importer import weight_map
 from archcli.load.huggingface.weights.map import WeightMap
-from archcli.measure.weights.checkpoint import compare, compare_sums
 from archcli.measure.weights.stored_bytes import tensors
+from archcli.wings.running.weights.checkpoint import compare, compare_sums
 from hub.compared import against, told, wrong
 from hub.files import BERT, BERT_FILE, CHATGLM, CHATGLM_FILE, GPT2, GPT2_FILE, OSS, V3
 from importing import imported_file

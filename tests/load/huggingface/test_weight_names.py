@@ -16,8 +16,8 @@ from archcli.load.huggingface.importer import weight_map
 from archcli.load.huggingface.registry import families
 from archcli.load.huggingface.weights.map import Auxiliary, WeightMap, parts_of
 from archcli.load.huggingface.weights.names import UNREAD
-from archcli.measure.weights.checkpoint import compare
 from archcli.measure.weights.stored_bytes import tensors
+from archcli.wings.running.weights.checkpoint import compare
 from drawing import cases
 from import_variants import VARIANTS
 from importing import imported_file

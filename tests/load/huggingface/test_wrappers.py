@@ -14,7 +14,7 @@ from archcli.load.huggingface.parts.rope import DEFAULT_THETA
 from archcli.load.huggingface.registry import families, family_of
 from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.huggingface.wrappers.texts import TEXTS
-from archcli.measure.weights.checkpoint import compare
+from archcli.wings.running.weights.checkpoint import compare
 from hub.compared import told, wrong
 from importing import imported_file, text_alone
 from table import every_row

@@ -8,6 +8,7 @@ import archcli
 from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
+from archcli.measure.kvcache.held import fits
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
 from archcli.modules import (
@@ -28,7 +29,6 @@ from archcli.modules import (
 )
 from archcli.modules.spec.context import or_default
 from archcli.ops import MergeHeads, Unsqueeze
-from archcli.wings.serving.memory.answers.served import fits
 from small import NORM, attention, decoder, layer
 
 TOKEN = 3 * 2 * (2 + 2)

@@ -5,9 +5,9 @@ from typing import get_args
 import pytest
 
 import archcli
+from archcli.measure.kvcache.engine import ANY_ENGINE, NO_ENGINE, EngineName
 from archcli.wings.serving.api.engine import engine_of
 from archcli.wings.serving.devices.engines import engines, load_engine
-from archcli.wings.serving.memory.engine import ANY_ENGINE, NO_ENGINE, EngineName
 from archcli.wings.serving.memory.pipeline import stages_of
 from archcli.wings.serving.memory.plan import Plan
 from table import every_row

@@ -6,10 +6,10 @@ import pytest
 
 import archcli
 from archcli.load.source import load
+from archcli.measure.kvcache.engine import ANY_ENGINE
 from archcli.wings.serving.api.known_device.known import known_device
 from archcli.wings.serving.devices.engines import load_engine
 from archcli.wings.serving.launches.kernel import AttentionCall, KernelCost
-from archcli.wings.serving.memory.engine import ANY_ENGINE
 from archcli.wings.serving.memory.plan import ONE_DEVICE, Plan
 from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.predict.answers.tables import shown_path

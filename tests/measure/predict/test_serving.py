@@ -5,9 +5,9 @@ import math
 import pytest
 
 from archcli.load.source import load
+from archcli.measure.kvcache.engine import ANY_ENGINE
 from archcli.measure.passes import count_pass
 from archcli.modules.spec.request import Request
-from archcli.wings.serving.memory.engine import ANY_ENGINE
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.predict.communication.collective import Fabric

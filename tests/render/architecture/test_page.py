@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 import archcli
-from archcli.graph.anatomy import Figure, NumberedLine, Share
 from archcli.wings.drawing.anatomy.anatomy import anatomy
+from archcli.wings.drawing.drawn import Figure, NumberedLine, Share
 from archcli.wings.drawing.picture.architecture.page import foot
 from archcli.wings.drawing.picture.architecture.page.boxes import MOST, OF_MANY, kind_boxes, part_boxes
 from archcli.wings.drawing.picture.architecture.page.header import height

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from archcli.api.asking.subject import given
-from archcli.graph.anatomy import ExpertChoice
 from archcli.wings.drawing.anatomy.anatomy import anatomy
+from archcli.wings.drawing.drawn import ExpertChoice
 from archcli.wings.drawing.picture.architecture.panels import common_scale, panel, wiring
 from archcli.wings.drawing.picture.architecture.redraw import Redraw
 from archcli.wings.drawing.picture.architecture.shapes import svg_of

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from archcli.graph.anatomy import DrawnPart, ExpertChoice, Heads, HeldState
+from archcli.wings.drawing.drawn import DrawnPart, ExpertChoice, Heads, HeldState
 from archcli.wings.drawing.picture.architecture.panels import common_scale, panel, wiring
 from drawn.overlaps import overlaps
 from drawn.specimens import causal, fig, kind, node

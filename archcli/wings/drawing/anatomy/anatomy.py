@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from archcli.errors import ArchError
-from archcli.graph.anatomy import Anatomy, Figure, NumberedLine, Share
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.flops import count_flops
 from archcli.measure.params import count_params
@@ -23,6 +22,7 @@ from archcli.wings.drawing.anatomy.reading import forward_of
 from archcli.wings.drawing.anatomy.shares import Shown, by_component, by_group, by_layers, by_operator
 from archcli.wings.drawing.anatomy.strips import strips_of
 from archcli.wings.drawing.anatomy.totals import cache_totals, flops_per_token, parameter_totals
+from archcli.wings.drawing.drawn import Anatomy, Figure, NumberedLine, Share
 
 SEQ_LEN = 2048
 """Tokens of the drawn forward, the default of `flops` and `show`."""

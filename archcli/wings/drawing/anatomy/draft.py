@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from archcli.graph.anatomy import (
+from archcli.graph.wired_tape import WiredRow
+from archcli.wings.drawing.drawn import (
     DrawnNode,
     ExpertChoice,
     Figure,
@@ -17,7 +18,6 @@ from archcli.graph.anatomy import (
     Piece,
     Role,
 )
-from archcli.graph.wired_tape import WiredRow
 
 INPUT, OUTPUT = "input", "output"
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from archcli.arith import Number
-from archcli.graph.anatomy import Figure
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.survey.show import cached_record, layer_params
+from archcli.wings.drawing.drawn import Figure
 
 LAYER_PARAMS = "layer_params"
 """The key of a row's parameters in one layer."""

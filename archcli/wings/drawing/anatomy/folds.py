@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import takewhile
 
-from archcli.graph.anatomy import Piece
 from archcli.wings.drawing.anatomy.draft import Draft, Drafts, Tap
+from archcli.wings.drawing.drawn import Piece
 
 TWINS = 2
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from archcli.graph.anatomy import DrawnNode, DrawnPart, Figure, Hue, Kind, NumberedLine
 from archcli.graph.wired_tape import WiredRow
 from archcli.wings.drawing.anatomy.draft import INPUT, OUTPUT, Draft, Drafts
 from archcli.wings.drawing.anatomy.figures import shown
@@ -23,6 +22,7 @@ from archcli.wings.drawing.anatomy.parts import (
 from archcli.wings.drawing.anatomy.reading import Forward, Reader
 from archcli.wings.drawing.anatomy.shares import hues_of_part
 from archcli.wings.drawing.anatomy.titles import short_title
+from archcli.wings.drawing.drawn import DrawnNode, DrawnPart, Figure, Hue, Kind, NumberedLine
 
 RUNS_LISTED = 2
 """The most runs of layers in a title."""

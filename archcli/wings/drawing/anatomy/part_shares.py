@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from archcli.arith import Number, rounded
-from archcli.graph.anatomy import DrawnPart, Figure
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.passes import shape_pass
 from archcli.measure.survey.show import layer_flops, layer_of, stored_bytes, traced_bytes
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
 from archcli.wings.drawing.anatomy.shares import Shown
+from archcli.wings.drawing.drawn import DrawnPart, Figure
 
 
 class PartPlace(NamedTuple):

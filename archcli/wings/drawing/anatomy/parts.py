@@ -8,7 +8,6 @@ from functools import reduce
 from typing import Any
 
 from archcli.arith import Shape
-from archcli.graph.anatomy import DrawnNode, DrawnPart, ExpertChoice, Figure, HeldState, Hue, MaskExample
 from archcli.graph.count_tape import settings_of
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.survey.show import layer_params
@@ -18,6 +17,15 @@ from archcli.wings.drawing.anatomy.folds import fold
 from archcli.wings.drawing.anatomy.reading import Forward, Reader
 from archcli.wings.drawing.anatomy.roles import role_of
 from archcli.wings.drawing.anatomy.titles import MASKS, facts_of, hue_of, title_of
+from archcli.wings.drawing.drawn import (
+    DrawnNode,
+    DrawnPart,
+    ExpertChoice,
+    Figure,
+    HeldState,
+    Hue,
+    MaskExample,
+)
 
 SCORES = {"softmax_after": "softmax"}
 """Scores of routers as the field calls them: the softmax may come before the choice, or after it."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from archcli.graph import StateContent
-from archcli.graph.anatomy import Figure, Heads, Piece, Role
 from archcli.graph.wired_tape import INPUT as GIVEN
 from archcli.graph.wired_tape import WiredRow, WiredTrace
 from archcli.modules.adapters.lora import Adapted
@@ -15,6 +14,7 @@ from archcli.wings.drawing.anatomy.draft import INPUT, OUTPUT, Draft, Drafts, Ta
 from archcli.wings.drawing.anatomy.figures import added, cached_figure, output_figure, shown, width_figure
 from archcli.wings.drawing.anatomy.roles import role_of
 from archcli.wings.drawing.anatomy.titles import foreign_label, label_of, short_name
+from archcli.wings.drawing.drawn import Figure, Heads, Piece, Role
 
 NODES: Mapping[str, Role] = {
     "matrix": "matrix",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from archcli.graph.anatomy import Figure, Hue, NumberedLine, Share
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.flops import component
 from archcli.measure.params import EMBEDDING, HEAD, OTHER_TABLES
 from archcli.measure.report import Report
 from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.trace import ADAPTERS
+from archcli.wings.drawing.drawn import Figure, Hue, NumberedLine, Share
 
 Shown = Literal["params", "flops", "bytes", "kv", "time"]
 """The quantity of the shares."""

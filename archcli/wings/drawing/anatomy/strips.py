@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from archcli.graph.anatomy import Cell, Figure, Hue, Kind, LayerRun, NumberedLine, Strip
 from archcli.graph.wired_tape import WiredRow, source_row
 from archcli.measure.survey.stacks import Period, periods, stack_kinds
 from archcli.modules import Model
 from archcli.modules.spec.kinds import kind_of
 from archcli.wings.drawing.anatomy.roles import role_of
+from archcli.wings.drawing.drawn import Cell, Figure, Hue, Kind, LayerRun, NumberedLine, Strip
 
 MOST_CELLS = 110
 """As many layers have a cell each."""

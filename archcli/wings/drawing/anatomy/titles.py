@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from archcli.graph.anatomy import DrawnNode, Hue, NumberedLine
 from archcli.graph.wired_tape import WiredRow
+from archcli.wings.drawing.drawn import DrawnNode, Hue, NumberedLine
 
 GATED = {"silu": "SwiGLU", "swish": "SwiGLU", "gelu": "GeGLU", "gelu_tanh": "GeGLU", "relu": "ReGLU"}
 """Gated networks by their activation (Shazeer 2020, arXiv:2002.05202)."""

@@ -16,8 +16,8 @@ from archcli.modules.spec.calls import checked
 from archcli.modules.spec.values import Conversion, refused
 
 if TYPE_CHECKING:
-    from archcli.graph.anatomy import Anatomy
     from archcli.measure.survey.compare.differences import Difference
+    from archcli.wings.drawing.drawn import Anatomy
 
 MOST_MODELS = 4
 SCREEN = 100

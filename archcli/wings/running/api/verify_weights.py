@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from archcli.api.asking.subject import Subject
-from archcli.api.weights import compare_checkpoint
 from archcli.arith import prod
 from archcli.errors import ArchError, quote
 from archcli.load.checkpoint.checkpoint import Checkpoint
 from archcli.load.checkpoint.safetensors import read_tensor
 from archcli.load.huggingface.weights.auxiliary import PACKED, SCALE
 from archcli.measure.passes import shape_pass
-from archcli.measure.weights.checkpoint import Comparison, folded, shape_text
 from archcli.measure.weights.stored_bytes import tower_tensors
 from archcli.modules import Model
 from archcli.modules.spec.request import Medium, Request
 from archcli.render.screen import progress
 from archcli.wings.media.modules.models.media import why_not_run
+from archcli.wings.running.api.weights import compare_checkpoint
 from archcli.wings.running.runtime.verify.result import ReferenceResult, VerifyResult
+from archcli.wings.running.weights.checkpoint import Comparison, folded, shape_text
 from archcli.wings.serving.recorded.machine import available_memory
 
 LONGEST_NAME = 200

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from archcli.errors import ArchError, either
+from archcli.measure.kvcache.engine import CACHING, NO_ENGINE, EngineName, InferenceEngine
 from archcli.modules import Model
 from archcli.modules.stored.words import in_engine
 from archcli.units import parse_bytes
 from archcli.wings.serving.devices.engines import load_engine
-from archcli.wings.serving.memory.engine import CACHING, NO_ENGINE, EngineName, InferenceEngine
 from archcli.wings.serving.memory.plan import DeviceMemory
 from archcli.wings.serving.memory.settings import MemorySettings
 

@@ -28,6 +28,7 @@ from archcli.api.asking.question import Option, asks, count_option, part
 from archcli.api.asking.subject import Subject, given
 from archcli.api.modules import takes_modules
 from archcli.errors import ArchError
+from archcli.measure.kvcache.engine import NO_ENGINE
 from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import as_asked
 from archcli.modules import Model
@@ -40,7 +41,6 @@ from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.plan_options import WHOLE, PlanOptions
 from archcli.wings.serving.memory.answers.question import Fit, MemoryQuestion, check_question
 from archcli.wings.serving.memory.answers.report import count_memory as count
-from archcli.wings.serving.memory.engine import NO_ENGINE
 from archcli.wings.serving.memory.plan import DeviceMemory
 from archcli.wings.serving.memory.settings import COMPUTED, AttentionForm, MemoryPhase, MemorySettings
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 from archcli.api.asking.options import Size
 from archcli.api.asking.question import Option
 from archcli.errors import ArchError
+from archcli.measure.kvcache.engine import NO_ENGINE
 from archcli.modules import Model
 from archcli.modules.models.layers import layer_count
 from archcli.modules.spec.arguments import memory_bytes
-from archcli.wings.serving.memory.engine import NO_ENGINE
 from archcli.wings.serving.memory.offload import HostMemory, Offload
 
 if TYPE_CHECKING:

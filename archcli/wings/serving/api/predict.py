@@ -25,6 +25,7 @@ from archcli.api.asking.options import (
 from archcli.api.asking.question import Option, asks, count_option, part
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
+from archcli.measure.kvcache.engine import NO_ENGINE
 from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import as_asked
 from archcli.modules import Model
@@ -38,7 +39,6 @@ from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.plan_options import WHOLE, PlanOptions
 from archcli.wings.serving.devices.engines import load_engine
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
-from archcli.wings.serving.memory.engine import NO_ENGINE
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.memory.settings import FP8, AttentionForm, MemoryPhase, MemorySettings
 from archcli.wings.serving.predict.answers.question import (

@@ -30,7 +30,7 @@ from archcli.load.yaml.reader import Document, parse
 from archcli.load.yaml.reader import resolve as scalar
 from archcli.load.yaml.text import decode, read_start, text_of
 from archcli.wings.serving.devices.efficiency import Constants, borrowed, efficiency_mistakes, efficiency_of
-from archcli.wings.serving.devices.names import DeviceName, is_file, resolve
+from archcli.wings.serving.devices.names import LOCAL, DeviceName, is_file, resolve
 
 FIGURES: dict[str, str] = {
     "memory_bytes": "bytes",
@@ -121,6 +121,11 @@ def folder() -> Path:
 def devices() -> list[str]:
     """The names of the devices that come with archcli, in alphabetical order."""
     return list(_files(folder()))
+
+
+def device_names() -> list[str]:
+    """Names that a shell offers: the devices that are shipped, and this machine."""
+    return [*devices(), LOCAL]
 
 
 @cache

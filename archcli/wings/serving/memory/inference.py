@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from archcli.arith import Number, Shape, ceil_div
 from archcli.graph import Row
+from archcli.measure.kvcache.engine import ANY_ENGINE, InferenceEngine
 from archcli.measure.passes import cache_pass, shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
@@ -15,7 +16,6 @@ from archcli.modules.models.layers import LayerIndex
 from archcli.modules.models.model import inferring
 from archcli.modules.spec.request import Request
 from archcli.modules.stored.formats import stored_format
-from archcli.wings.serving.memory.engine import ANY_ENGINE, InferenceEngine
 from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.memory.shares import StoredBits, stored_weights
 from archcli.wings.serving.memory.traced import (

@@ -19,7 +19,7 @@ from archcli.modules.spec.values import AboveZero
 from archcli.wings.serving.memory.settings import DEFAULT_TOKENS, MemorySettings
 
 if TYPE_CHECKING:
-    from archcli.wings.serving.memory.engine import EngineName, InferenceEngine
+    from archcli.measure.kvcache.engine import EngineName, InferenceEngine
 
 OF_GRADIENTS, OF_WEIGHTS = 2, 3
 """The stages of ZeRO that shard gradients, and weights."""

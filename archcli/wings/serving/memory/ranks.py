@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from archcli.arith import Number
 from archcli.errors import ArchError
+from archcli.measure.kvcache.engine import ANY_ENGINE
 from archcli.measure.passes import shape_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import layer_count
-from archcli.wings.serving.memory.engine import ANY_ENGINE
 from archcli.wings.serving.memory.inference import in_ram_bytes, inference_pass, serving, stored_bits
 from archcli.wings.serving.memory.pipeline import Stage, in_flight, pieces, stage_model, stages_of
 from archcli.wings.serving.memory.plan import OF_WEIGHTS, Plan

@@ -8,6 +8,7 @@ from typing import Literal
 from archcli.arith import Number, to_bytes
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend, Execution
+from archcli.measure.kvcache.engine import ANY_ENGINE, CACHING, ChosenEngine
 from archcli.measure.weights.stored_bytes import in_format
 from archcli.modules import Model
 from archcli.modules.spec.arguments import GradientDtype
@@ -20,7 +21,6 @@ from archcli.modules.spec.values import (
     check_values,
     value_type,
 )
-from archcli.wings.serving.memory.engine import ANY_ENGINE, CACHING, ChosenEngine
 from archcli.wings.serving.memory.offload import ChosenOffload
 
 MemoryPhase = Literal["train", "forward", "prefill", "decode", "serve"]

@@ -162,6 +162,11 @@ def explained(subject: Subject, options: ExplainOptions) -> Report:
     return subject.named(explain_model(tower, question, meaning))
 
 
+def explained_row(subject: Subject, model: ModelLike, path: str) -> Report:
+    """The formula of a row's parameters, step by step: the report of `params --explain`."""
+    return explained(subject, ExplainOptions(model, path=path, steps=True))
+
+
 def _require_used(options: ExplainOptions) -> None:
     """Raise ArchError for arguments that the quantity does not depend on."""
     quantity, known = options.quantity, ARGUMENTS[options.quantity]

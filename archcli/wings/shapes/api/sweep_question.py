@@ -27,7 +27,7 @@ from archcli.modules.spec.values import AboveZero, Conversion, refused
 from archcli.query.condition import parse_condition
 from archcli.query.expression import Expression, parse_expression
 from archcli.render.write import check_new_files, write_new_files
-from archcli.wings.serving.api.slow_figures import SLOW
+from archcli.wings.shapes.api.slow_figures import SLOW
 from archcli.wings.shapes.symbolic import required
 from archcli.wings.shapes.symbolic.shapes.grid import (
     VARY,

@@ -7,7 +7,6 @@ from functools import cache
 import pytest
 
 from archcli.errors import ArchError
-from archcli.graph.anatomy import Figure, NumberedLine
 from archcli.load.source import load, load_text
 from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
@@ -16,6 +15,7 @@ from archcli.measure.survey.show import list_rows
 from archcli.measure.survey.wired import wired_forward
 from archcli.modules.models.layers import folded_path
 from archcli.wings.drawing.anatomy.anatomy import anatomy
+from archcli.wings.drawing.drawn import Figure, NumberedLine
 from combinations.hybrids import HYBRIDS, hybrid
 from covering import COVERING
 from drawn.counted import Addresses, seen_by_layers

@@ -7,9 +7,9 @@ from typing import Any
 
 from archcli.api.asking.subject import Subject
 from archcli.errors import ArchError
+from archcli.measure.kvcache.engine import EngineName
 from archcli.wings.serving.api.fit import fit_report
 from archcli.wings.serving.api.fitting.question import FitOptions
-from archcli.wings.serving.memory.engine import EngineName
 
 SINGLE = ("rtx-4090", "h100-sxm", "b200-sxm")
 SERVERS = ("8xh100-sxm", "8xb200-sxm")

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
-from archcli.graph.anatomy import DrawnNode
+from archcli.wings.drawing.drawn import DrawnNode
 from archcli.wings.drawing.picture.architecture.glyphs.base import Frame, Glyph, PartBox, Pill, Shapes
 from archcli.wings.drawing.picture.architecture.glyphs.matrices import Trapezoid
 from archcli.wings.drawing.picture.architecture.graphs.blocks import Blocks, blocks_of

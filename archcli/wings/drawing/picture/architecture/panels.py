@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from archcli.graph.anatomy import DrawnNode, DrawnPart, Kind
 from archcli.render.picture.labels import wrapped
+from archcli.wings.drawing.drawn import DrawnNode, DrawnPart, Kind
 from archcli.wings.drawing.picture.architecture.glyphs.base import (
     BADGE,
     Frame,

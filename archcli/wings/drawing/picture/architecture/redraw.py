@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
-from archcli.graph.anatomy import Figure, NumberedLine
 from archcli.render.picture.elements import element, escaped
+from archcli.wings.drawing.drawn import Figure, NumberedLine
 from archcli.wings.drawing.picture.architecture.shapes import Many, SvgShape, attributes_of
 from archcli.wings.drawing.picture.architecture.traced import (
     MARK,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from archcli.graph.anatomy import Figure
 from archcli.render.picture.elements import element, escaped
+from archcli.wings.drawing.drawn import Figure
 
 
 @dataclass(frozen=True)

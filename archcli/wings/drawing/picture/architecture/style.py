@@ -9,8 +9,8 @@ from __future__ import annotations
 from math import fsum
 from typing import Any, NamedTuple, TypeAlias
 
-from archcli.graph.anatomy import Figure, NumberedLine
 from archcli.render.picture.labels import text_width
+from archcli.wings.drawing.drawn import Figure, NumberedLine
 from archcli.wings.drawing.picture.architecture.numbers import written
 from archcli.wings.drawing.picture.architecture.shapes import SvgShape
 from archcli.wings.drawing.picture.architecture.traced import plain_text

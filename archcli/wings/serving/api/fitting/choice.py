@@ -13,11 +13,11 @@ from functools import cached_property, partial
 from typing import Any
 
 from archcli.errors import ArchError
+from archcli.measure.kvcache.engine import NO_ENGINE
 from archcli.measure.weights.stored_bytes import UnknownFormError
 from archcli.wings.serving.memory.answers.changes import formats_by_bytes, whole_bytes
 from archcli.wings.serving.memory.answers.fit import narrowed, usual_plan
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
-from archcli.wings.serving.memory.engine import NO_ENGINE
 from archcli.wings.serving.memory.inference import IN_RAM, in_ram_bytes, weight_rows
 from archcli.wings.serving.memory.offload import HostMemory
 from archcli.wings.serving.memory.plan import DeviceMemory

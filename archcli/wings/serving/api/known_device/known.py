@@ -17,9 +17,9 @@ from archcli.errors import ArchError
 from archcli.wings.serving.memory.plan import DEVICES_PER_NODE, DeviceMemory, Family
 
 if TYPE_CHECKING:
+    from archcli.measure.kvcache.engine import InferenceEngine
     from archcli.wings.serving.devices.budget import Budget
     from archcli.wings.serving.devices.datasheet import Datasheet, SourcedFigure
-    from archcli.wings.serving.memory.engine import InferenceEngine
     from archcli.wings.serving.predict.answers.question import PredictedDevice
     from archcli.wings.serving.predict.constants import Rates
     from archcli.wings.serving.predict.engine_kernels.clock import EngineClock

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.graph import Row
+from archcli.measure.kvcache.engine import CACHING
 from archcli.measure.passes import shape_pass
 from archcli.measure.report import Column, Table
 from archcli.measure.weights.stored_bytes import weight_bytes
@@ -16,7 +17,6 @@ from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.arguments import ZeroStage
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.answers.recomputations import recomputations
-from archcli.wings.serving.memory.engine import CACHING
 from archcli.wings.serving.memory.ranks import least_bytes
 from archcli.wings.serving.memory.training.optimizers import OPTIMIZERS
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError, Problem, closest, either, quote
+from archcli.measure.kvcache.engine import CACHING, NO_ENGINE
 from archcli.measure.notes import context_notes, source_notes, unfused_notes
 from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import broken_notes
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
-from archcli.wings.serving.memory.engine import CACHING, NO_ENGINE
 from archcli.wings.serving.memory.plan import MOST_SHARING, ONE_DEVICE, DeviceMemory, Plan, n_stacked_layers
 from archcli.wings.serving.memory.ranks import BeyondModel, RankPeak, beyond_model, rank_peaks
 from archcli.wings.serving.memory.settings import MemorySettings

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from archcli.errors import ArchError
+from archcli.measure.kvcache.engine import CACHING, NO_ENGINE
 from archcli.measure.notes import media_table
 from archcli.measure.report import LateTables, Report, Table
 from archcli.units import binary_bytes
@@ -21,7 +22,6 @@ from archcli.wings.serving.memory.answers.question import (
 )
 from archcli.wings.serving.memory.answers.recomputations import kept_rows
 from archcli.wings.serving.memory.answers.tables import title
-from archcli.wings.serving.memory.engine import CACHING, NO_ENGINE
 from archcli.wings.serving.memory.plan import DeviceMemory
 from archcli.wings.serving.memory.ranks import RankPeak
 from archcli.wings.serving.memory.traced import MemoryMoment, highest

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
+from archcli.measure.kvcache.engine import CACHING, NO_ENGINE
 from archcli.measure.report import Column, Table
 from archcli.modules import Model
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.answers.recomputations import folded_rows
-from archcli.wings.serving.memory.engine import CACHING, NO_ENGINE
 from archcli.wings.serving.memory.plan import DeviceMemory, Plan
 from archcli.wings.serving.memory.settings import MemorySettings
 

@@ -13,7 +13,7 @@ from math import fsum
 from typing import NamedTuple
 
 from archcli.errors import ArchError
-from archcli.wings.serving.memory.engine import NO_ENGINE
+from archcli.measure.kvcache.engine import NO_ENGINE
 from archcli.wings.serving.predict.answers.limits import duration
 from archcli.wings.serving.predict.answers.question import PredictQuestion, check_prediction
 from archcli.wings.serving.predict.prediction import Prediction

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from archcli.graph.anatomy import DrawnNode, Figure
+from archcli.wings.drawing.drawn import DrawnNode, Figure
 from archcli.wings.drawing.picture.architecture.graphs.places import Reach, SideRoom
 from archcli.wings.drawing.picture.architecture.shapes import Many, SvgShape
 from archcli.wings.drawing.picture.architecture.style import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from archcli.graph.anatomy import DrawnNode, Figure
+from archcli.wings.drawing.drawn import DrawnNode, Figure
 from archcli.wings.drawing.picture.architecture.glyphs.base import EndBar, Glyph, PartBox, Pill, Ring
 from archcli.wings.drawing.picture.architecture.glyphs.cores import CoreBox
 from archcli.wings.drawing.picture.architecture.glyphs.matrices import Trapezoid

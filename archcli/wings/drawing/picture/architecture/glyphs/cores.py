@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from archcli.graph.anatomy import HeldState
+from archcli.wings.drawing.drawn import HeldState
 from archcli.wings.drawing.picture.architecture.glyphs.base import PADDING, Frame, Glyph, Shapes
 from archcli.wings.drawing.picture.architecture.graphs.places import Reach, SideRoom
 from archcli.wings.drawing.picture.architecture.numbers import floor, root, where

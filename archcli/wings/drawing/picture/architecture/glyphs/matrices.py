@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from archcli.graph.anatomy import Figure, Piece
+from archcli.wings.drawing.drawn import Figure, Piece
 from archcli.wings.drawing.picture.architecture.glyphs.base import BAR, BESIDE, RAISED, Frame, Glyph, Shapes
 from archcli.wings.drawing.picture.architecture.graphs.places import Reach, SideRoom
 from archcli.wings.drawing.picture.architecture.numbers import concrete

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from archcli.graph.anatomy import Figure
+from archcli.wings.drawing.drawn import Figure
 from archcli.wings.drawing.picture.architecture.glyphs.base import (
     BAR,
     BESIDE,

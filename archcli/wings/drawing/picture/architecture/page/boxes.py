@@ -11,7 +11,7 @@ from archcli.wings.drawing.picture.architecture.panels import Drawn, panel, wiri
 from archcli.wings.drawing.picture.architecture.style import Words, line_of
 
 if TYPE_CHECKING:
-    from archcli.graph.anatomy import Anatomy, DrawnPart, Kind
+    from archcli.wings.drawing.drawn import Anatomy, DrawnPart, Kind
 
 NOTHING = graph_of((), {})
 MOST, OF_MANY = 48, 12

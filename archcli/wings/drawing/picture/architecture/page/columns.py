@@ -25,8 +25,8 @@ from archcli.wings.drawing.picture.architecture.shapes import Many, SvgShape, sv
 from archcli.wings.drawing.picture.architecture.style import LEADING, Word, path, rect, text, width_of
 
 if TYPE_CHECKING:
-    from archcli.graph.anatomy import Anatomy, DrawnNode, DrawnPart, Kind
     from archcli.measure.survey.compare.differences import Difference
+    from archcli.wings.drawing.drawn import Anatomy, DrawnNode, DrawnPart, Kind
 
 GUTTER, ROOMY = 28.0, 90.0
 """Units between two columns, and those that the widest rank of a box has for its bars at least."""

@@ -22,7 +22,7 @@ from archcli.wings.drawing.picture.architecture.style import (
 )
 
 if TYPE_CHECKING:
-    from archcli.graph.anatomy import Anatomy, Figure, Hue, Share
+    from archcli.wings.drawing.drawn import Anatomy, Figure, Hue, Share
 
 BAR, TEXTURE = 22.0, 6.0
 """Units of a bar's height, and of the texture along its foot that tells neighbours apart."""

@@ -11,7 +11,7 @@ from archcli.wings.drawing.picture.architecture.shapes import Many, SvgShape
 from archcli.wings.drawing.picture.architecture.style import LEADING, Word, Words, text, width_of
 
 if TYPE_CHECKING:
-    from archcli.graph.anatomy import Anatomy
+    from archcli.wings.drawing.drawn import Anatomy
 
 GAP = 28.0
 """Units between two key figures."""

@@ -12,7 +12,7 @@ from archcli.wings.drawing.picture.architecture.shapes import Many, SvgShape
 from archcli.wings.drawing.picture.architecture.style import rect, text, width_of
 
 if TYPE_CHECKING:
-    from archcli.graph.anatomy import Anatomy
+    from archcli.wings.drawing.drawn import Anatomy
 
 HEIGHT, ROW = 30.0, 20.0
 """Units of a line of signs, and of a further one."""

@@ -16,7 +16,7 @@ from archcli.wings.drawing.picture.architecture.shapes import Many, SvgShape, sv
 from archcli.wings.drawing.picture.architecture.style import css, definitions, rect, text
 
 if TYPE_CHECKING:
-    from archcli.graph.anatomy import Anatomy
+    from archcli.wings.drawing.drawn import Anatomy
 
 PAGE, MARGIN = 1000.0, 24.0
 KINDS = 216.0

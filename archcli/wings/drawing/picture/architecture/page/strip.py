@@ -14,7 +14,7 @@ from archcli.wings.drawing.picture.architecture.shapes import Many, SvgShape
 from archcli.wings.drawing.picture.architecture.style import LEADING, Words, path, rect, text, width_of
 
 if TYPE_CHECKING:
-    from archcli.graph.anatomy import Cell, Hue, LayerRun, Strip
+    from archcli.wings.drawing.drawn import Cell, Hue, LayerRun, Strip
 
 WIDTH = 198.0
 """Units of a strip with the numbers on its left and the braces on its right."""

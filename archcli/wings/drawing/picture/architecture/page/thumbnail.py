@@ -14,7 +14,7 @@ from archcli.wings.drawing.picture.architecture.shapes import SvgShape, svg_of
 from archcli.wings.drawing.picture.architecture.style import FONTS, GROUNDS, HUES, rect, text
 
 if TYPE_CHECKING:
-    from archcli.graph.anatomy import Anatomy, Cell, Strip
+    from archcli.wings.drawing.drawn import Anatomy, Cell, Strip
 
 WIDTH, HEIGHT, INSET = 300.0, 132.0, 12.0
 LAYERS, HIGH, BARS = 58.0, 34.0, 108.0

@@ -10,7 +10,7 @@ from archcli.wings.drawing.picture.architecture.page.foot import UNITS
 from archcli.wings.drawing.picture.architecture.style import Words, line_of
 
 if TYPE_CHECKING:
-    from archcli.graph.anatomy import Anatomy, DrawnPart
+    from archcli.wings.drawing.drawn import Anatomy, DrawnPart
 
 PALE = 0.25
 """The opacity of the tint of a part that has next to nothing; one without a share has no tint."""

@@ -13,7 +13,7 @@ from archcli.wings.drawing.picture.architecture.shapes import Many, SvgShape, sv
 from archcli.wings.drawing.picture.architecture.style import path
 
 if TYPE_CHECKING:
-    from archcli.graph.anatomy import Anatomy
+    from archcli.wings.drawing.drawn import Anatomy
 
 LANE, ABOVE, APART = 5.0, 5.0, 4.0
 """Units of an arrow from the strip that it leads to, above all strips, and from the next tower's arrow."""

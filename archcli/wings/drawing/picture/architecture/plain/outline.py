@@ -17,8 +17,8 @@ MIXER, NETWORK = 4, 8
 """Columns of the bar of a run of layers: of its mixers, of its networks."""
 
 if TYPE_CHECKING:
-    from archcli.graph.anatomy import Anatomy, Cell, DrawnNode, DrawnPart, Kind, Strip
     from archcli.measure.survey.compare.differences import Difference
+    from archcli.wings.drawing.drawn import Anatomy, Cell, DrawnNode, DrawnPart, Kind, Strip
 
 NAMED = 24
 """The most columns of a name."""

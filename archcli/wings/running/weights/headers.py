@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from archcli.arith import Shape, prod
 from archcli.measure.report import Column, Report, Table, facts
-from archcli.measure.weights.checkpoint import shape_text, with_wildcards
 from archcli.units import both_bytes, short_count
+from archcli.wings.running.weights.checkpoint import shape_text, with_wildcards
 
 MOST_LISTED = 20
 """Rows of the table; json and csv have all."""

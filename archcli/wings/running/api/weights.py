@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.api.asking.subject import Subject
-from archcli.load.checkpoint.checkpoint import Checkpoint, read_checkpoint
+from archcli.errors import sanitize
+from archcli.load.checkpoint.checkpoint import Checkpoint, read_checkpoint, read_headers
 from archcli.load.huggingface.importer import weight_map
 from archcli.load.huggingface.weights.map import WeightMap
-from archcli.measure.weights.checkpoint import Comparison, as_stored, compare, compare_sums
+from archcli.measure.report import Report
+from archcli.wings.running.weights.checkpoint import (
+    Comparison,
+    as_stored,
+    compare,
+    compare_sums,
+    count_checkpoint,
+)
+from archcli.wings.running.weights.headers import StoredTensor, count_headers
 
 if TYPE_CHECKING:
     from archcli.modules import Model
@@ -48,3 +59,22 @@ def compare_checkpoint(subject: Subject, source: str) -> CheckpointComparison:
     if model is not subject.model:
         checkpoint = checkpoint._replace(notes=(*checkpoint.notes, TIED_UNASKED))
     return CheckpointComparison(model, checkpoint, compare(model, checkpoint.shapes, weights))
+
+
+def against_report(subject: Subject, source: str) -> Report:
+    """The report of `params --against`: the tensors of a checkpoint beside those of the model."""
+    model, checkpoint, comparison = compare_checkpoint(subject, source)
+    return count_checkpoint(model, checkpoint.source, comparison, checkpoint.notes)
+
+
+def headers_report(source: str) -> Report:
+    """The report of `params` on a checkpoint without a config.json."""
+    checkpoint = read_headers(source)
+    tensors = [
+        StoredTensor(name, "", None, 0)
+        if entry is None
+        else StoredTensor(name, entry.dtype, entry.shape, entry.end - entry.begin)
+        for name, entry in checkpoint.tensors.items()
+    ]
+    name = sanitize(Path(source).resolve().name)
+    return replace(count_headers(tensors, checkpoint.notes), model={"name": name, "source": source})

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 from archcli.arith import Number, ceil_div, minimum
 from archcli.errors import ArchError, either
 from archcli.graph import State, StateKind
+from archcli.modules import Model
 from archcli.modules.spec.values import Conversion, refused
 
 EngineName = Literal["none", "vllm", "sglang", "trtllm", "llamacpp", "mlx", "transformers"]
@@ -94,3 +95,53 @@ NO_ENGINE = InferenceEngine()
 """Eager torch: the model as archcli builds it."""
 ANY_ENGINE = InferenceEngine("vllm", "an engine", serves=True)
 """What all engines that serve have in common; of settings that name none."""
+
+
+class SharedModel(Protocol):
+    """A plan by which ranks share a model, and stages have its layers one after the other."""
+
+    @property
+    def tp(self) -> int:
+        """Ranks that share each matrix."""
+
+    @property
+    def pp(self) -> int:
+        """Stages."""
+
+    @property
+    def devices(self) -> int:
+        """All ranks."""
+
+    def inputs(self) -> dict[str, Any]:
+        """The plan by JSON's keys."""
+
+    def share(self, model: Model) -> Model:
+        """The model of one rank."""
+
+
+class WholeModel(NamedTuple):
+    """One device, which has all of a model."""
+
+    tp: int = 1
+    pp: int = 1
+    devices: int = 1
+
+    def inputs(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def share(self, model: Model) -> Model:
+        """The model itself."""
+        return model
+
+
+ALONE = WholeModel()
+
+
+class CacheHolder(NamedTuple):
+    """What holds a cache: the memory of a device, its architecture such as sm_90, a plan and an engine."""
+
+    memory_bytes: int | None = None
+    architecture: str = ""
+    plan: SharedModel = ALONE
+    engine: InferenceEngine = ANY_ENGINE

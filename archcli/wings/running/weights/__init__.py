@@ -1,0 +1,1 @@
+"""Weights: the tensors of a checkpoint, beside those of an architecture."""

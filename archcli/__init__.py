@@ -70,7 +70,7 @@ _public, _ = lazy(__name__, HOMES)
 
 def _names() -> list[str]:
     """The public names, those of the wings that are here among them."""
-    from archcli.wings import offers
+    from archcli.plugins import offers
 
     own = (name for names in HOMES.values() for name in names)
     return sorted({*own, *offers("archcli.functions"), *BY_COMMAND, "load"}.difference(BUILT_IN))
@@ -83,7 +83,7 @@ def __getattr__(name: str) -> Any:
     if name == "__all__":
         return _names()
     if not name.startswith("_") and (name in BY_COMMAND or name in _names()):
-        from archcli.wings import imported, offers
+        from archcli.plugins import imported, offers
 
         place = offers("archcli.functions").get(name)
         value = imported(place) if place else _public(BY_COMMAND.get(name, name))

@@ -47,7 +47,7 @@ def listing(package: str) -> dict[str, dict[str, Any]]:
     import json
     from pathlib import Path
 
-    from archcli.wings import listings
+    from archcli.plugins import listings
 
     spec: Any = sys.modules[package].__spec__
     # the loader's own way to data, which a zipped package has as well

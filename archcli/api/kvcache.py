@@ -27,7 +27,7 @@ from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import MemorySize
 from archcli.modules.stored.dtypes import CacheDtypeName
-from archcli.wings import optional, part
+from archcli.plugins import optional, part
 
 Memory = Annotated[
     MemorySize | None,

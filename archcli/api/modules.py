@@ -14,7 +14,7 @@ from archcli.api.asking.module_options import ModuleOptions, is_module
 from archcli.errors import ArchError, UndescribedError, quote
 from archcli.load.source import load
 from archcli.measure.report import Report
-from archcli.wings import optional, part
+from archcli.plugins import optional, part
 
 if TYPE_CHECKING:
     from archcli.load.hub.module_names import ModuleName

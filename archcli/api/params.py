@@ -18,7 +18,7 @@ from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.modules.stored.dtypes import DtypeName
-from archcli.wings import part
+from archcli.plugins import part
 
 Against = Annotated[
     str | None,

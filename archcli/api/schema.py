@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from archcli.measure.report import Column, Report, Table
-from archcli.wings import part
+from archcli.plugins import part
 
 YAML = (
     "A key without a default must be given, by the layer itself or by what it shares with others; "

@@ -39,7 +39,7 @@ from archcli.load.yaml.text import (
     refuse_huge,
     text_of,
 )
-from archcli.wings import optional
+from archcli.plugins import optional
 
 if TYPE_CHECKING:
     from archcli.load.foreign.modelfile import Modelfile

@@ -3,6 +3,7 @@
 Its modules, and the metadata that names its entry points.
 """
 
+from archcli import plugins
 from archcli.load.huggingface import registry
 from archcli.modules.spec import kinds
 
@@ -24,9 +25,10 @@ def forget_outsiders(monkeypatch):
     Nothing is registered meanwhile.
     """
     monkeypatch.setattr(kinds, "registered", {})
-    for remembered in (kinds._installed, kinds._conforming):
-        monkeypatch.setattr(kinds, remembered.__name__, _fresh(remembered))
-    monkeypatch.setattr(registry, "_installed", _fresh(registry._installed))
+    monkeypatch.setattr(kinds, "_conforming", _fresh(kinds._conforming))
+    fresh = _fresh(plugins.installed)
+    for asking in (kinds, registry):
+        monkeypatch.setattr(asking, "installed", fresh)
 
 
 def _fresh(remembered):

@@ -23,11 +23,11 @@ STOREYS = (
     ("load", "rules", "measure", "render", "runtime"),
     ("query",),
     ("launches",),
-    ("recording",),
+    ("recording", "recorded"),
     ("modules",),
     ("ops",),
     ("graph",),
-    ("arith", "units", "errors", "lazy", "wings"),
+    ("arith", "units", "errors", "lazy", "plugins"),
 )
 RANK = {room: rank for rank, rooms in enumerate(STOREYS) for room in rooms}
 GROUND = RANK["errors"]
@@ -68,8 +68,9 @@ WRITING = {"write_text", "write_bytes", "mkdir", "makedirs", "unlink", "rmtree",
 
 WINGS = "archcli.wings"
 ROOMS_OF_WINGS = {
-    **dict.fromkeys(("devices", "huggingface"), "load"),
-    **dict.fromkeys(("anatomy", "memory", "predict", "profile", "scale", "symbolic"), "measure"),
+    **dict.fromkeys(("devices", "families", "huggingface"), "load"),
+    **dict.fromkeys(("anatomy", "memory", "predict", "profile", "scale", "symbolic", "weights"), "measure"),
+    **dict.fromkeys(("drawn", "recorded"), "recording"),
     **dict.fromkeys(("picture", "pictures", "report"), "render"),
 }
 """Folders of wings that have another name than the room of the core whose rules they keep."""
@@ -251,8 +252,6 @@ def circles(house: House) -> list[str]:
 
 
 BOTH_WAYS = {
-    # an engine says how it stores a cache, and memory holds it
-    frozenset({"archcli.measure.kvcache", "archcli.wings.serving.memory"}),
     # a family has names of weights, and those of towers go by its rows
     frozenset({"archcli.load.huggingface.family", "archcli.load.huggingface.weights"}),
 }

@@ -18,7 +18,7 @@ from archcli.measure.kvcache.engine import EngineName
 from archcli.modules.spec import arguments, request
 from archcli.modules.spec.values import AboveZero, Conversion, Interval, ZeroOrMore, refused
 from archcli.modules.stored import dtypes
-from archcli.wings import part
+from archcli.plugins import part
 
 
 def _files(value: Any) -> tuple[Path, ...]:

@@ -13,9 +13,9 @@ from archcli.load.source import load, load_given
 from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import UnknownFormError
 from archcli.modules import Model
+from archcli.plugins import optional
 from archcli.render import show
 from archcli.units import Taken
-from archcli.wings import optional
 
 if TYPE_CHECKING:
     from archcli.modules import Tower

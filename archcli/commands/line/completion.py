@@ -16,7 +16,7 @@ from typing import Any
 import typer
 
 from archcli.errors import ArchError, either, quote
-from archcli.wings import optional
+from archcli.plugins import optional
 
 COMPLETE, BASH_WORDS, BASH_INDEX, OTHER_WORDS = (
     "_ARCHCLI_COMPLETE",

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Sequence
 
 from archcli.errors import ArchError, closest, either
+from archcli.plugins import offers, optional
 from archcli.units import parse_count
-from archcli.wings import offers, optional
 
 # A subcommand is the function `run` of archcli/commands/NAME.py, or what a wing offers. The first line of its
 # docstring stands here or in wing.json too (a test compares them), so that the list of subcommands is printed
@@ -203,11 +203,8 @@ def usage_hint(message: str, path: str, known: Collection[str], args: Sequence[s
 
 def _extra_hint(word: str, known: Collection[str]) -> str:
     """A hint for a word behind the arguments of a command: --device h100 for h100; empty where none is."""
-    readers = {
-        "--device": optional("serving.is_device", _none),
-        "--params": _is_count,
-        "--where": str.isprintable,
-    }
+    is_device = optional("serving.is_device", _none)
+    readers = {"--device": is_device, "--params": _is_count, "--where": str.isprintable}
     option = next((option for option, reads in readers.items() if option in known and reads(word)), None)
     if option == "--where":
         return f"did you mean --where series={word}?"

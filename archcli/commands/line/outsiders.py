@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.commands.line.names import COMMANDS
 from archcli.errors import ArchError
+from archcli.plugins import installed
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -19,10 +20,8 @@ TITLE = "Of other packages"
 @cache
 def offers() -> Mapping[str, tuple[EntryPoint, ...]]:
     """The entry points by subcommand, in alphabetical order; a name of archcli's own is nobody else's."""
-    from importlib.metadata import entry_points  # some 10 ms, needed where a name is not archcli's
-
     by_name: dict[str, tuple[EntryPoint, ...]] = {}
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+    for entry in sorted(installed(GROUP), key=lambda entry: entry.name):
         if entry.name not in COMMANDS:
             by_name[entry.name] = (*by_name.get(entry.name, ()), entry)
     return by_name

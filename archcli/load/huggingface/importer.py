@@ -29,7 +29,7 @@ from archcli.load.huggingface.wrappers.text import (
 )
 from archcli.load.spec.renamed import OUR_WORD
 from archcli.load.yaml.nodes import Node
-from archcli.wings import optional, part
+from archcli.plugins import optional, part
 
 CLASS_ENDING = re.compile(
     r"(For[A-Z]\w*|WithLMHeadModel|LMHeadModel|MTModel|DoubleHeadsModel|EncoderModel|TextModel|Model)$"

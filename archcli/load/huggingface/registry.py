@@ -1,4 +1,4 @@
-"""Which file of `families/` reads a model_type, found in listing.json without importing any.
+"""Which file of `families/`, or of a wing's, reads a model_type: found in listing.json without importing any.
 
 `pytest -n0 --renew tests/load/huggingface/test_registry.py` writes the listing anew.
 """
@@ -6,17 +6,15 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from archcli.errors import ArchError
 from archcli.load.huggingface.family import Family, value_at
+from archcli.plugins import installed, listings
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
+PACKAGE = "archcli.load.huggingface.families"
 FOLDER = Path(__file__).parent / "families"
 LISTING = FOLDER / "listing.json"
 GROUP = "archcli.families"
@@ -31,11 +29,13 @@ def listing() -> dict[str, dict[str, Any]]:
     classes: those in transformers that tests hold it against, and `held`, in what.
     """
     listed: dict[str, dict[str, Any]] = json.loads(LISTING.read_text("utf-8"))
-    return listed
+    for _, more in listings(PACKAGE):
+        listed.update(more)
+    return dict(sorted(listed.items(), key=lambda item: item[0].lower()))
 
 
 def families() -> dict[str, str]:
-    """The name of the file in `families/` for each model_type."""
+    """The name of the file in `families/`, or in a wing's, for each model_type."""
     return {kind: entry["file"] for kind, entry in listing().items() if "file" in entry}
 
 
@@ -44,25 +44,19 @@ def family_of(model_type: str) -> Family | None:
 
     Imports its file alone.
     """
-    entry = value_at(LISTING, model_type) or {}
+    home, entry = PACKAGE, value_at(LISTING, model_type)
+    if entry is None:
+        of_wings = ((wing, more[model_type]) for wing, more in listings(PACKAGE) if model_type in more)
+        home, entry = next(of_wings, (PACKAGE, {}))
     if "file" not in entry:
         return _installed_family(model_type)
-    module = import_module(f"archcli.load.huggingface.families.{entry['file']}")
-    family: Family | None = module.FAMILIES.get(model_type)
+    family: Family | None = import_module(f"{home}.{entry['file']}").FAMILIES.get(model_type)
     return family
-
-
-@cache
-def _installed() -> tuple[EntryPoint, ...]:
-    """The families of all installed distributions."""
-    from importlib.metadata import entry_points  # some 10 ms, needed where archcli has no such family
-
-    return tuple(entry_points(group=GROUP))
 
 
 def _installed_family(model_type: str) -> Family | None:
     """The family that an installed distribution offers for a model_type."""
-    entry = next((entry for entry in _installed() if entry.name == model_type), None)
+    entry = next((entry for entry in installed(GROUP) if entry.name == model_type), None)
     if entry is None:
         return None
     try:

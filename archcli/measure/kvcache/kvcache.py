@@ -50,7 +50,7 @@ from archcli.modules.spec.base import Spec, ends_in
 from archcli.modules.spec.request import Media, Request
 from archcli.modules.spec.trace import MTP
 from archcli.modules.stored.formats import DTYPE_FORMATS, format_notes
-from archcli.wings import part
+from archcli.plugins import part
 
 CONVENTION = (
     "Elements the architecture needs: kv heads x min(tokens, window) x (key + value width) per layer; "

@@ -17,7 +17,7 @@ from archcli.modules.spec.base import Conflict, Size, substitute
 from archcli.modules.spec.context import Context
 from archcli.modules.spec.request import InputSpec, Media, Request
 from archcli.ops import KeepLast, Positions
-from archcli.wings import part
+from archcli.plugins import part
 
 if TYPE_CHECKING:  # fields of few models, imported where one is given a value
     from archcli.modules import GivenMedium

@@ -10,15 +10,13 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from archcli.errors import ArchError, quote
 from archcli.lazy import listing
 from archcli.modules.spec.base import Spec
 from archcli.modules.spec.calls import checked
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+from archcli.plugins import installed
 
 GROUP = "archcli.kinds"
 """The entry-point group: `kind = "package.module:Class"`."""
@@ -73,18 +71,10 @@ def kinds(family: str) -> dict[str, type[Spec]]:
     Imports them all, and all registered or installed ones.
     """
     classes = {kind: _imported(f"{LIBRARY}:{name}") for kind, name in KINDS.get(family, {}).items()}
-    for kind in dict.fromkeys([*registered, *(entry.name for entry in _installed())]):
+    for kind in dict.fromkeys([*registered, *(entry.name for entry in installed(GROUP))]):
         if (cls := _outsider(kind)) is not None and cls.family == family:
             classes[kind] = cls
     return classes
-
-
-@cache
-def _installed() -> tuple[EntryPoint, ...]:
-    """The entry points of all installed distributions."""
-    from importlib.metadata import entry_points  # some 10 ms, needed where a kind is nobody's
-
-    return tuple(entry_points(group=GROUP))
 
 
 def _outsider(kind: str) -> type[Spec] | None:
@@ -102,7 +92,7 @@ def _claims(kind: str) -> Iterator[tuple[str, str]]:
     """(source, "module:Class") of every registration or installed entry point for a kind."""
     if kind in registered:
         yield "archcli.register", registered[kind]
-    for entry in _installed():
+    for entry in installed(GROUP):
         if entry.name == kind:
             yield f"the distribution {entry.dist.name if entry.dist else '?'}", entry.value
 

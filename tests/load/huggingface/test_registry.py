@@ -10,11 +10,11 @@ import pytest
 from archcli.errors import ArchError
 from archcli.load.huggingface import registry
 from archcli.load.huggingface.importer import import_config
-from archcli.load.huggingface.registry import FOLDER, families, family_of, listing
+from archcli.load.huggingface.registry import families, family_of, listing
 from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.yaml.nodes import plain
 from distribution import forget_outsiders, installed
-from listed import rows, write
+from listed import files, rows, write
 
 RENEWAL = "pytest -n0 --renew tests/load/huggingface/test_registry.py"
 UNHELD = {"classes": [], "held": []}
@@ -41,7 +41,7 @@ def held_of(entry):
 
 
 def test_every_file_has_a_type():
-    assert set(families().values()) == {path.stem for path in FOLDER.glob("[a-z]*.py")}, RENEWAL
+    assert set(families().values()) == {file for _, file in files()}, RENEWAL
 
 
 @pytest.mark.long

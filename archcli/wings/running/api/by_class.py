@@ -11,7 +11,6 @@ import re
 import runpy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,11 +24,10 @@ from archcli.measure.params import count_params
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.spec.request import Request
+from archcli.plugins import installed
 from archcli.wings.running.api.own import ModuleQuestion, answer, call_of, question_of, split, stated_question
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
     from archcli.wings.running.runtime.own.run import OwnCall
 
 GROUP = "archcli.readers"
@@ -143,7 +141,7 @@ def _named(report: Report, source: str, config: Mapping[str, Any]) -> Report:
 def _module(error: UndescribedError, run_on: str) -> Any:
     """The module of a config.json. Raises the error, with what to install, where there is no reader."""
     missing = [name for name in NEEDED if find_spec(name) is None]
-    for reader in () if missing else _readers():
+    for reader in () if missing else installed(GROUP):
         module = reader.load()(error.config, run_on)
         if module is not None:
             return module
@@ -179,10 +177,3 @@ def _has(kind: Any) -> bool:
     if kind is None or table is None or not table.exists():
         return True
     return isinstance(kind, str) and kind in runpy.run_path(str(table))["CONFIG_MAPPING_NAMES"]
-
-
-@cache
-def _readers() -> tuple[EntryPoint, ...]:
-    from importlib.metadata import entry_points  # some 10 ms, needed where archcli has no description
-
-    return tuple(entry_points(group=GROUP))

@@ -1,0 +1,84 @@
+"""Wings and plugins: what parts of archcli, and other packages, add to its core by registries.
+
+`wing.json` of a wing says what it offers by the groups of entry points that other packages use, such as
+archcli.commands; `archcli.parts` is what the core asks for by name. listing.json of a room of a wing has the
+names that it adds to a package of the core: those of wings/media/modules are added to `archcli.modules`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from archcli.errors import ArchError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+NAMES = ("serving", "media", "running", "drawing", "shapes", "doors")
+"""archcli's own wings, there or not, in the order in which what they offer is listed."""
+
+
+def listings(package: str) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
+    """Yield (package of a wing, its listing.json) for those that add to a package of the core."""
+    room = package.rpartition(".")[2]
+    for name in NAMES:
+        if stated := read(f"{name}/{room}/listing.json"):
+            yield f"archcli.wings.{name}.{room}", stated
+
+
+@cache
+def offers(group: str) -> dict[str, str]:
+    """What the wings that are there offer to a group of entry points: {"fit": "module:function"}."""
+    return {name: place for wing in NAMES for name, place in read(f"{wing}/wing.json").get(group, {}).items()}
+
+
+def part(name: str) -> Any:
+    """What a wing offers to the core, by wing and name: media.read_media.
+
+    Raises ArchError where the wing is not here.
+    """
+    offered = optional(name)
+    if offered is None:
+        what = f"this needs the wing {name.partition('.')[0]!r} of archcli, which is not here"
+        raise ArchError(what, "install all of archcli")
+    return offered
+
+
+def optional(name: str, default: Any = None) -> Any:
+    """The same; without its wing the default."""
+    wing, _, offered = name.partition(".")
+    place = read(f"{wing}/wing.json").get("archcli.parts", {}).get(offered)
+    return default if place is None else imported(place)
+
+
+def imported(place: str) -> Any:
+    """What stands at a place: module:name."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+@cache
+def read(file: str) -> dict[str, dict[str, Any]]:
+    """A JSON file of the wings; empty where it is not there."""
+    # not above: `python -m archcli` would take it from the current folder, see __main__.py
+    import json
+    from pathlib import Path
+
+    loader: Any = __spec__.loader  # its own way to data, which a zipped package has as well
+    try:
+        data: bytes = loader.get_data(str(Path(__file__).parent / "wings" / file))
+    except OSError:
+        return {}
+    stated: dict[str, dict[str, Any]] = json.loads(data)
+    return stated
+
+
+@cache
+def installed(group: str) -> tuple[EntryPoint, ...]:
+    """What installed distributions offer to a group of entry points: archcli.kinds, archcli.families."""
+    from importlib.metadata import entry_points  # some 10 ms, needed where archcli itself has no such name
+
+    return tuple(entry_points(group=group))

@@ -82,3 +82,9 @@ def installed(group: str) -> tuple[EntryPoint, ...]:
     from importlib.metadata import entry_points  # some 10 ms, needed where archcli itself has no such name
 
     return tuple(entry_points(group=group))
+
+
+def every(group: str) -> Iterator[Any]:
+    """Import one after the other what wings, then installed distributions, offer to a group."""
+    yield from (imported(place) for place in offers(group).values())
+    yield from (entry.load() for entry in installed(group))

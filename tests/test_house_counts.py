@@ -108,9 +108,9 @@ PLACES = [
     ("archcli.modules.models.model", "core"),
     ("archcli.wings.media.modules.models.tower", "media"),
     ("archcli.wings.serving.devices", "serving"),
-    ("archcli.wings.serving.devices.ceilings", "running"),
+    ("archcli.wings.serving.devices.ceilings", "serving"),
     ("archcli.wings.serving.pictures.fit", "serving"),
-    ("archcli.render.picture.labels", "drawing"),
+    ("archcli.render.picture.labels", "core"),
     ("archcli.fitted", "core"),
     # wherever a folder moves to, its part is in its path
     ("archcli.wings.media.projectors", "media"),

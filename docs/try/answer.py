@@ -12,7 +12,7 @@ gc.disable()  # as archcli/cli.py does: imported modules stay until the end
 
 from archcli.errors import ArchError  # noqa: E402
 from archcli.render.findings import complain  # noqa: E402
-from archcli.wings.doors.commands.ask import ask  # noqa: E402
+from archcli.wings.doors.line.ask import ask  # noqa: E402
 
 LATER = {"sympy": "sympy", "mpmath": "sympy"}
 """Packages that the page fetches when they are first imported, and the archive that holds them."""

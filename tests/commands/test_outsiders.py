@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from archcli import plugins
 from archcli.commands.line import outsiders
 from distribution import installed
 
@@ -18,6 +19,7 @@ SIZES = SECTION.partition("```py\n")[2].partition("```")[0]
 @pytest.fixture(autouse=True)
 def site(monkeypatch, tmp_path):
     monkeypatch.setattr(outsiders, "offers", cache(outsiders.offers.__wrapped__))
+    monkeypatch.setattr(outsiders, "installed", cache(plugins.installed.__wrapped__))
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path
     for name in [name for name in sys.modules if name.startswith("sizes_")]:

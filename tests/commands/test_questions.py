@@ -12,7 +12,7 @@ from archcli.api.asking.question import part
 from archcli.api.check import CheckOptions
 from archcli.api.compare import CompareOptions
 from archcli.api.survey import SurveyOptions
-from archcli.commands.line.names import COMMANDS
+from archcli.commands.line.names import COMMANDS, module_of
 from archcli.modules.spec.values import bare, hints
 from archcli.wings.serving.api.memory import MemoryOptions
 from archcli.wings.serving.api.plan_options import PlanOptions
@@ -50,7 +50,7 @@ SERVES = {"mcp"}
 
 @every_row("command", [name for name in COMMANDS if name not in SERVES])
 def test_a_function_has_the_options_of_its_command(command):
-    run = import_module(f"archcli.commands.{command}").run
+    run = import_module(module_of(command)).run
     function = getattr(archcli, FUNCTIONS.get(command, command))
     options = set(signature(run).parameters) - LINE_ALONE.get(command, set())
     options -= OF_THE_LINE if command != "plot" else set()

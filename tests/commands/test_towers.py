@@ -11,7 +11,7 @@ import archcli
 from archcli.errors import ArchError
 from archcli.load.presets import presets_index
 from archcli.load.spec.written import to_mapping
-from archcli.wings.doors.commands.ask import ask
+from archcli.wings.doors.line.ask import ask
 from archcli.wings.serving.api.fit import FitOptions, _entries
 from assistant import answer
 from table import sampled_rows

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from archcli.cli import main
-from archcli.commands.line.names import COMMANDS
+from archcli.commands.line.names import COMMANDS, module_of
 from archcli.commands.line.values import reader
 from archcli.errors import ArchError
-from archcli.wings.doors.commands.ask import ELSEWHERE, ask, run_line
-from archcli.wings.doors.commands.words import parameters_of
+from archcli.wings.doors.line.ask import ELSEWHERE, ask, run_line
+from archcli.wings.doors.line.words import parameters_of
 from checking import BROKEN
 from command_lines import ANSWERED, LEFT_OUT, REFUSED
 from printed import caught
@@ -127,7 +127,7 @@ def test_a_default_is_what_reading_it_gives():
     """typer reads the defaults, too; they are taken as they stand without it."""
     read = []
     for name in {*COMMANDS} - {*ELSEWHERE}:
-        for it in parameters_of(import_module(f"archcli.commands.{name}").run):
+        for it in parameters_of(import_module(module_of(name)).run):
             if it.option.reads and it.default is not None:
                 read.append(it.name)
                 value = reader(it.name, it.option, it.annotation)(it.default)
@@ -145,7 +145,7 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 import json
-from archcli.wings.doors.commands.ask import ask
+from archcli.wings.doors.line.ask import ask
 from archcli.errors import ArchError
 
 answers = []

@@ -10,9 +10,9 @@ from typing import Literal, get_args, get_origin
 import pytest
 
 from archcli.cli import main
-from archcli.commands.line.names import COMMANDS
-from archcli.wings.doors.commands.ask import ELSEWHERE, run_line
-from archcli.wings.doors.commands.words import parameters_of
+from archcli.commands.line.names import COMMANDS, module_of
+from archcli.wings.doors.line.ask import ELSEWHERE, run_line
+from archcli.wings.doors.line.words import parameters_of
 from printed import caught
 from tiny_model import TINY
 
@@ -70,7 +70,7 @@ def spelled(parameter, random):
 def command_line(random):
     """A subcommand with its arguments and a few options, in any order."""
     name = random.choice(ASKED)
-    known = parameters_of(import_module(f"archcli.commands.{name}").run)
+    known = parameters_of(import_module(module_of(name)).run)
     parameters = [it for it in known if it.name != "help"]
     words = []
     for parameter in parameters:

@@ -21,7 +21,7 @@ from archcli.wings.shapes.symbolic.closed.forms import closed_forms
 from archcli.wings.shapes.symbolic.closed.free import free_model
 from archcli.wings.shapes.symbolic.closed.javascript import condition, script
 
-RUNTIME = Path(archcli.__file__).parent / "render" / "report" / "bigint.js"
+RUNTIME = Path(archcli.__file__).parent / "wings/drawing/report" / "bigint.js"
 COMMANDS = {"params", "flops", "decode", "kvcache", "show"}
 
 

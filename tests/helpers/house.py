@@ -38,7 +38,7 @@ APART = {
     "archcli.commands": {"line"},
     "archcli.measure": {"notes", "passes", "report", "state_dict"},
     "archcli.rules": {"base", "diagnostics", "evidence", "lint"},
-    "archcli.ops": {"attention", "base"},
+    "archcli.ops": {"attention", "base", "places"},
     "archcli.load.huggingface.families": set(),
 }
 
@@ -71,6 +71,7 @@ ROOMS_OF_WINGS = {
     **dict.fromkeys(("devices", "families", "huggingface"), "load"),
     **dict.fromkeys(("anatomy", "memory", "predict", "profile", "scale", "symbolic", "weights"), "measure"),
     **dict.fromkeys(("drawn", "recorded"), "recording"),
+    "line": "commands",
     **dict.fromkeys(("picture", "pictures", "report"), "render"),
 }
 """Folders of wings that have another name than the room of the core whose rules they keep."""
@@ -102,7 +103,7 @@ def room(module: str) -> str:
 def as_in_the_core(module: str) -> str:
     """A wing's module as if its rooms stood in the core: archcli.commands.fit."""
     if not module.startswith(f"{WINGS}."):
-        return module
+        return module.removesuffix(".wings")
     package, _, _, *steps = module.split(".")
     if steps and steps[0] in ROOMS_OF_WINGS:
         steps.insert(0, ROOMS_OF_WINGS[steps[0]])

@@ -20,9 +20,8 @@ def folder(package):
 
 def files():
     """The files of families, by package and name."""
-    return [
-        (package, path.stem) for package in PACKAGES for path in sorted(folder(package).glob("[a-z]*.py"))
-    ]
+    paths = [(package, path) for package in PACKAGES for path in sorted(folder(package).glob("[a-z]*.py"))]
+    return [(package, path.stem) for package, path in paths]
 
 
 def all_families():

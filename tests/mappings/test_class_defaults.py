@@ -16,7 +16,7 @@ from tower_defaults import known_defaults
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
 RENEWAL = "pytest -n0 --renew tests/mappings/test_class_defaults.py"
-FAMILIES = {kind: family for kind, (_, family) in all_families().items()}
+FAMILIES = {kind: family for kind, (*_, family) in all_families().items()}
 ENCODERS = ["parakeet_encoder", "pixtral"]
 """Towers that several wrappers have, and that are no family by themselves."""
 KINDS = [kind for kind in (*FAMILIES, *TEXTS, *ENCODERS) if kind in transformers.CONFIG_MAPPING]

@@ -31,7 +31,8 @@ def test_every_public_name_is_found_in_its_own_file(package):
     assert package.__all__ == dir(package)
     for file, names in listing(package.__name__)["names"].items():
         for name in names:
-            assert getattr(package, name).__module__ == package.__name__ + file, name
+            place = package.__name__ + file if file.startswith(".") else file
+            assert getattr(package, name).__module__ == place, name
 
 
 def test_an_unknown_name_is_no_attribute():

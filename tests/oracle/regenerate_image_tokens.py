@@ -19,7 +19,7 @@ from pathlib import Path
 
 FIGURES = Path(__file__).parent / "image_tokens.json"
 ROOT = Path(__file__).parents[2]
-CLASSES = ROOT / "archcli" / "load" / "huggingface" / "parts" / "processors.json"
+CLASSES = ROOT / "archcli/wings/media/huggingface/processors.json"
 PACKAGES = (
     *("torch==2.14.1", "torchvision==0.29.1", "transformers==5.24.0", "pillow", "num2words"),
     *("sentencepiece", "pyyaml", "typer", "rich"),

@@ -1,4 +1,4 @@
-"""Which file of `families/`, or of a wing's, reads a model_type: found in listing.json without importing any.
+"""Which file of `families/` reads a model_type, found in listing.json without importing any.
 
 `pytest -n0 --renew tests/load/huggingface/test_registry.py` writes the listing anew.
 """

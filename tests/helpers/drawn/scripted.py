@@ -13,7 +13,7 @@ from archcli.wings.drawing.anatomy.anatomy import anatomy
 from archcli.wings.drawing.picture.architecture.page.sheet import redrawn
 from archcli.wings.drawing.picture.architecture.shapes import SvgShape
 
-SCRIPTS = Path(archcli.__file__).parent / "render" / "report"
+SCRIPTS = Path(archcli.__file__).parent / "wings/drawing/report"
 
 
 class Drawing:

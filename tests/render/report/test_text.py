@@ -11,7 +11,7 @@ from archcli.errors import ArchError
 from archcli.render.values import exact, short
 from archcli.units import parse_count
 
-SCRIPT = Path(archcli.__file__).parent / "render" / "report" / "text.js"
+SCRIPT = Path(archcli.__file__).parent / "wings/drawing/report" / "text.js"
 
 
 @pytest.fixture(scope="module")

@@ -1,1 +1,1 @@
-"""Families of encoders of images, sounds and their texts: a file for each, imported for its types alone."""
+"""Families of encoders of images, sounds and their texts, a file for each."""

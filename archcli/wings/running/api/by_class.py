@@ -24,7 +24,7 @@ from archcli.measure.params import count_params
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.spec.request import Request
-from archcli.plugins import installed
+from archcli.plugins import every
 from archcli.wings.running.api.own import ModuleQuestion, answer, call_of, question_of, split, stated_question
 
 if TYPE_CHECKING:
@@ -141,8 +141,8 @@ def _named(report: Report, source: str, config: Mapping[str, Any]) -> Report:
 def _module(error: UndescribedError, run_on: str) -> Any:
     """The module of a config.json. Raises the error, with what to install, where there is no reader."""
     missing = [name for name in NEEDED if find_spec(name) is None]
-    for reader in () if missing else installed(GROUP):
-        module = reader.load()(error.config, run_on)
+    for reader in () if missing else every(GROUP):
+        module = reader(error.config, run_on)
         if module is not None:
             return module
     if not missing:

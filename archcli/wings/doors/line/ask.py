@@ -22,7 +22,7 @@ from archcli.commands.line.names import COMMANDS, module_of, near_command
 from archcli.commands.line.values import picture_file, reader
 from archcli.errors import ArchError, quote
 from archcli.render.write import STDOUT, descriptor
-from archcli.wings.doors.commands.words import (
+from archcli.wings.doors.line.words import (
     HELP,
     LineParameter,
     Words,

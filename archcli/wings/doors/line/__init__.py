@@ -1,0 +1,1 @@
+"""Command lines answered without typer, as the page in a browser asks them."""

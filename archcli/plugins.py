@@ -1,8 +1,8 @@
 """Wings and plugins: what parts of archcli, and other packages, add to its core by registries.
 
-`wing.json` of a wing says what it offers by the groups of entry points that other packages use, such as
-archcli.commands; `archcli.parts` is what the core asks for by name. listing.json of a room of a wing has the
-names that it adds to a package of the core: those of wings/media/modules are added to `archcli.modules`.
+`wing.json` of a wing says which others it reads, and what it offers by the groups of entry points that other
+packages use, such as archcli.commands; `archcli.parts` is what the core asks for by name. listing.json of a
+room of a wing has names for a package of the core: those of wings/media/modules are in `archcli.modules`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,21 @@ NAMES = ("serving", "media", "running", "drawing", "shapes", "doors")
 """archcli's own wings, there or not, in the order in which what they offer is listed."""
 
 
+@cache
+def present() -> tuple[str, ...]:
+    """The wings that are here with all that they read."""
+    return tuple(name for name in NAMES if _is_whole(name))
+
+
+def _is_whole(name: str) -> bool:
+    stated = read(f"{name}/wing.json")
+    return bool(stated) and all(map(_is_whole, stated["reads"]))
+
+
 def listings(package: str) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
     """Yield (package of a wing, its listing.json) for those that add to a package of the core."""
     room = package.rpartition(".")[2]
-    for name in NAMES:
+    for name in present():
         if stated := read(f"{name}/{room}/listing.json"):
             yield f"archcli.wings.{name}.{room}", stated
 
@@ -32,7 +43,9 @@ def listings(package: str) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
 @cache
 def offers(group: str) -> dict[str, str]:
     """What the wings that are there offer to a group of entry points: {"fit": "module:function"}."""
-    return {name: place for wing in NAMES for name, place in read(f"{wing}/wing.json").get(group, {}).items()}
+    return {
+        name: place for wing in present() for name, place in read(f"{wing}/wing.json").get(group, {}).items()
+    }
 
 
 def part(name: str) -> Any:
@@ -50,8 +63,8 @@ def part(name: str) -> Any:
 def optional(name: str, default: Any = None) -> Any:
     """The same; without its wing the default."""
     wing, _, offered = name.partition(".")
-    place = read(f"{wing}/wing.json").get("archcli.parts", {}).get(offered)
-    return default if place is None else imported(place)
+    parts = read(f"{wing}/wing.json")["archcli.parts"] if wing in present() else {}
+    return imported(parts[offered]) if parts else default
 
 
 def imported(place: str) -> Any:
@@ -61,7 +74,7 @@ def imported(place: str) -> Any:
 
 
 @cache
-def read(file: str) -> dict[str, dict[str, Any]]:
+def read(file: str) -> dict[str, Any]:
     """A JSON file of the wings; empty where it is not there."""
     # not above: `python -m archcli` would take it from the current folder, see __main__.py
     import json
@@ -72,7 +85,7 @@ def read(file: str) -> dict[str, dict[str, Any]]:
         data: bytes = loader.get_data(str(Path(__file__).parent / "wings" / file))
     except OSError:
         return {}
-    stated: dict[str, dict[str, Any]] = json.loads(data)
+    stated: dict[str, Any] = json.loads(data)
     return stated
 
 
@@ -88,3 +101,12 @@ def every(group: str) -> Iterator[Any]:
     """Import one after the other what wings, then installed distributions, offer to a group."""
     yield from (imported(place) for place in offers(group).values())
     yield from (entry.load() for entry in installed(group))
+
+
+def loaded(entry: EntryPoint) -> Any:
+    """Import what an entry point names. Raises ArchError where that fails."""
+    try:
+        return entry.load()
+    except Exception as error:  # noqa: BLE001  # an outsider's code may raise anything
+        what = f"{entry.name!r} of {entry.group} ({entry.value}) cannot be used"
+        raise ArchError(f"{what}: {type(error).__name__}: {error}") from None

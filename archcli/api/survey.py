@@ -9,13 +9,19 @@ from typing import Annotated, Any
 from archcli.api.asking.options import Sort, Where
 from archcli.api.asking.question import Option
 from archcli.api.asking.subject import Subject, given
+from archcli.errors import ArchError
 from archcli.load.presets import preset_records, surveyed_presets
 from archcli.measure.report import Report
-from archcli.measure.survey.columns import COLUMNS, describe
+from archcli.measure.survey.attributes import architecture_of
+from archcli.measure.survey.columns import COLUMNS, CONDITIONS, SurveyColumn, describe
+from archcli.measure.survey.presets import LISTED
 from archcli.measure.survey.survey import survey_records
+from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import By
 from archcli.modules.spec.calls import checked
+from archcli.plugins import installed, loaded
+from archcli.query.vocabulary import ColumnNames
 
 Columns = Annotated[
     Sequence[str],
@@ -32,6 +38,10 @@ AllPresets = Annotated[
     bool, Option("Take every preset, and not one of each series and generation.", name="all")
 ]
 NoPresets = Annotated[bool, Option("Leave the presets out.")]
+
+
+MEASURES = "archcli.measures"
+"""The entry points by which an installed distribution offers columns of its own."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +61,34 @@ def surveyed(
 ) -> Report:
     """The report on loaded models and described presets, with notes on the models' names."""
     keys = [key.strip() for text in options.columns for key in text.split(",")]
+    more = _offered(keys)
+    models = [subject.model for subject in subjects]
+    models += [given(preset["name"]).model for preset in presets if more]
     records = [*described(subjects), *presets]
-    report = survey_records(records, keys, options.where, options.sort, options.by)
+    if more:
+        records = [
+            {**record, **_measured(model, more)} for record, model in zip(records, models, strict=True)
+        ]
+    report = survey_records(records, keys, options.where, options.sort, options.by, more)
     notes = (note for subject in subjects for note in subject.name_notes)
     return replace(report, notes=(*report.notes, *notes))
+
+
+def _offered(keys: Sequence[str]) -> list[SurveyColumn]:
+    """The columns with these keys that installed distributions offer."""
+    names = ColumnNames(CONDITIONS, LISTED)
+    unknown = [key for key in keys if names.find(key) is None]
+    columns = [loaded(entry) for entry in installed(MEASURES) if entry.name in unknown] if unknown else []
+    for column in columns:
+        if not isinstance(column, SurveyColumn) or column.key not in unknown:
+            raise ArchError(f"{MEASURES} offers what is no SurveyColumn of its name: {column!r}")
+    return columns
+
+
+def _measured(model: Model, columns: Sequence[SurveyColumn]) -> dict[str, Any]:
+    """The value of columns for a model."""
+    architecture = architecture_of(model)
+    return {column.key: column.figure(architecture) for column in columns}
 
 
 def described(subjects: Sequence[Subject]) -> list[dict[str, Any]]:

@@ -4,14 +4,27 @@ A module below `archcli.wings.NAME` is of the wing NAME, and any other of the co
 source alone is read.
 """
 
+import json
 from typing import NamedTuple
 
 import house
+from own_source import ROOT
 
 CORE = "core"
-BETWEEN = {}
-"""By wing, those that it imports."""
-NAMES = (CORE, "serving", "media", "running", "drawing", "shapes", "doors")
+WINGS = {
+    path.parent.name: json.loads(path.read_text()) for path in (ROOT / "archcli/wings").glob("*/wing.json")
+}
+"""What wing.json of each wing says."""
+NAMES = (CORE, *sorted(WINGS))
+
+
+def outside(parsed):
+    """The imports of a part from a wing that it does not read by its wing.json, as lines."""
+    return [
+        f"{one.source}:{one.line}: {one.part} does not read {one.target}"
+        for one in crossings(parsed)
+        if one.wing not in WINGS.get(one.part, {}).get("reads", ())
+    ]
 
 
 def part_of(module):

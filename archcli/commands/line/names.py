@@ -162,6 +162,8 @@ def without_help(args: Sequence[str]) -> list[str]:
 
 def near_command(name: str, known: Collection[str]) -> str:
     """A hint for an unknown subcommand: did you mean kvcache? Empty where none is near."""
+    if name in GONE:
+        return "a part of archcli has it that is not here; install all of archcli"
     meant = COMMANDS_MEANT.get(name.lower())
     return _question([meant] if meant else _near(name, known))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from archcli.errors import ArchError
 from archcli.load.huggingface.family import Family, value_at
-from archcli.plugins import installed, listings
+from archcli.plugins import installed, listings, loaded
 
 PACKAGE = "archcli.load.huggingface.families"
 FOLDER = Path(__file__).parent / "families"
@@ -59,11 +59,7 @@ def _installed_family(model_type: str) -> Family | None:
     entry = next((entry for entry in installed(GROUP) if entry.name == model_type), None)
     if entry is None:
         return None
-    try:
-        loaded = entry.load()
-    except Exception as error:  # noqa: BLE001  # an outsider's code may raise anything
-        what = f"the family {model_type!r} ({entry.value}) cannot be used"
-        raise ArchError(f"{what}: {type(error).__name__}: {error}") from None
-    if not isinstance(loaded, Family):
-        raise ArchError(f"the family {model_type!r} ({entry.value}) cannot be used: it is no Family")
-    return loaded
+    family = loaded(entry)
+    if not isinstance(family, Family):
+        raise ArchError(f"{model_type!r} of {GROUP} ({entry.value}) cannot be used: it is no Family")
+    return family

@@ -44,15 +44,20 @@ def survey_records(
     where: Sequence[str] = (),
     sort: str | None = None,
     by: By | None = None,
+    more: Sequence[SurveyColumn] = (),
 ) -> Report:
-    """The report of `archcli survey` on described models; `columns` defaults to all.
+    """The report of `archcli survey` on described models; `columns` defaults to all of archcli's own.
+
+    `more` are columns of other packages, whose values the records have as well.
 
     `rows` are the models, or with `by` the spread of each figure in each group. Raises ArchError for unknown
     columns.
     """
-    wanted = [column_of(key, CONDITIONS, "--columns").key for key in columns]
-    records = select(described, CONDITIONS, where, sort)
-    shown = [COLUMNS[key] for key in dict.fromkeys(wanted) if key in COLUMNS] or list(COLUMNS.values())
+    known = {**COLUMNS, **{column.key: column for column in more}}
+    conditions = (*CONDITIONS, *(column.column for column in more))
+    wanted = [column_of(key, conditions, "--columns").key for key in columns]
+    records = select(described, conditions, where, sort)
+    shown = [known[key] for key in dict.fromkeys(wanted) if key in known] or list(COLUMNS.values())
     spread = list(spreads(records, shown))
     groups = [] if by is None else list(_grouped(records, shown, by))
     return Report(

@@ -20,8 +20,11 @@ from archcli.load.huggingface.wrappers.text import HOLDING
 from archcli.load.loaded import MediaNote
 from archcli.load.spec.build import built_part
 from archcli.modules import Tower
+from archcli.plugins import installed, loaded
 from archcli.wings.media.huggingface.towers.source import TowerSource, unread
 
+GROUP = "archcli.towers"
+"""The entry points by which an installed distribution offers towers of a wrapper."""
 HELD = {held: kind for kind, (_, held, _) in HOLDING.items()}
 """Model types of parts that hold a family's towers, and the family."""
 Reader = Callable[[TowerSource], Mapped | list[Mapped]]
@@ -44,9 +47,20 @@ class Towers(NamedTuple):
 def tower_rows(model_type: str) -> Sequence[TowerRow]:
     """The rows of the parts that stand beside the language model in files of a model_type."""
     if model_type in WRAPPERS:
-        return WRAPPERS[model_type].towers
+        return WRAPPERS[model_type].towers or _installed_rows(model_type)
     family = family_of(HELD.get(model_type, model_type))
     return () if family is None else family.towers
+
+
+def _installed_rows(model_type: str) -> Sequence[TowerRow]:
+    """The rows that an installed distribution offers for a wrapper whose towers archcli does not know."""
+    entry = next((entry for entry in installed(GROUP) if entry.name == model_type), None)
+    if entry is None:
+        return ()
+    rows = loaded(entry)
+    if isinstance(rows, TowerRow) or not all(isinstance(row, TowerRow) for row in rows):
+        raise ArchError(f"{model_type!r} of {GROUP} ({entry.value}) cannot be used: no tuple of TowerRow")
+    return tuple(rows)
 
 
 def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers:

@@ -27,6 +27,11 @@ def present() -> tuple[str, ...]:
     return tuple(name for name in NAMES if _is_whole(name))
 
 
+def all_present() -> bool:
+    """Whether no wing is left out."""
+    return present() == NAMES
+
+
 def _is_whole(name: str) -> bool:
     stated = read(f"{name}/wing.json")
     return bool(stated) and all(map(_is_whole, stated["reads"]))

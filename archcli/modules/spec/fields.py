@@ -13,10 +13,20 @@ from functools import cached_property
 from importlib import import_module
 from inspect import get_annotations
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from archcli.errors import with_article
-from archcli.modules.spec.values import Advice, Length, Refusal, ValueType, refused, unwrapped, value_type
+from archcli.modules.spec.values import (
+    Advice,
+    Conversion,
+    Length,
+    Refusal,
+    ValueType,
+    refused,
+    unwrapped,
+    value_type,
+)
+from archcli.plugins import all_present
 
 CONTAINERS: dict[Any, int] = {tuple: 0, Mapping: 1}
 """Containers of specs, with the position of the Spec class among the arguments of the annotation."""
@@ -160,7 +170,16 @@ class _Names(dict[str, Any]):
                 return getattr(import_module(package), name)
             except AttributeError:
                 package = package.rpartition(".")[0]
-        raise KeyError(name)
+        if all_present():
+            raise KeyError(name)
+        return Annotated[object, Conversion(ABSENT, _absent)]
+
+
+ABSENT = "left out: a wing of archcli that is not here has it"
+
+
+def _absent(value: Any) -> Any:
+    raise refused(value, ABSENT)
 
 
 def collected(cls: Any) -> dict[str, Field]:

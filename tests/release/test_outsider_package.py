@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from table import every_row
+
 PACKAGE = Path(__file__).parents[1] / "helpers" / "outsider"
 GUIDE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
 EYES = {
@@ -68,22 +70,20 @@ def test_its_command_is_listed_and_run(asked):
     assert (code, "at least one byte" in err) == (2, True)
 
 
+CONFIGS = {
+    "a family of its own": {"model_type": "eyes", "architectures": ["EyesForCausalLM"], **TEXT},
+    "a wrapper of archcli": {
+        "model_type": "deepseek_vl_hybrid",
+        "text_config": {"model_type": "llama", **TEXT},
+        "high_res_vision_config": {},
+    },
+}
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "config",
-    [
-        {"model_type": "eyes", "architectures": ["EyesForCausalLM"], **TEXT, "vision_config": EYES},
-        {
-            "model_type": "deepseek_vl_hybrid",
-            "text_config": {"model_type": "llama", **TEXT},
-            "vision_config": EYES,
-            "high_res_vision_config": {},
-        },
-    ],
-    ids=["a family of its own", "a wrapper of archcli's"],
-)
-def test_its_tower_is_counted(asked, tmp_path, config):
-    (tmp_path / "config.json").write_text(json.dumps(config))
+@every_row(("name", "config"), CONFIGS.items())
+def test_its_tower_is_counted(name, config, asked, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({**config, "vision_config": EYES}))
     code, out, err = asked("params", str(tmp_path), "--json")
     assert (code, err) == (0, "")
     parts = json.loads(out)["totals"]["by_part"]

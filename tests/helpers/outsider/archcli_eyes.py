@@ -30,7 +30,7 @@ def eye(source: TowerSource):
 
 EYE = TowerRow("archcli_eyes:eye")
 FAMILY = Family("Llama with an eye.", llama_like, LLAMA, defaults_of="llama", towers=(EYE,))
-HYBRID = (EYE,)
+HYBRID = (EYE._replace(joins=("high_res_vision_config",)),)
 """What stands beside the text of deepseek_vl_hybrid, of which archcli knows the text alone."""
 
 

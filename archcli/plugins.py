@@ -68,8 +68,14 @@ def part(name: str) -> Any:
 def optional(name: str, default: Any = None) -> Any:
     """The same; without its wing the default."""
     wing, _, offered = name.partition(".")
-    parts = read(f"{wing}/wing.json")["archcli.parts"] if wing in present() else {}
-    return imported(parts[offered]) if parts else default
+    parts = parts_of(wing)
+    return default if parts is None else imported(parts[offered])
+
+
+def parts_of(wing: str) -> dict[str, str] | None:
+    """The places of what a wing offers to the core by name; None where it is not here."""
+    places: dict[str, str] = read(f"{wing}/wing.json").get("archcli.parts", {})
+    return places if wing in present() else None
 
 
 def imported(place: str) -> Any:

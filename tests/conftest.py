@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+import absent
+from archcli import plugins
 from archcli.cli import GARBAGE
 from conforming import conforms
 from stages import family, first_stage, is_long, mark_stages, needs_torch, stage_of, staged
@@ -71,6 +73,8 @@ def pytest_ignore_collect(collection_path, config):
     """Leave out files that the stage does not run, and in the fast one those that import torch."""
     if not collection_path.match("test_*.py"):
         return None
+    if not plugins.all_present() and absent.is_of_absent(collection_path):
+        return True
     beyond = stage_of(config) == "quick" and is_long(collection_path)
     return beyond or (config.option.markexpr == "fast" and needs_torch(collection_path)) or None
 
@@ -106,6 +110,16 @@ def pytest_pycollect_makeitem(collector, name, obj):
 def pytest_collection_modifyitems(config, items):
     mark_stages(items, stage_of(config) != "quick", "fast" in config.option.markexpr)
     items.sort(key=family)
+
+
+if not plugins.all_present():  # a copy without some wings, see without_wings.py
+    absent.watch()
+    _nothing_asked = absent._nothing_asked
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(call):
+        """Skip a test that fails and has asked for a wing that is not here."""
+        return absent.skipped((yield), call)
 
 
 @pytest.fixture(autouse=True)

@@ -119,7 +119,13 @@ if not plugins.all_present():  # a copy without some wings, see without_wings.py
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(call):
         """Skip a test that fails and has asked for a wing that is not here."""
-        return absent.skipped((yield), call)
+        return absent.skipped((yield), str(call.excinfo))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report():
+        """Skip a file that imports what a wing has that is not here."""
+        report = yield
+        return absent.skipped(report, str(report.longrepr))
 
 
 @pytest.fixture(autouse=True)

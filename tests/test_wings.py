@@ -35,12 +35,15 @@ def test_an_import_over_a_border_is_seen():
     forged = {
         "archcli.graph.a": "def f():\n    from archcli.wings.media.b import C",
         "archcli.wings.media.b": "from archcli.wings.serving.e import F",
+        "archcli.graph.c": "from archcli.modules import Model, Tower",
+        "archcli.graph.d": "if TYPE_CHECKING:\n    from archcli.modules import Tower",
         "archcli.wings.serving.e": "from archcli.wings.media.b import C\nfrom archcli.graph.a import D",
     }
     offences = parts.outside({name: ast.parse(source) for name, source in forged.items()})
     assert offences == [
-        "archcli.graph.a:2: core does not read archcli.wings.media.b",
-        "archcli.wings.media.b:1: media does not read archcli.wings.serving.e",
+        "archcli.graph.a:2: archcli.wings.media.b is of media, which core does not read",
+        "archcli.wings.media.b:1: archcli.wings.serving.e is of serving, which media does not read",
+        "archcli.graph.c:1: Tower is of media, which core does not read",
     ]
 
 

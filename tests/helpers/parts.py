@@ -4,10 +4,12 @@ A module below `archcli.wings.NAME` is of the wing NAME, and any other of the co
 source alone is read.
 """
 
+import ast
 import json
 from typing import NamedTuple
 
 import house
+import listings
 from own_source import ROOT
 
 CORE = "core"
@@ -18,12 +20,33 @@ WINGS = {
 NAMES = (CORE, *sorted(WINGS))
 
 
+def by_name(parsed):
+    """Names of a wing that another part imports of a package that the wing adds them to: archcli.ops.
+
+    None for types alone. As (part, line of code, wing).
+    """
+    homes = {
+        (package, name): part_of(home)
+        for home, package in listings.HOMES.items()
+        for names in listings.names(home).values()
+        for name in names
+    }
+    for module, tree in parsed.items():
+        for node, _, typing in house._importing(tree):
+            if isinstance(node, ast.ImportFrom) and node.module in listings.PACKAGES and not typing:
+                for alias in node.names:
+                    wing = homes.get((node.module, alias.name), CORE)
+                    if wing not in (CORE, part_of(module)):
+                        yield part_of(module), f"{module}:{node.lineno}: {alias.name}", wing
+
+
 def outside(parsed):
     """The imports of a part from a wing that it does not read by its wing.json, as lines."""
+    named = [(one.part, f"{one.source}:{one.line}: {one.target}", one.wing) for one in crossings(parsed)]
     return [
-        f"{one.source}:{one.line}: {one.part} does not read {one.target}"
-        for one in crossings(parsed)
-        if one.wing not in WINGS.get(one.part, {}).get("reads", ())
+        f"{what} is of {wing}, which {part} does not read"
+        for part, what, wing in [*named, *by_name(parsed)]
+        if wing not in WINGS.get(part, {}).get("reads", ())
     ]
 
 

@@ -35,6 +35,8 @@ NAMED = {
     "test_outsiders::test_a_bad_entry_point_is_one_clear_error": ("media",),
     **dict.fromkeys(("test_import_2", "test_image_kinds", "test_known_keys", "test_towers"), ("media",)),
     "test_real_files::test_a_file_is_answered_with_the_known_total": ("media",),
+    "test_cli::test_names_of_other_tools_stand_for_commands_and_options_that_there_are": WHOLE,
+    "test_completion::test_a_module_of_ones_own_is_completed_without_its_import": ("running",),
     "test_text": ("drawing",),
     "test_worked_passes": ("serving",),
 }

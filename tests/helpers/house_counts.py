@@ -21,8 +21,6 @@ MOST_AT_THE_TOP = 20
 LIBRARIES = (
     "archcli.load.huggingface.families",
     "archcli.rules",
-    "archcli.commands",
-    "archcli.api",
 )
 """Folders of many files alike, one idea each: as many as there are ideas."""
 

@@ -145,6 +145,28 @@ def stub(package):
     return STUB.format(package=package, imports="\n".join(lines))
 
 
+def top_stub():
+    """The text of archcli/__init__.pyi: the public names of the core, and the functions of wings."""
+    tree = ast.parse((ROOT / "archcli/__init__.py").read_text(encoding="utf-8"))
+    stated = {name: node.value for node in tree.body for name in assigned(node)}
+    by_command, by_file = literal_eval(stated["BY_COMMAND"]), literal_eval(stated["HOMES"])
+    homes = {name: f"archcli{file}" for file, some in by_file.items() for name in some}
+    pairs = [(home, name, name) for name, home in homes.items()]
+    pairs += [(homes[name], name, word) for word, name in by_command.items() if word not in BUILT_IN]
+    for path in sorted((ROOT / "archcli/wings").glob("*/wing.json")):
+        offered = json.loads(path.read_text(encoding="utf-8")).get("archcli.functions", {})
+        pairs += [(*place.split(":"), word) for word, place in offered.items()]
+    lines = [f"from {home} import {name} as {word}" for home, name, word in sorted({*pairs, LOAD})]
+    words = "\n".join(f'    "{word}",' for word in sorted({word for *_, word in [*pairs, LOAD]}))
+    lines += ["", "__version__: str", f"__all__ = [\n{words}\n]"]
+    return STUB.format(package="archcli", imports="\n".join(lines))
+
+
+BUILT_IN = {"list", "rule", "schema"}
+"""Words that have another meaning in Python."""
+LOAD = ("archcli.load", "load", "load")
+
+
 def write(home):
     """Write listing.json of a folder, an entry a line; and of a package of the core its __init__.pyi."""
     parts = [
@@ -156,3 +178,4 @@ def write(home):
     (folder(home) / "listing.json").write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
     if home in PACKAGES:
         (folder(home) / "__init__.pyi").write_text(stub(home), encoding="utf-8")
+    (ROOT / "archcli/__init__.pyi").write_text(top_stub(), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 import pytest
 
+import archcli
 import listings
 
 RENEWAL = "pytest -n0 --renew tests/modules/test_listings.py"
@@ -18,6 +19,13 @@ def test_a_listing_has_what_the_source_says(home, renew):
 def test_a_stub_has_the_names_of_all_wings(package):
     stub = (listings.folder(package) / "__init__.pyi").read_text(encoding="utf-8")
     assert stub == listings.stub(package), RENEWAL
+
+
+def test_the_stub_of_archcli_has_its_public_names():
+    stub = (listings.ROOT / "archcli/__init__.pyi").read_text(encoding="utf-8")
+    assert stub == listings.top_stub(), RENEWAL
+    named = {line.rpartition(" as ")[2] for line in stub.splitlines() if " as " in line}
+    assert named == {*archcli.__all__}
 
 
 @pytest.mark.parametrize("package", listings.PACKAGES)

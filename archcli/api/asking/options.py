@@ -14,7 +14,6 @@ from typing import Annotated, Any, get_args
 from archcli.api.asking.question import Option, count_option, tokens_option
 from archcli.errors import ArchError, quote, with_article
 from archcli.graph.kept import Backend as KernelBackend
-from archcli.measure.kvcache.engine import EngineName
 from archcli.modules.spec import arguments, request
 from archcli.modules.spec.values import AboveZero, Conversion, Interval, ZeroOrMore, refused
 from archcli.modules.stored import dtypes
@@ -205,8 +204,8 @@ KvDtype = Annotated[
         completes="cache_dtypes",
     ),
 ]
-ENGINES = get_args(EngineName)
-NamedEngine = Annotated[EngineName, Conversion("the name of an engine", _engine, ENGINES)]
+ENGINES = get_args(arguments.EngineName)
+NamedEngine = Annotated[arguments.EngineName, Conversion("the name of an engine", _engine, ENGINES)]
 Engine = Annotated[
     NamedEngine | None,
     Option(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
 from archcli.arith import Number, ceil_div, minimum
 from archcli.errors import ArchError, either
 from archcli.graph import State, StateKind
 from archcli.modules import Model
+from archcli.modules.spec.arguments import EngineName
 from archcli.modules.spec.values import Conversion, refused
 
-EngineName = Literal["none", "vllm", "sglang", "trtllm", "llamacpp", "mlx", "transformers"]
 CACHING = ("prefill", "decode", "serve")
 """Phases that an engine runs."""
 

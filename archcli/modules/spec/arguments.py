@@ -33,6 +33,8 @@ Quantity = Literal["params", "flops", "kvcache"]
 """What a closed form is of."""
 AttentionKernel = Literal["sdpa", "eager"]
 """Attention in torch: one fused call, or its operations one by one."""
+EngineName = Literal["none", "vllm", "sglang", "trtllm", "llamacpp", "mlx", "transformers"]
+"""Engines that run inference; none is eager torch."""
 TowerPart = Literal["vision_tower", "audio_tower"]
 """What a tower is called among the parts of a multimodal model."""
 

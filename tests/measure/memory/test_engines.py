@@ -5,7 +5,8 @@ from typing import get_args
 import pytest
 
 import archcli
-from archcli.measure.kvcache.engine import ANY_ENGINE, NO_ENGINE, EngineName
+from archcli.measure.kvcache.engine import ANY_ENGINE, NO_ENGINE
+from archcli.modules.spec.arguments import EngineName
 from archcli.wings.serving.api.engine import engine_of
 from archcli.wings.serving.devices.engines import engines, load_engine
 from archcli.wings.serving.memory.pipeline import stages_of

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from archcli.errors import ArchError, either
-from archcli.measure.kvcache.engine import CACHING, NO_ENGINE, EngineName, InferenceEngine
+from archcli.measure.kvcache.engine import CACHING, NO_ENGINE, InferenceEngine
 from archcli.modules import Model
+from archcli.modules.spec.arguments import EngineName
 from archcli.modules.stored.words import in_engine
 from archcli.units import parse_bytes
 from archcli.wings.serving.devices.engines import load_engine

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from archcli.api.asking.question import asks
 from archcli.api.asking.subject import Subject, given, taken_notes
 from archcli.errors import ArchError
 from archcli.measure.report import Report
 from archcli.units import Taken
-from archcli.wings.serving.api.fitting.listing import Entry, Tick, fit_all
 from archcli.wings.serving.api.fitting.question import FitOptions, asked_of, asking, inputs_of
 from archcli.wings.serving.api.fitting.verdict import fit_model
 from archcli.wings.serving.devices.budget import is_device
-from archcli.wings.serving.devices.model_files import GGUF, gguf_bytes
+
+if TYPE_CHECKING:
+    from archcli.wings.serving.api.fitting.listing import Entry, Tick
 
 OF_MANY = ("where", "sort", "files")
 """Options of a question without a model."""
@@ -90,13 +91,17 @@ def _placed(options: FitOptions) -> FitOptions | None:
 def _loaded(options: FitOptions, overrides: Sequence[str], read: Reading) -> Subject:
     """The model of the options; ArchError for a GGUF file that is cut short, too."""
     subject = read(options.model, overrides)
-    if subject.source.endswith(GGUF):
+    if subject.source.endswith(".gguf"):
+        from archcli.wings.serving.devices.model_files import gguf_bytes  # of such files alone
+
         gguf_bytes(Path(subject.source))
     return subject
 
 
 def _presets(options: FitOptions, tick: Tick) -> Report:
     """The report on the presets that fit a device."""
+    from archcli.wings.serving.api.fitting.listing import fit_all  # of many models alone
+
     entries, asked = [*_entries(options)], asked_of(options, "presets")
     return fit_all(entries, asked, inputs_of(options), tick, verbose=options.verbose)
 
@@ -109,6 +114,7 @@ def _entries(options: FitOptions) -> Iterator[Entry]:
     from archcli.load.presets import preset_records  # of presets alone
     from archcli.measure.survey.columns import COLUMNS, CONDITIONS
     from archcli.measure.survey.presets import select
+    from archcli.wings.serving.api.fitting.listing import Entry
 
     with_towers = any("media" in condition for condition in options.where)
     for record in select(preset_records(COLUMNS), CONDITIONS, options.where):

@@ -19,7 +19,8 @@ from archcli.modules.spec.values import AboveZero
 from archcli.wings.serving.memory.settings import DEFAULT_TOKENS, MemorySettings
 
 if TYPE_CHECKING:
-    from archcli.measure.kvcache.engine import EngineName, InferenceEngine
+    from archcli.measure.kvcache.engine import InferenceEngine
+    from archcli.modules.spec.arguments import EngineName
 
 OF_GRADIENTS, OF_WEIGHTS = 2, 3
 """The stages of ZeRO that shard gradients, and weights."""

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 from archcli.arith import Number
 from archcli.graph import OpClass, Row, StateKind
-from archcli.measure.kvcache.engine import EngineName
 from archcli.modules import Model
+from archcli.modules.spec.arguments import EngineName
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.memory.settings import FP8, MemorySettings
 from archcli.wings.serving.predict.communication.collective import Exposed

@@ -7,7 +7,7 @@ from typing import Any
 
 from archcli.api.asking.subject import Subject
 from archcli.errors import ArchError
-from archcli.measure.kvcache.engine import EngineName
+from archcli.modules.spec.arguments import EngineName
 from archcli.wings.serving.api.fit import fit_report
 from archcli.wings.serving.api.fitting.question import FitOptions
 

@@ -26,7 +26,7 @@ from archcli.wings.running.runtime.own.watch import ModuleWatch
 LOOKS_AT_VALUES = (DataDependentOutputException, DynamicOutputShapeException)
 NO_FAKE = (UnsupportedFakeTensorException, UnsupportedOperatorException, NotImplementedError)
 TORCH = Path(torch.__file__).parent
-NOT_THEIRS = {TORCH, Path(__file__).parents[2]}
+NOT_THEIRS = {TORCH, Path(__file__).parents[4]}
 OF_FAKES = ("_subclasses", "_ops.py", "_meta_registrations.py", "fx/", "nested/", "_dynamo", "_C")
 """Files of torch that fake tensors pass through."""
 STANDARD_LIBRARY = Path(get_path("stdlib"))

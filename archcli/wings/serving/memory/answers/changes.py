@@ -16,9 +16,7 @@ from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.arguments import ZeroStage
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
-from archcli.wings.serving.memory.answers.recomputations import recomputations
 from archcli.wings.serving.memory.ranks import least_bytes
-from archcli.wings.serving.memory.training.optimizers import OPTIMIZERS
 
 Record = dict[str, Any]
 
@@ -202,6 +200,8 @@ def alternatives(question: MemoryQuestion) -> Iterator[Table]:
 
 def _choices(question: MemoryQuestion) -> Iterator[tuple[str, tuple[Any, ...]]]:
     if question.settings.phase == "train":
+        from archcli.wings.serving.memory.training.optimizers import OPTIMIZERS  # of training alone
+
         yield "optimizer", tuple(OPTIMIZERS)
         yield "loss", ("plain", "chunked:8", "fused")
     yield "attention", ("flash", "eager")
@@ -216,6 +216,8 @@ def _records(question: MemoryQuestion, name: str, values: tuple[Any, ...]) -> It
 
 def _recomputation_table(question: MemoryQuestion) -> Table:
     """A row for each pattern that frees memory, the most bytes per repeated FLOP first."""
+    from archcli.wings.serving.memory.answers.recomputations import recomputations  # of this table alone
+
     records = [
         {
             "value": recomputation.setting,

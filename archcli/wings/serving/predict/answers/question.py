@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from archcli.errors import ArchError, Problem
 from archcli.graph.kept import Backend
-from archcli.measure.kvcache.engine import NO_ENGINE, EngineName
+from archcli.measure.kvcache.engine import NO_ENGINE
 from archcli.modules import Model
-from archcli.modules.spec.arguments import PaceText
+from archcli.modules.spec.arguments import EngineName, PaceText
 from archcli.modules.spec.values import AboveZero, Interval, check_values
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.plan import ONE_DEVICE, DeviceMemory, Plan

@@ -24,7 +24,7 @@ OUR_IMPORTS = sys.stdlib_module_names | {"rich", "yaml"}
 """What archcli imports, torch aside, that a file of the program may bear the name of."""
 FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib takes long
 HERE = sys.modules.get(__name__)
-PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(FOLDER)))  # noqa: PTH120
+PACKAGE = FOLDER.rpartition(f"{os.sep}wings{os.sep}")[0]
 
 
 class _Own:

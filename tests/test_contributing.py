@@ -1,9 +1,12 @@
 """The guide shows the house as it stands: its map is the tree, its examples are the code."""
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 GUIDE, LAYOUT, RECIPES = (
@@ -67,7 +70,6 @@ def test_the_family_shown_is_the_family_shipped():
 WALKED = """
 import contextlib, io, sys
 
-sys.argv = ["archcli", "params", "llama-3.1-8b"]
 called = {}
 
 def note(frame, event, _):
@@ -82,14 +84,30 @@ with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
 sys.setprofile(None)
 print("\\n".join(called))
 """
+WALKS = {
+    "params llama-3.1-8b": "# Follow one answer",
+    "fit llama-3.1-70b 2xrtx-3090": "# A second walk",
+}
+"""The command of each walk, and how its part of the page begins."""
 
 
-def test_the_walk_names_functions_in_the_order_in_which_they_run():
-    named = re.findall(r"`([\w/]+\.py:[\w.]+)`", (ROOT / "docs" / "walk.md").read_text())
+@pytest.mark.parametrize("line", WALKS)
+def test_a_walk_names_functions_in_the_order_in_which_they_run(line):
+    page = (ROOT / "docs" / "walk.md").read_text().partition(WALKS[line])[2].partition("\n# ")[0]
+    named = re.findall(r"`([\w/]+\.py:[\w.]+)`", page)
+    assert len(named) > 10
     run = subprocess.run(
-        [sys.executable, "-c", WALKED], capture_output=True, text=True, check=True, timeout=300
+        [sys.executable, "-c", WALKED, *line.split()], capture_output=True, text=True, check=True, timeout=300
     )
     order = {name: i for i, name in enumerate(run.stdout.splitlines())}
     assert [name for name in named if name not in order] == []
     places = [order[name] for name in dict.fromkeys(named)]
     assert [name for name, at, after in zip(named, places, places[1:], strict=False) if at > after] == []
+
+
+def test_the_second_walk_carries_what_the_command_prints(archcli):
+    page = (ROOT / "docs" / "walk.md").read_text().partition(WALKS["fit llama-3.1-70b 2xrtx-3090"])[2]
+    totals = json.loads(archcli("fit", "llama-3.1-70b", "2xrtx-3090", "--json").stdout)["totals"]
+    speed = f"{totals['tokens_per_s']['expected']:.1f}"
+    for figure in (f"{totals['context']:,}", f"{totals['memory_bytes']:,}", speed):
+        assert f"**{figure}**" in page

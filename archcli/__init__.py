@@ -23,7 +23,7 @@ A model is a path, a preset's name, `org/name` on the hub, a mapping as YAML or 
 from __future__ import annotations
 
 # first, as Ctrl-C may come during any import
-from archcli.commands.line import interrupts as _interrupts  # noqa: F401
+from archcli import interrupts as _interrupts  # noqa: F401
 
 # isort: split
 from importlib import import_module

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from archcli.commands.line.interrupts import INTERRUPTED, exit_at_interrupts, exit_at_lost_interrupts
+from archcli.interrupts import INTERRUPTED, exit_at_interrupts, exit_at_lost_interrupts
 
 GARBAGE = 20_000
 """New objects before the collector looks through them: a trace of 700 layers makes a million, all in use."""

@@ -27,7 +27,7 @@ STOREYS = (
     ("modules",),
     ("ops",),
     ("graph",),
-    ("arith", "units", "errors", "lazy", "plugins"),
+    ("arith", "units", "errors", "lazy", "plugins", "interrupts"),
 )
 RANK = {room: rank for rank, rooms in enumerate(STOREYS) for room in rooms}
 GROUND = RANK["errors"]

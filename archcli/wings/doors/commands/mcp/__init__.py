@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Annotated
 
 from archcli.api.asking.question import Option
-from archcli.commands.line.interrupts import exit_at_interrupts
 from archcli.errors import ArchError, install
+from archcli.interrupts import exit_at_interrupts
 from archcli.load.source import is_folder
 from archcli.render.write import tell
 

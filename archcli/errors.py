@@ -220,3 +220,14 @@ class UndescribedError(NoModelError):
     """A config.json of a type that archcli does not describe; `config` is what it holds."""
 
     config: Mapping[str, Any] = MappingProxyType({})
+
+
+class UnknownFormError(ArchError):
+    """Raised where the bytes of weights are asked for, and their form is one of unknown bytes."""
+
+    def __init__(self, form: str) -> None:
+        super().__init__(f"weights are stored as {form}, whose bytes are not known", STATE_ONE)
+        self.form = form
+
+
+STATE_ONE = "--dtype states a form: --dtype bf16, fp8 or q4_k_m"

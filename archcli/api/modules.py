@@ -5,12 +5,12 @@ What answers is imported where a module is given: counting an architecture start
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar
 
-from archcli.api.asking.module_options import ModuleOptions, is_module
+from archcli.api.asking.question import Option
 from archcli.errors import ArchError, UndescribedError, quote
 from archcli.load.source import load
 from archcli.measure.report import Report
@@ -18,6 +18,47 @@ from archcli.plugins import optional, part
 
 if TYPE_CHECKING:
     from archcli.load.hub.module_names import ModuleName
+
+Inputs = Annotated[
+    Sequence[str],
+    Option(
+        "Of a module or class: an input by name, dtype and shape, 'ids=int64[1,2048]'. Repeatable.",
+        metavar="NAME=DTYPE[SHAPE]",
+    ),
+]
+Call = Annotated[
+    str, Option("Of a module or class: the method that is run.", metavar="METHOD", default="forward")
+]
+RunOn = Annotated[
+    Literal["meta", "cpu", "cuda"],
+    Option("Of a module or class: run without values (meta), or with them on a device."),
+]
+AllowUncounted = Annotated[
+    bool, Option("Of a module or class: note products without a formula in place of refusing them.")
+]
+ByClass = Annotated[
+    bool,
+    Option(
+        "Of a config.json: count the class of transformers, not archcli's description; say the difference."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class ModuleOptions:
+    """Options for running a module: its inputs, method, device, and operations without a formula."""
+
+    input: Inputs = ()
+    call: Call = "forward"
+    run_on: RunOn = "meta"
+    allow_uncounted: AllowUncounted = False
+    by_class: ByClass = False
+
+
+def is_module(thing: Any) -> bool:
+    """Whether it is an nn.Module, told without importing torch."""
+    return any(base.__module__ == "torch.nn.modules.module" for base in type(thing).__mro__)
+
 
 P = ParamSpec("P")
 R = TypeVar("R")

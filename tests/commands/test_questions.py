@@ -7,10 +7,10 @@ from inspect import signature
 import pytest
 
 import archcli
-from archcli.api.asking.module_options import ModuleOptions
 from archcli.api.asking.question import part
 from archcli.api.check import CheckOptions
 from archcli.api.compare import CompareOptions
+from archcli.api.modules import ModuleOptions
 from archcli.api.survey import SurveyOptions
 from archcli.commands.line.names import COMMANDS, module_of
 from archcli.modules.spec.values import bare, hints

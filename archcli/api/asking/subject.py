@@ -7,11 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from archcli.errors import ArchError, Problem, either
+from archcli.errors import ArchError, Problem, UnknownFormError, either
 from archcli.load.loaded import Loaded, NameNote, text_notes
 from archcli.load.source import load, load_given
 from archcli.measure.report import Report
-from archcli.measure.weights.stored_bytes import UnknownFormError
 from archcli.modules import Model
 from archcli.plugins import optional
 from archcli.render import show

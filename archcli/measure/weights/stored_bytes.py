@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from archcli.arith import ELEMENT_BITS, Number, Shape, ceil_div, prod, to_bytes
-from archcli.errors import ArchError
+from archcli.errors import ArchError, UnknownFormError
 from archcli.graph import Row
 from archcli.graph.count_tape import ShapeTape
 from archcli.measure.passes import all_tower_rows, shape_pass, tower_rows
@@ -104,17 +104,6 @@ class WeightTotals:
 
 SHOWN = 3
 """Matrices that a note names."""
-
-
-class UnknownFormError(ArchError):
-    """Raised where the bytes of weights are asked for, and their form is one of unknown bytes."""
-
-    def __init__(self, form: str) -> None:
-        super().__init__(f"weights are stored as {form}, whose bytes are not known", STATE_ONE)
-        self.form = form
-
-
-STATE_ONE = "--dtype states a form: --dtype bf16, fp8 or q4_k_m"
 
 
 def as_asked(model: Model, dtype: str | None, *, trains: bool = False) -> Model:

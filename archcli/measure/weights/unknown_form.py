@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from archcli.errors import STATE_ONE
 from archcli.measure.report import Report
-from archcli.measure.weights.stored_bytes import STATE_ONE
 
 FIGURES = {
     "fit": ("format", "engine", "context", "tokens_per_s", "peak_bytes", "memory_bytes", "change"),

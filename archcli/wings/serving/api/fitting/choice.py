@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, UnknownFormError
 from archcli.measure.kvcache.engine import NO_ENGINE
-from archcli.measure.weights.stored_bytes import UnknownFormError
 from archcli.wings.serving.memory.answers.changes import formats_by_bytes, whole_bytes
 from archcli.wings.serving.memory.answers.fit import narrowed, usual_plan
 from archcli.wings.serving.memory.answers.question import MemoryQuestion

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, UnknownFormError
 from archcli.measure.report import Column, Report, Table
-from archcli.measure.weights.stored_bytes import UnknownFormError
 from archcli.wings.serving.api.fitting.choice import UNKNOWN, FitAsked, Formats, Record
 from archcli.wings.serving.api.fitting.verdict import CONVENTION, OF_A_CHOICE, figures_of
 

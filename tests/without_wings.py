@@ -17,14 +17,11 @@ WINGS = sorted(path.parent.name for path in (ROOT / "archcli/wings").glob("*/win
 
 
 def copied(folder, wings):
-    """Copy what the repository holds to a folder, without wings."""
-    asked = ["git", "ls-files", "-co", "--exclude-standard"]
-    listed = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300)
-    gone = tuple(f"archcli/wings/{wing}/" for wing in wings)
-    for name in listed.stdout.splitlines():
-        if not name.startswith(gone) and (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
+    """Copy the project to a folder, without wings."""
+    left = shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__", "node_modules")
+    shutil.copytree(ROOT, folder, ignore=left, dirs_exist_ok=True)
+    for wing in wings:
+        shutil.rmtree(folder / "archcli/wings" / wing)
     for command in (["init", "-q"], ["add", "-A"]):  # some tests ask git for the files
         subprocess.run(["git", *command], cwd=folder, check=True, timeout=300)  # noqa: S607
 

@@ -62,7 +62,10 @@ DOORS = {
     "huggingface_hub": {"load"},
 }
 READERS, WRITERS = {"load"}, {"render"}
-SYSTEM = {"archcli.wings.serving.recorded.machine"}  # reads /proc and /sys, which the kernel writes
+SYSTEM = {
+    "archcli.wings.serving.recorded.machine",  # reads /proc and /sys, which the kernel writes
+    "archcli.plugins",  # and entry points, which pip writes
+}
 READING = {"read_text", "read_bytes", "urlopen", "fdopen"}
 WRITING = {"write_text", "write_bytes", "mkdir", "makedirs", "unlink", "rmtree", "touch"}
 

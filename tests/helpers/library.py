@@ -6,13 +6,15 @@ archcli itself imports what a model uses.
 import importlib
 import pkgutil
 
-import archcli.modules
 from archcli.modules.spec.base import Spec
+from archcli.plugins import listings
 
 
 def load_every_module():
-    for module in pkgutil.walk_packages(archcli.modules.__path__, "archcli.modules."):
-        importlib.import_module(module.name)
+    """Import every module of the library, those of wings among them."""
+    for name in ("archcli.modules", *(wing for wing, _ in listings("archcli.modules"))):
+        for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
+            importlib.import_module(module.name)
 
 
 def classes(base=Spec):

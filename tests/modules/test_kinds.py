@@ -5,17 +5,18 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import archcli.modules
 import archcli.ops
+import house
 from archcli.errors import ArchError
 from archcli.lazy import listing
 from archcli.load.source import load_text
 from archcli.modules.spec import kinds
 from library import classes, load_every_module
+from own_source import parsed
 
 load_every_module()
 
@@ -43,15 +44,16 @@ def test_an_unknown_name_is_no_attribute():
 @pytest.mark.long
 def test_every_conflict_has_a_code_of_its_own_kind():
     stated = {}
-    for path in Path(archcli.modules.__file__).parent.rglob("*.py"):
-        for call in ast.walk(ast.parse(path.read_text())):
+    library = {name: tree for name, tree in parsed("archcli").items() if house.room(name) == "modules"}
+    for name, tree in library.items():
+        for call in ast.walk(tree):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Conflict":
                 code = ast.literal_eval(call.args[0])
                 assert re.fullmatch(r"[a-z]+(-[a-z0-9]+)*", code), code
-                stated.setdefault(code, []).append(path.name)
+                stated.setdefault(code, []).append(name.rpartition(".")[2])
     assert len(stated) > 50
     assert {code: sorted(files) for code, files in stated.items() if len(files) > 1} == {
-        "rotary-dims-even": ["latent.py", "position.py", "position.py"]
+        "rotary-dims-even": ["latent", "position", "position"]
     }
 
 

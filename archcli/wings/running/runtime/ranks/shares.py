@@ -1,6 +1,6 @@
 """One rank's part of the random numbers of a whole model, and of tables that are split by words.
 
-A whole tensor is copies of one block end to end (`wings/running/runtime/model/random_data.py`), so that a part of it can be
+A whole tensor is copies of one block end to end (`runtime/model/random_data.py`), so that a part of it can be
 filled without the rest: element i of the whole is element i modulo the block's length.
 """
 

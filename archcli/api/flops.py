@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
+from archcli.api.asking.modules import takes_modules
 from archcli.api.asking.options import (
     BatchSize,
     CountedLogits,
@@ -22,7 +23,6 @@ from archcli.api.asking.options import (
 )
 from archcli.api.asking.question import Option, asks
 from archcli.api.asking.subject import Subject, given
-from archcli.api.modules import takes_modules
 from archcli.measure.flops import count_flops as count
 from archcli.measure.report import Report
 from archcli.modules.models.model import ModelLike

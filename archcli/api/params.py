@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
+from archcli.api.asking.modules import takes_modules
 from archcli.api.asking.options import Depth
 from archcli.api.asking.question import Option, asks
 from archcli.api.asking.subject import Subject, given
-from archcli.api.modules import takes_modules
 from archcli.errors import ArchError
 from archcli.load.source import is_checkpoint
 from archcli.measure.params import count_params as count

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from archcli.api.asking.modules import takes_modules
 from archcli.api.asking.options import BatchSize, MediaOptions, SeqLen
 from archcli.api.asking.question import asks
 from archcli.api.asking.subject import Subject, given
-from archcli.api.modules import takes_modules
 from archcli.measure.report import Report
 from archcli.measure.survey.show import list_rows
 from archcli.modules.models.model import ModelLike

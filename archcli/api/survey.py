@@ -88,7 +88,11 @@ def _offered(keys: Sequence[str]) -> list[SurveyColumn]:
 def _measured(model: Model, columns: Sequence[SurveyColumn]) -> dict[str, Any]:
     """The value of columns for a model."""
     architecture = architecture_of(model)
-    return {column.key: column.figure(architecture) for column in columns}
+    try:
+        return {column.key: column.figure(architecture) for column in columns}
+    except Exception as error:  # an outsider's code may raise anything
+        names = " or ".join(column.key for column in columns)
+        raise ArchError(f"{names} of {MEASURES} fails: {type(error).__name__}: {error}") from error
 
 
 def described(subjects: Sequence[Subject]) -> list[dict[str, Any]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from archcli.api.asking.modules import ModuleOptions, of_any
 from archcli.api.asking.subject import subject
 from archcli.api.flops import FlopsOptions, flops_report
-from archcli.api.modules import ModuleOptions, of_any
 from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.measure.report import Report
 from archcli.render import show

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from archcli.api.asking.modules import ModuleOptions, of_any
 from archcli.api.asking.subject import subject
-from archcli.api.modules import ModuleOptions, of_any
 from archcli.api.params import ParamsOptions, headers_report, params_report
 from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.measure.report import Report

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from archcli.api.asking.modules import ModuleOptions, module_named, of_any
 from archcli.api.asking.question import Option
 from archcli.api.asking.subject import subject
-from archcli.api.modules import ModuleOptions, module_named, of_any
 from archcli.api.show import ShowOptions, shown_forward
 from archcli.commands.line.options import Json, Output, Set, asking
 from archcli.load.spec.written import to_yaml

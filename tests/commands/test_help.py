@@ -1,6 +1,5 @@
 """Help pages at any width: whole words, whole lines, every subcommand in one line."""
 
-import importlib
 import inspect
 import re
 import shlex
@@ -12,8 +11,9 @@ import pytest
 import typer
 
 from archcli.commands.line.application import application, every_command
-from archcli.commands.line.names import COMMANDS, GROUPS, HELP, module_of, near_option
+from archcli.commands.line.names import COMMANDS, GROUPS, HELP, near_option, place_of
 from archcli.commands.line.pages import EXAMPLES, HEADINGS
+from archcli.plugins import imported
 from archcli.render import help as pages
 from table import every_row
 
@@ -60,7 +60,7 @@ def test_every_subcommand_has_a_line_below_its_group(cli, monkeypatch):
 def test_the_listed_lines_are_the_first_lines_of_the_commands():
     assert {name for names in GROUPS.values() for name in names} == {*HELP}
     for name, line in HELP.items():
-        run = importlib.import_module(module_of(name)).run
+        run = imported(place_of(name))
         assert (name, line) == (name, inspect.getdoc(run).partition("\n")[0])
 
 

@@ -1,19 +1,19 @@
 """A question is stated once: the command, the Python function and the records of `measure` agree with it."""
 
 from dataclasses import dataclass, fields
-from importlib import import_module
 from inspect import signature
 
 import pytest
 
 import archcli
+from archcli.api.asking.modules import ModuleOptions
 from archcli.api.asking.question import part
 from archcli.api.check import CheckOptions
 from archcli.api.compare import CompareOptions
-from archcli.api.modules import ModuleOptions
 from archcli.api.survey import SurveyOptions
-from archcli.commands.line.names import COMMANDS, module_of
+from archcli.commands.line.names import COMMANDS, place_of
 from archcli.modules.spec.values import bare, hints
+from archcli.plugins import imported
 from archcli.wings.serving.api.memory import MemoryOptions
 from archcli.wings.serving.api.plan_options import PlanOptions
 from archcli.wings.serving.api.predict import PredictOptions
@@ -50,7 +50,7 @@ SERVES = {"mcp"}
 
 @every_row("command", [name for name in COMMANDS if name not in SERVES])
 def test_a_function_has_the_options_of_its_command(command):
-    run = import_module(module_of(command)).run
+    run = imported(place_of(command))
     function = getattr(archcli, FUNCTIONS.get(command, command))
     options = set(signature(run).parameters) - LINE_ALONE.get(command, set())
     options -= OF_THE_LINE if command != "plot" else set()

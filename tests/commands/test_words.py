@@ -4,15 +4,15 @@ import json
 import shlex
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from archcli.cli import main
-from archcli.commands.line.names import COMMANDS, module_of
+from archcli.commands.line.names import COMMANDS, place_of
 from archcli.commands.line.values import reader
 from archcli.errors import ArchError
+from archcli.plugins import imported
 from archcli.wings.doors.line.ask import ELSEWHERE, ask, run_line
 from archcli.wings.doors.line.words import parameters_of
 from checking import BROKEN
@@ -127,7 +127,7 @@ def test_a_default_is_what_reading_it_gives():
     """typer reads the defaults, too; they are taken as they stand without it."""
     read = []
     for name in {*COMMANDS} - {*ELSEWHERE}:
-        for it in parameters_of(import_module(module_of(name)).run):
+        for it in parameters_of(imported(place_of(name))):
             if it.option.reads and it.default is not None:
                 read.append(it.name)
                 value = reader(it.name, it.option, it.annotation)(it.default)

@@ -2,7 +2,6 @@
 
 import sys
 from collections import Counter
-from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Literal, get_args, get_origin
@@ -10,7 +9,8 @@ from typing import Literal, get_args, get_origin
 import pytest
 
 from archcli.cli import main
-from archcli.commands.line.names import COMMANDS, module_of
+from archcli.commands.line.names import COMMANDS, place_of
+from archcli.plugins import imported
 from archcli.wings.doors.line.ask import ELSEWHERE, run_line
 from archcli.wings.doors.line.words import parameters_of
 from printed import caught
@@ -70,7 +70,7 @@ def spelled(parameter, random):
 def command_line(random):
     """A subcommand with its arguments and a few options, in any order."""
     name = random.choice(ASKED)
-    known = parameters_of(import_module(module_of(name)).run)
+    known = parameters_of(imported(place_of(name)))
     parameters = [it for it in known if it.name != "help"]
     words = []
     for parameter in parameters:

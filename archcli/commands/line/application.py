@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -15,10 +14,11 @@ import typer
 from archcli import __version__
 from archcli.commands.line import completion
 from archcli.commands.line.help import PagedCommand, PagedGroup
-from archcli.commands.line.names import COMMANDS, HELP, module_of
+from archcli.commands.line.names import COMMANDS, HELP, place_of
 from archcli.commands.line.options import Run
 from archcli.commands.line.parameters import as_command
 from archcli.errors import ArchError
+from archcli.plugins import imported
 from archcli.render.write import check_standard_output, tell
 
 BAD_INPUT = 2
@@ -77,13 +77,13 @@ def application(args: Sequence[str]) -> typer.Typer:
     line = completion.finished_words() if completes else args
     named = next((word for word in line if not word.startswith("-")), "")
     if named in COMMANDS:
-        return _program({named: import_module(_module(named, line)).run}, completes=completes)
+        return _program({named: imported(_place(named, line))}, completes=completes)
     return _program(dict.fromkeys(COMMANDS, _not_imported))
 
 
 def every_command() -> typer.Typer:
     """The command line with all subcommands and their options, as pages and tests read them."""
-    return _program({name: import_module(_module(name, ())).run for name in COMMANDS})
+    return _program({name: imported(_place(name, ())) for name in COMMANDS})
 
 
 def _not_imported() -> None:
@@ -107,14 +107,14 @@ def _program(commands: Mapping[str, Run], *, completes: bool = True) -> typer.Ty
     return app
 
 
-def _module(name: str, line: Sequence[str]) -> str:
-    """The module of a subcommand; `profile -- python train.py` has one of its own."""
+def _place(name: str, line: Sequence[str]) -> str:
+    """The place of a subcommand's function; `profile -- python train.py` has one of its own."""
     if name == "profile" and "--" in line:
         from archcli.commands.line.programs import is_program
 
         if is_program(line):
-            return f"{module_of(name)}.program"
-    return module_of(name)
+            return place_of(name).replace(":", ".program:")
+    return place_of(name)
 
 
 def exit_code(app: typer.Typer, args: list[str]) -> int:

@@ -44,9 +44,10 @@ GONE = {name for names in GROUPS.values() for name in names}.difference(HELP)
 """Subcommands of wings that are not here."""
 
 
-def module_of(name: str) -> str:
-    """The module of a subcommand, in which `run` is."""
-    return offers("archcli.commands").get(name, f"archcli.commands.{name}:run").partition(":")[0]
+def place_of(name: str) -> str:
+    """The place of a subcommand's function: archcli.commands.params:run."""
+    own = "archcli.commands.rules:one" if name == "rule" else f"archcli.commands.{name}:run"
+    return offers("archcli.commands").get(name, own)
 
 
 COMMANDS_MEANT = {

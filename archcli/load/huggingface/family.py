@@ -38,7 +38,7 @@ class TowerRow(NamedTuple):
     token: the class's default of the token in whose place vectors stand; None for none, NOWHERE if unknown.
     sections: pairs of rotary heads that turn by time, row and column, by default.
     in_turn: these pairs turn by time, row and column in turn.
-    names: the names of its tensors in `weights/towers.py`.
+    names: the names of its tensors, in `wings/media/huggingface/weights.py`.
     """
 
     reader: str = ""

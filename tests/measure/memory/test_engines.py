@@ -5,8 +5,10 @@ from typing import get_args
 import pytest
 
 import archcli
+from archcli.arith import ELEMENT_BITS
 from archcli.measure.kvcache.engine import ANY_ENGINE, NO_ENGINE
 from archcli.modules.spec.arguments import EngineName
+from archcli.modules.stored.formats import FORMATS, FP8_OF_LATENTS
 from archcli.wings.serving.api.engine import engine_of
 from archcli.wings.serving.devices.engines import engines, load_engine
 from archcli.wings.serving.memory.pipeline import stages_of
@@ -30,6 +32,18 @@ def test_every_engine_has_a_name_and_a_file():
         assert (engine.name, engine.title) == (name, load_engine(name)["title"])
     assert engine_of("none").serves is NO_ENGINE.serves is False
     assert engine_of("vllm").serves is ANY_ENGINE.serves is True
+
+
+WITHOUT_SOURCE = {"name", "title", "version", "source", "serves", "sources", "live"}
+"""Keys of an engine's file that its `source` as a whole is of, and what was fitted, which names its table."""
+
+
+def test_every_fact_of_an_engine_has_a_source_and_a_format_a_name():
+    for name in {*engines()} - {"none"}:  # which is torch as it is installed
+        facts = load_engine(name)
+        stated = {key for key, value in facts.items() if value not in (None, [], {}, 0, False, 1.0)}
+        assert stated - WITHOUT_SOURCE - {*facts.get("sources", {})} == set(), name
+        assert {*facts["formats"], *facts["cache_dtypes"]} <= {*ELEMENT_BITS, *FORMATS, FP8_OF_LATENTS}, name
 
 
 @pytest.mark.sample(1, whole=True)

@@ -13,14 +13,14 @@ import io
 import os
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from archcli.api.asking.question import Option
-from archcli.commands.line.names import COMMANDS, module_of, near_command
+from archcli.commands.line.names import COMMANDS, near_command, place_of
 from archcli.commands.line.values import picture_file, reader
 from archcli.errors import ArchError, quote
+from archcli.plugins import imported
 from archcli.render.write import STDOUT, descriptor
 from archcli.wings.doors.line.words import (
     HELP,
@@ -66,7 +66,7 @@ def ask(argv: Sequence[str], *, as_json: bool = True) -> str:
 def run_line(argv: Sequence[str], *, as_json: bool = False) -> int:
     """Run a command line, which prints its answer to standard output; returns the exit code."""
     name, args = _command(argv)
-    run = import_module(module_of(name)).run
+    run = imported(place_of(name))
     path = f"archcli {name}"
     parameters = parameters_of(run)
     read = Words(path, parameters).read(args)

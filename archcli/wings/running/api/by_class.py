@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from archcli.api.modules import ModuleOptions
+from archcli.api.asking.modules import ModuleOptions
 from archcli.errors import ArchError, UndescribedError, install, quote
 from archcli.load.source import load
 from archcli.measure.flops import count_flops

@@ -10,9 +10,9 @@ from dataclasses import MISSING, dataclass, fields
 from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from archcli.api.asking.modules import ModuleOptions, RunOn, is_module
 from archcli.api.asking.options import Depth, Optimizer
 from archcli.api.asking.question import Option
-from archcli.api.modules import ModuleOptions, RunOn, is_module
 from archcli.errors import ArchError, describe_argument, quote
 from archcli.graph import Row
 from archcli.load.hub.module_names import ModuleName

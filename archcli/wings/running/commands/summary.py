@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archcli.api.modules import ModuleOptions
+from archcli.api.asking.modules import ModuleOptions
 from archcli.commands.line.options import Form, Json, Output, asking
 from archcli.errors import ArchError, NoModelError, UndescribedError, quote
 from archcli.load.hub.module_names import module_name

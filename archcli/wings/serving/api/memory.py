@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any
 
+from archcli.api.asking.modules import takes_modules
 from archcli.api.asking.options import (
     Backend,
     BatchSize,
@@ -26,7 +27,6 @@ from archcli.api.asking.options import (
 )
 from archcli.api.asking.question import Option, asks, count_option, part
 from archcli.api.asking.subject import Subject, given
-from archcli.api.modules import takes_modules
 from archcli.errors import ArchError
 from archcli.measure.kvcache.engine import NO_ENGINE
 from archcli.measure.report import Report

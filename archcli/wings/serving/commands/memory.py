@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from archcli.api.asking.modules import ModuleOptions, of_any
 from archcli.api.asking.question import Option
 from archcli.api.asking.subject import Subject, subject
-from archcli.api.modules import ModuleOptions, of_any
 from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.measure.report import Report
 from archcli.render import show

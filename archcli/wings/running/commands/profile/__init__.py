@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from archcli.api.asking.modules import ModuleOptions, of_any
 from archcli.api.asking.options import Dp, Tp
 from archcli.api.asking.question import Option, count_option
 from archcli.api.asking.subject import INTERRUPTED, subject
-from archcli.api.modules import ModuleOptions, of_any
 from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.errors import ArchError, Problem
 from archcli.measure.report import Report

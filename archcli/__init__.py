@@ -69,11 +69,11 @@ _public, _ = lazy(__name__, HOMES)
 
 
 def _names() -> list[str]:
-    """The public names, those of the wings that are here among them."""
+    """The public names, including those of installed wings."""
     from archcli.plugins import offers
 
-    own = (name for names in HOMES.values() for name in names)
-    return sorted({*own, *offers("archcli.functions"), *BY_COMMAND, "load"}.difference(BUILT_IN))
+    of_core = (name for names in HOMES.values() for name in names)
+    return sorted({*of_core, *offers("archcli.functions"), *BY_COMMAND, "load"}.difference(BUILT_IN))
 
 
 def __getattr__(name: str) -> Any:

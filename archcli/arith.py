@@ -221,7 +221,7 @@ def repetitions(total: Number, period: Number, i: int) -> Number:
 
 
 def first_value(number: Number) -> Number:
-    """A number for words: that of the first of many candidates; any other as it is."""
+    """The first of many candidates' numbers, to be written in a sentence; a plain number unchanged."""
     return getattr(number, "first", number)  # of a number with a value for each candidate
 
 

@@ -21,7 +21,7 @@ def is_program() -> bool:
 
 
 def exit_at_interrupts() -> bool:
-    """Exit at once at an interrupt; returns whether that is set up, which nohup prevents."""
+    """Exit at once at an interrupt. Returns False where that cannot be set up, as under nohup."""
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
         try:

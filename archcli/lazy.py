@@ -51,14 +51,14 @@ def listing(package: str) -> dict[str, dict[str, Any]]:
 
     spec: Any = sys.modules[package].__spec__
     # the loader's own way to data, which a zipped package has as well
-    own: dict[str, dict[str, Any]] = json.loads(
+    merged: dict[str, dict[str, Any]] = json.loads(
         spec.loader.get_data(str(Path(spec.origin).with_name("listing.json")))
     )
     for wing, more in listings(package):
-        own["names"].update({f"{wing}{file}": names for file, names in more["names"].items()})
+        merged["names"].update({f"{wing}{file}": names for file, names in more["names"].items()})
         for family, kinds in more.get("kinds", {}).items():
-            own["kinds"].setdefault(family, {}).update(kinds)
-    return own
+            merged["kinds"].setdefault(family, {}).update(kinds)
+    return merged
 
 
 def make_callable(package: str, function: Callable[..., Any]) -> None:

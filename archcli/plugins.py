@@ -27,7 +27,7 @@ NAMES = ("serving", "media", "running", "drawing", "shapes", "doors")
 
 @cache
 def present() -> tuple[str, ...]:
-    """The wings that are here with all that they read."""
+    """The wings that are installed, each with all the wings that it imports."""
     return tuple(name for name in NAMES if _is_whole(name))
 
 
@@ -37,16 +37,16 @@ def all_present() -> bool:
 
 
 def _is_whole(name: str) -> bool:
-    stated = read(f"{name}/wing.json")
-    return bool(stated) and all(map(_is_whole, stated["reads"]))
+    manifest = read(f"{name}/wing.json")
+    return bool(manifest) and all(map(_is_whole, manifest["reads"]))
 
 
 def listings(package: str) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
     """Yield (package of a wing, its listing.json) for those that add to a package of the core."""
     room = package.rpartition(".")[2]
     for name in present():
-        if stated := read(f"{name}/{room}/listing.json"):
-            yield f"archcli.wings.{name}.{room}", stated
+        if names := read(f"{name}/{room}/listing.json"):
+            yield f"archcli.wings.{name}.{room}", names
 
 
 @cache
@@ -100,8 +100,8 @@ def read(file: str) -> dict[str, Any]:
         data: bytes = loader.get_data(str(Path(__file__).parent / "wings" / file))
     except OSError:
         return {}
-    stated: dict[str, Any] = json.loads(data)
-    return stated
+    content: dict[str, Any] = json.loads(data)
+    return content
 
 
 @cache

@@ -12,7 +12,7 @@ from archcli.errors import ArchError
 
 
 class Taken(str):
-    """A word that another was taken for, with the note that says so: q4_k_m for the word 4bit."""
+    """The name that a user's word stands for, with a note: q4_k_m for 4bit."""
 
     __slots__ = ("note", "word")
 
@@ -20,7 +20,7 @@ class Taken(str):
     word: str
 
     def __new__(cls, taken: str, note: str, word: str = "") -> Self:
-        """The word that was taken, which is a text in every other respect."""
+        """Make the name, a str with a note."""
         text = super().__new__(cls, taken)
         text.note, text.word = note, word
         return text

@@ -49,5 +49,5 @@ def design_rules(code: str | None = None) -> Report:
 
 
 def presets_beside(rule: DesignRule) -> str:
-    """Where the presets stand in what a rule is about; empty where it is about no figure."""
+    """The spread of a rule's figure over the presets: d_ff / d_model, say; empty without a figure."""
     return spread(evidence_index(COLUMNS), rule.evidence) if rule.evidence else ""

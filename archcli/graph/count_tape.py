@@ -251,7 +251,7 @@ class CountTape:
         trained: bool,
         costs: bool = True,
     ) -> OpAnswer:
-        """The same where the key of the op and its inputs is known; None without one."""
+        """The answer for an op, looked up by `key`, or computed and stored; `key` None: only computed."""
         if key is None:
             return self._ask(op, shapes, grads, trained=trained, costs=costs)
         # the kind of tape decides on cost and backward, and children of other kinds share the answers

@@ -20,7 +20,7 @@ class MaskTrait(NamedTuple):
 
 
 class Traits(NamedTuple):
-    """What a listing or a drawing says of an operation besides its shapes; None for what it has none of.
+    """Properties of an operation besides its shapes, for listings and drawings; None where it has none.
 
     activation: the name of its function.
     norm: the kind of norm.
@@ -111,7 +111,7 @@ class Op:
         return {}
 
     def trained(self, grads: list[bool], *xs: Shape) -> bool:
-        """Whether the output depends on trained weights, its own or those that an input depends on."""
+        """Whether the output depends on trained weights: the op's, or those behind one of its inputs."""
         return any(grads) or bool(self.weights(*xs))
 
     def parts(self, *xs: Shape) -> tuple[Part, ...]:

@@ -40,7 +40,7 @@ class MadeBy(NamedTuple):
 
 @dataclass(slots=True)
 class WiredRow(Row):
-    """A row with its id, and the ids of what its operation reads, in the order of the inputs.
+    """A row with its id and with the ids of its operation's inputs, in order.
 
     id: the path; `path#2` for the second row of the same path.
     reads: `id` for the first output of that row, `id:1` for its second, `id:weight` for its weight of that
@@ -74,7 +74,7 @@ class Wires:
 
 
 class WiredTape(ShapeTape):
-    """A ShapeTape that notes where each input of an operation comes from."""
+    """A ShapeTape that records which row made each input of an operation."""
 
     __slots__ = ("wiring",)
     row_kind: ClassVar[type[Row]] = WiredRow
@@ -84,7 +84,7 @@ class WiredTape(ShapeTape):
         self.wiring = Wires()
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
-        """Write the op's row and what it reads; returns abstract outputs that know their row."""
+        """Write the op's row and its inputs' places; returns abstract outputs that know their row."""
         self.wiring.reads[len(self.rows)] = tuple([x.value.place for x in xs])
         return super().emit(op, *xs, group=group, trained=trained)
 
@@ -98,7 +98,7 @@ class WiredTape(ShapeTape):
         return Tensor(self, tensor.value._replace(place=MadeBy(row, which)))
 
     def call(self, module: Any, name: str, *args: Any, **options: Any) -> Any:
-        """Count the child's forward; notes what it is given, and whose weights it shares."""
+        """Count the child's forward; records its first input and output, and whose weights it shares."""
         path = join(self.path, name)
         self.wiring.entered[path] = args[0].value.place if args else None
         if options.get("shares"):
@@ -183,7 +183,7 @@ class WiredTrace(NamedTuple):
 
 
 def wired(rows: Sequence[Row], wiring: Wires) -> WiredTrace:
-    """The rows with their ids, and with the ids of what they read."""
+    """The rows with their ids and with the ids of their inputs."""
     unique = RowIds()
     ids = [unique.next(row.path) for row in rows]
     entered = {path: _name(source, ids) for path, source in wiring.entered.items()}

@@ -41,7 +41,7 @@ def load(model: ModelLike, overrides: Sequence[str] | Mapping[str, bool | int | 
 
 
 def checked_load(*args: Any, **options: Any) -> Model:
-    """The same, with each argument checked: what a caller of `archcli.load` gets."""
+    """`load` with each argument checked: what a call of `archcli.load(…)` runs."""
     from archcli.modules.spec.calls import bound
 
     call = bound(load, args, options)

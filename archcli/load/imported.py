@@ -114,7 +114,7 @@ def _in_form(loaded: Loaded, form: Mapped | None) -> Loaded:
 
 
 def in_folder(loaded: Loaded, folder: Path) -> Loaded:
-    """The model of a folder, with the form that its .safetensors have where its config.json states none."""
+    """The model of a folder; without a quantization_config, in the form that its .safetensors have."""
     if loaded.config is None or loaded.model.quantization is not None:
         return loaded
     from archcli.load.checkpoint.checkpoint import read_checkpoint

@@ -174,7 +174,7 @@ def preset_text(name: str) -> str:
 
 
 def evidence_index(columns: Collection[str] = ()) -> Sequence[Mapping[str, Any]]:
-    """Of every preset that stands for its series and generation, the values that rules judge others by.
+    """The values that rules compare with, of one preset of each series and generation.
 
     Raises ArchError where the index lacks a column.
     """

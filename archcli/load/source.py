@@ -233,7 +233,7 @@ def load_named(name: str, overrides: Sequence[str] = (), *, strict: bool = True)
 def load_catalogued(
     named: CatalogueName, overrides: Sequence[str] = (), *, strict: bool = True
 ) -> Loaded | None:
-    """The preset or repository of a name, in the format that the name states; None where there is neither."""
+    """Load the preset or repository of a catalogue's name, in the name's format; None without either."""
     if preset_file(named.model).is_file():
         loaded: Loaded | None = load_preset(named.model, [*named.changes, *overrides], strict=strict)
     else:
@@ -285,7 +285,7 @@ def _refuse_foreign_json(text: str, file: str) -> None:
 
 
 def _our_keys() -> set[str]:
-    """The keys by which an architecture is told."""
+    """The keys by which a YAML is recognized as an architecture."""
     from archcli.modules.spec.kinds import kinds  # imports every kind of model, which YAML does without
 
     return {field for model in kinds("model").values() for field in model.fields} - ABOUT

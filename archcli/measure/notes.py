@@ -104,7 +104,7 @@ def _distinct(of_models: Sequence[Mapping[str, str]], key: str) -> str:
 def other_form_notes(
     model: Model, request: Request, matmul: Number, *, unmasked: bool = False
 ) -> Iterator[str]:
-    """A note for each other form of the modules: the FLOPs of the same pass, beside `matmul` in this one."""
+    """A note for each other form (MLA absorbed, say): its FLOPs of this pass, which takes `matmul`."""
     for key, form, in_other in in_other_forms(model, request):
         flops, _ = count_pass(model, in_other).flops(unmasked=unmasked)
         # float first: a Fraction cannot be formatted with g before Python 3.12

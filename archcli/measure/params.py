@@ -176,7 +176,7 @@ def active_by_group(rows: Iterable[Row]) -> dict[str, Number]:
 
 
 def _more_by_group(weights: Sequence[tuple[Row, WeightBits]]) -> Totals:
-    """What a token reads of each group, and the bytes of each group and of what a token reads of it."""
+    """By group: the parameters that a token reads, all bytes, and the bytes that a token reads."""
     sizes: dict[str, WeightTotals] = {}
     read: Totals = {}
     for row, bits in weights:

@@ -226,7 +226,7 @@ class AllToAll(Communication):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnExperts(Communication):
-    """Of tokens [n, D] that all ranks have, those of the rank's own experts: a view of [n / ranks, D]."""
+    """Select the tokens of a rank's experts from all tokens [n, D]: a view [n / ranks, D]."""
 
     collective_back: ClassVar[str] = "all_gather"
     is_view: ClassVar[bool] = True

@@ -73,7 +73,7 @@ class Normalize(Op):
         return Workspace(running, 6 * FP32 * n - kept - n * width, lets_go=True)
 
     def _running(self, call: Call, x: Shape) -> Number:
-        """Bytes alive while it runs without a backward: of each step the tensors that later steps read."""
+        """Peak bytes of a run without a backward: tensors that later steps of the norm read."""
         n, width, rows = prod(x), call.widths[0], prod(x[:-1]) * self.groups
         gain = self._gains(call, x) * call.width if self._makes_gain(call) else 0
         if self.centred:

@@ -47,7 +47,7 @@ class Token(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """The text of an expression or condition, and what stands before it on its line: `--where `."""
+    """The text of an expression or condition, and the text before it on its line: `--where `."""
 
     text: str
     lead: str = ""
@@ -318,7 +318,7 @@ class Expression:
         return self.exact(of).number()
 
     def exact(self, of: Callable[[str | Call], Number]) -> Quotient:
-        """The number it comes to with numerator and denominator apart; raises as `value` does."""
+        """The value with numerator and denominator apart; raises as `value` does."""
         read: list[str | Call] = [*self.names, *self.calls]
         figures = {what: self._figure(what, of(what)) for what in read}
         stack: list[Quotient] = []

@@ -50,7 +50,7 @@ def piped(report: Report) -> str:
 
 
 def fitting(table: Table, width: int) -> tuple[Grid, tuple[str, ...]]:
-    """The fullest of three forms that fits, and what it lacks: exact figures, then the minor columns."""
+    """The fullest of three forms that fits the width, and what it leaves out."""
     whole, brief = grid(table, wrapped=True), grid(table, brief=True)
     if any(column.wraps for column in table.columns):
         return whole, ()
@@ -62,7 +62,7 @@ def fitting(table: Table, width: int) -> tuple[Grid, tuple[str, ...]]:
 
 
 def reduced_line(missing: Sequence[Sequence[str]], width: int) -> list[str]:
-    """The line that says what there was no room for."""
+    """The line on what was left out for want of room."""
     left_out = list(dict.fromkeys(what for of_table in missing for what in of_table))
     if not left_out:
         return []

@@ -116,7 +116,7 @@ def _first_lines(report: Report, width: int) -> Iterator[Text]:
 
 
 def _reduced(tables: Sequence[FittedTable], width: int, fuller: str) -> Iterator[str]:
-    """A line that says what the terminal had no room for."""
+    """A line on what was left out for want of room."""
     left_out = dict.fromkeys(title for table in tables for title in table.left_out)
     what = ["figures are rounded"] if any(table.is_rounded for table in tables) else []
     what += [f"columns left out: {', '.join(left_out)}"] if left_out else []

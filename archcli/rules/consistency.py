@@ -1,4 +1,4 @@
-"""Rules of consistency: values that are valid each, and that no model could mean together."""
+"""Rules of consistency: values that are valid alone and contradict each other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from archcli.rules.base import DIVISOR, Case, DesignRule, Finding, Severity, exa
 from archcli.rules.lint import is_prefix
 from archcli.units import agrees
 
-OWN = "archcli's own rule: the README says what the keys mean"
+FROM_README = "archcli's own rule: the README says what the keys mean"
 LEARNED = "{tied: true, position: {kind: learned"
 MISDIRECTED = {
     True: "causal: false in a decoder: its layers see later tokens",
@@ -139,7 +139,7 @@ class PublishedDiffers(DesignRule):
         "Either a size was copied wrongly, or the figure is rounded, or of another model; a rounded one "
         "is written as it is printed: 7.62B."
     )
-    source = OWN
+    source = FROM_README
     spares = "figures that archcli params does not total, adapters, and whatever --set has changed"
     counts = True
     valid = (
@@ -226,7 +226,7 @@ class PatternCutShort(DesignRule):
     severity = Severity.WARNING
     title = "a pattern longer than n_layers of its group"
     reason = "A group takes as many layers of its pattern as it has; the rest of the pattern is never built."
-    source = OWN
+    source = FROM_README
     valid = (example(),)
     invalid = (
         """\

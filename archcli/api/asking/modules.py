@@ -116,7 +116,7 @@ def _report(answers: str, *question: Any) -> Report:
 
 
 def _undescribed(error: ArchError, model: Any, *, of_class: bool) -> UndescribedError | None:
-    """The error of a model that nothing describes: the one that was raised, else that of reading it.
+    """The UndescribedError of a model: `error` itself, or the one that loading the model raises.
 
     It is read for a call with arguments `of_class` alone, which was refused before.
     """
@@ -136,7 +136,7 @@ def _undescribed(error: ArchError, model: Any, *, of_class: bool) -> Undescribed
 
 
 def takes_modules(command: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A decorator by which a function answers of modules as well: `count_params(module, inputs)`."""
+    """A decorator that lets a function take torch modules as well: `count_params(module, inputs)`."""
 
     def decorate(answer: Callable[P, R]) -> Callable[P, R]:
         @wraps(answer)

@@ -1,4 +1,4 @@
-"""A question: a record of what a command asks, whose fields are the options in Python and on the line.
+"""A question: a record whose fields are a command's options, in Python and on the command line.
 
     @dataclass(frozen=True)
     class CacheOptions:

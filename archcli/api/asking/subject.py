@@ -49,7 +49,7 @@ class Subject(NamedTuple):
         return replace(report, model=named, inputs=inputs, notes=notes)
 
     def judged(self, command: str, answer: Callable[[], Report]) -> Report:
-        """The answer; where it needs bytes of weights that are not known, a report without a verdict."""
+        """The answer, or a report without a verdict if the bytes of the weights are not known."""
         try:
             return answer()
         except UnknownFormError as error:
@@ -68,7 +68,7 @@ class Subject(NamedTuple):
         return tuple(note for note in self.notes if isinstance(note, NameNote))
 
     def shared(self, tp: int = 1, *, sp: bool = False, ep: int = 1) -> Subject:
-        """The same with one rank's share of the model; the model itself where there is one rank."""
+        """The subject with one rank's share of the model; unchanged for a single rank."""
         if tp == 1 and ep == 1 and not sp:
             return self
         from archcli.modules.tensor_parallel.shard import shard  # of plans alone
@@ -117,7 +117,7 @@ def subject(model: Any, overrides: Sequence[str] | None) -> Subject:
 
 
 def given(model: Any, overrides: Sequence[str] = ()) -> Subject:
-    """Load what a Python caller gives as a model; a `Model` without overrides is used as it is."""
+    """Load the model that a Python caller gives; a `Model` without overrides is used unchanged."""
     if not isinstance(model, Model):  # whatever a caller hands over
         return subject_of(load_given(model, overrides), overrides)
     if not overrides:

@@ -65,7 +65,7 @@ def check_environment() -> None:
 
 
 def _bash_words() -> tuple[list[str], int] | None:
-    """The words that bash has, and the index of the completed one; None where it is none of them."""
+    """Bash's words and the index of the word to complete; None if the index is not of one of them."""
     line, index = os.environ.get(BASH_WORDS, "").split("\n"), os.environ.get(BASH_INDEX, "")
     # bounds int(), which refuses thousands of digits with a ValueError
     valid = index.isdecimal() and len(index) < LONGEST_INDEX and 1 <= int(index) <= len(line)
@@ -109,7 +109,7 @@ def _offered(candidates: Iterable[str], incomplete: str) -> list[str]:
 
 
 def models(incomplete: str) -> list[str]:
-    """Presets, and model files and folders beside them; none where no preset fits: the shell lists files."""
+    """Presets, model files and folders; empty where no preset fits, so that the shell lists files."""
     from archcli.load.presets import presets, workloads
 
     names = _offered([*presets(), *workloads()], incomplete)
@@ -130,7 +130,7 @@ def _files() -> Iterator[str]:
 
 
 def overrides(ctx: typer.Context, incomplete: str) -> list[str]:
-    """KEY=VALUE of every field of MODEL with the value it has, and of every kind it could have."""
+    """KEY=VALUE for --set: every field of MODEL with its present value, and every kind for it."""
     # typer leaves MODEL among the arguments that are not parsed where a value is missing after it
     named = [ctx.params.get("model"), *(ctx.params.get("models") or ()), *ctx.args]
     changes = [change for name in named if name for change in _changes(name)]
@@ -138,7 +138,7 @@ def overrides(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _changes(name: str) -> Iterator[str]:
-    """KEY=VALUE of a preset or a small file; nothing for what would be fetched or cannot be read."""
+    """KEY=VALUE of a preset or a small file; nothing for a model that must be fetched or is invalid."""
     from archcli.load.presets import preset_file
     from archcli.load.source import load
     from archcli.load.spec.written import to_mapping
@@ -184,7 +184,7 @@ def _kinds() -> Iterator[str]:
 
 
 def columns(incomplete: str) -> list[str]:
-    """Columns for conditions; where only one fits, that column with each comparison sign."""
+    """Columns that may begin a condition; if only one fits, that column with each comparison sign."""
     from archcli.measure.survey.columns import CONDITIONS
     from archcli.query.condition import signs_of
 
@@ -271,7 +271,7 @@ def own_modules(incomplete: str) -> list[str]:
 
 
 def _defined(path: Path) -> list[str]:
-    """The names of the functions and classes of a Python file; none of a file that is not read."""
+    """The names of the functions and classes of a Python file; empty if it cannot be parsed."""
     from archcli.load.yaml.text import read_start
 
     if not path.is_file() or path.stat().st_size > LARGEST:

@@ -48,7 +48,7 @@ class PagedGroup(TyperGroup):
         formatter.write(_page(self, ctx, [*_by_group(self.commands), *_of_outsiders()]))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The subcommand that the arguments name; ArchError with a near name for one that is none."""
+        """The subcommand that the arguments name. Raises ArchError with a near name for a mistyped one."""
         if args and args[0] not in self.commands and not ctx.resilient_parsing:
             from archcli.commands.line.outsiders import command_of, offers  # of names that are not archcli's
 
@@ -94,7 +94,7 @@ def _by_group(commands: Mapping[str, Any]) -> list[HelpSection]:
 
 
 def _of_outsiders() -> list[HelpSection]:
-    """The subcommands of other packages, none of which is imported."""
+    """The subcommands of other packages, listed without importing any."""
     from archcli.commands.line.outsiders import TITLE, offers, packages
     from archcli.render.help import HelpEntry, HelpSection
 

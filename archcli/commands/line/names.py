@@ -1,4 +1,4 @@
-"""The names of the subcommands, by group, and what a name that there is not may mean."""
+"""The names of the subcommands, by group, and hints for mistyped names and options."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ GONE = {name for names in GROUPS.values() for name in names}.difference(HELP)
 
 def place_of(name: str) -> str:
     """The place of a subcommand's function: archcli.commands.params:run."""
-    own = "archcli.commands.rules:one" if name == "rule" else f"archcli.commands.{name}:run"
-    return offers("archcli.commands").get(name, own)
+    in_core = "archcli.commands.rules:one" if name == "rule" else f"archcli.commands.{name}:run"
+    return offers("archcli.commands").get(name, in_core)
 
 
 COMMANDS_MEANT = {
@@ -170,7 +170,7 @@ def near_command(name: str, known: Collection[str]) -> str:
 
 
 def near_option(name: str, known: Collection[str]) -> str:
-    """A hint for an option that a command does not have; empty where none is near.
+    """A hint for an unknown option of a command; empty where no known one is near.
 
     What other tools call it goes before what is spelled alike: --context is not --recompute.
     """
@@ -205,7 +205,7 @@ def usage_hint(message: str, path: str, known: Collection[str], args: Sequence[s
 
 
 def _extra_hint(word: str, known: Collection[str]) -> str:
-    """A hint for a word behind the arguments of a command: --device h100 for h100; empty where none is."""
+    """A hint for a surplus argument: `--device h100` for h100; empty where there is none."""
     is_device = optional("serving.is_device", _none)
     readers = {"--device": is_device, "--params": _is_count, "--where": str.isprintable}
     option = next((option for option, reads in readers.items() if option in known and reads(word)), None)

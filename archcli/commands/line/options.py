@@ -76,7 +76,7 @@ def asking(*records: Any) -> Callable[[Run], Run]:
 
 
 def _filled(record: Any, values: dict[str, Any]) -> Any:
-    """A record of the options that are given, which are taken out."""
+    """Move a record's options out of `values` into the record."""
     usual = {field.name: field.default for field in fields(record)}
     names = [parameter.name for parameter in _parameters(record)]
     return record(**{name: _value(record, name, usual[name], values.pop(name)) for name in names})

@@ -41,7 +41,7 @@ def as_command(run: Run) -> Run:
 
 
 def refuse_overwriting(options: Mapping[str, Option | None], arguments: Mapping[str, Any]) -> None:
-    """Raise ArchError for a file that would be written over one that the same command reads."""
+    """Raise ArchError if the output file is one that the same command reads."""
     writing = {name for name, it in options.items() if it and (it.writes or it.reads == "picture")}
     values = chain.from_iterable(
         value if isinstance(value, list) else [value]
@@ -55,7 +55,7 @@ def refuse_overwriting(options: Mapping[str, Option | None], arguments: Mapping[
 
 
 def _reads(value: Path, file: Path) -> bool:
-    """Whether a value names a file that is there, or the folder in which it describes or is the model."""
+    """Whether an argument names this existing file, or a folder whose model it is or describes."""
     from archcli.load.source import CONFIGS  # of commands that write a file
 
     try:
@@ -67,7 +67,7 @@ def _reads(value: Path, file: Path) -> bool:
 
 
 def _parameter(parameter: Parameter) -> Parameter:
-    """The parameter with an option of typer in place of ours; any other as it is."""
+    """The parameter with typer's option in place of archcli's `Option`; without one, unchanged."""
     option = option_of(parameter.annotation)
     if option is None:
         return parameter

@@ -18,24 +18,24 @@ MOST_OF_A_LINE = 256
 """Bytes of a script's first line that Linux reads."""
 
 
-def is_program(words: Sequence[str]) -> bool:
-    """Whether the words after `profile` name a program: `--`, and what follows it.
+def is_program(arguments: Sequence[str]) -> bool:
+    """Whether the arguments after `profile` name a program: `--`, and what follows it.
 
     One word there that is neither python nor a script is a MODEL, which may begin with a dash.
     """
-    if SEPARATOR not in words:
+    if SEPARATOR not in arguments:
         return False
-    program = words[words.index(SEPARATOR) + 1 :]
+    program = arguments[arguments.index(SEPARATOR) + 1 :]
     return len(program) != 1 or starts_program(program[0]) or bool(python_of_script(program[0]))
 
 
-def check_separator(words: Sequence[str]) -> None:
-    """Raise ArchError where a program stands among the words without `--` before it."""
+def check_separator(arguments: Sequence[str]) -> None:
+    """Raise ArchError where a program stands among the arguments without `--` before it."""
     # a last `python` may be a MODEL in a folder of that name
-    starts = (i for i, word in enumerate(words) if starts_program(word, is_last=i == len(words) - 1))
+    starts = (i for i, word in enumerate(arguments) if starts_program(word, is_last=i == len(arguments) - 1))
     start = next(starts, None)
     if start is not None:
-        command = ["archcli", *words[:start], SEPARATOR, *with_python(words[start:])]
+        command = ["archcli", *arguments[:start], SEPARATOR, *with_python(arguments[start:])]
         raise ArchError("a program stands behind `--`, with its own arguments", shlex.join(command))
 
 

@@ -154,7 +154,7 @@ def _newer(question: TargetQuestion, dropout: float) -> MeantModules:
 
 
 def _older(question: TargetQuestion) -> MeantModules | None:
-    """The adapters of transformers 4's class, where each expert has its own; None without any."""
+    """The adapters as in transformers 4, whose experts are modules apart; None without any of experts."""
 
     def choice(matrix: Matrix, names: Sequence[str]) -> RankAndScale | None:
         is_linear = matrix.is_linear or matrix.was_linear
@@ -252,7 +252,7 @@ def _spans(numbers: Sequence[int]) -> Iterator[str]:
 
 
 def _targets(linear: Sequence[Matrix], matrices: Sequence[Matrix]) -> list[str]:
-    """The fewest words that mean these matrices: q where every q is meant, else attention.q."""
+    """The shortest names for these matrices: `q` if it means every q, else `attention.q`."""
     groups = dict.fromkeys(matrix.together for matrix in linear)
     meant = {matrix.tail for matrix in linear}
     targets = []

@@ -93,7 +93,7 @@ def is_adapter(data: Mapping[str, Any]) -> bool:
 
 
 def read_adapter(file: ConfigJson) -> Adapter:
-    """The adapters that a file states. ArchError for another method than LoRA, and for what it lacks."""
+    """Read an adapter_config.json. Raises ArchError for other methods than LoRA and for missing keys."""
     config = Config(file.data, file.places)
     config.only("peft_type", "LORA")
     for key in REFUSED:
@@ -226,7 +226,7 @@ def _refused(adapter: Adapter, what: str, hint: str) -> ArchError:
 
 
 def _by_words(adapter: Adapter, base: Loaded) -> list[str]:
-    """archcli's words for a list of names, each of which a model of no known class has."""
+    """archcli's words for target_modules where the class of the base model is not known."""
     targets = _targets(adapter)
     if isinstance(targets, str) or targets == [ALL]:
         what = f"target_modules {short_repr(targets)} is not supported for {quote(base.name)}"

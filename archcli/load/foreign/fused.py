@@ -1,4 +1,4 @@
-"""Experts and routers that peft adapts as parameters, where target_modules name linear layers.
+"""Adapters of fused experts and routers: what `target_modules` of a peft adapter mean for a mixture.
 
 Transformers 5 holds the experts of a layer as two parameters, gate_up_proj and down_proj. For some classes
 peft takes gate_proj, up_proj, down_proj and gate of target_modules to mean these and the router's weight:
@@ -33,9 +33,10 @@ NTH = re.compile(r"\.(\d+|\*)\.[^.]+$")
 
 
 class Fused(NamedTuple):
-    """The parameters named by target_modules, and the module names that mean them in this class.
+    """The parameters that target_modules name in a class with fused experts.
 
-    refusal: why peft adapts nothing at all, empty where it does.
+    parameters: those named: gate_up_proj. taken: module names that mean one in this class, named or not: w1.
+    refusal: why peft adapts nothing at all; empty where it does.
     """
 
     parameters: frozenset[str] = frozenset()
@@ -85,7 +86,7 @@ def fused_targets(
 
 
 def _matched(pattern: str, parameters: dict[str, str], matrices: Sequence[Matrix]) -> list[str]:
-    """The names of parameters that an expression means by any matrix, or beside a stack of experts."""
+    """The names of parameters that a regular expression matches, at any matrix or next to any experts."""
     called = {name for matrix in matrices for names in matrix.names for name in names}
     stacks = {NTH.sub("", name) for it in matrices if it.row.experts for names in it.names for name in names}
     probes = {f"{stack}.{name}" for stack in stacks for name in parameters}

@@ -1,4 +1,4 @@
-"""The matrices of a model that adapters may stand beside, by the names of their modules in the class."""
+"""The matrices of a model that adapters can target, with the names of their modules in the class."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LINEAR_EXPERTS = ("nllb-moe", "switch_transformers")
 
 
 class Matrix(NamedTuple):
-    """A matrix that adapters may stand beside.
+    """A matrix that an adapter can target.
 
     tail: its path without its layer's number, as a target names it (`mixer.q`, `decoder.attention.q`).
     together: the tails of all matrices that lie in one with it, in their order.
@@ -176,7 +176,7 @@ def _sizes(row: Row, tables: Sequence[Row]) -> tuple[Number, Number]:
 
 
 def _called(path: str, row: Row, word: str, tables: Sequence[Row], weights: WeightMap) -> tuple[str, ...]:
-    """The names of a matrix's module; of experts in one parameter those that each by itself would have."""
+    """The names of a matrix's module; for fused experts, the names they would have one by one."""
     names = module_names(path, weights, experts=bool(row.experts))
     if tables and names == [path] and word in (HEAD, *TABLES.values()):
         # a tied head without a name of its own, or the source, goes by those of the table

@@ -34,7 +34,7 @@ ENDINGS = {
 
 
 class OtherFile(NamedTuple):
-    """A kind of file: what it is, and keys that it has, with the keys of objects inside after a dot."""
+    """A kind of file that is no model: its description and its keys; `a.b` is key b of object a."""
 
     what: str
     keys: tuple[str, ...]

@@ -117,7 +117,7 @@ def _refuse_sizes(config: Config) -> None:
 def _size(
     config: Config, names: tuple[str, ...], default: ConfigValue[int] | None = None
 ) -> ConfigValue[int] | None:
-    """The size that a file states by any of these words; ArchError where two of them disagree."""
+    """The size under any of these keys. Raises ArchError where two of them disagree."""
     present = [name for name in names if config.data.get(name) is not None]
     if not present:
         return default
@@ -243,7 +243,7 @@ def _form(config: Config, data: Renamed) -> None:
 
 
 def _of_kind(config: Config, data: Renamed) -> None:
-    """The model_type, by the keys that only one of them has."""
+    """Tell the model_type by the keys that only one family has."""
     moe = config.get("moe", default=None)
     biased = config.flag("attention_qkv_bias", default=False).value
     normed = config.flag("use_qk_norm", default=False).value

@@ -54,13 +54,13 @@ class Variants(NamedTuple):
         return bool(self.ranks or self.alphas or self.layers is not None or self.excluded)
 
     def setting_of(self, names: Sequence[str]) -> RankAndScale | None:
-        """The setting of a target that goes by these names; None where it is left out."""
+        """The rank and scale of a target with these names; None where it is excluded."""
         if is_meant(names, self.excluded) or not self._is_in_layers(names):
             return None
         return self.size_of(names)
 
     def size_of(self, names: Sequence[str], times: int = 1) -> RankAndScale:
-        """The rank and scale of what goes by these names, so many times the usual ones by default."""
+        """The rank and scale of a target with these names; by default `times` the usual ones."""
         rank = _first(self.ranks, names, self.usual.rank * times)
         alpha = _first(self.alphas, names, self.usual.alpha * times)
         return self._stabilized(rank, alpha)

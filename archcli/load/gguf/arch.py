@@ -1,4 +1,4 @@
-"""The description of a GGUF architecture: its metadata keys, those of the config.json, and places.
+"""Arch: a GGUF architecture as a family of transformers, by metadata keys and names of tensors.
 
 Names are those of gguf-py/gguf/constants.py of github.com/ggml-org/llama.cpp.
 """
@@ -35,7 +35,7 @@ KEYS: dict[str, str] = {
 """Metadata key, without the architecture's name before it: key of the config.json."""
 
 REQUIRED = ("embedding_length", "block_count", "attention.head_count", "feed_forward_length")
-"""What no default may fill in."""
+"""Metadata keys that a file must have: no default of the family stands in for them."""
 
 UNCOUNTED = frozenset(
     (
@@ -76,10 +76,12 @@ class Arch(NamedTuple):
     scaling: Mapping[str, Any] = NONE
 
 
+# llama.cpp's post_attention_norm is a norm behind attention or, in some families, the one before the network
 SANDWICH: dict[str, Names] = {"post_attention_norm": "attention_post_norm", "post_ffw_norm": "ffn_post_norm"}
 LATE: dict[str, Names] = {"post_attention_norm": "ffn_norm"}
 FUSED_GATE: dict[str, Names] = {"ffn_up": ("ffn.gate_proj", "ffn.up_proj")}
 
+# no metadata key says that there are biases: the tensors do
 BIASED = MappingProxyType({"attention_bias": "blk.0.attn_output.bias"})
 BIASED_MLP = MappingProxyType({**BIASED, "mlp_bias": "blk.0.ffn_up.bias"})
 EPSILON = MappingProxyType({"attention.layer_norm_epsilon": "layer_norm_epsilon"})
@@ -104,13 +106,13 @@ SCANS = tuple(
 """Keys of Mamba-2 layers, which files of Granite 4 state although all layers are of attention."""
 
 ALL_ATTENTION = (*SCANS, "expert_count", "expert_used_count", "expert_shared_feed_forward_length")
-"""What such a file states besides where there are no experts either."""
+"""Keys that a Granite 4 without Mamba-2 layers and without experts states and does not use."""
 
 LATENT = {"attention.q_lora_rank": "q_lora_rank", "attention.kv_lora_rank": "kv_lora_rank"}
 
 
 class HeaderPlaces(KeyPlaces):
-    """The metadata key from which each key of the config.json was read."""
+    """The metadata key that each key of the config.json was read from."""
 
     def report(self, problem: Problem) -> Problem:
         """The problem with the metadata key's name appended, in place of a caret."""
@@ -123,6 +125,7 @@ class HeaderPlaces(KeyPlaces):
 
 def header_places(file: str, metadata: Iterable[str], keys: Mapping[str, str]) -> HeaderPlaces:
     """The places for `keys`, which maps keys of the config.json to metadata keys."""
+    # a header has no lines: its keys stand in for them, so that an error can name one
     lines = tuple(metadata)
     source = Source(file, lines)
     numbers = {name: number for number, name in enumerate(lines)}

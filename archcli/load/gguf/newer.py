@@ -1,4 +1,4 @@
-"""GGUF architectures after the first ones: the Hugging Face family, keys and tensors of each."""
+"""GGUF architectures newer than those of families.py: the family, metadata keys and tensors of each."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ from archcli.load.gguf.arch import (
     Names,
 )
 
-AFTER: dict[str, Names] = {"post_attention_norm": "attention_norm", "post_ffw_norm": "ffn_norm"}
+POST_NORMS: dict[str, Names] = {"post_attention_norm": "attention_norm", "post_ffw_norm": "ffn_norm"}
+"""The only norms of a block that has none before attention and network, as in EXAONE 4."""
+
+# metadata does not say whether there are biases: a file has their tensors
 QUERY_BIAS = "blk.0.attn_q.bias"
 SECTIONS = ("rope.dimension_sections", "n_deepstack_layers")
-"""Keys of vision-language files: positions in three axes, which are equal for text."""
+"""Keys of vision-language files: positions on three axes, all the same number for text."""
 
 STREAMS = 4
-"""Streams of alternating updates: llama.cpp knows no other number."""
+"""Streams of alternating updates (AltUp): llama.cpp knows no other number."""
 
 GRANITE = {
     "attention.scale": "attention_multiplier",
@@ -77,9 +80,9 @@ ALTUP: dict[str, Names] = {
     "laurel_r": "laurel_up",
     "laurel_post_norm": "laurel_norm",
 }
-"""Tensors of alternating updates and of learned augmented residuals."""
+"""Tensors of alternating updates (AltUp) and of learned augmented residuals (LAuReL)."""
 
-BESIDE: dict[str, Names] = {
+PARALLEL_EXPERTS: dict[str, Names] = {
     "ffn_gate_inp": "beside.router",
     "ffn_gate_inp.scale": "beside.router_norm",
     "ffn_gate_up_exps": ("beside.experts.gate_proj", "beside.experts.up_proj"),
@@ -91,7 +94,7 @@ BESIDE: dict[str, Names] = {
 }
 """Tensors of Gemma 4's experts, parallel to a dense network."""
 
-STREAMED: dict[str, Names] = {
+DEEPSEEK_V4: dict[str, Names] = {
     "attn_kv": "attention.kv_proj",
     "attn_kv_a_norm": "attention.kv_norm",
     **{f"attn_output_{part}": f"attention.o_{part}_proj" for part in "ab"},
@@ -118,7 +121,7 @@ STREAMED: dict[str, Names] = {
         for part, weight in (("fn", ""), ("base", "_gates.base"), ("scale", "_gates.scale"))
     },
 }
-"""Tensors of DeepSeek-V4: compressors, experts by token, and several residual streams."""
+"""Tensors of DeepSeek-V4: compressors, experts by token id, and hyper-connections (hc)."""
 
 NEWER: dict[str, Arch] = {
     "gemma3n": Arch(
@@ -144,7 +147,7 @@ NEWER: dict[str, Arch] = {
             "expert_used_count": "top_k_experts",
         },
         flags={**BIASED, "enable_moe_block": "blk.0.ffn_gate_inp.weight"},
-        tensors={**PER_LAYER, **BESIDE},
+        tensors={**PER_LAYER, **PARALLEL_EXPERTS},
         rope=False,
         ignored=("attention.key_length", "attention.head_count_kv", "feed_forward_length"),
         unread=("rope_theta",),
@@ -183,7 +186,7 @@ NEWER: dict[str, Arch] = {
             "hyper_connection.epsilon": "hc_eps",
             "swiglu_clamp_exp": "swiglu_limit",
         },
-        tensors=STREAMED,
+        tensors=DEEPSEEK_V4,
         partial=True,
         # converters leave the tensors of multi-token prediction out, and shared experts have the same bound
         ignored=("feed_forward_length", "nextn_predict_layers", "swiglu_clamp_shexp"),
@@ -201,7 +204,7 @@ NEWER: dict[str, Arch] = {
         },
         tensors=LATE,
     ),
-    "exaone4": Arch("exaone4", "Exaone4ForCausalLM", keys=WINDOW, tensors=AFTER),
+    "exaone4": Arch("exaone4", "Exaone4ForCausalLM", keys=WINDOW, tensors=POST_NORMS),
     "ernie4_5": Arch("ernie4_5", "Ernie4_5ForCausalLM", flags={"use_bias": QUERY_BIAS}),
     "ernie4_5-moe": Arch(
         "ernie4_5_moe",

@@ -1,7 +1,7 @@
-"""Names of models in other catalogues that are not made of a preset's words, and other spellings.
+"""Names of models on Ollama and the hub that stand for a preset: olmo-3 for olmo-3-7b.
 
-What the config.json of the model has otherwise than the preset is stated as `--set` would: a name hides
-nothing that changes a count or a context.
+Where the config.json of that name differs from the preset, the difference is stated as `--set` would: a name
+hides nothing that changes a count or a context.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ CHANGED: Mapping[str, tuple[str, ...]] = {
     "qwen2-7b-instruct": ("qwen2-7b", *SHORT_QWEN),
     "qwen2-57b-a14b-instruct": ("qwen2-57b-a14b", *SHORT_QWEN),
 }
-"""Names, the preset of the same shape, and what of it their config.json has otherwise."""
+"""Name: the preset of the same shape, and the settings in which the config.json of that name differs."""
 
 TAGS: Mapping[str, tuple[str, ...]] = {
     "deepseek-r1:latest": ("qwen3-8b", *OF_0528),
@@ -178,11 +178,11 @@ TAGS: Mapping[str, tuple[str, ...]] = {
     "qwen3:235b": ("qwen3-235b-a22b-2507",),
     "qwen3:235b-a22b": ("qwen3-235b-a22b-2507",),
 }
-"""Tags of Ollama's that have the letters of a preset, but lead to a later or a tuned model."""
+"""Tags of Ollama that spell a preset's name and lead to a later or a tuned model: qwen3:4b is of 2507."""
 
 
 def respelled(name: str) -> str:
-    """The preset that a name differs from in capitals and signs alone; empty where there is none.
+    """The preset whose name differs in capitals and punctuation alone; empty where there is none.
 
     llama3.1:8b is llama-3.1-8b, and Qwen3-8B is qwen3-8b: no two presets have the same letters and digits.
     A tag of Ollama's may stand for another release: qwen3:4b.

@@ -153,7 +153,7 @@ def _cut(name: str, match: re.Match[str]) -> str:
 
 
 def _of_llama_cpp(kind: str) -> tuple[str, str]:
-    """A format of llama.cpp's by archcli's name, empty where that knows none; and a note."""
+    """(archcli's name of a format of llama.cpp, note); the name is empty for an unknown format."""
     from archcli.modules.stored.formats import FORMATS, is_format  # of names that state a format
 
     if kind in OF_BITS:
@@ -162,7 +162,7 @@ def _of_llama_cpp(kind: str) -> tuple[str, str]:
 
 
 def _preset_of(name: str) -> tuple[str, ...] | None:
-    """The preset of a name without format, and what changes in it; None where it stands for none."""
+    """The preset that a name without format means, then its changes; None where it means none."""
     if listed := _listed(name):
         return listed
     same = same_release(name) or _in_parts(name)
@@ -172,7 +172,7 @@ def _preset_of(name: str) -> tuple[str, ...] | None:
 
 
 def _listed(name: str) -> tuple[str, ...] | None:
-    """What the tables say of a name: as it is, else without the words that say how it was tuned."""
+    """The tables' entry for a name: for all of it, else without words of tuning such as instruct."""
     tables = {**{listed: (preset,) for listed, preset in FAMILIES.items()}, **CHANGED}
     by_words = {_letters(listed, STORED): meant for listed, meant in tables.items()}
     families = {
@@ -214,7 +214,7 @@ def _in_parts(name: str) -> list[str]:
 
 
 def _untold(preset: str, name: str) -> Iterator[str]:
-    """Words of a preset's name that tell a size or a kind, and that a name lacks: moe, for phi3.5."""
+    """Words of a preset's name for a size or kind that `name` lacks: moe, for phi3.5."""
     letters = _release_name(name)
     for word in preset.split("-"):
         bare = word.replace(".", "")
@@ -230,7 +230,7 @@ def _begins(preset: str, plain: str) -> bool:
 
 
 def _holds(preset: str, tokens: Collection[str], *, exact: bool) -> bool:
-    """Whether a preset's name has all of these words, of which a series may lack its number: llama 405b.
+    """Whether a preset's name has all of these words; a series may lack its number, as in llama 405b.
 
     Tags and repositories are `exact`: smollm:1.7b is not smollm2-1.7b.
     """

@@ -203,7 +203,7 @@ class Config:
         self.read.update(names)
 
     def restated(self, **known: Any) -> None:
-        """Mark keys as read where they state what the class does anyway; it does not read them."""
+        """Mark keys as read if they state what the class does anyway, without reading them."""
         self.ignore(*(name for name, value in known.items() if self.data.get(name) == value))
 
     def note(self, text: str) -> None:
@@ -281,7 +281,7 @@ class Config:
         return ("sliding_window", "max_window_layers") if off else ()
 
     def _said_twice(self) -> list[str]:
-        """Keys that say a size which the file states by the class's own word too, as old Falcon files do."""
+        """Keys that repeat a size under another name, as old Falcon files do with n_head."""
         known = [(OUR_WORD.get(name, name), self.data.get(name)) for name in self.sizes]
         return [key for key, value in self.data.items() if (OUR_WORD.get(key), value) in known]
 

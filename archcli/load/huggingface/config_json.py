@@ -129,7 +129,7 @@ def unplaced(file: str) -> KeyPlaces:
 def object_places(
     source: Source, content: str, start: int, line_at: tuple[int, int] | None = None
 ) -> KeyPlaces:
-    """The places of the values of the JSON object that begins at `start` of a text that is valid JSON.
+    """The places of an object's values in a valid JSON text; the object begins at `start`.
 
     `line_at` is the number of its line and where that begins, which are counted where they are not known.
     """

@@ -156,7 +156,7 @@ def _check_width(config: Config) -> None:
 
 
 def _note_refused(config: Config) -> None:
-    """Note kinds of layers that are not as many as layers, which transformers refuses."""
+    """Note a layer_types whose length is not the number of layers: transformers refuses it."""
     kinds, layers = config.data.get("layer_types"), config.get("num_hidden_layers", default=None)
     if config.reader and isinstance(kinds, list) and isinstance(layers, int) and len(kinds) != layers:
         what = f"layer_types has {len(kinds)} entries for {layers} layers"
@@ -173,7 +173,7 @@ def _is_sized(whole: Config, text: Config) -> bool:
 
 
 def _is_named(mapping: Mapped, config: Config) -> bool:
-    """Whether a file without sizes names the class of an encoder of images or sounds, whose sizes it has."""
+    """Whether a file is of an encoder of images or sounds: without sizes it has the class's defaults."""
     if mapping.get("kind") != "media_encoder" or not config.architecture:
         return False
     if not config.sizes - NO_SHAPE:

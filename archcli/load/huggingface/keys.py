@@ -1,4 +1,4 @@
-"""Names in a config.json: keys that change no count, archcli's words for keys, endings of class names."""
+"""Names in a config.json: keys that change no count, keys of MLC, endings of class names."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ FILE = """
     device_map description chat_template conversation_template padding_side max_tokenizer_truncation
     org_vocab_size target_model_type modal_type system_message
 """
+"""Keys about the file and the making of the model."""
+
 RUNNING = """
     use_cache use_return_dict return_dict torchscript gradient_checkpointing pretraining_tp
     use_bfloat16 chunk_size_feed_forward attn_implementation _attn_implementation
@@ -38,6 +40,8 @@ RUNNING = """
     softmax_in_fp32 onnx_safe fp16 bf16 fp32 logits_to_keep num_logits_to_keep kv_cache_quant_algo
     _flash_attn_2_enabled move_model_to_device keys_to_ignore_at_inference
 """
+"""Keys about how the model runs: kernels, outputs, dtypes of steps."""
+
 TOKENS = """
     bos_token eos_token pad_token bos_token_id eos_token_id pad_token_id _pad_token_id sep_token_id
     cls_token_id mask_token_id unk_token_id decoder_start_token_id forced_bos_token_id
@@ -47,6 +51,8 @@ TOKENS = """
     vision_soft_tokens_per_image im_start_id im_end_id im_newline_id text_start_id text_end_id pad_id
     mask_init_id
 """
+"""Ids and texts of special tokens."""
+
 TRAINING = """
     attention_dropout hidden_dropout hidden_dropout_prob attention_probs_dropout_prob
     classifier_dropout resid_pdrop embd_pdrop attn_pdrop residual_dropout embedding_dropout
@@ -55,6 +61,8 @@ TRAINING = """
     mtp_loss_scaling_factor aux_loss_alpha neftune_noise_alpha loss_type trainer global_step
     training_step z_loss_coeff embd_dropout seq_aux ep_size input_jitter_noise loss_decay_gamma
 """
+"""Keys about training: dropout, initial values, losses."""
+
 LABELS = "id2label label2id num_labels _num_labels problem_type task_specific_params finetuning_task"
 SAMPLING = """
     max_length min_length max_new_tokens do_sample early_stopping num_beams num_beam_groups
@@ -62,6 +70,7 @@ SAMPLING = """
     length_penalty no_repeat_ngram_size encoder_no_repeat_ngram_size
     exponential_decay_length_penalty remove_invalid_values
 """
+# vocab_size and hidden_size: beside text_config they repeat it; a text model's importer reads them anyway
 JOINING = """
     vocab_size hidden_size ignore_index image_grid_pinpoints image_seq_length image_text_hidden_size
     video_seq_length vision_start_token_id vision_end_token_id vision_token_id video_token_id
@@ -98,7 +107,7 @@ JOINING = """
 """Keys of a model with towers about joining them to the language model."""
 
 HARMLESS = frozenset(f"{FILE} {RUNNING} {TOKENS} {TRAINING} {LABELS} {SAMPLING} {JOINING}".split())
-"""Keys that change no count; a family may read one of them all the same."""
+"""Keys that change no count: no note says that one is not read. A family may read one all the same."""
 
 HARMLESS_ENDINGS = (
     *("_token_id", "_token_ids", "_token_index"),  # what a token stands for
@@ -124,7 +133,7 @@ MLC_SIZES = {
     "sliding_window_size": "sliding_window",
     "position_embedding_base": "rope_theta",
 }
-"""Keys of an mlc-chat-config.json, and config.json's for them; -1 and 0 mean that none is set."""
+"""Key of an mlc-chat-config.json: the same in a config.json; -1 and 0 mean that none is set."""
 
 MLC_ENGINE = (
     "prefill_chunk_size",
@@ -139,4 +148,4 @@ MLC_ENGINE = (
 """Settings of MLC's engine in that file."""
 
 THEIRS_ALONE = frozenset(("model_type", "architectures", "transformers_version"))
-"""Keys that tell a config.json from a YAML of archcli."""
+"""Keys by which a config.json is told from a YAML of archcli, which has none of them."""

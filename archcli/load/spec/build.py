@@ -190,7 +190,7 @@ class _Builder:
         return module
 
     def _beneath(self, cls: type[Spec], node: Node, path: str, base: type[Spec]) -> Any:
-        """The instance of a class, whose parts inherit from it where it is a model: a tower's encoder."""
+        """Build an instance; if it is a model, such as a tower's encoder, its parts inherit from it."""
         if not issubclass(cls, Model):
             return self._instance(cls, node, path, base)
         before = self.top, self.top_fields

@@ -1,4 +1,4 @@
-"""Meanings of YAML keys, for the legend, that a class's docstring does not have line by line."""
+"""What YAML keys mean: a sentence for each key that its class's docstring does not explain."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ MEANINGS = {
     "short_factor": "Divisor of each pair's frequency up to the original context.",
     "long_factor": "Divisor of each pair's frequency beyond it.",
 }
-"""By key, in any class."""
+"""By key, in any class; what `SIZES` or a class's docstring says of the key goes before."""
 
 RANGE = "Distance from which all share the last bucket."
 SIZES: Mapping[str, str] = {
@@ -85,7 +85,7 @@ SIZES: Mapping[str, str] = {
     "BlockIndexer.head_dim": "Width of a head of the indexer.",
     "BlockSparsePattern.block": "Tokens of a block.",
     "BlockSparsePattern.near": "Newest blocks that a query sees whole, its own among them.",
-    "BlockSparsePattern.stride": "Of the blocks before, each of this number is seen.",
+    "BlockSparsePattern.stride": "One in this many of the earlier blocks is seen.",
     "SoftmaxAttention.chunk": "Tokens of a chunk; a query sees those of its own.",
     "LengthTemperature.floor_scale": "Tokens over which the temperature stays the same.",
     "ProjectedHeads.head_dim": "Width of a head; left out, d_model / n_heads.",
@@ -171,15 +171,15 @@ SIZES: Mapping[str, str] = {
     "ConvolvedSpectrogram.n_mels": "Mel bins of the spectrogram.",
     "ConvolvedSpectrogram.positions": "Rows of the table of positions; half as many as frames are read.",
     "WavePyramid.channels": "Channels of each stage but the last, which has d_model.",
-    "WavePyramid.strides": "Vectors in a row that each stage joins, of a wave samples.",
+    "WavePyramid.strides": "Vectors in a row that each stage joins; in the first stage, samples of the wave.",
     "WavePyramid.depths": "Convolutions of each stage, with a network behind each.",
     "WavePyramid.conv_kernel": "Taps of each convolution.",
     "WavePyramid.sampling_rate": "Samples of a second.",
     "Patched.axis_entries": "Rows of each table of positions, of columns and of rows of patches.",
-    "FramesEnd.n_mels": "Numbers of a frame: mel bins, of two frames where they are stacked.",
+    "FramesEnd.n_mels": "Numbers of a frame: its mel bins, twice as many where two frames are stacked.",
     "FramesEnd.rate": "Frames of a second.",
     "FramesEnd.most": "Most frames that are read.",
-    "FramesEnd.beyond": "Frames that a processor makes of seconds of sound beside those of the rate.",
+    "FramesEnd.beyond": "Frames that a processor makes on top of rate times seconds.",
     "ChunkedFrames.chunk": "Frames of a chunk, which is convolved by itself; left out, all are one.",
     "SubsampledSpectrogram.channels": "Channels behind each convolution.",
     "SubsampledSpectrogram.kernel": "Taps of each convolution, along both axes.",
@@ -225,10 +225,10 @@ SIZES: Mapping[str, str] = {
     "PatchBudget.patch": "Height and width of a patch in pixels.",
     "PatchBudget.most": "Most patches of an image.",
     "PatchRange.patch": "Height and width of a patch in pixels.",
-    "PatchRange.block": "Of how many patches rows and columns are multiples.",
+    "PatchRange.block": "Patches that rows and columns are a multiple of.",
     "PatchRange.least": "Fewest patches of an image; a smaller one grows.",
     "PatchRange.most": "Most patches of an image.",
-    "TilesBeyond.factor": "Of how many pixels the sides are multiples.",
+    "TilesBeyond.factor": "Pixels that both sides are a multiple of.",
     "TilesBeyond.least": "Fewest pixels of an image in one piece; a smaller one grows.",
     "TilesBeyond.most": "Most pixels of an image in one piece, and of the overview.",
     "TilesBeyond.largest": "Most pixels of an image that is not cut into tiles.",
@@ -292,4 +292,4 @@ SIZES: Mapping[str, str] = {
     "WindowedGlobal.window": "Keys around a query that it sees, half to each side.",
     "ValueGate.top_k": "Keys of largest gate that a head of keys and values reads.",
 }
-"""Sizes, by class and field: what a legend says of the number."""
+"""By class and field: a class's meaning of a key, which goes before its docstring's and before `MEANINGS`."""

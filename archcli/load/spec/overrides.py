@@ -199,7 +199,7 @@ def _format(value: Any) -> str:
 
 
 def _written_at(root: Node, steps: Sequence[str], part: Any) -> str:
-    """The top-level path that a value is inherited from; empty for one that is not inherited."""
+    """The top-level path that a value is inherited from; empty without inheritance."""
     node: Node | None = root
     for i, step in enumerate(steps):
         entries, above = _entries(node), _inherits(part, step)

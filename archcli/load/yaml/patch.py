@@ -147,7 +147,7 @@ def _text_at(place: Place) -> str:
 
 
 def _inserted(parent: Node, name: str, text: str, file: str) -> _Edit | None:
-    """The edit that inserts a new key before the parent's first key; None where there is no such place."""
+    """The edit that inserts a key before the parent's first one; None where the parent has none."""
     if not isinstance(parent.value, dict):
         return None
     keys = [

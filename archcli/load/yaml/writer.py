@@ -14,6 +14,7 @@ WIDTH = 120
 """A mapping or list that fits such a line is written on one."""
 
 INDENT = "  "
+# a colon only before a character of a word: `a: b` would be a mapping, and `a:` a key
 PLAIN = re.compile(r"[A-Za-z_](?:[\w./+@%=-]|:(?=[\w./]))*", re.ASCII)
 """Text that needs no quotes, unless it reads as something else."""
 
@@ -27,6 +28,7 @@ def _lines(data: dict[str, Any], indent: str) -> Iterator[str]:
     """The entries of a mapping, one or more lines each."""
     for key, value in data.items():
         flat = f"{indent}{_scalar(key)}: {_flow(value)}"
+        # at the top level even a short mapping of mappings is opened: groups, layer
         nested = isinstance(value, dict | list) and any(isinstance(item, dict) for item in _members(value))
         if (
             not isinstance(value, dict | list)
@@ -45,6 +47,7 @@ def _lines(data: dict[str, Any], indent: str) -> Iterator[str]:
 def _entries(items: list[Any], indent: str) -> Iterator[str]:
     """The entries of a list, each behind a dash."""
     for item in items:
+        # an empty mapping has no first line to stand behind the dash
         if isinstance(item, dict) and item and len(indent) + len(_flow(item)) > WIDTH // 2:
             inner = list(_lines(item, indent + INDENT))
             yield f"{indent}- {inner[0].lstrip()}"

@@ -222,7 +222,7 @@ class CacheSize:
         return [*chain.from_iterable(self.by_path(path, context, batch_size).values())]
 
     def by_path(self, path: str, context: int, batch_size: int) -> dict[str, list[State]]:
-        """The same states by the path of the operation that leaves them."""
+        """A layer's states by the path of the operation that leaves them."""
         # states of the source are left out below, so that its length does not matter
         sizes = _sizes(context, batch_size, 1)
         states_of: dict[str, list[State]] = {}

@@ -56,7 +56,7 @@ class InferenceEngine:
     mxfp4_experts: tuple[int, ...] = ()
 
     def without_padding(self) -> InferenceEngine:
-        """The engine with kernels that need no matrix to be larger than it is."""
+        """The engine without the padding of its mxfp4 experts."""
         return replace(self, mxfp4_experts=())
 
     def holds(self, state: State, tokens: Number) -> Number:
@@ -98,7 +98,7 @@ ANY_ENGINE = InferenceEngine("vllm", "an engine", serves=True)
 
 
 class SharedModel(Protocol):
-    """A plan by which ranks share a model, and stages have its layers one after the other."""
+    """A parallel plan: tensor-parallel ranks that share a model, and pipeline stages."""
 
     @property
     def tp(self) -> int:

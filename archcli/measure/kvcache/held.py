@@ -25,7 +25,7 @@ def fits(
 
     `beside_weights` has the weights in memory too, quantized as the model says or else in the same dtype;
     `cache_alone` has not. None means that there is no bound, as every layer has a window or a constant state.
-    Of weights whose bytes are not known, it is `cache_alone` that is told.
+    Where the bytes of the weights are not known, `cache_alone` is all that is reported.
     """
     per_sequence = dtypes.bytes_of(size.contents(context, kinds=ALL))
 
@@ -49,7 +49,7 @@ def fits(
 
 
 def _weights_bytes(model: Model, dtype: str) -> int:
-    """Bytes of weights and towers, of a model without a form of its own in the dtype of the cache."""
+    """Bytes of weights and towers: in the dtype of the cache, unless the model states its quantization."""
     stored = model.as_published()
     # a format of the cache says nothing of weights that have one of their own
     dtype = COMPUTES if stored.quantization is not None and dtype in FORMATS else dtype

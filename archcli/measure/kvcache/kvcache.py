@@ -135,7 +135,7 @@ def _of_media(model: Model, media: Media, context: int, positions: Number | None
 
 
 def usual_context(model: Model) -> int:
-    """max_seq_len, or 2048 where the model names none; of an encoder of images or sounds what it reads."""
+    """max_seq_len, else 2048; for an encoder of images or sounds, the tokens that it reads."""
     if model.media and not model.towers:
         tokens: int = model.fitted(Request()).seq_len
         return tokens
@@ -143,7 +143,7 @@ def usual_context(model: Model) -> int:
 
 
 def _fits(served: Any, model: Model, memory_bytes: int, context: int, batch_size: int) -> Record:
-    """What fits beside weights; where a cache grows also beside a prefill. `model` is one rank's share."""
+    """What fits beside the weights, also during a prefill if the cache grows. `model`: a rank's share."""
     fit = fits(model, served.size, memory_bytes, context, batch_size, served.dtypes)
     if served.model.caches and fit["weights_bytes"] is not None:
         fit["served"] = served.fits(memory_bytes - fit["weights_bytes"], context, batch_size)

@@ -144,7 +144,7 @@ def _by_layer(rows: list[Record], *, constant: bool) -> Table:
 
 
 def _by_content(rows: list[Record], dtypes: CacheDtypes) -> Table:
-    """The contents that each sort of layer caches, where some have more than keys, values or latents."""
+    """A table of what each sort of layer caches, where some cache more than keys, values or latents."""
     columns = (
         Column("attention", "mixer"),
         Column("cached", "cached"),

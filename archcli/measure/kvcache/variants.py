@@ -72,7 +72,7 @@ def _heads(mixer: MixerFacts) -> dict[str, Number]:
 
 
 def caching_alike(model: Model) -> Model:
-    """The model with successive layers that cache alike as one group, where totals alone are asked for.
+    """Merge neighbouring groups whose layers have equal caches, for answers that need totals alone.
 
     A network without a state changes no cache: 700 layers, each with a wider network than the one before,
     become one group of 700.
@@ -90,7 +90,7 @@ def caching_alike(model: Model) -> Model:
 
 
 def _is_numbered(stack: Stack) -> bool:
-    """Whether layers name others, by number or as shared blocks."""
+    """Whether layers name others, by number or as shared blocks: merged groups would shift these."""
     return stack.lends or stack.shares_blocks
 
 

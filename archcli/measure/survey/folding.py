@@ -82,7 +82,7 @@ class Folding:
         return self.tables.get(row_id, row_id)
 
     def read(self, read: str) -> str:
-        """What is read, by the row that stands for the one that made it."""
+        """Rename an input to the row that stands for its maker."""
         maker = source_row(read)
         return read if maker == INPUT else self.renamed(maker) + read.removeprefix(maker)
 
@@ -161,7 +161,7 @@ def _comparable(value: Any) -> Hashable:
 
 
 def _values_read(row: WiredRow) -> list[str]:
-    """What a row reads, without the inputs of which it reads the dtype alone."""
+    """What a row reads, without inputs that only give it a dtype."""
     return [read for i, read in enumerate(row.reads or ()) if i not in row.op.dtype_inputs]
 
 

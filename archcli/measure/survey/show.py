@@ -174,7 +174,7 @@ def traced_bytes(model: Model, traced: Iterable[Row]) -> Counter[RowPlace]:
 
 
 def stored_bytes(rows: Iterable[WiredRow], sizes: Mapping[RowPlace, int]) -> dict[str, int]:
-    """The same by the ids of rows that stand for several layers; without weights none."""
+    """Stored bytes by the ids of folded rows, which stand for several layers; none without weights."""
     ids: dict[RowPlace, str] = {}
     for row in rows:
         stack, layer, rest = layer_of(row.path)

@@ -49,7 +49,7 @@ def periods(kinds: Sequence[Hashable]) -> list[Period]:
         return single
 
     def rank(period: Period) -> tuple[int, int, bool]:
-        """The one that covers most; of several places to begin it, one that parts no run."""
+        """The period that covers most; of several starts, one that splits no run."""
         first = period.first
         parts_run = first > 0 and kinds[first] == kinds[first - 1]
         return period.end - first, -len(period.lengths), not parts_run
@@ -81,12 +81,12 @@ def _runs(kinds: Sequence[Hashable], first: int, end: int) -> list[Period]:
 
 
 def _lengths(kinds: Sequence[Hashable]) -> list[int]:
-    """How long each run of equals is."""
+    """The length of each run of equal kinds."""
     return [len(list(run)) for _, run in groupby(kinds)]
 
 
 def stack_records(rows: Iterable[WiredRow], name: str) -> list[dict[str, object]]:
-    """The stacks of a model by JSON's keys; `name` is that of a stack that is the model."""
+    """The records of a model's stacks for JSON; `name` is for the stack of a model with only one."""
     return [
         {
             "name": prefix.rstrip(".") or name,

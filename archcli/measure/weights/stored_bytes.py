@@ -52,7 +52,7 @@ def tower_tensors(model: Model) -> tuple[dict[str, Shape], dict[str, Shape]]:
 
 @dataclass(frozen=True, slots=True)
 class WeightBits:
-    """A number of weights, the bits of their values and of their scales, and their number by width."""
+    """How many weights, the bits of their values and of their scales, and how many are of each width."""
 
     params: int = 0
     value_bits: int = 0
@@ -107,7 +107,7 @@ SHOWN = 3
 
 
 def as_asked(model: Model, dtype: str | None, *, trains: bool = False) -> Model:
-    """The model in its published form without a dtype; with one, without that form.
+    """The model in the form that its weights are asked for: published, or plain for a stated `dtype`.
 
     What trains begins with the weights in the dtype that it computes in, unless a file says how it is stored.
     Raises UnknownFormError where no dtype is asked for, and that form is one of unknown bytes.
@@ -177,7 +177,7 @@ class FormBits(NamedTuple):
 
 
 def _forms(model: Model, dtype: str, layers: LayerIndex | None = None) -> Callable[[Row], Iterator[FormBits]]:
-    """A function of a row: the forms in which its weights are stored."""
+    """A function that yields, for a row, the forms in which its weights are stored."""
     model, dtype = in_format(model, dtype)
     packed, packings = model.quantization, None
     if packed is not None:

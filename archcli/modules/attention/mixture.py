@@ -69,7 +69,7 @@ class MixtureOfHeads(SoftmaxAttention):
 
     @property
     def kv_heads(self) -> Number:
-        """K, the heads of an expert: n_heads / top_k, rounded up where that is no whole number."""
+        """K, the heads of an expert: n_heads / top_k, rounded up."""
         return ceil_div(self.n_heads, self.top_k)
 
     def facts(self, d_model: Number | None = None) -> MixerFacts:

@@ -99,7 +99,7 @@ class SharedLayer(Block):
         yield from self.check_stateless("a layer that uses a shared block")
 
     def resolved(self, shared: SharedBlocks) -> tuple[Block, Any, str | None]:
-        """(block, what runs it, key of its weights): the shared block, where the layer adds nothing to it."""
+        """(block, module to run, key of its weights): the shared block if the layer adds nothing to it."""
         block = self._block(shared)
         if block.reads_embedding or not self.is_alone or self.unread:
             return self, self, None

@@ -51,7 +51,7 @@ class LentEntries:
         )
 
     def taken(self, kept: Any, layer: Number, place: Place) -> Any:
-        """A layer's cache; the entries that it lends are held until they are read."""
+        """A layer's cache; keeps the entries that it lends for the layers that read them."""
         if not isinstance(kept, Lent):
             return kept
         self._entries.update(dict.fromkeys(self._lends_as(layer, place), kept.entries))
@@ -65,7 +65,7 @@ class LentEntries:
 
 
 def source_of(mixer: Mixer | None) -> int | None:
-    """The number of the earlier layer that a mixer reads; None for a mixer that reads none."""
+    """The number of the earlier layer whose entries a mixer reads; None if it makes its own."""
     return next((number for _, number in _sources(mixer)), None)
 
 
@@ -142,7 +142,7 @@ def _unlike_index(mixer: Any, lender: Any, number: int) -> tuple[str, str]:
 
 
 def _lenders(layers: Layers, *, known: bool) -> Iterator[tuple[int, Place]]:
-    """(number, place) of every layer that others read."""
+    """(number, place) of every layer whose entries others read."""
     before: list[tuple[Place, Mixer]] = []
     for place, mixer in _mixers(layers):
         for field, number in _sources(mixer):

@@ -124,7 +124,7 @@ class Decoder(Generator, Stack):
         return substitute(self, {"source_len": vectors}) if vectors else self
 
     def inputs(self, request: Request) -> dict[str, InputSpec]:
-        """Tokens, in training targets, and the vectors [B, S, D] that layers of cross attention read."""
+        """Tokens, targets in training, and the source [B, S, D] of cross attention."""
         if self.source_len is None:
             return super().inputs(request)
         source = InputSpec((request.batch_size, self.source_len, self.d_model), "features")

@@ -175,7 +175,7 @@ def stated_layers(model: Spec) -> Iterator[DistinctLayer]:
 
 
 def _using(layer: DistinctLayer, name: str | None) -> DistinctLayer:
-    """The layer with the shared block of this name that it uses, or is."""
+    """The layer with its shared block: the layer is that block, or uses it."""
     path, blocks = f"{layer.prefix}shared.{name}", layer.stack.shared
     block = blocks[name or ""]
     # no name of a stack: it is part of the keys of weights, which nobody reads here

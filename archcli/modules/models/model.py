@@ -116,7 +116,7 @@ class Model(Holder):
 
     @property
     def unknown_form(self) -> str:
-        """What a file calls the form of its weights, where the bytes of that are not known; else empty."""
+        """The file's name for a form of weights of unknown bytes; empty for a known one."""
         return "" if self.quantization is None else self.quantization.unknown
 
     @property
@@ -125,7 +125,7 @@ class Model(Holder):
         return self.quantization is not None and self.quantization == self.published_in
 
     def as_published(self) -> Self:
-        """The model with the weights that were published; itself where it states how it is stored."""
+        """The model in its published form; unchanged if it states a quantization."""
         if self.published_in is None or self.quantization is not None:
             return self
         return self.replace(quantization=self.published_in)
@@ -179,7 +179,7 @@ class Model(Holder):
         return sum(self.tower_of(medium).prompt_tokens(medium) for medium in media)
 
     def source_tokens(self, media: Sequence[Medium]) -> int:
-        """Those of them that an encoder of texts reads, where there is one."""
+        """The media's tokens that a text encoder reads; 0 without an encoder."""
         return 0
 
     def tower_of(self, medium: Medium) -> Tower:

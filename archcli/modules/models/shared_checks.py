@@ -60,7 +60,7 @@ def _check_block(name: str, block: Block, at: str) -> Iterator[Conflict]:
 
 
 def _check_layer(layer: Block, stack: Stack, *, tied: bool) -> Iterator[Conflict]:
-    """Conflicts of a layer with the block that it uses, and of one that cannot be a layer."""
+    """Conflicts of a layer with its shared block, and of blocks that cannot be a layer."""
     if layer.reads_embedding:
         what = "a concat block returns no stream: it stands under shared, and a layer uses it"
         yield Conflict("concat-not-shared", "kind", what, "move it to shared")

@@ -1,4 +1,4 @@
-"""Linear attention with constant decays by head: lightning attention and retention.
+"""Linear attention with a decay per head: lightning attention and retention.
 
 B batch, T new tokens, D d_model, H heads, d head_dim, N key_head_dim, P value_head_dim.
 """
@@ -124,6 +124,7 @@ class Retention(Recurrent):
         k = Scale("k_scale", self.key_head_dim**-0.5)(k)
         v = self._heads(x, "v", self.value_head_dim)
         scan = StateScan("scan", self.chunk, self.form, context.cache is not None)
+        # a decay per head, never per channel: the whole state of a head decays alike
         y, *state = scan(q, k, v, self._decay(x, v), *(context.cache or ()))
         gate = Linear("g_proj", self.n_heads * self.value_head_dim, self.bias)(x)
         mixed = of_heads(self.norm, self.n_heads)(MergeHeads("merge")(y), gate, name="norm")

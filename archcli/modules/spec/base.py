@@ -121,7 +121,7 @@ class Spec:
         return self.unchecked(**{name: changes.get(name, getattr(self, name)) for name in self.fields})
 
     def value_of(self, name: str) -> Any:
-        """The value of a field, or what the class says in its place; None where it has neither."""
+        """The value of a field or class attribute; None where a kind has no such name."""
         return getattr(self, name, None)
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -95,7 +95,7 @@ def or_default(x: Tensor, context: Context | None) -> Context:
 
 
 class Lent(NamedTuple):
-    """The cache of a layer that lends, and the keys and values that later layers read of it."""
+    """A lending layer's cache, and the keys and values that later layers read."""
 
     kept: Any
     entries: tuple[Tensor, ...]

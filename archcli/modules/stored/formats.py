@@ -77,7 +77,7 @@ UNPACKED = Packing("dtype")
 
 
 class NativeProduct(NamedTuple):
-    """The dtype that packed matrices are multiplied in, and the dtype of a peak that such devices state."""
+    """The dtype of the product of packed matrices, and the peak that a device needs for it."""
 
     runs_in: str
     needed: str
@@ -116,7 +116,7 @@ class StoredFormat(NamedTuple):
 
     @property
     def bits(self) -> float:
-        """Bits of a packed weight with its scales; of a mixture those of most matrices, which have least."""
+        """Bits of a packed weight with its scales; for a mixture, of its narrowest, most common type."""
         return sum(self.packing.bits_of((1, SUPER_BLOCK), 0)) / SUPER_BLOCK
 
     def packing_of(self, layers: StoredLayers) -> PackingOf:
@@ -302,7 +302,7 @@ def parse_format(text: str) -> str:
 
 
 def parse_weights(text: str) -> str:
-    """The same of weights that a pass computes with: int4 is a format, not a dtype of numbers alone."""
+    """Parse a dtype or format of weights that a pass computes with: int4 is the format, with scales."""
     known = (*(name for name in ELEMENT_BITS if name not in {"int4", "fp4"}), *FORMATS)
     name = _parsed(text, known)
     return OF_TORCH.get(name, name)

@@ -54,10 +54,15 @@ Choice = tuple[str, str]
 
 
 class Mix(NamedTuple):
-    """A mixture: the type of most matrices, and those of some roles; the first choice that holds counts.
+    """A mixture: the type of most matrices, and of those with a role. Empty: as most.
 
-    `output` is the type of the head or a tied token table, `table` that of an untied one, `joined` that of
-    attention's output projection, `joined_of_eight` the same where layers have eight experts. Empty: as most.
+    most: of every matrix without a role.
+    output: of the head, or of a tied token table. table: of an untied token table.
+    query, key: of attention's projections to queries and to keys.
+    value: of its projection to values, by the first choice that holds.
+    attention_output: of its output projection.
+    attention_output_of_eight: the same where layers have eight experts, as in Mixtral.
+    down: of the network's second matrix, by the first choice that holds.
     """
 
     most: str
@@ -66,8 +71,8 @@ class Mix(NamedTuple):
     query: str = ""
     key: str = ""
     value: tuple[Choice, ...] = ()
-    joined: str = ""
-    joined_of_eight: str = "q5_k"
+    attention_output: str = ""
+    attention_output_of_eight: str = "q5_k"
     down: tuple[Choice, ...] = ()
 
 
@@ -76,24 +81,30 @@ MIXES: Mapping[str, Mix] = {
     "q2_k": Mix(
         "q2_k",
         value=(("grouped", "q4_k"), ("", "q3_k")),
-        joined="q3_k",
+        attention_output="q3_k",
         down=(("", "q3_k"),),
     ),
     "q3_k_s": Mix("q3_k"),
     "q3_k_m": Mix(
         "q3_k",
         value=(("first 2", "q5_k"), ("", "q4_k")),
-        joined="q4_k",
+        attention_output="q4_k",
         down=(("first sixteenth", "q5_k"), ("", "q4_k")),
     ),
-    "q3_k_l": Mix("q3_k", value=(("", "q5_k"),), joined="q5_k", down=(("", "q5_k"),), joined_of_eight=""),
-    "q4_0": Mix("q4_0", joined_of_eight=""),
+    "q3_k_l": Mix(
+        "q3_k",
+        value=(("", "q5_k"),),
+        attention_output="q5_k",
+        down=(("", "q5_k"),),
+        attention_output_of_eight="",
+    ),
+    "q4_0": Mix("q4_0", attention_output_of_eight=""),
     "q4_k_s": Mix("q4_k", value=(("first 4", "q5_k"),), down=(("first eighth", "q5_k"),)),
     "q4_k_m": Mix("q4_k", value=MORE_BITS, down=MORE_BITS),
-    "q5_k_s": Mix("q5_k", joined_of_eight=""),
-    "q5_k_m": Mix("q5_k", value=MORE_BITS, down=MORE_BITS, joined_of_eight=""),
-    "q6_k": Mix("q6_k", joined_of_eight=""),
-    "q8_0": Mix("q8_0", output="q8_0", joined_of_eight=""),
+    "q5_k_s": Mix("q5_k", attention_output_of_eight=""),
+    "q5_k_m": Mix("q5_k", value=MORE_BITS, down=MORE_BITS, attention_output_of_eight=""),
+    "q6_k": Mix("q6_k", attention_output_of_eight=""),
+    "q8_0": Mix("q8_0", output="q8_0", attention_output_of_eight=""),
     "iq3_xxs": Mix(
         "iq3_xxs",
         output="q5_k",
@@ -101,7 +112,7 @@ MIXES: Mapping[str, Mix] = {
         value=(("grouped", "q4_k"),),
         query="iq2_s",
         key="iq2_s",
-        joined="iq3_s",
+        attention_output="iq3_s",
     ),
     "iq4_xs": Mix("iq4_xs", value=(("grouped", "q5_k"),)),
 }
@@ -118,20 +129,20 @@ BROKEN_BLOCKS: Mapping[str, str] = {
 BLOCK, SUPER_BLOCK = 32, 256
 OF_BLOCKS = ("q4_0", "q5_0", "q5_1", "q8_0", "iq4_nl")
 """Types of blocks of 32."""
-EIGHT = 8
+MIXTRAL_EXPERTS = 8
 """Experts of Mixtral, for which keys, values and attention's output get more bits."""
-THIRD = 3
-GROUPED = 4
+EVERY_THIRD = 3
+GROUPED_QUERIES = 4
 """Query heads per key head from which on values get more bits, being so few."""
-SEVENTY, SEVENTY_HEADS = 80, 8
+LAYERS_OF_70B, QUERIES_PER_KEY_OF_70B = 80, 8
 """Layers of a 70B, and query heads of each of its key heads."""
 ROLES: Mapping[str, str] = {
     "attention.q_proj": "query",
     "attention.k_proj": "key",
     "attention.v_proj": "value",
     "attention.kv_b_proj": "value",
-    "attention.o_proj": "joined",
-    # llama.cpp stores the three of a delta net as one tensor, which it takes for values
+    "attention.o_proj": "attention_output",
+    # llama.cpp stores the three of a delta net as one tensor, and picks its type as that of values
     **dict.fromkeys(("mixer.q_proj", "mixer.k_proj", "mixer.v_proj"), "value"),
 }
 """The role of a matrix by the last two steps of its path."""
@@ -156,7 +167,7 @@ class MixedModel:
         grouped = [int(it.n_heads // it.n_kv_heads) for it in layers.facts if it.n_heads and it.n_kv_heads]
         self.heads_per_key = max(grouped, default=1)
         experts = [layer.ffn.expert_counts[0] or 0 for layer in layers if layer.ffn is not None]
-        self.is_of_eight = max(experts, default=0) == EIGHT
+        self.has_eight_experts = max(experts, default=0) == MIXTRAL_EXPERTS
         self.stacks = {prefix: _stacked(layers, prefix) for prefix in layers.prefixes}
 
     def types_of(self, row: Row) -> Callable[[int], str]:
@@ -183,19 +194,21 @@ class MixedModel:
     def _of_layer(self, role: str, number: int, stack: Stacked) -> str:
         """The type of a matrix of this role in the layer of a number."""
         mix = self.mix
-        if role in {"key", "value"} and self.is_of_eight:
+        if role in {"key", "value"} and self.has_eight_experts:
             return "q8_0"
         if role == "value":
             chosen = self._chosen(mix.value, stack.values.get(number, number), len(stack.values))
             # a 70B has so few of them that more bits cost next to nothing
-            is_70b = (stack.n_layers, self.heads_per_key) == (SEVENTY, SEVENTY_HEADS)
+            is_70b = (stack.n_layers, self.heads_per_key) == (LAYERS_OF_70B, QUERIES_PER_KEY_OF_70B)
             return "q5_k" if is_70b and chosen in {"q3_k", "q4_k"} else chosen
         if role == "down":
             return self._chosen(mix.down, number, stack.n_layers)
         by_role = {
             "query": mix.query,
             "key": mix.key,
-            "joined": mix.joined_of_eight if self.is_of_eight else mix.joined,
+            "attention_output": mix.attention_output_of_eight
+            if self.has_eight_experts
+            else mix.attention_output,
         }
         return by_role.get(role) or mix.most
 
@@ -203,13 +216,13 @@ class MixedModel:
         """The first choice that holds for tensor i of n."""
         holds = {
             "": True,
-            "grouped": self.heads_per_key >= GROUPED,
+            "grouped": self.heads_per_key >= GROUPED_QUERIES,
             "first 2": i in range(2),
             "first 4": i in range(4),
             "first eighth": i < n // 8,
             "first sixteenth": i < n // 16,
-            # the first and the last eighth, and of those between each third
-            "sensitive": i < n // 8 or i >= 7 * n // 8 or (i - n // 8) % THIRD == THIRD - 1,
+            # the first eighth, the last eighth, and every third layer between (use_more_bits of llama.cpp)
+            "sensitive": i < n // 8 or i >= 7 * n // 8 or (i - n // 8) % EVERY_THIRD == EVERY_THIRD - 1,
         }
         return next((name for condition, name in choices if holds[condition]), self.mix.most)
 

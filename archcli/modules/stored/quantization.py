@@ -232,7 +232,7 @@ def matrix_count(row: Row) -> Number:
 
 
 def _span(want: str, step: str, *, numbered: bool) -> Span | None:
-    """The layers in which a pattern's step matches a path's step; None for no layer."""
+    """The range of layers where a pattern's step matches a path's step; None for none."""
     first, dash, last = want.partition("-")
     if want == "*" or (want == step and not numbered):
         return EVERYWHERE

@@ -115,7 +115,7 @@ class ShardTape:
     def _of_groups(
         self, layout: Layout, module: Module, name: str, x: Tensor, *rest: Any, **options: Any
     ) -> Any:
-        """Call a network that all groups share: it reads the tokens of all, and each group gets its own."""
+        """Call a network shared by all groups: gather all tokens, then give each group its share."""
         groups, stride = self.degrees.groups, self.degrees.tp
         gather = AllGather(f"{name}_gather", groups, SEQUENCES, stride=stride)
         tape = replace(self._within(), layout=layout, ranks=self.degrees.of_networks)
@@ -158,7 +158,7 @@ class ShardTape:
         return self._first(y, lambda x: self._part(f"{name}_part", x))
 
     def _local(self, experts: Experts) -> Experts:
-        """The rank's share of the experts, each of which sees as many tokens as before."""
+        """The rank's share of the experts; each sees as many tokens as before."""
         ep = self.degrees.ep
         return experts if ep == 1 else experts._replace(n_experts=experts.n_experts // ep, ranks=ep)
 

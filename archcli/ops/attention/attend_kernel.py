@@ -41,6 +41,7 @@ def attend(torch: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
     mixed = kernel(*by_head, enable_gqa=q.shape[2] != k.shape[2], **options).transpose(1, 2)
     if v.shape[-1] == width:
         return mixed
+    # a copy: a view would keep the padded result in memory
     return mixed[..., :width].clone(memory_format=torch.contiguous_format)
 
 
@@ -55,6 +56,7 @@ def _padded(torch: Any, q: Any, k: Any, v: Any) -> tuple[Any, ...]:
     widest = max(q.shape[-1], v.shape[-1])
     step = ROW_BYTES // q.element_size()
     on_cpu = q.device.type == "cpu"
+    # a CPU asks for one width of q, k and v, a GPU for rows of whole 16 bytes
     by = [widest - x.shape[-1] if on_cpu else -x.shape[-1] % step for x in (q, k, v)]
     return tuple(
         torch.nn.functional.pad(x, (0, more)) if more else x for x, more in zip((q, k, v), by, strict=True)
@@ -70,7 +72,12 @@ def same(a: Number, b: Number) -> bool:
 class AttendCall(NamedTuple):
     """A call of attention: its sizes, and the steps that change the memory of its backward.
 
-    `masked` says that one kernel needs the mask written out, `sinks` which input holds them.
+    call: the device and the dtypes.
+    q, k, v: shapes [B, T, H, d], [B, S, K, d], [B, S, K, e].
+    masked: one kernel needs the mask written out, as it is not the causal one.
+    sinks: the input that holds the sinks, a further score of each head; None without them.
+    relu: the weights are relu(scores) over the number of visible keys, not a softmax.
+    dropout: some of the weights are dropped.
     """
 
     call: Call
@@ -118,7 +125,7 @@ def joins(x: Shape) -> bool:
 
 
 def backward(op: AttendCall, *, fused: bool) -> Number:
-    """Bytes of the backward beside all gradients, where the scores outweigh q, k and v.
+    """Peak bytes of the backward on top of all gradients, if the scores are larger than q, k and v.
 
     In one kernel: the gradients of padded or repeated heads. Step by step: the larger of two moments, both
     before q and k have gradients. At the first the gradients of the probabilities stand beside a copy of the
@@ -129,6 +136,7 @@ def backward(op: AttendCall, *, fused: bool) -> Number:
         return _gradients_of_copies(op) - sum(inputs)
     rows = prod(op.q[:3]) if op.sinks is not None else 0
     released = 0 if joins(op.v) else inputs[2]
+    # kept by the forward: probabilities, and dropout's mask, of bools on a GPU and of q's dtype on a CPU
     if op.dropout:
         released = released + op.pairs * (op.width + (BOOL if op.call.on_cuda else op.width))
     elif not op.call.in_fp32 or op.relu:
@@ -136,6 +144,7 @@ def backward(op: AttendCall, *, fused: bool) -> Number:
     weighed = 2 * op.width * op.pairs if op.relu else 2 * FP32 * (op.pairs + rows)
     copies = not is_one(op.q[1]) if op.grouped else not joins(op.q)
     mixed = op.pairs * op.width + (prod(op.q[:3]) * op.v[3] * op.width if copies else 0)
+    # all gradients are counted by the caller, those of q and k too, which are not there yet
     return maximum(0, maximum(mixed, weighed - released) - inputs[0] - inputs[1])
 
 

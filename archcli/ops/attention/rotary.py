@@ -103,7 +103,7 @@ class RotaryTable(Op):
         return self.factor != 1.0 or self.near is not None
 
     def _factor_at(self, torch: Any, positions: Any) -> Any:
-        """The factor of a pass whose newest position this is."""
+        """The attention factor of a pass that ends at the last of these positions."""
         if self.near is None:
             return self.factor
         near, far = (torch.tensor(factor, device=positions.device) for factor in (self.near[0], self.factor))

@@ -28,6 +28,7 @@ def _axk1(config: Config) -> Mapped:
             raise config.error(f"{key} null is not supported", "leave it out, or state a value")
     attention = hf.latent_attention(config)
     norm, routed = hf.rmsnorm(config), hf.by_types(config, lambda: hf.after_first_in_steps(config))
+    # the norm behind the network belongs to the experts: dense layers have none
     networks = hf.some_routed(config, routed, lambda: hf.deepseek_experts(config, out_norm=norm))
     return hf.decoder(config, norm, networks([{"kind": "pre_norm", "attention": attention}] * len(routed)))
 
@@ -58,7 +59,7 @@ AXK2_WEIGHTS = {
 
 
 def _axk2(config: Config) -> Mapped:
-    """As DeepSeek-V3.2 with self-gated norms, except before dense networks.
+    """As DeepSeek-V3.2 with self-gated norms; the norm before a dense network is a plain one.
 
     The projection of queries makes the output's gate too. Experts are grouped if n_group is stated.
     """

@@ -66,7 +66,7 @@ def _bigbird(config: Config) -> Mapped:
 
 
 def _with_own_head(config: Config) -> Config:
-    """The file, untied for a decoder without an encoder: its class ties no head, whatever the file says."""
+    """The file, untied for a decoder alone: its class never ties the head."""
     if is_decoder_alone(config) and config.flag("tie_word_embeddings"):
         return replace(config, data={**config.data, "tie_word_embeddings": False})
     return config

@@ -12,7 +12,7 @@ LED = Wiring("post_norm", {"kind": "learned"})
 
 
 def _led(config: Config) -> Mapped:
-    """As BART, whose encoder sees keys within a window; no token is global, as in a pass that names none."""
+    """As BART, with a window in the encoder; a pass is counted without global tokens."""
     config.only_architectures("LEDForConditionalGeneration", "LEDModel")
     whole = bart_like(config, LED)
     encoder = whole["encoder"]
@@ -44,7 +44,7 @@ UNTRAINED = (
 
 
 def _nllb_moe(config: Config) -> Mapped:
-    """As M2M-100, with experts in some layers, of which each token visits two (arXiv:2207.04672).
+    """As M2M-100, with experts in some layers; each token visits two of them (arXiv:2207.04672).
 
     What they add up to is multiplied by 1 - moe_token_dropout: in training that share of tokens is masked.
     """

@@ -132,7 +132,7 @@ def _cohere_compass(config: Config) -> Mapped:
 
 
 def _position_of_type(config: Config, width: ConfigValue[int], kind: str) -> Mapped | ConfigValue[Mapped]:
-    """RoPE by what rope_parameters nests under the type, where null means no position."""
+    """RoPE with the parameters that rope_parameters has for a type of layer; null there means none."""
     parameters = config.value("rope_parameters", default={})
     if isinstance(parameters.value, dict) and kind in parameters.value and parameters.value[kind] is None:
         return {"kind": "none"}

@@ -35,9 +35,11 @@ def _deepseek_v4(config: Config) -> Mapped:
     layer, networks, types = _layer(config), _networks(config), _types(config)
     attentions = {kind: _attention(config, kind) for kind in dict.fromkeys(types)}
     # one object for equal layers: each is written out once
-    made: dict[tuple[str, str], Mapped] = {}
+    layers_by_kind: dict[tuple[str, str], Mapped] = {}
     layers = [
-        made.setdefault((kind, network), {**layer, "attention": attentions[kind], "ffn": networks[network]})
+        layers_by_kind.setdefault(
+            (kind, network), {**layer, "attention": attentions[kind], "ffn": networks[network]}
+        )
         for kind, network in zip(types, _network_types(config), strict=True)
     ]
     return hf.decoder(config, hf.rmsnorm(config), layers)
@@ -53,12 +55,12 @@ def _types(config: Config) -> list[str]:
     ratios = config.value("compress_ratios", default=None)
     if ratios.value is None:
         return [HEAVY if i < 2 or i % 2 == 0 else SPARSE for i in range(count)]  # noqa: PLR2004
-    stated = ratios.value if isinstance(ratios.value, list) else []
+    listed = ratios.value if isinstance(ratios.value, list) else []
     # a file states those of its prediction layers too
-    if len(stated) < count or any(isinstance(ratio, bool) or ratio not in [*RATIOS] for ratio in stated):
+    if len(listed) < count or any(isinstance(ratio, bool) or ratio not in [*RATIOS] for ratio in listed):
         what = f"do not state 0, 4 or 128 for each of {count} layers"
         raise config.error(f"compress_ratios {hf.short_repr(ratios.value)} {what}", at=ratios.place)
-    return [RATIOS[ratio] for ratio in stated[:count]]
+    return [RATIOS[ratio] for ratio in listed[:count]]
 
 
 def _network_types(config: Config) -> list[str]:
@@ -113,8 +115,8 @@ def _rate(config: Config, kind: str) -> ConfigValue[int]:
     older, usual = RATES[kind]
     rates = config.value("compress_rates", default=None)
     named = rates.value.get(kind, usual) if isinstance(rates.value, dict) else usual
-    stated = config.optional_size(older)
-    return stated if stated is not None else config.as_size("compress_rates", rates.derive(named))
+    size = config.optional_size(older)
+    return size if size is not None else config.as_size("compress_rates", rates.derive(named))
 
 
 def _position(config: Config, width: ConfigValue[int], kind: str) -> ConfigValue[Mapped]:

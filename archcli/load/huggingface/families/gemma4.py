@@ -10,7 +10,7 @@ from archcli.load.huggingface import Auxiliary, Config, ConfigValue, Family, Map
 
 
 def _kv_sources(config: Config, types: list[str]) -> list[int | None]:
-    """By layer, the layer whose keys and values it reads; None for one with its own.
+    """For each layer the number of the layer whose keys and values it reads; None for its own.
 
     The last num_kv_shared_layers read those of the last layer of their type before them.
     """

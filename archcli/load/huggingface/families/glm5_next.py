@@ -56,11 +56,11 @@ def _glm5_next(config: Config) -> Mapped:
     sources = _sources(config, kinds)
     layer = {**hf.hyper_layer(config), "sinkhorn": config.size("hc_sinkhorn_iters"), "last": "mean"}
     # one object for equal layers: each is written out once
-    made = {
+    layers_by_kind = {
         (kind, source): {**layer, **_mixer(config, kind, source)}
         for kind, source in dict.fromkeys(zip(kinds, sources, strict=True))
     }
-    layers = [made[both] for both in zip(kinds, sources, strict=True)]
+    layers = [layers_by_kind[both] for both in zip(kinds, sources, strict=True)]
     return hf.decoder(config, hf.rmsnorm(config), _with_networks(config, layers))
 
 
@@ -83,7 +83,7 @@ def _kinds(config: Config) -> list[str]:
 
 
 def _sources(config: Config, kinds: list[str]) -> list[int | None]:
-    """For each layer the one whose choice it reads, which is the one before it; None for all others."""
+    """For each layer the layer whose choice of keys it reads: the one before it, or None."""
     shared = [
         index_kind == SHARED_INDEX and kind == INDEXED
         for index_kind, kind in zip(index_types(config), kinds, strict=True)

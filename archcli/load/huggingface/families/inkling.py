@@ -198,7 +198,7 @@ def _by_turns(ours: str, axis: int, width: int) -> Parts:
 
 
 def _inkling_weights(config: Config) -> Weights:
-    """The names in memory, and those of published files, which interleave gate and up and have towers."""
+    """Weight names in memory and in published files, which interleave gate and up and have towers."""
     if config.architecture.endswith("ForCausalLM"):
         return IN_MEMORY
     dense, of_experts = (config.size(key).value for key in (_dense_width(config), _experts_width(config)))

@@ -230,12 +230,12 @@ def _lfm3_weights(config: Config) -> Weights:
         for kind, step in ((hf.CONVOLUTION, "mixer"), (hf.FULL, "attention"), (hf.SLIDING, "attention"))
     }
     prefix = f"{LAYER}.self_attn"
-    other = {
+    of_attention = {
         **{f"{prefix}.{name}_norm.weight": f"layers.*.attention.{name}_norm.weight" for name in "qk"},
         f"{prefix}.o_proj.*": "layers.*.attention.o_proj.*",
     }
     return {
-        **hf.renamed(EVERYWHERE, other),
+        **hf.renamed(EVERYWHERE, of_attention),
         **{
             f"{prefix}.{name}.weight": "layers.*.attention.gate_proj.weight"
             for name in ("g_proj", "gate_proj")

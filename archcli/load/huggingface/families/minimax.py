@@ -26,7 +26,7 @@ def _lightning_decoder(
 
 
 def _factors(config: Config, place: str) -> Mapped:
-    """The factors of the stream and of what a sublayer adds; 1 is left out."""
+    """The factors of the residual stream and of a sublayer's output; a factor of 1 is left out."""
     keys = {
         "alpha": f"{place}_alpha_factor",
         "beta": f"{place}_beta_factor",

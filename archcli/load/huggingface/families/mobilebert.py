@@ -75,7 +75,7 @@ def _networks(config: Config) -> int:
 
 
 def _shares(config: Config) -> bool:
-    """Whether queries and keys share a bottleneck, which attention on the layer's own does not read."""
+    """Whether queries and keys share a bottleneck of their own."""
     return bool(config.flag("key_query_shared_bottleneck"))
 
 
@@ -108,7 +108,7 @@ def _reads_transformation(config: Config) -> bool:
 
 
 def _embedding(config: Config) -> Mapped:
-    """The table, what of its neighbours a token reads, and a norm of the class's own eps."""
+    """The token table, the neighbours that a token's vector reads, and a norm with the class's eps."""
     norm = {"norm": _norm(config, TORCH_EPS)}
     if not _reads_transformation(config):
         return norm
@@ -117,7 +117,7 @@ def _embedding(config: Config) -> Mapped:
 
 
 def _head(config: Config) -> Mapped:
-    """A head with LayerNorm, whose matrix is the table and what is as wide as the rest."""
+    """A head with LayerNorm; its matrix is the token table beside a second one for the other dims."""
     width, wide = config.size("embedding_size"), config.size("hidden_size")
     joined = {} if width == wide else {"table_width": width}
     return {"norm": hf.layernorm(config.number("layer_norm_eps")), **joined}
@@ -186,7 +186,7 @@ def _unread_names() -> dict[str, Rule]:
 
 
 def _head_names(config: Config) -> dict[str, Rule]:
-    """Names of the head's two matrices, the second of which is stored the other way round."""
+    """Names of the head's two matrices; the second is stored transposed."""
     rest = "cls.predictions.dense.weight"
     if config.size("embedding_size") == config.size("hidden_size"):
         return {rest: Auxiliary(f"empty, and {hf.UNREAD}")}

@@ -8,6 +8,8 @@ from archcli.load import huggingface as hf
 from archcli.load.huggingface import Config, Family, Mapped, Weights
 
 PERIOD = 4
+"""Every fourth layer is global, counted from the last one back."""
+
 OF_EXPERTS = (
     "moe_hidden_size",
     "moe_intermediate_size",
@@ -62,7 +64,7 @@ def _spark_experts(config: Config) -> Mapped:
 
 
 def _muse(config: Config, layers: list[Mapped]) -> Mapped:
-    """A decoder of these layers, whose embeddings are normalized and whose logits are scaled and capped."""
+    """A decoder of these layers, with normalized embeddings and scaled, capped logits."""
     plain = {**hf.rmsnorm(config), "weight": False}
     head = {
         "scale": hf.positive(config, "output_multiplier"),
@@ -72,13 +74,14 @@ def _muse(config: Config, layers: list[Mapped]) -> Mapped:
 
 
 def _layers(config: Config, block: Callable[[Mapped], Mapped]) -> list[Mapped]:
-    """A layer for each, `block` of its attention.
+    """The mapping of every layer: `block` makes it of the layer's attention.
 
-    Global layers, counted from the last one back, have neither a position nor a window.
+    Global layers have neither positions nor a window.
     """
     count = config.layers()
     slides = [(count - 1 - index) % PERIOD != 0 for index in range(count)]
     types = hf.layer_types(config, [hf.SLIDING if slide else hf.FULL for slide in slides])
+    # a file may say layer by layer which have RoPE: a base of 0 means none
     thetas = config.per_layer("layer_rope_theta", count)
     has_rope = slides if thetas is None else [bool(theta) for theta in thetas]
     kinds = list(zip(types, has_rope, strict=True))

@@ -70,7 +70,7 @@ def _pair(config: Config) -> Mapped:
 
 
 def _expect(config: Config, key: str, value: bool) -> None:
-    """Refuse a decoder that says it is none, or an encoder that says it is a decoder."""
+    """Raise ArchError unless `key` has this value in the decoder and is false in the encoder."""
     for name, known in (("encoder", False), ("decoder", value)):
         inner = config.inner(name, {})
         if bool(inner.get(key, default=known)) is not known:
@@ -123,7 +123,7 @@ def _crossing(groups: list[Mapped]) -> list[Mapped]:
 
 
 def _head(head: Mapped) -> Mapped:
-    """The head of masked words as that of a decoder, which predicts the next."""
+    """The head of a masked language model as the head of a decoder."""
     if head.get("transform") is False:
         return {"kind": "linear", "bias": True}
     return {"kind": "transformed", **head, "bias": True}

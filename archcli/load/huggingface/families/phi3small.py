@@ -114,13 +114,13 @@ def _position(config: Config, width: ConfigValue[int]) -> ConfigValue[Mapped]:
 
 def _mscale(config: Config, known: hf.Parameters, key: str) -> ConfigValue[float] | None:
     """A stated factor on cosines and sines; None for one that is missing, or not above 0."""
-    stated = known.get(key)
-    if stated is None:
+    factor = known.get(key)
+    if factor is None:
         return None
-    if not hf.is_number(stated.value):
-        what = f"{key} must be a number, not {hf.short_repr(stated.value)}"
-        raise config.error(what, at=stated.place)
-    return stated if stated.value > 0 else None
+    if not hf.is_number(factor.value):
+        what = f"{key} must be a number, not {hf.short_repr(factor.value)}"
+        raise config.error(what, at=factor.place)
+    return factor if factor.value > 0 else None
 
 
 def _network(config: Config) -> Mapped:
@@ -140,11 +140,11 @@ def _network(config: Config) -> Mapped:
 def _inner_width(config: Config) -> ConfigValue[int]:
     """ff_intermediate_size, else two thirds of ff_dim_multiplier times the width, rounded up to 256."""
     factor = config.optional_size("ff_dim_multiplier")
-    stated = not config.stated_null("ff_intermediate_size")
-    if stated and factor is not None:
+    has_width = not config.stated_null("ff_intermediate_size")
+    if has_width and factor is not None:
         what = "ff_dim_multiplier and ff_intermediate_size cannot both be stated"
         raise config.error(what, "write null for one of them", factor.place)
-    if stated:
+    if has_width:
         return config.size("ff_intermediate_size")
     if factor is None:
         what = "ff_intermediate_size null needs ff_dim_multiplier"

@@ -58,9 +58,11 @@ def _qwen4_exp(config: Config) -> Mapped:
 
 def _kinds(config: Config) -> list[str]:
     """The mixer of each layer: `layer_types`, else every fourth attends; full attention is indexed, too."""
-    stated = config.get("layer_types", default=None) is not None
+    has_types = config.get("layer_types", default=None) is not None
     period = config.size("full_attention_interval", default=PERIOD).value
-    default = [hf.LINEAR if stated or (index + 1) % period else INDEXED for index in range(config.layers())]
+    default = [
+        hf.LINEAR if has_types or (index + 1) % period else INDEXED for index in range(config.layers())
+    ]
     kinds = hf.kinds_of_layers(config, default, (hf.LINEAR, INDEXED, hf.FULL))
     return [INDEXED if kind == hf.FULL else kind for kind in kinds]
 
@@ -68,8 +70,8 @@ def _kinds(config: Config) -> list[str]:
 def _delta_net(config: Config) -> Mapped:
     """A gated delta net; the function of its output's gate is hidden_act unless it is stated."""
     mixer = delta_net(config, config.number("rms_norm_eps"))
-    stated = config.value("output_gate_type", default=None)
-    gate = config.value("hidden_act") if stated.value is None else stated
+    gate_type = config.value("output_gate_type", default=None)
+    gate = config.value("hidden_act") if gate_type.value is None else gate_type
     if gate.value not in ("sigmoid", "silu"):
         what = f"output_gate_type {hf.short_repr(gate.value)} is not supported"
         raise config.error(what, "known: sigmoid, silu; left out, hidden_act", gate.place)
@@ -115,8 +117,8 @@ def _ngrams(config: Config, kinds: list[str]) -> Iterator[tuple[int, Mapped]]:
         config.ignore(*NGRAM_KEYS)
         return
     longest, of_length = config.size("ngram_size"), config.size("heads_per_ngram")
-    stated = config.value("ple_embed_dim", default=None).value is not None
-    width = config.size("ple_embed_dim" if stated else "hidden_size")
+    has_width = config.value("ple_embed_dim", default=None).value is not None
+    width = config.size("ple_embed_dim" if has_width else "hidden_size")
     tables = (longest.value - 1) * of_length.value
     if not 0 < tables * len(layers) <= MOST_TABLES:
         what = f"ngram_size {longest} and heads_per_ngram {of_length} make {tables} tables in a layer"
@@ -212,7 +214,7 @@ APART = 10007
 
 
 def _multipliers(config: Config, longest: int, nth: int) -> list[int]:
-    """The odd numbers by which the nth layer of n-grams hashes them; a product with an id is below 2^63."""
+    """The odd multipliers of the n-gram hash in the nth layer; times an id they stay below 2^63."""
     half = max(1, LARGEST // config.size("vocab_size").value // 2)
     seed = config.value("seed", default=None)
     if type(seed.value) is not int:
@@ -248,7 +250,7 @@ NGRAMS: Weights = {
 
 
 def _streams(theirs: str, ours: str) -> Weights:
-    """The gates by which streams are gathered, and by which an output returns to them."""
+    """Weight names of the gates that gather the streams and return an output to them."""
     maps = {"input_mix_weight_down": "down", "input_mix_weight_up": "up", "block_inject_weight": "inject"}
     return {
         f"{theirs}.hc_norm.weight": Parts((f"{ours}_norm.weight",), merged=True),

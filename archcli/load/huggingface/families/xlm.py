@@ -20,6 +20,8 @@ XLM_PARTS: dict[str, tuple[str, ...]] = {
     "ForTokenClassification": ("labels",),
     "ForQuestionAnsweringSimple": ("labels",),
 }
+"""By ending of the class's name, what it has on the encoder: see `Heads` of whole/bert_like.py."""
+
 XLM_UNREAD = """
     bos_index eos_index pad_index unk_index mask_index lang_id lang2id id2lang embed_init_std
     sinusoidal_embeddings start_n_top end_n_top max_vocab min_count share_inout_emb same_enc_dec
@@ -98,6 +100,7 @@ def _flaubert(config: Config) -> Mapped:
         config,
         "Flaubert",
         FLAUBERT_HEADS,
+        # pre-norm layers end without a norm in this class: the head reads the stream as it is
         block="pre_norm" if config.flag("pre_norm") else "post_norm",
         final_norm=False,
         ffn=ffn,

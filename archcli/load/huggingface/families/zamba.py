@@ -197,7 +197,7 @@ def _zamba2(config: Config) -> Mapped:
 
 
 def _note_idle(config: Config, layers: list[str]) -> None:
-    """Note layers that hybrid_layer_ids names and that use no block; the class holds adapters for each."""
+    """Note ids in hybrid_layer_ids of layers without a shared block: the class has adapters for them."""
     named = config.get("hybrid_layer_ids", default=None)
     hybrid = {index for index, kind in enumerate(layers) if kind == HYBRID}
     idle = [index for index in named if index not in hybrid] if isinstance(named, list) else []

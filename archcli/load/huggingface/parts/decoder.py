@@ -10,6 +10,7 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped, without_none
 
 MOST_GROUPS = 1000
+"""More than any model has: a file of ever different layers ends in an error, not in an endless search."""
 
 
 def groups(layers: Sequence[Mapped], longest: int = 12) -> list[Mapped]:
@@ -61,6 +62,7 @@ PLAIN = (
     "output_router_logits",
     "router_aux_loss_coef",
 )
+"""Keys that classes of decoders have and that change no count."""
 
 
 def multi_token_prediction(config: Config, layer: Callable[[], Mapped], *, alike: bool) -> Mapped | None:

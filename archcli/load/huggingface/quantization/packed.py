@@ -38,6 +38,7 @@ def gptq(config: Config) -> Scheme | None:
     only = _modules_in_block(config)
     if len(config.inner("dynamic", {}).data) > MOST_SETTINGS:
         return None
+    # `lm_head: true` packs the head as well; left out, it stays as it is
     return Scheme(
         f"GPTQ, {bits} bits {grouped(group)}",
         packing if only is None else AS_IT_IS,
@@ -50,7 +51,7 @@ def gptq(config: Config) -> Scheme | None:
 
 
 def _modules_in_block(config: Config) -> Patterns | None:
-    """The only modules of a layer that are packed, listed by step of calibration; None: all are."""
+    """The modules of a layer that are packed, as a file lists them by step of calibration; None: all."""
     steps = entries(config, "modules_in_block_to_quantize")
     names = [name for step in steps for name in (step if isinstance(step, list) else [step])]
     return Patterns(names) if names else None
@@ -118,7 +119,7 @@ def auto_round(config: Config) -> Scheme | None:
 
 
 def _of_auto_round(config: Config, kind: object, layout: object) -> Packing | None:
-    """The format of a module; as it is for 16 bits."""
+    """How a module is packed; AS_IT_IS for 16 bits, None where the format is not known."""
     bits = config.size("bits", default=4).value
     if bits >= FP16:
         return AS_IT_IS

@@ -95,7 +95,7 @@ def _runs(formats: dict[int, Packing]) -> Iterator[tuple[Packing, int, int]]:
 
 
 def _settings(packing: Packing, usual: Packing) -> dict[str, Any]:
-    """The fields of a rule; fields that it leaves out are those of the usual format."""
+    """The fields of a rule; the usual format stands for those left out."""
     if packing == AS_IT_IS:
         return {"bits": "dtype"}
     return {"bits": packing.bits, **_fields(packing, usual)}

@@ -68,7 +68,7 @@ class Storage(NamedTuple):
 
 
 def storage(config: Config, model: Model, weights: WeightMap | None) -> Storage:
-    """How a quantization_config stores the matrices of a model, which it names as `weights` does."""
+    """How a quantization_config stores the matrices of a model; it names modules as `weights` does."""
     method = method_of(config.data)
     if method not in METHODS:
         name = short_repr(method) if method else "that is missing"
@@ -96,7 +96,7 @@ def _unread(config: Config) -> Iterator[str]:
 
 
 def _unknown(config: Config, reason: str) -> Storage:
-    """The storage of a form whose bytes are not known, by what the file says of it: modelopt, W4A8_AWQ."""
+    """The storage of a form of unknown bytes, named after the file: `modelopt, W4A8_AWQ`."""
     naming = ((name, config.data[name]) for name in NAMING if name in config.data)
     settings = [f"{name} {value}" for name, value in naming if isinstance(value, str | int)]
     form = ", ".join([method_of(config.data) or "a quant_method without a name", *settings])
@@ -121,7 +121,7 @@ def _notes(scheme: Scheme, model: Model, weights: WeightMap | None) -> Iterator[
 
 
 def _of_single_experts(scheme: Scheme, model: Model) -> Iterator[str]:
-    """The entries that name some experts of a layer and not all, as `experts.3.up_proj` by itself does."""
+    """The entries that name only some experts of a layer: `experts.3.up_proj` without the others."""
     numbers = [row.experts.n_experts for row in outline(model) if row.experts]
     for patterns in scheme.patterns if numbers else ():
         named = [entry for entry in patterns if SINGLE.search(entry) and entry not in patterns.of_all_experts]
@@ -161,12 +161,12 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
 
 
 def _is_decided(row: Row, weights: WeightMap | None) -> bool:
-    """Whether methods decide on a row: on all that may be packed, of what no pass reads on linear layers."""
+    """Whether a row may be packed; of weights that no pass reads, only linear layers may."""
     return quantizable(row) and (row.group != UNREAD or is_idle_linear(row.path, weights))
 
 
 def _group(row: Row) -> str:
-    """The group by which a scheme decides on a row, for experts and routers that no pass reads theirs."""
+    """The group by which a scheme decides on a row; unread experts and routers count as read ones."""
     if row.group != UNREAD:
         return row.group
     return "experts" if is_expert(row) else "router" if row.path.endswith("router") else UNREAD

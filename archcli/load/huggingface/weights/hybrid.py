@@ -27,7 +27,7 @@ def of_layers(names: Weights, layers: Iterable[int]) -> Weights:
 
 
 def first_norms(theirs: str, keys: Sequence[str]) -> Weights:
-    """The norm before each layer's mixer, named by the mixer's key, attention or mixer."""
+    """The norm before each layer's mixer: layers.3.attention_norm, or layers.3.mixer_norm."""
     return {
         theirs.replace("*", str(layer), 1): f"layers.{layer}.{key}_norm.weight"
         for layer, key in enumerate(keys)
@@ -50,8 +50,9 @@ INPUT_NORMS: Mapping[str, Weights] = {
 
 
 def kda_names(within: str, *projections: str, decay: Sequence[str]) -> Weights:
-    """The weight names of a KDA mixer, published or of the class, which joins the convolutions.
+    """The weight names of a KDA mixer: those of published files, and those of the class in transformers.
 
+    The class joins the convolutions of q, k and v in one.
     `decay` are the projections that make the decay, which the class holds in a module of its own.
     """
     names = [*((f"{name}.weight", f"{name}.weight") for name in decay)]

@@ -165,7 +165,7 @@ UNREAD = "read by no pass: the class holds it and does not use it"
 
 
 def idle(ours: str) -> Parts:
-    """The rule of what a linear layer holds and no pass reads."""
+    """The rule of a linear layer's parameters that no pass reads."""
     return Parts((ours,), linear=True)
 
 
@@ -215,7 +215,7 @@ LLAMA_LAYERS = {
 
 
 def encoder_names(prefix: str, *, post_norm: bool = True) -> dict[str, Rule]:
-    """Weight names below the head, where `prefix` stands before them in classes that have one."""
+    """Weight names of the encoder; `prefix` stands before them in classes that have a head."""
     places = POST_NORM if post_norm else {"embeddings": POST_NORM["embeddings"]}
     return {
         **{

@@ -1,7 +1,7 @@
-"""Patterns: the lists by which a quantization_config leaves modules out, or picks them, by name.
+"""Patterns: module names, globs and expressions that a quantization_config leaves out or picks.
 
-The names are those of the checkpoint, from the same table that its tensors' names go through. They are the
-expressions of a stranger, so their number and the time that each takes are bounded.
+Names are those of the checkpoint, from the table that its tensors' names go through. The regular expressions
+are a stranger's: how many there are and the time that each takes are bounded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from archcli.load.huggingface.weights.bounded import BoundedRegex
 from archcli.load.huggingface.weights.map import plain
 
 LONGEST, MOST_EXPRESSIONS, MOST_SLOW = 300, 500, 4
-"""Letters of an entry, expressions of a list, and those among them that Python's engine is not given."""
+"""At most: letters of an entry, expressions of a list, and those among them that are slow to match."""
 REGEX = "re:"
 PREFIXES = ("language_model.", "text_model.", "thinker.", "llm.")
 """What wrappers put before a language model's names, or behind their `model.`."""
@@ -26,12 +26,15 @@ class Patterns:
 
         Patterns(["lm_head", "mlp.gate", "re:.*self_attn.*"]).match("model.layers.3.mlp.gate")
 
-    A plain entry names consecutive steps of a module's name (`lm_head`, `mlp.gate`, model.layers.0); with
-    `endings` also how a name ends (`_proj`), as transformers reads it; with `whole` it is all of a name, and
-    means no module inside of that one. `re:` is a regular expression from the
-    name's start on. With `globs`, * stands for any text; otherwise an entry with other characters is an
-    expression up to the end of a step (`model.layers.*.mlp`). `unread` are those that are not understood,
-    `of_all_experts` those of a first expert (`experts.0.up_proj`) that stand for all experts of their layer.
+    - A plain entry names consecutive steps of a module's name: `lm_head`, `mlp.gate`, `model.layers.0`.
+    - `endings`: also how a name ends (`_proj`), as transformers reads it.
+    - `whole`: it is all of a name, and means no module inside of that one.
+    - `re:` begins a regular expression, from the name's start on.
+    - `globs`: * stands for any text. Without them an entry with other characters is an expression up to the
+      end of a step: `model.layers.*.mlp`.
+
+    `unread` are entries that are not understood, `of_all_experts` those of a first expert
+    (`experts.0.up_proj`) that stand for all experts of their layer.
     """
 
     def __init__(
@@ -117,6 +120,7 @@ class Patterns:
     def _matching(self, name: str, entries: Iterable[str]) -> Iterator[str]:
         """The entries whose expressions match a name, as it is or below a wrapper's prefix."""
         names = [*below_wrappers(name)]
+        # a literal part of an expression, looked for first, spares most matches
         text = "\n".join(names)
         for entry in entries:
             expression = self.expressions[entry]

@@ -1,4 +1,4 @@
-"""Encoders of BERT's kind: alike layers on embeddings with a norm, and the heads of their classes."""
+"""Encoders of BERT's kind: equal layers on normalized embeddings, and the heads of each class."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 SECOND_BIAS = "unread_bias"
+"""The name of the bias that BERT's untied head holds twice: `decoder.bias` beside `bias`."""
 
 Heads = Mapping[str, tuple[str, ...]]
 """What each class has on the encoder, by the end of its name such as ForMaskedLM.
@@ -214,7 +215,7 @@ def with_roberta_head(config: Config, encoder: Weights) -> Weights:
 
 
 def with_own_pooler(config: Config, names: Weights) -> Weights:
-    """The names without the base model's pooler, of a class whose classifier has one; else without that.
+    """Leave out the names of the base model's pooler, or those of the pooler in a sequence classifier.
 
     A classifier of sequences is a module of two layers, and any other of the file's class is one layer.
     """

@@ -87,7 +87,7 @@ def stated_indexes(config: Config, *names: str) -> list[str] | None:
 
 
 def index_types(config: Config) -> list[str]:
-    """For each layer full, with its own index, or shared, with that of an earlier layer."""
+    """For each layer `full`, with an index of its own, or `shared`, with an earlier layer's."""
     kinds = stated_indexes(config, *INDEX_NAMES)
     if kinds is not None:
         config.ignore(*INDEX_STEPS)  # which say the same in files without the list
@@ -98,7 +98,7 @@ def index_types(config: Config) -> list[str]:
 
 
 def index_sources(config: Config, kinds: list[str]) -> list[int | None]:
-    """For each layer the one whose choice of keys it reads (arXiv:2603.12201), None where it has an index."""
+    """For each layer the layer whose chosen keys it reads (arXiv:2603.12201); None with its own index."""
     if kinds[0] == SHARED_INDEX:
         what = "layer 0 shares the index of an earlier layer, and there is none"
         raise config.error(what, at=config.place(*INDEX_NAMES, *INDEX_STEPS))

@@ -1,4 +1,4 @@
-"""Decoders of GPT-2's kind: its words for the common keys, and layers of MHA and an ungated network."""
+"""Decoders of GPT-2's kind: keys such as n_embd and n_head, layers of MHA and an ungated network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GPT_ALIASES: Mapping[str, str] = MappingProxyType(
 )
 
 SUMMARY = ("summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj")
-"""Keys of a classifier that a language model does not have."""
+"""Keys of a classifier's head, which files of language models have too and their classes do not read."""
 
 
 def inner_width(config: Config, name: str = "n_inner") -> ConfigValue[int]:

@@ -54,7 +54,7 @@ class Difference(NamedTuple):
 
 
 def differences(models: Sequence[ModelSettings]) -> list[Difference]:
-    """Every setting that is stated for some model and differs between models."""
+    """Every setting that some model states and that differs between the models."""
     written = (path for settings in models for path in _written(settings))
     paths = _in_order(path for path in written if path.split(".")[0] not in IDENTITY)
     if aligned([settings.model for settings in models]):
@@ -224,7 +224,7 @@ RATIOS = (
     "expert_ratio",
     "active_share",
 )
-"""Columns that are compared whether they differ or not."""
+"""Columns that a comparison always shows, equal or not."""
 
 
 class ComparedFigure(NamedTuple):

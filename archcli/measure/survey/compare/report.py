@@ -56,7 +56,7 @@ class Compared(NamedTuple):
 
     name: str
     source: str
-    stated: ModelSettings
+    settings: ModelSettings
 
 
 def compare_models(
@@ -78,10 +78,12 @@ def compare_models(
     models, request = _with_distinct_names(models), request or Request()
     differing = [
         {"section": "YAML", "key": path, "title": path, "unit": "text", "values": list(values)}
-        for path, values in differences([compared.stated for compared in models])
+        for path, values in differences([compared.settings for compared in models])
     ]
     length = context or request.seq_len
-    of_models = [figures(compared.name, compared.stated.model, request, length, dtype) for compared in models]
+    of_models = [
+        figures(compared.name, compared.settings.model, request, length, dtype) for compared in models
+    ]
     compared = list(_side_by_side(of_models))
     rows = [*differing, *compared]
     main = {row["key"]: _main(row) for row in compared if row["key"] in MAIN}
@@ -216,18 +218,18 @@ def _inputs(models: Sequence[Compared], request: Request, context: int | None, d
     """The report's `inputs` by name of option; `source_len` None where no model has an encoder."""
     sizes = {key: getattr(request, key) for key in ("batch_size", "seq_len", "past")}
     source_len = request.source_len if _reads_source(models) else None
-    forms = forward_and_decode_forms([compared.stated.model for compared in models], request)
+    forms = forward_and_decode_forms([compared.settings.model for compared in models], request)
     return {**sizes, "context": context, "source_len": source_len, "dtype": dtype, **forms}
 
 
 def _reads_source(models: Sequence[Compared]) -> bool:
-    return any(compared.stated.model.source_length(1) is not None for compared in models)
+    return any(compared.settings.model.source_length(1) is not None for compared in models)
 
 
 def _notes(models: Sequence[Compared], request: Request, length: int, *, same: bool) -> Iterator[str]:
     if same:
         yield "their YAML says the same."
-    elif not aligned([compared.stated.model for compared in models]):
+    elif not aligned([compared.settings.model for compared in models]):
         yield (
             "their layers lie in different groups: "
             "layers.* tells a setting of all layers of a stack together."
@@ -248,7 +250,7 @@ def _form_notes(
     models: Sequence[Compared], of_models: Sequence[Sequence[ComparedFigure]], request: Request
 ) -> Iterator[str]:
     """Forms without effect, and the FLOPs of each model's passes in their other forms."""
-    yield from form_notes([compared.stated.model for compared in models], request.forms)
+    yield from form_notes([compared.settings.model for compared in models], request.forms)
     keys = {"a forward": "forward_matmul_flops", "a decoded token": "decode_matmul_flops"}
     for (name, _, settings), of_model in zip(models, of_models, strict=True):
         values = {figure.key: figure.value for figure in of_model}

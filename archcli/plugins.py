@@ -1,4 +1,4 @@
-"""Wings and plugins: what parts of archcli, and other packages, add to its core by registries.
+"""Wings and plugins: registries by which parts of archcli and other packages add to its core.
 
 `wing.json` of a wing says which others it reads, and what it offers by the groups of entry points that other
 packages use, such as archcli.commands; `archcli.parts` is what the core asks for by name. listing.json of a

@@ -1,4 +1,4 @@
-"""How people write amounts (8k, 80GiB, bf16), read exactly, and how sentences write a few of them."""
+"""Read amounts as people write them (8k, 80GiB, 20tok/s), exactly; write some of them in sentences."""
 
 from __future__ import annotations
 
@@ -251,7 +251,9 @@ def gib(size: float) -> str:
     return f"{size / 2**30:,.1f} GiB"
 
 
+# from here on a number takes the next prefix
 FOUR_FIGURES = 1_000
+# no prefix is left from here on: 1.00e+09Y
 BEYOND_PREFIXES = 1_000_000
 PREFIXES = ("", "K", "M", "G", "T", "P", "E", "Z", "Y")
 

@@ -24,10 +24,11 @@ PLAIN = frozenset({bool, int, float, str, NoneType})
 
 
 class OpAnswer(NamedTuple):
-    """The shapes of an operation's outputs, its weights, cost and states.
+    """What an operation answers for inputs of given shapes.
 
-    `many` says whether it returns a tuple of outputs, `grad` whether a gradient flows to them, `trained`
-    whether its weights get one.
+    outputs, weights: shapes. many: it returns a tuple of outputs.
+    parts: of its cost. states: what it caches.
+    grad: a gradient flows to its outputs. trained: its weights get one.
     """
 
     outputs: tuple[Shape, ...]

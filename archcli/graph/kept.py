@@ -81,10 +81,11 @@ class OpMemory(NamedTuple):
 class Execution(NamedTuple):
     """How torch runs a pass.
 
-    `backend` picks the kernels, `fused` attention in one kernel where there is one, `width` is the bytes of
-    an element in the model's dtype; with `records` autograd keeps what the backward needs. Where archcli
-    cannot know that of an operation, `assumes` takes all inputs and outputs; without it NotImplementedError
-    is raised. `served`: an inference engine runs it, whose kernels fuse attention of every kind.
+    backend: whose kernels run. fused: attention in one kernel where there is one.
+    width: bytes of an element in the model's dtype.
+    records: autograd keeps what the backward needs.
+    assumes: where archcli cannot know what that is, all inputs and outputs; False raises NotImplementedError.
+    served: an inference engine runs it, whose kernels fuse attention of every kind.
     """
 
     backend: Backend = "cuda"
@@ -103,10 +104,12 @@ class Execution(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One run of an operation: each input's width in bytes, and whether a gradient flows to it.
+    """One run of an operation: how it runs, and what is known of its inputs besides their shapes.
 
-    `trained` says whether the operation's own weights get a gradient, `n_experts` how many routed experts
-    share its rows; None outside of a mixture.
+    execution: how torch runs the pass.
+    grads, widths, layouts: of each input whether a gradient flows to it, bytes of an element, its layout.
+    trained: the operation's own weights get a gradient.
+    n_experts: routed experts that share its rows; None outside of a mixture.
     """
 
     execution: Execution

@@ -38,7 +38,7 @@ LABELS = {
 class Part:
     """A part of an operation's cost, in one class of arithmetic.
 
-    flops: 2 per multiply-add, by the architecture (exact masks).
+    op_class: the class of arithmetic. flops: 2 per multiply-add, by the architecture (exact masks).
     executed: FLOPs of an eager run (full S x S attention), where they differ.
     read, written: elements. weights: those of them in a weight of the operation or its gradient; of several
         copies of the weight, as in routed experts, each is moved.

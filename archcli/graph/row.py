@@ -44,6 +44,7 @@ class PassPart(NamedTuple):
 class Row:
     """One counted operation of the forward: path, shapes, weights, cost and states.
 
+    group: the heading that its parameters are counted under. op: the operation.
     inputs, outputs: shapes. weights: shapes by name. parts: of the cost. states: cached for later tokens.
     times: occurrences of the row; costs are of one.
     experts: number and choice of the experts that it runs in; None outside of a mixture.

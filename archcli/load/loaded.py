@@ -36,6 +36,7 @@ TRAINED_BESIDE = ("nf4", "nf4-double")
 class Loaded(NamedTuple):
     """A loaded model.
 
+    model, name: the architecture, and what reports call it.
     source: its file or preset. tree: its YAML as nodes with places.
     notes: what an import left out or took for granted. config: the imported config.json's data; else None.
     conflicts: values that contradict each other, where that is allowed.

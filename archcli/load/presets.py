@@ -12,6 +12,7 @@ from typing import Any
 from archcli.errors import ArchError, Problem, closest, either, quote
 
 WORKLOADS = "workloads"
+# characters; a longer text is no name of a preset, and is not searched for near ones
 LONGEST_NAME = 100
 OF_EVERY_PRESET = ("name", "sibling_of", "judged")
 """What a record of the index holds beside the columns of a survey."""

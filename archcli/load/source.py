@@ -53,6 +53,7 @@ WHAT_IS_GIVEN = "give a path, a preset's name, a dict, or a Model"
 SUFFIXES = (".yaml", ".yml", ".json", ".gguf")
 """Names that can only be files; anything else may be a preset first."""
 
+# characters of MODEL that a message quotes; a longer text is not asked for as a file
 LONGEST_PATH = 400
 LEAST_KEYS = 3
 """Fewer keys, none of which is an architecture's, are named one by one."""

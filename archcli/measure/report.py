@@ -104,6 +104,7 @@ class LateTables(Sequence[Table]):
 class Report:
     """The result of a command: fixed names for programs, and tables for people.
 
+    command, model: what was asked, and the name and source of the model.
     headline: the answer, the first line.
     title: the settings, the second line; left out, command and inputs.
     inputs: the options of the command; a heading leaves out those with their `usual` values.

@@ -1,4 +1,4 @@
-"""Constructors of parts, FLOPs per element of all that is no product, and the base of views.
+"""Constructors of parts, FLOPs per element of operations without products, and the base of views.
 
 Convention of the table: Ivanov et al. 2021 (arXiv:2007.00072), its Table 1 and operator list.
 

@@ -47,6 +47,7 @@ class Linear(Op):
             (self.out * x[-1], 1 if self.borrowed else "weight"),
         ]
         product = contraction("matmul", 2 * prod(x) * self.out, operands, out)
+        # added in the forward, and without a gradient
         if self.stored_bias:
             return (product, replace(bias(out, self.out), backward=()))
         return (product, bias(out, self.out)) if self.bias else (product,)
@@ -62,6 +63,7 @@ class Linear(Op):
         )
 
     def leaf(self, nn: Any, x: Shape, weight: Shape | None = None) -> Any:
+        # nn.Linear owns its weight and trains its bias
         if self.borrowed or self.stored_bias:
             return None
         return (nn.ZeroLinear if self.zeroed else nn.Linear)(x[-1], self.out, bias=self.bias)
@@ -102,6 +104,7 @@ class Lookup(Op):
         return torch.nn.functional.embedding(ids, weights["weight"])
 
     def leaf(self, nn: Any, ids: Shape) -> Any:
+        # nn.Embedding starts with normal numbers
         return None if self.zeroed else nn.Embedding(self.entries, self.width).requires_grad_(not self.frozen)
 
     def initial(self, weight: str) -> float | None:
@@ -240,6 +243,7 @@ class Fourier(Op):
         return (elementwise("transform", prod(x), transform_flops(1, x[1:])),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        # torch's FFT takes no bf16
         return torch.fft.fftn(x.float(), dim=(1, 2)).real.to(x.dtype)
 
 

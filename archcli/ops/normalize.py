@@ -37,6 +37,7 @@ class Normalize(Op):
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n, width = prod(x), sum((prod(size) for size in self.weights(x).values()), 0)
+        # the convention's figures are with a gain and a bias, which are added where there are any
         full, back, weight = (
             (base.LAYERNORM_FORWARD - 2, base.LAYERNORM_BACKWARD, base.LAYERNORM_WEIGHT)
             if self.centred
@@ -76,6 +77,7 @@ class Normalize(Op):
         """Peak bytes of a run without a backward: tensors that later steps of the norm read."""
         n, width, rows = prod(x), call.widths[0], prod(x[:-1]) * self.groups
         gain = self._gains(call, x) * call.width if self._makes_gain(call) else 0
+        # a mean and an inverse deviation for each row; RMSNorm has the latter alone
         if self.centred:
             normalizing = 2 * rows * (FP32 if call.on_cuda else width)
         elif call.on_cuda:
@@ -113,6 +115,7 @@ class Normalize(Op):
         gain, bias = self._gain(weights), weights["bias"] if self.bias else None
         if self.normalizes_axis and all(weight.dim() == 1 for weight in weights.values()):
             return self._by_kernel(torch, x, gain, bias)
+        # torch's kernels take one gain of the last axis: one per head or expert is multiplied apart
         parted = x if is_one(self.groups) else x.unflatten(-1, (self.groups, -1))
         y = self._by_kernel(torch, parted, None, None).reshape(x.shape)
         y = y if gain is None else y * gain
@@ -129,6 +132,7 @@ class Normalize(Op):
         last = x.shape[-1:]
         if self.centred:
             return torch.nn.functional.layer_norm(x, last, gain, bias, self.eps)
+        # torch's rms_norm takes no bias
         y = torch.nn.functional.rms_norm(x, last, gain, self.eps)
         return y if bias is None else y + bias
 
@@ -229,6 +233,7 @@ class BatchNormalize(Op):
         )
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        # running averages are read here; training moves them on, in the module of `leaf`
         known = [weights[name] for name in ("running_mean", "running_var", "weight", "bias")]
         return torch.nn.functional.batch_norm(x.flatten(0, -2), *known, eps=self.eps).view_as(x)
 

@@ -233,6 +233,7 @@ class ActivateXIELU(Op):
         return {"alpha_p": (1,), "alpha_n": (1,)}
 
     def initial(self, weight: str) -> float | None:
+        # the inverse of softplus: a starts at 0.8, and b at beta + 0.3 = 0.8 for a beta of 0.5
         return log(expm1(0.8 if weight == "alpha_p" else 0.3))
 
     def parts(self, x: Shape) -> tuple[Part, ...]:

@@ -89,6 +89,7 @@ class MixingGates(Op):
 
     def parts(self, z: Shape) -> tuple[Part, ...]:
         n, gates = prod(z), prod(z[:-1]) * self.streams
+        # columns are divided first, then rows and columns in turn
         mixing, divided = gates * self.streams, 2 * self.iterations - 1
         gradients = (
             Part("d_0", OpClass.ELEMENTWISE, n + 3 * gates, n + SETS, n, wrt=0),
@@ -97,6 +98,7 @@ class MixingGates(Op):
         )
         back = (SOFTMAX_BACKWARD - 1) * mixing + divided * 4 * mixing
         balanced = Part("d_mix", OpClass.NORMALIZATION, back, 2 * mixing, mixing, wrt=0)
+        # a softmax without a scale, and eps added
         forward = (SOFTMAX_FORWARD - 1 + 1) * mixing + divided * 2 * mixing
         return (
             Part("gates", OpClass.ELEMENTWISE, 2 * n + 4 * gates, n + SETS + z[-1], n, gradients),
@@ -133,6 +135,7 @@ class CollapseStreams(Op):
             Part("d_0", OpClass.ELEMENTWISE, n, stream + gates, n, wrt=0),
             Part("d_1", OpClass.ELEMENTWISE, 2 * n - gates, n + stream, gates, wrt=1),
         )
+        # n products; n streams are summed by n - 1 additions
         return (Part("collapse", OpClass.ELEMENTWISE, 2 * n - stream, n + gates, stream, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, c: Any) -> Any:
@@ -241,6 +244,7 @@ class AddToLater(Op):
 
     def parts(self, x: Shape, y: Shape) -> tuple[Part, ...]:
         n, stream = prod(x), prod(y)
+        # the gradients of the n - 1 later streams, summed by n - 2 additions
         gradient = Part("d_1", OpClass.ELEMENTWISE, n - 2 * stream, n - stream, stream, wrt=1)
         return (Part("add", OpClass.ELEMENTWISE, n - stream, n + stream, n, (gradient,)),)
 
@@ -261,6 +265,7 @@ class MeanStreams(Op):
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n, mean = prod(x), prod(self.shape(x))
         gradient = Part("d_0", OpClass.ELEMENTWISE, mean, mean, n, wrt=0)
+        # n - 1 additions and a division for each element of the mean
         return (Part("mean", OpClass.ELEMENTWISE, n, n, mean, (gradient,)),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Ops that put tokens together in other ways: cut into sequences, joined, padded, channels for tokens.
+"""Ops that regroup tokens: cut into sequences, joined, padded, swapped with channels.
 
 B batch, T and S tokens, D width of a token, h and w rows and columns of places, G groups of channels C.
 """

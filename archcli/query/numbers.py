@@ -1,4 +1,4 @@
-"""Numbers of a condition: its sides as expressions, with amounts in the unit of what they bound."""
+"""Numbers of a condition: its sides as expressions; an amount takes the unit of the figure it bounds."""
 
 from __future__ import annotations
 

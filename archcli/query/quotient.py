@@ -14,6 +14,7 @@ from typing import Any
 from archcli.arith import Number, common_divisor, dimensions, maximum
 from archcli.errors import ArchError
 
+# int64 of numpy holds numbers below it; larger ones need arrays of Python ints
 LIMIT = 2**63
 # 2**1000 is about 1e301, so that every number still fits into a float
 MOST_BITS = 1000

@@ -1,4 +1,4 @@
-"""Vocabularies: what the names of a condition stand for, and in which unit their values are."""
+"""Vocabularies: the figures that names of a condition stand for, with their units."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ WINDOW = 100
 """The most columns of a drawn line."""
 BEFORE = 40
 """Columns before the caret where a line is cut on both sides."""
+# columns: one ellipsis on each side of a cut line
 ELLIPSES = 2
 
 

@@ -14,6 +14,7 @@ from textwrap import TextWrapper
 from typing import TextIO
 from unicodedata import category, east_asian_width
 
+# columns: some terminals report 0 or 1
 NARROWEST = 20
 UNKNOWN = os.terminal_size((80, 24))
 """What a terminal is taken for that does not say how large it is."""

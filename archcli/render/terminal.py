@@ -54,6 +54,7 @@ WINDOW = """<svg class="archcli-terminal" viewBox="0 0 {width} {height}" xmlns="
 </svg>
 """.replace("{fonts}", "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace")
 """The picture of a terminal, in fonts of the reader's system: rich's own template fetches one."""
+# columns between two cells, rich's padding of one on each side
 GAP = 2
 WORDS = re.compile(r"\s+")
 PARTS = re.compile(rf"\s+|(?<=[{re.escape(SEAMS)}])")

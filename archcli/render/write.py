@@ -19,6 +19,7 @@ STDOUT = 1
 STREAMS = {"-": STDOUT, "/dev/stdout": STDOUT, "/dev/stderr": 2}
 DESCRIPTORS = {"/dev/fd", "/proc/self/fd"}
 """Folders of this process's open files by number, as a shell's `>(gzip > x.gz)` names one."""
+# a write bit of owner, group or others
 WRITABLE = 0o222
 
 

@@ -19,9 +19,11 @@ PRAGMA = re.compile(r"#\s*archcli:\s*ignore(?:\[([^\]]*)\])?")
 
 
 class Diagnostic(NamedTuple):
-    """A finding with its model, rule, place in the file, and rank of its value among the presets.
+    """A finding with what a report says of it.
 
-    `known` says why a preset is so, as it was published: GPT-2 has 50,257 tokens.
+    model, rule, finding: the model's name, the rule that found it, and what it found.
+    mark: the place in the file. standing: where its value lies among the presets.
+    known: why a preset is so, as it was published: GPT-2 has 50,257 tokens.
     """
 
     model: str

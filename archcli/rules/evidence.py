@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from archcli.modules import Model
 
+# presets that a finding names as the nearest
 NEAREST = 3
 COLUMNS = ("active_share", "aspect_ratio", "attention_share", "d_ff_ratio", "head_ratio", "vocab_size")
 """Columns of `archcli survey` that rules compare."""

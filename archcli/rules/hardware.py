@@ -23,6 +23,7 @@ from archcli.rules.base import (
     widths,
 )
 
+# elements: 64 of bf16 are 128 bytes, 8 the 16 bytes to which Tensor Cores want rows aligned (see NVIDIA)
 TILE, HALF_TILE = 64, 8
 NVIDIA = (
     "NVIDIA's matrix multiplication guide as Bekman's README quotes it (secondary); 64 elements are 128 "

@@ -24,6 +24,7 @@ MLA = (
     "{kind: mla, n_heads: 8, q_lora_rank: 256, kv_lora_rank: 128, qk_nope_head_dim: 64, qk_rope_head_dim: "
     "32, v_head_dim: 64, position: {kind: rope, theta: 10000}}"
 )
+# see FLASH
 WIDEST = 256
 BIASES = {"scores": "ALiBi", "keys": "a bias of relative keys"}
 """What positions add to scores, by where they act."""

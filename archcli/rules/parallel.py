@@ -25,6 +25,7 @@ from archcli.rules.base import (
     widths,
 )
 
+# elements, as in rules/hardware.py: each device's share is a multiple, too
 TILE = 64
 DEVICES, LARGE = 4, 3_000_000_000
 """So many devices must be able to share the heads of models with LARGE parameters and more."""

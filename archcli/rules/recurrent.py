@@ -15,6 +15,7 @@ SOUND = SSD.format(16, 64, 128, 1, 256, 4)
 ATTENTION = "{kind: gqa, n_heads: 8, n_kv_heads: 2, head_dim: 64}"
 BITS = 16
 """Of an element in bf16 or fp16."""
+# attention's share of the layers of hybrids; wider than observed in presets
 LEAST_SHARE, MOST_SHARE = 1 / 12, 1 / 2
 
 

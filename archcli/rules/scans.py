@@ -25,6 +25,7 @@ DELTA = (
     "{{kind: gated_delta_net, n_key_heads: {}, n_value_heads: 8, key_head_dim: {}, value_head_dim: {}, "
     "chunk: 64}}"
 )
+# see the sources of REC005 and REC003
 WIDEST, LONGEST = 256, 256
 FIELDS = {
     "n_groups": ("n_groups", "n_key_heads", "n_heads"),

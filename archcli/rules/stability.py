@@ -8,6 +8,7 @@ from archcli.modules import Mixer, settings
 from archcli.modules.spec.base import find
 from archcli.rules.base import Case, DesignRule, Finding, Severity, example
 
+# parameters
 LARGE = 10_000_000_000
 HOLDING = frozenset({"qk_norm", "clip", "softcap"})
 """Fields of attention that bound its scores."""

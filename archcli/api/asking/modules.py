@@ -1,4 +1,4 @@
-"""Modules of one's own and classes of transformers in place of an architecture: who answers.
+"""Torch modules and transformers' classes in place of MODEL: hand the question to who answers it.
 
 What answers is imported where a module is given: counting an architecture starts without it.
 """

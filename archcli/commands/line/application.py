@@ -21,6 +21,7 @@ from archcli.errors import ArchError
 from archcli.plugins import imported
 from archcli.render.write import check_standard_output, tell
 
+# the exit code that typer, too, gives for a wrong option
 BAD_INPUT = 2
 BESIDE = ("torch", "transformers")
 """Packages whose versions --version names where they are installed, as figures depend on them."""

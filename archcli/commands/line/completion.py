@@ -32,9 +32,11 @@ HEAD = "_ARCHCLI_COMPLETE_HEAD"
 COUNT = re.compile(r"\d+ ?[xX×*] ?")
 """The number of devices before the name of one."""
 SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
+# digits of the index in bash's words
 LONGEST_INDEX = 9
 # signs of bash's COMP_WORDBREAKS that fields, conditions and models hold
 BREAKS = {"=", ":"}
+# bytes of a file that completion reads: it answers at every press of the tab key
 LARGEST = 1 << 20
 MODEL_FILES = {".yaml", ".yml", ".json", ".gguf"}
 OWN = "py:"

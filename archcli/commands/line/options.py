@@ -1,4 +1,4 @@
-"""The options of a command, made of the record of its question; and those of how an answer is printed."""
+"""Make a command's options from the record of its question; the options of how to print an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options as typer has them, made of the options that a command states."""
+"""Turn the `Option`s of a command into parameters of typer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program of the user's among the words of a command line, and the Python that runs it."""
+"""Find a user's program on the command line (`profile -- train.py`), and the Python that runs it."""
 
 from __future__ import annotations
 

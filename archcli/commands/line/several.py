@@ -1,4 +1,4 @@
-"""Options of commands that take several models: the models, and fields that are set of one or of all."""
+"""Options of commands that take several models: the models, and `--set` for one of them or all."""
 
 from __future__ import annotations
 

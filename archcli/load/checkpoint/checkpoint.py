@@ -79,6 +79,7 @@ def _in_two_files(name: str, folder: Path) -> ArchError:
 DESCRIBING = ("config.json", "params.json", "adapter_config.json")
 """Files that describe the architecture of the tensors beside them."""
 SINGLE, INDEX, CONFIG = "model.safetensors", "model.safetensors.index.json", "config.json"
+# characters of a user's text that a message quotes
 LONGEST = 400
 REPOSITORY = re.compile(r"(hf://)?[\w.-]+/[\w.-]+(@[\w./-]+)?", re.ASCII)
 PICKLES = {".bin", ".pt", ".pth", ".ckpt"}

@@ -25,12 +25,16 @@ of an index."""
 MOST_TENSORS = 1 << 18
 """Tensors of all files of a checkpoint; Kimi K2 with 384 experts in 61 layers stores 140,000."""
 
+# the file begins with the header's length, a little-endian u64
 LENGTH_BYTES = 8
+# what a clone without git-lfs has in place of the file
 POINTER = b"version https://git-lfs"
+# a header is a stranger's: products of its sizes are computed, and stay small
 MOST_AXES, LARGEST_AXIS = 16, 2**63
 ENDS = 2
 """A tensor's place is its first byte and the one after its last."""
 
+# characters of a JSON parser's message
 MOST_SHOWN = 120
 
 BITS = {

@@ -37,10 +37,12 @@ class TargetError(Exception):
 
 
 class MeantModules(NamedTuple):
-    """The meaning of target_modules: `lora.targets`, `lora.rules`, unknown entries, trained numbers.
+    """The meaning of target_modules in archcli's words.
 
-    trained: the numbers of all adapters. apart: those if each expert had its own, None where it makes no
-    difference. refusal: why they are those of transformers 4's class, empty where they are not.
+    targets, rules: `lora.targets` and `lora.rules`. absent: entries that name no module.
+    trained: the numbers of all adapters.
+    apart: those if each expert had adapters of its own; None where it makes no difference.
+    refusal: why the adapters are those of transformers 4's class; empty where they are not.
     """
 
     targets: list[str]

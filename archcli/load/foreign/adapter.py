@@ -57,6 +57,8 @@ IGNORED = """
     eva_config corda_config lora_ga_config megatron_config megatron_core runtime_config
     peft_version qalora_group_size alora_invocation_tokens ensure_weight_tying
 """
+"""Keys that change no number of trained weights: how they begin, how they are run, who wrote the file."""
+
 PARTLY = (
     *("blip", "encoder-decoder", "esm", "evolla", "fsmt"),
     *("longcat_flash", "luke", "mobilebert", "molmo2", "xmod", "zamba2"),
@@ -68,9 +70,11 @@ LoadBase = Callable[[Sequence[str]], Loaded]
 
 
 class Adapter(NamedTuple):
-    """The low-rank adapters of a file: the base model's name, dropout, ranks and scales, and the targets.
+    """The low-rank adapters of a file.
 
-    saved: modules that are trained whole.
+    config: the file. base: the name of the base model.
+    dropout: of the adapters' inputs. variants: ranks and scales, by the names of modules.
+    targets: target_modules. saved: modules_to_save, which are trained whole.
     """
 
     config: Config
@@ -115,6 +119,7 @@ def read_adapter(file: ConfigJson) -> Adapter:
 def _sizes(config: Config) -> tuple[float, Variants]:
     """The dropout; ranks and scales."""
     rank = config.size("r").value
+    # peft's LoraConfig has the same defaults
     alpha = config.number("lora_alpha", default=8).value
     dropout = config.number("lora_dropout", default=0.0)
     if alpha <= 0 or not 0 <= dropout.value < 1:
@@ -211,6 +216,7 @@ def adapted(adapter: Adapter, load_base: LoadBase, overrides: Sequence[str]) -> 
         what = f"the base model {quote(adapter.base.value)} is not known: {first.what}"
         raise file.error(what, first.hint, adapter.base.place) from None
     lora = f"lora={json.dumps(lora_of(adapter, base))}"
+    # without the caller's overrides, so that what is wrong here is the file's mistake
     try:
         load_base((lora,))
     except ArchError as error:

@@ -42,6 +42,7 @@ class Matrix(NamedTuple):
     """A matrix that an adapter can target.
 
     tail: its path without its layer's number, as a target names it (`mixer.q`, `decoder.attention.q`).
+    word: the last step of that: q. row: the row of one of its layers. outputs, inputs: its sides.
     together: the tails of all matrices that lie in one with it, in their order.
     names: those of its module in the class, of each layer.
     is_linear: transformers 5 has it as a linear layer or a table, which peft can adapt.

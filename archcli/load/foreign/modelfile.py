@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 FROM = re.compile(r"FROM[ \t]+(\S.*)", re.IGNORECASE)
 ADAPTER = re.compile(r"ADAPTER[ \t]+\S", re.IGNORECASE)
+# a Modelfile may hold a licence and a template of hundreds of lines each
 MOST_LINES = 10_000
 
 

@@ -23,6 +23,7 @@ OF_TRANSFORMERS = frozenset(
 
 MULTIPLE_OF = 256
 """What the width of the network is rounded up to, where the file does not say: ModelArgs of all three."""
+# bounds the integer that int() makes of a stranger's float
 MOST_TIMES = 1000.0
 
 REFUSED = {

@@ -30,7 +30,8 @@ class RankAndScale(NamedTuple):
 class Variants(NamedTuple):
     """The settings of a file by the names of modules.
 
-    usual: of modules that no pattern names. ranks, alphas: by pattern, the first that fits decides.
+    usual: of modules that no pattern names. stable: use_rslora, which divides alpha by sqrt(rank).
+    ranks, alphas: by pattern, the first that fits decides.
     layers: numbers of the layers that are adapted, None for all. pattern: what stands before the number.
     excluded: modules that are left out.
     """

@@ -21,6 +21,7 @@ FILLED_UP = (
     "per-layer embeddings are counted as stored: the converter fills their table up to the vocabulary, "
     "which the model's own may be short of"
 )
+# partial_rotary_factor of full layers in transformers' Gemma4TextConfig
 ROTATED = 0.25
 STEP_SHARE = 0.5
 """The rotary share of heads without a window, asserted by conversion/step3.py."""

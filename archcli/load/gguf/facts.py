@@ -42,7 +42,10 @@ REFINED = (
 class Facts:
     """Metadata under the architecture's prefix, and the keys read so far.
 
-    `read` are the keys that were asked for; `keys` lead from keys of the config.json back to the metadata.
+    header, file: the file's header, and its name in errors.
+    name: `general.architecture`, the prefix. arch: what archcli knows of that architecture.
+    read: keys that were asked for. notes: for the user.
+    keys: of keys of the config.json the metadata keys that they were read from.
     """
 
     header: Header

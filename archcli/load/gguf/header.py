@@ -25,6 +25,7 @@ MAGIC = b"GGUF"
 BEFORE = {b"lmgg": "ggml", b"fmgg": "ggmf", b"tjgg": "ggjt", b"algg": "ggla", b"GGML": "ggml"}
 """Magics of the formats that GGUF replaced in August 2023."""
 
+# version 1, of August 2023 alone, has lengths of 32 bits
 VERSIONS = (2, 3)
 # the index is the number of the type in `enum gguf_type` of ggml's gguf.h; 8 and 9 are text and arrays
 SCALARS = tuple(Struct(f"<{code}") for code in "BbHhIif?")
@@ -42,6 +43,7 @@ LONGEST_NAME, LONGEST_TEXT, LONGEST_LIST = 1 << 10, 1 << 10, 1 << 12
 MOST_LISTED = 1 << 18
 """Elements of all lists that are kept."""
 
+# GGML_MAX_DIMS of ggml.h; the sizes' product has to stay an int that is quick to compute
 MOST_AXES, LARGEST = 4, 1 << 60
 
 T = TypeVar("T")
@@ -107,6 +109,7 @@ class _HeaderReader:
 
     def __init__(self, data: mmap.mmap, size: int, path: Path) -> None:
         self.data, self.size, self.path = data, size, path
+        # behind the magic and the version, which `_refuse_others` has read
         self.at: int = 8
         self.strings = self.listed = 0
 
@@ -137,6 +140,7 @@ class _HeaderReader:
                 raise self.error(f"tensor {quote(name)} has {axes} axes, more than {MOST_AXES}")
             # GGML lists the axis that varies fastest first
             shape = tuple(self.number(U64) for _ in range(axes))[::-1]
+            # sizes are u64 of a stranger: their product is bounded, and so is what is computed of it
             size = 1
             for length in shape:
                 size *= length

@@ -17,6 +17,7 @@ from archcli.load.huggingface.quantization.storage import of_file
 from archcli.modules import Model
 from archcli.modules.stored.formats import GGML, Packing
 
+# QK_K of ggml-common.h
 SUPER_BLOCK = 256
 
 

@@ -142,6 +142,7 @@ TYPES = {
 
 # F32, F16, F64 and BF16
 UNQUANTIZED = {0, 1, 28, 30}
+# problems that a message lists
 MOST_NAMED = 8
 STRANGE = "is not among the weights of the architecture"
 

@@ -20,6 +20,7 @@ AFTER_SCHEME = re.compile(
 )
 GIT_NAME = re.compile(r"[\w+-][\w.+-]*(?:/[\w+-][\w.+-]*)*", re.ASCII)
 WEB = re.compile(r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/(?P<repo>[^/]+/[^/?#]+)")
+# characters of a name that a message quotes, and bytes of a file in refs/
 LONGEST = 400
 
 

@@ -1,4 +1,4 @@
-"""Names of modules of one's own, `pkg.module:function`, told from those of models."""
+"""Tell the name of a user's module, `pkg.module:function`, from the name of a model."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ HERE = "py:"
 """The prefix by which a name is a module of one's own whatever else it may be, also in this folder."""
 _WORDS = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _NAME = re.compile(rf"{_WORDS}:{_WORDS}")
+# characters of pkg.module:function; a longer text is a path
 LONGEST_MODULE = 200
 VERSION = "0123456789."
 """What a series adds to its name: llama3.1."""

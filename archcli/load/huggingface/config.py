@@ -1,7 +1,7 @@
 """Config: reads a config.json key by key, for the importers of all families.
 
-A family is a pure function from a `Config` to the mapping that YAML would hold. Only here and there do
-Hugging Face's names occur.
+A family is a pure function from a `Config` to the mapping that YAML would hold. Hugging Face's names of keys
+occur in this folder alone.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ MISSING = object()
 MOST_LAYERS = 100_000
 """No model has a thousandth of it, and every layer is written out while a pattern is looked for."""
 
+# above every size there is; products of a few such numbers are still quick
 LARGEST = 10**18
+# keys that notes name one by one
 MOST_REPORTED = 20
+# characters of a value that a message quotes
 MOST_SHOWN = 60
 READ_BY_CLASSES = ("_config_dict", "has_lora_adapter")
 """Keys that a class reads and archcli does not: CLIP's older words of its parts, Granite Speech's adapter."""

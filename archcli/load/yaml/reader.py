@@ -28,6 +28,7 @@ OLD_BOOLEANS = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": 
 
 NAN = {".nan", ".NaN", ".NAN"}
 INFINITY = {".inf", ".Inf", ".INF"}
+# characters: int() takes a time of the square of the digits
 LONGEST_NUMBER = 40
 _BEGINNINGS = frozenset("+-.0123456789")
 _NUMERIC = frozenset("+-.0123456789_eE")
@@ -125,6 +126,7 @@ def explained(error: Any, source: Source) -> Problem:
 
 # aliases count once for each use, which stops a "billion laughs" of nested aliases
 MOST_NODES = 20_000
+# bounds of what a stranger's file may cost; real ones stay far below
 MOST_KEYS = 200
 DEEPEST = 32
 TOO_DEEP = "maximum nesting depth"

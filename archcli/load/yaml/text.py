@@ -14,12 +14,14 @@ from typing import BinaryIO, NamedTuple
 from archcli.errors import ArchError, Problem
 from archcli.load.yaml.nodes import Place, Source
 
+# of a YAML; presets have at most a few KB
 MOST_BYTES = 1 << 20
 MOST_JSON = 8 << 20
 """A config.json may list the quantization of every matrix: 3 MB of a model of experts."""
 
 STDIN_NAME = "<stdin>"
 BOM = "\ufeff"
+# bytes that tell a JSON from a YAML
 START = 1000
 HANDED_OVER = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 """Paths of what is open already."""

@@ -61,6 +61,7 @@ OF_BLOCKS = (
     "Blocks of tokens: one key for each closed block, which attention reads as the value too; of the open "
     "one the keys of its tokens, and their gates if it has some."
 )
+# tokens, where a model states no max_seq_len
 DEFAULT_CONTEXT = 2048
 KEYS = (
     *("first", "layers", "attention", "window", "tokens", "elements_per_token", "constant_elements"),

@@ -24,9 +24,11 @@ TIMES = "×"
 
 
 class SurveyLayer(NamedTuple):
-    """Equal layers of a stack: their row path, block, number and rows.
+    """Equal layers of a stack.
 
-    `position` is what the stack adds to the embeddings; `facts` are those of the layer's mixers.
+    path: of their rows. block: their module. times: how many they are. rows: of one of them.
+    stack, position: their stack, and what it adds to the embeddings.
+    facts: of their mixers. ffn: their feed-forward network; None without one.
     """
 
     path: str

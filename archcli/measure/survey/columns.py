@@ -64,9 +64,11 @@ Record = dict[str, Any]
 
 
 class SurveyColumn(NamedTuple):
-    """A column, whose value is read from the whole model or from each distinct layer.
+    """A column of a survey.
 
-    `section` is the heading it is shown under; without one it stands in data alone.
+    key, title, unit: its name in JSON, its heading, the unit of its values.
+    section: the heading that it is shown under; empty for a column of data alone.
+    of_model: reads its value from the whole model. of_layer: in place of that, from each distinct layer.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""Folding: of the layers of a stack that are alike, the first stands for all.
+"""Folding: the first of the equal layers of a stack stands for all of them.
 
 Counting traces each place of a pattern once: delta, delta, delta, attention are four layers of rows, of which
 three are equal. Alike are layers of equal operations, shapes and weights that are wired alike: what is read

@@ -10,6 +10,7 @@ from archcli.graph.wired_tape import WiredRow
 
 FEW_RUNS = 3
 """As many runs are named one by one, however they repeat."""
+# bounds of the search: layers of a period, and layers in front of the first period
 LONGEST_PERIOD, FIRST_STARTS = 64, 8
 LEAST_SHARE = 0.5
 """The share of a stack that a pattern has to cover."""

@@ -1,4 +1,4 @@
-"""Wired rows: a forward whose rows say what they read and cache, and stand once for all layers alike."""
+"""Wired rows: each says what it reads and caches, and stands for all equal layers."""
 
 from __future__ import annotations
 

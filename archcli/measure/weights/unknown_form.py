@@ -1,4 +1,4 @@
-"""The answer where the form of weights is one of unknown bytes: which form, and no verdict."""
+"""The answer for weights in a form of unknown bytes: it names the form and gives no verdict."""
 
 from __future__ import annotations
 

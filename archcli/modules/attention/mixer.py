@@ -62,11 +62,16 @@ class RecurrenceFacts:
 class MixerFacts:
     """Facts of a mixer for measures and rules; None for a property that it lacks.
 
-    `head_dim` is the width of a query's and a key's head, `v_head_dim` of a value's. `content_dim` leaves out
-    dims that carry position alone (MLA's). `rotary_dim` is how many dims a rotary position may turn.
-    `pattern` says in words which tokens are seen, `sparse_window` is the window of a sparse pattern.
-    `stability` names the fields that keep scores from growing. `recurrence` has what a recurrence has in
-    place of heads of queries, keys and values.
+    kind: that of the YAML. causal: no token sees a later one.
+    n_heads, n_kv_heads: heads of queries; of keys and values.
+    head_dim, v_head_dim: the width of a head of queries and keys; of values.
+    content_dim: head_dim without dims that carry position alone (MLA's).
+    rotary_dim: dims that a rotary position may turn. position: that of the heads.
+    window, chunk, sparsity, sparse_window: the fields of those names; the window of a sparse pattern.
+    pattern: in words which tokens are seen.
+    index_from, kv_from: the layer whose chosen keys, or keys and values, it reads.
+    stability: the fields that keep scores from growing.
+    recurrence: what a recurrence has in place of heads of queries, keys and values.
     """
 
     kind: str | None = None

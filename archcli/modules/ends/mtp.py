@@ -24,7 +24,11 @@ from archcli.ops import Add, Concat, Linear, Positions, Scale, Split
 
 
 class Shared(NamedTuple):
-    """What all depths share with the model: token table and output matrix [V, D], modules, layer."""
+    """What all depths share with the model.
+
+    embedding, table: the module and its token table [V, D]. head, matrix: the module and its matrix [V, D].
+    layer: the block of a depth. vocab_size: V.
+    """
 
     embedding: Embedding
     table: Tensor

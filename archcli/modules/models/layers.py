@@ -24,12 +24,12 @@ R = TypeVar("R", bound=Row)
 
 
 class DistinctLayer(NamedTuple):
-    """One layer of a pattern: its paths, its block, and how many layers of the model are like it.
+    """One layer of a pattern, which stands for all layers like it.
 
-    `path` is that of its rows (`encoder.layers.3`), `yaml_path` that of its block
-    (`encoder.groups.0.pattern.1`). `prefix` begins the paths of its `stack` and ends in a dot; it is empty
-    where the model is the stack. A layer that only runs a shared block has that as its
-    `block`; one that adds sublayers of its own has the shared block and its YAML path in `uses`.
+    path: of its rows: encoder.layers.3. yaml_path: of its block: encoder.groups.0.pattern.1.
+    block: its module; a shared block, where the layer only runs that. times: layers of the model like it.
+    prefix, stack: what begins the paths of its stack, `encoder.` or nothing, and the stack.
+    uses: (YAML path, shared block) of a layer that adds sublayers of its own; else None.
     """
 
     path: str

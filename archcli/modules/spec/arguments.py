@@ -30,7 +30,7 @@ ZeroStage = Literal[0, 1, 2, 3]
 GradientDtype = Literal["bf16", "fp32"]
 """The types that gradients are summed in."""
 Quantity = Literal["params", "flops", "kvcache"]
-"""What a closed form is of."""
+"""What a closed form counts."""
 AttentionKernel = Literal["sdpa", "eager"]
 """Attention in torch: one fused call, or its operations one by one."""
 EngineName = Literal["none", "vllm", "sglang", "trtllm", "llamacpp", "mlx", "transformers"]

@@ -35,7 +35,13 @@ FLATTENED = 0
 
 
 class Packing(NamedTuple):
-    """A format of quantized matrices, with all defaults filled in; see `Format` and `FLATTENED`."""
+    """A format of quantized matrices, with all defaults filled in; see `Format` and `FLATTENED`.
+
+    bits: of a value; "dtype" for the model's own. group_size: values of a group, or "row", or "tensor".
+    scale_bits, zero_bits: of each group's scale and zero point. group_rows: rows that a group spans.
+    second_group_size, second_scale_bits: scales that share one more scale, and its bits.
+    input_bits: further bits for each input of a matrix. matrix_bits: for each matrix.
+    """
 
     bits: int | str
     group_size: int | str = "row"

@@ -126,11 +126,13 @@ BROKEN_BLOCKS: Mapping[str, str] = {
 }
 """The type of blocks of 32 that stands in where rows are not made of whole blocks of 256."""
 
+# values of a block of the older types (QK4_0, QK8_0) and of the k-quants (QK_K)
 BLOCK, SUPER_BLOCK = 32, 256
 OF_BLOCKS = ("q4_0", "q5_0", "q5_1", "q8_0", "iq4_nl")
 """Types of blocks of 32."""
 MIXTRAL_EXPERTS = 8
 """Experts of Mixtral, for which keys, values and attention's output get more bits."""
+# of use_more_bits in llama-quant.cpp
 EVERY_THIRD = 3
 GROUPED_QUERIES = 4
 """Query heads per key head from which on values get more bits, being so few."""

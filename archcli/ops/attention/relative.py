@@ -56,12 +56,14 @@ class RelativeBias(Op):
         """The bucket of key position minus query position."""
         buckets, offset = self.n_buckets, 0
         if self.bidirectional:
+            # later keys have the second half of the buckets
             buckets //= 2
             offset = (distance > 0).long() * buckets
             distance = distance.abs()
         else:
             distance = (-distance).clamp(min=0)
         exact = buckets // 2
+        # clamped, as log(0) is not finite; `where` takes near distances as they are
         growth = (distance.float().clamp(min=1) / exact).log() / math.log(self.max_distance / exact)
         far = (exact + (growth * (buckets - exact)).long()).clamp(max=buckets - 1)
         return torch.where(distance < exact, distance, far) + offset
@@ -133,6 +135,7 @@ class RelativeKeys(Op):
     def run(self, torch: Any, weights: dict[str, Any], q: Any, positions: Any) -> Any:
         keys = key_positions(torch, positions, self.visible)
         index = (keys[None, :] - positions[:, None]).clamp(-self.reach, self.reach) + self.reach
+        # all rows of the table, then a gather: no tensor [T, S, d] of a vector for each pair
         scores = (q.transpose(1, 2) @ weights["weight"].t()) * self.scale
         return scores.gather(-1, index.expand(*scores.shape[:2], *index.shape))
 
@@ -320,6 +323,7 @@ class DisentangledBias(Op):
 
     def run(self, torch: Any, weights: dict[str, Any], *scores: Any) -> Any:
         places, tables = torch.arange(scores[0].shape[2], device=scores[0].device), iter(scores)
+        # distances from -span to span have 2 span entries: the largest shares the last one, as in the class
         index = (self._bucket(torch, places[:, None] - places[None, :]) + self.span).clamp(
             0, 2 * self.span - 1
         )
@@ -337,5 +341,6 @@ class DisentangledBias(Op):
             return distance
         near, far = self.buckets // 2, distance.abs().clamp(min=1)
         growth = (far.float() / near).log() / math.log((self.max_distance - 1) / near)
+        # make_log_bucket_position of DeBERTa's code: ceil and max_distance - 1, where T5 truncates
         bucket = (growth * (near - 1)).ceil().long() + near
         return torch.where(distance.abs() <= near, distance, bucket * distance.sign())

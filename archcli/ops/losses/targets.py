@@ -69,6 +69,7 @@ class ClassLinear(Op):
         lacking = self.n_classes * size - table.shape[0]
         padded = torch.nn.functional.pad(table, (0, 0, 0, lacking)) if lacking else table
         tokens, classes = x.flatten(0, -2), class_of.flatten()
+        # sizes read back from tensors would break a compiled graph
         multiply = _gathered if torch.compiler.is_compiling() else _grouped
         logits = multiply(torch, tokens, classes, padded, self.n_classes)
         if lacking:
@@ -83,6 +84,7 @@ def _gathered(torch: Any, tokens: Any, classes: Any, table: Any, n_classes: int)
 
 
 def _grouped(torch: Any, tokens: Any, classes: Any, table: Any, n_classes: int) -> Any:
+    # sorted by class, each class's tokens are one slice
     order = classes.argsort(stable=True)
     tables = table.split([table.shape[0] // n_classes] * n_classes)
     runs = zip(tokens.index_select(0, order).split(_sizes(torch, classes, n_classes)), tables, strict=True)
@@ -233,6 +235,7 @@ class Sample(Op):
         return (self.size,)
 
     def run(self, torch: Any, weights: dict[str, Any], anchor: Any) -> Any:
+        # a permutation: randint could draw an id twice
         return torch.randperm(self.entries, device=anchor.device)[: self.size]
 
 

@@ -49,6 +49,7 @@ class CausalConv1d(Op):
     def run(self, torch: Any, weights: dict[str, Any], x: Any, *window: Any) -> Any:
         before = window[0] if window else x.new_zeros(x.shape[0], self.kernel, x.shape[2])
         joined = torch.cat([before, x], dim=1)
+        # of K cached inputs the first new token reads K - 1
         channels = joined[:, 1:].transpose(1, 2)
         y = torch.nn.functional.conv1d(
             channels, weights["weight"], weights.get("bias"), groups=weights["weight"].shape[0]

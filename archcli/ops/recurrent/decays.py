@@ -166,9 +166,11 @@ class HeadDecay(Op):
         wide = torch.promote_types(v.dtype, torch.float32)
         first, number = heads_of(v.shape[2], self.peers)
         heads = torch.arange(first, first + v.shape[2], dtype=wide, device=v.device)
+        # log1p: 1 - 2^(-5 - h) is close to 1, where a logarithm of the rounded number would be off
         if self.kind == "retention":
             decay = torch.log1p(-torch.exp2(-5 - heads))
         else:
+            # the 1e-5 are MiniMax's, whose model has no layer with a factor of 0
             factor = 1 - self.layer / (self.n_layers - 1 + 1e-5) + 1e-5
             decay = -factor * torch.exp2(-8 / number * (heads + 1))
         return decay.expand(v.shape[:3])

@@ -24,13 +24,16 @@ ALL = (1, 2, 3, 4)
 
 
 class DeltaSizes(NamedTuple):
-    """Numbers of elements, of all sequences and all heads of values.
+    """Sizes of a scan, over all sequences and all heads of values.
 
-    `rows` are tokens of a head, `d` and `e` the widths of a key and a value, `shared` the elements of q, and
-    of k, as they are stored. `pairs` are of tokens s <= t of a chunk, `strict` without s = t, `blocks` all of
-    it. `first` and `last` are the rows of the first chunk and of the last. `cubes` and `thirds` are tokens^3
-    and (tokens^3 - tokens) / 3 of every chunk, `solved` the FLOPs of its substitution, `solved_back` those of
-    the gradient's.
+    rows: tokens, once for each head. d, e: the widths of a key and of a value.
+    per_channel: each channel of a key has a decay of its own.
+    shared: elements of q, and of k, as they are stored: once for several heads of values.
+    chunks: chunks of a sequence. heads: heads of all sequences.
+    pairs: pairs of tokens s <= t of one chunk. strict: those with s < t. blocks: all pairs of a chunk.
+    first, last: the rows of the first chunk, and of the last.
+    cubes: the sum of n^3 over all chunks of n tokens. thirds: the sum of (n^3 - n) / 3.
+    solved: FLOPs of the substitution. solved_back: those of its gradient.
     """
 
     rows: Number
@@ -105,6 +108,7 @@ def sizes(q: Shape, v: Shape, chunk: Number, *, per_channel: bool) -> DeltaSizes
         first=heads * minimum(tokens, chunk),
         last=heads * (tokens - (chunks - 1) * chunk),
         cubes=of_chunks(lambda n: n * n * n),
+        # n^3 - n is 6 tetrahedron(n - 1): whole numbers without a division
         thirds=of_chunks(lambda n: 2 * tetrahedron(n - 1)),
         solved=of_chunks(lambda n: 2 * tetrahedron(n - 2)),
         solved_back=of_chunks(lambda n: n * n * (n - 1)),
@@ -118,6 +122,7 @@ def by_chunk(s: DeltaSizes) -> tuple[Part, ...]:
     Gradients of the zeros before the first chunk, and of the state after the last, are not executed.
     """
     parts = (*_of_pairs(s), *_corrections(s), *_outputs(s), *_passed_on(s))
+    # what one part hands to the next stays in fast memory
     first, *others = (replace(part, read=0, written=0) for part in parts)
     *others, last = others
     moved = replace(last, read=(s.chunks - 1) * s.state, written=s.values + s.chunks * s.state)

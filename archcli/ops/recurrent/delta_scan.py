@@ -80,6 +80,7 @@ class DeltaScan(Op):
         before = state[0].to(pieces[0].dtype).flatten(0, 1) if state else pieces[0].new_zeros(size)
         advance: Any
         by_token = steps(self.form, tokens, started=bool(state))
+        # one mask for all chunks: the last, shorter one takes its corner
         later = torch.ones((min(self.chunk, tokens),) * 2, dtype=torch.bool, device=v.device).triu(1)
         chunk, advance = (1, _step) if by_token else (self.chunk, partial(_chunk, torch, later))
         out: list[Any] = []
@@ -98,6 +99,7 @@ def _chunk(torch: Any, later: Any, piece: Any, state: Any) -> tuple[Any, Any]:
     pairs = partial(_channel_pairs, torch) if total.shape[-1] > 1 else _head_pairs
     overlap, scores = pairs(q, k, weighted, total, later)
     unit = torch.eye(q.shape[1], dtype=q.dtype, device=q.device).expand_as(overlap)
+    # unitriangular: the diagonal of `overlap` is not read, so that it need not become that of 1 + A
     solved = torch.linalg.solve_triangular(overlap, unit, upper=False, unitriangular=True)
     grown, whole = total.exp(), total[:, -1:]
     corrected = solved @ (v * beta) - (solved @ (weighted * grown)) @ state

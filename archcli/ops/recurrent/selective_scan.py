@@ -46,9 +46,11 @@ class SelectiveScan(Op):
         return (State(x[0] * prod(x[2:]) * b[-1], StateKind.FIXED),) if self.keep else ()
 
     def parts(self, x: Shape, dt: Shape, b: Shape, c: Shape, *state: Shape) -> tuple[Part, ...]:
+        # x[2:] is [d], or [H, P] with heads
         n, shared, width = prod(x), prod(b), prod(x[2:])
         sums, rates = n * b[-1], width * b[-1]
         stepwise = self.form == "recurrent"
+        # states that are written to memory: all of them, or those at the ends of chunks
         moved = sums if stepwise else x[0] * chunk_count(x[1], CHUNK) * rates
         update = contraction("update", 2 * sums, [(n, (0, 1)), (shared, 2)], moved)
         readout = contraction("readout", 2 * sums, [(moved, (0, 1, 2)), (shared, 3)], n)
@@ -67,6 +69,7 @@ class SelectiveScan(Op):
         """Bytes of the states of a chunk, in fp32 at least."""
         wide = max(width, 4)
         of_token = wide * x[0] * prod(x[2:]) * b[-1]
+        # copies in fp32 of x, dt, their product and y; of a chunk decays, inputs and states, with temporaries
         chunk, copies = minimum(x[1], CHUNK) * of_token, 4 * wide * prod(x)
         return Workspace(copies + 5 * chunk, copies + 6 * chunk)
 

@@ -19,7 +19,9 @@ WIDTHS = {
     **dict.fromkeys("ABCDEFGHKLNOPQRSTUVXYZ", 0.74),
 }
 """Widths of characters as multiples of the font's size."""
+# of any other character; from the CJK radicals on every one fills a square
 USUAL, FULL_WIDTH, FIRST_FULL = 0.64, 1.0, "\u2e80"
+# bold text is so many times as wide
 BOLD = 1.12
 
 

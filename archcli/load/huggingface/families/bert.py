@@ -174,6 +174,7 @@ def _big_bird(config: Config) -> Mapped:
     Attention is counted over all pairs, as the class runs it on all but long inputs.
     """
     hf.all_pairs_for_blocks(config)
+    # use_bias is of queries, keys and values: the output projection is BERT's, which has a bias
     bias = True if config.flag("use_bias") else ["o"]
     scale = {"scale": "sqrt_d_model"} if config.flag("rescale_embeddings") else {}
     whole = bert_like(config, "BigBird", BIG_BIRD_HEADS, attention={"bias": bias}, embedding=scale)

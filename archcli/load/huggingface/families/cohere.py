@@ -65,6 +65,7 @@ def _cohere2_moe(config: Config) -> Mapped:
         return {"kind": "parallel", "attention": attend}
 
     def slides(index: int) -> bool:
+        # the pattern begins anew behind the dense layers
         period = dense_period if index < first else config.size("sliding_window_pattern").value
         return ((index if index < first else index - first) + 1) % period != 0
 

@@ -15,6 +15,7 @@ from archcli.load.huggingface.whole.deepseek_like import (
     sparse_deepseek_weights,
 )
 
+# DeepseekConfig of configuration_deepseek.py in deepseek-ai/deepseek-moe-16b-base
 DEEPSEEK_DEFAULTS = {
     "mlp_bias": None,
     "vocab_size": 102400,

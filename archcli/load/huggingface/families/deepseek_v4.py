@@ -19,6 +19,7 @@ RATIOS = {0: SLIDING, 4: SPARSE, 128: HEAVY}
 RATES = {SPARSE: ("compress_rate_csa", 4), HEAVY: ("compress_rate_hca", 128)}
 """The tokens of a block: older keys, and defaults."""
 HASH, ROUTED = "hash_moe", "moe"
+# num_hash_layers and partial_rotary_factor of DeepseekV4Config, where a file states none
 HASH_LAYERS = 3
 ROTARY_SHARE = 64 / 512
 UNREAD = """

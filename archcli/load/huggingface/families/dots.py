@@ -37,6 +37,7 @@ SLIDING_DEFAULTS = {
 
 OF_TYPES = {*SLIDING_DEFAULTS, "qk_rope_head_dim"}
 """Keys that may differ from type to type of layer."""
+# defaults of the class: of layer_types, sliding_window and the base of RoPE in layers with a window
 PERIOD, WINDOW, WINDOW_THETA = 4, 512, 50000.0
 DOTS3_NOTE_WEIGHTS = {
     **hf.LLAMA,

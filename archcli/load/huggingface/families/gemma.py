@@ -31,6 +31,7 @@ def _gemma2(config: Config) -> Mapped:
     """
     config.only("use_bidirectional_attention", None, False, default=None)
     config.ignore("hidden_act", "sliding_window_size")
+    # windows in layers 0, 2, 4 …: Gemma 3's global layers are the last of each six
     return _soft_capped(config, lambda index: index % 2 == 0, block={"kind": "sandwich"})
 
 
@@ -164,12 +165,14 @@ def _t5gemma_half(config: Config, norm: Mapped | None = None, *, causal: bool = 
     }
     heads = hf.head_counts(config.size("num_attention_heads"), config.size("num_key_value_heads"))
     cross = {**{key: heads[key] for key in heads if key != "kind"}, "head_dim": width, **common}
+    # cross attention has no kinds: one head of keys and values is a number, too
     if heads["kind"] == "mqa":
         cross["n_kv_heads"] = 1
 
     def layer(window: ConfigValue[int] | None) -> Mapped:
         pattern: Mapped = {"causal": causal}
         if window is not None:
+            # an encoder's token sees sliding_window tokens to each side
             band = {"kind": "longformer", "window": window.derive(2 * window.value)}
             pattern = {"window": window} if causal else {"sparsity": band, **pattern}
         sublayers = {

@@ -74,6 +74,7 @@ def _gemma3n(config: Config) -> Mapped:
         values = {"kv_from": source} if source is not None else {"v_norm": {**norm, "weight": False}}
         window = None if kind == hf.FULL else config.size("sliding_window")
         place = {"position": far if kind == hf.FULL else near, "window": window}
+        # q and k are normalized: their gains hold the scale
         attend = hf.attention(config, width, bias=bias, qk_norm=hf.PER_HEAD, scale=1.0, **place, **values)
         ffn = {"kind": "glu", "d_ff": d_ff, "activation": block["per_layer_gate"], "sparsity": sparsity}
         return {**block, "attention": attend, "ffn": ffn}

@@ -51,6 +51,7 @@ def _chatglm(config: Config) -> Mapped:
         what = "ChatGLM of the first generation is not supported"
         raise config.error(what, "ChatGLM 2 and 3 and GLM-4 are", config.place(*FIRST_GENERATION))
     config.only("apply_residual_connection_post_layernorm", False, default=False)
+    # P-tuning: trained keys and values in front of every layer's
     config.only("pre_seq_len", None, 0, default=None)
     config.ignore(*UNREAD_BY_CHATGLM, "prefix_projection", "quantization_bit", "classifier_dropout")
     eps, biased = config.number("layernorm_epsilon"), config.flag("add_bias_linear")

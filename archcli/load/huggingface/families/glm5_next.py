@@ -27,6 +27,7 @@ LINEAR_KEYS = {
     "gate_lower_bound": "linear_lower_bound",
 }
 """Keys of `linear_attn_config` in published files, and the class's keys that they overrule."""
+# the lower bound of the log decay that `safe_gate` stands for without a number
 SAFE_BOUND = -5.0
 
 UNREAD = """

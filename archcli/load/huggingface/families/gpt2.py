@@ -6,6 +6,7 @@ from archcli.load import huggingface as hf
 from archcli.load.huggingface import Auxiliary, Config, ConfigValue, Family, Mapped, Parts, Weights
 from archcli.load.huggingface.whole.gpt_like import GPT_ALIASES, SUMMARY, inner_width, post_norm_decoder
 
+# ACT_FNS of modeling_openai.py, whose gelu is gelu_new
 ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu", "silu": "silu", "swish": "silu"}
 
 
@@ -121,6 +122,7 @@ def _btlm(config: Config) -> Mapped:
     config.only("position_embedding_type", "learned", "alibi")
     has_alibi = config.get("position_embedding_type") == "alibi"
     width, norm = hf.even_split(config), hf.layernorm(config.number("layer_norm_epsilon"))
+    # muP: 1 / d in place of 1 / sqrt(d) (arXiv:2203.03466, definition 4.1)
     by_width = config.flag("mup_scale_qk_dot_by_d", "scale_qk_dot_by_d", default=False)
     position = {"kind": "alibi"} if has_alibi else {"kind": "none"}
     scale = width.derive(1 / width.value) if by_width else None
@@ -153,6 +155,7 @@ def _btlm_network(config: Config) -> Mapped:
     return hf.mlp(config, width, "activation_function")
 
 
+# c_fc2 is the gate; all matrices are Conv1D's, stored [in, out] as GPT-2's
 BTLM_WEIGHTS: Weights = {
     **hf.GPT2,
     "[transformer.]h.*.mlp.c_fc2.*": Parts(("layers.*.ffn.gate_proj.*",), transposed=True),

@@ -8,6 +8,7 @@ from archcli.load import huggingface as hf
 from archcli.load.huggingface import Config, Family, Mapped, Parts, Weights, attention
 from archcli.load.huggingface.whole.gpt_like import GPT_ALIASES, SUMMARY, inner_width
 
+# an entry of attention_types is a pattern of kinds and how often it comes
 GPT_NEO_KINDS, PAIR = ("global", "local"), 2
 GPT_NEO_DROPPED = ("attention_dropout", "embed_dropout", "resid_dropout")
 
@@ -16,6 +17,7 @@ def _gpt_neo(config: Config) -> Mapped:
     """As GPT-2 with unscaled scores, a bias in attention's output projection alone, and local layers."""
     config.ignore("gradient_checkpointing", *GPT_NEO_DROPPED, *SUMMARY)
     ffn = hf.mlp(config, inner_width(config, "intermediate_size"), "activation_function")
+    # GPT-Neo does not divide scores by sqrt(head_dim): Mesh TensorFlow put it into the initial weights
     attend = {"kind": "mha", "n_heads": config.size("num_attention_heads"), "bias": ["o"], "scale": 1.0}
     kinds = _gpt_neo_kinds(config)
     window = {"window": config.size("window_size")} if "local" in kinds else {}
@@ -69,6 +71,7 @@ GPT_NEO_WEIGHTS: Weights = hf.renamed(
 )
 
 
+# the order is q, v, k (CodeGenAttention of transformers), unlike in any other fused matrix
 GPTJ_FUSED = tuple(f"layers.*.attention.{which}_proj.*" for which in "qvk")
 SHARDS = 4
 """CodeGen's fused matrix holds queries, values and keys anew for each of the four devices that trained it."""
@@ -207,6 +210,7 @@ def _stablelm(config: Config) -> Mapped:
 
 STABLELM_WEIGHTS: Weights = {
     **hf.LLAMA,
+    # a LayerNorm for each head, `#` of them, are one gain [H, d] of archcli's
     "[model.]layers.*.self_attn.q_layernorm.norms.#.weight": "layers.*.attention.q_norm.weight",
     "[model.]layers.*.self_attn.k_layernorm.norms.#.weight": "layers.*.attention.k_norm.weight",
 }

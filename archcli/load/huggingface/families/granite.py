@@ -22,6 +22,7 @@ def _granite_like(
 
     attention_multiplier stands in place of head_dim^-0.5. `options` are further ones of `llama_like`.
     """
+    # logits_scaling divides: Granite's logits are logits / logits_scaling, HyperCLOVA X's times it
     divisor = hf.multiplier(config, "logits_scaling")
     factors = {
         "embedding": hf.without_none({"scale": hf.multiplier(config, "embedding_multiplier")}),
@@ -71,6 +72,7 @@ def _positions(config: Config) -> Iterator[Any]:
 
 def _experts(config: Config) -> Mapped:
     """Experts, weighed by a softmax over the chosen, and a shared one where it has a width."""
+    # the class of granitemoe has no such key, and a file of it may state one all the same
     has_shared = "shared_intermediate_size" in config.defaults
     has_shared = has_shared and config.count("shared_intermediate_size").value > 0
     shared = hf.gated(config, width="shared_intermediate_size") if has_shared else None

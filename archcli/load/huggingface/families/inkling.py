@@ -86,6 +86,7 @@ def _attention(config: Config, prefix: str, window: ConfigValue[int] | None) -> 
         "relative_extent": config.size("rel_extent") if window is None else window,
         "conv_kernel": config.size("sconv_kernel_size"),
         "qk_norm": hf.PER_HEAD,
+        # 1 / d, not 1 / sqrt(d), as in muP
         "scale": width.derive(1.0 / width.value),
         **(_temperature(config) if window is None else {"window": window}),
     }

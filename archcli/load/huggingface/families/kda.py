@@ -27,6 +27,7 @@ KIMI_LINEAR_SYNONYMS = {
 KIMI_LINEAR_NUMBERS = {"full_attn_layers": hf.FULL, "kda_layers": hf.LINEAR}
 """Keys of `linear_attn_config` that name layers, numbered from 1."""
 
+# KimiLinearConfig's, where a file names no layers: 4, 8, 12 …, counted from 0, have full attention
 KIMI_LINEAR_PERIOD = 4
 
 

@@ -94,6 +94,7 @@ SSM_UNREAD = """
     A_init_range conv_init dt_init dt_init_floor dt_limit dt_max dt_min dt_scale
     use_fast_path use_mem_eff_path
 """
+# norm_epsilon of MixerModel in mamba_ssm's mixer_seq_simple.py, which no key of a file states
 MAMBA_SSM_EPS = 1e-5
 
 

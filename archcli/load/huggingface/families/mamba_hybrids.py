@@ -19,6 +19,7 @@ def _jamba(config: Config) -> Mapped:
     }
     blocks = {attends: {"kind": "pre_norm", **mixer} for attends, mixer in mixers.items()}
     layers = [blocks[attends] for attends in _jamba_every(config, "attn_layer", count)]
+    # the class builds a plain network for a mixture of one expert
     routed = [
         is_routed and config.size("num_experts").value > 1
         for is_routed in _jamba_every(config, "expert_layer", count)
@@ -168,6 +169,7 @@ def _falcon_h1_mixer(config: Config) -> Mapped:
     inner = hf.expanded(config) if config.stated_null("mamba_d_ssm") else config.size("mamba_d_ssm")
     sides = {"in": config.nullable_flag("mamba_proj_bias"), "out": config.nullable_flag("projectors_bias")}
     biased = [side for side, flag in sides.items() if flag]
+    # of the gate, x, B, C and dt
     factors = _falcon_h1_factors(config, "ssm_multipliers", 5)
     mapping = hf.mamba2(
         config,

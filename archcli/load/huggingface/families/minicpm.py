@@ -24,6 +24,7 @@ def _minicpm(config: Config) -> Mapped:
     depth, base, width = (config.number(key) for key in ("scale_depth", "dim_model_base", "hidden_size"))
     return llama_like(
         config,
+        # mup_denominator scales rates of learning alone
         block={"residual_multiplier": depth.derive(depth.value / config.layers() ** 0.5)},
         embedding={"scale": config.number("scale_emb")},
         head={"scale": base.derive(base.value / width.value)},

@@ -18,6 +18,7 @@ DBRX_NETWORK = {
     "moe_top_k": 1,
     "moe_normalize_expert_weights": 1.0,
 }
+# nn.LayerNorm's default, which DbrxConfig has no key for
 DBRX_EPS = 1e-5
 
 

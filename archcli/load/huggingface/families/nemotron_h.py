@@ -8,6 +8,7 @@ from archcli.load import huggingface as hf
 from archcli.load.huggingface import Config, ConfigValue, Family, Mapped, Rule, Weights
 from archcli.load.huggingface.weights.hybrid import by_kinds
 
+# in the order of Mamba2Keys' fields
 KEYS = hf.Mamba2Keys(
     "mamba_num_heads",
     "mamba_head_dim",

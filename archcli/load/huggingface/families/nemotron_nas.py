@@ -26,9 +26,10 @@ def _deci(config: Config) -> Mapped:
 
 
 MULTIPLE = 256
-"""To what the width of a network by ffn_mult is rounded up."""
+"""The width of a network by ffn_mult is rounded up to a multiple of it."""
 SWITCHES = ("replace_with_linear", "sparsify")
 NONE = (None, False)
+"""Values of a switch that is off."""
 
 
 def _nemotron_nas(config: Config) -> Mapped:
@@ -157,6 +158,7 @@ def _openelm_network(config: Config, times: ConfigValue[float]) -> Mapped:
     """A network of `times` the width, rounded to a multiple, by no more than a tenth down."""
     exact, multiple = times.value * config.size("hidden_size").value, config.size("ffn_dim_divisor").value
     rounded = max(multiple, int(exact + multiple / 2) // multiple * multiple)
+    # make_divisible of OpenELM's modeling_openelm.py
     d_ff = rounded + multiple if rounded < 0.9 * exact else rounded
     return {
         "kind": "glu",

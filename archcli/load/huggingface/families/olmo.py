@@ -53,6 +53,7 @@ def _routed(config: Config) -> Mapped:
 HYBRID_UNREAD = "linear_a_log_min linear_a_log_max linear_dt_min linear_dt_max linear_dt_init_floor"
 """Keys of how weights are initialized."""
 
+# the eps of the delta net's norm, which the class does not take from rms_norm_eps
 NORM_EPS = 1e-5
 
 

@@ -44,6 +44,7 @@ PHI_WEIGHTS: Weights = {
 }
 
 
+# PhiConfig of configuration_phi.py in the first revisions of microsoft/phi-1_5 and phi-2
 PHI_MSFT_DEFAULTS = {
     "vocab_size": 50304,
     "n_positions": 2048,
@@ -85,6 +86,7 @@ def _phi_msft_weights(config: Config) -> Weights:
             "lm_head.ln.*": "final_norm.*",
             "lm_head.linear.*": "lm_head.*",
         }
+    # layers of this nn.Sequential: 0 is the table, 1 to n the blocks, n + 1 the norm with the head
     last = config.layers() + 1
     layers = [_phi_msft_layer(f"layers.{i}", f"layers.{i - 1}") for i in range(1, last)]
     return {

@@ -61,6 +61,7 @@ def _qwen(config: Config) -> Mapped:
             bias=bias or ["q", "k", "v"],
             position=hf.position(config, width, rotary, partial=1.0),
         ),
+        # intermediate_size of these files counts gate and up together
         "ffn": {"kind": "glu", "d_ff": both.derive(both.value // 2), "activation": "silu", "bias": bias},
     }
     norm = {"kind": "rmsnorm", "eps": config.number("layer_norm_epsilon")}
@@ -74,6 +75,7 @@ QWEN_WEIGHTS: Weights = {
     "[transformer.]h.*.attn.c_attn.*": Parts(hf.FUSED),
     "[transformer.]h.*.attn.c_proj.*": "layers.*.attention.o_proj.*",
     "[transformer.]h.*.ln_2.weight": "layers.*.ffn_norm.weight",
+    # c_proj(w1(x) silu(w2(x))): w2 is the gate
     "[transformer.]h.*.mlp.w1.*": "layers.*.ffn.up_proj.*",
     "[transformer.]h.*.mlp.w2.*": "layers.*.ffn.gate_proj.*",
     "[transformer.]h.*.mlp.c_proj.*": "layers.*.ffn.down_proj.*",
@@ -105,6 +107,7 @@ def _qwen2(config: Config) -> Mapped:
             "ffn": ffn,
         }
 
+    # from max_window_layers on, not up to it as the key's name says
     layers = hf.windows(config, layer, lambda index: index >= first, used=used)
     mtp = hf.multi_token_prediction(config, lambda: layers[-1], alike=True)
     return hf.decoder(config, hf.rmsnorm(config), layers, mtp=mtp)

@@ -97,6 +97,7 @@ def _half(
     near: Mapping[str, Any] = hf.NOTHING,
 ) -> Mapped:
     """The encoder, or the decoder with cross attention."""
+    # scores are not divided by sqrt(head_dim): Mesh TensorFlow scales the initial weights in its place
     heads = {"n_heads": config.size("num_attention_heads"), "head_dim": config.size("head_dim"), "scale": 1.0}
     buckets = {
         "kind": "buckets",
@@ -152,6 +153,7 @@ def _t5_weights(config: Config, *, ff: str = "DenseReluDense", per_layer: bool =
     for half in ("encoder", "decoder") if has_decoder else ("encoder",):
         prefix = f"{half}." if has_decoder else ""
         bias = "layers.*.attention.score_bias" if per_layer else "score_bias"
+        # buckets that all layers share lie in the first one
         layer = f"{half}.block.{'*' if per_layer else 0}.layer.0.SelfAttention"
         names[f"{layer}.relative_attention_bias.weight"] = f"{prefix}{bias}.weight"
         names |= _half_weights(half, prefix, ff)

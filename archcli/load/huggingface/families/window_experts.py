@@ -12,6 +12,7 @@ from archcli.load.huggingface.whole.llama_like import llama_like
 BEAM_PERIOD, BEAM_DENSE = 6, 3
 """By default every sixth layer and the last have no window, and the first three no experts."""
 NOPE = {"kind": "none"}
+# of queries in layers without RoPE; constants of the class
 TEMPERATURE = {"scale": 0.1, "floor_scale": 2048, "grows": "power"}
 BEAM_WEIGHTS: Weights = {
     **hf.SANDWICH,
@@ -34,6 +35,7 @@ def _beam(config: Config) -> Mapped:
     layers = hf.some_routed(config, routed, lambda: hf.experts(config, router=hf.corrected_router(config)))(
         layers
     )
+    # a layer has two branches, and shares go by the number of branches up to it
     layers = [{**layer, "nth_branch": 2 * (index + 1)} for index, layer in enumerate(layers)]
     cap = hf.optional_number(config, "final_logit_softcapping")
     return hf.decoder(config, hf.rmsnorm(config), layers, head=None if cap is None else {"softcap": cap})
@@ -147,6 +149,7 @@ def _laguna_experts(config: Config) -> Mapped:
     return hf.experts(config, router=router, shared=hf.wide_shared_expert(config))
 
 
+# 0.334 of 192 dims: 64 are turned
 MIMO_ROPES = {
     hf.FULL: {"rope_theta": 5000000.0, "partial_rotary_factor": 0.334},
     hf.SLIDING: {"rope_theta": 10000.0, "partial_rotary_factor": 0.334},

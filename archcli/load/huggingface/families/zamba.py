@@ -72,6 +72,7 @@ def _names(
         **mixer(f"{stem}.mamba_decoder.mamba"),
     }
     table: dict[str, Rule] = {**of_layers(plain, _of_kind(layers, hf.LINEAR)), **of_layers(using, uses)}
+    # a state_dict has the block in every layer that uses it; archcli's is that of its first use
     for nth, index in enumerate(uses):
         first = uses[nth % n_blocks]
         for theirs, rule in parts.items():
@@ -115,6 +116,7 @@ def _zamba(config: Config) -> Mapped:
 
 def _zamba_kinds(config: Config) -> list[str]:
     period, offset = config.size("attn_layer_period"), config.count("attn_layer_offset")
+    # ZambaConfig begins with these three, and counts the period from the fourth on
     after = range(max(0, config.layers() - 3))
     regular = [HYBRID if i % period.value == offset.value else hf.LINEAR for i in after]
     return _kinds(config, [hf.LINEAR, hf.LINEAR, HYBRID, *regular])
@@ -264,6 +266,7 @@ def _zamba2_weights(config: Config) -> Weights:
     }
     for nth, index in enumerate(uses):
         ours = f"layers.{index}.shared"
+        # adapters lie in the block, and so in every layer that uses the same block
         for holder in uses[nth % n_blocks :: n_blocks]:
             names |= _zamba2_adapters(f"[model.]layers.{holder}.shared_transformer", ours, nth)
     return names

@@ -49,7 +49,7 @@ def hybrid_layers(
 
 
 class Mamba2Keys(NamedTuple):
-    """A family's keys for the sizes of a Mamba-2 layer."""
+    """A family's keys for the settings of a Mamba-2 layer, each under the setting's name."""
 
     n_heads: str = "mamba_n_heads"
     head_dim: str = "mamba_d_head"

@@ -12,6 +12,7 @@ from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_no
 Parameters = dict[str, ConfigValue[Any]]
 """The rope parameters that a file states, by their keys."""
 
+# RoFormer, arXiv:2104.09864 section 3.2.2
 DEFAULT_THETA = 10000.0
 MSCALES = ("mscale", "mscale_all_dim")
 PAIR = 2

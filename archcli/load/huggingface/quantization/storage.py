@@ -34,6 +34,7 @@ from archcli.ops import Linear
 
 SIXTEEN = Packing(16, scale_bits=0)
 """Plain numbers of fp16 or bf16, of which a form says nothing."""
+# rules of one file: each is matched with every matrix, and a model of experts has thousands
 MOST_RULES = 2000
 NOT_KNOWN = "parameters are counted, and bytes are not known: --dtype states a form"
 NAMING = (
@@ -53,6 +54,7 @@ NAMING = (
 """Keys that tell the forms of a method apart."""
 SINGLE = re.compile(r"experts?\\?[._]\(?\d")
 """Entries that name an expert by its number."""
+# characters of a form's name in reports
 LONGEST_FORM = 120
 OF_WIDTH = re.compile(r"bits|dtype|algo|width|precision|format|group_size")
 """Keys that may say how weights are stored."""

@@ -81,6 +81,7 @@ class _Reader:
     def choice(self) -> Step:
         """The parts between `|`, up to the end of the group."""
         self.depth += 1
+        # look-aheads run a step for each place: groups within groups multiply that time
         if self.depth > DEEPEST:
             raise ValueError("groups within groups")
         parts = [self._sequence()]
@@ -127,6 +128,7 @@ class _Reader:
         low, high = {"*": (0, None), "+": (1, None), "?": (0, 1)}.get(sign, (int(least or 0), None))
         if sign == "{":
             high = int(most) if most else None if comma else low
+        # a repeat over a repeat is what makes Python's engine exponential
         if high is None or high > 1:
             self.nested = self.nested or self.open_repeats > before
             self.open_repeats += 1

@@ -135,6 +135,7 @@ def bart_like(config: Config, wiring: Wiring, *, bias: Flag = True, **embedding:
     if is_decoder_alone(config):
         note_idle(config)
         return {**whole, **decoder}
+    # the class makes nn.Embedding `shared` and, untied, a table for each half besides
     if not tied and wiring.shared:
         note_unread_table(config, vocab)
         whole["unread"] = {SHARED: [vocab, d_model(config)]}

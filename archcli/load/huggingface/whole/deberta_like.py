@@ -29,7 +29,7 @@ def terms_of(config: Config) -> list[str]:
 
 
 def _scale(config: Config, terms: int) -> float:
-    """1 / sqrt(d times the number of scores)."""
+    """1 / sqrt(d times the number of terms, contents included): DeBERTa, arXiv:2006.03654 equation 4."""
     return float((max(1, even_split(config).value) * (1 + terms)) ** -0.5)
 
 

@@ -77,6 +77,7 @@ def stated_indexes(config: Config, *names: str) -> list[str] | None:
     if entry is None:
         return None
     count, kinds = config.layers(), entry.value
+    # index_topk_pattern is a text of letters, FFSF, where indexer_types is a list
     if isinstance(kinds, str) and entry is entries[-1] and len(names) > 1:
         kinds = [LETTERS.get(letter, letter) for letter in kinds]
     kinds = kinds[:count] if isinstance(kinds, list) else []
@@ -103,6 +104,7 @@ def index_sources(config: Config, kinds: list[str]) -> list[int | None]:
         what = "layer 0 shares the index of an earlier layer, and there is none"
         raise config.error(what, at=config.place(*INDEX_NAMES, *INDEX_STEPS))
     full = [layer for layer, kind in enumerate(kinds) if kind == FULL_INDEX]
+    # by layer, how many layers up to it have an index: the last of these is the one it reads
     last = accumulate(full.count(layer) for layer in range(len(kinds)))
     return [None if layer in full else full[n - 1] for layer, n in enumerate(last)]
 
@@ -132,6 +134,7 @@ def sparse_deepseek(
     routed = by_types(config, lambda: after_first(config))
     mixers = reading({"kind": "pre_norm"}, attention, sources or [None] * len(routed))
     layers = some_routed(config, routed, lambda: deepseek_experts(config))(mixers)
+    # the layer of prediction has an index of its own, also behind a layer that reads another's
     predictor = {"kind": "pre_norm", "attention": attention}
     alike = routed[-1] and (sources is None or sources[-1] is None)
     mtp = multi_token_prediction(config, lambda: {**predictor, "ffn": deepseek_experts(config)}, alike=alike)

@@ -1,4 +1,4 @@
-"""Decoders of Llama's kind: alike layers of grouped-query attention with RoPE and gated networks."""
+"""Decoders of Llama's kind: equal layers of grouped-query attention with RoPE and gated networks."""
 
 from __future__ import annotations
 
